@@ -157,7 +157,7 @@ def error_codes() -> str:
 def metrics() -> str:
     """The table of the server's metrics; prometheus-client adds those of the process."""
     rows = []
-    for metric in BayeuxCollector(_silent_server(), _rooms()).collect():
+    for metric in BayeuxCollector(_silent_server(), _limits()).collect():
         suffix = "_total" if metric.type == "counter" else ""
         labels = {name: None for sample in metric.samples for name in sample.labels}
         values = [value for sample in metric.samples for value in sample.labels.values()]
@@ -166,7 +166,7 @@ def metrics() -> str:
     return _table(("Metric", "Meaning", "Labels"), rows)
 
 
-def _rooms() -> dict[str, ConnectionLimit]:
+def _limits() -> dict[str, ConnectionLimit]:
     return {"main": ConnectionLimit(1), "admin": ConnectionLimit(1)}
 
 

@@ -22,7 +22,7 @@ from holdfast.compose.administration import make_administration
 from holdfast.compose.cannot_start import CannotStart as CannotStart
 from holdfast.compose.data_directory import own_directory
 from holdfast.compose.journal import begin_journal, open_journal
-from holdfast.compose.listen_addresses import ListenAddresses, find_places
+from holdfast.compose.listen_addresses import ListenAddresses, find_addresses
 from holdfast.compose.listeners import ServedApplications, open_listeners
 from holdfast.compose.login import make_logins
 from holdfast.compose.options import options_of, web_options
@@ -56,17 +56,17 @@ Pause = Callable[[float, Callable[[float], None]], None]
 async def serving(settings: Settings) -> AsyncIterator[str]:
     """Run a server: yields its URL, and stops it in order at the end."""
     async with AsyncExitStack() as stack:
-        places = await find_places(settings)
+        addresses = await find_addresses(settings)
         directory = stack.enter_context(own_directory(settings.data))
         tokens = _open_tokens(settings.data)
         storage = await open_storage(settings, stack, _stop_at_once)
         heads = Heads(settings.hsts_s)
-        clockwork = Ticker(heads)
-        clock = clockwork.clock
+        ticker = Ticker(heads)
+        clock = ticker.clock
         tasks = Tasks(clock)
         stack.push_async_callback(tasks.close)
         writer = await open_journal(settings, storage.store, clock())
-        bayeux = _make_bayeux(settings, storage, clockwork, tasks, writer)
+        bayeux = _make_bayeux(settings, storage, ticker, tasks, writer)
         server = ForExtensions(bayeux, clock)
         make_logins(settings, server, stack, lambda token: tokens.role(token) is not None)
         _install_extensions(server, settings, _pause(tasks))
@@ -74,24 +74,26 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
             bayeux,
             web_options(settings),
             clock,
-            clockwork.burst,
+            ticker.coalescer,
             Intake(settings.max_unfinished_bytes),
         )
         administration = make_administration(settings, stack, endpoint, server, storage, tokens)
         await storage.load(bayeux, clock)
         begin_journal(writer, bayeux.state, storage.store, settings, stack, clock)
         await administration.replays.resume()
-        door = WebSocketFrontEnd(endpoint)
-        vigil = storage.watch(directory, stack)
+        websockets = WebSocketFrontEnd(endpoint)
+        watch = storage.watch(directory, stack)
 
         async def readiness() -> str | None:
-            return "stopping" if bayeux.state.is_stopping else vigil.complaint()
+            return "stopping" if bayeux.state.is_stopping else watch.complaint()
 
-        _say_what_is_missing(settings, places)
-        _start(clockwork, bayeux, storage, stack)
-        offer = ServedApplications(endpoint, door, heads, readiness, administration.application)
-        clockwork.collector.begin()
-        listener, url = await open_listeners(settings, places, offer, stack)
+        _warn(settings, addresses)
+        _start(ticker, bayeux, storage, stack)
+        parts = ServedApplications(
+            endpoint, websockets, heads, readiness, administration.application
+        )
+        ticker.collector.begin()
+        listener, url = await open_listeners(settings, addresses, parts, stack)
         timeout_s = settings.shutdown_timeout / 1000
         try:
             yield url
@@ -100,18 +102,18 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
             bayeux.stop(clock())
             # Pending data leave first; closing then waits for nobody.
             await _within(timeout_s / 2, listener.drain())
-            await _within(timeout_s / 2, _close(door, listener))
+            await _within(timeout_s / 2, _close(websockets, listener))
 
 
-def _say_what_is_missing(settings: Settings, places: ListenAddresses) -> None:
-    """Log what these settings do not do although one might expect it."""
+def _warn(settings: Settings, addresses: ListenAddresses) -> None:
+    """Log what an operator might expect these settings to do, although they do not."""
     if "*" in settings.allow_origin:
         log.warning(
             "allow_origin *: browsers will not let pages of unlisted origins use long-polling with "
             "credentials, as cometd.js does; these pages can use WebSocket. List the origins that "
             "need long-polling"
         )
-    if places.admin is None and not places.main.is_private:
+    if addresses.admin is None and not addresses.main.is_private:
         log.info(
             "the administration is not served, because others can reach this server: set admin to "
             "an address for operators, such as 127.0.0.1:8081"
@@ -122,17 +124,17 @@ def _say_what_is_missing(settings: Settings, places: ListenAddresses) -> None:
         )
 
 
-def _start(clockwork: Ticker, bayeux: Bayeux, storage: Storage, stack: AsyncExitStack) -> None:
+def _start(ticker: Ticker, bayeux: Bayeux, storage: Storage, stack: AsyncExitStack) -> None:
     """Start the ticker."""
-    clockwork.start(bayeux)
-    stack.callback(clockwork.stop)
-    storage.store.flush_by(clockwork.end_turn_soon)
+    ticker.start(bayeux)
+    stack.callback(ticker.stop)
+    storage.store.flush_by(ticker.end_turn_soon)
 
 
 def _make_bayeux(
     settings: Settings,
     storage: Storage,
-    clockwork: Ticker,
+    ticker: Ticker,
     tasks: Tasks,
     writer: JournalWriter | None,
 ) -> Bayeux:
@@ -144,9 +146,9 @@ def _make_bayeux(
             journal=writer or NO_JOURNAL,
             new_id=_identifiers().__next__,
             random=random.random,
-            on_ready=clockwork.end_turn_soon,
+            on_ready=ticker.end_turn_soon,
             run_later=tasks,
-            is_turn_over=clockwork.allowance.is_over,
+            is_turn_over=ticker.turn_budget.is_over,
         )
     )
 
@@ -158,16 +160,16 @@ def _pause(tasks: Tasks) -> Pause:
     return pause
 
 
-async def _close(door: WebSocketFrontEnd, listener: Listener) -> None:
-    await door.close_all()
+async def _close(websockets: WebSocketFrontEnd, listener: Listener) -> None:
+    await websockets.close_all()
     await listener.close()
 
 
-async def _within(seconds: float, goodbye: Coroutine[None, None, None]) -> None:
+async def _within(seconds: float, closing: Coroutine[None, None, None]) -> None:
     """Wait this long at most: some clients never answer, others never read."""
     try:
         async with asyncio.timeout(seconds):
-            await goodbye
+            await closing
     except TimeoutError:
         log.info("stopped before some clients had read everything")
 

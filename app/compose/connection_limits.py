@@ -32,7 +32,7 @@ class ConnectionLimits:
         return {"main": self.main, "admin": self.admin}
 
 
-def make_rooms(notices: Notices, *, has_admin_apart: bool) -> ConnectionLimits:
+def make_limits(notices: Notices, *, has_admin_apart: bool) -> ConnectionLimits:
     """Make the limits from the process's limit of open files."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     main, admin = share(

@@ -17,14 +17,14 @@ class DirectoryWatch:
     """Makes the store unavailable while its directory is missing: writes would be lost.
 
     Args:
-        places: Each says whether a directory is in place. They may block.
+        directories: Each says whether a directory is in place. They may block.
         line: The link to a store that keeps its files there; None if the store is elsewhere.
     """
 
     def __init__(
-        self, places: Sequence[Callable[[], bool]], store: Store, line: StoreLink | None
+        self, directories: Sequence[Callable[[], bool]], store: Store, line: StoreLink | None
     ) -> None:
-        self._places = places
+        self._directories = directories
         self._store = store
         self._line = line
         self.is_complete = True
@@ -41,7 +41,7 @@ class DirectoryWatch:
         return self._store.complaint if self.is_complete else GONE
 
     def _look(self) -> bool:
-        return all(is_there() for is_there in self._places)
+        return all(is_there() for is_there in self._directories)
 
     def _find(self, *, is_complete: bool) -> None:
         if is_complete == self.is_complete:

@@ -25,7 +25,7 @@ class ListenAddresses:
         return self.admin is None and self.main.is_private
 
 
-async def find_places(settings: Settings) -> ListenAddresses:
+async def find_addresses(settings: Settings) -> ListenAddresses:
     """Resolve the addresses in the settings; raises `CannotStart`."""
     tls = _tls(settings)
     main = await _main(settings, tls)
@@ -80,7 +80,7 @@ def _tls(settings: Settings) -> ssl.SSLContext | None:
     return tls
 
 
-def say_where_admin_is(place: Address, url: str, data: Path) -> None:
+def log_where_admin_is(place: Address, url: str, data: Path) -> None:
     """Log where the administration is, and warn if it is not safe there."""
     log.info("the administration is at %s/console/, its tokens in %s", url, data.absolute())
     if not place.is_private and place.tls is None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import holdfast
 from holdfast.compose.cannot_start import CannotStart
-from holdfast.compose.connection_limits import make_rooms
-from holdfast.compose.listen_addresses import ListenAddresses, say_where_admin_is
+from holdfast.compose.connection_limits import make_limits
+from holdfast.compose.listen_addresses import ListenAddresses, log_where_admin_is
 from holdfast.compose.options import hosts_of
 from holdfast.settings import Settings
 from holdfast.web.application import Readiness, make_administration_apart, make_application
@@ -28,40 +28,41 @@ _PAGES = Path(holdfast.__file__).parent / "static"
 
 @dataclass(frozen=True, slots=True)
 class ServedApplications:
-    """The applications of the listeners."""
+    """What the applications of the listeners are made of."""
 
     endpoint: Endpoint
-    door: WebSocketFrontEnd
+    websockets: WebSocketFrontEnd
     heads: Heads
     readiness: Readiness
     admin: "web.Application"
 
 
 async def open_listeners(
-    settings: Settings, places: ListenAddresses, offer: ServedApplications, stack: AsyncExitStack
+    settings: Settings, addresses: ListenAddresses, parts: ServedApplications, stack: AsyncExitStack
 ) -> tuple[Listener, str]:
     """Open the listeners; returns the main one and its URL. The stack closes the operators'."""
-    endpoint, timeout_s = offer.endpoint, settings.shutdown_timeout / 1000
-    rooms = make_rooms(endpoint.bayeux.state.notices, has_admin_apart=places.admin is not None)
+    endpoint, timeout_s = parts.endpoint, settings.shutdown_timeout / 1000
+    limits = make_limits(endpoint.bayeux.state.notices, has_admin_apart=addresses.admin is not None)
     files = read_files(_PAGES)
-    if places.admin is not None:
-        served = make_administration_apart(
-            *(endpoint, offer.readiness, files, offer.admin), hosts_of(settings)
+    if addresses.admin is not None:
+        application = make_administration_apart(
+            *(endpoint, parts.readiness, files, parts.admin), hosts_of(settings)
         )
-        apart = Listener(served, places.admin, rooms.admin, shutdown_timeout_s=timeout_s)
+        apart = Listener(application, addresses.admin, limits.admin, shutdown_timeout_s=timeout_s)
         stack.push_async_callback(apart.close)
         with _naming(f"admin: cannot listen on {settings.admin}"):
-            admin_url = await apart.open(endpoint, offer.heads, has_bayeux=False)
-        say_where_admin_is(places.admin, admin_url, settings.data)
-    served = make_application(
-        *(endpoint, offer.door, Metrics(endpoint.bayeux, rooms.named()), offer.readiness, files),
-        offer.admin if places.has_admin_on_main else None,
+            admin_url = await apart.open(endpoint, parts.heads, has_bayeux=False)
+        log_where_admin_is(addresses.admin, admin_url, settings.data)
+    metrics = Metrics(endpoint.bayeux, limits.named())
+    application = make_application(
+        *(endpoint, parts.websockets, metrics, parts.readiness, files),
+        parts.admin if addresses.has_admin_on_main else None,
         chat=settings.chat,
         login=_sign_in(settings),
     )
-    main = Listener(served, places.main, rooms.main, shutdown_timeout_s=timeout_s)
+    main = Listener(application, addresses.main, limits.main, shutdown_timeout_s=timeout_s)
     with _naming(f"cannot listen on {settings.unix or f'{settings.host}:{settings.port}'}"):
-        return main, await main.open(endpoint, offer.heads)
+        return main, await main.open(endpoint, parts.heads)
 
 
 def _sign_in(settings: Settings) -> list[str]:

@@ -78,13 +78,13 @@ class Storage:
 
     def watch(self, directory: DataDirectory, stack: AsyncExitStack) -> DirectoryWatch:
         """Start watching the directories that the server depends on."""
-        places, line = [directory.is_there], None
+        directories, line = [directory.is_there], None
         if self._embedded is not None:
-            places.append(self._embedded.is_there)
+            directories.append(self._embedded.is_there)
             line = self.line
-        vigil = DirectoryWatch(places, self.store, line)
-        stack.push_async_callback(cancel, asyncio.create_task(vigil.run()))
-        return vigil
+        watch = DirectoryWatch(directories, self.store, line)
+        stack.push_async_callback(cancel, asyncio.create_task(watch.run()))
+        return watch
 
     async def load(self, bayeux: Bayeux, clock: Callable[[], float]) -> None:
         """Restore the stored sessions with their queues."""

@@ -24,7 +24,7 @@ Readiness = Callable[[], Awaitable[str | None]]
 
 def make_application(
     endpoint: Endpoint,
-    door: WebSocketFrontEnd,
+    websockets: WebSocketFrontEnd,
     metrics: Metrics,
     readiness: Readiness,
     files: StaticFiles,
@@ -35,7 +35,7 @@ def make_application(
 ) -> web.Application:
     """Return the application that serves everything except a separate administration."""
     application = _with_probes(endpoint, readiness, endpoint.options.hosts)
-    bayeux = _bayeux_handler(endpoint, door)
+    bayeux = _bayeux_handler(endpoint, websockets)
     for path in endpoint.options.paths:
         application.router.add_route("*", path, bayeux)
         application.router.add_route("*", path + "/{suffix:.*}", bayeux)
@@ -61,7 +61,7 @@ def make_administration_apart(
 
 
 def _bayeux_handler(
-    endpoint: Endpoint, door: WebSocketFrontEnd
+    endpoint: Endpoint, websockets: WebSocketFrontEnd
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     origins = endpoint.options.origins
 
@@ -75,7 +75,7 @@ def _bayeux_handler(
             return web.Response(headers=headers)
         if request.method == "GET" and request.headers.get("Upgrade", "").lower() == "websocket":
             if "websocket" in endpoint.options.transports:
-                return await door.serve(request)
+                return await websockets.serve(request)
         elif request.method == "GET" and "message" in request.query:
             return await callback_poll(request, endpoint)
         return refusal(request, ErrorReply.TRANSPORT_UNKNOWN, endpoint)

@@ -70,12 +70,14 @@ class Endpoint:
     bayeux: Bayeux
     options: WebOptions
     clock: Callable[[], float]
-    burst: WriteCoalescer
+    coalescer: WriteCoalescer
     intake: Intake = field(default_factory=Intake)
-    turns: RequestScheduler = field(init=False)
+    scheduler: RequestScheduler = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "turns", RequestScheduler(self.bayeux, self.clock, self.intake))
+        object.__setattr__(
+            self, "scheduler", RequestScheduler(self.bayeux, self.clock, self.intake)
+        )
 
     def check_origin(self, headers: "Headers") -> OriginTrust:
         """How far the page behind a request is trusted.

@@ -286,11 +286,11 @@ class FastLane(RequestHandler):
             if speaker.caller.network:
                 self._endpoint.admit(speaker.caller)
                 self._endpoint.admit_body(speaker.caller, body)
-            rest = self._endpoint.turns.receive(body, exchange)
+            rest = self._endpoint.scheduler.receive(body, exchange)
         except RequestRefused as refused:
             self._refuse(refused.error, refused.wait_s)
         except BaseException:
-            self._fail(exchange, self._endpoint.turns.fail(exchange))
+            self._fail(exchange, self._endpoint.scheduler.fail(exchange))
         else:
             if rest is not None:
                 rest.done = partial(self._fail, exchange)
@@ -447,7 +447,7 @@ class FastLane(RequestHandler):
             headers = self._endpoint.headers(exchange, self._cors)
             head = self._heads.build(self._endpoint.status(exchange), headers)
         answer = b"%b%d\r\n\r\n[%b]" % (head, len(body) + 2, body)
-        self._endpoint.burst.write(transport, answer)
+        self._endpoint.coalescer.write(transport, answer)
         self._free()
         return True
 
@@ -459,7 +459,7 @@ class FastLane(RequestHandler):
             headers["Connection"] = "close"
         body = error_body(error)
         answer = b"%b%d\r\n\r\n%b" % (self._heads.build(error.code, headers), len(body), body)
-        self._endpoint.burst.write(self.transport, answer)
+        self._endpoint.coalescer.write(self.transport, answer)
         self._free()
 
     def _free(self) -> None:
@@ -488,12 +488,12 @@ class FastLane(RequestHandler):
 
     def force_close(self) -> None:
         """Write everything that is pending first."""
-        self._endpoint.burst.send()
+        self._endpoint.coalescer.send()
         super().force_close()
 
     async def drain(self) -> None:
         """Wait until everything written has left."""
-        self._endpoint.burst.send()
+        self._endpoint.coalescer.send()
         if self.transport is not None:
             self.transport.set_write_buffer_limits(0)
             await self._drain_helper()

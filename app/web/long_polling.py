@@ -70,11 +70,11 @@ async def exchange_over_http(
     carrier = Waiting(request, connection_type)
     exchange = Exchange(carrier, speaker)
     try:
-        rest = endpoint.turns.receive(body, exchange)
+        rest = endpoint.scheduler.receive(body, exchange)
     except RequestRefused:
         raise
     except BaseException:
-        carrier.fail(endpoint.turns.fail(exchange))
+        carrier.fail(endpoint.scheduler.fail(exchange))
     else:
         if rest is not None:
             rest.done = carrier.fail

@@ -31,9 +31,9 @@ FAMILIES = sorted({code.family for code in CODES.values()})
 class BayeuxCollector(Collector):
     """Reads the core's counters on request, at no cost to hot paths."""
 
-    def __init__(self, bayeux: Bayeux, rooms: Mapping[str, ConnectionLimit]) -> None:
+    def __init__(self, bayeux: Bayeux, limits: Mapping[str, ConnectionLimit]) -> None:
         self._bayeux = bayeux
-        self._rooms = rooms
+        self._limits = limits
 
     def collect(self) -> Iterator[Metric]:
         yield from self._publishes()
@@ -118,21 +118,21 @@ class BayeuxCollector(Collector):
         yield failed
 
     def _letters(self) -> Iterator[Metric]:
-        room = self._bayeux.state.store.letter_quota
+        quota = self._bayeux.state.store.letter_quota
         yield GaugeMetricFamily(
-            "holdfast_dead_letters", "Dead letters in the store.", value=room.all.count
+            "holdfast_dead_letters", "Dead letters in the store.", value=quota.all.count
         )
         yield GaugeMetricFamily(
             "holdfast_dead_letters_bytes",
             "Approximate size of the dead letters in the store.",
-            value=room.all.bytes,
+            value=quota.all.bytes,
         )
         removed = CounterMetricFamily(
             "holdfast_dead_letters_removed",
             "Dead letters removed because of age or quota.",
             labels=["why"],
         )
-        for why, count in room.removed.items():
+        for why, count in quota.removed.items():
             removed.add_metric([why.value], count)
         yield removed
 
@@ -227,9 +227,9 @@ class BayeuxCollector(Collector):
             "Connections closed because the limit (set by that of open files) was reached.",
             labels=["listener"],
         )
-        for listener, room in self._rooms.items():
-            present.add_metric([listener], len(room))
-            turned_away.add_metric([listener], room.turned_away)
+        for listener, limit in self._limits.items():
+            present.add_metric([listener], len(limit))
+            turned_away.add_metric([listener], limit.turned_away)
         yield present
         yield turned_away
 
@@ -273,9 +273,9 @@ class BayeuxCollector(Collector):
 class Metrics:
     """All metrics of this server and its process."""
 
-    def __init__(self, bayeux: Bayeux, rooms: Mapping[str, ConnectionLimit]) -> None:
+    def __init__(self, bayeux: Bayeux, limits: Mapping[str, ConnectionLimit]) -> None:
         self._bayeux = CollectorRegistry()
-        self._bayeux.register(BayeuxCollector(bayeux, rooms))
+        self._bayeux.register(BayeuxCollector(bayeux, limits))
         self._process = CollectorRegistry()
         ProcessCollector(registry=self._process)
         PlatformCollector(registry=self._process)

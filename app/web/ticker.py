@@ -23,8 +23,8 @@ class Ticker:
         self._loop = asyncio.get_running_loop()
         # The core's only clock.
         self.clock = RunningTime(self._loop.time)
-        self.allowance = TurnBudget()
-        self.burst = WriteCoalescer(self.end_turn_soon, self._record_hand_overs)
+        self.turn_budget = TurnBudget()
+        self.coalescer = WriteCoalescer(self.end_turn_soon, self._record_hand_overs)
         self.collector = Collector()
         self._bayeux: Bayeux | None = None
         self._beat: asyncio.TimerHandle | None = None
@@ -80,6 +80,6 @@ class Ticker:
                 has_more = self._bayeux.flush(self.clock())
         finally:
             self._is_turn_ending = False
-            self.burst.send()
+            self.coalescer.send()
             if has_more:
                 self.end_turn_soon()

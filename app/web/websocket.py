@@ -73,7 +73,7 @@ class Socket:
 
     __slots__ = (
         "_bayeux",
-        "_burst",
+        "_coalescer",
         "_draining",
         "_ending",
         "_flush",
@@ -101,7 +101,7 @@ class Socket:
         self.heard = endpoint.clock()
         # Needed for every message, and two attribute lookups away in the request.
         self._protocol = request.protocol
-        self._bayeux, self._burst = endpoint.bayeux, endpoint.burst
+        self._bayeux, self._coalescer = endpoint.bayeux, endpoint.coalescer
         self._messages_per_frame = endpoint.options.ws_messages_per_frame
         self._flush = flush
         self._hang_up = hang_up
@@ -182,7 +182,7 @@ class Socket:
         transport = self._protocol.transport
         if transport is None or transport.is_closing():
             return False
-        self._burst.write(transport, frames)
+        self._coalescer.write(transport, frames)
         return True
 
     def _frames(self, messages: Sequence[Event]) -> bytes:
@@ -219,7 +219,7 @@ class _Response(web.WebSocketResponse[Literal[False]]):
             autoclose=False,
             protocols=() if options.ws_protocol is None else (options.ws_protocol,),
         )
-        self._burst = endpoint.burst
+        self._coalescer = endpoint.coalescer
         self._frames_heard = 0
 
     async def hear(self) -> "WSMessage | WSMessageTextBytes":
@@ -240,7 +240,7 @@ class _Response(web.WebSocketResponse[Literal[False]]):
     async def close(
         self, *, code: int = WSCloseCode.OK, message: bytes = b"", drain: bool = True
     ) -> bool:
-        self._burst.send()
+        self._coalescer.send()
         message = message or _REASONS.get(code, b"")
         return await super().close(code=code, message=message, drain=drain)
 
@@ -373,13 +373,13 @@ class WebSocketFrontEnd:
 
     async def _handle(self, body: bytes, exchange: Exchange) -> ErrorReply | None:
         """Handle a message; returns when it is done, so the socket's messages stay in order."""
-        turns = self._endpoint.turns
+        scheduler = self._endpoint.scheduler
         try:
-            rest = turns.receive(body, exchange)
+            rest = scheduler.receive(body, exchange)
         except RequestRefused as refused:
             return refused.error
         except BaseException:
-            return turns.fail(exchange)
+            return scheduler.fail(exchange)
         if rest is None:
             return None
         outcome: asyncio.Future[ErrorReply | None] = asyncio.get_running_loop().create_future()

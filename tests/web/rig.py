@@ -249,8 +249,8 @@ class Rig:
         )
         # As extensions have it.
         self.server = ForExtensions(self.bayeux, self._clock)
-        self.burst = WriteCoalescer(self._on_ready, self.bayeux.state.hub.store.flush)
-        self.endpoint = Endpoint(self.bayeux, web_options, self._clock, self.burst)
+        self.coalescer = WriteCoalescer(self._on_ready, self.bayeux.state.hub.store.flush)
+        self.endpoint = Endpoint(self.bayeux, web_options, self._clock, self.coalescer)
         self.room = ConnectionLimit(10_000)
         sockets = WebSocketFrontEnd(self.endpoint)
         application = make_application(
@@ -299,7 +299,7 @@ class Rig:
 
     def _end_turn(self) -> None:
         self.bayeux.flush(self._clock())
-        self.burst.send()
+        self.coalescer.send()
 
 
 async def _is_ready() -> str | None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.compose.cannot_start import CannotStart
-from holdfast.compose.listen_addresses import find_places
+from holdfast.compose.listen_addresses import find_addresses
 from holdfast.settings import Settings
 
 Answers = Callable[[Mapping[str, Sequence[str]]], None]
@@ -50,9 +50,9 @@ async def test_a_loopback_host_serves_the_administration_too(
     names: Answers, host: str, ips: Sequence[str]
 ) -> None:
     names({host: ips})
-    places = await find_places(of(host=host))
-    assert places.has_admin_on_main
-    assert places.main.ips == tuple(ips)
+    addresses = await find_addresses(of(host=host))
+    assert addresses.has_admin_on_main
+    assert addresses.main.ips == tuple(ips)
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "here.example"])
@@ -62,14 +62,14 @@ async def test_a_host_beyond_loopback_requires_open_and_serves_no_administration
 ) -> None:
     names({host: ips})
     with pytest.raises(CannotStart, match="set open to admit everybody"):
-        await find_places(of(host=host))
-    assert not (await find_places(of(host=host, open=True))).has_admin_on_main
+        await find_addresses(of(host=host))
+    assert not (await find_addresses(of(host=host, open=True))).has_admin_on_main
 
 
 async def test_an_empty_host_listens_at_every_address(names: Answers) -> None:
     names({None: ["0.0.0.0", "::"]})  # type: ignore[dict-item]
     with pytest.raises(CannotStart, match="set open"):
-        await find_places(of(host=""))
+        await find_addresses(of(host=""))
 
 
 @pytest.mark.parametrize(
@@ -79,21 +79,21 @@ async def test_an_address_for_operators_takes_the_administration_off_the_main_on
     names: Answers, ips: Sequence[str], is_private: bool
 ) -> None:
     names({"127.0.0.1": ["127.0.0.1"], "ops.example": ips})
-    places = await find_places(of(admin="ops.example:9000"))
-    assert not places.has_admin_on_main
-    assert places.admin is not None
-    assert places.admin.is_private is is_private
-    assert (places.admin.ips, places.admin.port) == (tuple(ips), 9000)
+    addresses = await find_addresses(of(admin="ops.example:9000"))
+    assert not addresses.has_admin_on_main
+    assert addresses.admin is not None
+    assert addresses.admin.is_private is is_private
+    assert (addresses.admin.ips, addresses.admin.port) == (tuple(ips), 9000)
 
 
 async def test_a_unix_socket_is_private_whatever_the_host_is(names: Answers) -> None:
     names({})
-    places = await find_places(of(host="0.0.0.0", unix=Path("socket")))
-    assert places.has_admin_on_main
+    addresses = await find_addresses(of(host="0.0.0.0", unix=Path("socket")))
+    assert addresses.has_admin_on_main
 
 
 @pytest.mark.parametrize("given", [{"host": "none.example", "open": True}, {"admin": "none:1"}])
 async def test_an_unknown_host_is_named_in_the_error(names: Answers, given: dict[str, Any]) -> None:
     names({"127.0.0.1": ["127.0.0.1"]})
     with pytest.raises(CannotStart, match="none"):
-        await find_places(of(**given))
+        await find_addresses(of(**given))

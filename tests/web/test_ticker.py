@@ -9,20 +9,20 @@ from holdfast.web.ticker import Ticker
 
 async def test_what_was_said_before_the_start_is_told_when_it_starts() -> None:
     server = Mock()
-    clockwork = Ticker(Mock())
-    clockwork.end_turn_soon()
+    ticker = Ticker(Mock())
+    ticker.end_turn_soon()
     await asyncio.sleep(0)
-    clockwork.start(server)
+    ticker.start(server)
     await asyncio.sleep(0)
     assert server.flush.call_count == 1
-    clockwork.stop()
+    ticker.stop()
 
 
 async def test_after_a_time_without_a_beat_clients_are_heard_before_anybody_is_given_up() -> None:
     server = Mock()
-    clockwork = Ticker(Mock())
-    clockwork.start(server)
-    before, began = clockwork.clock(), time.monotonic()
+    ticker = Ticker(Mock())
+    ticker.start(server)
+    before, began = ticker.clock(), time.monotonic()
     time.sleep(0.8)  # noqa: ASYNC251 - the process does not run
     # What came meanwhile is read now, and there may be several rounds of it.
     for _ in range(5):
@@ -31,6 +31,6 @@ async def test_after_a_time_without_a_beat_clients_are_heard_before_anybody_is_g
     async with asyncio.timeout(5):
         while not server.tick.call_count:  # noqa: ASYNC110 - a mock
             await asyncio.sleep(0.01)
-    clockwork.stop()
+    ticker.stop()
     ran_s = server.tick.call_args.args[0] - before
     assert ran_s < time.monotonic() - began - 0.8, "the time is nobody's silence"

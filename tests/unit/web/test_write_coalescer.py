@@ -32,14 +32,14 @@ class Street:
         self.began = 0
         self.left: list[str] = []
         self.told: list[int] = []
-        self.burst = WriteCoalescer(self._begin, ahead=lambda: self.told.append(len(self.left)))
+        self.coalescer = WriteCoalescer(self._begin, ahead=lambda: self.told.append(len(self.left)))
         self.a, self.b = Wire("a", self.left), Wire("b", self.left)
 
     def _begin(self) -> None:
         self.began += 1
 
     def write(self, wire: Any, size: int) -> None:
-        self.burst.write(wire, b"x" * size)
+        self.coalescer.write(wire, b"x" * size)
 
 
 def test_the_writes_of_a_turn_leave_in_order_when_it_ends() -> None:
@@ -48,7 +48,7 @@ def test_the_writes_of_a_turn_leave_in_order_when_it_ends() -> None:
     street.write(street.b, 2)
     street.write(street.a, 3)
     assert not street.left
-    street.burst.send()
+    street.coalescer.send()
     assert street.left == ["a1", "b2", "a3"]
 
 
@@ -57,7 +57,7 @@ def test_the_first_write_of_a_turn_schedules_its_end() -> None:
     for _ in range(2):
         street.write(street.a, 1)
         street.write(street.b, 1)
-        street.burst.send()
+        street.coalescer.send()
     assert street.began == 2
 
 
@@ -80,7 +80,7 @@ def test_in_a_long_turn_the_first_writes_leave_early() -> None:
     for _ in range(100):
         street.write(street.a, 1)
     assert len(street.left) == 64
-    street.burst.send()
+    street.coalescer.send()
     assert len(street.left) == 100
 
 
@@ -89,7 +89,7 @@ def test_the_callback_runs_before_anything_leaves() -> None:
     for _ in range(65):
         street.write(street.a, 1)
     street.write(street.b, 100_000)
-    street.burst.send()
+    street.coalescer.send()
     assert street.told == [0, 64, 66]
 
 
@@ -98,5 +98,5 @@ def test_a_closed_connection_does_not_stop_the_writes_of_others() -> None:
     street.write(street.a, 1)
     street.write(street.b, 2)
     street.a.is_closed = True
-    street.burst.send()
+    street.coalescer.send()
     assert street.left == ["b2"]
