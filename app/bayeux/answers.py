@@ -72,6 +72,8 @@ class Answers:
             and queue.has_news(self._state.guard.held)
         ):
             self.release(session, session.held_connect, now)
+        elif session.has_queue_of_subject:
+            self._state.ptp.subjects.pass_on(session)
 
     def complete(self, exchange: Exchange, now: float) -> None:
         """Send all replies, and the messages that travel with them."""

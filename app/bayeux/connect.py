@@ -38,6 +38,8 @@ def connect(
         if dispatcher.state is not before:
             state.journal.dispatcher(session, dispatcher.state)
     life.clock.attach(session)
+    # What it has acknowledged made room.
+    state.ptp.subjects.look(session.subject)
     session.rest_interval_s = session.interval_s
     advice = message.get("advice")
     timeout_s = _heed(advice, session) if advice else session.timeout_s

@@ -34,7 +34,9 @@ class ErrorReply(Enum):
     SESSIONS_EXCEEDED = (403, "sessions_exceeded")
     ORIGIN_DENIED = (403, "origin_denied")
     LOGIN_DENIED = (403, "login_denied")
+    DESTINATION_DENIED = (403, "destination_denied")
     MESSAGE_DELETED = (404, "message_deleted")
+    DESTINATION_UNKNOWN = (404, "destination_unknown")
     CHANNEL_INVALID = (405, "channel_invalid")
     MESSAGE_ID_INVALID = (405, "message_id_invalid")
     CONNECTION_TYPES_UNSUPPORTED = (406, "connection_types_unsupported")
@@ -54,6 +56,7 @@ class ErrorReply(Enum):
     CHANNEL_HELD_BACK = (503, "channel_held_back")
     SERVER_BUSY = (503, "server_busy")
     STORE_UNAVAILABLE = (503, "store_unavailable")
+    DESTINATION_FULL = (507, "destination_full")
 
     @property
     def code(self) -> int:

@@ -149,6 +149,7 @@ class Handshake:
         is_new = exchange.new_browser is not None
         draft.identity.shakes_hands(exchange.speaker, browser, is_new=is_new, now=now)
         session = self._settle_in(draft, now)
+        self._state.ptp.subjects.join(session)
         session.transport = exchange.carrier.connection_type.value
         exchange.session = session
         exchange.is_handshake = True

@@ -12,3 +12,5 @@ class Operation(Enum):
     CREATE = "create"
     SUBSCRIBE = "subscribe"
     PUBLISH = "publish"
+    # Address a message that is published on the channel.
+    PTP = "ptp"

@@ -8,6 +8,7 @@ from holdfast.bayeux.codec import RequestLimits
 from holdfast.delivery.channels import ChannelLimits
 from holdfast.delivery.guard import GuardLimits
 from holdfast.delivery.queue import QueueLimits
+from holdfast.delivery.subjects import SubjectLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,7 @@ class Options:
     channels: Mapping[str, ChannelRule] = field(default_factory=dict)
     request_limits: RequestLimits = field(default_factory=RequestLimits)
     queue_limits: QueueLimits = field(default_factory=QueueLimits)
+    subject_limits: SubjectLimits = field(default_factory=SubjectLimits)
     guard: GuardLimits = field(default_factory=GuardLimits)
     budgets: BudgetRates = field(default_factory=BudgetRates)
     channel_limits: ChannelLimits = field(default_factory=ChannelLimits)

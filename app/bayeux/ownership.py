@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast.bayeux.channel_holds import release_channel
 from holdfast.bayeux.options import ORDINARY_RULE, ChannelRule
+from holdfast.bayeux.point_to_point import PTP
 from holdfast.bayeux.records import ChangedSession
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_clock import SessionClock
@@ -145,7 +146,8 @@ class SessionOwner:
         if session.terms is None and session.queue.settling is SettledBy.WRITTEN:
             return False
         # A service's answer is only for its caller, and only while it waits.
-        return not channel.startswith(SERVICES) and self._rule(channel).dead_letters
+        is_answer = channel.startswith(SERVICES) and channel != PTP
+        return not is_answer and self._rule(channel).dead_letters
 
     def _rule(self, channel: str) -> ChannelRule:
         state = self._state

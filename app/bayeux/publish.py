@@ -1,13 +1,16 @@
 """Publishing to subscribers or to a service."""
 
+from collections.abc import Mapping
 from typing import Final
 
 from holdfast.bayeux.answers import Answers
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.delivery_options import QosInvalid
+from holdfast.bayeux.destinations import DestinationInvalid, destinations_of
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.hooks import check_outcome
 from holdfast.bayeux.pending_replies import begin_pending
+from holdfast.bayeux.point_to_point import PTP
 from holdfast.bayeux.publishing import Publishing
 from holdfast.bayeux.qos import Qos
 from holdfast.bayeux.reserved import refuse_replies, refuse_service
@@ -67,12 +70,11 @@ def publish(
         exists = bool(state.routes.receivers(channel)) or channel.kind is Kind.SERVICE
         state.rights.check_publish(session, channel, message, exists=exists)
     qos = publish_qos(channel, message) if message.get("ext") else None
-    if channel.kind is Kind.SERVICE:
+    if channel.name == PTP:
+        message, qos = _addressed(message, qos)
+    elif channel.kind is Kind.SERVICE:
         return _serve(state, answers, publishing, exchange, session, channel, message, reply)
-    if qos is not None and qos.refuse_held and state.guard.is_held(channel.name):
-        raise Refused(ErrorReply.CHANNEL_HELD_BACK, CHANNEL_HELD.text, channel.name)
-    if session.pending_publishes >= _MOST_PENDING:
-        raise Refused(ErrorReply.PUBLISHES_EXCEEDED, str(_MOST_PENDING))
+    _check(state, session, channel, qos)
     event = _event(state, channel, message)
     candidate = publishing.candidate(channel, event, session, qos)
     candidate = _ask_filters(state, exchange, channel, candidate)
@@ -118,6 +120,31 @@ def _ask_filters(
         candidate.passes(filter)
         has_asked = True
     return candidate
+
+
+def _check(state: ServerState, session: Session, channel: Channel, qos: Qos | None) -> None:
+    """Raise `Refused` if the message may not be addressed, or must not wait now."""
+    if qos is not None:
+        if qos.destinations:
+            state.rights.check_addressing(session, channel)
+        if qos.refuse_held and state.guard.is_held(channel.name):
+            raise Refused(ErrorReply.CHANNEL_HELD_BACK, CHANNEL_HELD.text, channel.name)
+    if session.pending_publishes >= _MOST_PENDING:
+        raise Refused(ErrorReply.PUBLISHES_EXCEEDED, str(_MOST_PENDING))
+
+
+def _addressed(message: Json, qos: Qos | None) -> tuple[Json, Qos]:
+    """Return the message and its QoS, which are in the data of a message to `/service/ptp`."""
+    data = message["data"]
+    if not isinstance(data, Mapping) or data.keys() != {"destinations", "content"}:
+        raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "data")
+    qos = qos or Qos()
+    try:
+        qos.destinations = destinations_of(data["destinations"])
+    except DestinationInvalid as invalid:
+        raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "destinations") from invalid
+    qos.is_subscribable = False
+    return {**message, "data": data["content"]}, qos
 
 
 def _serve(
@@ -221,7 +248,7 @@ def publish_qos(channel: Channel, message: Json) -> Qos | None:
         qos = Qos.of(asked)
     except QosInvalid as invalid:
         raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", str(invalid)) from invalid
-    if qos.key is not None and channel.kind is Kind.SERVICE:
+    if qos.key is not None and channel.kind is Kind.SERVICE and channel.name != PTP:
         # Services do not recognise repeats.
         raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "key")
     return qos

@@ -61,14 +61,27 @@ class Publishing:
             qos.qualify(message, sender)
             persistent = rule.durable if qos.persistent is None else qos.persistent
         leave_out = None if sender is None or self._echoes(rule, sender) else sender
-        return state.hub.publish(
+        candidate = candidate or self.candidate(channel, event, sender, qos)
+        if qos is None or not qos.destinations:
+            return state.hub.publish(
+                channel, message, candidate, leave_out=leave_out, persistent=persistent, done=done
+            )
+        may_be_kept = persistent is not False
+        addressing = state.ptp.address(message, qos.destinations, may_be_kept=may_be_kept)
+        qos.outcomes = addressing.outcomes
+        outcome = state.hub.publish(
             channel,
             message,
-            candidate or self.candidate(channel, event, sender, qos),
+            candidate,
             leave_out=leave_out,
             persistent=persistent,
-            done=done,
+            done=addressing.then(done),
+            addressed=addressing.receivers,
+            is_subscribable=qos.is_subscribable,
         )
+        if outcome is not None:
+            addressing.release()
+        return outcome
 
     def candidate(
         self, channel: Channel, event: Json, sender: Session | None, qos: Qos | None

@@ -1,10 +1,11 @@
 """The QoS of a publish: its `ext.delivery`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 from holdfast.bayeux.delivery_options import SAID_BY_RECEIVERS, QosInvalid, refuse_others
+from holdfast.bayeux.destinations import Destination, DestinationInvalid, destinations_of
 from holdfast.bayeux.publish_keys import key_of
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.messages import ORDINARY_PRIORITY, Message
@@ -17,13 +18,13 @@ _OPTIONS = SAID_BY_RECEIVERS | {
     "properties",
     "key",
     "refuseHeld",
+    "destinations",
+    "subscribable",
 }
 # Options that are not supported are accepted with the value that describes the usual behaviour.
 _NOT_OFFERED = {
-    "destinations": None,
     "topic": None,
     "forceUpdate": True,
-    "subscribable": True,
     "administrative": False,
 }
 _LONGEST_KEY = 255
@@ -45,6 +46,12 @@ class Qos:
     key: str | None = None
     # Whether to refuse the message instead of queueing it while its channel is held.
     refuse_held: bool = False
+    # Whom the message is addressed to.
+    destinations: tuple[Destination, ...] = ()
+    # Whether an addressed message also goes to the subscribers of its channel.
+    is_subscribable: bool = True
+    # What became of the message for each destination.
+    outcomes: Sequence[Mapping[str, Any]] = field(default=(), compare=False, repr=False)
     message: Message | None = field(default=None, compare=False, repr=False)
 
     @classmethod
@@ -69,7 +76,18 @@ class Qos:
         refuse_held = asked.get("refuseHeld", False)
         if type(refuse_held) is not bool:
             raise QosInvalid("refuseHeld")
-        return cls(priority, persistent, life_ms, force_destroy, properties, key, refuse_held)
+        destinations, is_subscribable = _addresses(asked)
+        return cls(
+            priority,
+            persistent,
+            life_ms,
+            force_destroy,
+            properties,
+            key,
+            refuse_held,
+            destinations,
+            is_subscribable,
+        )
 
     def qualify(self, message: Message, sender: Session | None = None) -> None:
         """Set the QoS on the message."""
@@ -87,7 +105,25 @@ class Qos:
         if message is None:
             return {"state": "OK"}
         first = message.id if message.key is None else message.key.first or message.id
-        return {"state": "OK", "rcvTimestamp": str(first)}
+        confirmed: dict[str, Any] = {"state": "OK", "rcvTimestamp": str(first)}
+        if self.outcomes:
+            confirmed["destinations"] = self.outcomes
+        return confirmed
+
+
+def _addresses(asked: Mapping[str, Any]) -> tuple[tuple[Destination, ...], bool]:
+    is_subscribable = asked.get("subscribable")
+    if is_subscribable is not None and type(is_subscribable) is not bool:
+        raise QosInvalid("subscribable")
+    if asked.get("destinations") is None:
+        if is_subscribable is False:
+            # Nobody would get it.
+            raise QosInvalid("subscribable")
+        return (), True
+    try:
+        return destinations_of(asked["destinations"]), is_subscribable is not False
+    except DestinationInvalid as invalid:
+        raise QosInvalid("destinations") from invalid
 
 
 def _life(expiration: object) -> tuple[int | None, bool]:

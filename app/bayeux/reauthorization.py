@@ -115,7 +115,7 @@ class Reauthorization(RightsReview):
             return True
         if not self._channels:
             # Messages on other channels may have come meanwhile.
-            routed = self._session.queue.routed_channels()
+            routed = self._session.queue.routed_channels(self._session.key)
             self._channels = list(routed.difference(self._answers))
         if not self._channels:
             return False
@@ -157,6 +157,7 @@ class Reauthorization(RightsReview):
     def _withdraw(self) -> None:
         """Remove what the session may no longer receive from its queue."""
         denied = {channel for channel, may_have in self._answers.items() if not may_have}
-        messages = self._session.queue.withdraw_routed(denied) if denied else ()
+        queue, key = self._session.queue, self._session.key
+        messages = queue.withdraw_routed(key, denied) if denied else ()
         if messages:
             self._undelivered.discarded(self._session, messages, Reason.NOT_ALLOWED)

@@ -56,6 +56,7 @@ def restore(
         state.sessions.name(session, record.key)
     session.is_durable = session.is_resumed = True
     state.hub.durables += 1
+    state.ptp.subjects.join(session)
     _withhold(life, session, [each[1] for each in entries])
     _subscribe(life, session, record)
     for extension in state.installed.all:
@@ -117,9 +118,13 @@ def _subscribe(life: SessionLife, session: Session, record: SessionRecord) -> No
             add(state, session, pattern, qos)
 
 
-def discard_orphans(life: SessionLife, key: str, messages: Sequence[Message]) -> None:
-    """Settle entries that were stored for a session that has ended, as if they came in time."""
+def restore_without_session(life: SessionLife, key: str, messages: Sequence[Message]) -> None:
+    """Restore the queue of a subject; settle entries of ended sessions, as if they came in time."""
     state = life.state
+    subject, _, number = key.rpartition("/")
+    if number == "0":
+        state.ptp.subjects.restore(subject, messages)
+        return
     session = state.sessions.draft(CallbackQueue(state.options.queue_limits, state.counters))
     session.go_by(key)
     session.is_durable = True

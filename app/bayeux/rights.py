@@ -173,6 +173,12 @@ class Rights:
             self._check(Operation.CREATE, Operation.PUBLISH, session, channel, message)
         self._check(Operation.PUBLISH, Operation.PUBLISH, session, channel, message)
 
+    def check_addressing(self, session: Session, channel: Channel) -> None:
+        """Refuse destinations to sessions whose rules do not allow them on the channel."""
+        grants = session.grants
+        if grants is not None and not grants.allows(Operation.PTP, channel.name):
+            raise Refused(ErrorReply.PUBLISH_DENIED, _BY_RULES)
+
     def check_subscribe(
         self, session: Session, channel: Channel, message: Json, *, exists: bool
     ) -> None:
@@ -213,6 +219,9 @@ class Rights:
                 return self.policy.can_subscribe(session, channel, message)
             case Operation.PUBLISH:
                 return self.policy.can_publish(session, channel, message)
+            case Operation.PTP:
+                # The policy was asked about the publish.
+                return None
             case unknown:
                 assert_never(unknown)
 

@@ -11,6 +11,7 @@ from holdfast.bayeux.error_handlers import ErrorHandlers
 from holdfast.bayeux.extension import SessionExtension
 from holdfast.bayeux.installed import InstalledExtensions
 from holdfast.bayeux.options import ORDINARY_RULE, ChannelRule, Options
+from holdfast.bayeux.point_to_point import PointToPoint
 from holdfast.bayeux.rights import Rights
 from holdfast.bayeux.services import Services
 from holdfast.bayeux.session_registry import Sessions
@@ -86,6 +87,7 @@ class ServerState:
         self.store = store
         self.routes, self.counters = self.hub.routes, self.hub.counters
         self.sessions = Sessions(new_id, first=node.stamp() // 1000)
+        self.ptp = PointToPoint(options, self.hub, self.sessions, node, journal)
         self.admission = Admission(options.handshake_rate, random)
         self.rights = Rights(self.channels)
         self.services = Services(self.channels)

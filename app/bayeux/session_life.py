@@ -47,6 +47,7 @@ class SessionLife:
         self.ownership.serve(self.ends)
         state.hub.turned_away = self.undelivered.turned_away
         state.hub.expiry = self.expiry
+        self.undelivered.returns = state.ptp.subjects
 
     def note(self, session: Session, now: float) -> None:
         """Note that the session's record has changed."""
@@ -156,3 +157,5 @@ class SessionLife:
         for session in self.state.sessions:
             if session.is_durable and session.queue.count:
                 self.state.hub.make_ready(session)
+        for queue in self.state.ptp.subjects.queues():
+            self.state.hub.make_ready(queue)

@@ -269,6 +269,11 @@ class Session(Receiver):
         )
 
     @property
+    def takes_addressed(self) -> bool:
+        """Whether it takes messages, and its terms do not exclude point-to-point."""
+        return self.takes_messages and (self.terms is None or self.terms.ptp)
+
+    @property
     def person(self) -> str:
         """The subject; without one the cookie, which many sessions may share."""
         return self.subject if self.subject != NOBODY else self.identity.browser or self.key

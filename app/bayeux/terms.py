@@ -11,8 +11,8 @@ from holdfast.delivery.dispatcher import Policy
 from holdfast.delivery.numbers import whole
 from holdfast.delivery.receivers import NOBODY
 
-_SUBJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9.@+~-]{1,62}")
-_NAME = re.compile(rf"(?:client/)?({_SUBJECT.pattern})(?:/(?:session/)?([1-9][0-9]{{0,8}}))?")
+SUBJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9.@+~-]{1,62}")
+_NAME = re.compile(rf"(?:client/)?({SUBJECT.pattern})(?:/(?:session/)?([1-9][0-9]{{0,8}}))?")
 # The options of a client. Verdicts may come with any message, so also with a handshake.
 _OPTIONS = frozenset(
     [
@@ -147,7 +147,7 @@ class Terms:
 
 def is_subject(name: object) -> bool:
     """Return whether the name may be a subject's. The subject of anonymous clients is nobody's."""
-    return isinstance(name, str) and name != NOBODY and _SUBJECT.fullmatch(name) is not None
+    return isinstance(name, str) and name != NOBODY and SUBJECT.fullmatch(name) is not None
 
 
 def check_names(asked: object) -> None:

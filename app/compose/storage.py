@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 from functools import partial
 
 from holdfast.bayeux.records import record_of
-from holdfast.bayeux.restoring import discard_orphans, restore
+from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.sessions import Session
 from holdfast.compose.data_directory import DataDirectory
@@ -90,7 +90,7 @@ class Storage:
         """Restore the stored sessions with their queues."""
         self._bayeux = bayeux
         count = 0
-        async for loaded in self.store.load(partial(discard_orphans, bayeux.life)):
+        async for loaded in self.store.load(partial(restore_without_session, bayeux.life)):
             # The clocks of restored sessions start now.
             session = restore(bayeux.life, loaded.record, loaded.entries, clock())
             bayeux.state.journal.session(session, "resumed")
@@ -118,13 +118,18 @@ class Storage:
             for session in bayeux.state.sessions:
                 if session.is_durable:
                     self._tell_again(bayeux, session)
+            for receiver in bayeux.state.ptp.subjects.queues():
+                self._keep_again(receiver)
 
     def _tell_again(self, bayeux: Bayeux, session: Session) -> None:
         self.store.save(record_of(session, bayeux.state.node.now_ms()))
-        for message in session.queue.messages():
-            if message.is_durable:
-                self.store.keep(message, (session.key,), _ignore)
+        self._keep_again(session)
         bayeux.life.hand_overs.mark(session, session.queue.tried())
+
+    def _keep_again(self, receiver: Session) -> None:
+        for message in receiver.queue.messages():
+            if message.is_durable:
+                self.store.keep(message, (receiver.key,), _ignore)
 
 
 async def open_storage(

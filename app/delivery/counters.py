@@ -1,6 +1,6 @@
 """Counts what happened to the entries of queues; the numbers must balance.
 
-accepted + restored = acked + waiting + handed + dead + expired + discarded
+accepted + restored = acked + waiting + handed + dead + expired + discarded + moved
 """
 
 from collections import Counter
@@ -43,6 +43,8 @@ class Counters:
         self.dead = 0
         self.expired = 0
         self.discarded: Counter[Reason] = Counter()
+        # Entries that left for other queues of their subject, where each is accepted again.
+        self.moved = 0
         self.redelivered = 0
         self.acks_out_of_range = 0
         # Verdicts on entries that are not in flight, or unknown.
@@ -60,4 +62,4 @@ class Counters:
 
     def settled(self) -> int:
         """Return the entries that left their queue, whatever the outcome."""
-        return self.acked + self.dead + self.expired + self.discarded.total()
+        return self.acked + self.dead + self.expired + self.discarded.total() + self.moved

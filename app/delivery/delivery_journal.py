@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from holdfast.delivery.error_codes import ErrorCode
     from holdfast.delivery.marks import BatchMark
     from holdfast.delivery.messages import Message
+    from holdfast.delivery.moves import Move
     from holdfast.delivery.outcomes import Outcome
     from holdfast.delivery.receivers import Receiver
 
@@ -95,6 +96,9 @@ class DeliveryJournal:
     ) -> None:
         """Note receivers whose queues refused a message that the store never had for them."""
 
+    def moved(self, moves: "Sequence[Move]") -> None:
+        """Note messages that moved between queues of their subject; the store has none of them."""
+
     # Live: sessions, dispatchers, holdbacks
 
     def session(self, receiver: "Receiver", what: str) -> None:
@@ -127,6 +131,10 @@ class DeliveryJournal:
 
     def note_marked(self, hand_overs: Mapping[str, Sequence[tuple[int, int]]]) -> bytes:
         """Return the note of hand-overs: for each session, message ids and attempt numbers."""
+        return b""
+
+    def note_moved(self, moves: "Sequence[Move]") -> bytes:
+        """Return the note of messages that move between queues of their subject."""
         return b""
 
     def note_settled(self, entries: Mapping[int, Sequence[str]], outcome: "Outcome") -> bytes:

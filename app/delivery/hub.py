@@ -29,6 +29,10 @@ class ExpiryPort(Protocol[R_contra]):
         """Expire the receiver's messages when their lifetime ends."""
         ...
 
+    def forget(self, receiver: R_contra, /) -> None:
+        """Stop watching the receiver."""
+        ...
+
     def finds_room(self, receiver: R_contra, message: Message, /) -> bool:
         """Return whether expiring messages made room in a full queue for this message."""
         ...
@@ -85,8 +89,10 @@ class Hub(Generic[R]):
         leave_out: R | None = None,
         persistent: bool | None = None,
         done: Callable[[PersistOutcome], None] | None = None,
+        addressed: Sequence[R] = (),
+        is_subscribable: bool = True,
     ) -> PersistOutcome | None:
-        """Add the message to the queue of every receiver of the channel.
+        """Add the message to the queue of every receiver of the channel, and of those addressed.
 
         If there is a candidate, subscriptions select by it.
 
@@ -94,11 +100,17 @@ class Hub(Generic[R]):
         before it is queued, and later messages of its channel wait for it. The same holds for any
         message with a publish key, because only the store knows whether it is a repeat.
         """
-        receivers: Sequence[R] = (
-            self.routes.receivers(channel)
-            if candidate is None
-            else self.routes.selecting_receivers(channel, candidate)
-        )
+        receivers: Sequence[R] = ()
+        if is_subscribable:
+            receivers = (
+                self.routes.receivers(channel)
+                if candidate is None
+                else self.routes.selecting_receivers(channel, candidate)
+            )
+        if addressed:
+            receivers = tuple(dict.fromkeys((*addressed, *receivers)))
+            if leave_out in addressed:
+                leave_out = None
         if self.watch is not None:
             self.watch.published(channel.name)
         is_keyed = message.key is not None

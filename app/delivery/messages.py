@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from holdfast.delivery.publish_keys import PublishKey
 
@@ -30,6 +30,7 @@ class Message(Event):
     """
 
     __slots__ = (
+        "addressed",
         "channel",
         "expires_ms",
         "generation",
@@ -75,6 +76,8 @@ class Message(Event):
         self.is_durable = False
         # Published to one receiver, whatever it subscribed to.
         self.is_direct = False
+        # The subjects and sessions that it is addressed to: `joe`, `joe/1`.
+        self.addressed: Sequence[str] = ()
         # Later messages may have been queued before it: it is inserted where its id places it.
         self.is_late = False
         # What the publisher adds for receivers besides the data.
@@ -93,6 +96,16 @@ class Message(Event):
     def is_routed(self) -> bool:
         """Whether a subscription brought it."""
         return not (self.is_direct or self.generation)
+
+    def is_addressed_to(self, key: str) -> bool:
+        """Whether it is addressed to the session or to its subject."""
+        return bool(self.addressed) and (
+            key in self.addressed or key.rpartition("/")[0] in self.addressed
+        )
+
+    def is_for(self, subject: str) -> bool:
+        """Whether it is addressed to the subject; a replay is for one session only."""
+        return subject in self.addressed and not self.generation
 
     def limit_life(self, life_ms: int, *, is_forced: bool) -> None:
         """Set the lifetime; if forced, the message then leaves the queues in which it waits."""

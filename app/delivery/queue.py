@@ -74,6 +74,21 @@ class CallbackQueue(InFlight):
             self.waiting.append(message)
         return None
 
+    def lacks_room(self, size: int) -> Reason | None:
+        """Return the reason why the queue would refuse a message of this size, if it would."""
+        if self.count >= self._most_entries:
+            return Reason.OVERFLOW_ENTRIES
+        return Reason.OVERFLOW_BYTES if self.size + size > self._most_bytes else None
+
+    def take_in(self, message: Message) -> None:
+        """Add a message of another queue, where its priority and id place it; there is room."""
+        self.count += 1
+        self.size += len(message.wire)
+        self.is_mixed = True
+        insort(self.waiting, message, key=_rightful_place)
+        if message.expires_ms:
+            self.add_mortal(message)
+
     def _rank(self, message: Message) -> None:
         """Insert by priority, behind messages of the same priority; late messages by their id."""
         self.is_mixed = True
@@ -202,9 +217,13 @@ class CallbackQueue(InFlight):
         """All messages as entries, in order; those that wait get one for the caller."""
         return [*self.tried(), *map(Entry, self.waiting)]
 
-    def routed_channels(self) -> set[str]:
-        """The channels whose messages are here because of subscriptions."""
-        return {message.channel for message in self.messages() if message.is_routed}
+    def _routed(self, key: str) -> list[Message]:
+        """Return what subscriptions alone brought to the session with this key."""
+        return [m for m in self.messages() if m.is_routed and not m.is_addressed_to(key)]
+
+    def routed_channels(self, key: str) -> set[str]:
+        """The channels whose messages are here because of subscriptions alone."""
+        return {message.channel for message in self._routed(key)}
 
     # Removing
 
@@ -229,16 +248,20 @@ class CallbackQueue(InFlight):
         del self.waiting[place]
         return True
 
-    def withdraw_routed(self, channels: Collection[str]) -> Sequence[Message]:
-        """Remove what subscriptions brought from these channels; the caller counts it."""
-        taken = [m for m in self.messages() if m.is_routed and m.channel in channels]
+    def withdraw_routed(self, key: str, channels: Collection[str]) -> Sequence[Message]:
+        """Remove what subscriptions alone brought from these channels; the caller counts it."""
+        taken = [message for message in self._routed(key) if message.channel in channels]
+        self.take_away(taken)
+        return taken
+
+    def take_away(self, taken: Sequence[Message]) -> None:
+        """Remove these messages, whatever has become of them; the caller counts them."""
         gone = set(map(id, taken))
         self._handed = {n: e for n, e in self.in_flight().items() if id(e.message) not in gone}
         self.returned = {n: e for n, e in self.returned.items() if id(e.message) not in gone}
         self.waiting = [m for m in self.waiting if id(m) not in gone]
         self.mortals = [m for m in self.mortals or () if id(m) not in gone]
         self._leave(taken)
-        return taken
 
     def clear(self) -> None:
         """Remove everything; the caller has counted it."""

@@ -106,6 +106,16 @@ class Receiver(Timed):
                 self.dispatcher = None
 
     @property
+    def takes_addressed(self) -> bool:
+        """Whether messages may enter the queue that are addressed to it or to its subject."""
+        return self.takes_messages
+
+    @property
+    def has_queue_of_subject(self) -> bool:
+        """Whether it stands for all sessions of its subject: its queue is the subject's."""
+        return self.key.endswith("/0")
+
+    @property
     def leaves_letters(self) -> bool:
         """Whether messages that it no longer takes become dead letters."""
         return not self.takes_messages and self.state is not SessionState.ENDED

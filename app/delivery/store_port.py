@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from holdfast.delivery.letter_quota import LetterQuota
     from holdfast.delivery.marks import BatchMark, Marked
     from holdfast.delivery.messages import Message
+    from holdfast.delivery.moves import Move
     from holdfast.delivery.outcomes import Outcome
     from holdfast.delivery.persist_outcome import PersistOutcome
     from holdfast.delivery.session_record import Recorded
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 class StorePort(Protocol):
     """Stores changes at least once and in order; reports results by callbacks in later turns.
 
-    All changes of one turn of the event loop are sent together: save, keep, hand over, mark,
+    All changes of one turn of the event loop are sent together: save, keep, move, hand over, mark,
     settle, dead-letter, forget. Acks may follow a little later, unless a new batch would replace
     the one that they belong to. Repeating a change has no effect. While the store is unavailable,
     all but `keep` wait for its return.
@@ -60,6 +61,13 @@ class StorePort(Protocol):
 
         A publish key is stored in the same step; of the messages with the same key only the first
         is stored. `done` is called once, and a second time after `PersistOutcome.UNKNOWN`.
+        """
+        ...
+
+    def move(self, moves: "Sequence[Move]") -> None:
+        """Move messages between queues of one subject; each leaves one and enters others at once.
+
+        The call's note reports it to the journal.
         """
         ...
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from holdfast.delivery import error_codes, notices
 from holdfast.delivery.counters import Reason
@@ -15,8 +15,21 @@ from holdfast.delivery.outcomes import DISCARDED, EXPIRED, Outcome
 from holdfast.delivery.receivers import Receiver
 
 R = TypeVar("R", bound=Receiver)
+R_contra = TypeVar("R_contra", bound=Receiver, contravariant=True)
 
 _MOST_UNSTORED = 4 * 1024 * 1024
+
+
+class Returns(Protocol[R_contra]):
+    """Takes back what was addressed to a subject, when its session can no longer get it."""
+
+    def take_back(self, receiver: R_contra, /) -> None:
+        """Take back what is left in the receiver's queue."""
+        ...
+
+    def take_back_late(self, receiver: R_contra, message: Message, /) -> bool:
+        """Take back a message that came late, if it is addressed to the receiver's subject."""
+        ...
 
 
 class Undelivered(Generic[R]):
@@ -30,13 +43,16 @@ class Undelivered(Generic[R]):
         self._history = parts.history
         self._notices = parts.notices
         self._journal = parts.journal
+        self.returns: Returns[R] | None = None
         # The size of the letters that are not stored yet, or not published to listeners yet.
         self._unstored_bytes = 0
 
     def dead_letter_all(self, receiver: R, code: ErrorCode, text: str, now: float) -> None:
-        """Dead-letter the whole queue, after removing what has expired."""
+        """Dead-letter the whole queue, less what has expired and what its subject takes back."""
         queue = receiver.queue
         self.expire(receiver)
+        if self.returns is not None:
+            self.returns.take_back(receiver)
         self._history.note_failure(receiver, queue.in_flight().values(), now, code, text)
         entries = queue.entries()
         queue.clear()
@@ -98,6 +114,9 @@ class Undelivered(Generic[R]):
     def turned_away(self, receivers: Sequence[R], message: Message, reason: Reason) -> None:
         """Settle a message that queues refused: they were full, or their receivers had ended."""
         has_ended = reason is Reason.SESSION_ENDED
+        if has_ended and message.addressed and self.returns is not None:
+            takes_back = self.returns.take_back_late
+            receivers = [each for each in receivers if not takes_back(each, message)]
         code = error_codes.GIVEN_UP if has_ended else CODES[reason.value]
         passing: list[R] = []
         for receiver in receivers:

@@ -25,6 +25,7 @@ from holdfast.journal.schema import MOST_EVENTS, Kind
 if TYPE_CHECKING:
     from holdfast.delivery.dead_letters import DeadLetter
     from holdfast.delivery.marks import BatchMark
+    from holdfast.delivery.moves import Move
 
 log = logging.getLogger(__name__)
 
@@ -124,6 +125,9 @@ class JournalWriter(DeliveryJournal):
         self.journal.shared(kind, message, keys, at, notes.why_of(outcome))
         self._relieve()
 
+    def moved(self, moves: "Sequence[Move]") -> None:
+        self.journal.add_note(notes.moved(moves, self.journal.now_us()))
+
     def session(self, receiver: Receiver, what: str) -> None:
         self.changed(Kind.SESSION, what, name=receiver.key, number=receiver.queue.count)
 
@@ -164,6 +168,9 @@ class JournalWriter(DeliveryJournal):
 
     def note_marked(self, hand_overs: Mapping[str, Sequence[tuple[int, int]]]) -> bytes:
         return self._note([], notes.handed_again(hand_overs, self.journal.now_us()))
+
+    def note_moved(self, moves: "Sequence[Move]") -> bytes:
+        return self._note(*notes.moved(moves, self.journal.now_us()))
 
     def note_settled(self, entries: Mapping[int, Sequence[str]], outcome: Outcome) -> bytes:
         return self._note([], notes.settled(entries, outcome, self.journal.now_us()))

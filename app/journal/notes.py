@@ -10,12 +10,13 @@ import orjson
 
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.outcomes import Outcome, Way
-from holdfast.journal.columns import DecodedNote, FailureDetails, Row
+from holdfast.journal.columns import DecodedNote, FailureDetails, Publication, Row
 from holdfast.journal.schema import VERSION, Kind
 
 if TYPE_CHECKING:
     from holdfast.delivery.dead_letters import DeadLetter
     from holdfast.delivery.marks import BatchMark
+    from holdfast.delivery.moves import Move
 
 # The journal's event for each outcome; none if there never was a copy.
 KINDS: Mapping[Way, str] = {
@@ -73,6 +74,21 @@ def handed_again(hand_overs: Mapping[str, Sequence[tuple[int, int]]], at: int) -
             kind = Kind.HANDED if attempt == 1 else Kind.REDELIVERED
             rows.append((kind, [id], attempt, None, [key], [at]))
     return rows
+
+
+def moved(moves: "Sequence[Move]", at: int) -> DecodedNote:
+    """Return the new copies, and the rows of those that they came from."""
+    copies: list[Publication] = []
+    rows: list[Row] = []
+    for message, source, _, count in moves:
+        if count:
+            kept = count if message.is_durable else 0
+            # The size was reported when the message was published.
+            copies.append(
+                (message.id, count, kept, 0, message.priority, message.sender, message.channel)
+            )
+        rows.append((Kind.MOVED, [message.id], None, None, [source], [at]))
+    return copies, rows
 
 
 def settled(entries: Mapping[int, Sequence[str]], outcome: Outcome, at: int) -> list[Row]:

@@ -36,6 +36,8 @@ class Kind:
     DEAD: Final = "dead"
     EXPIRED: Final = "expired"
     DISCARDED: Final = "discarded"
+    # Left for other queues of its subject, as new copies there.
+    MOVED: Final = "moved"
     # A dead letter became one more copy, of the next generation.
     REPLAYED: Final = "replayed"
 
@@ -52,7 +54,7 @@ class Kind:
 
 
 # The events that end a copy; each copy has at most one of them.
-SETTLED = frozenset({Kind.ACKED, Kind.WRITTEN, Kind.DEAD, Kind.EXPIRED, Kind.DISCARDED})
+SETTLED = frozenset({Kind.ACKED, Kind.WRITTEN, Kind.DEAD, Kind.EXPIRED, Kind.DISCARDED, Kind.MOVED})
 
 
 class Event(NamedTuple):

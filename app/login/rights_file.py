@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from holdfast.bayeux.login import Login, Right
 from holdfast.bayeux.operation import Operation
+from holdfast.bayeux.point_to_point import PTP
 from holdfast.bayeux.terms import is_subject
 from holdfast.delivery.channels import Channels
 from holdfast.delivery.receivers import NOBODY
@@ -90,8 +91,11 @@ def _built_in(operations: Iterable[Operation], *channels: str) -> Rule:
 # Warnings before the end of a login, and its renewals.
 LOGIN = "/service/login"
 ADMIN = "/service/admin"
-# These services are for every client, or decide themselves for whom they are.
-_ALWAYS = _built_in({Operation.PUBLISH, Operation.CREATE}, "/service/delivery", LOGIN, ADMIN)
+# These services are for every client, or decide themselves for whom they are. To address a
+# message needs a right of its own.
+_ALWAYS = _built_in(
+    {Operation.PUBLISH, Operation.CREATE}, "/service/delivery", LOGIN, ADMIN, PTP
+)
 EVERYTHING = RightsFile((_built_in(Operation, "/**"),))
 
 

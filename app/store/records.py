@@ -38,6 +38,8 @@ def pack_message(message: Message) -> bytes:
         head["x"] = part(dict(message.properties))
     if message.leaves_no_letter:
         head["d"] = True
+    if message.addressed:
+        head["a"] = list(message.addressed)
     return orjson.dumps(head) + b"\n" + message.wire
 
 
@@ -53,6 +55,7 @@ def unpack_message(id: int, record: bytes) -> Message:
         message.limit_life(head["l"], is_forced=head.get("f", False))
     message.properties = head.get("x")
     message.leaves_no_letter = head.get("d", False)
+    message.addressed = head.get("a", ())
     message.is_durable = True
     return message
 

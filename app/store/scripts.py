@@ -10,6 +10,7 @@ from holdfast.delivery.dead_letters import DeadLetter
 from holdfast.delivery.guard import ChannelHold
 from holdfast.delivery.marks import BatchMark, Mark
 from holdfast.delivery.messages import Message
+from holdfast.delivery.moves import Move
 from holdfast.delivery.publish_keys import LIFE_NS
 from holdfast.delivery.session_record import SessionRecord
 from holdfast.store import records
@@ -50,6 +51,7 @@ SAVE = _script("save", "fence")
 KEEP = _journalled("keep", "arrays", "enter")
 KEEP_KEYED = _journalled("keep_keyed", "arrays", "enter")
 DISOWN = _script("disown", "fence")
+MOVE = _journalled("move", "arrays")
 HAND_OVER = _journalled("hand_over", "arrays")
 MARK = _journalled("mark")
 SETTLE = _journalled("settle", "arrays", "bodies")
@@ -169,6 +171,16 @@ def _entering(
     if generation:
         words += [positions.of(keys.marks(key)) for key in receivers]
     return words
+
+
+def move(keys: RedisKeys, epoch: str, moves: Sequence[Move]) -> ScriptCall:
+    """Move messages between queues of one subject."""
+    names = [keys.meta]
+    args: list[Word] = [epoch]
+    for each in moves:
+        names.append(keys.receivers(each.message.id))
+        args += (each.source, len(each.targets), *each.targets)
+    return ScriptCall(MOVE, names, args)
 
 
 def hand_over(keys: RedisKeys, epoch: str, batches: Mapping[str, BatchMark]) -> ScriptCall:

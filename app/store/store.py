@@ -24,6 +24,7 @@ from holdfast.delivery.guard import ChannelHold
 from holdfast.delivery.letter_quota import LetterQuota
 from holdfast.delivery.marks import BatchMark, Marked
 from holdfast.delivery.messages import Message
+from holdfast.delivery.moves import Move
 from holdfast.delivery.outcomes import NEVER_KEPT, Outcome
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.session_record import Recorded
@@ -222,6 +223,10 @@ class Store:
             self._flush_soon()
         else:
             self._loop.call_soon(done, PersistOutcome.REFUSED)
+
+    def move(self, moves: Sequence[Move]) -> None:
+        self._turns.move(moves)
+        self._flush_soon()
 
     def mark(self, key: str, marked: Collection[Marked]) -> None:
         self._turns.mark(key, marked)

@@ -8,6 +8,7 @@ from holdfast.delivery.deaths import UnwrittenLetter
 from holdfast.delivery.delivery_journal import DeliveryJournal
 from holdfast.delivery.marks import BatchMark, Mark, Marked
 from holdfast.delivery.messages import Message
+from holdfast.delivery.moves import Move
 from holdfast.delivery.outcomes import Outcome
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.store import scripts
@@ -66,6 +67,7 @@ class TurnWrites:
         self.sessions: dict[str, Recorded] = {}
         self.messages: list[PendingPublish] = []
         self.keyed: list[PendingPublish] = []
+        self.moves: list[Move] = []
         self.batches: dict[str, BatchMark] = {}
         # Changed entries, with marks; for entries in flight also each hand-over by its number, with
         # the message and the attempt.
@@ -91,6 +93,7 @@ class TurnWrites:
             + len(self.sessions)
             + len(self.messages)
             + len(self.keyed)
+            + len(self.moves)
             + len(self.batches)
             + len(self.marks)
             + sum(map(len, self.settled.values()))
@@ -106,7 +109,7 @@ class TurnWrites:
         A new batch replaces the one before. So the store must first learn what the receiver of a
         new batch has acknowledged; otherwise that would be delivered again as new.
         """
-        others = self.marks or self.dead or self.forgotten or self.left
+        others = self.moves or self.marks or self.dead or self.forgotten or self.left
         return not others and self.acking.isdisjoint(self.batches)
 
     def calls(
@@ -118,6 +121,8 @@ class TurnWrites:
             yield from self._first(keys, epoch)
         if self.messages or self.keyed:
             yield from self._coming(keys, epoch, most_keys, journal)
+        if self.moves:
+            yield from self._moving(keys, epoch, journal)
         if self.batches or self.marks:
             yield from self._handed(keys, epoch, journal)
         if self.settled:
@@ -147,6 +152,12 @@ class TurnWrites:
             pairs = [(keeping.message, keeping.keys) for keeping in messages]
             call = scripts.keep_keyed(keys, epoch, pairs, most_keys)
             yield PendingCall(call, kept=messages, note=journal.note_kept(pairs))
+
+    def _moving(
+        self, keys: RedisKeys, epoch: str, journal: DeliveryJournal
+    ) -> Iterator[PendingCall]:
+        for moves in _parts(self.moves, [_MESSAGE + len(each.targets) for each in self.moves]):
+            yield PendingCall(scripts.move(keys, epoch, moves), note=journal.note_moved(moves))
 
     def _handed(
         self, keys: RedisKeys, epoch: str, journal: DeliveryJournal
@@ -243,17 +254,20 @@ class TurnBuffer:
     ) -> None:
         """Add a message, which may have left these queues before."""
         turn = self._turns[-1]
-        if (
-            message.id in turn.gone
-            or any(message.id in settled for settled in turn.settled.values())
-            or (turn.forgotten and not turn.forgotten.keys().isdisjoint(keys))
-        ):
+        if _has_left(turn, message, keys):
             turn = self._next()
         kind = turn.messages if message.key is None else turn.keyed
         kind.append(PendingPublish(message, keys, done))
         if message.generation:
             for key in keys:
                 self.marked(key, (message.id,))
+
+    def move(self, moves: Sequence[Move]) -> None:
+        """Move messages, which may have left these queues before."""
+        turn = self._turns[-1]
+        if any(_has_left(turn, each.message, each.targets) for each in moves):
+            turn = self._next()
+        turn.moves += moves
 
     def disown(self, claims: Iterable[Claim]) -> None:
         """Free the keys of messages that are not stored after all."""
@@ -336,6 +350,15 @@ class TurnBuffer:
     def _next(self) -> TurnWrites:
         self._turns.append(TurnWrites())
         return self._turns[-1]
+
+
+def _has_left(turn: TurnWrites, message: Message, keys: Sequence[str]) -> bool:
+    """Return whether the message, or one of these sessions, leaves in this turn."""
+    return (
+        message.id in turn.gone
+        or any(message.id in settled for settled in turn.settled.values())
+        or (bool(turn.forgotten) and not turn.forgotten.keys().isdisjoint(keys))
+    )
 
 
 def _has_first(hand_overs: Mapping[int, HandOver]) -> bool:

@@ -25,6 +25,8 @@ class Census:
 
     waiting: int = 0
     handed: int = 0
+    # Of those waiting, the ones that wait for subjects.
+    addressed: int = 0
     # Accepted and restored entries, less settled, waiting and in flight; must be 0.
     unaccounted: int = 0
     connects_held: int = 0
@@ -40,6 +42,9 @@ class Census:
         census = cls()
         for session in state.sessions:
             census.count(session, state.guard.held)
+        for receiver in state.ptp.subjects.queues():
+            census.addressed += receiver.queue.count
+        census.waiting += census.addressed
         counters = state.counters
         here = census.waiting + census.handed
         census.unaccounted = counters.entered() - counters.settled() - here

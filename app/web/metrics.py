@@ -83,6 +83,7 @@ class BayeuxCollector(Collector):
         settled.add_metric(["dead"], counters.dead)
         settled.add_metric(["expired"], counters.expired)
         settled.add_metric(["discarded"], counters.discarded.total())
+        settled.add_metric(["moved"], counters.moved)
         yield settled
         discarded = CounterMetricFamily(
             "holdfast_entries_discarded", "Discarded entries by reason.", labels=["reason"]

@@ -4,7 +4,7 @@ from functools import partial
 
 import pytest
 
-from holdfast.bayeux.restoring import discard_orphans, restore
+from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.delivery.outcomes import ACKED
 from holdfast.journal.frame import decode
 from holdfast.journal.journal_writer import JournalWriter
@@ -51,7 +51,7 @@ async def tell_what_was_left(at: Desk) -> None:
     await at.store.remove_reported(office.writer.find(await at.store.left_notes()))
     office.writer.flush(0.0)
     house = House(keeper=at.store, journal=office.writer)
-    async for loaded in at.store.load(partial(discard_orphans, house.bayeux.life)):
+    async for loaded in at.store.load(partial(restore_without_session, house.bayeux.life)):
         restore(house.bayeux.life, loaded.record, loaded.entries, house.now)
     await at.answered()
     office.writer.flush(0.0)

@@ -15,6 +15,7 @@ from holdfast.delivery.guard import ChannelHold
 from holdfast.delivery.letter_quota import LetterQuota
 from holdfast.delivery.marks import BatchMark, Mark, Marked
 from holdfast.delivery.messages import Message
+from holdfast.delivery.moves import Move
 from holdfast.delivery.outcomes import DISCARDED, Outcome
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.session_record import Recorded
@@ -87,6 +88,9 @@ class Desk:
         call: list[Callable[[], None]] = []
         self._calls.append(call)
         return call
+
+    def move(self, moves: Sequence[Move]) -> None:
+        self.store.move(moves)
 
     def mark(self, key: str, marked: Collection[Marked]) -> None:
         self.store.mark(key, marked)

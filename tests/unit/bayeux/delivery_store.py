@@ -12,6 +12,7 @@ from holdfast.delivery.deaths import UnwrittenLetter
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.marks import Mark, Marked
 from holdfast.delivery.messages import Message
+from holdfast.delivery.moves import Move
 from holdfast.delivery.outcomes import Outcome
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.session_record import Recorded, SessionRecord
@@ -100,6 +101,9 @@ class SlowStore(FakeKeeper):
             what()
         else:
             self._noted.append(what)
+
+    def move(self, moves: Sequence[Move]) -> None:
+        self._do(partial(super().move, list(moves)))
 
     def mark(self, key: str, marked: Collection[Marked]) -> None:
         self._do(partial(super().mark, key, list(marked)))

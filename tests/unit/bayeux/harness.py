@@ -312,7 +312,9 @@ class House:
     def balances(self) -> bool:
         """accepted + restored = settled + waiting + handed, over all sessions."""
         counters = self.bayeux.state.hub.counters
-        here = sum(session.queue.count for session in self.bayeux.state.sessions)
+        state = self.bayeux.state
+        here = sum(session.queue.count for session in state.sessions)
+        here += sum(receiver.queue.count for receiver in state.ptp.subjects.queues())
         return counters.entered() == counters.settled() + here
 
 

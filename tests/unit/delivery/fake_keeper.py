@@ -8,6 +8,7 @@ from holdfast.delivery.guard import ChannelHold
 from holdfast.delivery.letter_quota import LetterQuota
 from holdfast.delivery.marks import BatchMark, Mark, Marked
 from holdfast.delivery.messages import Message
+from holdfast.delivery.moves import Move
 from holdfast.delivery.outcomes import Outcome
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.publish_keys import LIFE_NS, PublishKey
@@ -67,6 +68,14 @@ class FakeKeeper:
             return PersistOutcome.REPEATED
         self.keyed[key.digest] = message.id
         return PersistOutcome.KEPT
+
+    def move(self, moves: Sequence[Move]) -> None:
+        for each in moves:
+            if self.queues.get(each.source, {}).pop(each.message.id, None) is not None:
+                for key in each.targets:
+                    self.queues.setdefault(key, {}).setdefault(
+                        each.message.id, Mark(each.message.id)
+                    )
 
     def hand_over(self, key: str, batch: BatchMark) -> None:
         self.mark(key, batch.marks())

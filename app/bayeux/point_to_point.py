@@ -1,0 +1,170 @@
+"""Point-to-point: messages that are addressed to subjects and sessions."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from holdfast.bayeux.destinations import (
+    FAILED,
+    IGNORED,
+    OK,
+    QUEUED,
+    Destination,
+    outcome,
+)
+from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.options import Options
+from holdfast.bayeux.records import ChangedSession
+from holdfast.bayeux.session_registry import Sessions
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.delivery_journal import DeliveryJournal
+from holdfast.delivery.hub import Hub
+from holdfast.delivery.life import SessionInput
+from holdfast.delivery.messages import Message
+from holdfast.delivery.node import Node
+from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.queue import CallbackQueue, QueueLimits
+from holdfast.delivery.subjects import (
+    DENIED,
+    UNKNOWN,
+    SubjectOwner,
+    SubjectQueue,
+    Subjects,
+    Undeliverable,
+)
+
+if TYPE_CHECKING:
+    from holdfast.delivery.error_codes import ErrorCode
+
+# Messages that are addressed only travel on this channel.
+PTP = "/service/ptp"
+_ERRORS = {
+    UNKNOWN: ErrorReply.DESTINATION_UNKNOWN,
+    DENIED: ErrorReply.DESTINATION_DENIED,
+}
+# Room in a subject's queue is reserved before a message enters; what returns always finds room.
+_UNLIMITED = QueueLimits(entries=2**62, bytes=2**62)
+
+
+class Addressing:
+    """The receivers of one addressed message, and what the reply says about its destinations."""
+
+    __slots__ = ("_reserved", "_size", "_subjects", "keys", "outcomes", "receivers")
+
+    def __init__(self, subjects: Subjects[Session], size: int) -> None:
+        self._subjects = subjects
+        self._size = size
+        self._reserved: list[SubjectQueue[Session]] = []
+        self.receivers: list[Session] = []
+        self.outcomes: list[dict[str, Any]] = []
+        # The destinations that take it.
+        self.keys: list[str] = []
+
+    def add(self, destination: Destination, *, may_be_kept: bool) -> None:
+        """Find the receivers of one destination. Raises `Undeliverable`."""
+        if destination.number:
+            subject, key = destination.subject, destination.key
+            self.receivers.append(self._subjects.session(subject, key, self._size))
+            self._taken(destination, OK)
+            return
+        takers = self._takers(destination)
+        if may_be_kept:
+            self._subjects.harden(takers)
+        self.receivers += takers
+        if not takers:
+            reserved = self._subjects.reserve(destination.subject, self._size)
+            self._reserved.append(reserved)
+            self.receivers.append(reserved.receiver)
+        self._taken(destination, OK if takers else QUEUED)
+
+    def _takers(self, destination: Destination) -> Sequence[Session]:
+        try:
+            return self._subjects.takers(destination.subject, self._size)
+        except Undeliverable:
+            if not destination.forces_queuing:
+                raise
+            return ()
+
+    def _taken(self, destination: Destination, state: str) -> None:
+        self.keys.append(destination.key)
+        self.outcomes.append(outcome(destination, state))
+
+    def release(self) -> None:
+        """Give up the reserved room: the message is in its queues, or will not come."""
+        for each in self._reserved:
+            self._subjects.release(each, self._size)
+        self._reserved.clear()
+
+    def then(
+        self, done: Callable[[PersistOutcome], None] | None
+    ) -> Callable[[PersistOutcome], None]:
+        """Return the callback for the store's answer."""
+
+        def answered(persisted: PersistOutcome) -> None:
+            self.release()
+            if done is not None:
+                done(persisted)
+
+        return answered
+
+
+class PointToPoint(SubjectOwner[Session]):
+    """Finds who gets addressed messages, and owns the queues of subjects."""
+
+    def __init__(
+        self,
+        options: Options,
+        hub: Hub[Session],
+        sessions: Sessions,
+        node: Node,
+        journal: DeliveryJournal,
+    ) -> None:
+        self._hub = hub
+        self._sessions = sessions
+        self._node = node
+        self.subjects: Subjects[Session] = Subjects(hub, journal, self, options.subject_limits)
+
+    def address(
+        self, message: Message, destinations: Sequence[Destination], *, may_be_kept: bool
+    ) -> Addressing:
+        """Address the message. Raises `Refused` if no destination takes it."""
+        addressing = Addressing(self.subjects, len(message.wire))
+        failures: list[tuple[Destination, ErrorCode]] = []
+        for each in destinations:
+            try:
+                addressing.add(each, may_be_kept=may_be_kept)
+            except Undeliverable as undeliverable:
+                code = undeliverable.code
+                if each.is_optional and code is UNKNOWN:
+                    addressing.outcomes.append(outcome(each, IGNORED))
+                else:
+                    failures.append((each, code))
+                    addressing.outcomes.append(outcome(each, FAILED, code.text))
+        if failures and not addressing.keys:
+            first, code = failures[0]
+            ext = {"delivery": {"destinations": addressing.outcomes}}
+            error = _ERRORS.get(code, ErrorReply.DESTINATION_FULL)
+            raise Refused(error, code.text, first.name, ext=ext)
+        message.addressed = addressing.keys
+        return addressing
+
+    # The owner of the queues
+
+    def open_queue(self, key: str) -> Session:
+        session = self._sessions.draft(CallbackQueue(_UNLIMITED, self._hub.counters))
+        session.go_by(key)
+        session.advance(SessionInput.LEAVE)
+        session.is_durable = True
+        self._hub.durables += 1
+        return session
+
+    def close_queue(self, receiver: Session) -> None:
+        if self._hub.expiry is not None:
+            self._hub.expiry.forget(receiver)
+        receiver.advance(SessionInput.END)
+        receiver.is_durable = False
+        self._hub.durables -= 1
+
+    def make_durable(self, receiver: Session) -> None:
+        receiver.is_durable = True
+        self._hub.durables += 1
+        self._hub.store.save(ChangedSession(receiver, self._node))

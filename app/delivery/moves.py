@@ -1,0 +1,18 @@
+"""Moves of messages between the queues of one subject."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from holdfast.delivery.messages import Message
+
+
+class Move(NamedTuple):
+    """One message leaves one queue of a subject for others of it."""
+
+    message: "Message"
+    # The keys of the queue that it leaves, and of those that have it afterwards.
+    source: str
+    targets: Sequence[str]
+    # How many of the targets did not have it before.
+    copies: int

@@ -1,0 +1,304 @@
+"""Point-to-point: the sessions of each subject, and the queues of subjects.
+
+A subject's queue has what is addressed to the subject and to none of its sessions yet. In names,
+records and the journal it is the queue of the session with number 0, which has no client.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from holdfast.delivery.counters import Reason
+from holdfast.delivery.delivery_journal import DeliveryJournal
+from holdfast.delivery.error_codes import CODES, ErrorCode
+from holdfast.delivery.hub import Hub
+from holdfast.delivery.messages import Message
+from holdfast.delivery.moves import Move
+from holdfast.delivery.receivers import NOBODY, Receiver
+
+R = TypeVar("R", bound=Receiver)
+
+UNKNOWN: Final = CODES["user.ptp.unknownDestination"]
+DENIED: Final = CODES["user.ptp.denied"]
+_EXHAUSTED: Final = CODES["resource.exhaust"]
+# The most messages that leave a subject's queue in one turn.
+_MOST = 500
+
+
+@dataclass(frozen=True, slots=True)
+class SubjectLimits:
+    """Limits of the queue of each subject, and the number of such queues."""
+
+    entries: int = 10_000
+    bytes: int = 16 * 1024 * 1024
+    queues: int = 10_000
+
+
+class Undeliverable(Exception):
+    """The destination does not take the message."""
+
+    def __init__(self, code: ErrorCode) -> None:
+        super().__init__(code.text)
+        self.code = code
+
+
+class SubjectOwner(ABC, Generic[R]):
+    """What the subjects ask of the owner of the sessions."""
+
+    @abstractmethod
+    def open_queue(self, key: str) -> R:
+        """Make the receiver that has the queue of a subject."""
+
+    @abstractmethod
+    def close_queue(self, receiver: R) -> None:
+        """End the receiver of an empty queue."""
+
+    @abstractmethod
+    def make_durable(self, receiver: R) -> None:
+        """Store the session and, from now on, its queue."""
+
+
+class SubjectQueue(Generic[R]):
+    """The queue of one subject, with what is accepted and not in it yet."""
+
+    __slots__ = ("coming", "coming_bytes", "receiver")
+
+    def __init__(self, receiver: R) -> None:
+        self.receiver = receiver
+        # Messages that the store is asked to keep, and their bytes.
+        self.coming = self.coming_bytes = 0
+
+    @property
+    def is_idle(self) -> bool:
+        return not (self.coming or self.receiver.queue.count)
+
+    def reserve(self, size: int) -> None:
+        """Keep room for a message that is accepted."""
+        self.coming += 1
+        self.coming_bytes += size
+
+    def release(self, size: int) -> None:
+        """Give the room up: the message is in the queue, or will not come."""
+        self.coming -= 1
+        self.coming_bytes -= size
+
+
+class Subjects(Generic[R]):
+    """Finds the receivers of addressed messages, and moves these between a subject's queues."""
+
+    def __init__(
+        self, hub: Hub[R], journal: DeliveryJournal, owner: SubjectOwner[R], limits: SubjectLimits
+    ) -> None:
+        self._hub = hub
+        self._journal = journal
+        self._owner = owner
+        self._limits = limits
+        # By subject, its sessions by key.
+        self._sessions: dict[str, dict[str, R]] = {}
+        self._queues: dict[str, SubjectQueue[R]] = {}
+
+    # Sessions
+
+    def join(self, receiver: R) -> None:
+        """Count the session to its subject; what waits for the subject moves on to it."""
+        subject = receiver.subject
+        if subject == NOBODY:
+            return
+        self._sessions.setdefault(subject, {})[receiver.key] = receiver
+        self.look(subject)
+
+    def leave(self, receiver: R) -> None:
+        """Forget an ended session."""
+        siblings = self._sessions.get(receiver.subject)
+        if siblings is None or siblings.get(receiver.key) is not receiver:
+            return
+        del siblings[receiver.key]
+        if not siblings:
+            del self._sessions[receiver.subject]
+
+    def look(self, subject: str) -> None:
+        """Move on what waits for the subject when the turn ends."""
+        if self._queues and subject in self._queues:
+            self._hub.make_ready(self._queues[subject].receiver)
+
+    def queues(self) -> Sequence[R]:
+        """The receivers that have the queues of subjects."""
+        return [each.receiver for each in self._queues.values()]
+
+    def queue(self, subject: str) -> R | None:
+        """The receiver that has the queue of this subject, if there is one."""
+        found = self._queues.get(subject)
+        return None if found is None else found.receiver
+
+    def _takers(self, subject: str) -> list[R]:
+        siblings = self._sessions.get(subject, {}).values()
+        return [each for each in siblings if each.takes_addressed]
+
+    # Addressing
+
+    def session(self, subject: str, key: str, size: int) -> R:
+        """Return the session that a message is addressed to. Raises `Undeliverable`."""
+        found = self._sessions.get(subject, {}).get(key)
+        if found is None or not found.takes_messages:
+            raise Undeliverable(UNKNOWN)
+        if not found.takes_addressed:
+            raise Undeliverable(DENIED)
+        lacking = found.queue.lacks_room(size)
+        if lacking is not None:
+            raise Undeliverable(CODES[lacking.value])
+        return found
+
+    def takers(self, subject: str, size: int) -> Sequence[R]:
+        """Return the sessions that get a message to the subject at once.
+
+        None do while an earlier one waits for room, or if none has room. Raises `Undeliverable` if
+        there is no session that could.
+        """
+        siblings = self._sessions.get(subject, {}).values()
+        takers = self._takers(subject)
+        if not takers:
+            has_sessions = any(each.takes_messages for each in siblings)
+            raise Undeliverable(DENIED if has_sessions else UNKNOWN)
+        waiting = self._queues.get(subject)
+        if waiting is not None and not waiting.is_idle:
+            return ()
+        return takers if any(each.queue.lacks_room(size) is None for each in takers) else ()
+
+    def reserve(self, subject: str, size: int) -> SubjectQueue[R]:
+        """Reserve room in the subject's queue. Raises `Undeliverable` if it is full."""
+        known = self._queues.get(subject)
+        if known is None:
+            if len(self._queues) >= self._limits.queues:
+                raise Undeliverable(_EXHAUSTED)
+            known = self._open(subject)
+        queue = known.receiver.queue
+        lacking = None
+        if queue.count + known.coming >= self._limits.entries:
+            lacking = Reason.OVERFLOW_ENTRIES
+        elif queue.size + known.coming_bytes + size > self._limits.bytes:
+            lacking = Reason.OVERFLOW_BYTES
+        if lacking is not None:
+            self._close_if_idle(subject)
+            raise Undeliverable(CODES[lacking.value])
+        known.reserve(size)
+        return known
+
+    def release(self, known: SubjectQueue[R], size: int) -> None:
+        """Give reserved room up, after the message has entered the queue or was refused."""
+        known.release(size)
+        self._close_if_idle(known.receiver.subject)
+
+    def harden(self, receivers: Sequence[R]) -> None:
+        """Make sessions durable that are to have a message that the store keeps for the subject."""
+        for each in receivers:
+            if not each.is_durable:
+                self._owner.make_durable(each)
+
+    def _open(self, subject: str) -> SubjectQueue[R]:
+        known = self._queues.get(subject)
+        if known is None:
+            known = SubjectQueue(self._owner.open_queue(f"{subject}/0"))
+            self._queues[subject] = known
+        return known
+
+    def _close_if_idle(self, subject: str) -> None:
+        known = self._queues.get(subject)
+        if known is not None and known.is_idle:
+            del self._queues[subject]
+            self._owner.close_queue(known.receiver)
+
+    def restore(self, subject: str, messages: Sequence[Message]) -> None:
+        """Restore the queue of a subject from the store."""
+        receiver = self._open(subject).receiver
+        for message in messages:
+            receiver.queue.take_in(message)
+        self._hub.counters.restored += len(messages)
+        self._expire_in_time(receiver)
+        self._hub.make_ready(receiver)
+
+    # Moving
+
+    def pass_on(self, receiver: R) -> None:
+        """Move what waits in a subject's queue on to the sessions, as far as these have room."""
+        subject = receiver.subject
+        takers = self._takers(subject)
+        had = [set(each.queue.ids()) for each in takers]
+        moves: list[Move] = []
+        for message in receiver.queue.waiting[:_MOST] if takers else ():
+            size = len(message.wire)
+            old = [each for each, ids in zip(takers, had, strict=True) if message.id in ids]
+            new = [
+                each
+                for each, ids in zip(takers, had, strict=True)
+                if message.id not in ids and each.queue.lacks_room(size) is None
+            ]
+            if not old and not new:
+                break
+            moves.append(self._enter(message, receiver, new, old))
+        if moves:
+            receiver.queue.take_first(len(moves))
+            self._moved(receiver, moves)
+            for each in takers:
+                self._expire_in_time(each)
+                self._hub.make_ready(each)
+            if len(moves) == _MOST:
+                self._hub.make_ready(receiver)
+        self._close_if_idle(subject)
+
+    def take_back(self, receiver: R) -> None:
+        """Return to its subject what an ending session leaves of what was addressed to that."""
+        subject, queue = receiver.subject, receiver.queue
+        if subject == NOBODY or not queue.count or receiver.has_queue_of_subject:
+            return
+        left = [message for message in queue.messages() if message.is_for(subject)]
+        if left:
+            queue.take_away(left)
+            self._return(receiver, left)
+
+    def take_back_late(self, receiver: R, message: Message) -> bool:
+        """Return a message that came after the session's end, if it is addressed to the subject."""
+        if not message.is_for(receiver.subject):
+            return False
+        self._return(receiver, [message])
+        return True
+
+    def _return(self, receiver: R, messages: Sequence[Message]) -> None:
+        home = self._open(receiver.subject).receiver
+        has = set(home.queue.ids())
+        moves = []
+        for message in messages:
+            if receiver.key == home.key:
+                # Its queue was closed before the store had the message.
+                home.queue.take_in(message)
+            elif message.id in has:
+                moves.append(self._enter(message, receiver, (), (home,)))
+            else:
+                moves.append(self._enter(message, receiver, (home,), ()))
+        if moves:
+            self._moved(receiver, moves)
+        self._expire_in_time(home)
+        self._hub.make_ready(home)
+
+    def _enter(self, message: Message, source: R, new: Sequence[R], old: Sequence[R]) -> Move:
+        """Add the message to new queues; return the move, with the queues that had it already."""
+        if message.is_durable:
+            self.harden(new)
+        for each in new:
+            each.queue.take_in(message)
+        return Move(message, source.key, [each.key for each in (*new, *old)], len(new))
+
+    def _moved(self, source: R, moves: Sequence[Move]) -> None:
+        """Count and report moves: to the store or, if it never had the messages, to the journal."""
+        self._hub.counters.moved += len(moves)
+        self._hub.counters.accepted += sum([each.copies for each in moves])
+        kept = [each for each in moves if each.message.is_durable]
+        passing = [each for each in moves if not each.message.is_durable]
+        if kept:
+            self._hub.store.move(kept)
+        if passing:
+            self._journal.moved(passing)
+
+    def _expire_in_time(self, receiver: R) -> None:
+        if self._hub.expiry is not None:
+            self._hub.expiry.watch(receiver)

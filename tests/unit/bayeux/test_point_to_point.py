@@ -1,0 +1,412 @@
+"""Messages to subjects and sessions: the table of point-to-point, row by row, and its limits."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.bayeux.restoring import restore, restore_without_session
+from holdfast.delivery.subjects import SubjectLimits
+from tests.unit.bayeux.harness import Asked, Client, House, Json
+from tests.unit.extensions.delivering import codes, connect, data_of, house_of, no
+
+UNKNOWN = "user.ptp.unknownDestination"
+
+
+def arriving(house: House, name: str, **options: Any) -> Client:
+    """A client that has not connected yet."""
+    client = house.guest()
+    client.handshake(ext={"ack": True, "delivery": {"session": name, **options}})
+    house.turn()
+    return client
+
+
+def named(house: House, name: str, **options: Any) -> Client:
+    client = arriving(house, name, **options)
+    connect(client)
+    house.turn()
+    return client
+
+
+def leave(client: Client) -> None:
+    client.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+    client.house.turn()
+
+
+def letter(client: Client, data: object, *destinations: Any) -> Json:
+    """Write to these; the reply."""
+    content = {"destinations": list(destinations), "content": data}
+    asked = client.publish("/service/ptp", content)
+    client.house.turn()
+    return asked.reply
+
+
+def forced(name: str) -> Json:
+    return {"name": name, "forceQueuing": True}
+
+
+def states(reply: Json) -> list[str]:
+    return [each["state"] for each in reply["ext"]["delivery"]["destinations"]]
+
+
+def waiting(house: House, subject: str) -> int:
+    queue = house.bayeux.state.ptp.subjects.queue(subject)
+    return 0 if queue is None else queue.queue.count
+
+
+def restarted(house: House, **options: Any) -> House:
+    """A server that takes the place of one that was killed."""
+    after = house_of(keeper=house.keeper, after=house, **options)
+    keeper = house.keeper
+    for record in list(keeper.sessions.values()):
+        restore(after.bayeux.life, record, keeper.waiting(record.key), after.now)
+    for key in keeper.queues.keys() - keeper.sessions.keys():
+        messages = [message for _, message in keeper.waiting(key)]
+        if messages:
+            restore_without_session(after.bayeux.life, key, messages)
+    after.turn()
+    return after
+
+
+def test_a_subject_is_reached_in_all_its_sessions() -> None:
+    house = house_of()
+    phone, desk, other = (named(house, name) for name in ("joe/1", "joe/2", "ann/1"))
+    bob = house.client()
+    reply = letter(bob, "hello", "client/joe")
+    assert reply["successful"]
+    assert reply["ext"]["delivery"]["destinations"] == [{"name": "client/joe", "state": "OK"}]
+    assert connect(phone).data == connect(desk).data == ["hello"]
+    assert connect(other).data == []
+    assert house.balances()
+
+
+def test_a_session_is_reached_alone() -> None:
+    house = house_of()
+    phone, desk = named(house, "joe/1"), named(house, "joe/2")
+    assert states(letter(house.client(), "hello", "joe/2")) == ["OK"]
+    assert connect(phone).data == []
+    assert connect(desk).data == ["hello"]
+
+
+def test_a_session_that_is_away_finds_the_message_when_it_comes_back() -> None:
+    house = house_of()
+    named(house, "joe/1").disconnect()
+    house.turn()
+    assert states(letter(house.client(), "hello", "joe/1")) == ["OK"]
+    back = arriving(house, "joe/1")
+    assert connect(back).data == ["hello"]
+
+
+@pytest.mark.parametrize("destination", ["joe", "joe/1", forced("joe/1")])
+def test_nobody_there_is_an_error(destination: Any) -> None:
+    house = house_of()
+    reply = letter(house.client(), "hello", destination)
+    assert not reply["successful"]
+    name = destination if isinstance(destination, str) else destination["name"]
+    assert reply["error"] == f"404:{UNKNOWN},client/{name}:destination_unknown"
+    (said,) = reply["ext"]["delivery"]["destinations"]
+    assert said == {"name": f"client/{name}", "state": "ERROR", "errorCode": UNKNOWN}
+    joe = named(house, "joe/1")
+    assert connect(joe).data == []
+    assert house.balances()
+
+
+def test_a_subject_that_is_not_there_finds_what_was_forced_to_wait() -> None:
+    house = house_of()
+    bob = house.client()
+    for number in range(3):
+        assert states(letter(bob, number, forced("joe"))) == ["QUEUED"]
+    assert waiting(house, "joe") == 3
+    joe = arriving(house, "joe/1")
+    assert waiting(house, "joe") == 0
+    assert connect(joe).data == [0, 1, 2]
+    assert connect(joe).data == []
+    house.turn()
+    assert house.keeper.queues["joe/1"] == {}
+    assert house.balances()
+
+
+def test_what_waits_for_a_subject_is_no_reason_to_queue_what_is_not_forced() -> None:
+    house = house_of()
+    bob = house.client()
+    letter(bob, 1, forced("joe"))
+    assert not letter(bob, 2, "joe")["successful"]
+
+
+def test_the_more_urgent_goes_first_and_then_the_older() -> None:
+    house = house_of()
+    bob = house.client()
+    for number, priority in enumerate((5, 9, 5, 9)):
+        ext = {"delivery": {"destinations": [forced("joe")], "priority": priority}}
+        bob.publish("/a", number, ext=ext)
+        house.turn()
+    joe = arriving(house, "joe/1")
+    assert connect(joe).data == [1, 3, 0, 2]
+
+
+def test_what_a_session_leaves_goes_to_the_other_sessions_of_its_subject() -> None:
+    house = house_of()
+    phone = named(house, "joe/1")
+    bob = house.client()
+    letter(bob, "first", "joe")
+    assert connect(phone).data == ["first"]
+    letter(bob, "second", "joe")
+    leave(phone)
+    assert (waiting(house, "joe"), codes(house)) == (2, [])
+    desk = arriving(house, "joe/2")
+    assert connect(desk).data == ["first", "second"]
+    assert house.balances()
+
+
+def test_a_session_that_has_a_message_does_not_get_the_copy_of_another() -> None:
+    house = house_of()
+    phone, desk = named(house, "joe/1"), named(house, "joe/2")
+    letter(house.client(), "hello", "joe")
+    leave(phone)
+    assert waiting(house, "joe") == 0
+    assert connect(desk).data == ["hello"]
+    assert connect(desk).data == []
+    assert house.balances()
+
+
+def test_what_was_for_a_session_alone_dies_with_it() -> None:
+    house = house_of()
+    joe = named(house, "joe/1")
+    letter(house.client(), "hello", "joe/1")
+    leave(joe)
+    assert (waiting(house, "joe"), data_of(house)) == (0, ["hello"])
+
+
+def test_what_a_subscription_brought_dies_with_its_session() -> None:
+    house = house_of()
+    joe = named(house, "joe/1")
+    joe.subscribe("/a")
+    house.client().publish("/a", "news")
+    house.turn()
+    leave(joe)
+    assert data_of(house) == ["news"]
+
+
+def test_a_session_that_expires_gives_back_what_it_has() -> None:
+    house = house_of()
+    joe = house.client(ext={"ack": True, "delivery": {"session": "joe"}})
+    connect(joe)
+    letter(house.client(), "hello", "joe")
+    house.advance(15.0)
+    assert joe.session.is_gone
+    assert (waiting(house, "joe"), codes(house)) == (1, [])
+    assert house.balances()
+
+
+def test_a_refused_message_is_dead_and_does_not_come_back() -> None:
+    house = house_of()
+    joe = named(house, "joe/1")
+    letter(house.client(), "hello", "joe")
+    (event,) = connect(joe).events
+    connect(joe, no(event, "user.update.error"))
+    house.turn()
+    leave(joe)
+    assert (waiting(house, "joe"), data_of(house)) == (0, ["hello"])
+    assert house.balances()
+
+
+def test_a_session_that_takes_no_point_to_point_is_passed_over() -> None:
+    house = house_of()
+    shy, open_ = named(house, "joe/1", ptp=False), named(house, "joe/2")
+    bob = house.client()
+    assert states(letter(bob, "hello", "joe")) == ["OK"]
+    assert connect(shy).data == []
+    assert connect(open_).data == ["hello"]
+    error = letter(bob, "hello", forced("joe/1"))["error"]
+    assert error == "403:user.ptp.denied,client/joe/1:destination_denied"
+
+
+def test_a_subject_none_of_whose_sessions_takes_it_waits_only_if_forced() -> None:
+    house = house_of()
+    shy = named(house, "joe/1", ptp=False)
+    bob = house.client()
+    assert letter(bob, 1, "joe")["error"].startswith("403:user.ptp.denied")
+    assert states(letter(bob, 2, forced("joe"))) == ["QUEUED"]
+    assert connect(shy).data == []
+    assert waiting(house, "joe") == 1
+
+
+def test_several_destinations_have_an_outcome_each() -> None:
+    house = house_of()
+    joe = named(house, "joe/1")
+    unknown = {"name": "eve", "ignoreSilently": True}
+    reply = letter(house.client(), "hello", "ann", "joe", forced("carl"), unknown)
+    assert reply["successful"]
+    assert states(reply) == ["ERROR", "OK", "QUEUED", "IGNORED"]
+    assert connect(joe).data == ["hello"]
+    assert waiting(house, "carl") == 1
+
+
+def test_a_receiver_that_is_named_twice_gets_the_message_once() -> None:
+    house = house_of()
+    joe = named(house, "joe/1")
+    letter(house.client(), "hello", "joe", "joe/1", "client/joe")
+    assert connect(joe).data == ["hello"]
+
+
+def test_an_unknown_destination_that_does_not_matter_is_no_error() -> None:
+    house = house_of()
+    reply = letter(house.client(), "hello", {"name": "joe", "ignoreSilently": True})
+    assert (reply["successful"], states(reply)) == (True, ["IGNORED"])
+
+
+def publish(client: Client, data: object, *names: Any, **options: Any) -> Json:
+    ext = {"delivery": {"destinations": list(names), **options}}
+    asked: Asked = client.publish("/a", data, ext=ext)
+    client.house.turn()
+    return asked.reply
+
+
+def test_subscribers_of_the_channel_get_it_too_unless_it_says_not() -> None:
+    house = house_of()
+    joe, ann = named(house, "joe/1"), named(house, "ann/1")
+    ann.subscribe("/a")
+    bob = house.client()
+    publish(bob, "open", "joe")
+    publish(bob, "closed", "joe", subscribable=False)
+    assert connect(joe).data == ["open", "closed"]
+    assert connect(ann).data == ["open"]
+
+
+def test_a_full_session_is_an_error_to_the_publisher() -> None:
+    house = house_of()
+    named(house, "joe/1", queue={"maxEntries": 1})
+    bob = house.client()
+    assert letter(bob, 1, "joe/1")["successful"]
+    error = letter(bob, 2, "joe/1")["error"]
+    assert error == "507:resource.overflow.queue.entries,client/joe/1:destination_full"
+    assert codes(house) == []
+
+
+def test_what_a_full_session_has_no_room_for_waits_for_its_subject() -> None:
+    house = house_of()
+    joe = named(house, "joe/1", queue={"maxEntries": 1})
+    bob = house.client()
+    assert states(letter(bob, 1, "joe")) == ["OK"]
+    assert states(letter(bob, 2, "joe")) == ["QUEUED"]
+    assert connect(joe).data == [1]
+    house.turn()
+    assert connect(joe).data == []
+    house.turn()
+    assert connect(joe).data == [2]
+    assert house.balances()
+
+
+def test_a_full_queue_of_a_subject_is_an_error_to_the_publisher() -> None:
+    house = house_of(subject_limits=SubjectLimits(entries=2, queues=1))
+    bob = house.client()
+    for number in range(2):
+        assert letter(bob, number, forced("joe"))["successful"]
+    error = letter(bob, 2, forced("joe"))["error"]
+    assert error == "507:resource.overflow.queue.entries,client/joe:destination_full"
+    assert letter(bob, 3, forced("ann"))["error"].startswith("507:resource.exhaust")
+
+
+def test_publishes_that_wait_for_the_store_count_against_the_limit() -> None:
+    house = house_of(subject_limits=SubjectLimits(entries=2))
+    bob = house.client()
+    content = {"destinations": [forced("joe")], "content": 1}
+    asked = [bob.publish("/service/ptp", content) for _ in range(3)]
+    house.turn()
+    assert [each.reply["successful"] for each in asked] == [True, True, False]
+
+
+def test_a_queue_that_was_emptied_makes_room_for_others() -> None:
+    house = house_of(subject_limits=SubjectLimits(queues=1))
+    bob = house.client()
+    letter(bob, 1, forced("joe"))
+    named(house, "joe/1")
+    assert letter(bob, 2, forced("ann"))["successful"]
+
+
+def test_a_lifetime_ends_in_the_queue_of_a_subject_as_well() -> None:
+    house = house_of()
+    bob = house.client()
+    expiration = {"lifeTime": 1000, "forceDestroy": True}
+    publish(bob, "soon over", forced("joe"), expiration=expiration)
+    house.advance(1.5)
+    assert waiting(house, "joe") == 0
+    assert house.bayeux.state.hub.counters.expired == 1
+    assert connect(named(house, "joe/1")).data == []
+    assert house.balances()
+
+
+def test_a_repeat_is_not_queued_twice() -> None:
+    house = house_of()
+    bob = house.client()
+    for _ in range(2):
+        assert publish(bob, "once", forced("joe"), key="k")["successful"]
+    assert waiting(house, "joe") == 1
+    assert house.balances()
+
+
+def test_while_the_store_is_away_nothing_is_promised() -> None:
+    house = house_of()
+    bob = house.client()
+    house.keeper.is_available = False
+    assert letter(bob, 1, forced("joe"))["error"].startswith("503")
+    assert waiting(house, "joe") == 0
+    assert publish(bob, 2, forced("joe"), persistent=False)["successful"]
+    assert waiting(house, "joe") == 1
+
+
+def test_a_restart_finds_what_waits_for_subjects() -> None:
+    house = house_of()
+    bob = house.client()
+    for number in range(3):
+        letter(bob, number, forced("joe"))
+    after = restarted(house)
+    assert waiting(after, "joe") == 3
+    joe = arriving(after, "joe/1")
+    assert connect(joe).data == [0, 1, 2]
+    assert after.balances()
+
+
+def test_what_an_unnamed_session_had_survives_a_kill() -> None:
+    house = house_of()
+    joe = house.client(ext={"ack": True, "delivery": {"session": "joe"}})
+    connect(joe)
+    letter(house.client(), "hello", "joe")
+    assert connect(joe).data == ["hello"]
+    after = restarted(house)
+    after.advance(15.0)
+    assert waiting(after, "joe") == 1
+    assert after.balances()
+
+
+@pytest.mark.parametrize(
+    "destinations",
+    [
+        None,
+        [],
+        "joe",
+        [None],
+        [{}],
+        [{"name": 1}],
+        ["/joe"],
+        ["joe/1/2"],
+        ["j"],
+        [{"name": "joe", "forceQueueing": True}],
+        [{"name": "joe", "forceQueuing": 1}],
+        ["joe"] * 101,
+    ],
+    ids=repr,
+)
+def test_destinations_that_make_no_sense_are_refused(destinations: Any) -> None:
+    house = house_of()
+    bob = house.client()
+    content = {"destinations": destinations, "content": 1}
+    assert bob.publish("/service/ptp", content).reply["error"].startswith("400:user.publish")
+    if destinations is not None:
+        ext = {"delivery": {"destinations": destinations}}
+        assert bob.publish("/a", 1, ext=ext).reply["error"].startswith("400:user.publish")
+
+
+@pytest.mark.parametrize("data", [None, 1, {"content": 1}, {"destinations": ["joe"]}], ids=repr)
+def test_a_message_to_nobody_is_refused(data: Any) -> None:
+    house = house_of()
+    assert house.client().publish("/service/ptp", data).reply["error"].startswith("400")
