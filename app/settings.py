@@ -407,6 +407,15 @@ class Settings(BaseSettings):
     max_queue_bytes: Limit = Field(
         16 * 1024**2, description="Maximum size of the queue of one session."
     )
+    max_subject_queue: Limit = Field(
+        10_000, description="Maximum messages that wait for one subject without sessions."
+    )
+    max_subject_queue_bytes: Limit = Field(
+        16 * 1024**2, description="Maximum size of the messages that wait for one subject."
+    )
+    max_subject_queues: Limit = Field(
+        10_000, description="Maximum number of subjects that messages wait for."
+    )
     max_publish_keys: Limit = Field(
         1_000_000, description="Maximum number of publish keys that the server remembers."
     )

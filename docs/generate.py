@@ -80,6 +80,11 @@ MEANINGS = {
     "names, has the maximum number of named sessions",
     ErrorReply.ORIGIN_DENIED: "The page's origin is neither the server's own nor allowed, or a "
     "[callback-polling](callback-polling.md#who-is-served) request does not show its page",
+    ErrorReply.DESTINATION_DENIED: "The destination takes no [point-to-point](point-to-point.md) "
+    "messages",
+    ErrorReply.DESTINATION_UNKNOWN: "The [destination](point-to-point.md) is unknown, and the "
+    "message may not wait for it",
+    ErrorReply.DESTINATION_FULL: "The queue of the [destination](point-to-point.md) is full",
     ErrorReply.MESSAGE_DELETED: "An extension dropped the message",
     ErrorReply.CHANNEL_INVALID: "`channel` is not a channel name, or the publish names a pattern",
     ErrorReply.MESSAGE_ID_INVALID: "`id` contains characters other than letters and digits",

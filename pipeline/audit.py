@@ -108,6 +108,7 @@ def _copies(told: "DataFrame") -> "DataFrame":
         .otherwise(_count(is_other))
         .alias("others"),
         _count(is_kind(Kind.REPLAYED)).alias("replayed"),
+        _count(is_kind(Kind.MOVED)).alias("moves"),
         _count(is_kind(Kind.HANDED)).alias("firsts"),
         _count(is_kind(Kind.ACKED)).alias("acks"),
         _count(ended).alias("ends"),
@@ -131,7 +132,8 @@ class _Fault(NamedTuple):
 def _faults_of_copies() -> list[_Fault]:
     """A copy ends once, and its first hand-over happens once, before its ack and its end."""
     ends, firsts, acks = F.col("ends"), F.col("firsts"), F.col("acks")
-    lives = 1 + F.col("replayed")
+    # What has moved to another queue of its subject may come back.
+    lives = 1 + F.col("replayed") + F.col("moves")
     is_later = (F.col("handed_ts") > F.col("ended_ts")) & (F.col("handed_seq") > F.col("ended_seq"))
     is_late = (ends >= lives) & is_later
     is_unseen = ~F.col("is_old") & (acks > firsts)

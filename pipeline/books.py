@@ -18,6 +18,7 @@ _ENDS = {
     "dead": (Kind.DEAD,),
     "expired": (Kind.EXPIRED,),
     "discarded": (Kind.DISCARDED,),
+    "moved": (Kind.MOVED,),
 }
 _DROPPED, _RESTORED = "dropped", "restored"
 _KINDS = {"accepted": (Kind.PUBLISHED, Kind.REPLAYED), **_ENDS, _DROPPED: (Kind.DROPPED,)}

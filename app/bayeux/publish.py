@@ -248,9 +248,13 @@ def publish_qos(channel: Channel, message: Json) -> Qos | None:
         qos = Qos.of(asked)
     except QosInvalid as invalid:
         raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", str(invalid)) from invalid
-    if qos.key is not None and channel.kind is Kind.SERVICE and channel.name != PTP:
-        # Services do not recognise repeats.
-        raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "key")
+    if channel.kind is Kind.SERVICE:
+        # The data of a message to `/service/ptp` has its destinations. Other services have neither
+        # these, nor do they recognise repeats.
+        has_key = qos.key is not None and channel.name != PTP
+        if has_key or qos.destinations:
+            name = "key" if has_key else "destinations"
+            raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", name)
     return qos
 
 

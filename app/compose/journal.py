@@ -97,5 +97,6 @@ def _books(state: ServerState) -> dict[str, int]:
         "dead": counters.dead,
         "expired": counters.expired,
         "discarded": counters.discarded.total(),
-        "open": sum(session.queue.count for session in state.sessions),
+        "moved": counters.moved,
+        "open": sum(each.queue.count for each in (*state.sessions, *state.ptp.subjects.queues())),
     }

@@ -5,6 +5,7 @@ from holdfast.bayeux.options import BudgetRates, ChannelRule, Durable, Options
 from holdfast.delivery.channels import ChannelLimits
 from holdfast.delivery.guard import GuardLimits
 from holdfast.delivery.queue import QueueLimits
+from holdfast.delivery.subjects import SubjectLimits
 from holdfast.settings import ChannelSettings, Settings
 from holdfast.web.cookies import DEFAULT_NAME, BrowserCookie
 from holdfast.web.endpoint import WebOptions
@@ -55,6 +56,11 @@ def options_of(settings: Settings) -> Options:
             values=settings.max_values,
         ),
         queue_limits=QueueLimits(entries=settings.max_queue, bytes=settings.max_queue_bytes),
+        subject_limits=SubjectLimits(
+            entries=settings.max_subject_queue,
+            bytes=settings.max_subject_queue_bytes,
+            queues=settings.max_subject_queues,
+        ),
         guard=GuardLimits(
             is_on=settings.guard,
             window_s=settings.guard_window / 1000,

@@ -175,12 +175,14 @@ def _entering(
 
 def move(keys: RedisKeys, epoch: str, moves: Sequence[Move]) -> ScriptCall:
     """Move messages between queues of one subject."""
-    names = [keys.meta]
+    positions = _Positions(keys.meta)
     args: list[Word] = [epoch]
     for each in moves:
-        names.append(keys.receivers(each.message.id))
-        args += (each.source, len(each.targets), *each.targets)
-    return ScriptCall(MOVE, names, args)
+        id = each.message.id
+        args += (id, positions.of(keys.receivers(id)))
+        args += (each.source, positions.of(keys.marks(each.source)))
+        args += (len(each.targets), *each.targets)
+    return ScriptCall(MOVE, positions.keys, args)
 
 
 def hand_over(keys: RedisKeys, epoch: str, batches: Mapping[str, BatchMark]) -> ScriptCall:

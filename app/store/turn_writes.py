@@ -268,6 +268,10 @@ class TurnBuffer:
         if any(_has_left(turn, each.message, each.targets) for each in moves):
             turn = self._next()
         turn.moves += moves
+        turn.gone.update([each.message.id for each in moves])
+        for each in moves:
+            if each.source in self._marked:
+                self._unmark(each.source, (each.message.id,))
 
     def disown(self, claims: Iterable[Claim]) -> None:
         """Free the keys of messages that are not stored after all."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from redis import Redis
 
 from holdfast.delivery.marks import BatchMark, Mark
+from holdfast.delivery.moves import Move
 from holdfast.delivery.outcomes import ACKED, Outcome
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.store import records, scripts
@@ -31,6 +32,8 @@ class Told(Protocol):
     ) -> None: ...
 
     def mark(self, key: str, marks: Sequence[Mark]) -> None: ...
+
+    def move(self, moves: Sequence[Move]) -> None: ...
 
     def settle(self, key: str, ids: Sequence[int], outcome: Outcome) -> None: ...
 
@@ -157,6 +160,16 @@ class Both:
             self.told.mark(key, [Mark(BASE + n, seq, 1, 1, 0)])
             _, is_replayed, generation = queue[BASE + n].partition("g")
             queue[BASE + n] = f"0 {seq} 1 1 0{is_replayed}{generation}"
+
+    def move(self, n: int, source: str, target: str) -> None:
+        # Who was handed a message before may have it again; see the note on batches in `keep`.
+        if source == target or BASE + n in self.model.known[target]:
+            return
+        if BASE + n in self.model.queues[source]:
+            self.told.move([Move(message(n), source, [target], 1)])
+            del self.model.queues[source][BASE + n]
+            self.model.batches[source].discard(BASE + n)
+            self.model.queues[target].setdefault(BASE + n, "")
 
     def settle(self, n: int, key: str) -> None:
         self.told.settle(key, [BASE + n], ACKED)

@@ -5,6 +5,7 @@ from functools import partial
 import pytest
 
 from holdfast.bayeux.restoring import restore, restore_without_session
+from holdfast.delivery.moves import Move
 from holdfast.delivery.outcomes import ACKED
 from holdfast.journal.frame import decode
 from holdfast.journal.journal_writer import JournalWriter
@@ -78,6 +79,23 @@ async def test_what_was_written_down_and_not_told_is_told_by_the_next_once(
         ("handed", 1, "ann/1", None),
         ("acked", 1, "ann/1", None),
         ("dead", 2, "joe/1", None),
+    ]
+
+
+async def test_a_move_that_was_not_told_is_told_by_the_next(shared_valkey: ValkeyServer) -> None:
+    async with desk(shared_valkey) as at:
+        Office(at)
+        at.store.save(session("joe/1"))
+        at.keep(message(1), "joe/0")
+        at.store.move([Move(message(1), "joe/0", ["joe/1"], 1)])
+        await at.answered()
+    async with desk(shared_valkey) as at:
+        await tell_what_was_left(at)
+    found = [(e.kind, e.receiver, e.copies, e.size) for e in told(shared_valkey)]
+    assert found == [
+        ("published", None, 1, len(message(1).wire)),
+        ("published", None, 1, 0),
+        ("moved", "joe/0", None, None),
     ]
 
 

@@ -12,6 +12,7 @@ from redis.exceptions import ResponseError
 from holdfast.delivery.delivery_journal import NO_JOURNAL
 from holdfast.delivery.guard import ChannelHold
 from holdfast.delivery.marks import BatchMark, Mark
+from holdfast.delivery.moves import Move
 from holdfast.store import records, scripts
 from holdfast.store.journaling import Journaling
 from holdfast.store.scripts import ScriptCall, Take
@@ -35,6 +36,7 @@ operations = st.one_of(
     st.tuples(st.just("keep"), numbers, st.lists(keys, min_size=1, unique=True)),
     st.tuples(st.just("hand_over"), keys, st.integers(1, 9)),
     st.tuples(st.just("mark"), numbers, keys, st.integers(1, 9)),
+    st.tuples(st.just("move"), numbers, keys, keys),
     st.tuples(st.just("settle"), numbers, keys),
     st.tuples(st.just("bury"), numbers, keys, st.booleans()),
     st.tuples(st.just("forget"), keys),
@@ -122,6 +124,7 @@ def plain() -> list[ScriptCall]:
         scripts.keep(KEYS, "other", [(message(1), ["joe/1"])]),
         scripts.keep_keyed(KEYS, "other", [(message(1, key="k"), ["joe/1"])], 9),
         scripts.disown(KEYS, "other", [("k", 1)]),
+        scripts.move(KEYS, "other", [Move(message(1), "joe/0", ["joe/1"], 1)]),
         scripts.mark(KEYS, "other", {"joe/1": {1: Mark(1, 1)}}),
         scripts.hand_over(KEYS, "other", {"joe/1": BatchMark(1, 1, [1])}),
         scripts.settle(KEYS, "other", {1: ["joe/1"]}),
@@ -170,6 +173,18 @@ def test_each_opening_takes_the_store_from_the_one_before(room: Room) -> None:
     with pytest.raises(ResponseError, match="EPOCH seed-2"):
         room.call(scripts.save(KEYS, "seed-1", [session("joe/1")]))
     room.call(scripts.save(KEYS, "seed-2", [session("joe/1")]))
+
+
+def test_a_message_that_left_its_queue_is_not_moved(room: Room) -> None:
+    room.call(scripts.keep(KEYS, EPOCH, [(message(1), ["joe/0"])]))
+    there = scripts.move(KEYS, EPOCH, [Move(message(1), "joe/0", ["joe/1", "joe/2"], 2)])
+    for _ in range(2):
+        room.call(there)
+        assert [len(room.queue(key)) for key in ("joe/0", "joe/1", "joe/2")] == [0, 1, 1]
+    room.call(scripts.settle(KEYS, EPOCH, {BASE + 1: ["joe/1", "joe/2"]}))
+    room.call(there)
+    assert room.hash(KEYS.bodies) == {}
+    assert room.queue("joe/1") == {}
 
 
 def test_a_mark_leaves_it_known_that_the_message_was_replayed(room: Room) -> None:

@@ -2,14 +2,14 @@
 
 transports: long-polling, websocket
 
-# A message that is meant for some is refused, and reaches nobody
+# A message that nobody it is meant for takes reaches nobody, and unknown options are refused
 alice takes /options/private
 bob handshakes
 bob -> /options/private {"data": "between us", "ext": {"delivery": {"destinations": [{"name": "joe/1"}]}}}
        /options/private {"data": 1, "ext": {"delivery": {"priorty": 9}}}
        /options/private {"data": 2, "ext": {"delivery": {"forceUpdate": false}}}
        /options/private {"data": 3, "ext": {"delivery": {"forceUpdate": true}}}
-bob <- /options/private error "400:user.publish,destinations:delivery_invalid"
+bob <- /options/private error "404:user.ptp.unknownDestination,client/joe/1:destination_unknown" {"ext": {"delivery": {"destinations": [{"name": "client/joe/1", "state": "ERROR", "errorCode": "user.ptp.unknownDestination"}]}}}
        /options/private error "400:user.publish,priorty:delivery_invalid"
        /options/private error "400:user.publish,forceUpdate:delivery_invalid"
        /options/private ok {"ext": {"delivery": {"state": "OK", "rcvTimestamp": <text>}}}

@@ -110,11 +110,11 @@ def test_credentials_are_not_passed_on_even_if_no_extension_looks_at_them() -> N
     assert heard(bob) == [{"channel": "/a", "data": 1}]
 
 
-def test_what_is_meant_for_some_is_refused_and_reaches_nobody() -> None:
+def test_what_nobody_it_is_meant_for_takes_reaches_nobody() -> None:
     _, alice, bob = pair()
     ext = {"delivery": {"destinations": [{"name": "joe/1"}]}}
     reply = alice.publish("/a", "between us", ext=ext).reply
-    assert reply["error"] == "400:user.publish,destinations:delivery_invalid"
+    assert reply["error"] == "404:user.ptp.unknownDestination,client/joe/1:destination_unknown"
     assert heard(bob) == []
 
 
@@ -123,6 +123,7 @@ def test_what_is_meant_for_some_is_refused_and_reaches_nobody() -> None:
     [
         ({"key": "k"}, "400:user.publish,key:delivery_invalid"),
         ({"destinations": []}, "400:user.publish,destinations:delivery_invalid"),
+        ({"destinations": ["joe"]}, "400:user.publish,destinations:delivery_invalid"),
         ({"verdicts": []}, None),
     ],
 )

@@ -54,7 +54,7 @@ def test_what_makes_no_sense_is_named(asked: Any, named: str) -> None:
 @pytest.mark.parametrize(
     ("option", "value"),
     [
-        ("destinations", [{"name": "joe/1"}]),
+        ("destinations", [{"name": "joe/1", "queryType": "EXACT"}]),
         ("destinations", []),
         ("topic", {"readonly": True}),
         ("forceUpdate", False),

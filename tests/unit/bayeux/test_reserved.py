@@ -13,7 +13,7 @@ def error_of(name: str) -> str:
     return f"400:internal.notImplemented,{name}:not_supported"
 
 
-SERVICES = ["/service/admin", "/service/delivery", "/service/ptp", "/service/topics"]
+SERVICES = ["/service/admin", "/service/delivery", "/service/topics"]
 KEYS: list[tuple[str, Any]] = [
     ("request", True),
     ("replyTo", "/ret/AAAAAAAAAAAAAAAAAAAAAA/4000001"),
@@ -34,10 +34,10 @@ def test_a_service_that_there_is_not_is_refused_by_its_name(service: str) -> Non
 
 def test_a_service_that_there_is_answers_under_a_reserved_name() -> None:
     house, calls = House(), list[ServiceCall]()
-    house.bayeux.state.services.add("/service/ptp", calls.append)
+    house.bayeux.state.services.add("/service/delivery", calls.append)
     house.bayeux.state.services.add("/service/**", calls.append)
     client = house.client()
-    for service in ("/service/ptp", "/service/topics", "/service/other"):
+    for service in ("/service/delivery", "/service/topics", "/service/other"):
         assert client.publish(service, 1).reply["successful"]
     assert len(calls) == 3
 
