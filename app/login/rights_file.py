@@ -93,9 +93,7 @@ LOGIN = "/service/login"
 ADMIN = "/service/admin"
 # These services are for every client, or decide themselves for whom they are. To address a
 # message needs a right of its own.
-_ALWAYS = _built_in(
-    {Operation.PUBLISH, Operation.CREATE}, "/service/delivery", LOGIN, ADMIN, PTP
-)
+_ALWAYS = _built_in({Operation.PUBLISH, Operation.CREATE}, "/service/delivery", LOGIN, ADMIN, PTP)
 EVERYTHING = RightsFile((_built_in(Operation, "/**"),))
 
 

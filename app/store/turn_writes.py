@@ -156,7 +156,7 @@ class TurnWrites:
     def _moving(
         self, keys: RedisKeys, epoch: str, journal: DeliveryJournal
     ) -> Iterator[PendingCall]:
-        for moves in _parts(self.moves, [_MESSAGE + len(each.targets) for each in self.moves]):
+        for moves in parts(self.moves, [MESSAGE + len(each.targets) for each in self.moves]):
             yield PendingCall(scripts.move(keys, epoch, moves), note=journal.note_moved(moves))
 
     def _handed(
