@@ -175,7 +175,7 @@ class Rights:
 
     def check_addressing(self, session: Session, channel: Channel) -> None:
         """Refuse destinations to sessions whose rules do not allow them on the channel."""
-        grants = session.grants
+        grants = session.identity.grants
         if grants is not None and not grants.allows(Operation.PTP, channel.name):
             raise Refused(ErrorReply.PUBLISH_DENIED, _BY_RULES)
 

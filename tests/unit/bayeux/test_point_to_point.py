@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.delivery.subjects import SubjectLimits
 from tests.unit.bayeux.harness import Asked, Client, House, Json
@@ -410,3 +411,25 @@ def test_destinations_that_make_no_sense_are_refused(destinations: Any) -> None:
 def test_a_message_to_nobody_is_refused(data: Any) -> None:
     house = house_of()
     assert house.client().publish("/service/ptp", data).reply["error"].startswith("400")
+
+
+class Granted:
+    """What a login may do."""
+
+    def __init__(self, *operations: Operation) -> None:
+        self._operations = operations
+
+    def allows(self, operation: Operation, channel: str) -> bool:
+        return operation in self._operations
+
+
+def test_who_may_publish_may_not_address_anybody() -> None:
+    house = house_of()
+    joe, bob = named(house, "joe/1"), house.client()
+    house.bayeux.state.rights.require_login()
+    bob.session.identity.grants = Granted(Operation.PUBLISH, Operation.CREATE)
+    assert letter(bob, 1, "joe")["error"].startswith("403:denied_by_rights:")
+    assert publish(bob, 2, "joe")["error"].startswith("403:denied_by_rights:")
+    bob.session.identity.grants = Granted(Operation.PUBLISH, Operation.CREATE, Operation.PTP)
+    assert letter(bob, 3, "joe")["successful"]
+    assert connect(joe).data == [3]
