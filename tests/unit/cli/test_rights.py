@@ -46,11 +46,11 @@ def test_a_file_is_checked(rights: str) -> None:
 
 
 def test_a_faulty_file_is_told_with_the_place(tmp_path: Path) -> None:
-    (tmp_path / "rights.toml").write_text(FILE.replace('"publish"]', '"ptp"]', 1))
+    (tmp_path / "rights.toml").write_text(FILE.replace('"publish"]', '"fly"]', 1))
     result = CliRunner().invoke(program, ["check", "--file", str(tmp_path / "rights.toml")])
 
     assert result.exit_code == 2
-    assert "rule.1: 'ptp' is no right" in result.output
+    assert "rule.1: 'fly' is no right" in result.output
 
 
 def test_the_rule_that_decides_is_named(rights: str) -> None:
@@ -97,6 +97,6 @@ def test_programs_read_the_decision_as_json(rights: str) -> None:
     assert (code, json.loads(said)) == (0, {"allowed": True, "source": "claim", "rule": 1})
 
 
-@pytest.mark.parametrize("claim", ["", "{}", "[5]", '[{"may": ["ptp"], "channels": ["/a"]}]'])
+@pytest.mark.parametrize("claim", ["", "{}", "[5]", '[{"may": ["fly"], "channels": ["/a"]}]'])
 def test_an_unusable_claim_is_an_error_of_usage(claim: str) -> None:
     assert explained("ada", "subscribe", "/a", "--claim", claim)[0] == 2
