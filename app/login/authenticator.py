@@ -23,7 +23,7 @@ from holdfast.login.passwords import Users
 from holdfast.login.tokens import TokenRules, key_id_of, verify
 from holdfast.login.watched_file import WatchedFile
 
-# Each takes a processor for some 20 ms; the loop keeps one.
+# Each keeps a processor busy for 20 ms, and the event loop needs one.
 _PASSWORDS_AT_ONCE = 2
 
 ANONYMOUS = Login(NOBODY, LoginMethod.ANONYMOUS)
@@ -41,7 +41,7 @@ class Methods:
 
 
 class Authenticator:
-    """Tries the configured methods; the first credentials of a client that are found decide."""
+    """Tries the configured methods in order; the first credentials that are found decide."""
 
     def __init__(self, methods: Methods) -> None:
         self._methods = methods
@@ -62,7 +62,7 @@ class Authenticator:
         return ANONYMOUS
 
     def renewed(self, message: Json, login: Login) -> Login | None:
-        """Return the login by the token that a message of a living session brings, if it has one.
+        """Return the login that a message's token proves; None if this login cannot be renewed.
 
         Raises `LoginFailed`, also if the token is another subject's.
         """
@@ -122,7 +122,7 @@ class Authenticator:
     ) -> Login:
         file.refresh()
         async with self._hashing:
-            # Others may have guessed meanwhile.
+            # Others may have sent wrong passwords meanwhile.
             if not may_guess():
                 raise LoginFailed(Cause.TOO_MANY)
             user = await asyncio.to_thread(

@@ -21,7 +21,7 @@ class PasswordCredentials:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where credentials are looked for, beside the handshake and `Authorization`."""
+    """Where to look for credentials, besides the handshake and `Authorization`."""
 
     # Empty: not in a cookie, not in a proxy's header.
     cookie: str = ""
@@ -31,7 +31,7 @@ class Places:
 
 
 def tokens_of(message: Json, caller: Caller, cookie: str) -> list[str]:
-    """Return the tokens to be tried: the message's, else the header's, else the cookies'.
+    """Return the tokens to try: the message's, else the header's, else the cookies'.
 
     Raises `LoginFailed` if the message's is unreadable.
     """

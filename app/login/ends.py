@@ -1,4 +1,4 @@
-"""When the logins of sessions end."""
+"""Tracks when the logins of sessions end."""
 
 import heapq
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ _FEW = 64
 
 
 class Ends:
-    """One moment for each session, at which its login is looked at."""
+    """The moment of each session at which its login must be checked."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int]] = []
@@ -29,7 +29,7 @@ class Ends:
             heapq.heapify(self._heap)
 
     def due(self, now_s: float) -> Iterator[Session]:
-        """Yield the living sessions whose moment has come; each is then no longer watched."""
+        """Yield the living sessions whose moment has come, and stop watching them."""
         while self._heap and self._heap[0][0] <= now_s:
             at_s, number = heapq.heappop(self._heap)
             watched = self._watched.get(number)

@@ -25,7 +25,7 @@ class Cause(Enum):
 
 
 class LoginFailed(Exception):
-    """The credentials prove nothing."""
+    """The credentials do not prove a login."""
 
     def __init__(self, cause: Cause, more: str = "") -> None:
         super().__init__(f"{cause.value}: {more}" if more else cause.value)

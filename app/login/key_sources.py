@@ -17,9 +17,9 @@ log = logging.getLogger(__name__)
 
 # Providers announce new keys long before they sign with them.
 _RENEW_AFTER_S = 300.0
-# Tokens with made-up key ids cause no more requests than this.
+# At most one fetch in this time, even if tokens name made-up keys.
 _PAUSE_S = 10.0
-# A provider that is away for so long does not vouch for its keys any more.
+# Without an answer of the provider for this long, its keys are no longer trusted.
 _KEPT_S = 24 * 3600.0
 _DISCOVERY = "/.well-known/openid-configuration"
 
@@ -31,11 +31,11 @@ class KeySource(Protocol):
     """Keys that may change while the server runs."""
 
     def keys(self) -> VerificationKeys:
-        """Return the present keys; none if there are none to be trusted."""
+        """Return the current keys; none if they can no longer be trusted."""
         ...
 
     async def renew(self, key_id: object) -> None:
-        """Get newer keys if there may be any, at most as often as the source bears."""
+        """Get newer keys if there may be any, but not too often."""
         ...
 
 
@@ -54,7 +54,7 @@ class KeyFile:
 
 
 class KeyUrl:
-    """Keys from a provider: kept for a while, and fetched anew when a token names another."""
+    """Keys from a provider: cached, and fetched again when a token names an unknown one."""
 
     def __init__(self, find: Callable[[], Awaitable[str]], fetch: Fetch, clock: Clock) -> None:
         """`find` returns the URL of the JWK Set."""
@@ -100,7 +100,7 @@ class KeyUrl:
 
 
 def at(url: str) -> Callable[[], Awaitable[str]]:
-    """Return what finds a URL that the settings name."""
+    """Return a finder for a URL from the settings."""
 
     async def find() -> str:
         return url
@@ -109,7 +109,7 @@ def at(url: str) -> Callable[[], Awaitable[str]]:
 
 
 def discovered(issuer: str, hosts: tuple[str, ...], fetch: Fetch) -> Callable[[], Awaitable[str]]:
-    """Return what asks an OpenID provider where its keys are.
+    """Return a finder that asks an OpenID provider where its keys are.
 
     The answer must name the same issuer, and a host that is the issuer's or one of `hosts`.
     """
@@ -119,9 +119,9 @@ def discovered(issuer: str, hosts: tuple[str, ...], fetch: Fetch) -> Callable[[]
         try:
             found = orjson.loads(await fetch(url))
         except orjson.JSONDecodeError:
-            raise Unusable(f"{url}: no JSON") from None
+            raise Unusable(f"{url}: not JSON") from None
         if not isinstance(found, dict) or found.get("issuer") != issuer:
-            raise Unusable(f"{url}: the document is another issuer's")
+            raise Unusable(f"{url}: the document names another issuer")
         keys = found.get("jwks_uri")
         if not isinstance(keys, str):
             raise Unusable(f"{url}: the document names no jwks_uri")

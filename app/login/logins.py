@@ -1,4 +1,4 @@
-"""The extension that makes clients log in, and keeps their rights and the ends of their logins."""
+"""The extension by which clients log in: it proves, renews and ends their logins."""
 
 import asyncio
 import random
@@ -27,21 +27,21 @@ from holdfast.login.tokens import key_id_of
 from holdfast.login.watched_file import WatchedFile
 
 _HANDSHAKE = "/meta/handshake"
-# Failed logins of an address beyond these are refused without being looked at.
+# Beyond these failures, passwords from an address are refused without being checked.
 _FAILURES = Rate(burst=10, per_s=0.2)
-# A failure takes this long at least, and twice as long at most: the time says nothing of its cause.
+# A failure is answered after this time or up to twice as long, which does not reveal its cause.
 _FAILURE_S = 0.3
 _LOOK_S = 1.0
-# So many sessions are reauthorized before others have their turn.
+# Sessions that are reauthorized before the event loop serves others.
 _AT_ONCE = 200
 
 
 class Logins(ServerExtension):
-    """Makes each client log in, renews its login, and ends it in time.
+    """Makes each client log in, renews its login, and ends it when it expires.
 
     Args:
         rights: The file of rights, if there is one.
-        otherwise: The rights that hold without a file.
+        otherwise: The rights that apply without a file.
         is_operators: Returns whether a token is an operator's, which is no login.
         warning_s: How long before its end a client is warned.
     """
@@ -76,7 +76,7 @@ class Logins(ServerExtension):
 
     @property
     def rights(self) -> RightsFile:
-        """Return the rights of the moment."""
+        """The rights now in force."""
         return self._otherwise if self._file is None else self._file.value
 
     async def negotiate(
@@ -105,7 +105,7 @@ class Logins(ServerExtension):
     def resume(self, session: Session, now: float) -> SessionExtension:
         login = session.identity.login
         if login is None:
-            # From a time when nobody had to log in: its client must do so now.
+            # Stored before the server required a login: its client must log in now.
             login = Login(session.subject, LoginMethod.ANONYMOUS, expires_s=0.0)
         self._set(session, login)
         self.watch(session)
@@ -131,7 +131,7 @@ class Logins(ServerExtension):
             self._server.reauthorize(session)
 
     async def run(self) -> None:
-        """End logins in time, and follow changes of the files, until cancelled."""
+        """End expired logins, and follow changes of the file, until cancelled."""
         while True:
             await asyncio.sleep(_LOOK_S)
             self.end_due(self._wall_s())
@@ -154,7 +154,7 @@ class Logins(ServerExtension):
             )
 
     def watch(self, session: Session) -> None:
-        """Look at the session again before its login ends."""
+        """Schedule a check of the session before its login ends."""
         if session.identity.login is not None and session.identity.login.expires_s < inf:
             self._ends.watch(session, session.identity.login.expires_s - self._warning_s)
 
@@ -164,7 +164,7 @@ class Logins(ServerExtension):
             self._server.log_out(session)
 
     async def _review(self) -> None:
-        """Ask again for all rights, because the file has changed."""
+        """Reauthorize all sessions, because the file has changed."""
         self._rules.in_force = self.rights.rules
         revoked = self.rights.revoked
         for place, session in enumerate(list(self._server.sessions)):
@@ -238,11 +238,11 @@ class _LoginOfSession(SessionExtension):
 
 
 def _do_nothing(call: ServiceCall) -> None:
-    """Serve a message that a client sends only to renew its login, which is done before."""
+    """Accept a message that only renews a login; `incoming` has already done that."""
 
 
 def _outline(login: Login) -> Json:
-    """Return what the client learns of its login."""
+    """Return what the client learns about its login."""
     outline: Json = {"subject": login.subject, "method": login.method.value}
     if login.expires_s < inf:
         outline["expires"] = round(login.expires_s * 1000)

@@ -58,21 +58,23 @@ def read_users(text: bytes) -> Users:
         if not is_subject(subject) or not hashed.startswith(_PREFIX):
             raise Unusable(f"line {number}: it must be subject:argon2id hash:groups")
         if subject in users:
-            raise Unusable(f"line {number}: {subject} stands there twice")
+            raise Unusable(f"line {number}: {subject} is listed twice")
         users[subject] = User(subject, hashed, check_groups(groups.split(",") if groups else []))
     return users
 
 
 def check_groups(names: list[str]) -> tuple[str, ...]:
-    """Return the groups. Raises `Unusable` if a name is none."""
+    """Return the groups. Raises `Unusable` if a name is invalid."""
     for name in names:
         if not _GROUP.fullmatch(name):
-            raise Unusable(f"a group is named by letters, digits and . _ / @ + ~ -, not {name!r}")
+            raise Unusable(
+                f"a group has letters, digits and . _ / @ + ~ - in its name, not {name!r}"
+            )
     return tuple(names)
 
 
 def verify(users: Users, subject: str, password: str) -> User:
-    """Return the user of this password; takes 20 ms of a processor, whoever it is.
+    """Return the user with this password; takes 20 ms of processor time, also if there is none.
 
     Raises `LoginFailed`.
     """
@@ -88,7 +90,7 @@ def verify(users: Users, subject: str, password: str) -> User:
 
 
 def hashed(password: str) -> str:
-    """Return the hash to be kept of a password."""
+    """Return the hash to store for a password."""
     return _HASHER.hash(password)
 
 
@@ -98,7 +100,7 @@ def _nobodys() -> str:
 
 
 class PasswordFile:
-    """Changes a file of passwords, one process at a time; readers see it before or after."""
+    """Changes a file of passwords: one process at a time, and readers never see half a change."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

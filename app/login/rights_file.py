@@ -98,18 +98,18 @@ EVERYTHING = RightsFile((_built_in(Operation, "/**"),))
 
 
 def without_file(*, has_claims: bool) -> RightsFile:
-    """Return what holds without a file: everything is allowed, unless tokens bring their rights."""
+    """Return what applies without a file: everything is allowed, unless tokens bring rights."""
     return RightsFile((_ALWAYS,)) if has_claims else EVERYTHING
 
 
 def read_rights(text: bytes) -> RightsFile:
-    """Read the file. Raises `Unusable`, with the place of the fault."""
+    """Read the file. Raises `Unusable`, with the place of the error."""
     try:
         given = _Given.model_validate(tomllib.loads(text.decode()))
     except UnicodeDecodeError:
-        raise Unusable("no UTF-8") from None
+        raise Unusable("not UTF-8") from None
     except tomllib.TOMLDecodeError as error:
-        raise Unusable(f"no TOML: {error}") from None
+        raise Unusable(f"not TOML: {error}") from None
     except ValidationError as error:
         raise Unusable(_first(error)) from None
     rules = tuple(_rule(number, each) for number, each in enumerate(given.rule, 1))
@@ -117,7 +117,7 @@ def read_rights(text: bytes) -> RightsFile:
 
 
 def read_claim(given: object) -> tuple[Right, ...]:
-    """Read the rights that a token brings. Raises `Unusable`, with the place of the fault."""
+    """Read the rights that a token brings. Raises `Unusable`, with the place of the error."""
     try:
         found = _CLAIM.validate_python(given)
     except ValidationError as error:
@@ -136,7 +136,7 @@ def _rule(number: int, given: _RuleGiven) -> Rule:
     for name in given.who:
         is_known = name in (EVERYBODY, NOBODY) or name.startswith(GROUP)
         if not is_known and not is_subject(name):
-            raise Unusable(f"{place}.who: {name!r} is no subject, no @group, not *")
+            raise Unusable(f"{place}.who: {name!r} is not a subject, an @group or *")
     return Rule(frozenset(given.who), _right(place, given), number=number)
 
 
@@ -156,7 +156,7 @@ def _operations(place: str, names: list[str]) -> frozenset[Operation]:
     known = {each.value: {each} for each in Operation} | {_ALL: set(Operation)}
     unknown = [name for name in names if name not in known]
     if unknown:
-        raise Unusable(f"{place}: {unknown[0]!r} is no right; there are {', '.join(known)}")
+        raise Unusable(f"{place}: {unknown[0]!r} is not a right; rights are {', '.join(known)}")
     return frozenset().union(*(known[name] for name in names))
 
 

@@ -46,7 +46,7 @@ class Rule:
         )
 
     def patterns(self, subject: str) -> list[str]:
-        """Return the channels, with the subject in its place."""
+        """Return the channels, with the subject in the place of `{subject}`."""
         return [each.replace(PLACEHOLDER, subject) for each in self.right.channels]
 
 
@@ -77,7 +77,7 @@ class LoginRules:
         }
 
     def decide(self, operation: Operation, channel: str) -> Decision:
-        """Decide: a rule that denies a part of the channel is enough, one must allow all of it."""
+        """Decide: no rule may deny any part of the channel, and one must allow all of it."""
         allowing: Rule | None = None
         for rule, patterns in self._of[operation]:
             if rule.right.denies:

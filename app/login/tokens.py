@@ -13,7 +13,7 @@ from holdfast.login.failures import Cause, LoginFailed, Unusable
 from holdfast.login.rights_file import read_claim
 from holdfast.login.verification_keys import VerificationKey, VerificationKeys
 
-# A token in a header is at most this long with any proxy.
+# No proxy lets longer tokens pass in a header.
 _LONGEST = 16 * 1024
 _FORM = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 _MOST_GROUPS = 1000
@@ -95,7 +95,7 @@ def _claims(token: str, key: VerificationKey, rules: TokenRules) -> Mapping[str,
             audience=rules.audiences or None,
             issuer=rules.issuer or None,
             leeway=rules.leeway_s,
-            # A token without end could not be withdrawn by waiting.
+            # A token without an end could only be revoked.
             options={"require": ["exp"], "verify_aud": bool(rules.audiences)},
         )
     except jwt.PyJWTError as error:
@@ -124,7 +124,7 @@ def _login(claims: Mapping[str, Any], rules: TokenRules) -> Login:
 
 
 def _rights(claims: Mapping[str, Any], path: str) -> tuple[Right, ...]:
-    """Return the token's rights. One that is unusable could be a denial, so the login fails."""
+    """Return the token's rights. An unusable one could be a denial, so the login fails."""
     given = _claim(claims, path) if path else None
     if given is None:
         return ()
@@ -135,7 +135,7 @@ def _rights(claims: Mapping[str, Any], path: str) -> tuple[Right, ...]:
 
 
 def _claim(claims: Mapping[str, Any], path: str) -> object:
-    """Return the claim at the path, whose own name may contain dots."""
+    """Return the claim at the path; the names of claims may contain dots, too."""
     if path in claims:
         return claims[path]
     value: object = claims

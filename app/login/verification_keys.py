@@ -17,7 +17,7 @@ from jwt.exceptions import PyJWTError
 
 from holdfast.login.failures import Unusable
 
-# A shorter secret can be found by trying.
+# A shorter secret can be guessed.
 LEAST_SECRET = 32
 _LEAST_RSA_BITS = 2048
 _MOST_KEYS = 64
@@ -82,9 +82,9 @@ def read_key_set(text: bytes, *, allows_secrets: bool = False) -> VerificationKe
         given = orjson.loads(text)
         entries = given.get("keys", [given]) if isinstance(given, Mapping) else None
     except orjson.JSONDecodeError as error:
-        raise Unusable(f"no JSON: {error}") from None
+        raise Unusable(f"not JSON: {error}") from None
     if not isinstance(entries, list):
-        raise Unusable("no JWK Set: the member keys must be a list")
+        raise Unusable("not a JWK Set: the member keys must be a list")
     found = [
         key
         for entry in entries[:_MOST_KEYS]
@@ -99,7 +99,7 @@ def _of_jwk(entry: Mapping[str, Any], allows_secrets: bool) -> VerificationKey |
     if entry.get("use", "sig") != "sig" or "verify" not in entry.get("key_ops", ["verify"]):
         return None
     is_secret = entry.get("kty") == "oct"
-    # A private key would not hurt here, but somebody has published it.
+    # A private key would verify tokens, too, but it has been published.
     if "d" in entry or (is_secret and not allows_secrets):
         return None
     try:
@@ -117,7 +117,7 @@ def _of_jwk(entry: Mapping[str, Any], allows_secrets: bool) -> VerificationKey |
 
 
 def _algorithms(key: object) -> tuple[str, ...]:
-    """Return what a key of this type may be used with; nothing for keys that are too weak."""
+    """Return the algorithms of a key of this type; none if the key is too weak."""
     match key:
         case bytes():
             return _BY_SECRET if len(key) >= LEAST_SECRET else ()

@@ -1,4 +1,4 @@
-"""Serves the pages for people; they link only to what this server offers."""
+"""Serves the pages for people, which link only to what this server offers."""
 
 import html
 import re

@@ -50,7 +50,7 @@ def test_a_faulty_file_is_told_with_the_place(tmp_path: Path) -> None:
     result = CliRunner().invoke(program, ["check", "--file", str(tmp_path / "rights.toml")])
 
     assert result.exit_code == 2
-    assert "rule.1: 'fly' is no right" in result.output
+    assert "rule.1: 'fly' is not a right" in result.output
 
 
 def test_the_rule_that_decides_is_named(rights: str) -> None:

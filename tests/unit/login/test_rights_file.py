@@ -151,7 +151,7 @@ def test_a_pattern_is_allowed_only_if_each_of_its_channels_is(
         (b"rule = 5", "rule"),
         (b"[[rule]]\nwho=['*']\nchannels=['/a']", "rule.1"),
         (b"[[rule]]\nwho=['*']\nmay=['all']\nmay_not=['all']\nchannels=['/a']", "rule.1"),
-        (b"[[rule]]\nwho=['*']\nmay=['fly']\nchannels=['/a']", "rule.1: 'fly' is no right"),
+        (b"[[rule]]\nwho=['*']\nmay=['fly']\nchannels=['/a']", "rule.1: 'fly' is not a right"),
         (b"[[rule]]\nwho=['a b']\nmay=['all']\nchannels=['/a']", "rule.1.who"),
         (b"[[rule]]\nwho=['*']\nmay=['all']\nchannels=['a']", "rule.1.channels"),
         (b"[[rule]]\nwho=[]\nmay=['all']\nchannels=['/a']", "rule.1.who"),
@@ -250,7 +250,7 @@ def test_if_tokens_bring_rights_a_login_has_no_others() -> None:
         ({"may": ["all"]}, "list"),
         (["subscribe"], "1"),
         ([{"may": ["all"]}], "1.channels"),
-        ([READS, {"may": ["fly"], "channels": ["/a"]}], "2: 'fly' is no right"),
+        ([READS, {"may": ["fly"], "channels": ["/a"]}], "2: 'fly' is not a right"),
         ([{**READS, "may_not": ["publish"]}], "1: it needs either"),
         ([{**READS, "who": ["*"]}], "1.who"),
         ([{"may": ["all"], "channels": ["rooms"]}], "1.channels"),
@@ -267,6 +267,6 @@ def test_an_unknown_right_is_refused(name: str) -> None:
     if name in {each.value for each in Operation}:
         pytest.skip("the server has it")
     with pytest.raises(
-        Unusable, match=f"rule.1: '{name}' is no right; there are create, subscribe"
+        Unusable, match=f"rule.1: '{name}' is not a right; rights are create, subscribe"
     ):
         read_rights(f"[[rule]]\nwho=['*']\nmay=['{name}']\nchannels=['/a']".encode())
