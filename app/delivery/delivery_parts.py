@@ -1,6 +1,5 @@
 """What hand-overs, failures and all ways out of a queue have in common."""
 
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from holdfast.delivery.counters import Counters
@@ -16,15 +15,26 @@ from holdfast.delivery.store_port import StorePort
 R = TypeVar("R", bound=Receiver)
 
 
-@dataclass(frozen=True)
 class DeliveryParts(Generic[R]):
     """The ports and tables of one server's delivery."""
 
-    owner: Owner[R]
-    store: StorePort
-    journal: DeliveryJournal
-    counters: Counters
-    node: Node
-    guard: Guard
-    notices: Notices
-    history: History
+    # No data class: mypyc compiles none that is generic.
+    def __init__(
+        self,
+        owner: Owner[R],
+        store: StorePort,
+        journal: DeliveryJournal,
+        counters: Counters,
+        node: Node,
+        guard: Guard,
+        notices: Notices,
+        history: History,
+    ) -> None:
+        self.owner = owner
+        self.store = store
+        self.journal = journal
+        self.counters = counters
+        self.node = node
+        self.guard = guard
+        self.notices = notices
+        self.history = history
