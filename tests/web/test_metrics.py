@@ -164,7 +164,7 @@ async def test_labels_have_values_of_the_tables_alone(rig: Rig) -> None:
             for label, value in labels:
                 values.setdefault(label, set()).add(value)
     assert values == {
-        "outcome": {"acked", "dead", "expired", "discarded"},
+        "outcome": {"acked", "dead", "expired", "discarded", "moved"},
         "reason": {reason.value for reason in Reason},
         "state": {"handshaken", "connected", "away"},
         "listener": {"main"},

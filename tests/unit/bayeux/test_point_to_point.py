@@ -433,3 +433,15 @@ def test_who_may_publish_may_not_address_anybody() -> None:
     bob.session.identity.grants = Granted(Operation.PUBLISH, Operation.CREATE, Operation.PTP)
     assert letter(bob, 3, "joe")["successful"]
     assert connect(joe).data == [3]
+
+
+def test_what_a_client_without_acks_left_waits_for_the_next_session() -> None:
+    house = house_of()
+    joe = house.client()
+    joe.session.go_by("joe/-7")
+    house.bayeux.state.ptp.subjects.join(joe.session)
+    assert states(letter(house.client(), "hello", "joe")) == ["OK"]
+    house.advance(15.0)
+    assert joe.session.is_gone
+    assert (waiting(house, "joe"), codes(house)) == (1, [])
+    assert house.balances()
