@@ -5,6 +5,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple, cast
 
 from hiredis import ReplyError
@@ -191,12 +192,7 @@ class StoreLink:
     async def ask(self, *parts: Word) -> object:
         """Run a command and return the answer."""
         answer: asyncio.Future[object] = self._loop.create_future()
-
-        def done(reply: object) -> None:
-            if not answer.done():
-                answer.set_result(reply)
-
-        self.call(parts, done)
+        self.call(parts, partial(set_answer, answer))
         reply = await answer
         if isinstance(reply, Exception):
             raise reply
@@ -341,6 +337,12 @@ class StoreLink:
             self._on_state(is_up, why)
         except Exception:
             log.exception("a listener for the store's state failed")
+
+
+def set_answer(answer: asyncio.Future[object], reply: object) -> None:
+    """Set the answer, unless the waiter was cancelled."""
+    if not answer.done():
+        answer.set_result(reply)
 
 
 def ignore_answer(_: object) -> None:

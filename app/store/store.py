@@ -33,13 +33,13 @@ from holdfast.store.connection import StoreUnavailable
 from holdfast.store.eviction import refuse_eviction
 from holdfast.store.journaling import Journaling
 from holdfast.store.keys import RedisKeys
-from holdfast.store.link import StoreLink, ignore_answer
+from holdfast.store.link import StoreLink, ignore_answer, set_answer
 from holdfast.store.loading import LoadedSession, Loading, Orphaned
 from holdfast.store.publish_keys import Claim, PublishKeys
 from holdfast.store.refusals import ScriptFailed, StoreRefused
 from holdfast.store.scripts import ScriptCall, Take
 from holdfast.store.turn_writes import PendingCall, PendingPublish, TurnBuffer
-from holdfast.store.waiting import Confirm, Waiting, hear, report
+from holdfast.store.waiting import Confirm, Waiting, report
 from holdfast.store.write_refusals import WriteRefusals
 
 log = logging.getLogger(__name__)
@@ -139,7 +139,7 @@ class Store:
         await refuse_eviction(self.line)
         call = scripts.open_store(self.keys, seed=self._seed(), node=self._node)
         answer: asyncio.Future[object] = self._loop.create_future()
-        self.line.script(call.script, call.keys, call.args, partial(hear, answer))
+        self.line.script(call.script, call.keys, call.args, partial(set_answer, answer))
         self.line.flush()
         reply = await answer
         if isinstance(reply, ScriptFailed) and reply.code == "VERSION":
@@ -364,7 +364,7 @@ class Store:
         if not self.is_available:
             raise StoreUnavailable("the store is unavailable")
         answer: asyncio.Future[object] = self._loop.create_future()
-        self._call(call(self.epoch), partial(hear, answer), may_be_refused=True)
+        self._call(call(self.epoch), partial(set_answer, answer), may_be_refused=True)
         self.line.flush()
         try:
             reply = await asyncio.wait_for(answer, timeout_s)

@@ -87,12 +87,6 @@ class Waiting:
             report(messages, PersistOutcome.UNKNOWN)
 
 
-def hear(answer: asyncio.Future[object], reply: object) -> None:
-    """Set the answer, unless the waiter was cancelled."""
-    if not answer.done():
-        answer.set_result(reply)
-
-
 def report(messages: Sequence[PendingPublish], kept: PersistOutcome) -> None:
     """Report the outcome for each message; one caller's error does not affect the others."""
     for keeping in messages:
