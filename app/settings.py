@@ -461,6 +461,15 @@ class Settings(BaseSettings):
     budget_letters: int = Field(
         200, ge=0, description="The same for refused messages, which become dead letters."
     )
+    quota_sessions: int = Field(
+        5_000,
+        ge=0,
+        description="Maximum sessions of one address, and of one subject; 0 is unlimited.",
+    )
+    quota_subscriptions: int = Field(200_000, ge=0, description="The same for subscriptions.")
+    quota_waiting_bytes: int = Field(
+        512 * 1024**2, ge=0, description="The same for the bytes that wait in their queues."
+    )
     request_timeout: Limit = Field(
         30_000, description="Time within which a request must arrive completely."
     )

@@ -2,6 +2,7 @@
 
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.quotas import check_session
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_ends import SessionEnds
 from holdfast.bayeux.session_slots import SessionSlots
@@ -40,6 +41,7 @@ def claim(
         number = 0 if other.terms is None else other.terms.number
         state.rights.check_name(draft, other.subject, number, handshake)
     if known is None and not ending:
+        check_session(state, draft)
         slots.give(now)
     for other in ending:
         ends.end_by_server(other, now, f"{draft.name}, with clearSessions")

@@ -9,6 +9,7 @@ from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.extension import ServerExtension, SessionExtension
 from holdfast.bayeux.options import Durable
+from holdfast.bayeux.quotas import check_session
 from holdfast.bayeux.reading import check_ext
 from holdfast.bayeux.server_state import Outcome, ServerState
 from holdfast.bayeux.session_life import SessionLife
@@ -176,6 +177,7 @@ class Handshake:
         terms = draft.terms
         self._budgets.spend_claim(draft, now)
         if terms is None or not terms.is_named:
+            check_session(self._state, draft)
             self._slots.give(now)
             self._open(draft)
             return draft

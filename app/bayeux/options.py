@@ -52,6 +52,16 @@ class BudgetRates:
 
 
 @dataclass(frozen=True, slots=True)
+class QuotaLimits:
+    """What the sessions of one address, and of one subject, may take; zero means no limit."""
+
+    sessions: int = 5_000
+    subscriptions: int = 200_000
+    # Of messages that wait in their queues.
+    bytes: int = 512 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
 class Options:
     """The protocol options of one server, with CometD's names."""
 
@@ -92,4 +102,5 @@ class Options:
     subject_limits: SubjectLimits = field(default_factory=SubjectLimits)
     guard: GuardLimits = field(default_factory=GuardLimits)
     budgets: BudgetRates = field(default_factory=BudgetRates)
+    quotas: QuotaLimits = field(default_factory=QuotaLimits)
     channel_limits: ChannelLimits = field(default_factory=ChannelLimits)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 from holdfast.bayeux.names import Names
 from holdfast.bayeux.sessions import Exchange, Session
+from holdfast.bayeux.usage import Usages
 from holdfast.delivery.life import SessionInput
 from holdfast.delivery.queue import CallbackQueue
 from holdfast.delivery.timers import Timers
@@ -20,6 +21,7 @@ class Sessions:
         self._new_id = new_id
         self._by_id: dict[str, Session] = {}
         self.names = Names()
+        self.usages = Usages()
         self._replaced: OrderedDict[str, None] = OrderedDict()
         # Held connects by browser.
         self.held_by_browser: dict[str, int] = {}
@@ -44,6 +46,7 @@ class Sessions:
     def add(self, session: Session) -> None:
         """Register a session."""
         self._by_id[session.client_id] = session
+        self.usages.add(session)
         self.created += 1
 
     def named(self, key: str) -> Session | None:
@@ -76,6 +79,7 @@ class Sessions:
         """Remove a session that has ended."""
         del self._by_id[session.client_id]
         self.names.remove(session)
+        self.usages.remove(session)
         self.timers.drop(session)
         self.ended[how.value] += 1
 

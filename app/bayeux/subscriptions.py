@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.quotas import check_subscriptions
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.subscribe_qos import PLAIN, SubscribeQos
@@ -80,6 +81,7 @@ def _check_room(state: ServerState, session: Session, more: int) -> None:
     if state.routes.count + more > most and wanted > most // options.max_sessions:
         state.counters.subscriptions_refused += 1
         raise Refused(ErrorReply.SUBSCRIPTIONS_USED_UP)
+    check_subscriptions(state, session, more)
 
 
 def part(state: ServerState, session: Session, pattern: str) -> None:

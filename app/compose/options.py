@@ -1,7 +1,7 @@
 """Converts settings into the options of the server's parts."""
 
 from holdfast.bayeux.codec import RequestLimits
-from holdfast.bayeux.options import BudgetRates, ChannelRule, Durable, Options
+from holdfast.bayeux.options import BudgetRates, ChannelRule, Durable, Options, QuotaLimits
 from holdfast.delivery.channels import ChannelLimits
 from holdfast.delivery.guard import GuardLimits
 from holdfast.delivery.queue import QueueLimits
@@ -75,6 +75,11 @@ def options_of(settings: Settings) -> Options:
             publishes=settings.budget_publishes,
             bytes=settings.budget_bytes,
             letters=settings.budget_letters,
+        ),
+        quotas=QuotaLimits(
+            sessions=settings.quota_sessions,
+            subscriptions=settings.quota_subscriptions,
+            bytes=settings.quota_waiting_bytes,
         ),
         channel_limits=ChannelLimits(
             length=settings.max_channel_length, segments=settings.max_channel_segments

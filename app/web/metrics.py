@@ -140,11 +140,13 @@ class BayeuxCollector(Collector):
     def _budgets(self) -> Iterator[Metric]:
         overspent = CounterMetricFamily(
             "holdfast_budgets_exceeded",
-            "Requests and messages refused because their address or subject exceeded a budget.",
+            "Requests and messages refused because an address or subject exceeded a limit.",
             labels=["kind"],
         )
         for budget in self._bayeux.budgets.all:
             overspent.add_metric([budget.kind], budget.overspent)
+        for kind, count in self._bayeux.state.sessions.usages.exceeded.items():
+            overspent.add_metric([kind], count)
         yield overspent
         logins = CounterMetricFamily(
             "holdfast_logins", "Logins by method, and failed ones.", labels=["method"]

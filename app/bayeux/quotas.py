@@ -1,0 +1,52 @@
+"""Quotas of addresses and subjects: sessions, subscriptions, and bytes that wait.
+
+Who is over a quota gets 429 for what would take more. What is there stays, and so do all others.
+"""
+
+from holdfast.bayeux.advice import reconnect_advice
+from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.usage import BYTES, SESSIONS, SUBSCRIPTIONS
+from holdfast.delivery.notices import OVERSPENT
+from holdfast.delivery.receivers import NOBODY
+
+# Not earlier: quotas are used less only when sessions end, unsubscribe or fetch what waits.
+_RETRY_S = 5.0
+
+
+def check_session(state: ServerState, draft: Session) -> None:
+    """Check that one more session may be opened. Raises `Refused` before any change."""
+    limits = state.options.quotas
+    # Clients on this machine are not counted.
+    for usage in state.sessions.usages.of(draft) if draft.caller.network else ():
+        usage.count(state.node.now_ms())
+        if 0 < limits.sessions <= len(usage.sessions):
+            raise _refused(state, draft, SESSIONS, "handshake")
+        if 0 < limits.bytes <= usage.bytes:
+            raise _refused(state, draft, BYTES, "handshake")
+
+
+def check_subscriptions(state: ServerState, session: Session, more: int) -> None:
+    """Check that the session may have more subscriptions. Raises `Refused` before any change."""
+    limits = state.options.quotas
+    usages = state.sessions.usages.of(session) if session.caller.network else []
+    for usage in usages:
+        usage.count(state.node.now_ms())
+        if 0 < limits.subscriptions < usage.subscriptions + more:
+            raise _refused(state, session, SUBSCRIPTIONS, "retry")
+        if 0 < limits.bytes <= usage.bytes:
+            raise _refused(state, session, BYTES, "retry")
+    for usage in usages:
+        # At once: many may come before the next count.
+        usage.subscriptions += more
+
+
+def _refused(state: ServerState, session: Session, kind: str, reconnect: str) -> Refused:
+    network, subject = session.caller.network, session.subject
+    state.sessions.usages.exceeded[kind] += 1
+    who = network if subject == NOBODY else f"{network} as {subject}"
+    state.notices.report(OVERSPENT, who, kind)
+    delay_s = _RETRY_S if reconnect == "retry" else _RETRY_S + state.admission.delay_s()
+    advice = reconnect_advice(state.options, reconnect, delay_s)
+    return Refused(ErrorReply.BUDGET_EXCEEDED, kind, advice=advice)

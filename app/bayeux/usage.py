@@ -1,0 +1,66 @@
+"""What the sessions of one address, and of one subject, take together."""
+
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.receivers import NOBODY
+
+SESSIONS, SUBSCRIPTIONS, BYTES = "sessions", "subscriptions", "waiting_bytes"
+# Sums are this old at most: counting anew costs a look at each session.
+_STALE_MS = 1000
+
+
+class Usage:
+    """The sessions of one address or subject; with sums that may be a second old."""
+
+    __slots__ = ("bytes", "counted_ms", "sessions", "subscriptions")
+
+    def __init__(self) -> None:
+        self.sessions: set[Session] = set()
+        self.subscriptions = self.bytes = 0
+        self.counted_ms = 0
+
+    def count(self, now_ms: int) -> None:
+        """Bring the sums up to date if they are old."""
+        if now_ms >= self.counted_ms + _STALE_MS:
+            self.counted_ms = now_ms
+            self.subscriptions = sum([len(each.subscriptions) for each in self.sessions])
+            self.bytes = sum([each.queue.size for each in self.sessions])
+
+
+class Usages:
+    """The usage of each address and subject that has sessions."""
+
+    def __init__(self) -> None:
+        self._of_subject: dict[str, Usage] = {}
+        self._of_network: dict[str, Usage] = {}
+        # A session counts for the address that opened it, wherever its client is later.
+        self._networks: dict[Session, str] = {}
+        # How often a quota of each kind was exceeded.
+        self.exceeded = dict.fromkeys((SESSIONS, SUBSCRIPTIONS, BYTES), 0)
+
+    def add(self, session: Session) -> None:
+        if session.subject != NOBODY:
+            self._of_subject.setdefault(session.subject, Usage()).sessions.add(session)
+        network = session.caller.network
+        if network:
+            self._networks[session] = network
+            self._of_network.setdefault(network, Usage()).sessions.add(session)
+
+    def remove(self, session: Session) -> None:
+        _take(self._of_subject, session.subject, session)
+        _take(self._of_network, self._networks.pop(session, ""), session)
+
+    def of(self, session: Session) -> list[Usage]:
+        """Return the usages that a session, or a draft of one, counts for."""
+        found = (
+            self._of_subject.get(session.subject),
+            self._of_network.get(self._networks.get(session, session.caller.network)),
+        )
+        return [each for each in found if each is not None]
+
+
+def _take(usages: dict[str, Usage], key: str, session: Session) -> None:
+    usage = usages.get(key)
+    if usage is not None:
+        usage.sessions.discard(session)
+        if not usage.sessions:
+            del usages[key]

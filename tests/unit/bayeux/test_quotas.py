@@ -1,0 +1,104 @@
+"""Quotas: who has too much gets nothing more, and nobody else is affected."""
+
+from holdfast.bayeux.caller import Caller
+from holdfast.bayeux.options import Durable, QuotaLimits
+from holdfast.bayeux.usage import Usages
+from holdfast.extensions.delivery import Delivery
+from tests.unit.bayeux.harness import Client, House, Json
+
+HERE, THERE, ELSEWHERE = "203.0.113.7", "198.51.100.9", "192.0.2.5"
+OVER = "429:{}:budget_exceeded"
+
+
+def house(**limits: int) -> House:
+    given = {"sessions": 0, "subscriptions": 0, "bytes": 0, **limits}
+    return House(Delivery, quotas=QuotaLimits(**given), durable=Durable.NONE)
+
+
+def client(house: House, network: str, name: str | None = None) -> Client:
+    ext: Json = {"delivery": {"session": name} if name else True}
+    return house.client(caller=Caller(address=network, network=network), ext=ext)
+
+
+def enter(house: House, network: str, name: str | None = None) -> Json:
+    """The reply to a handshake."""
+    ext: Json = {"delivery": {"session": name} if name else True}
+    return Client(house, caller=Caller(address=network, network=network)).handshake(ext=ext).reply
+
+
+def usages(house: House) -> Usages:
+    return house.bayeux.state.sessions.usages
+
+
+def test_an_address_has_so_many_sessions_and_no_more() -> None:
+    place = house(sessions=2)
+    first, second = client(place, HERE), client(place, HERE)
+    refused = enter(place, HERE)
+
+    assert refused["error"] == OVER.format("sessions")
+    assert refused["advice"]["reconnect"] == "handshake"
+    assert refused["advice"]["interval"] >= 5000
+    assert enter(place, THERE)["successful"]
+    assert first.subscribe("/a").reply["successful"]
+    second.disconnect()
+    assert enter(place, HERE)["successful"]
+    assert usages(place).exceeded == {"sessions": 1, "subscriptions": 0, "waiting_bytes": 0}
+
+
+def test_a_subject_has_so_many_sessions_from_wherever_it_comes() -> None:
+    place = house(sessions=2)
+    client(place, HERE, "ada/1")
+    client(place, THERE, "ada/2")
+
+    assert enter(place, ELSEWHERE, "ada/3")["error"] == OVER.format("sessions")
+    assert enter(place, ELSEWHERE, "bob/1")["successful"]
+    # It is no further session.
+    assert enter(place, ELSEWHERE, "ada/1")["successful"]
+
+
+def test_subscriptions_count_for_all_sessions_together() -> None:
+    place = house(subscriptions=3)
+    one, other = client(place, HERE, "ada/1"), client(place, THERE, "ada/2")
+    assert one.subscribe("/a", "/b").reply["successful"]
+
+    refused = other.subscribe("/c", "/d").reply
+    assert refused["error"] == OVER.format("subscriptions")
+    assert refused["advice"]["reconnect"] == "retry"
+    assert other.subscribe("/c").reply["successful"]
+    assert other.subscribe("/c").reply["successful"]
+    assert client(place, ELSEWHERE, "bob/1").subscribe("/a", "/b", "/c").reply["successful"]
+    one.unsubscribe("/a")
+    place.advance(1.1)
+    assert other.subscribe("/d").reply["successful"]
+
+
+def test_who_lets_too_much_wait_fetches_it_before_getting_more() -> None:
+    place = house(bytes=1000)
+    slow = client(place, HERE, "ada/1")
+    slow.subscribe("/a")
+    writer = client(place, THERE)
+    for _ in range(2):
+        writer.publish("/a", "x" * 600)
+    place.advance(1.1)
+
+    assert enter(place, ELSEWHERE, "ada/2")["error"] == OVER.format("waiting_bytes")
+    assert slow.subscribe("/b").reply["error"] == OVER.format("waiting_bytes")
+    # Nothing of it is lost, and what comes is delivered.
+    writer.publish("/a", "last")
+    assert slow.connect().data == ["x" * 600, "x" * 600, "last"]
+
+
+def test_this_machine_is_not_counted_and_zero_means_no_limit() -> None:
+    place = house(sessions=1)
+    assert all(enter(place, "")["successful"] for _ in range(3))
+    place = house()
+    assert all(enter(place, HERE, f"ada/{n}")["successful"] for n in range(1, 4))
+
+
+def test_nothing_is_remembered_of_sessions_that_ended() -> None:
+    place = house(sessions=5)
+    for each in (client(place, HERE, "ada/1"), client(place, THERE)):
+        each.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+
+    known = usages(place)
+    assert (known._of_subject, known._of_network, known._networks) == ({}, {}, {})
