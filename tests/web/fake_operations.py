@@ -164,8 +164,9 @@ class FakeOperations:
             "/orders": HeldChannel("/orders", "nobody takes it", NOW_MS, 2, NOW_MS + 20_000)
         }
         self.changes: list[AuditEntry] = []
-        # How far each look at a replay brings it.
+        # How far each look at a replay brings it, and how many looks there were.
         self.pace = 1
+        self.looks = 0
         # Whether a replay has counted its letters when it begins.
         self.has_counted = True
         # What each replay leaves out, and why.
@@ -414,6 +415,7 @@ class FakeOperations:
         self._fail()
         if id not in self.jobs:
             raise RequestFailed(UNKNOWN, f"there is no replay {id}")
+        self.looks += 1
         job = self.jobs[id]
         if job.state == "running" and self.has_counted:
             sent = min(job.sent + self.pace, job.total)

@@ -232,7 +232,9 @@ async def test_an_import_that_breaks_off_is_no_fault_of_ours(
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(head.encode() + orjson.dumps(a_letter(1)) + b"\n{")
         await writer.drain()
-        await asyncio.sleep(0.05)
+        async with asyncio.timeout(5):
+            while not operations.by_id:  # noqa: ASYNC110 - a fake
+                await asyncio.sleep(0.01)
         writer.close()
         await writer.wait_closed()
         await asyncio.sleep(0.05)
