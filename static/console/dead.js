@@ -40,6 +40,6 @@ function group(each) {
             bars(each.hours, `${count(sum)} in the last 24 hours`),
             h("span", {class: "faint small"}, `${count(sum)} in 24 hours,`, h("br"), "the last ", when(each.last))),
         h("div", {class: "how-many"},
-            h("strong", {}, count(each.count)),
+            h("strong", {class: "figure"}, count(each.count)),
             h("span", {class: "faint small"}, ` of ${many(each.receivers, "receiver")}`)));
 }

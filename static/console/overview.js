@@ -2,7 +2,7 @@
 import {LiveChart} from "./charts.js";
 import {at, h} from "./dom.js";
 import {brief, count, lasting, many, rate, span} from "./format.js";
-import {badge, card, when} from "./parts.js";
+import {badge, card, facts, when} from "./parts.js";
 import {renewChildren} from "./renew.js";
 
 export async function show(app) {
@@ -86,8 +86,8 @@ class Overview {
         renewChildren(this.#warnings, alerts.length ? [card("Warnings since this page was opened",
             h("ul", {class: "plain"}, alerts.map(({at: then, text}) => h("li", {}, text, " ", h("span", {class: "faint"}, when(then))))))] : []);
         const term = (name, value, sign) =>
-            h("div", {class: "term"}, h("span", {class: "sign faint", "aria-hidden": "true"}, sign),
-                h("strong", {}, brief(value)), h("span", {class: "faint small"}, name));
+            h("div", {class: "reading"}, h("span", {class: "sign faint", "aria-hidden": "true"}, sign),
+                h("strong", {class: "figure"}, brief(value)), h("span", {class: "faint small"}, name));
         replace(this.#books, [
             h("div", {class: "identity"},
                 term("accepted", now.accepted, ""),
@@ -138,9 +138,9 @@ function dying(now, before) {
     return ["warn", `${lately}${isNow ? ", and more are dying now" : ""}.`, at("dead")];
 }
 
-const figures = (rows) => h("dl", {class: "figures"}, rows.map(([name, value, link]) => {
+const figures = (rows) => facts(rows.map(([name, value, link]) => {
     const text = typeof value === "string" ? value : count(value);
-    return h("div", {}, h("dt", {}, name), h("dd", {}, link ? h("a", {href: link}, text) : text));
-}));
+    return [name, link ? h("a", {href: link}, text) : text];
+}), "figures");
 
 const replace = (panel, children) => renewChildren(panel, [panel.firstElementChild.cloneNode(true), ...children]);

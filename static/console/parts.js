@@ -11,8 +11,8 @@ export const mono = (text) => h("span", {class: "mono"}, text);
 export const json = (value) => h("pre", {class: "json", tabindex: 0}, JSON.stringify(value, null, 2));
 
 /** A list of names and values; null values are left out. */
-export const facts = (rows) =>
-    h("dl", {class: "facts"}, rows.filter(([, value]) => value !== null).map(([name, value]) =>
+export const facts = (rows, kind = "facts") =>
+    h("dl", {class: kind}, rows.filter(([, value]) => value !== null).map(([name, value]) =>
         h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 
 export const card = (title, ...children) =>
