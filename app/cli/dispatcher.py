@@ -45,14 +45,7 @@ def show(
 ) -> None:
     """Show delivery to a session, or all held sessions and channels."""
     if key is not None:
-        found = server.get(path_of(key))
-        facts = _facts(found)
-        if server.as_json:
-            print_json(facts)
-        else:
-            print_facts(
-                {**facts, "next attempt": when(found["next_attempt"]), "hold": hold_of(found)}
-            )
+        _tell(server, server.get(path_of(key)))
         return
 
     async def conversation(remote: Remote) -> tuple[list[Json], list[Json]]:
@@ -66,16 +59,16 @@ def show(
         print_table(("HELD", "ENTRIES", "FOR", "WHY"), [*map(_row, sessions + channels)])
 
 
-def _facts(session: Json) -> Json:
-    return {name: session[name] for name in (*_FACTS, "hold")}
-
-
-def _tell(server: Server, session: Json, text: str) -> None:
-    """Print what became of a session's delivery."""
+def _tell(server: Server, session: Json, change: str = "") -> None:
+    """Print the facts about a session's delivery, or how it changed."""
+    facts = {name: session[name] for name in _FACTS}
     if server.as_json:
-        print_json(_facts(session))
+        print_json({**facts, "hold": session["hold"]})
+    elif change:
+        sys.stdout.write(f"{facts['key']} is {change}; {facts['waiting']} entries are waiting\n")
     else:
-        sys.stdout.write(f"{session['key']} is {text}; {session['waiting']} entries are waiting\n")
+        again = when(session["next_attempt"])
+        print_facts({**facts, "hold": hold_of(session), "next attempt": again})
 
 
 @program.command("hold")

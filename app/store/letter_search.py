@@ -60,9 +60,9 @@ class GroupPage(NamedTuple):
 class LetterStatistics(NamedTuple):
     """The number of letters, those of the last hour, and when the oldest died (ms)."""
 
-    total: int
-    lately: int
-    oldest: int | None
+    letters: int | None = None
+    letters_lately: int | None = None
+    letters_oldest: int | None = None
 
 
 class LetterSearch:

@@ -86,7 +86,7 @@ class Overview {
         renewChildren(this.#warnings, alerts.length ? [card("Warnings since this page was opened",
             h("ul", {class: "plain"}, alerts.map(({at: then, text}) => h("li", {}, text, " ", h("span", {class: "faint"}, when(then))))))] : []);
         const term = (name, value, sign) =>
-            h("div", {class: "reading"}, h("span", {class: "sign faint", "aria-hidden": "true"}, sign),
+            h("div", {class: "term reading"}, h("span", {class: "sign faint", "aria-hidden": "true"}, sign),
                 h("strong", {class: "figure"}, brief(value)), h("span", {class: "faint small"}, name));
         replace(this.#books, [
             h("div", {class: "identity"},

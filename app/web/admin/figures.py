@@ -53,13 +53,13 @@ class LiveFigures:
             self._latest = self._take(letters)
         return self._latest
 
-    async def _count_letters(self) -> LetterStatistics | None:
+    async def _count_letters(self) -> LetterStatistics:
         try:
             return await self._letters()
         except StoreUnavailable:
-            return None
+            return LetterStatistics()
 
-    def _take(self, letters: LetterStatistics | None) -> Figures:
+    def _take(self, letters: LetterStatistics) -> Figures:
         begun = time.perf_counter()
         state, now = self._state, self._clock()
         census = Census.of(state)
@@ -70,7 +70,7 @@ class LiveFigures:
         return figures
 
     def _figures(
-        self, census: Census, letters: LetterStatistics | None, times: Latencies | None
+        self, census: Census, letters: LetterStatistics, times: Latencies | None
     ) -> Figures:
         state = self._state
         hub, counters, sessions = state.hub, state.counters, state.sessions
@@ -80,6 +80,7 @@ class LiveFigures:
             Figures,
             census,
             counters,
+            letters,
             time=now_ns // _NS_PER_MS,
             node=state.node.name,
             version=self._version,
@@ -98,8 +99,5 @@ class LiveFigures:
             channels=len(hub.routes),
             channels_held_back=len(state.guard.held),
             store_available=hub.store.takes_messages,
-            letters=None if letters is None else letters.total,
-            letters_lately=None if letters is None else letters.lately,
-            letters_oldest=None if letters is None else letters.oldest,
             latency=None if times is None else Latency(*times),
         )
