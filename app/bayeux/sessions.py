@@ -16,7 +16,7 @@ from holdfast.delivery.entries import SettledBy
 from holdfast.delivery.messages import Event
 from holdfast.delivery.queue import CallbackQueue
 from holdfast.delivery.receivers import NOBODY, Receiver
-from holdfast.delivery.timers import Timed
+from holdfast.delivery.timed import Timed
 from holdfast.delivery.verdicts import SILENT
 
 if TYPE_CHECKING:

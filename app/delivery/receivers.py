@@ -15,7 +15,7 @@ from holdfast.delivery.life import (
     step,
 )
 from holdfast.delivery.queue import CallbackQueue
-from holdfast.delivery.timers import Timed
+from holdfast.delivery.timed import Timed
 
 _WRITTEN: Final = SettledBy.WRITTEN
 NOBODY: Final = "anonymous"
