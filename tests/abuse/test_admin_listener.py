@@ -54,7 +54,7 @@ def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         assert running.stop()[0] == 0
 
 
-def test_nobody_gets_a_session_there(admin: Place) -> None:
+def test_the_operators_listener_serves_no_bayeux(admin: Place) -> None:
     assert admin.ask("POST", "/cometd", HELLO)[0] == 404
     assert admin.ask("POST", "/bayeux/handshake", HELLO)[0] == 404
     assert admin.ask("GET", f"/cometd?jsonp=f&message={quote(HELLO)}")[0] == 404
@@ -70,7 +70,7 @@ def test_nobody_gets_a_session_there(admin: Place) -> None:
         *("/static/welcome.js", "/static/console/../chat/main.js"),
     ],
 )
-def test_nothing_is_there_but_what_operators_need(admin: Place, path: str) -> None:
+def test_the_operators_listener_serves_nothing_else(admin: Place, path: str) -> None:
     assert admin.ask("GET", path)[0] in (403, 404)
 
 
@@ -84,7 +84,7 @@ def test_the_feed_of_the_console_is_for_tokens_alone(admin: Place, headers: dict
     assert admin.ask("GET", f"{FEED}?jsonp=f&message={quote(HELLO)}", **headers)[0] in (401, 405)
 
 
-def test_who_learns_of_a_session_there_needs_the_token_all_the_same(admin: Place) -> None:
+def test_an_id_and_a_cookie_do_not_open_the_feed_without_a_token(admin: Place) -> None:
     hello = {**HANDSHAKE, "ext": {"authentication": {"token": admin.reader}}}
     reply, cookie = admin.send(admin.reader, hello)
     connect = {
@@ -97,14 +97,16 @@ def test_who_learns_of_a_session_there_needs_the_token_all_the_same(admin: Place
 
 
 @pytest.mark.parametrize("head", [b"G", b"GET /console/ HTTP/1.1\r\nHost: localhost\r\n"])
-def test_who_begins_a_request_there_must_end_it(admin: Place, head: bytes) -> None:
+def test_an_incomplete_request_to_the_operators_listener_times_out(
+    admin: Place, head: bytes
+) -> None:
     with Wire(admin.url) as wire:
         wire.send(head)
         assert wire.answer().status == 408
         assert wire.is_closed(5.0)
 
 
-def test_what_operators_need_is_there(admin: Place) -> None:
+def test_the_operators_listener_serves_the_console_and_the_probes(admin: Place) -> None:
     assert admin.ask("GET", "/healthz") == (200, b"ok\n")
     assert admin.ask("GET", "/readyz") == (200, b"ready\n")
     for path in ("/console/", "/static/console/main.js", "/static/js/storage.js"):

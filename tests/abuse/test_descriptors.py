@@ -99,7 +99,7 @@ def test_busy_connections_leave_room_for_operators_and_for_the_store(place: Plac
     assert f"it has {MAIN}, and the limit of open files allows no more" in place.running.errors()
 
 
-def test_strangers_who_ask_for_something_keep_no_operator_out(place: Place) -> None:
+def test_requests_without_a_token_do_not_keep_operators_out(place: Place) -> None:
     about = request(b"", place.signed_in(), method="GET /admin/api/v1/about")
     with ExitStack() as stack:
         operator = stack.enter_context(Wire(place.admin))
@@ -121,7 +121,7 @@ READERS = 8
 ONE_AFTER_ANOTHER = 400
 
 
-def test_who_reads_a_file_slowly_takes_a_connection_and_nothing_else(
+def test_a_slow_reader_of_a_file_holds_no_descriptor_but_its_connections(
     target_with: MakeTarget,
 ) -> None:
     target = target_with(write_timeout=3000)

@@ -38,7 +38,7 @@ def ask(target: Target, method: str, headers: dict[str, str] | None = None) -> A
         "/cometd/../healthz/../../etc/passwd",
     ],
 )
-def test_there_is_no_way_out_of_the_pages(path: str, target: Target) -> None:
+def test_no_path_leads_out_of_the_pages(path: str, target: Target) -> None:
     answer = ask(target, f"GET {path}")
     assert answer.status in (400, 403, 404)
     assert b"root:" not in answer.body
@@ -46,7 +46,7 @@ def test_there_is_no_way_out_of_the_pages(path: str, target: Target) -> None:
 
 
 @pytest.mark.parametrize("path", ["/", "/static/welcome.js", "/healthz", "/metrics", "/nowhere"])
-def test_answers_are_not_guessed_at_nor_framed_and_name_no_versions(
+def test_responses_forbid_sniffing_and_framing_and_name_no_versions(
     path: str, target: Target
 ) -> None:
     answer = ask(target, f"GET {path}")
@@ -61,7 +61,7 @@ def test_answers_are_not_guessed_at_nor_framed_and_name_no_versions(
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "TRACE", "CONNECT", "HEAD", "BREW"])
-def test_other_methods_do_nothing_and_echo_nothing(method: str, target: Target) -> None:
+def test_other_methods_have_no_effect_and_echo_nothing(method: str, target: Target) -> None:
     target_form = "h:80" if method == "CONNECT" else "/cometd"
     with target.wire() as wire:
         wire.send(request(b"", {"X-Secret": SECRET}, method=f"{method} {target_form}"))

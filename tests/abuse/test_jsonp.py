@@ -62,7 +62,7 @@ CLAIM = {**HANDSHAKE, "ext": {"ack": True, "delivery": {"session": "joe/1"}}}
 
 
 @pytest.mark.parametrize("page", NOBODY_KNOWS)
-def test_a_page_that_says_nothing_of_itself_cannot_take_a_session_over(
+def test_a_page_that_hides_its_origin_cannot_take_a_session_over(
     page: dict[str, str], target: Target
 ) -> None:
     """What a foreign page did to a browser over plain HTTP, with `Referrer-Policy: no-referrer`."""
@@ -80,7 +80,7 @@ def test_a_page_that_says_nothing_of_itself_cannot_take_a_session_over(
 
 
 @pytest.mark.parametrize("page", NOBODY_KNOWS)
-def test_nor_speak_for_the_session_of_a_program_by_its_id(
+def test_a_page_that_hides_its_origin_cannot_use_a_programs_session(
     page: dict[str, str], target: Target
 ) -> None:
     with target.wire() as wire:
@@ -104,7 +104,7 @@ MESSAGES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("page", NOBODY_KNOWS)
-def test_who_has_no_session_is_denied_whatever_it_says(
+def test_a_client_without_a_session_is_denied_whatever_it_sends(
     page: dict[str, str], target: Target
 ) -> None:
     for channel, fields in MESSAGES.items():
@@ -145,7 +145,7 @@ def test_a_session_that_a_page_made_by_post_goes_on_by_script(target: Target) ->
     assert heard(say({}, target, publish, cookie=cookie))[0]["successful"]
 
 
-def test_it_is_off_unless_it_is_switched_on(target_with: MakeTarget) -> None:
+def test_callback_polling_is_off_by_default(target_with: MakeTarget) -> None:
     target = target_with()
     answer = load(target, f"jsonp=f&message={quote(HELLO)}")
     assert (answer.status, answer.error()) == (400, "400::transport_unknown")
@@ -208,7 +208,7 @@ def test_two_names_or_an_empty_one_are_refused(query: str, target: Target) -> No
     assert (answer.status, answer.error()) == INVALID
 
 
-def test_bayeux_names_the_function_if_nobody_does(target: Target) -> None:
+def test_without_a_function_name_bayeuxs_default_is_used(target: Target) -> None:
     assert load(target, f"message={quote(HELLO)}").body.startswith(b"/**/jsonpcallback([")
     assert load(target, f"jsonpcallback=g&message={quote(HELLO)}").body.startswith(b"/**/g([")
 
@@ -244,7 +244,7 @@ def test_data_cannot_leave_the_string_in_which_they_are(target: Target) -> None:
         "null",
     ],
 )
-def test_a_message_that_is_none_is_malformed(message: str, target: Target) -> None:
+def test_a_text_that_is_no_message_is_malformed(message: str, target: Target) -> None:
     answer = load(target, f"jsonp=f&message={message}")
     assert (answer.status, answer.error()) == MALFORMED
 

@@ -54,7 +54,7 @@ def discarding(target: Target, count: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("ext", [{}, {"ack": True}, {"ack": True, "delivery": True}], ids=str)
-def test_what_waits_for_it_is_not_delivered(
+def test_messages_that_wait_are_not_delivered_after_a_right_is_lost(
     ext: dict[str, Any], guarded: Target, publisher: Person
 ) -> None:
     with guarded.person(ext=ext) as loser:
@@ -70,7 +70,7 @@ def test_what_waits_for_it_is_not_delivered(
         assert refused["error"].startswith("403:no_more:")
 
 
-def test_what_it_got_and_did_not_acknowledge_does_not_come_again(
+def test_unacked_messages_are_not_redelivered_after_a_right_is_lost(
     guarded: Target, publisher: Person
 ) -> None:
     with guarded.person(ext={"ack": True}) as loser:
@@ -85,7 +85,9 @@ def test_what_it_got_and_did_not_acknowledge_does_not_come_again(
         assert said(heard.messages()) == ["before"]
 
 
-def test_a_held_connect_brings_nothing_of_it(guarded: Target, publisher: Person) -> None:
+def test_a_held_connect_brings_nothing_after_a_right_is_lost(
+    guarded: Target, publisher: Person
+) -> None:
     with guarded.person() as loser:
         loser.subscribe("/news", *SECRETS)
         loser.hold()
@@ -97,7 +99,7 @@ def test_a_held_connect_brings_nothing_of_it(guarded: Target, publisher: Person)
         assert said(loser.answer().messages()) == ["after"]
 
 
-def test_a_socket_brings_nothing_of_it(guarded: Target, publisher: Person) -> None:
+def test_a_socket_brings_nothing_after_a_right_is_lost(guarded: Target, publisher: Person) -> None:
     with guarded.socket_person() as loser:
         loser.settle_in("/news", *SECRETS)
         guarded.until_metric(HELD, 1)
@@ -127,7 +129,9 @@ def test_a_named_session_that_is_away_comes_back_to_nothing_of_it(
         again.ask(again.message("/meta/disconnect", ext=parting))
 
 
-def test_its_dead_letters_are_not_its_to_read(guarded: Target, publisher: Person) -> None:
+def test_a_session_that_lost_its_rights_cannot_read_its_dead_letters(
+    guarded: Target, publisher: Person
+) -> None:
     with guarded.person(ext={"ack": True, "delivery": True}) as loser:
         loser.connect(ext={"ack": 0})
         loser.subscribe("/news", *SECRETS)

@@ -31,7 +31,7 @@ def fill(target: Target, count: int) -> None:
 
 
 @pytest.mark.parametrize("is_named", [False, True])
-def test_one_connection_cannot_take_all_the_places(
+def test_one_connection_cannot_take_all_session_slots(
     *, is_named: bool, target_with: MakeTarget
 ) -> None:
     target = target_with(max_sessions=40, timeout=60_000)
@@ -46,7 +46,7 @@ def test_one_connection_cannot_take_all_the_places(
     assert target.metric("holdfast_sessions_evicted_total") > 0
 
 
-def test_who_is_connected_keeps_its_place_against_those_who_are_not(
+def test_a_connected_session_keeps_its_slot(
     target_with: MakeTarget,
 ) -> None:
     target = target_with(max_sessions=40, timeout=60_000)
@@ -59,7 +59,7 @@ def test_who_is_connected_keeps_its_place_against_those_who_are_not(
         assert [each.get("data") for each in person.answer().messages()] == ["still here", None]
 
 
-def test_nobody_keeps_a_place_for_longer_than_the_server_lets_it(target: Target) -> None:
+def test_a_session_timeout_is_limited_to_the_servers_maximum(target: Target) -> None:
     with target.wire() as wire:
         for wish in (TEN_YEARS_MS, 0):
             told = claim(wire, "joe/1", timeout=wish)["ext"]["delivery"]["session"]

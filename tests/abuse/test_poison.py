@@ -101,7 +101,7 @@ def test_malformed_publishes_by_many_silence_nobody(hasty: Target) -> None:
     assert "is held back" not in hasty.log()
 
 
-def test_a_channel_that_a_stranger_found_silent_opens_when_somebody_else_speaks(
+def test_a_quiet_channel_that_an_attacker_silenced_opens_when_somebody_else_publishes(
     hasty: Target,
 ) -> None:
     with ExitStack() as stack:
@@ -121,7 +121,7 @@ def test_a_channel_that_a_stranger_found_silent_opens_when_somebody_else_speaks(
     hasty.until_logged("flows again")
 
 
-def test_accomplices_who_came_first_do_not_keep_a_channel_held(hasty: Target) -> None:
+def test_receivers_of_an_attacker_do_not_keep_a_channel_held(hasty: Target) -> None:
     """However the attacker's receivers are placed, others are soon asked what they think."""
     is_hostile = False
 

@@ -54,5 +54,5 @@ async def flood(clients: int) -> int:
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="nothing to count them by")
-async def test_a_flood_takes_few_descriptors_beyond_its_places() -> None:
+async def test_a_flood_takes_few_descriptors_beyond_the_limit() -> None:
     assert await flood(400) <= MOST_BEYOND

@@ -38,7 +38,7 @@ async def test_both_doors_answer_alike(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
-async def test_and_when_a_request_comes_in_two_pieces(name: str) -> None:
+async def test_both_doors_answer_alike_when_a_request_comes_in_two_pieces(name: str) -> None:
     request, expected = CASES[name]
     ends = [at for at in range(1, len(request)) if request[at : at + 1] in b"\r\n:{ "]
     for end in {1, len(request) // 2, len(request) - 1, *ends[:40:6], *ends[-2:]}:
@@ -48,7 +48,7 @@ async def test_and_when_a_request_comes_in_two_pieces(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["a publish", "a friend", "chunked gzip", "a form"])
-async def test_and_when_it_comes_byte_by_byte(name: str) -> None:
+async def test_both_doors_answer_alike_when_a_request_comes_byte_by_byte(name: str) -> None:
     request, expected = CASES[name]
     heard = await compare(HELLO, *(request[at : at + 1] for at in range(len(request))))
     assert statuses(heard) == [200, *expected]
@@ -82,7 +82,7 @@ MENU = [
     st.lists(st.integers(min_value=0, max_value=5000), max_size=6),
     st.booleans(),
 )
-def test_whatever_is_sent_in_whatever_pieces(
+def test_both_doors_answer_alike_whatever_is_sent_in_whatever_pieces(
     requests: list[bytes], ends: list[int], is_glued: bool
 ) -> None:
     if is_glued:
@@ -123,7 +123,9 @@ def heads() -> st.SearchStrategy[bytes]:
     ),
     st.lists(st.integers(min_value=0, max_value=1000), max_size=3),
 )
-def test_whatever_the_head_says(requests: list[tuple[bytes, bytes]], ends: list[int]) -> None:
+def test_both_doors_answer_alike_whatever_the_head_says(
+    requests: list[tuple[bytes, bytes]], ends: list[int]
+) -> None:
     data = b"".join(head + body for head, body in requests)
     asyncio.run(compare(HELLO, *pieces(data, ends), post_messages(PUBLISH)))
 
@@ -212,7 +214,9 @@ async def test_requests_behind_a_held_connect_wait_in_whatever_pieces(size: int)
     ),
     st.booleans(),
 )
-def test_whatever_is_asked_for(method: str, target: str, is_upgrade: bool) -> None:
+def test_both_doors_answer_alike_whatever_method_and_target_are(
+    method: str, target: str, is_upgrade: bool
+) -> None:
     upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
     head = f"{method} {target} HTTP/1.1\r\nHost: h\r\n{upgrade if is_upgrade else ''}\r\n"
     heard = asyncio.run(compare(HELLO, head.encode("latin-1"), post_messages(PUBLISH)))

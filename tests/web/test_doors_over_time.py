@@ -137,7 +137,7 @@ async def heard_at(door: Door, events: list[Event]) -> list[str]:
 @pytest.mark.slow
 @settings(max_examples=100)
 @given(st.lists(EVENTS, max_size=10))
-def test_whatever_two_clients_do(events: list[Event]) -> None:
+def test_both_doors_answer_alike_whatever_two_clients_do(events: list[Event]) -> None:
     async def compare_doors() -> None:
         fast, ordinary, plain = [await heard_at(door, events) for door in Door]
         assert fast == ordinary

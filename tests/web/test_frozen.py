@@ -38,7 +38,7 @@ def last_reply(person: Person | SocketPerson) -> dict[str, Any]:
     return messages[-1]
 
 
-def test_a_frozen_server_gives_nobody_up_for_a_silence_that_it_could_not_hear(
+def test_a_server_that_was_frozen_expires_no_session_for_that_time(
     server: Program,
 ) -> None:
     url = server.place().rpartition("/")[0]

@@ -20,7 +20,7 @@ def statuses(client: Client) -> list[int]:
     return [response.status for response in client.heard().responses]
 
 
-async def test_others_are_answered_while_it_is_inflated() -> None:
+async def test_others_are_answered_while_a_body_is_inflated() -> None:
     async with Rig() as rig:
         sender, other = rig.connect(), rig.connect()
         sender.send_now(LARGE)
@@ -32,7 +32,7 @@ async def test_others_are_answered_while_it_is_inflated() -> None:
 
 
 @pytest.mark.parametrize(("room", "status"), [(2_500_000, 200), (1_000_000, 503)])
-async def test_what_it_becomes_counts_as_unfinished(room: int, status: int) -> None:
+async def test_inflated_bytes_count_as_unfinished(room: int, status: int) -> None:
     async with Rig() as rig:
         intake = rig.endpoint.intake
         intake.take(ALL - room)
@@ -43,7 +43,7 @@ async def test_what_it_becomes_counts_as_unfinished(room: int, status: int) -> N
         assert intake.used == ALL - room
 
 
-async def test_what_has_no_end_yet_is_not_inflated() -> None:
+async def test_an_incomplete_body_is_not_inflated() -> None:
     async with Rig() as rig:
         client = rig.connect()
         await client.send(LARGE[:-1])

@@ -85,7 +85,7 @@ async def test_a_session_is_shown_with_everything_known_about_it(house: LiveHous
     assert session.expires > session.last_seen >= session.created
 
 
-async def test_who_does_not_come_back_is_awaited(house: LiveHouse) -> None:
+async def test_a_session_whose_client_is_lost_is_polling(house: LiveHouse) -> None:
     await house.receiver("joe/1", retries=5, delay=7000)
     house.advance(10.1)
     session = await house.api.sessions.session("joe/1")
@@ -340,7 +340,7 @@ async def test_a_look_at_a_queue_may_wait_for_its_first_entry(house: LiveHouse) 
     assert result.entries == [{"channel": "/a", "data": {"n": 1}}]
 
 
-async def test_nobody_waits_for_a_session_that_is_gone(house: LiveHouse) -> None:
+async def test_a_look_at_a_queue_ends_with_its_session(house: LiveHouse) -> None:
     client = await house.receiver()
     text = "client/joe/1/?callbackQueueEntries=waitingDelay=-1"
     asking = asyncio.create_task(house.api.system.command(text, who="reader"))

@@ -62,7 +62,7 @@ async def test_figures_say_where_everything_is(house: LiveHouse) -> None:
     assert figures.latency is None
 
 
-async def test_what_is_held_back_does_not_count_as_waiting_long(house: LiveHouse) -> None:
+async def test_entries_of_a_held_back_session_do_not_count_as_oldest(house: LiveHouse) -> None:
     await house.receiver("joe/1")
     await house.api.sessions.hold("joe/1", "", None, who="operator")
     await house.publish(1)
@@ -70,7 +70,7 @@ async def test_what_is_held_back_does_not_count_as_waiting_long(house: LiveHouse
     assert (figures.waiting, figures.held_back, figures.oldest_ms) == (1, 1, None)
 
 
-async def test_what_a_held_channel_has_does_not_count_as_waiting_long(house: LiveHouse) -> None:
+async def test_entries_of_a_held_channel_do_not_count_as_oldest(house: LiveHouse) -> None:
     client = await house.receiver("joe/1")
     client.subscribe("/b")
     house.bayeux.state.guard.restore("/a", ChannelHold(0, "most refuse"), house.now)
@@ -90,7 +90,7 @@ async def test_a_reading_is_taken_once_a_second_whoever_asks(house: LiveHouse) -
     assert (await house.api.system.figures()).published == 1
 
 
-async def test_figures_are_told_without_the_store(house: LiveHouse) -> None:
+async def test_figures_need_no_store(house: LiveHouse) -> None:
     async def away() -> int:
         raise StoreUnavailable("it is away")
 
@@ -129,7 +129,7 @@ class Told:
         return (await self.house.connect(self.client)).data
 
 
-async def test_figures_are_told_once_a_second_to_who_listens(house: LiveHouse) -> None:
+async def test_listeners_get_figures_once_a_second(house: LiveHouse) -> None:
     told = Told(house)
     for _ in range(3):
         [figures] = await told.waited_for()

@@ -51,7 +51,7 @@ def test_a_card_leads_to_what_this_server_serves(
         assert cards(urljoin(running.place(), "/")) == offered
 
 
-def test_where_operators_are_alone_there_is_the_console(tmp_path: Path) -> None:
+def test_the_operators_listener_leads_to_the_console(tmp_path: Path) -> None:
     with program("--port", "0", "--admin", "127.0.0.1:0", home=tmp_path) as running:
         running.place()
         place = urlsplit(admin_url(running)).netloc
@@ -61,7 +61,7 @@ def test_where_operators_are_alone_there_is_the_console(tmp_path: Path) -> None:
             assert (response.status, response.headers["Location"]) == (302, "console/")
 
 
-def test_it_knows_where_the_server_is_and_how_it_is_reached(tmp_path: Path) -> None:
+def test_the_page_knows_the_servers_path_and_transports(tmp_path: Path) -> None:
     flags = ["--port", "0", "--paths", "/it's/here", "--transports", "long-polling"]
     with program(*flags, home=tmp_path) as running:
         url = urljoin(running.place(), "/")
