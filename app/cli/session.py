@@ -51,7 +51,7 @@ def _data(entry: Json) -> str:
 _ACTIVE = ("ACTIVE", _is_active)
 _SEEN = age("last_seen", "SEEN")
 _SESSIONS = ("key", "state", _ACTIVE, "waiting", "handed", "bytes", "transport", _SEEN)
-_ENTRIES = ("id", "channel", "state", "attempts", "bytes", ("DATA", _data))
+ENTRIES = ("id", "channel", "state", "attempts", "bytes", ("DATA", _data))
 
 SessionConditions = Annotated[
     Conditions,
@@ -101,7 +101,7 @@ def show_session(
     channels = " ".join(found["channels"])
     print_facts({**found, "hold": hold_of(found), "channels": channels}, _TIMES)
     if entries:
-        print_items(_ENTRIES, entries)
+        print_items(ENTRIES, entries)
 
 
 def hold_of(found: Json) -> str:

@@ -31,6 +31,7 @@ from holdfast.web.admin.letters import Letters as LettersService
 from holdfast.web.admin.messages import Messages
 from holdfast.web.admin.queue_waits import QueueWaits
 from holdfast.web.admin.sessions import Sessions
+from holdfast.web.admin.subjects import Subjects
 from holdfast.web.admin.system import System
 from holdfast.web.admin.throttle import STRANGERS, Throttle
 from holdfast.web.admin.tokens import Role, Tokens
@@ -91,6 +92,7 @@ def make_administration(
     age_ms, keeps_journal = settings.dead_letter_age, settings.journal
     services = (
         Sessions(running, letters.search),
+        Subjects(running),
         LettersService(node.name, letters, age_ms, replays, audit),
         Messages(running, letters.search, age_ms, frames, keeps_journal=keeps_journal),
         System(

@@ -170,6 +170,8 @@ class Subjects(Generic[R]):
         known = self._queues.get(subject)
         if known is None:
             if len(self._queues) >= self._limits.queues:
+                self._close_idle()
+            if len(self._queues) >= self._limits.queues:
                 raise Undeliverable(_EXHAUSTED)
             known = self._open(subject)
         queue = known.receiver.queue
@@ -207,6 +209,11 @@ class Subjects(Generic[R]):
         if known is not None and known.is_idle:
             del self._queues[subject]
             self._owner.close_queue(known.receiver)
+
+    def _close_idle(self) -> None:
+        """Close the queues that have run empty because messages expired or were cleared."""
+        for subject in list(self._queues):
+            self._close_if_idle(subject)
 
     def restore(self, subject: str, messages: Sequence[Message]) -> None:
         """Restore the queue of a subject from the store."""

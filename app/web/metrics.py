@@ -244,6 +244,11 @@ class BayeuxCollector(Collector):
             value=census.waiting,
         )
         yield GaugeMetricFamily(
+            "holdfast_entries_addressed",
+            "Of the entries that wait, those that wait for subjects.",
+            value=census.addressed,
+        )
+        yield GaugeMetricFamily(
             "holdfast_entries_handed", "Entries in flight.", value=census.handed
         )
         yield GaugeMetricFamily(

@@ -36,6 +36,7 @@ from holdfast.web.admin.session_views import (
     Session,
     SessionSummary,
 )
+from holdfast.web.admin.subjects import SubjectQueue
 from holdfast.web.admin.system_views import About, ChannelSummary, Figures, PipelineResult
 from holdfast.web.admin.views import Item, Page
 
@@ -165,6 +166,9 @@ class FakeOperations:
         }
         self.changes: list[AuditEntry] = []
         # How far each look at a replay brings it, and how many looks there were.
+        # Whether nothing waits for subjects any more.
+        self.is_cleared = False
+        # How far each look at a replay brings it.
         self.pace = 1
         self.looks = 0
         # Whether a replay has counted its letters when it begins.
@@ -254,6 +258,23 @@ class FakeOperations:
         self._changed(who, "session.clear", key)
         self.by_key[key] = replace(session, waiting=0, handed=0, bytes=0)
         return ClearedQueue(session.waiting + session.handed)
+
+    async def subjects(self, cursor: str | None, limit: int) -> Page[SubjectQueue]:
+        self._fail()
+        waiting = SubjectQueue("joe", 2, 300, NOW_MS - 60_000)
+        return Page([] if self.is_cleared else [waiting], None)
+
+    async def subject_queue(self, subject: str, limit: int) -> list[Entry]:
+        self._fail()
+        if subject != "joe" or self.is_cleared:
+            raise RequestFailed(UNKNOWN, f"no messages wait for the subject {subject}")
+        return [an_entry(n + 1) for n in range(min(2, limit))]
+
+    async def clear_subject(self, subject: str, who: str) -> ClearedQueue:
+        await self.subject_queue(subject, 1)
+        self.is_cleared = True
+        self._changed(who, "subject.clear", subject)
+        return ClearedQueue(2)
 
     async def figures(self) -> Figures:
         self._fail()

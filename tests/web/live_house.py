@@ -27,6 +27,7 @@ from holdfast.web.admin.letters import Letters as LettersService
 from holdfast.web.admin.messages import Messages
 from holdfast.web.admin.queue_waits import QueueWaits
 from holdfast.web.admin.sessions import Sessions
+from holdfast.web.admin.subjects import Subjects
 from holdfast.web.admin.system import System
 from tests.store.desk import Desk, desk, until
 from tests.store.servers import ValkeyServer
@@ -43,6 +44,7 @@ class Api(NamedTuple):
     """The services of the administration."""
 
     sessions: Sessions
+    subjects: Subjects
     letters: LettersService
     messages: Messages
     system: System
@@ -79,6 +81,7 @@ class LiveHouse(House):
         frames = JournalFrames(reader, keys)
         self.api = Api(
             Sessions(server, search),
+            Subjects(server),
             LettersService("test", self.letters, LETTER_AGE_MS, self.replays, self.audit),
             Messages(server, search, LETTER_AGE_MS, frames, keeps_journal=True),
             System(

@@ -75,7 +75,7 @@ class Messages:
         """
         found: list[TraceQueue] = []
         looked_at = 0
-        for session in list(self._state.sessions):
+        for session in (*self._state.sessions, *self._state.ptp.subjects.queues()):
             found += islice(_places(session, ns), 1)
             looked_at += session.queue.count + 1
             if len(found) > _MOST_QUEUES:

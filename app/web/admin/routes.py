@@ -8,6 +8,7 @@ from holdfast.web.admin.messages import Messages
 from holdfast.web.admin.openapi import describe
 from holdfast.web.admin.route import route, routes_of
 from holdfast.web.admin.sessions import Sessions
+from holdfast.web.admin.subjects import Subjects
 from holdfast.web.admin.system import System
 
 
@@ -20,4 +21,4 @@ class Description:
         return describe(ROUTES, "/admin" + API)
 
 
-ROUTES = routes_of([System, Messages, Sessions, Letters, Description])
+ROUTES = routes_of([System, Messages, Sessions, Subjects, Letters, Description])

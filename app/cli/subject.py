@@ -1,0 +1,62 @@
+"""`holdfast subject`: lists, shows and clears what waits for subjects."""
+
+from typing import Annotated
+from urllib.parse import quote
+
+import typer
+
+from holdfast.cli.lists import Most, print_list
+from holdfast.cli.options import ToServer, Yes, confirm, gathered, group_of_commands
+from holdfast.cli.output import Json, age, answer, print_items, print_json
+from holdfast.cli.remote import Remote
+from holdfast.cli.session import ENTRIES
+
+program = group_of_commands()
+
+_SUBJECTS = ("subject", "waiting", "bytes", age("oldest", "OLDEST"))
+Subject = Annotated[str, typer.Argument(metavar="SUBJECT", help="The subject, such as joe.")]
+
+
+def _path(subject: str) -> str:
+    return f"/subjects/{quote(subject.removeprefix('client/'), safe='')}/queue"
+
+
+@program.command("list")
+@gathered
+def list_subjects(*, limit: Most = None, server: ToServer) -> None:
+    """List the subjects that messages wait for."""
+    print_list(server, "/subjects", {}, _SUBJECTS, limit)
+
+
+@program.command("show")
+@gathered
+def show(
+    *,
+    subject: Subject,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, max=100, help="Maximum number of messages.")
+    ] = 20,
+    server: ToServer,
+) -> None:
+    """Show the first messages that wait for a subject."""
+    path = _path(subject)
+    found = server.talk(lambda remote: remote.get(path, {"limit": limit}))["items"]
+    if server.as_json:
+        print_json(found)
+    else:
+        print_items(ENTRIES, found)
+
+
+@program.command("clear")
+@gathered
+def clear(*, subject: Subject, yes: Yes = False, server: ToServer) -> None:
+    """Discard all messages that wait for a subject."""
+    path = _path(subject)
+
+    async def conversation(remote: Remote) -> Json:
+        await remote.get(path, {"limit": 1})
+        confirm(f"Discard all messages that wait for {subject}?", yes=yes)
+        return await remote.ask("DELETE", path)
+
+    done = server.talk(conversation)
+    answer(done, f"{done['discarded']} messages were discarded", as_json=server.as_json)
