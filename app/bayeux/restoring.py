@@ -119,7 +119,10 @@ def _subscribe(life: SessionLife, session: Session, record: SessionRecord) -> No
 
 
 def restore_without_session(life: SessionLife, key: str, messages: Sequence[Message]) -> None:
-    """Restore the queue of a subject; settle entries of ended sessions, as if they came in time."""
+    """Restore the queue of a subject; settle entries of ended sessions, as if they came in time.
+
+    What was addressed to the subject of an ended session returns to the subject.
+    """
     state = life.state
     subject, _, number = key.rpartition("/")
     if number == "0":
@@ -129,7 +132,10 @@ def restore_without_session(life: SessionLife, key: str, messages: Sequence[Mess
     session.go_by(key)
     session.is_durable = True
     state.counters.restored += len(messages)
-    life.undelivered.discarded(session, messages, Reason.SESSION_ENDED)
+    takes_back = state.ptp.subjects.take_back_late
+    left = [message for message in messages if not takes_back(session, message)]
+    if left:
+        life.undelivered.discarded(session, left, Reason.SESSION_ENDED)
 
 
 def _may_have(session: Session, channel: str) -> bool:

@@ -70,7 +70,8 @@ class Failures(Generic[R]):
         failure = Failure(code, verdict.text, verdict.delay_s, channel, entry.attempts)
         self.fail(receiver, failure, now, entry)
         is_refusal = code.family == "user" and code is not error_codes.HOLDBACK
-        if is_refusal:
+        # What is addressed to others says nothing about the channel, which many share.
+        if is_refusal and not entry.message.addressed:
             self._tell_guard(receiver, entry.message, code, now)
 
     def _tell_guard(self, receiver: R, message: Message, code: ErrorCode, now: float) -> None:

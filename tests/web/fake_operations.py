@@ -165,10 +165,9 @@ class FakeOperations:
             "/orders": HeldChannel("/orders", "nobody takes it", NOW_MS, 2, NOW_MS + 20_000)
         }
         self.changes: list[AuditEntry] = []
-        # How far each look at a replay brings it, and how many looks there were.
         # Whether nothing waits for subjects any more.
         self.is_cleared = False
-        # How far each look at a replay brings it.
+        # How far each look at a replay brings it, and how many looks there were.
         self.pace = 1
         self.looks = 0
         # Whether a replay has counted its letters when it begins.

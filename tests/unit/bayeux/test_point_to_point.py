@@ -6,6 +6,8 @@ import pytest
 
 from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.restoring import restore, restore_without_session
+from holdfast.delivery.counters import Reason
+from holdfast.delivery.messages import Message
 from holdfast.delivery.subjects import SubjectLimits
 from tests.unit.bayeux.harness import Asked, Client, House, Json
 from tests.unit.extensions.delivering import codes, connect, data_of, house_of, no
@@ -445,3 +447,40 @@ def test_what_a_client_without_acks_left_waits_for_the_next_session() -> None:
     assert joe.session.is_gone
     assert (waiting(house, "joe"), codes(house)) == (1, [])
     assert house.balances()
+
+
+def test_what_the_store_has_for_an_ended_session_returns_to_its_subject() -> None:
+    house = house_of()
+    messages = [Message(b'{"data":%d}' % number, id=number, channel="/a") for number in (1, 2)]
+    messages[0].addressed = ("joe",)
+    for message in messages:
+        message.is_durable = True
+        house.keeper.keep(message, ["joe/1"], lambda outcome: None)
+    after = restarted(house)
+    assert waiting(after, "joe") == 1
+    assert after.bayeux.state.counters.discarded[Reason.SESSION_ENDED] == 1
+    assert set(house.keeper.queues["joe/0"]) == {1}
+    assert house.keeper.queues["joe/1"] == {}
+    assert after.balances()
+
+
+@pytest.mark.parametrize("is_addressed", [False, True])
+def test_refusals_of_what_is_addressed_hold_no_channel_back(is_addressed: bool) -> None:
+    house = house_of()
+    bob = house.client()
+    receivers = [named(house, name) for name in ("joe/1", "ann/1", "eve/1")]
+    for each in receivers:
+        each.subscribe("/a")
+    destinations = ["joe", "ann", "eve"] if is_addressed else None
+    for number in range(20):
+        ext = {"delivery": {"destinations": destinations}}
+        bob.publish("/a", number, ext=ext)
+        house.turn()
+        for each in receivers:
+            events = connect(each).events
+            house.turn()
+            # At first everything is as usual.
+            connect(each, *[no(event, "user.update.error") for event in events if number])
+            house.turn()
+        house.advance(0.5)
+    assert house.bayeux.state.guard.is_held("/a") is not is_addressed
