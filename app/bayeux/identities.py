@@ -34,6 +34,9 @@ class Identities:
         if session is None or session.is_away:
             return None
         identity, speaker = session.identity, exchange.speaker
+        login = identity.login
+        if login is not None and not self._state.rights.still_proves(login, speaker.caller):
+            return None
         if len(speaker.browsers) > 1:
             for browser in filter(identity.has, speaker.browsers):
                 exchange.browser = browser

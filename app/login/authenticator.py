@@ -74,6 +74,16 @@ class Authenticator:
             raise LoginFailed(Cause.CONTRADICTION)
         return renewed
 
+    def still_proves(self, login: Login, caller: Caller) -> bool:
+        """Return whether a later request may come from the subject that the proxy named at first.
+
+        Its user may have logged out there, and another may have logged in with the same browser.
+        """
+        if login.method is not LoginMethod.HEADER:
+            return True
+        subjects = _values(caller, self._methods.places.header) if caller.is_proxied else []
+        return subjects == [login.subject]
+
     async def renew_keys(self, key_id: object) -> None:
         """Get newer keys, if there may be any."""
         if self._methods.keys is not None:

@@ -72,6 +72,7 @@ class Logins(ServerExtension):
         self._of_session = _LoginOfSession(self)
         self._fetching: asyncio.Task[None] | None = None
         server.rights.require_login()
+        server.rights.still_proves = authenticator.still_proves
         server.services.add(LOGIN, _do_nothing)
 
     @property

@@ -18,6 +18,7 @@ _LONGEST = 16 * 1024
 _FORM = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 _MOST_GROUPS = 1000
 _LONGEST_ID = 256
+_LONGEST_REASON = 200
 # The latest time that tokens may name: 9999-12-31.
 _LATEST_S = 253_402_300_799
 _CAUSES = (
@@ -131,7 +132,7 @@ def _rights(claims: Mapping[str, Any], path: str) -> tuple[Right, ...]:
     try:
         return read_claim(given)
     except Unusable as unusable:
-        raise LoginFailed(Cause.RIGHTS, str(unusable)) from None
+        raise LoginFailed(Cause.RIGHTS, str(unusable)[:_LONGEST_REASON]) from None
 
 
 def _claim(claims: Mapping[str, Any], path: str) -> object:

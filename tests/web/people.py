@@ -10,6 +10,7 @@ import aiohttp
 from aiohttp import web
 
 from holdfast.compose import serving
+from holdfast.login.passwords import PasswordFile, User, hashed
 from holdfast.settings import Settings
 from tests.unit.login.signing import SECRET
 
@@ -56,6 +57,11 @@ class Person:
 
     async def is_out(self) -> bool:
         return not (await self.connect())[-1]["successful"]
+
+
+def passwords(home: Path) -> Path:
+    PasswordFile(home / "passwords").put(User("ada", hashed("correct horse"), ("staff",)))
+    return home / "passwords"
 
 
 async def until(is_so: Callable[[], Awaitable[bool]]) -> None:

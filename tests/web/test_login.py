@@ -12,10 +12,9 @@ import pytest
 from holdfast.bayeux.buckets import Rate
 from holdfast.compose import serving
 from holdfast.compose.cannot_start import CannotStart
-from holdfast.login.passwords import PasswordFile, User, hashed
 from tests.store.servers import ValkeyServer
 from tests.unit.login.signing import SECRET, ec_key, jwk, rsa_key, token
-from tests.web.people import Json, Person, Provider, house, keys, settings, until
+from tests.web.people import Json, Person, Provider, house, keys, passwords, settings, until
 
 DENIED = "403::handshake_denied"
 RIGHTS = """
@@ -308,7 +307,7 @@ async def test_logins_survive_a_restart(tmp_path: Path) -> None:
 
 async def test_restored_sessions_without_a_login_must_log_in(tmp_path: Path) -> None:
     with ValkeyServer() as valkey:
-        async with house(tmp_path, redis=valkey.url, login_passwords=_passwords(tmp_path)) as home:
+        async with house(tmp_path, redis=valkey.url, login_passwords=passwords(tmp_path)) as home:
             pass
         async with serving(settings(tmp_path, redis=valkey.url)) as url:
             ada = Person(url)
@@ -326,16 +325,11 @@ async def test_restored_sessions_without_a_login_must_log_in(tmp_path: Path) -> 
             assert back["ext"]["delivery"]["resumed"]
 
 
-def _passwords(home: Path) -> Path:
-    PasswordFile(home / "passwords").put(User("ada", hashed("correct horse"), ("staff",)))
-    return home / "passwords"
-
-
 async def test_passwords_log_in_and_are_not_guessed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.login.logins._FAILURES", Rate(burst=10, per_s=0.001))
-    given = {"login_passwords": _passwords(tmp_path), "trusted_proxies": ["127.0.0.1"]}
+    given = {"login_passwords": passwords(tmp_path), "trusted_proxies": ["127.0.0.1"]}
     async with house(tmp_path, **given) as home:
         ada = home.person()
         assert (await ada.handshake("ada/1", user="ada", password="correct horse"))["successful"]

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.login import passwords
 from holdfast.login.failures import LoginFailed, Unusable
 from holdfast.login.passwords import PasswordFile, User, hashed, read_users, verify
 
@@ -17,6 +18,30 @@ def test_a_user_logs_in_with_the_password_alone(tmp_path: Path) -> None:
     for subject, password in (("ada", "battery"), ("bob", "correct horse"), ("ada", "")):
         with pytest.raises(LoginFailed):
             verify(users, subject, password)
+
+
+def test_an_unknown_user_costs_as_much_as_a_wrong_password(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise the time until the reply would show who is a user."""
+    tried: list[str] = []
+    hasher = passwords._HASHER
+
+    class Watched:
+        def verify(self, hashed: str, password: str) -> bool:
+            tried.append(hashed.rsplit("$", 2)[0])
+            return hasher.verify(hashed, password)
+
+    users = {"ada": User("ada", hashed("correct horse"))}
+    passwords._nobodys()
+    monkeypatch.setattr(passwords, "_HASHER", Watched())
+    for subject in ("ada", "nobody", "", "ada/1"):
+        with pytest.raises(LoginFailed):
+            verify(users, subject, "battery staple")
+
+    # With the same parameters.
+    assert len(tried) == 4
+    assert len(set(tried)) == 1
 
 
 def test_the_file_is_private_and_contains_no_password(tmp_path: Path) -> None:

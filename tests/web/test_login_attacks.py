@@ -1,0 +1,214 @@
+"""Attacks on the login, each of which fails."""
+
+import asyncio
+import base64
+import time
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from aiohttp import ClientWebSocketResponse, web
+
+from tests.unit.login.signing import ec_key, jwk, token
+from tests.web.people import Json, Provider, house, keys, passwords
+
+DENIED = "403::handshake_denied"
+RIGHTS = """
+[[rule]]
+who = ["*"]
+may = ["all"]
+channels = ["/rooms/**"]
+"""
+SMUGGLED = {
+    "two": [b"X-Remote-User: eve", b"X-Remote-User: ada"],
+    "two spellings": [b"X-Remote-User: eve", b"x-remote-USER: ada"],
+    "a list": [b"X-Remote-User: eve, ada"],
+    "an underscore": [b"X_Remote_User: ada"],
+    "a space before the colon": [b"X-Remote-User : ada"],
+    "a folded line": [b"X-Other: 1", b" X-Remote-User: ada"],
+    "a bare line feed": [b"X-Other: 1\nX-Remote-User: eve", b"X-Remote-User: ada"],
+    "a bare carriage return": [b"X-Other: 1\rX-Remote-User: ada"],
+    "a null byte": [b"X-Remote-User: ada\0"],
+    "nothing": [b"X-Remote-User:"],
+    "two lists of groups": [b"X-Remote-User: ada", b"X-Groups: a", b"X-Groups: admins"],
+}
+
+
+@pytest.mark.parametrize("fast_lane", [True, False], ids=["fast lane", "ordinary"])
+async def test_a_smuggled_login_header_logs_nobody_in(tmp_path: Path, *, fast_lane: bool) -> None:
+    given: Json = {
+        "login_header": "X-Remote-User",
+        "login_groups_header": "X-Groups",
+        "trusted_proxies": ["127.0.0.1"],
+        "fast_lane": fast_lane,
+    }
+    body = orjson.dumps(
+        [{"channel": "/meta/handshake", "supportedConnectionTypes": ["long-polling"]}]
+    )
+    async with house(tmp_path, **given) as home:
+        place = home.url.removeprefix("http://").rstrip("/")
+
+        async def answer(*lines: bytes) -> bytes:
+            host, _, port = place.rpartition(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            head = [b"POST /cometd HTTP/1.1", b"Host: " + place.encode(), *lines]
+            head += [b"Content-Type: application/json", b"Content-Length: %d" % len(body)]
+            writer.write(b"\r\n".join([*head, b"Connection: close", b"", body]))
+            said = await reader.read()
+            writer.close()
+            return said
+
+        assert b'"successful":true' in await answer(b"X-Remote-User: ada")
+        answers = await asyncio.gather(*(answer(*lines) for lines in SMUGGLED.values()))
+        for name, said in zip(SMUGGLED, answers, strict=True):
+            assert b'"successful":true' not in said, name
+            assert DENIED.encode() in said or b" 400 " in said, name
+
+
+async def test_a_session_is_closed_to_another_user_of_the_proxy(tmp_path: Path) -> None:
+    """In one browser, somebody else has logged in at the proxy, or nobody is any more."""
+    given: Json = {"login_header": "X-Remote-User", "trusted_proxies": ["127.0.0.1"]}
+    async with house(tmp_path, **given) as home:
+        ada = home.person(**{"X-Remote-User": "ada"})
+        # Without acks, what waits would travel with any reply.
+        hello = await ada.reply("/meta/handshake", supportedConnectionTypes=["long-polling"])
+        ada.client_id = hello["clientId"]
+        await ada.reply("/meta/subscribe", subscription="/x")
+
+        bob = home.person(**{"X-Remote-User": "bob"})
+        await bob.handshake()
+        await bob.reply("/x", data="for ada")
+        for headers in ({"X-Remote-User": "bob"}, {}, {"X-Remote-Users": "ada"}):
+            other = home.person(**headers)
+            cookies = {each.key: each.value for each in ada.http.cookie_jar}
+            other.http.cookie_jar.update_cookies(cookies)
+            other.client_id = ada.client_id
+            for channel, more in (("/x", {"data": 1}), ("/meta/subscribe", {"subscription": "/y"})):
+                [refused] = await other.ask(channel, **more)
+                assert refused["error"].startswith("402")
+            [refused] = await other.connect()
+            assert refused["error"].startswith("402")
+            assert refused["advice"]["reconnect"] == "handshake"
+        assert [each.get("data") for each in await ada.connect()] == ["for ada", None]
+
+
+async def test_redirects_of_a_provider_are_not_followed(
+    tmp_path: Path, aiohttp_server: Any
+) -> None:
+    """A redirect could lead to other keys, or to services inside."""
+    other = Provider()
+    elsewhere = await other.run(aiohttp_server)
+    other.keys = [jwk(ec_key(), kid="1")]
+
+    async def redirect(request: web.Request) -> web.Response:
+        raise web.HTTPFound(f"{elsewhere}{request.path}")
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", redirect)
+    front = await aiohttp_server(app)
+    url = f"http://127.0.0.1:{front.port}"
+    mine = token(ec_key(), "ES256", kid="1", iss=url)
+    for number, given in enumerate(({"login_issuer": url}, {"login_keys": f"{url}/keys"})):
+        (tmp_path / str(number)).mkdir()
+        async with house(tmp_path / str(number), **given) as home:
+            assert (await home.person().handshake(token=mine))["error"] == DENIED
+    assert other.fetches == 0
+
+
+NONSENSE = {
+    "an object": b"{}",
+    "no JSON": b"[",
+    "too much": b"x" * (1024 * 1024 + 1),
+    "a secret": b'{"keys": [{"kty": "oct", "k": "c2VjcmV0"}]}',
+}
+
+
+@pytest.mark.parametrize("body", NONSENSE.values(), ids=NONSENSE)
+async def test_unusable_keys_of_a_provider_log_nobody_in(
+    tmp_path: Path, aiohttp_server: Any, body: bytes
+) -> None:
+    async def nonsense(_: web.Request) -> web.Response:
+        return web.Response(body=body, content_type="application/json")
+
+    app = web.Application()
+    app.router.add_get("/{path:.*}", nonsense)
+    front = await aiohttp_server(app)
+    async with house(tmp_path, login_keys=f"http://127.0.0.1:{front.port}/keys") as home:
+        reply = await home.person().handshake(token=token(ec_key(), "ES256"))
+        assert reply["error"] == DENIED
+
+
+class SocketTalk:
+    """A session over a WebSocket."""
+
+    def __init__(self, socket: ClientWebSocketResponse) -> None:
+        self._socket = socket
+        self._client_id = ""
+        self.heard: list[object] = []
+
+    async def begin(self, text: str) -> None:
+        reply = await self.ask(
+            "/meta/handshake",
+            supportedConnectionTypes=["websocket"],
+            ext={"authentication": {"token": text}},
+        )
+        self._client_id = reply["clientId"]
+        assert (await self.ask("/meta/subscribe", subscription="/rooms/1"))["successful"]
+
+    async def until_refused(self) -> Json:
+        """Connect again and again, as clients do."""
+        while True:
+            reply = await self.ask("/meta/connect", connectionType="websocket")
+            if not reply["successful"]:
+                return reply
+
+    async def ask(self, channel: str, **fields: Any) -> Json:
+        message = {"channel": channel, "clientId": self._client_id, **fields}
+        await self._socket.send_str(orjson.dumps([message]).decode())
+        async with asyncio.timeout(15):
+            while True:
+                for each in orjson.loads((await self._socket.receive()).data):
+                    self.heard.append(each.get("data"))
+                    if each["channel"] == channel and "successful" in each:
+                        return dict(each)
+
+
+async def test_the_end_of_a_login_closes_a_session_over_a_socket(tmp_path: Path) -> None:
+    given = keys(tmp_path, login_leeway=0)
+    async with house(tmp_path, rights=RIGHTS, **given) as home:
+        writer = home.person()
+        await writer.handshake(token=token(sub="bob"))
+        talks = {}
+        ends: dict[str, Json] = {"expired": {"exp": int(time.time()) + 3}, "revoked": {"jti": "9"}}
+        for name, claims in ends.items():
+            talks[name] = SocketTalk(await home.person().http.ws_connect("/cometd"))
+            await talks[name].begin(token(**claims))
+        (home.home / "rights.toml").write_text(RIGHTS + "[revoked]\ntokens=['9']")
+
+        for name, talk in talks.items():
+            last = await talk.until_refused()
+            assert last["error"].startswith("402"), name
+            assert last["advice"]["reconnect"] == "handshake", name
+            await writer.reply("/rooms/1", data="secret")
+            refused = await talk.ask("/rooms/1", data="mine")
+            assert refused["error"].startswith("402"), name
+            assert "secret" not in talk.heard, name
+
+
+async def test_the_log_has_the_cause_of_a_failed_login_but_no_secret(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = keys(tmp_path, login_passwords=passwords(tmp_path), login_rights_claim="may")
+    secrets = [token(exp=5), token(b"k" * 40), token(may=["all"]), "not-a-token"]
+    basic = base64.b64encode(b"ada:battery staple").decode()
+    async with house(tmp_path, **given) as home:
+        for each in secrets:
+            await home.person().handshake(token=each)
+        await home.person().handshake(user="ada", password="battery staple")
+        await home.person(Authorization=f"Basic {basic}").handshake()
+
+    assert "a login from 127.0.0.1 failed: an expired token" in caplog.text
+    parts = [part for each in secrets for part in each.split(".")]
+    for secret in (*parts, "battery", basic):
+        assert secret not in caplog.text
