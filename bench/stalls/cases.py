@@ -6,6 +6,7 @@ Most need something first: a session with ten thousand messages in hands, or a r
 import gzip
 import json
 from collections.abc import Callable, Iterator
+from random import Random
 from typing import NamedTuple
 
 from bench.stalls.clients import Client, Message, connect, publish, subscribe
@@ -23,6 +24,9 @@ _VALUES = 60_000 - 50
 _ROOM = 1_000
 # Sessions that end together, and what waits for each.
 _EXPIRING, _LETTERS_EACH, _EXPIRE_MS = 100, 500, 1_000
+# Different filters of the server, of which one channel can meet so many in a session, and the
+# characters of a text that patterns search.
+_FILTERS, _FILTERS_EACH, _SEARCHED = 250, 50, 1024
 # A queue holds less than a batch too many, and the last batch must fit.
 _IN_HANDS = 9_900
 
@@ -215,7 +219,47 @@ def takeover(url: str) -> Attack:
     return _attack(client, {**hello, "supportedConnectionTypes": ["long-polling"], "ext": ext})
 
 
+# Point-to-point
+
+
+def moves(url: str) -> Attack:
+    """A subject with a full queue gets its first session."""
+    _address(url, "stall-moves")
+    hello = {"channel": "/meta/handshake", "version": "1.0"}
+    ext = {"ack": True, "delivery": {"session": "stall-moves/1"}}
+    client = Client(url)
+    return _attack(client, {**hello, "supportedConnectionTypes": ["long-polling"], "ext": ext})
+
+
+def returns(url: str) -> Attack:
+    """A session ends with a full queue that was addressed to its subject."""
+    client = _member(url, "returns")
+    _address(url, "stall-returns")
+    client.connect()
+    return _attack(client, {"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+
+
+def _address(url: str, subject: str) -> None:
+    destination = {"name": subject, "forceQueuing": True}
+    _fill(url, "/service/ptp", _IN_HANDS, data={"destinations": [destination], "content": 1})
+
+
 # Publishes
+
+
+def filters(url: str) -> Attack:
+    """As many filters as may be, whose patterns make a state for each character of random text."""
+    crowd = tuple(Client(url) for _ in range(_FILTERS // _FILTERS_EACH))
+    for place, each in enumerate(crowd):
+        each.connect()
+        for number in range(_FILTERS_EACH):
+            own = number + place * _FILTERS_EACH
+            patterns = [f"data MATCHES 'y.{{{length}}}z{own}'" for length in (40, 50)]
+            ext: Message = {"delivery": {"filter": " OR ".join(patterns)}}
+            each.say({**subscribe("/filters" + "/x" * number + "/**"), "ext": ext})
+    text = "".join(Random(1).choices("yzab", k=_SEARCHED))
+    channel = "/filters" + "/x" * _FILTERS_EACH
+    return _attack(Client(url), publish(channel, text))._replace(crowd=crowd)
 
 
 def fanout(url: str) -> Attack:
@@ -360,7 +404,7 @@ CASES: dict[str, Case] = {
         *(connects, handshakes, disconnects, disconnect_laden, expiries, takeover),
         *(subscribes, subscribes_named, unsubscribes, deep_patterns, deep_publishes),
         *(holdbacks, refusals, failures, consents, deliveries, acks, repeats, pending),
-        *(fanout, fanout_waiting, fanout_large, kept_publishes),
+        *(moves, returns, filters, fanout, fanout_waiting, fanout_large, kept_publishes),
         *(empty_arrays, empty_objects, endless_objects, small_objects, deep_arrays, deep_objects),
         *(wide_object, wide_texts, wide_letters),
         *(long_numbers, hard_numbers, mixed_values, many_strings, records),
