@@ -81,6 +81,7 @@ def test_the_journal_goes_on_over_a_restart_and_agrees_with_the_books(
         "dead": 0,
         "expired": 0,
         "discarded": 0,
+        "moved": 0,
         "open": 0,
     }
 
