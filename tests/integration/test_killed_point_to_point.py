@@ -1,0 +1,81 @@
+"""What is written to a subject arrives although its server is killed, wherever it is then."""
+
+import http.cookiejar
+import json
+import time
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from tests.serving import Server, end_whoever_lives_in
+
+Json = dict[str, Any]
+PATIENCE_S = 15.0
+
+
+class Client:
+    """Somebody who speaks Bayeux over long-polling."""
+
+    def __init__(self, server: Server, **ext: Any) -> None:
+        jar = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
+        self._opener = urllib.request.build_opener(jar)
+        self._url = f"{server.url}/cometd"
+        self._client_id: str | None = None
+        shake = {"version": "1.0", "supportedConnectionTypes": ["long-polling"], "ext": ext}
+        self._client_id = self.send("/meta/handshake", **shake)[0]["clientId"]
+
+    def send(self, channel: str, **fields: Any) -> list[Json]:
+        body = json.dumps([{"channel": channel, "clientId": self._client_id, **fields}])
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(self._url, body.encode(), headers)
+        with self._opener.open(request, timeout=PATIENCE_S) as response:
+            answer: list[Json] = json.load(response)
+        return answer
+
+    def fetch(self, ack: int) -> list[Any]:
+        """What a connect that does not wait brings."""
+        asked: Json = {"connectionType": "long-polling", "advice": {"timeout": 0}}
+        return [
+            each["data"]
+            for each in self.send("/meta/connect", ext={"ack": ack}, **asked)
+            if "data" in each
+        ]
+
+
+def write(server: Server, *contents: object) -> None:
+    bob = Client(server)
+    for content in contents:
+        destinations = [{"name": "joe", "forceQueuing": True}]
+        data = {"destinations": destinations, "content": content}
+        (reply,) = bob.send("/service/ptp", data=data)
+        assert reply["successful"], reply
+
+
+def kill(server: Server) -> None:
+    server.process.kill()
+    server.process.wait()
+
+
+def test_what_is_written_arrives_although_its_server_is_killed_twice(tmp_path: Path) -> None:
+    settings = {"data": str(tmp_path / "data"), "max_interval": 500}
+    servers = [Server(settings)]
+    try:
+        write(servers[0], *range(8))
+        # While it waits for the subject.
+        kill(servers[0])
+        servers.append(Server(settings))
+        joe = Client(servers[1], ack=True, delivery={"session": "joe"})
+        assert joe.fetch(0) == [*range(8)]
+        # While a session without a name has it and has not said that it arrived.
+        kill(servers[1])
+        servers.append(Server(settings))
+        joe = Client(servers[2], ack=True, delivery={"session": "joe/1"})
+        ends_at, found = time.monotonic() + PATIENCE_S, joe.fetch(0)
+        while not found and time.monotonic() < ends_at:
+            found = joe.fetch(0)
+        assert found == [*range(8)]
+    finally:
+        # The last one has the store that the others left.
+        for server in reversed(servers):
+            server.stop()
+        end_whoever_lives_in(tmp_path)
