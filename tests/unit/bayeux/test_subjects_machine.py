@@ -10,7 +10,13 @@ from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.delivery.subjects import SubjectLimits
@@ -200,5 +206,5 @@ class Subjects(RuleBasedStateMachine):
                 assert kept, number
 
 
-Subjects.TestCase.settings = settings(stateful_step_count=30)
-test_what_is_written_to_a_subject_is_with_it_until_it_is_taken = Subjects.TestCase
+def test_what_is_written_to_a_subject_is_with_it_until_it_is_taken() -> None:
+    run_state_machine_as_test(Subjects, settings=settings(stateful_step_count=30))
