@@ -118,9 +118,6 @@ function listen() {
     find("text").addEventListener("input", () => chat.type());
     find("leave").addEventListener("click", end);
     view.watchViews();
-    for (const button of document.querySelectorAll("#join button, #sign-in button")) {
-        button.disabled = false;
-    }
 }
 
 /** Continues after a reload, if this tab still knows who joined and how the user signed in. */
@@ -149,5 +146,9 @@ if (library === null) {
     find("door").hidden = true;
 } else {
     listen();
-    resume();
+    // The answer of a login that the page tries itself must not replace the answer to the user's.
+    await resume();
+    for (const button of document.querySelectorAll("#join button, #sign-in button")) {
+        button.disabled = false;
+    }
 }
