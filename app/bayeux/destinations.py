@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from holdfast.bayeux.terms import SUBJECT
+from holdfast.bayeux.terms import SUBJECT, is_subject
 
 # The most destinations of one message.
 _MOST = 100
@@ -52,7 +52,10 @@ class Destination:
         flags = [options.get("forceQueuing", False), options.get("ignoreSilently", False)]
         if found is None or not all(type(each) is bool for each in flags):
             raise DestinationInvalid
-        return cls(found[1], int(found[2] or 0), *flags)
+        number = int(found[2] or 0)
+        if not number and not is_subject(found[1]):
+            raise DestinationInvalid
+        return cls(found[1], number, *flags)
 
 
 def destinations_of(asked: object) -> tuple[Destination, ...]:

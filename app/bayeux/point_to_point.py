@@ -23,6 +23,7 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.node import Node
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.queue import CallbackQueue, QueueLimits
+from holdfast.delivery.store_port import StorePort
 from holdfast.delivery.subjects import (
     DENIED,
     UNKNOWN,
@@ -48,18 +49,20 @@ _UNLIMITED = QueueLimits(entries=2**62, bytes=2**62)
 class Addressing:
     """The receivers of one addressed message, and what the reply says about its destinations."""
 
-    __slots__ = ("_reserved", "_size", "_subjects", "keys", "outcomes", "receivers")
+    __slots__ = ("_passing", "_reserved", "_size", "_subjects", "keys", "outcomes", "receivers")
 
     def __init__(self, subjects: Subjects[Session], size: int) -> None:
         self._subjects = subjects
         self._size = size
+        # Sessions that get it for their subject, and are not durable yet.
+        self._passing: list[Session] = []
         self._reserved: list[SubjectQueue[Session]] = []
         self.receivers: list[Session] = []
         self.outcomes: list[dict[str, Any]] = []
         # The destinations that take it.
         self.keys: list[str] = []
 
-    def add(self, destination: Destination, *, may_be_kept: bool) -> None:
+    def add(self, destination: Destination) -> None:
         """Find the receivers of one destination. Raises `Undeliverable`."""
         if destination.number:
             subject, key = destination.subject, destination.key
@@ -67,8 +70,7 @@ class Addressing:
             self._taken(destination, OK)
             return
         takers = self._takers(destination)
-        if may_be_kept:
-            self._subjects.harden(takers)
+        self._passing += [each for each in takers if not each.is_durable]
         self.receivers += takers
         if not takers:
             reserved = self._subjects.reserve(destination.subject, self._size)
@@ -87,6 +89,16 @@ class Addressing:
     def _taken(self, destination: Destination, state: str) -> None:
         self.keys.append(destination.key)
         self.outcomes.append(outcome(destination, state))
+
+    def harden(self, store: StorePort) -> bool:
+        """Make the sessions durable that get it for their subject, unless the store is away.
+
+        Returns whether they are.
+        """
+        if self._passing and not store.is_available:
+            return False
+        self._subjects.harden(self._passing)
+        return True
 
     def release(self) -> None:
         """Give up the reserved room: the message is in its queues, or will not come."""
@@ -123,15 +135,13 @@ class PointToPoint(SubjectOwner[Session]):
         self._node = node
         self.subjects: Subjects[Session] = Subjects(hub, journal, self, options.subject_limits)
 
-    def address(
-        self, message: Message, destinations: Sequence[Destination], *, may_be_kept: bool
-    ) -> Addressing:
+    def address(self, message: Message, destinations: Sequence[Destination]) -> Addressing:
         """Address the message. Raises `Refused` if no destination takes it."""
         addressing = Addressing(self.subjects, len(message.wire))
         failures: list[tuple[Destination, ErrorCode]] = []
         for each in destinations:
             try:
-                addressing.add(each, may_be_kept=may_be_kept)
+                addressing.add(each)
             except Undeliverable as undeliverable:
                 code = undeliverable.code
                 if each.is_optional and code is UNKNOWN:

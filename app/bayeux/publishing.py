@@ -66,9 +66,11 @@ class Publishing:
             return state.hub.publish(
                 channel, message, candidate, leave_out=leave_out, persistent=persistent, done=done
             )
-        may_be_kept = persistent is not False
-        addressing = state.ptp.address(message, qos.destinations, may_be_kept=may_be_kept)
+        addressing = state.ptp.address(message, qos.destinations)
         qos.outcomes = addressing.outcomes
+        if persistent is not False and not addressing.harden(state.store):
+            addressing.release()
+            return PersistOutcome.REFUSED
         outcome = state.hub.publish(
             channel,
             message,

@@ -262,6 +262,7 @@ class Session(Receiver):
             queue.settling is _WRITTEN
             and queue.count == len(queue.waiting)
             and not queue.mortals
+            and not self.is_durable
             and self.terms is None
             and self.dispatcher is None
             and self.decorator is None

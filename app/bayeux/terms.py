@@ -182,7 +182,7 @@ def _name(asked: object) -> dict[str, Any]:
     options = {"name": asked} if isinstance(asked, str) else asked
     name = options.get("name") if isinstance(options, Mapping) else None
     found = _NAME.fullmatch(name) if isinstance(name, str) else None
-    if found is None or not isinstance(options, Mapping):
+    if found is None or not is_subject(found[1]) or not isinstance(options, Mapping):
         raise TermsInvalid("session")
     return {
         "subject": found[1],

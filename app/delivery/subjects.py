@@ -265,7 +265,7 @@ class Subjects(Generic[R]):
 
     def take_back_late(self, receiver: R, message: Message) -> bool:
         """Return a message that came after the session's end, if it is addressed to the subject."""
-        if not message.is_for(receiver.subject):
+        if receiver.subject == NOBODY or not message.is_for(receiver.subject):
             return False
         self._return(receiver, [message])
         return True

@@ -396,6 +396,8 @@ def test_what_an_unnamed_session_had_survives_a_kill() -> None:
         [{"name": "joe", "forceQueueing": True}],
         [{"name": "joe", "forceQueuing": 1}],
         ["joe"] * 101,
+        [{"name": "anonymous", "forceQueuing": True}],
+        ["anonymous/0"],
     ],
     ids=repr,
 )
@@ -447,6 +449,52 @@ def test_what_a_client_without_acks_left_waits_for_the_next_session() -> None:
     assert joe.session.is_gone
     assert (waiting(house, "joe"), codes(house)) == (1, [])
     assert house.balances()
+
+
+def plain(house: House) -> Client:
+    """A session of joe with a login, as the server names it, that negotiated nothing."""
+    joe = house.client()
+    joe.session.go_by("joe/-7")
+    house.bayeux.state.ptp.subjects.join(joe.session)
+    joe.connect()
+    return joe
+
+
+def test_what_a_client_without_acks_received_is_no_longer_in_the_store() -> None:
+    house = house_of()
+    joe = plain(house)
+    letter(house.client(), "hello", "joe")
+    assert joe.connect(advice={"timeout": 0}).data == ["hello"]
+    house.turn()
+    assert house.keeper.queues["joe/-7"] == {}
+    assert house.balances()
+
+
+def test_a_message_that_the_store_cannot_have_leaves_sessions_as_they_are() -> None:
+    house = house_of()
+    joe = plain(house)
+    bob = house.client()
+    house.keeper.is_available = False
+    assert letter(bob, 1, "joe")["error"].startswith("503")
+    assert not joe.session.is_durable
+    assert publish(bob, 2, "joe", persistent=False)["successful"]
+    assert joe.connect(advice={"timeout": 0}).data == [2]
+    assert house.balances()
+
+
+@pytest.mark.parametrize("name", ["anonymous", "anonymous/1"])
+def test_no_session_may_have_the_name_of_those_without_one(name: str) -> None:
+    house = house_of()
+    asked = house.guest().handshake(ext={"delivery": {"session": name}})
+    assert asked.reply["error"].startswith("400:")
+
+
+def test_what_nobody_left_waits_for_nobody() -> None:
+    house = house_of()
+    message = Message(b"{}", id=1, channel="/a")
+    message.addressed = ("anonymous",)
+    assert not house.bayeux.state.ptp.subjects.take_back_late(house.client().session, message)
+    assert waiting(house, "anonymous") == 0
 
 
 def test_what_the_store_has_for_an_ended_session_returns_to_its_subject() -> None:

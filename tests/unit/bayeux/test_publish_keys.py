@@ -223,9 +223,7 @@ def test_nobody_is_taken_for_another_by_what_is_written_in_a_key() -> None:
     sent(named(house, "joe/1"), "k", 1)
     sent(named(house, "jo/1"), "e\nk", 2)
     sent(house.client(browser="subject joe"), "k", 3)
-    # Whoever calls itself what those are called who have no name is a browser like them.
-    sent(named(house, "anonymous/1"), "k", 4)
-    assert heard(bob) == [1, 2, 3, 4]
+    assert heard(bob) == [1, 2, 3]
 
 
 def test_the_store_is_told_neither_keys_nor_cookies() -> None:
