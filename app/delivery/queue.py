@@ -80,6 +80,10 @@ class CallbackQueue(InFlight):
             return Reason.OVERFLOW_ENTRIES
         return Reason.OVERFLOW_BYTES if self.size + size > self._most_bytes else None
 
+    def fits(self, size: int) -> bool:
+        """Whether the queue has room for a message of this size when it is empty."""
+        return size <= self._most_bytes
+
     def take_in(self, message: Message) -> None:
         """Add a message of another queue, where its priority and id place it; there is room."""
         self.count += 1

@@ -62,16 +62,24 @@ class SubjectOwner(ABC, Generic[R]):
 class SubjectQueue(Generic[R]):
     """The queue of one subject, with what is accepted and not in it yet."""
 
-    __slots__ = ("coming", "coming_bytes", "receiver")
+    __slots__ = ("coming", "coming_bytes", "oversized", "receiver")
 
     def __init__(self, receiver: R) -> None:
         self.receiver = receiver
         # Messages that the store is asked to keep, and their bytes.
         self.coming = self.coming_bytes = 0
+        # Messages that are too large for all sessions that were there when these were last looked
+        # for. Others do not wait for them.
+        self.oversized = 0
 
     @property
     def is_idle(self) -> bool:
         return not (self.coming or self.receiver.queue.count)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether a new message to the subject would overtake none that waits for room."""
+        return not self.coming and self.receiver.queue.count <= self.oversized
 
     def reserve(self, size: int) -> None:
         """Keep room for a message that is accepted."""
@@ -153,7 +161,7 @@ class Subjects(Generic[R]):
         """Return the sessions that get a message to the subject at once.
 
         None do while an earlier one waits for room, or if none has room. Raises `Undeliverable` if
-        there is no session that could.
+        there is no session that may.
         """
         siblings = self._sessions.get(subject, {}).values()
         takers = self._takers(subject)
@@ -161,7 +169,7 @@ class Subjects(Generic[R]):
             has_sessions = any(each.takes_messages for each in siblings)
             raise Undeliverable(DENIED if has_sessions else UNKNOWN)
         waiting = self._queues.get(subject)
-        if waiting is not None and not waiting.is_idle:
+        if waiting is not None and not waiting.is_first:
             return ()
         return takers if any(each.queue.lacks_room(size) is None for each in takers) else ()
 
@@ -227,12 +235,32 @@ class Subjects(Generic[R]):
     # Moving
 
     def pass_on(self, receiver: R) -> None:
-        """Move what waits in a subject's queue on to the sessions, as far as these have room."""
+        """Move what waits in a subject's queue on to the sessions, as far as these have room.
+
+        A message that waits for room keeps later ones waiting, unless it is too large for all.
+        """
         subject = receiver.subject
         takers = self._takers(subject)
+        if any(each.queue.lacks_room(1) is None for each in takers):
+            moves = self._moves(receiver, takers)
+            if moves:
+                receiver.queue.take_away([each.message for each in moves])
+                self._moved(receiver, moves)
+                for each in takers:
+                    self._expire_in_time(each)
+                    self._hub.make_ready(each)
+                if len(moves) == _MOST:
+                    self._hub.make_ready(receiver)
+        self._close_if_idle(subject)
+
+    def _moves(self, receiver: R, takers: Sequence[R]) -> list[Move]:
+        """Enter what waits for the subject, in order, into the queues that have room."""
         had = [set(each.queue.ids()) for each in takers]
         moves: list[Move] = []
-        for message in receiver.queue.waiting[:_MOST] if takers else ():
+        oversized = 0
+        for message in receiver.queue.waiting:
+            if len(moves) == _MOST:
+                break
             size = len(message.wire)
             old = [each for each, ids in zip(takers, had, strict=True) if message.id in ids]
             new = [
@@ -240,18 +268,14 @@ class Subjects(Generic[R]):
                 for each, ids in zip(takers, had, strict=True)
                 if message.id not in ids and each.queue.lacks_room(size) is None
             ]
-            if not old and not new:
+            if old or new:
+                moves.append(self._enter(message, receiver, new, old))
+            elif any(each.queue.fits(size) for each in takers):
                 break
-            moves.append(self._enter(message, receiver, new, old))
-        if moves:
-            receiver.queue.take_first(len(moves))
-            self._moved(receiver, moves)
-            for each in takers:
-                self._expire_in_time(each)
-                self._hub.make_ready(each)
-            if len(moves) == _MOST:
-                self._hub.make_ready(receiver)
-        self._close_if_idle(subject)
+            else:
+                oversized += 1
+        self._queues[receiver.subject].oversized = oversized
+        return moves
 
     def take_back(self, receiver: R) -> None:
         """Return to its subject what an ending session leaves of what was addressed to that."""

@@ -299,6 +299,32 @@ def test_what_a_full_session_has_no_room_for_waits_for_its_subject() -> None:
     assert house.balances()
 
 
+def test_what_is_too_large_for_every_session_keeps_nothing_else_waiting() -> None:
+    house = house_of()
+    joe = named(house, "joe/1", queue={"maxBytes": 1000})
+    bob = house.client()
+    large = "x" * 2000
+    assert states(letter(bob, large, "joe")) == ["QUEUED"]
+    assert states(letter(bob, 1, "joe")) == ["OK"]
+    assert connect(joe).data == [1]
+    assert waiting(house, "joe") == 1
+    roomy = arriving(house, "joe/2")
+    assert connect(roomy).data == [large]
+    assert (waiting(house, "joe"), house.keeper.queues["joe/0"]) == (0, {})
+    assert house.balances()
+
+
+def test_what_waits_passes_what_is_too_large_for_every_session() -> None:
+    house = house_of()
+    bob = house.client()
+    for content in ("x" * 2000, 1, "y" * 2000, 2):
+        letter(bob, content, forced("joe"))
+    joe = arriving(house, "joe/1", queue={"maxBytes": 1000})
+    assert connect(joe).data == [1, 2]
+    assert waiting(house, "joe") == 2
+    assert house.balances()
+
+
 def test_a_full_queue_of_a_subject_is_an_error_to_the_publisher() -> None:
     house = house_of(subject_limits=SubjectLimits(entries=2, queues=1))
     bob = house.client()
