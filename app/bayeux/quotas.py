@@ -30,15 +30,17 @@ def check_session(state: ServerState, draft: Session) -> None:
 def check_subscriptions(state: ServerState, session: Session, more: int) -> None:
     """Check that the session may have more subscriptions. Raises `Refused` before any change."""
     limits = state.options.quotas
-    usages = state.sessions.usages.of(session) if session.caller.network else []
-    for usage in usages:
+    for usage in state.sessions.usages.of(session) if session.caller.network else ():
         usage.count(state.node.now_ms())
         if 0 < limits.subscriptions < usage.subscriptions + more:
             raise _refused(state, session, SUBSCRIPTIONS, "retry")
         if 0 < limits.bytes <= usage.bytes:
             raise _refused(state, session, BYTES, "retry")
-    for usage in usages:
-        # At once: many may come before the next count.
+
+
+def count_subscriptions(state: ServerState, session: Session, more: int) -> None:
+    """Count the session's new subscriptions at once: many may come before the next count."""
+    for usage in state.sessions.usages.of(session):
         usage.subscriptions += more
 
 

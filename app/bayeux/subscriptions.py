@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
-from holdfast.bayeux.quotas import check_subscriptions
+from holdfast.bayeux.quotas import check_subscriptions, count_subscriptions
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.subscribe_qos import PLAIN, SubscribeQos
@@ -37,6 +37,8 @@ def join(
             state.rights.check_subscribe(session, channel, message, exists=name in routes)
     for channel in patterns.values():
         add(state, session, channel, qos)
+    if more:
+        count_subscriptions(state, session, more)
 
 
 def add(state: ServerState, session: Session, channel: Channel, qos: SubscribeQos) -> None:

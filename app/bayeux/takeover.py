@@ -19,6 +19,8 @@ def take_over(life: SessionLife, session: Session, draft: Session, now: float) -
     session.extensions = draft.extensions
     session.attributes = draft.attributes
     session.caller, session.identity = draft.caller, draft.identity
+    # A restored session counts for no address yet.
+    state.sessions.usages.add(session)
     session.timeout_s = draft.timeout_s
     session.interval_s = session.rest_interval_s = draft.interval_s
     session.deliver_only = draft.deliver_only

@@ -32,16 +32,17 @@ class Usages:
     def __init__(self) -> None:
         self._of_subject: dict[str, Usage] = {}
         self._of_network: dict[str, Usage] = {}
-        # A session counts for the address that opened it, wherever its client is later.
+        # A session counts for the first address that has it, wherever its client is later.
         self._networks: dict[Session, str] = {}
         # How often a quota of each kind was exceeded.
         self.exceeded = dict.fromkeys((SESSIONS, SUBSCRIPTIONS, BYTES), 0)
 
     def add(self, session: Session) -> None:
+        """Count the session for its subject, and for its caller's address unless it has one."""
         if session.subject != NOBODY:
             self._of_subject.setdefault(session.subject, Usage()).sessions.add(session)
         network = session.caller.network
-        if network:
+        if network and session not in self._networks:
             self._networks[session] = network
             self._of_network.setdefault(network, Usage()).sessions.add(session)
 

@@ -2,6 +2,8 @@
 
 from holdfast.bayeux.caller import Caller
 from holdfast.bayeux.options import Durable, QuotaLimits
+from holdfast.bayeux.rights import Denial, SecurityPolicy
+from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.usage import Usages
 from holdfast.extensions.delivery import Delivery
 from tests.unit.bayeux.harness import Client, House, Json
@@ -70,6 +72,38 @@ def test_subscriptions_count_for_all_sessions_together() -> None:
     one.unsubscribe("/a")
     place.advance(1.1)
     assert other.subscribe("/d").reply["successful"]
+
+
+class Secrecy(SecurityPolicy):
+    def can_subscribe(self, session: Session, channel: str, message: Json) -> Denial | None:
+        return Denial() if channel.startswith("/secret/") else None
+
+
+def test_denied_subscriptions_use_up_no_quota() -> None:
+    place = house(subscriptions=3)
+    place.bayeux.state.rights.policy = Secrecy()
+    eve, ada = client(place, HERE), client(place, HERE)
+    for number in range(5):
+        denied = eve.subscribe(f"/secret/{number}").reply
+        assert denied["error"].startswith("403")
+
+    assert ada.subscribe("/a", "/b").reply["successful"]
+    assert eve.subscribe("/a", "/b").reply["error"] == OVER.format("subscriptions")
+    assert eve.subscribe("/a").reply["successful"]
+
+
+def test_who_takes_over_a_session_that_no_address_opened_has_it_counted() -> None:
+    """As a restored one: nobody knows any more who opened it."""
+    place = house(sessions=1)
+    client(place, "", "ada/1")
+    client(place, HERE, "ada/1")
+    refused = enter(place, HERE)
+    assert refused["error"] == OVER.format("sessions")
+
+    # It stays counted there, wherever its client goes.
+    client(place, THERE, "ada/1")
+    assert enter(place, THERE)["successful"]
+    assert enter(place, HERE)["error"] == OVER.format("sessions")
 
 
 def test_who_lets_too_much_wait_fetches_it_before_getting_more() -> None:
