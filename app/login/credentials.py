@@ -1,7 +1,6 @@
 """The credentials that a handshake brings: in the message, its HTTP request, or its connection."""
 
 import base64
-import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -59,7 +58,8 @@ def password_of(message: Json, caller: Caller) -> PasswordCredentials | None:
 def _basic(value: str) -> PasswordCredentials:
     try:
         text = base64.b64decode(value.strip(), validate=True).decode()
-    except (binascii.Error, UnicodeDecodeError):
+    except ValueError:
+        # Not base64, not ASCII, or not UTF-8 inside.
         raise LoginFailed(Cause.MALFORMED) from None
     subject, colon, password = text.partition(":")
     if not colon:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from holdfast.bayeux.sessions import Session
 
-# Outdated items are removed when there are more than this, and more than others.
+# The first sweep comes when there are more items than this.
 _FEW = 64
 
 
@@ -16,6 +16,7 @@ class Ends:
         self._heap: list[tuple[float, int]] = []
         # The sessions by number, with their moments; other moments in the heap are outdated.
         self._watched: dict[int, tuple[float, Session]] = {}
+        self._sweep_at = _FEW
 
     def __len__(self) -> int:
         return len(self._heap)
@@ -24,9 +25,17 @@ class Ends:
         """Set the session's moment."""
         self._watched[session.number] = (at_s, session)
         heapq.heappush(self._heap, (at_s, session.number))
-        if len(self._heap) > _FEW + 2 * len(self._watched):
-            self._heap = [(at_s, number) for number, (at_s, _) in self._watched.items()]
-            heapq.heapify(self._heap)
+        if len(self._heap) > self._sweep_at:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Remove ended sessions and outdated moments: as many may come before the next time."""
+        self._watched = {
+            number: watched for number, watched in self._watched.items() if not watched[1].is_gone
+        }
+        self._heap = [(at_s, number) for number, (at_s, _) in self._watched.items()]
+        heapq.heapify(self._heap)
+        self._sweep_at = max(_FEW, 2 * len(self._heap))
 
     def due(self, now_s: float) -> Iterator[Session]:
         """Yield the living sessions whose moment has come, and stop watching them."""

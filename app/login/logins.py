@@ -109,7 +109,11 @@ class Logins(ServerExtension):
             # Stored before the server required a login: its client must log in now.
             login = Login(session.subject, LoginMethod.ANONYMOUS, expires_s=0.0)
         self._set(session, login)
-        self.watch(session)
+        if self.rights.revoked.includes(login):
+            # The file changed while the server was down.
+            self._ends.watch(session, 0.0)
+        else:
+            self.watch(session)
         self._server.reauthorize(session)
         return self._of_session
 
@@ -140,19 +144,22 @@ class Logins(ServerExtension):
                 await self._review()
 
     def end_due(self, now_s: float) -> None:
-        """Warn clients whose login ends soon, and log out those whose login has ended."""
+        """Warn clients whose login ends soon; log out those whose login has ended or is revoked."""
         for session in self._ends.due(now_s):
-            expires_s = inf if session.identity.login is None else session.identity.login.expires_s
-            if expires_s <= now_s:
-                self._log_out(session, "it has expired")
+            login = session.identity.login
+            if login is None:
                 continue
-            left_s = expires_s - now_s
-            if left_s <= self._warning_s:
+            left_s = login.expires_s - now_s
+            if self.rights.revoked.includes(login):
+                self._log_out(session, "it was revoked")
+            elif left_s <= 0.0:
+                self._log_out(session, "it has expired")
+            elif left_s <= self._warning_s:
                 data = {"expiresIn": round(left_s * 1000)}
                 self._server.deliver_event(session, {"channel": LOGIN, "data": data})
-            self._ends.watch(
-                session, expires_s if left_s <= self._warning_s else expires_s - self._warning_s
-            )
+                self._ends.watch(session, login.expires_s)
+            else:
+                self.watch(session)
 
     def watch(self, session: Session) -> None:
         """Schedule a check of the session before its login ends."""

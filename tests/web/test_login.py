@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import logging
 import time
 from pathlib import Path
 from typing import Any
@@ -303,6 +304,31 @@ async def test_logins_survive_a_restart(tmp_path: Path) -> None:
                     assert not await person.is_out()
                     denied = await person.reply("/meta/subscribe", subscription="/other")
                     assert denied["error"] == "403:denied_by_rights:create_denied"
+
+
+async def test_a_login_that_was_revoked_while_the_server_was_down_ends(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = {"login_passwords": passwords(tmp_path)}
+    caplog.set_level(logging.INFO)
+    revoked = RIGHTS + '[revoked]\nsubjects = ["ada"]'
+    with ValkeyServer() as valkey:
+        async with house(tmp_path, redis=valkey.url, rights=RIGHTS, **given) as home:
+            ada = home.person()
+            await ada.handshake("ada/1", user="ada", password="correct horse")
+            await ada.connect()
+            jar = ada.http.cookie_jar
+        async with house(tmp_path, redis=valkey.url, rights=revoked, **given) as home:
+            person = home.person()
+            person.http.cookie_jar.update_cookies({each.key: each.value for each in jar})
+            person.client_id = ada.client_id
+            async with asyncio.timeout(2):
+                await until(person.is_out)
+            [refused] = await person.connect()
+            assert refused["error"].startswith("402")
+            denied = await person.handshake("ada/1", user="ada", password="correct horse")
+            assert denied["error"] == DENIED
+    assert "it was revoked" in caplog.text
 
 
 async def test_restored_sessions_without_a_login_must_log_in(tmp_path: Path) -> None:

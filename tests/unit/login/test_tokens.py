@@ -214,3 +214,29 @@ def test_keys_for_encryption_and_of_unknown_kinds_are_left_out() -> None:
     keys = [jwk(rsa_key(), use="enc"), {"kty": "new"}, 5, jwk(ec_key(), kid="good")]
 
     assert [key.id for key in read_key_set(orjson.dumps({"keys": keys})).keys] == ["good"]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        {"alg": ["HS256"]},
+        {"alg": {"HS256": 1}},
+        {"alg": None},
+        {"alg": "HS256", "kid": ["1"]},
+        {"alg": "HS256", "crit": 7},
+        {"alg": "HS256", "b64": False},
+    ],
+    ids=str,
+)
+def test_headers_of_any_json_log_nobody_in(header: dict[str, Any]) -> None:
+    for keys in (BY_SECRET, BY_RSA):
+        cause(unsigned(header, {"sub": "ada", "exp": 2**33}), keys)
+
+
+@pytest.mark.parametrize(
+    "header", [b"[" * 12_000, b'{"a":' * 2_400, b"7", b"[]", b"null", b'"x"', b"\xff", b"1" * 9_000]
+)
+def test_headers_that_are_no_object_log_nobody_in(header: bytes) -> None:
+    text = base64.urlsafe_b64encode(header).rstrip(b"=").decode()
+
+    assert cause(f"{text}.e30.eA") is Cause.MALFORMED

@@ -1,0 +1,59 @@
+"""When the logins of sessions are checked, and that ended sessions are forgotten."""
+
+from itertools import count
+from typing import cast
+
+from holdfast.bayeux.sessions import Session
+from holdfast.login.ends import Ends
+
+TOMORROW = 86_400.0
+
+
+class Visitor:
+    """What the schedule knows of a session."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.is_gone = False
+
+
+def visitor(number: int) -> Session:
+    return cast("Session", Visitor(number))
+
+
+def leave(session: Session) -> None:
+    cast("Visitor", session).is_gone = True
+
+
+def test_sessions_that_ended_are_forgotten_long_before_their_logins_end() -> None:
+    ends = Ends()
+    stayed = visitor(0)
+    ends.watch(stayed, TOMORROW)
+    for number in range(1, 1000):
+        passing = visitor(number)
+        ends.watch(passing, TOMORROW)
+        leave(passing)
+
+    assert len(ends) < 100
+    assert len(ends._watched) < 100
+    assert list(ends.due(TOMORROW)) == [stayed]
+
+
+def test_many_renewals_of_few_sessions_take_little_room_and_the_last_one_counts() -> None:
+    ends, session = Ends(), visitor(1)
+    for at_s in range(1, 1000):
+        ends.watch(session, float(at_s))
+
+    assert len(ends) < 100
+    assert not list(ends.due(998.0))
+    assert list(ends.due(999.0)) == [session]
+
+
+def test_all_living_sessions_are_checked_in_the_order_of_their_moments() -> None:
+    ends, numbers = Ends(), count()
+    sessions = [visitor(next(numbers)) for _ in range(500)]
+    for session in reversed(sessions):
+        ends.watch(session, float(session.number))
+
+    assert list(ends.due(500.0)) == sessions
+    assert not len(ends)
