@@ -171,6 +171,7 @@ class Answers:
         if session.queue.count:
             self._journal.written(session, session.queue.waiting, now)
             session.queue.settle_waiting()
+            self._state.ptp.subjects.look(session.subject)
 
     def _rest(self, exchange: Exchange, session: Session, now: float) -> None:
         """Start the session's timeout, because the client has its reply."""
@@ -262,6 +263,8 @@ class Answers:
         if session.subscription_qos:
             oneway = self._oneway(session, session.subscription_qos, batch)
             self._settlement.took(session, session.queue.settle(oneway), now)
+        # There may be room for what waits for its subject.
+        self._state.ptp.subjects.look(session.subject)
 
     def _oneway(self, session: Session, qos: Mapping[str, SubscribeQos], batch: Batch) -> list[int]:
         """Return the numbers of entries with a oneway subscription: being written settles them."""

@@ -49,11 +49,21 @@ _UNLIMITED = QueueLimits(entries=2**62, bytes=2**62)
 class Addressing:
     """The receivers of one addressed message, and what the reply says about its destinations."""
 
-    __slots__ = ("_passing", "_reserved", "_size", "_subjects", "keys", "outcomes", "receivers")
+    __slots__ = (
+        "_opener",
+        "_passing",
+        "_reserved",
+        "_size",
+        "_subjects",
+        "keys",
+        "outcomes",
+        "receivers",
+    )
 
-    def __init__(self, subjects: Subjects[Session], size: int) -> None:
+    def __init__(self, subjects: Subjects[Session], size: int, opener: str) -> None:
         self._subjects = subjects
         self._size = size
+        self._opener = opener
         # Sessions that get it for their subject, and are not durable yet.
         self._passing: list[Session] = []
         self._reserved: list[SubjectQueue[Session]] = []
@@ -73,7 +83,7 @@ class Addressing:
         self._passing += [each for each in takers if not each.is_durable]
         self.receivers += takers
         if not takers:
-            reserved = self._subjects.reserve(destination.subject, self._size)
+            reserved = self._subjects.reserve(destination.subject, self._size, self._opener)
             self._reserved.append(reserved)
             self.receivers.append(reserved.receiver)
         self._taken(destination, OK if takers else QUEUED)
@@ -135,9 +145,13 @@ class PointToPoint(SubjectOwner[Session]):
         self._node = node
         self.subjects: Subjects[Session] = Subjects(hub, journal, self, options.subject_limits)
 
-    def address(self, message: Message, destinations: Sequence[Destination]) -> Addressing:
+    def address(
+        self, message: Message, destinations: Sequence[Destination], sender: Session | None
+    ) -> Addressing:
         """Address the message. Raises `Refused` if no destination takes it."""
-        addressing = Addressing(self.subjects, len(message.wire))
+        addressing = Addressing(
+            self.subjects, len(message.wire), "" if sender is None else sender.caller.network
+        )
         failures: list[tuple[Destination, ErrorCode]] = []
         for each in destinations:
             try:

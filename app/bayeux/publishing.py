@@ -66,7 +66,7 @@ class Publishing:
             return state.hub.publish(
                 channel, message, candidate, leave_out=leave_out, persistent=persistent, done=done
             )
-        addressing = state.ptp.address(message, qos.destinations)
+        addressing = state.ptp.address(message, qos.destinations, sender)
         qos.outcomes = addressing.outcomes
         if persistent is not False and not addressing.harden(state.store):
             addressing.release()

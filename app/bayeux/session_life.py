@@ -150,6 +150,7 @@ class SessionLife:
         messages = session.queue.messages()
         session.queue.clear()
         self.undelivered.discarded(session, messages, Reason.CLEARED)
+        self.state.ptp.subjects.close_if_idle(session)
         return len(messages)
 
     def store_is_back(self) -> None:

@@ -23,6 +23,8 @@ class Routes(Generic[R]):
         self._cached = 0
         # Of the channels in the cache: receivers that do not select all messages.
         self._selective: dict[str, dict[R, list[Selection]]] = {}
+        # And the filters of these, each once.
+        self._filters: dict[str, Sequence[Filter]] = {}
         # The subscriptions of all receivers, and how many of them select messages.
         self.count = self.selecting = 0
         self.filters = Filters()
@@ -81,11 +83,10 @@ class Routes(Generic[R]):
             if each not in selective or any(map(candidate.suits, selective[each]))
         ]
 
-    def filters_on(self, channel: Channel) -> Iterator[Filter]:
-        """Return the filters of the channel's receivers, some of them repeatedly."""
+    def filters_on(self, channel: Channel) -> Sequence[Filter]:
+        """Return the filters of the channel's receivers, each once."""
         self.receivers(channel)
-        for selections in self._selective.get(channel.name, {}).values():
-            yield from (each.filter for each in selections if each.filter is not None)
+        return self._filters.get(channel.name, ())
 
     def _look_up(self, channel: Channel) -> tuple[R, ...]:
         found: dict[R, Selection | None] = {}
@@ -115,6 +116,8 @@ class Routes(Generic[R]):
             del selective[receiver]
         if selective:
             self._selective[channel.name] = selective
+            found = [each.filter for its in selective.values() for each in its]
+            self._filters[channel.name] = [each for each in dict.fromkeys(found) if each]
 
     def _forget(self, pattern: str) -> None:
         if pattern.endswith("*"):
@@ -122,8 +125,10 @@ class Routes(Generic[R]):
         else:
             self._cached -= len(self._cache.pop(pattern, ()))
             self._selective.pop(pattern, None)
+            self._filters.pop(pattern, None)
 
     def _clear(self) -> None:
         self._cache.clear()
         self._selective.clear()
+        self._filters.clear()
         self._cached = 0

@@ -5,6 +5,7 @@ records and the journal it is the queue of the session with number 0, which has 
 """
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
@@ -24,6 +25,8 @@ DENIED: Final = CODES["user.ptp.denied"]
 _EXHAUSTED: Final = CODES["resource.exhaust"]
 # The most messages that leave a subject's queue in one turn.
 _MOST = 500
+# One opener may have one part of this many of all queues.
+_SHARES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +65,12 @@ class SubjectOwner(ABC, Generic[R]):
 class SubjectQueue(Generic[R]):
     """The queue of one subject, with what is accepted and not in it yet."""
 
-    __slots__ = ("coming", "coming_bytes", "oversized", "receiver")
+    __slots__ = ("coming", "coming_bytes", "opener", "oversized", "receiver")
 
-    def __init__(self, receiver: R) -> None:
+    def __init__(self, receiver: R, opener: str) -> None:
         self.receiver = receiver
+        # The network that it counts for; empty if it does for none.
+        self.opener = opener
         # Messages that the store is asked to keep, and their bytes.
         self.coming = self.coming_bytes = 0
         # Messages that are too large for all sessions that were there when these were last looked
@@ -105,6 +110,8 @@ class Subjects(Generic[R]):
         # By subject, its sessions by key.
         self._sessions: dict[str, dict[str, R]] = {}
         self._queues: dict[str, SubjectQueue[R]] = {}
+        # The number of these queues by opener.
+        self._opened: Counter[str] = Counter()
 
     # Sessions
 
@@ -173,15 +180,19 @@ class Subjects(Generic[R]):
             return ()
         return takers if any(each.queue.lacks_room(size) is None for each in takers) else ()
 
-    def reserve(self, subject: str, size: int) -> SubjectQueue[R]:
-        """Reserve room in the subject's queue. Raises `Undeliverable` if it is full."""
+    def reserve(self, subject: str, size: int, opener: str) -> SubjectQueue[R]:
+        """Reserve room in the subject's queue. Raises `Undeliverable` if there is none.
+
+        The opener is the sender's network, which may open a share of the queues only. It is empty
+        for senders that are not counted.
+        """
         known = self._queues.get(subject)
         if known is None:
-            if len(self._queues) >= self._limits.queues:
-                self._close_idle()
-            if len(self._queues) >= self._limits.queues:
+            share = max(self._limits.queues // _SHARES, 1)
+            has_share = bool(opener) and self._opened[opener] >= share
+            if has_share or len(self._queues) >= self._limits.queues:
                 raise Undeliverable(_EXHAUSTED)
-            known = self._open(subject)
+            known = self._open(subject, opener)
         queue = known.receiver.queue
         lacking = None
         if queue.count + known.coming >= self._limits.entries:
@@ -189,7 +200,7 @@ class Subjects(Generic[R]):
         elif queue.size + known.coming_bytes + size > self._limits.bytes:
             lacking = Reason.OVERFLOW_BYTES
         if lacking is not None:
-            self._close_if_idle(subject)
+            self.close_if_idle(known.receiver)
             raise Undeliverable(CODES[lacking.value])
         known.reserve(size)
         return known
@@ -197,7 +208,7 @@ class Subjects(Generic[R]):
     def release(self, known: SubjectQueue[R], size: int) -> None:
         """Give reserved room up, after the message has entered the queue or was refused."""
         known.release(size)
-        self._close_if_idle(known.receiver.subject)
+        self.close_if_idle(known.receiver)
 
     def harden(self, receivers: Sequence[R]) -> None:
         """Make sessions durable that are to have a message that the store keeps for the subject."""
@@ -205,23 +216,23 @@ class Subjects(Generic[R]):
             if not each.is_durable:
                 self._owner.make_durable(each)
 
-    def _open(self, subject: str) -> SubjectQueue[R]:
+    def _open(self, subject: str, opener: str = "") -> SubjectQueue[R]:
         known = self._queues.get(subject)
         if known is None:
-            known = SubjectQueue(self._owner.open_queue(f"{subject}/0"))
+            known = SubjectQueue(self._owner.open_queue(f"{subject}/0"), opener)
             self._queues[subject] = known
+            self._opened[opener] += 1
         return known
 
-    def _close_if_idle(self, subject: str) -> None:
-        known = self._queues.get(subject)
-        if known is not None and known.is_idle:
-            del self._queues[subject]
-            self._owner.close_queue(known.receiver)
-
-    def _close_idle(self) -> None:
-        """Close the queues that have run empty because messages expired or were cleared."""
-        for subject in list(self._queues):
-            self._close_if_idle(subject)
+    def close_if_idle(self, receiver: R) -> None:
+        """Close the queue of a subject that nothing waits for; other receivers stay."""
+        known = self._queues.get(receiver.subject)
+        if known is not None and known.receiver is receiver and known.is_idle:
+            del self._queues[receiver.subject]
+            self._opened[known.opener] -= 1
+            if not self._opened[known.opener]:
+                del self._opened[known.opener]
+            self._owner.close_queue(receiver)
 
     def restore(self, subject: str, messages: Sequence[Message]) -> None:
         """Restore the queue of a subject from the store."""
@@ -251,7 +262,7 @@ class Subjects(Generic[R]):
                     self._hub.make_ready(each)
                 if len(moves) == _MOST:
                     self._hub.make_ready(receiver)
-        self._close_if_idle(subject)
+        self.close_if_idle(receiver)
 
     def _moves(self, receiver: R, takers: Sequence[R]) -> list[Move]:
         """Enter what waits for the subject, in order, into the queues that have room."""

@@ -31,6 +31,10 @@ class Returns(Protocol[R_contra]):
         """Take back a message that came late, if it is addressed to the receiver's subject."""
         ...
 
+    def close_if_idle(self, receiver: R_contra, /) -> None:
+        """Close the queue of a subject that nothing waits for; other receivers stay."""
+        ...
+
 
 class Undelivered(Generic[R]):
     """Counts everything that leaves a queue undelivered, and dead-letters what should be kept."""
@@ -179,6 +183,8 @@ class Undelivered(Generic[R]):
         over = receiver.queue.expire(self._node.now_ms(), most)
         if over:
             self.expired(receiver, over)
+            if self.returns is not None and not receiver.queue.count:
+                self.returns.close_if_idle(receiver)
         return len(over)
 
     def expired(self, receiver: R, messages: Sequence[Message]) -> None:

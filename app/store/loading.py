@@ -71,7 +71,9 @@ class Loading:
                 marked(loaded.record.key, loaded.marked)
                 yield loaded
         for key in self._queues.keys() - seen:
-            self._dangling += len(self._queues[key])
+            if not key.endswith(b"/0"):
+                # The queues of subjects never have a session.
+                self._dangling += len(self._queues[key])
             orphaned(key.decode(), [self._messages[id] for id in self._queues[key]])
         if self._dangling:
             log.info("removed %d leftovers of a killed process", self._dangling)

@@ -122,6 +122,16 @@ async def test_what_a_killed_process_had_not_removed_yet_is_removed_and_counted(
     assert KEYS.marks("joe/1") not in at.names()
 
 
+async def test_what_waits_for_a_subject_is_no_leftover(
+    at: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    at.keep(message(1), "joe/0")
+    await at.answered()
+    await at.loaded()
+    assert "leftovers" not in caplog.text
+
+
 async def test_another_process_finds_what_was_handed_over_last(shared_valkey: ValkeyServer) -> None:
     async with desk(shared_valkey) as at:
         at.store.save(session("joe/1"))

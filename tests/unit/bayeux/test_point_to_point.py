@@ -4,12 +4,13 @@ from typing import Any
 
 import pytest
 
+from holdfast.bayeux.caller import Caller
 from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.messages import Message
 from holdfast.delivery.subjects import SubjectLimits
-from tests.unit.bayeux.harness import Asked, Client, House, Json
+from tests.unit.bayeux.harness import Asked, Client, House, Json, Socket
 from tests.unit.extensions.delivering import codes, connect, data_of, house_of, no
 
 UNKNOWN = "user.ptp.unknownDestination"
@@ -350,6 +351,58 @@ def test_a_queue_that_was_emptied_makes_room_for_others() -> None:
     letter(bob, 1, forced("joe"))
     named(house, "joe/1")
     assert letter(bob, 2, forced("ann"))["successful"]
+
+
+def open_queues(house: House) -> int:
+    return len(house.bayeux.state.ptp.subjects.queues())
+
+
+def test_a_queue_ends_with_the_lifetime_of_its_last_message() -> None:
+    house = house_of()
+    expiration = {"lifeTime": 1000, "forceDestroy": True}
+    publish(house.client(), 1, forced("joe"), expiration=expiration)
+    assert open_queues(house) == 1
+    house.advance(1.5)
+    assert open_queues(house) == 0
+
+
+def test_a_queue_that_is_cleared_ends() -> None:
+    house = house_of()
+    letter(house.client(), 1, forced("joe"))
+    queue = house.bayeux.state.ptp.subjects.queue("joe")
+    assert queue is not None
+    assert house.bayeux.life.clear(queue) == 1
+    assert open_queues(house) == 0
+    assert letter(house.client(), 2, forced("joe"))["successful"]
+    assert connect(arriving(house, "joe/1")).data == [2]
+    assert house.balances()
+
+
+def test_one_address_cannot_open_all_queues() -> None:
+    house = house_of(subject_limits=SubjectLimits(queues=4))
+    many, other = (
+        house.client(caller=Caller(address=each, network=each)) for each in ("10.0.0.1", "10.0.0.2")
+    )
+    sent = [letter(many, 1, forced(name))["successful"] for name in ("ann", "bob", "eve")]
+    assert sent == [True, True, False]
+    assert letter(many, 2, forced("ann"))["successful"]
+    assert letter(other, 1, forced("eve"))["successful"]
+    named(house, "ann/1")
+    assert letter(many, 3, forced("joe"))["successful"]
+
+
+def test_a_socket_gets_the_rest_as_soon_as_there_is_room() -> None:
+    house = house_of()
+    bob = house.client()
+    for number in range(3):
+        letter(bob, number, forced("joe"))
+    joe = house.connected(socket=Socket())
+    joe.session.queue.limit(entries=1, bytes=None)
+    joe.session.go_by("joe/-7")
+    house.bayeux.state.ptp.subjects.join(joe.session)
+    house.turn()
+    assert [each["data"] for each in joe.hear() if "data" in each] == [0, 1, 2]
+    assert house.balances()
 
 
 def test_a_lifetime_ends_in_the_queue_of_a_subject_as_well() -> None:

@@ -198,3 +198,17 @@ def test_receivers_with_the_same_filter_share_it() -> None:
         shared.append(routes.filters.shared(Filter("data > 5")))
     assert len(set(map(id, shared))) == 1
     assert shared[0].uses == 3
+
+
+def test_the_filters_on_a_channel_come_once_each_until_subscriptions_change() -> None:
+    routes: Routes[str] = Routes()
+    one, other = Filter("data > 1"), Filter("data > 2")
+    for receiver, filter in (("joe", one), ("ann", one), ("bob", other)):
+        routes.add(channel("/a"), receiver, Selection(filter, ""))
+    assert routes.filters_on(channel("/a")) == [one, other]
+    routes.remove("/a", "bob")
+    assert routes.filters_on(channel("/a")) == [one]
+    routes.add(channel("/**"), "eve")
+    routes.remove("/a", "joe")
+    routes.remove("/a", "ann")
+    assert list(routes.filters_on(channel("/a"))) == []
