@@ -77,7 +77,8 @@ def remove(user: Subject, *, file: PasswordsPath, as_json: AsJson = False) -> No
     with usable_files():
         if not PasswordFile(file).remove(user):
             _unknown(user)
-    answer({"user": user}, f"removed {user}", as_json=as_json)
+    hint = "list the subject in [revoked] of the rights to end its sessions, too"
+    answer({"user": user}, f"removed {user}; {hint}", as_json=as_json)
 
 
 def _unknown(user: str) -> NoReturn:

@@ -75,14 +75,18 @@ class Authenticator:
         return renewed
 
     def still_proves(self, login: Login, caller: Caller) -> bool:
-        """Return whether a later request may come from the subject that the proxy named at first.
+        """Return whether the proxy still names the subject and the groups that it named at first.
 
-        Its user may have logged out there, and another may have logged in with the same browser.
+        Its user may have logged out there or lost a group, and another may have logged in with the
+        same browser.
         """
         if login.method is not LoginMethod.HEADER:
             return True
-        subjects = _values(caller, self._methods.places.header) if caller.is_proxied else []
-        return subjects == [login.subject]
+        try:
+            named = _by_header(caller, self._methods.places) if caller.is_proxied else None
+        except LoginFailed:
+            return False
+        return named is not None and (named.subject, named.groups) == (login.subject, login.groups)
 
     async def renew_keys(self, key_id: object) -> None:
         """Get newer keys, if there may be any."""

@@ -66,6 +66,23 @@ async def test_a_smuggled_login_header_logs_nobody_in(tmp_path: Path, *, fast_la
             assert DENIED.encode() in said or b" 400 " in said, name
 
 
+async def test_groups_that_are_lost_at_the_proxy_are_lost_in_the_session(tmp_path: Path) -> None:
+    given: Json = {
+        "login_header": "X-Remote-User",
+        "login_groups_header": "X-Groups",
+        "trusted_proxies": ["127.0.0.1"],
+    }
+    async with house(tmp_path, **given) as home:
+        ada = home.person(**{"X-Remote-User": "ada", "X-Groups": "staff, admins"})
+        await ada.handshake()
+        assert not await ada.is_out()
+        for groups, is_out in (("admins,staff", False), ("staff", True), ("", True)):
+            later = home.person(**{"X-Remote-User": "ada", "X-Groups": groups})
+            later.http.cookie_jar.update_cookies({e.key: e.value for e in ada.http.cookie_jar})
+            later.client_id = ada.client_id
+            assert await later.is_out() is is_out, groups
+
+
 async def test_a_session_is_closed_to_another_user_of_the_proxy(tmp_path: Path) -> None:
     """In one browser, somebody else has logged in at the proxy, or nobody is any more."""
     given: Json = {"login_header": "X-Remote-User", "trusted_proxies": ["127.0.0.1"]}

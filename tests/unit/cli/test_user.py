@@ -30,7 +30,9 @@ def test_a_user_is_added_changed_listed_and_removed(file: Path) -> None:
     assert json.loads(listed.output) == [{"user": "ada", "groups": ["staff"]}]
     assert "$argon2" not in run(file, "list").output
 
-    assert run(file, "remove", "ada").exit_code == 0
+    removed = run(file, "remove", "ada")
+    assert removed.exit_code == 0
+    assert "[revoked]" in removed.stdout
     assert json.loads(run(file, "list", "--json").output) == []
 
 
