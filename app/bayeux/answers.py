@@ -55,7 +55,7 @@ class Answers:
     def send_news(self, session: Session, now: float) -> None:
         """Send what is waiting for the session, if it can be reached and may get it now."""
         queue = session.queue
-        if not queue.count:
+        if not (queue.count or session.has_queue_of_subject):
             return
         may_have_to_wait = (
             session.dispatcher is not None

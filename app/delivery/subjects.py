@@ -5,7 +5,7 @@ records and the journal it is the queue of the session with number 0, which has 
 """
 
 from abc import ABC, abstractmethod
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
@@ -63,9 +63,9 @@ class SubjectOwner(ABC, Generic[R]):
 
 
 class SubjectQueue(Generic[R]):
-    """The queue of one subject, with what is accepted and not in it yet."""
+    """The queue of one subject, with what is accepted or returned and not in it yet."""
 
-    __slots__ = ("coming", "coming_bytes", "opener", "oversized", "receiver")
+    __slots__ = ("coming", "coming_bytes", "opener", "oversized", "receiver", "returning")
 
     def __init__(self, receiver: R, opener: str) -> None:
         self.receiver = receiver
@@ -73,18 +73,21 @@ class SubjectQueue(Generic[R]):
         self.opener = opener
         # Messages that the store is asked to keep, and their bytes.
         self.coming = self.coming_bytes = 0
+        # What ended sessions left, with their keys.
+        self.returning: deque[tuple[str, Message]] = deque()
         # Messages that are too large for all sessions that were there when these were last looked
         # for. Others do not wait for them.
         self.oversized = 0
 
     @property
     def is_idle(self) -> bool:
-        return not (self.coming or self.receiver.queue.count)
+        return not (self.coming or self.returning or self.receiver.queue.count)
 
     @property
     def is_first(self) -> bool:
         """Whether a new message to the subject would overtake none that waits for room."""
-        return not self.coming and self.receiver.queue.count <= self.oversized
+        is_complete = not (self.coming or self.returning)
+        return is_complete and self.receiver.queue.count <= self.oversized
 
     def reserve(self, size: int) -> None:
         """Keep room for a message that is accepted."""
@@ -250,13 +253,16 @@ class Subjects(Generic[R]):
 
         A message that waits for room keeps later ones waiting, unless it is too large for all.
         """
-        subject = receiver.subject
-        takers = self._takers(subject)
+        known = self._queues.get(receiver.subject)
+        if known is not None and known.returning:
+            self._take_in(known)
+            return
+        takers = self._takers(receiver.subject)
         if any(each.queue.lacks_room(1) is None for each in takers):
             moves = self._moves(receiver, takers)
             if moves:
                 receiver.queue.take_away([each.message for each in moves])
-                self._moved(receiver, moves)
+                self._moved(moves)
                 for each in takers:
                     self._expire_in_time(each)
                     self._hub.make_ready(each)
@@ -280,7 +286,7 @@ class Subjects(Generic[R]):
                 if message.id not in ids and each.queue.lacks_room(size) is None
             ]
             if old or new:
-                moves.append(self._enter(message, receiver, new, old))
+                moves.append(self._enter(message, receiver.key, new, old))
             elif any(each.queue.fits(size) for each in takers):
                 break
             else:
@@ -306,31 +312,39 @@ class Subjects(Generic[R]):
         return True
 
     def _return(self, receiver: R, messages: Sequence[Message]) -> None:
-        home = self._open(receiver.subject).receiver
+        known = self._open(receiver.subject)
+        known.returning += [(receiver.key, message) for message in messages]
+        self._take_in(known)
+
+    def _take_in(self, known: SubjectQueue[R]) -> None:
+        """Take in what ended sessions left: as much as one turn has time for."""
+        home = known.receiver
         has = set(home.queue.ids())
         moves = []
-        for message in messages:
-            if receiver.key == home.key:
+        for _ in range(min(len(known.returning), _MOST)):
+            key, message = known.returning.popleft()
+            if key == home.key:
                 # Its queue was closed before the store had the message.
                 home.queue.take_in(message)
             elif message.id in has:
-                moves.append(self._enter(message, receiver, (), (home,)))
+                moves.append(self._enter(message, key, (), (home,)))
             else:
-                moves.append(self._enter(message, receiver, (home,), ()))
+                moves.append(self._enter(message, key, (home,), ()))
+            has.add(message.id)
         if moves:
-            self._moved(receiver, moves)
+            self._moved(moves)
         self._expire_in_time(home)
         self._hub.make_ready(home)
 
-    def _enter(self, message: Message, source: R, new: Sequence[R], old: Sequence[R]) -> Move:
+    def _enter(self, message: Message, source: str, new: Sequence[R], old: Sequence[R]) -> Move:
         """Add the message to new queues; return the move, with the queues that had it already."""
         if message.is_durable:
             self.harden(new)
         for each in new:
             each.queue.take_in(message)
-        return Move(message, source.key, [each.key for each in (*new, *old)], len(new))
+        return Move(message, source, [each.key for each in (*new, *old)], len(new))
 
-    def _moved(self, source: R, moves: Sequence[Move]) -> None:
+    def _moved(self, moves: Sequence[Move]) -> None:
         """Count and report moves: to the store or, if it never had the messages, to the journal."""
         self._hub.counters.moved += len(moves)
         self._hub.counters.accepted += sum([each.copies for each in moves])

@@ -611,3 +611,22 @@ def test_refusals_of_what_is_addressed_hold_no_channel_back(is_addressed: bool) 
             house.turn()
         house.advance(0.5)
     assert house.bayeux.state.guard.is_held("/a") is not is_addressed
+
+
+def test_what_a_session_leaves_returns_in_as_many_turns_as_that_takes() -> None:
+    house = house_of()
+    bob, joe = house.client(), named(house, "joe/1")
+    for number in range(1200):
+        letter(bob, number, "joe")
+    joe.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+    seen = [waiting(house, "joe")]
+    while house.flush():
+        seen.append(waiting(house, "joe"))
+    assert seen[:3] == [500, 1000, 1200]
+    house.turn()
+    home = house.bayeux.state.ptp.subjects.queue("joe")
+    assert home is not None
+    ids = home.queue.ids()
+    assert ids == sorted(ids)
+    assert len(house.keeper.waiting("joe/0")) == 1200
+    assert house.balances()
