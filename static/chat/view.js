@@ -165,7 +165,11 @@ export function showSignIn(problem) {
     find("door").hidden = find("sign-in").hidden = false;
     find("room").hidden = find("leave").hidden = true;
     showProblem(problem);
-    find("sign-in").querySelector("input, button").focus();
+    const form = find("sign-in");
+    // Who has begun to fill it in goes on undisturbed.
+    if (!form.contains(document.activeElement)) {
+        form.querySelector("input, button").focus();
+    }
 }
 
 export function showProblem(problem) {

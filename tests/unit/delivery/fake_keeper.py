@@ -113,12 +113,7 @@ class FakeKeeper:
 
     def forget(self, key: str, ids: Sequence[int]) -> None:
         self.sessions.pop(key, None)
-        # As the store does: other entries are left without a session.
-        queue = self.queues.get(key, {})
-        for id in ids:
-            queue.pop(id, None)
-        if not queue:
-            self.queues.pop(key, None)
+        self.queues.pop(key, None)
 
     def save_channel_hold(self, channel: str, held: ChannelHold) -> None:
         self.held[channel] = held
