@@ -28,7 +28,6 @@ from holdfast.delivery.subjects import (
     DENIED,
     UNKNOWN,
     SubjectOwner,
-    SubjectQueue,
     Subjects,
     Undeliverable,
 )
@@ -66,7 +65,8 @@ class Addressing:
         self._opener = opener
         # Sessions that get it for their subject, and are not durable yet.
         self._passing: list[Session] = []
-        self._reserved: list[SubjectQueue[Session]] = []
+        # Those in whose queues room is reserved, each once.
+        self._reserved: Sequence[Session] = ()
         self.receivers: list[Session] = []
         self.outcomes: list[dict[str, Any]] = []
         # The destinations that take it.
@@ -83,9 +83,8 @@ class Addressing:
         self._passing += [each for each in takers if not each.is_durable]
         self.receivers += takers
         if not takers:
-            reserved = self._subjects.reserve(destination.subject, self._size, self._opener)
-            self._reserved.append(reserved)
-            self.receivers.append(reserved.receiver)
+            home = self._subjects.home(destination.subject, self._size, self._opener)
+            self.receivers.append(home)
         self._taken(destination, OK if takers else QUEUED)
 
     def _takers(self, destination: Destination) -> Sequence[Session]:
@@ -99,6 +98,12 @@ class Addressing:
     def _taken(self, destination: Destination, state: str) -> None:
         self.keys.append(destination.key)
         self.outcomes.append(outcome(destination, state))
+
+    def reserve(self) -> None:
+        """Keep room for the message until the store has it."""
+        self._reserved = tuple(dict.fromkeys(self.receivers))
+        for each in self._reserved:
+            each.queue.reserve(self._size)
 
     def harden(self, store: StorePort) -> bool:
         """Make the sessions durable that get it for their subject, unless the store is away.
@@ -114,7 +119,7 @@ class Addressing:
         """Give up the reserved room: the message is in its queues, or will not come."""
         for each in self._reserved:
             self._subjects.release(each, self._size)
-        self._reserved.clear()
+        self._reserved = ()
 
     def then(
         self, done: Callable[[PersistOutcome], None] | None
@@ -168,6 +173,7 @@ class PointToPoint(SubjectOwner[Session]):
             ext = {"delivery": {"destinations": addressing.outcomes}}
             error = _ERRORS.get(code, ErrorReply.DESTINATION_FULL)
             raise Refused(error, code.text, first.name, ext=ext)
+        addressing.reserve()
         message.addressed = addressing.keys
         return addressing
 

@@ -37,12 +37,14 @@ def _rightful_place(message: Message) -> tuple[int, int]:
 class CallbackQueue(InFlight):
     """One receiver's entries: in flight, then returned, then `waiting`."""
 
-    __slots__ = ("_most_bytes", "_most_entries", "waiting")
+    __slots__ = ("_most_bytes", "_most_entries", "coming", "coming_bytes", "waiting")
 
     def __init__(self, limits: QueueLimits, counters: Counters) -> None:
         super().__init__(counters)
         self._most_entries, self._most_bytes = limits.entries, limits.bytes
         self.waiting: list[Message] = []
+        # Addressed messages that the store is asked to keep, and their bytes.
+        self.coming = self.coming_bytes = 0
 
     def limit(self, entries: int | None, bytes: int | None) -> None:
         """Lower the limits for this receiver."""
@@ -75,10 +77,21 @@ class CallbackQueue(InFlight):
         return None
 
     def lacks_room(self, size: int) -> Reason | None:
-        """Return the reason why the queue would refuse a message of this size, if it would."""
-        if self.count >= self._most_entries:
+        """Return the reason why the queue has no room for an addressed message, if it has none."""
+        if self.count + self.coming >= self._most_entries:
             return Reason.OVERFLOW_ENTRIES
-        return Reason.OVERFLOW_BYTES if self.size + size > self._most_bytes else None
+        is_too_much = self.size + self.coming_bytes + size > self._most_bytes
+        return Reason.OVERFLOW_BYTES if is_too_much else None
+
+    def reserve(self, size: int) -> None:
+        """Keep room for an addressed message that is accepted."""
+        self.coming += 1
+        self.coming_bytes += size
+
+    def release(self, size: int) -> None:
+        """Give the room up: the message is in the queue, or will not come."""
+        self.coming -= 1
+        self.coming_bytes -= size
 
     def fits(self, size: int) -> bool:
         """Whether the queue has room for a message of this size when it is empty."""

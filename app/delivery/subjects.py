@@ -63,16 +63,14 @@ class SubjectOwner(ABC, Generic[R]):
 
 
 class SubjectQueue(Generic[R]):
-    """The queue of one subject, with what is accepted or returned and not in it yet."""
+    """The queue of one subject, with what is returned and not in it yet."""
 
-    __slots__ = ("coming", "coming_bytes", "opener", "oversized", "receiver", "returning")
+    __slots__ = ("opener", "oversized", "receiver", "returning")
 
     def __init__(self, receiver: R, opener: str) -> None:
         self.receiver = receiver
         # The network that it counts for; empty if it does for none.
         self.opener = opener
-        # Messages that the store is asked to keep, and their bytes.
-        self.coming = self.coming_bytes = 0
         # What ended sessions left, with their keys.
         self.returning: deque[tuple[str, Message]] = deque()
         # Messages that are too large for all sessions that were there when these were last looked
@@ -81,23 +79,14 @@ class SubjectQueue(Generic[R]):
 
     @property
     def is_idle(self) -> bool:
-        return not (self.coming or self.returning or self.receiver.queue.count)
+        queue = self.receiver.queue
+        return not (queue.coming or self.returning or queue.count)
 
     @property
     def is_first(self) -> bool:
         """Whether a new message to the subject would overtake none that waits for room."""
-        is_complete = not (self.coming or self.returning)
-        return is_complete and self.receiver.queue.count <= self.oversized
-
-    def reserve(self, size: int) -> None:
-        """Keep room for a message that is accepted."""
-        self.coming += 1
-        self.coming_bytes += size
-
-    def release(self, size: int) -> None:
-        """Give the room up: the message is in the queue, or will not come."""
-        self.coming -= 1
-        self.coming_bytes -= size
+        queue = self.receiver.queue
+        return not (queue.coming or self.returning) and queue.count <= self.oversized
 
 
 class Subjects(Generic[R]):
@@ -183,8 +172,8 @@ class Subjects(Generic[R]):
             return ()
         return takers if any(each.queue.lacks_room(size) is None for each in takers) else ()
 
-    def reserve(self, subject: str, size: int, opener: str) -> SubjectQueue[R]:
-        """Reserve room in the subject's queue. Raises `Undeliverable` if there is none.
+    def home(self, subject: str, size: int, opener: str) -> R:
+        """Return the receiver with the subject's queue. Raises `Undeliverable` if it is full.
 
         The opener is the sender's network, which may open a share of the queues only. It is empty
         for senders that are not counted.
@@ -198,20 +187,19 @@ class Subjects(Generic[R]):
             known = self._open(subject, opener)
         queue = known.receiver.queue
         lacking = None
-        if queue.count + known.coming >= self._limits.entries:
+        if queue.count + queue.coming >= self._limits.entries:
             lacking = Reason.OVERFLOW_ENTRIES
-        elif queue.size + known.coming_bytes + size > self._limits.bytes:
+        elif queue.size + queue.coming_bytes + size > self._limits.bytes:
             lacking = Reason.OVERFLOW_BYTES
         if lacking is not None:
             self.close_if_idle(known.receiver)
             raise Undeliverable(CODES[lacking.value])
-        known.reserve(size)
-        return known
+        return known.receiver
 
-    def release(self, known: SubjectQueue[R], size: int) -> None:
+    def release(self, receiver: R, size: int) -> None:
         """Give reserved room up, after the message has entered the queue or was refused."""
-        known.release(size)
-        self.close_if_idle(known.receiver)
+        receiver.queue.release(size)
+        self.close_if_idle(receiver)
 
     def harden(self, receivers: Sequence[R]) -> None:
         """Make sessions durable that are to have a message that the store keeps for the subject."""

@@ -107,3 +107,176 @@ alice <~ /service/ptp {"data": {"text": "hello"}, ...}
          /meta/connect ok {"ext": {"ack": 2}}
 alice -> /meta/disconnect {"ext": {"ack": 2}}
 alice <- /meta/disconnect ok
+
+# A message to two destinations reaches each once, with its sender and the time of its receipt
+alice takes /ptp/none under {"session": "tom/1"}
+carol takes /ptp/none under {"session": "tim/1"}
+bob -> /meta/handshake {"ext": {"delivery": {"session": "tell"}}}
+bob <- /meta/handshake ok {"clientId": new $bob, "ext": {"delivery": {"session": {"name": new $sender, ...}, ...}}, ...}
+bob -> /service/ptp {"data": {"destinations": ["tom", "tim/1"], "content": "hello"}}
+bob <- /service/ptp ok {"ext": {"delivery": {"state": "OK", "rcvTimestamp": new $received, "destinations": [{"name": "client/tom", "state": "OK"}, {"name": "client/tim/1", "state": "OK"}]}}}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /service/ptp {"data": "hello", "ext": {"delivery": {"sender": $sender, "rcvTimestamp": $received, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+carol -> /meta/connect {"ext": {"ack": 1}}
+carol <- /service/ptp {"data": "hello", "ext": {"delivery": {"sender": $sender, "rcvTimestamp": $received, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/connect {"ext": {"ack": 2}, "advice": {"timeout": 0}}
+alice <- /meta/connect ok {"ext": {"ack": 3}, ...}
+alice -> /meta/disconnect {"ext": {"ack": 3, "delivery": {"end": true}}}
+alice <- /meta/disconnect ok
+carol -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
+carol <- /meta/disconnect ok
+
+# A message to some sessions of a subject reaches these alone
+ann takes /ptp/none under {"session": "five/1"}
+ben takes /ptp/none under {"session": "five/2"}
+cat takes /ptp/none under {"session": "five/3"}
+bob handshakes
+bob -> /service/ptp {"data": {"destinations": ["five/3"], "content": "to the third"}}
+       /service/ptp {"data": {"destinations": ["five/3", "five/1"], "content": "to two"}}
+bob <- /service/ptp ok {...}
+       /service/ptp ok {...}
+ann -> /meta/connect {"ext": {"ack": 1}}
+ann <- /service/ptp {"data": "to two", ...}
+       /meta/connect ok {"ext": {"ack": 2}}
+ben -> /meta/connect {"ext": {"ack": 1}, "advice": {"timeout": 0}}
+ben <- /meta/connect ok {"ext": {"ack": 2}, ...}
+cat -> /meta/connect {"ext": {"ack": 1}}
+cat <- /service/ptp {"data": "to the third", ...}
+       /service/ptp {"data": "to two", ...}
+       /meta/connect ok {"ext": {"ack": 2}}
+ann -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
+ann <- /meta/disconnect ok
+ben -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
+ben <- /meta/disconnect ok
+cat -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
+cat <- /meta/disconnect ok
+
+# Subscribers hear what is addressed to others on their channel, unless it is not for them
+alice takes /ptp/none under {"session": "open/1"}
+carol takes /ptp/heard
+bob handshakes
+bob -> /ptp/heard {"data": "closed", "ext": {"delivery": {"destinations": ["open"], "subscribable": false}}}
+       /ptp/heard {"data": "open", "ext": {"delivery": {"destinations": ["open"]}}}
+bob <- /ptp/heard ok {...}
+       /ptp/heard ok {...}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ptp/heard {"data": "closed", ...}
+         /ptp/heard {"data": "open", ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+carol -> /meta/connect {"ext": {"ack": 1}}
+carol <- /ptp/heard {"data": "open", ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
+alice <- /meta/disconnect ok
+carol disconnects
+
+# What a destination cannot take is an error, whatever its receiver does at the moment
+-- The first session takes one message, the second none, and the third is not there.
+alice takes /ptp/none under {"session": "full/1", "queue": {"maxEntries": 1}}
+carol takes /ptp/none under {"session": "full/2", "ptp": false}
+bob handshakes
+bob -> /service/ptp {"data": {"destinations": ["full/1"], "content": "first"}}
+       /service/ptp {"data": {"destinations": ["full/1"], "content": "second"}}
+       /service/ptp {"data": {"destinations": [{"name": "full/1", "forceQueuing": true}], "content": "third"}}
+       /service/ptp {"data": {"destinations": [{"name": "full/2", "forceQueuing": true}], "content": "fourth"}}
+       /service/ptp {"data": {"destinations": [{"name": "full/3", "forceQueuing": true}], "content": "fifth"}}
+bob <- /service/ptp ok {...}
+       /service/ptp error "507:resource.overflow.queue.entries,client/full/1:destination_full" {...}
+       /service/ptp error "507:resource.overflow.queue.entries,client/full/1:destination_full" {...}
+       /service/ptp error "403:user.ptp.denied,client/full/2:destination_denied" {...}
+       /service/ptp error "404:user.ptp.unknownDestination,client/full/3:destination_unknown" {...}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /service/ptp {"data": "first", ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+-- The same while the first session has no client.
+alice -> /meta/disconnect {"ext": {"ack": 2}}
+alice <- /meta/disconnect ok
+bob -> /service/ptp {"data": {"destinations": ["full/1"], "content": "sixth"}}
+       /service/ptp {"data": {"destinations": ["full/1"], "content": "seventh"}}
+bob <- /service/ptp ok {...}
+       /service/ptp error "507:resource.overflow.queue.entries,client/full/1:destination_full" {...}
+-- Neither who comes for the first time nor who takes nothing finds any of it.
+dora takes /ptp/none under {"session": "full/3"}
+dora -> /meta/connect {"ext": {"ack": 1}, "advice": {"timeout": 0}}
+dora <- /meta/connect ok {"ext": {"ack": 2}, ...}
+carol -> /meta/connect {"ext": {"ack": 1}, "advice": {"timeout": 0}}
+carol <- /meta/connect ok {"ext": {"ack": 2}, ...}
+alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "full/1"}}}
+alice <- /meta/handshake ok {"clientId": new $alice, ...}
+alice -> /meta/connect {"ext": {"ack": 0}}
+alice <- /service/ptp {"data": "sixth", ...}
+         /meta/connect ok {"ext": {"ack": 1}}
+alice -> /meta/disconnect {"ext": {"ack": 1, "delivery": {"end": true}}}
+alice <- /meta/disconnect ok
+carol -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
+carol <- /meta/disconnect ok
+dora -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
+dora <- /meta/disconnect ok
+
+# What a session has no room for waits for its subject, and what that has no room for is an error
+! max_subject_queue = 2
+alice takes /ptp/none under {"session": "room/1", "queue": {"maxEntries": 2}}
+alice -> /meta/disconnect {"ext": {"ack": 1}}
+alice <- /meta/disconnect ok
+bob handshakes
+bob -> /service/ptp {"data": {"destinations": ["room"], "content": 1}}
+       /service/ptp {"data": {"destinations": ["room"], "content": 2}}
+       /service/ptp {"data": {"destinations": ["room"], "content": 3}}
+       /service/ptp {"data": {"destinations": ["room"], "content": 4}}
+       /service/ptp {"data": {"destinations": ["room"], "content": 5}}
+bob <- /service/ptp ok {"ext": {"delivery": {"destinations": [{"name": "client/room", "state": "OK"}], ...}}}
+       /service/ptp ok {"ext": {"delivery": {"destinations": [{"name": "client/room", "state": "OK"}], ...}}}
+       /service/ptp ok {"ext": {"delivery": {"destinations": [{"name": "client/room", "state": "QUEUED"}], ...}}}
+       /service/ptp ok {"ext": {"delivery": {"destinations": [{"name": "client/room", "state": "QUEUED"}], ...}}}
+       /service/ptp error "507:resource.overflow.queue.entries,client/room:destination_full" {...}
+alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "room/1", "queue": {"maxEntries": 2}}}}
+alice <- /meta/handshake ok {"clientId": new $alice, ...}
+alice -> /meta/connect {"ext": {"ack": 0}}
+alice <- /service/ptp {"data": 1, ...}
+         /service/ptp {"data": 2, ...}
+         /meta/connect ok {"ext": {"ack": 1}}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /service/ptp {"data": 3, ...}
+         /service/ptp {"data": 4, ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
+alice <- /meta/disconnect ok
+
+# A request that names its sender is answered to the sender alone, once
+sara takes /ptp/none under {"session": "clock/1"}
+alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "asking"}}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"delivery": {"session": {"name": new $asker, ...}, ...}, ...}, ...}
+alice connects with ack
+alice -> /service/ptp {"data": {"destinations": ["clock"], "content": "what time is it?"}}
+alice <- /service/ptp ok {...}
+alice ~> /meta/connect {"ext": {"ack": 1}}
+sara -> /meta/connect {"ext": {"ack": 1}}
+sara <- /service/ptp {"data": "what time is it?", "ext": {"delivery": {"sender": $asker, ...}}}
+        /meta/connect ok {"ext": {"ack": 2}}
+sara -> /service/ptp {"data": {"destinations": [$asker], "content": "noon"}}
+sara <- /service/ptp ok {...}
+alice <~ /service/ptp {"data": "noon", "ext": {"delivery": {"sender": "client/clock/1", ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice ~> /meta/connect {"ext": {"ack": 2}}
+alice is held
+sara -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
+sara <- /meta/disconnect ok
+alice leaves while waiting
+
+# What an extension does not let pass reaches no destination either
+! extension = ["tests.conversations.policies:measuring"]
+alice takes /ptp/none under {"session": "measured/1"}
+bob handshakes
+bob -> /ptp/words {"data": "much too long", "ext": {"delivery": {"destinations": ["measured"]}}}
+       /ptp/words {"data": "odd", "ext": {"delivery": {"destinations": ["measured"]}}}
+       /ptp/words {"data": "just right", "ext": {"delivery": {"destinations": ["measured"]}}}
+bob <- /ptp/words error "404::message_deleted"
+       /ptp/words error "500::server_fault"
+       /ptp/words ok {...}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /ptp/words {"data": "just right", ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
+alice <- /meta/disconnect ok

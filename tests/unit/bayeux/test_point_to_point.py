@@ -345,6 +345,24 @@ def test_publishes_that_wait_for_the_store_count_against_the_limit() -> None:
     assert [each.reply["successful"] for each in asked] == [True, True, False]
 
 
+def test_they_count_against_the_limit_of_a_session_as_well() -> None:
+    house = house_of()
+    joe = named(house, "joe/1", queue={"maxEntries": 2})
+    bob = house.client()
+    content = {"destinations": ["joe/1", "joe"], "content": 1}
+    asked = [bob.publish("/service/ptp", content) for _ in range(3)]
+    assert states(letter(bob, 2, "joe")) == ["QUEUED"]
+    outcomes = [each.reply["ext"]["delivery"]["destinations"] for each in asked]
+    assert [[each["state"] for each in told] for told in outcomes] == [
+        ["OK", "OK"],
+        ["OK", "OK"],
+        ["ERROR", "QUEUED"],
+    ]
+    assert connect(joe).data == [1, 1]
+    assert codes(house) == []
+    assert house.balances()
+
+
 def test_a_queue_that_was_emptied_makes_room_for_others() -> None:
     house = house_of(subject_limits=SubjectLimits(queues=1))
     bob = house.client()
