@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from holdfast.delivery.publish_keys import PublishKey
+    from holdfast.delivery.topics import Topic
 
 ORDINARY_PRIORITY = 5
 _NS_PER_MS = 1_000_000
@@ -48,6 +49,7 @@ class Message(Event):
         "properties",
         "sender",
         "stem",
+        "topic",
     )
 
     def __init__(
@@ -91,6 +93,8 @@ class Message(Event):
         self.journal_frame = 0
         # The publish key, by which a repeat is recognised.
         self.key: PublishKey | None = None
+        # The topic that counts in how many queues it is; most channels are none.
+        self.topic: Topic | None = None
 
     @property
     def is_routed(self) -> bool:

@@ -1,0 +1,194 @@
+"""The life of topics against a naive model."""
+
+from dataclasses import dataclass, field
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from holdfast.delivery.messages import Message
+from holdfast.delivery.topic_states import TopicState, state_of
+from holdfast.delivery.topics import ORDINARY_CONFIG, TopicConfig, Topics, release
+
+NAMES = st.sampled_from(("/a", "/b"))
+QUEUES = 3
+KEEPS_FOR_EVER = TopicConfig(destroy_delay_ms=-1)
+
+
+@dataclass
+class Naive:
+    """One topic as the requirement describes it."""
+
+    visible: bool = False
+    history: list[Message] = field(default_factory=list)
+    subscribers: int = 0
+
+
+class TopicsMachine(RuleBasedStateMachine):
+    """Whatever happens, each topic has the state that its conditions say."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.naive = {"/a": Naive(), "/b": Naive()}
+        self.queues: list[list[Message]] = [[] for _ in range(QUEUES)]
+        self.changes = 0
+        self.topics = Topics(self._is_subscribed, self._on_change, most=10)
+
+    def _is_subscribed(self, name: str) -> bool:
+        return self.naive[name].subscribers > 0
+
+    def _on_change(self) -> None:
+        self.changes += 1
+
+    def waiting(self, name: str) -> list[Message]:
+        return [each for queue in self.queues for each in queue if each.channel == name]
+
+    @rule(name=NAMES, copies=st.integers(0, QUEUES), is_kept=st.booleans())
+    def publish(self, name: str, copies: int, is_kept: bool) -> None:
+        message = Message(b"{}", channel=name)
+        topic = message.topic = self.topics.configure(self.topics.draft(name, ORDINARY_CONFIG))
+        naive = self.naive[name]
+        naive.visible = True
+        if is_kept:
+            naive.history.append(message)
+            topic.note_history(has_messages=True)
+        for queue in self.queues[:copies]:
+            queue.append(message)
+        topic.refer(copies)
+
+    @rule(name=NAMES)
+    def publish_administratively(self, name: str) -> None:
+        topic = self.topics.configure(self.topics.draft(name, KEEPS_FOR_EVER), anew=True)
+        assert topic.config is KEEPS_FOR_EVER
+        self.naive[name].visible = True
+
+    @rule(name=NAMES)
+    def subscribe(self, name: str) -> None:
+        naive = self.naive[name]
+        naive.subscribers += 1
+        naive.visible = naive.visible or bool(self.waiting(name))
+        self.topics.subscribe(name, ORDINARY_CONFIG)
+
+    @rule(name=NAMES)
+    def unsubscribe(self, name: str) -> None:
+        naive = self.naive[name]
+        naive.subscribers = max(0, naive.subscribers - 1)
+        self.topics.unsubscribe(name)
+
+    @rule(place=st.integers(0, QUEUES - 1), count=st.integers(1, 3))
+    def settle(self, place: int, count: int) -> None:
+        queue = self.queues[place]
+        gone, self.queues[place] = queue[:count], queue[count:]
+        release(gone)
+
+    @rule(place=st.integers(0, QUEUES - 1), home=st.integers(0, QUEUES - 1))
+    def move(self, place: int, home: int) -> None:
+        moved, self.queues[place] = self.queues[place], []
+        release(moved)
+        self.queues[home] += moved
+        for message in moved:
+            assert message.topic is not None
+            message.topic.refer()
+
+    @rule(name=NAMES)
+    def expire_in_history(self, name: str) -> None:
+        naive, topic = self.naive[name], self.topics.get(name)
+        if topic is not None and naive.history:
+            naive.history.pop(0)
+            topic.note_history(has_messages=bool(naive.history))
+
+    @rule(name=NAMES, is_forced=st.booleans())
+    def erase(self, name: str, is_forced: bool) -> None:
+        topic = self.topics.get(name)
+        if topic is None or topic.state is TopicState.DEAD:
+            return
+        self.naive[name] = Naive()
+        self.topics.erase(topic)
+        if is_forced:
+            waiting = self.waiting(name)
+            for place, queue in enumerate(self.queues):
+                self.queues[place] = [each for each in queue if each.channel != name]
+            release(waiting)
+
+    @rule(name=NAMES)
+    def time_out(self, name: str) -> None:
+        topic = self.topics.get(name)
+        if topic is not None and topic.state is TopicState.UNREFERENCED:
+            self.topics.time_out(topic)
+            self.naive[name] = Naive()
+
+    @precondition(lambda self: self.changes)
+    @rule()
+    def end_turn(self) -> None:
+        self.changes = 0
+        changed = self.topics.take_changed()
+        assert changed
+        assert not any(topic.state is TopicState.DEAD for topic in self.topics)
+
+    @invariant()
+    def every_topic_has_the_state_of_its_conditions(self) -> None:
+        for name, naive in self.naive.items():
+            waiting = self.waiting(name)
+            expected = state_of(
+                is_configured=naive.visible,
+                has_history=bool(naive.history),
+                is_queued=bool(waiting),
+                is_subscribed=naive.subscribers > 0,
+            )
+            topic = self.topics.get(name)
+            assert (TopicState.DEAD if topic is None else topic.state) is expected
+            assert (0 if topic is None else topic.queued) == len(waiting)
+
+    @invariant()
+    def the_sums_are_those_of_the_topics(self) -> None:
+        for state in set(TopicState) - {TopicState.DEAD}:
+            assert self.topics.states[state] == sum(each.state is state for each in self.topics)
+
+    @invariant()
+    def a_change_is_told_once_a_turn(self) -> None:
+        assert self.changes <= 1
+
+
+TestTopics = TopicsMachine.TestCase
+
+
+def topics(most: int = 10) -> Topics:
+    return Topics(lambda _: False, lambda: None, most)
+
+
+def test_a_subscription_to_an_ordinary_channel_makes_no_topic() -> None:
+    known = topics()
+    known.subscribe("/plain", None)
+    known.unsubscribe("/plain")
+    assert not known.are_used
+    assert len(known) == 0
+
+
+def test_the_first_configuration_holds_until_another_is_made_on_purpose() -> None:
+    known = topics()
+    first = known.configure(known.draft("/a", ORDINARY_CONFIG))
+    assert known.configure(known.draft("/a", KEEPS_FOR_EVER)) is first
+    assert first.config is ORDINARY_CONFIG
+    known.configure(known.draft("/a", KEEPS_FOR_EVER), anew=True)
+    assert first.config is KEEPS_FOR_EVER
+
+
+def test_an_erased_topic_is_configured_by_the_next_publish() -> None:
+    known = topics()
+    topic = known.configure(known.draft("/a", ORDINARY_CONFIG))
+    topic.refer(1)
+    known.erase(topic)
+    known.configure(known.draft("/a", KEEPS_FOR_EVER))
+    assert topic.config is KEEPS_FOR_EVER
+
+
+def test_topics_have_a_limit() -> None:
+    known = topics(most=1)
+    assert not known.are_full
+    known.configure(known.draft("/a", ORDINARY_CONFIG))
+    assert known.are_full
+
+
+def test_messages_of_ordinary_channels_are_not_counted() -> None:
+    message = Message(b"{}", channel="/plain")
+    release([message])
+    assert message.topic is None
