@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from holdfast.delivery.publish_keys import PublishKey
     from holdfast.delivery.topics import Topic
@@ -115,3 +115,10 @@ class Message(Event):
         """Set the lifetime; if forced, the message then leaves the queues in which it waits."""
         self.life_ms = life_ms
         self.expires_ms = self.id // _NS_PER_MS + life_ms if is_forced else 0
+
+
+def release(messages: "Iterable[Message]") -> None:
+    """Note that these messages left a queue, for topics that count where theirs are."""
+    for message in messages:
+        if message.topic is not None:
+            message.topic.release()

@@ -5,15 +5,11 @@ so, or where a publish configured one.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from holdfast.delivery.timed import Timed
 from holdfast.delivery.topic_states import TopicInput, TopicState, state_of, step
-
-if TYPE_CHECKING:
-    from holdfast.delivery.messages import Message
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +187,3 @@ class Topics:
             if topic.state is TopicState.DEAD:
                 del self._topics[topic.name]
         return changed
-
-
-def release(messages: "Iterable[Message]") -> None:
-    """Note that these messages left a queue."""
-    for message in messages:
-        if message.topic is not None:
-            message.topic.release()

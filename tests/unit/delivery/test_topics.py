@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from holdfast.delivery.messages import Message
+from holdfast.delivery.messages import Message, release
 from holdfast.delivery.topic_states import TopicState, state_of
-from holdfast.delivery.topics import ORDINARY_CONFIG, TopicConfig, Topics, release
+from holdfast.delivery.topics import ORDINARY_CONFIG, TopicConfig, Topics
 
 NAMES = st.sampled_from(("/a", "/b"))
 QUEUES = 3
