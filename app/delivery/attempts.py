@@ -1,4 +1,4 @@
-"""The history of an entry: every hand-over that failed."""
+"""The trail of an entry: every hand-over that failed."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-# Longer histories keep only the first and the last attempts.
+# Longer trails keep only the first and the last attempts.
 MAX_ATTEMPTS = 10
 # Longest text of one attempt, in bytes of JSON.
 MAX_TEXT = 100
@@ -45,7 +45,7 @@ Trail = tuple[Attempt, ...]
 
 
 def extended(trail: Trail, attempt: Attempt) -> Trail:
-    """Return the history with one more attempt; drops one from the middle if it is too long."""
+    """Return the trail with one more attempt; drops one from the middle if it is too long."""
     if len(trail) >= MAX_ATTEMPTS:
         trail = _thinned(trail)
     return (*trail, attempt)
@@ -84,7 +84,7 @@ def clipped(text: str, most: int) -> str:
 
 
 def pack(trail: Trail, most: int) -> bytes:
-    """Pack the history into at most `most` bytes, with fewer attempts and texts if necessary."""
+    """Pack the trail into at most `most` bytes, with fewer attempts and texts if necessary."""
     packed = _pack(trail)
     for longest in (MAX_TEXT // 4, 0):
         while len(packed) > most and len(trail) > 2:
@@ -123,7 +123,7 @@ def unpack(packed: bytes) -> Trail:
 
 
 def unpack_rows(rows: Iterable[Sequence[Any]]) -> Trail:
-    """Read a history from parsed JSON."""
+    """Read a trail from parsed JSON."""
     trail: list[Attempt] = []
     end: list[Any] = []
     time = 0

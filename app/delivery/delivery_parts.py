@@ -2,10 +2,10 @@
 
 from typing import Generic, TypeVar
 
+from holdfast.delivery.attempt_notes import AttemptNotes
 from holdfast.delivery.counters import Counters
 from holdfast.delivery.delivery_journal import DeliveryJournal
 from holdfast.delivery.guard import Guard
-from holdfast.delivery.history import History
 from holdfast.delivery.node import Node
 from holdfast.delivery.notices import Notices
 from holdfast.delivery.owner import Owner
@@ -28,7 +28,7 @@ class DeliveryParts(Generic[R]):
         node: Node,
         guard: Guard,
         notices: Notices,
-        history: History,
+        attempt_notes: AttemptNotes,
     ) -> None:
         self.owner = owner
         self.store = store
@@ -37,4 +37,4 @@ class DeliveryParts(Generic[R]):
         self.node = node
         self.guard = guard
         self.notices = notices
-        self.history = history
+        self.attempt_notes = attempt_notes

@@ -75,7 +75,7 @@ class Entry:
         # Whether nothing else was in flight when it was handed over: then only this message can be
         # why the receiver failed.
         self.was_alone = False
-        # The history of failed attempts.
+        # The trail of failed attempts.
         self.trail: Trail = ()
 
     @property

@@ -34,7 +34,7 @@ class Failures(Generic[R]):
         self._guard = parts.guard
         self._journal = parts.journal
         self._notices = parts.notices
-        self._history = parts.history
+        self._attempt_notes = parts.attempt_notes
         self._undelivered = undelivered
         self._hand_overs = hand_overs
         # Set while refusals are carried out: entries from this number on were put back already;
@@ -110,7 +110,7 @@ class Failures(Generic[R]):
         elif failure.code is error_codes.DEAD_MESSAGE:
             receiver.acked += 1
         if entry is not None:
-            self._history.note_failure(receiver, [entry], now, failure.code, failure.text)
+            self._attempt_notes.note_failure(receiver, [entry], now, failure.code, failure.text)
         self._move(receiver, reaction, failure, entry, now)
         self._steer(receiver, dispatcher, reaction, failure, now)
         if reaction.ends_session:
@@ -148,7 +148,7 @@ class Failures(Generic[R]):
         changed: Collection[Entry]
         if entry is None:
             changed = back = failed = queue.lose_sight()
-            self._history.note_failure(receiver, back, now, code, failure.text)
+            self._attempt_notes.note_failure(receiver, back, now, code, failure.text)
         elif self._given_back_from and self._given_back_from <= entry.seq:
             changed, back, failed = [entry], [], [entry]
         else:
@@ -156,7 +156,7 @@ class Failures(Generic[R]):
                 self._given_back_from = entry.seq
             failed, back, changed = [entry], *self._give_back(queue, entry)
             others = [each for each in back if each is not entry]
-            self._history.note(receiver, others, now, attempts.RETURNED, code=code.text)
+            self._attempt_notes.note(receiver, others, now, attempts.RETURNED, code=code.text)
         if reaction.counts_redelivered:
             for each in failed:
                 each.redelivered += 1

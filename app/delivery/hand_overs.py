@@ -1,4 +1,4 @@
-"""Hand-overs: what they leave in the store, the journal and the history of each entry."""
+"""Hand-overs: what they leave in the store, the journal and the trail of each entry."""
 
 from collections.abc import Collection, Sequence
 from typing import Generic, TypeVar
@@ -24,7 +24,7 @@ class HandOvers(Generic[R]):
         self._store = parts.store
         self._guard = parts.guard
         self._journal = parts.journal
-        self._history = parts.history
+        self._attempt_notes = parts.attempt_notes
         self._undelivered = undelivered
 
     def hand_over(self, receiver: R, limit: int, now: float) -> Batch:
@@ -57,7 +57,7 @@ class HandOvers(Generic[R]):
         """Record unacknowledged entries before they are repeated: a reply was lost."""
         lost = receiver.queue.unanswered()
         if lost:
-            self._history.note(receiver, lost, now, attempts.LOST_REPLY)
+            self._attempt_notes.note(receiver, lost, now, attempts.LOST_REPLY)
             receiver.queue.narrow()
 
     def make_room(self, receiver: R, limit: int) -> int:
@@ -109,21 +109,21 @@ class HandOvers(Generic[R]):
     def reply_lost(self, receiver: R, now: float, *, is_whole: bool) -> None:
         """Put back entries whose reply may be lost; the receiver does not acknowledge."""
         lost = receiver.queue.lose_reply(is_whole=is_whole)
-        self._history.note(receiver, lost, now, attempts.LOST_REPLY)
+        self._attempt_notes.note(receiver, lost, now, attempts.LOST_REPLY)
         self.returned(receiver, lost, lost)
 
     def not_written(self, receiver: R, batch: Batch, now: float) -> bool:
         """Put back a batch that was not written; return whether anything waits again."""
         back = receiver.queue.not_written(batch)
         if back and receiver.queue.settling is not SettledBy.WRITTEN:
-            self._history.note(receiver, back, now, attempts.NOT_WRITTEN)
+            self._attempt_notes.note(receiver, back, now, attempts.NOT_WRITTEN)
         self.returned(receiver, back, back)
         return bool(back)
 
     def change_hands(self, receiver: R, now: float) -> None:
         """Put back what is in flight for the client that takes over."""
         queue = receiver.queue
-        self._history.note(receiver, queue.in_flight().values(), now, attempts.TAKEN_OVER)
+        self._attempt_notes.note(receiver, queue.in_flight().values(), now, attempts.TAKEN_OVER)
         back = queue.change_hands()
         self.returned(receiver, back, back)
 

@@ -18,7 +18,7 @@ class Mark(NamedTuple):
     redelivered: int = 0
     # The place among returned entries: the number of the first hand-over; 0 if it waits.
     position: int = 0
-    # The history of failed attempts.
+    # The trail of failed attempts.
     trail: "Trail" = ()
 
     @property

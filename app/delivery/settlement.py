@@ -4,13 +4,13 @@ from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
 
 from holdfast.delivery import error_codes
+from holdfast.delivery.attempt_notes import AttemptNotes
 from holdfast.delivery.counters import Counters
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.delivery_parts import DeliveryParts
 from holdfast.delivery.failures import Failures
 from holdfast.delivery.guard import Guard
 from holdfast.delivery.hand_overs import HandOvers
-from holdfast.delivery.history import History
 from holdfast.delivery.messages import Message
 from holdfast.delivery.node import Node
 from holdfast.delivery.notices import Notices
@@ -44,7 +44,7 @@ class Settlement(Generic[R]):
         self._guard = guard
         self._journal = journal
         parts = DeliveryParts(
-            owner, store, journal, counters, node, guard, notices or Notices(), History(node)
+            owner, store, journal, counters, node, guard, notices or Notices(), AttemptNotes(node)
         )
         self.undelivered: Undelivered[R] = Undelivered(parts)
         self.hand_overs: HandOvers[R] = HandOvers(parts, self.undelivered)

@@ -44,7 +44,7 @@ class Undelivered(Generic[R]):
         self._store = parts.store
         self._counters = parts.counters
         self._node = parts.node
-        self._history = parts.history
+        self._attempt_notes = parts.attempt_notes
         self._notices = parts.notices
         self._journal = parts.journal
         self.returns: Returns[R] | None = None
@@ -57,7 +57,7 @@ class Undelivered(Generic[R]):
         self.expire(receiver)
         if self.returns is not None:
             self.returns.take_back(receiver)
-        self._history.note_failure(receiver, queue.in_flight().values(), now, code, text)
+        self._attempt_notes.note_failure(receiver, queue.in_flight().values(), now, code, text)
         entries = queue.entries()
         queue.clear()
         self.dead_letter(receiver, entries, code, text)

@@ -86,22 +86,22 @@ def message_head(letter: DeadLetter) -> bytes:
 
 
 # Entries: "position seq batch attempts redelivered", with a negative seq if the entry was returned;
-# after failed attempts, followed by " t<version><history>"; after a replay, by "g<generation>",
+# after failed attempts, followed by " t<version><trail>"; after a replay, by "g<generation>",
 # which may also stand alone. Most entries have an empty record: they wait, or were in the session's
 # last batch, which is stored as "number seq id id ...".
 
 _TRAIL_VERSION = 1
 _ENTRY = re.compile(rb"(?:(\d+ -?\d+ \d+ \d+ \d+)(?: t(\d+)(\[.*\]))?)?(?:g(\d+))?", re.DOTALL)
-# Longest stored history, in bytes; the reason of a dead letter has a limit of its own.
+# Longest stored trail, in bytes; the reason of a dead letter has a limit of its own.
 _MOST_OF_ENTRY = 200
 _MOST_OF_LETTER = 300
 
 
-def pack_mark(mark: Mark, histories: dict[int, bytes]) -> bytes:
-    """Return the record of an entry; histories that entries share are packed once.
+def pack_mark(mark: Mark, trails: dict[int, bytes]) -> bytes:
+    """Return the record of an entry; trails that entries share are packed once.
 
     Args:
-        histories: Cache of packed histories of one call, by identity.
+        trails: Cache of packed trails of one call, by identity.
     """
     counts = b"%d %d %d %d %d" % (
         mark.position,
@@ -112,9 +112,9 @@ def pack_mark(mark: Mark, histories: dict[int, bytes]) -> bytes:
     )
     if not mark.trail:
         return counts
-    packed = histories.get(id(mark.trail))
+    packed = trails.get(id(mark.trail))
     if packed is None:
-        packed = histories[id(mark.trail)] = attempts.pack(mark.trail, _MOST_OF_ENTRY)
+        packed = trails[id(mark.trail)] = attempts.pack(mark.trail, _MOST_OF_ENTRY)
     return b"%b t%d%b" % (counts, _TRAIL_VERSION, packed)
 
 
@@ -128,13 +128,13 @@ def unpack_entry(id: int, entry: bytes) -> tuple[Mark, int]:
     found = _ENTRY.fullmatch(entry)
     if found is None:
         raise RecordUnreadable(f"entry {id} is {entry!r}")
-    counts, version, history, replays = found.groups()
+    counts, version, trail_text, replays = found.groups()
     generation = int(replays or 0)
     if not counts:
         return Mark(id), generation
     position, seq, batch, tries, redelivered = map(int, counts.split())
-    # Losing an unreadable history is better than losing the message.
-    trail = attempts.unpack(history) if version == b"%d" % _TRAIL_VERSION else ()
+    # Losing an unreadable trail is better than losing the message.
+    trail = attempts.unpack(trail_text) if version == b"%d" % _TRAIL_VERSION else ()
     return Mark(id, seq, batch, tries, redelivered, position, trail), generation
 
 

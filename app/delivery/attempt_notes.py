@@ -1,4 +1,4 @@
-"""Records failed attempts, for the dead letter that a message may become."""
+"""Notes failed attempts, for the dead letter that a message may become."""
 
 from collections.abc import Iterable
 
@@ -9,7 +9,7 @@ from holdfast.delivery.node import Node
 from holdfast.delivery.receivers import Receiver
 
 
-class History:
+class AttemptNotes:
     """Notes on entries that are in flight, or were until now."""
 
     def __init__(self, node: Node) -> None:
@@ -31,7 +31,7 @@ class History:
         code: str = "",
         text: str = "",
     ) -> None:
-        """Record the result of the last attempts to deliver these; equal histories are shared."""
+        """Record the result of the last attempts to deliver these; equal trails are shared."""
         known: dict[tuple[int, int, float], tuple[Trail, Trail]] = {}
         text = clipped(text, MAX_TEXT)
         for entry in entries:
