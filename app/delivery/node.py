@@ -4,10 +4,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 _NS_PER_MS = 1_000_000
+# Cursors are microseconds: no two ids have the same.
+_NS_PER_US = 1000
 
 
 class TimestampSource:
-    """Nanoseconds since 1970, each returned once, even if the clock stops or goes back.
+    """Nanoseconds since 1970, each microsecond once, even if the clock stops or goes back.
 
     Args:
         newest: The newest timestamp that was ever returned.
@@ -19,7 +21,7 @@ class TimestampSource:
         self._wall_ns = wall_ns
 
     def __call__(self) -> int:
-        self._newest = max(self._newest + 1, self._wall_ns())
+        self._newest = max(self._newest + _NS_PER_US, self._wall_ns())
         return self._newest
 
 

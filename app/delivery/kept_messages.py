@@ -1,0 +1,241 @@
+"""What channels keep: their latest messages, for those who subscribe later."""
+
+from bisect import bisect_left, insort
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+from operator import attrgetter
+from typing import Final
+
+from holdfast.delivery.channels import Channel
+from holdfast.delivery.messages import Message
+
+_NS_PER_MS: Final = 1_000_000
+_NS_PER_US: Final = 1000
+# Up to this many ends of lifetimes of messages that have left stay in the heap until their time.
+_FEW: Final = 64
+_by_id = attrgetter("id")
+
+
+def cursor_of(id: int) -> int:
+    """Return the cursor of the message with this id.
+
+    It is in microseconds, because JavaScript reads larger numbers inexactly. No two messages of one
+    server have the same.
+    """
+    return id // _NS_PER_US
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryLimits:
+    """What all channels together keep."""
+
+    entries: int = 100_000
+    bytes: int = 64 * 1024 * 1024
+
+
+class KeptMessages:
+    """The history of one channel: its latest messages, in the order of their ids."""
+
+    __slots__ = ("_messages", "channel", "floor", "size")
+
+    def __init__(self, channel: str, floor: int) -> None:
+        self.channel = channel
+        # All messages behind this cursor are here, unless their lifetime has ended.
+        self.floor = floor
+        self.size = 0
+        self._messages: list[Message] = []
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self._messages)
+
+    @property
+    def oldest(self) -> Message:
+        """The oldest message; the history is not empty."""
+        return self._messages[0]
+
+    def newest(self, count: int, now_ms: int) -> list[Message]:
+        """Return up to `count` of the newest messages, the oldest first; all if negative."""
+        found = self._alive(self._messages, now_ms)
+        return found if count < 0 else found[max(len(found) - count, 0) :]
+
+    def since(self, cursor: int, now_ms: int) -> list[Message]:
+        """Return the messages behind the cursor, the oldest first."""
+        # The first id with a higher cursor.
+        place = bisect_left(self._messages, (cursor + 1) * _NS_PER_US, key=_by_id)
+        return self._alive(self._messages[place:], now_ms)
+
+    def _alive(self, messages: list[Message], now_ms: int) -> list[Message]:
+        return [each for each in messages if not 0 < end_of(each) <= now_ms]
+
+    def append(self, message: Message) -> None:
+        """Add a message; one that newer ones have passed goes where its id places it."""
+        self.size += len(message.wire)
+        messages = self._messages
+        if messages and message.id < messages[-1].id:
+            # Who has the newer ones, and asks for what follows them, would miss it.
+            self.floor = max(self.floor, cursor_of(messages[-1].id))
+            insort(messages, message, key=_by_id)
+        else:
+            messages.append(message)
+
+    def remove(self, message: Message) -> None:
+        """Remove a message that is here."""
+        del self._messages[bisect_left(self._messages, message.id, key=_by_id)]
+        self.size -= len(message.wire)
+
+
+def end_of(message: Message) -> int:
+    """Return when the message leaves its history, in milliseconds since 1970; zero if never."""
+    life_ms = message.life_ms
+    return 0 if life_ms is None else message.id // _NS_PER_MS + life_ms
+
+
+class Histories:
+    """The histories of all channels; the oldest messages make room for new ones.
+
+    Args:
+        start: The newest id before this process. Messages up to it may be missing.
+    """
+
+    def __init__(self, limits: HistoryLimits, start: int = 0) -> None:
+        self._limits = limits
+        self._by_channel: dict[str, KeptMessages] = {}
+        # The messages of all channels by id, the oldest first, and their size.
+        self._messages: OrderedDict[int, Message] = OrderedDict()
+        self.size = 0
+        # A heap of ends of lifetimes with ids, some of them of messages that have left.
+        self._ends: list[tuple[int, int]] = []
+        self._mortals = 0
+        # The sorted names of the channels, and those that are not among them yet.
+        self._names: list[str] = []
+        self._new: dict[str, None] = {}
+        self._are_sorted = True
+        # The number of messages that left to make room.
+        self.dropped = 0
+        # Up to this cursor, messages may be missing on channels that keep nothing now.
+        self.floor = cursor_of(start)
+        # The newest id that was ever in a history.
+        self.newest = start
+        # Called with each message that leaves.
+        self.on_leave: Callable[[Message], None] = _ignore
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    def __contains__(self, message: Message) -> bool:
+        return message.id in self._messages
+
+    def get(self, channel: str) -> KeptMessages | None:
+        """Return the history of the channel, if there is anything in it."""
+        return self._by_channel.get(channel)
+
+    def covered_by(self, pattern: Channel) -> list[KeptMessages]:
+        """Return the histories of the channels that the pattern matches, ordered by name."""
+        if not pattern.is_wild:
+            kept = self._by_channel.get(pattern.name)
+            return [] if kept is None else [kept]
+        names = self._sorted_names()
+        stem, _, last = pattern.name.rpartition("/")
+        # Names that begin with "stem/" precede "stem0", which is the next character.
+        first, behind = bisect_left(names, stem + "/"), bisect_left(names, stem + "0")
+        # Patterns from outside do not match the server's own channels, which keep nothing.
+        found = names[first:behind]
+        if last == "*":
+            length = len(stem) + 1
+            found = [name for name in found if "/" not in name[length:]]
+        return [self._by_channel[name] for name in found]
+
+    def _sorted_names(self) -> list[str]:
+        if not self._are_sorted:
+            known = self._by_channel
+            names = [name for name in self._names if name in known and name not in self._new]
+            # Mostly sorted already.
+            self._names = sorted([*names, *self._new])
+            self._new.clear()
+            self._are_sorted = True
+        return self._names
+
+    def append(self, message: Message, most_entries: int, most_bytes: int) -> None:
+        """Add a message to its channel's history, which may have this size."""
+        if message.life_ms == 0:
+            # Volatile: only for those who are there.
+            return
+        kept = self._by_channel.get(message.channel)
+        if kept is None:
+            kept = self._begin(message.channel)
+        kept.append(message)
+        self._messages[message.id] = message
+        self.newest = max(self.newest, message.id)
+        self.size += len(message.wire)
+        if message.life_ms is not None:
+            self._mortals += 1
+            heappush(self._ends, (end_of(message), message.id))
+        while len(kept) > most_entries or kept.size > most_bytes:
+            self._make_room(kept.oldest)
+        limits = self._limits
+        while len(self._messages) > limits.entries or self.size > limits.bytes:
+            self._make_room(next(iter(self._messages.values())))
+
+    def _begin(self, channel: str) -> KeptMessages:
+        kept = self._by_channel[channel] = KeptMessages(channel, self.floor)
+        self._new[channel] = None
+        self._are_sorted = False
+        return kept
+
+    def _make_room(self, message: Message) -> None:
+        self.dropped += 1
+        self._lose(message)
+
+    def _lose(self, message: Message) -> None:
+        """Remove a message that would still be delivered."""
+        kept = self._by_channel[message.channel]
+        kept.floor = max(kept.floor, cursor_of(message.id))
+        self._remove(kept, message)
+
+    def _remove(self, kept: KeptMessages, message: Message) -> None:
+        kept.remove(message)
+        del self._messages[message.id]
+        self.size -= len(message.wire)
+        if message.life_ms is not None:
+            self._mortals -= 1
+            self._forget_ends()
+        if not kept:
+            # What is known about it must not take memory for ever.
+            self.floor = max(self.floor, kept.floor)
+            del self._by_channel[kept.channel]
+            self._new.pop(kept.channel, None)
+            self._are_sorted = False
+        self.on_leave(message)
+
+    def _forget_ends(self) -> None:
+        """Rebuild the heap when most of it belongs to messages that have left."""
+        if len(self._ends) > 2 * self._mortals + _FEW:
+            self._ends = [each for each in self._ends if each[1] in self._messages]
+            heapify(self._ends)
+
+    def erase(self, channel: str) -> int:
+        """Remove everything that the channel keeps; return how many messages that were."""
+        kept = self._by_channel.get(channel)
+        messages = [] if kept is None else list(kept)
+        for message in messages:
+            self._lose(message)
+        return len(messages)
+
+    def expire(self, now_ms: int, most: int) -> None:
+        """Remove up to `most` messages whose lifetime has ended."""
+        ends = self._ends
+        while ends and ends[0][0] <= now_ms and most > 0:
+            message = self._messages.get(heappop(ends)[1])
+            if message is not None:
+                most -= 1
+                self._remove(self._by_channel[message.channel], message)
+                ends = self._ends
+
+
+def _ignore(_: Message) -> None:
+    """Nobody needs to know."""

@@ -1,0 +1,236 @@
+"""A channel keeps its latest messages; the oldest make room, and what is missing is known."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.delivery.channels import Channels, covers
+from holdfast.delivery.kept_messages import Histories, HistoryLimits, KeptMessages, cursor_of
+from holdfast.delivery.messages import Message
+
+US = 1000
+MS = 1_000_000
+MUCH = 1_000_000
+
+
+def message(
+    number: int, channel: str = "/a", *, size: int = 10, life_ms: int | None = None
+) -> Message:
+    """Return a message whose id is this many microseconds."""
+    made = Message(b"." * size, id=number * US, channel=channel)
+    made.life_ms = life_ms
+    return made
+
+
+@pytest.fixture
+def histories() -> Histories:
+    return Histories(HistoryLimits(entries=100, bytes=10_000))
+
+
+def kept(histories: Histories, channel: str = "/a") -> KeptMessages:
+    found = histories.get(channel)
+    assert found is not None
+    return found
+
+
+def numbers(messages: list[Message]) -> list[int]:
+    return [cursor_of(each.id) for each in messages]
+
+
+def test_the_newest_messages_come_in_their_order(histories: Histories) -> None:
+    for number in range(1, 6):
+        histories.append(message(number), 3, MUCH)
+    assert numbers(kept(histories).newest(2, 0)) == [4, 5]
+    assert numbers(kept(histories).newest(-1, 0)) == [3, 4, 5]
+    assert kept(histories).newest(0, 0) == []
+    assert histories.dropped == 2
+
+
+def test_what_follows_a_cursor_is_found(histories: Histories) -> None:
+    for number in (2, 4, 6):
+        histories.append(message(number), 3, MUCH)
+    assert numbers(kept(histories).since(2, 0)) == [4, 6]
+    assert numbers(kept(histories).since(3, 0)) == [4, 6]
+    assert kept(histories).since(6, 0) == []
+
+
+def test_the_floor_is_the_newest_message_that_is_missing(histories: Histories) -> None:
+    for number in range(1, 6):
+        histories.append(message(number), 3, MUCH)
+    assert kept(histories).floor == 2
+
+
+def test_bytes_are_limited_too(histories: Histories) -> None:
+    for number in range(1, 6):
+        histories.append(message(number, size=10), 10, 25)
+    assert numbers(kept(histories).newest(-1, 0)) == [4, 5]
+    assert histories.size == 20
+
+
+def test_a_message_that_is_too_large_leaves_nothing(histories: Histories) -> None:
+    histories.append(message(1), 10, 25)
+    histories.append(message(2, size=30), 10, 25)
+    assert histories.get("/a") is None
+    assert histories.floor == 2
+    assert (len(histories), histories.size) == (0, 0)
+
+
+def test_all_channels_together_are_limited_and_the_oldest_goes() -> None:
+    histories = Histories(HistoryLimits(entries=3, bytes=35))
+    for number, channel in enumerate(("/a", "/b", "/a", "/c"), 1):
+        histories.append(message(number, channel), 10, MUCH)
+    assert numbers(kept(histories).newest(-1, 0)) == [3]
+    assert kept(histories).floor == 1
+    histories.append(message(5, "/c", size=30), 10, MUCH)
+    assert histories.get("/b") is None
+    assert numbers(kept(histories, "/c").newest(-1, 0)) == [5]
+
+
+def test_a_message_leaves_when_its_lifetime_ends(histories: Histories) -> None:
+    gone: list[Message] = []
+    histories.on_leave = gone.append
+    histories.append(message(1000, life_ms=5), 10, MUCH)
+    histories.append(message(2000), 10, MUCH)
+    assert numbers(kept(histories).newest(-1, 5)) == [1000, 2000]
+    assert numbers(kept(histories).newest(-1, 6)) == [2000]
+    histories.expire(5, 10)
+    assert not gone
+    histories.expire(6, 10)
+    assert numbers(gone) == [1000]
+    assert kept(histories).floor == 0, "it is not missed"
+    assert histories.dropped == 0
+
+
+def test_only_some_lifetimes_end_at_once(histories: Histories) -> None:
+    for number in (1000, 2000, 3000):
+        histories.append(message(number, life_ms=1), 10, MUCH)
+    histories.expire(100, 2)
+    assert len(histories) == 1
+    histories.expire(100, 2)
+    assert histories.get("/a") is None
+
+
+def test_a_volatile_message_is_not_kept(histories: Histories) -> None:
+    histories.append(message(1, life_ms=0), 10, MUCH)
+    assert histories.get("/a") is None
+
+
+def test_lifetimes_of_messages_that_have_left_take_no_memory(histories: Histories) -> None:
+    for number in range(1, 1000):
+        histories.append(message(number, life_ms=1_000_000), 1, MUCH)
+    assert len(histories._ends) <= 70
+
+
+def test_a_late_message_takes_its_place_and_may_be_missed(histories: Histories) -> None:
+    late = message(2)
+    for each in (message(1), message(3), late):
+        histories.append(each, 10, MUCH)
+    assert numbers(kept(histories).newest(-1, 0)) == [1, 2, 3]
+    assert kept(histories).floor == 3
+    assert late in histories
+
+
+def test_erasing_a_history_loses_what_was_in_it(histories: Histories) -> None:
+    histories.append(message(1), 10, MUCH)
+    histories.append(message(2), 10, MUCH)
+    assert histories.erase("/a") == 2
+    assert histories.erase("/a") == 0
+    assert histories.floor == 2
+    assert histories.newest == 2 * US
+
+
+@pytest.mark.parametrize(
+    ("pattern", "names"),
+    [
+        ("/a", ["/a"]),
+        ("/a/*", ["/a/b", "/a/c"]),
+        ("/a/**", ["/a/b", "/a/b/c", "/a/c"]),
+        ("/*", ["/a", "/a!", "/a0", "/b"]),
+        ("/**", ["/a", "/a!", "/a/b", "/a/b/c", "/a/c", "/a0", "/b"]),
+        ("/x", []),
+    ],
+)
+def test_a_pattern_finds_the_histories_of_its_channels(
+    histories: Histories, pattern: str, names: list[str]
+) -> None:
+    for number, name in enumerate(["/b", "/a/b", "/a", "/a0", "/a!", "/a/b/c", "/a/c"], 1):
+        histories.append(message(number, name), 1, MUCH)
+    found = histories.covered_by(Channels().named(pattern))
+    assert [each.channel for each in found] == names
+
+
+class Model:
+    """All messages in one list."""
+
+    def __init__(self, depth: int, most: int) -> None:
+        self.depth, self.most = depth, most
+        self.messages: list[Message] = []
+        # By channel, the newest message that went before its time.
+        self.lost: dict[str, int] = {}
+
+    def of(self, channel: str) -> list[Message]:
+        return [each for each in self.messages if each.channel == channel]
+
+    def append(self, message: Message) -> None:
+        if message.life_ms != 0:
+            self.messages.append(message)
+        self.lose(self.of(message.channel)[: -self.depth or None])
+        self.lose(self.messages[: -self.most])
+
+    def lose(self, gone: list[Message]) -> None:
+        for each in gone:
+            self.messages.remove(each)
+            self.lost[each.channel] = max(self.lost.get(each.channel, 0), cursor_of(each.id))
+
+    def expire(self, now_ms: int) -> None:
+        self.messages = [
+            each
+            for each in self.messages
+            if each.life_ms is None or each.id // MS + each.life_ms > now_ms
+        ]
+
+
+NAMES = st.sampled_from(["/a", "/a/b", "/a/b/c", "/a/c", "/b", "/a0"])
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), NAMES, st.none() | st.integers(0, 20)),
+        st.tuples(st.just("erase"), NAMES, st.none()),
+        st.tuples(st.just("expire"), NAMES, st.integers(0, 100)),
+    ),
+    max_size=60,
+)
+
+
+@given(STEPS, st.integers(0, 4), st.integers(1, 8))
+def test_histories_are_what_a_list_would_be(
+    steps: list[tuple[str, str, int | None]], depth: int, most: int
+) -> None:
+    histories = Histories(HistoryLimits(entries=most, bytes=MUCH))
+    model = Model(depth, most)
+    now_ms = 0
+    for number, (what, name, value) in enumerate(steps, 1):
+        if what == "append":
+            made = message(number * 1000, name, life_ms=value)
+            histories.append(made, depth, MUCH)
+            model.append(made)
+        elif what == "erase":
+            histories.erase(name)
+            model.lose(model.of(name))
+        else:
+            now_ms = max(now_ms, value or 0)
+            histories.expire(now_ms, 1000)
+            model.expire(now_ms)
+        agree(histories, model)
+
+
+def agree(histories: Histories, model: Model) -> None:
+    for channel in "/a", "/b", "/a/b":
+        found = histories.get(channel)
+        assert (list(found) if found else []) == model.of(channel)
+        floor = histories.floor if found is None else found.floor
+        assert floor >= model.lost.get(channel, 0)
+    assert histories.size == sum(len(each.wire) for each in model.messages)
+    for pattern in "/**", "/a/*", "/a/**":
+        expected = sorted({e.channel for e in model.messages if covers(pattern, e.channel)})
+        names = [each.channel for each in histories.covered_by(Channels().named(pattern))]
+        assert names == expected
