@@ -48,6 +48,8 @@ class DeadLetter(NamedTuple):
     priority: int = 5
     is_durable: bool = False
     properties: Mapping[str, Any] | None = None
+    # The lifetime that its publisher gave the message: `lifeTime` and `forceDestroy`.
+    expiration: Mapping[str, Any] | None = None
     # The attempts that are kept, how many there were, and how many were sent as redeliveries.
     attempts: Trail = ()
     attempt_count: int = 0
@@ -93,6 +95,7 @@ class DeadLetter(NamedTuple):
             priority=message.priority,
             is_durable=message.is_durable,
             properties=message.properties,
+            expiration=message.expiration,
             attempts=first_and_last(attempts),
             attempt_count=attempt_count,
             redelivered=redelivered,
@@ -107,17 +110,20 @@ class DeadLetter(NamedTuple):
     def envelope(self) -> dict[str, Any]:
         """Return the data of the event: all that clients without extensions can see."""
         properties = self.properties
+        qos: dict[str, Any] = {
+            "sender": self.publisher,
+            "priority": self.priority,
+            "rcvTimestamp": str(self.message),
+            "properties": {} if properties is None else dict(properties),
+        }
+        if self.expiration is not None:
+            qos["expiration"] = dict(self.expiration)
         return {
             "id": self.id,
             "content": orjson.loads(self.wire).get("data"),
             "channel": self.channel,
             "key": {"oid": self.channel},
-            "qos": {
-                "sender": self.publisher,
-                "priority": self.priority,
-                "rcvTimestamp": str(self.message),
-                "properties": {} if properties is None else dict(properties),
-            },
+            "qos": qos,
             "errorCode": self.code,
             "reason": self.reason,
             "receiver": self.receiver,

@@ -116,6 +116,13 @@ class Message(Event):
         self.life_ms = life_ms
         self.expires_ms = self.id // _NS_PER_MS + life_ms if is_forced else 0
 
+    @property
+    def expiration(self) -> dict[str, int | bool] | None:
+        """The lifetime as its publisher gave it."""
+        if self.life_ms is None:
+            return None
+        return {"lifeTime": self.life_ms, "forceDestroy": self.expires_ms > 0}
+
 
 def release(messages: "Iterable[Message]") -> None:
     """Note that these messages left a queue, for topics that count where theirs are."""

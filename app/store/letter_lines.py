@@ -56,6 +56,11 @@ class _Attempt(_Line):
     text: _Text = ""
 
 
+class _Expiration(_Line):
+    lifeTime: Annotated[int, Field(ge=0, lt=2**53)]
+    forceDestroy: bool = False
+
+
 class _Letter(_Line):
     id: LetterId
     message: LetterId
@@ -67,6 +72,7 @@ class _Letter(_Line):
     priority: Annotated[int, Field(ge=0, le=9)] = ORDINARY_PRIORITY
     durable: bool = False
     properties: dict[str, Any] | None = None
+    expiration: _Expiration | None = None
     attempts: _Count = 0
     redelivered: _Count = 0
     history: list[_Attempt] = []
@@ -118,6 +124,7 @@ def read(line: bytes, now_ns: int) -> DeadLetter:
         "key": key_of(given.receiver),
         "subject": subject_of(given.receiver),
         "reason": reason,
+        "expiration": None if given.expiration is None else dict(given.expiration),
         "fingerprint": fingerprint(given.channel, given.code),
         "attempts": first_and_last([Attempt(**dict(each)) for each in given.history]),
         "state": LetterState(given.state),

@@ -200,6 +200,8 @@ def _letter_head(letter: DeadLetter, parts: dict[int, orjson.Fragment]) -> dict[
         head["d"] = True
     if letter.properties is not None:
         head["x"] = part(dict(letter.properties))
+    if letter.expiration is not None:
+        head["l"] = dict(letter.expiration)
     if letter.attempt_count or letter.redelivered:
         head["n"] = [letter.attempt_count, letter.redelivered]
     if letter.attempts:
@@ -234,6 +236,7 @@ def _letter(
         priority=head.get("p", ORDINARY_PRIORITY),
         is_durable=head.get("d", False),
         properties=head.get("x"),
+        expiration=head.get("l"),
         attempts=attempts.unpack_rows(head.get("h", ())),
         attempt_count=attempt_count,
         redelivered=redelivered,

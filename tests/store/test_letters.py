@@ -39,7 +39,9 @@ async def query(at: Desk, which: LetterFilter = ALL, limit: int = 100) -> list[i
 
 VARIOUS = [
     letter(1, channel="/a", receiver="joe/1", code="user.one"),
-    letter(2, channel="/b", receiver="joe/2", code="user.one"),
+    letter(2, channel="/b", receiver="joe/2", code="user.one")._replace(
+        expiration={"lifeTime": 1000, "forceDestroy": True}
+    ),
     letter(3, channel="/a", receiver="ann/1", code="user.two"),
     letter(4, channel="/a", receiver="joe/1", code="user.two"),
     letter(5, channel="/a", receiver="joe/1", code="user.one", reason="other"),
@@ -424,6 +426,8 @@ def with_fields(**fields: Any) -> bytes:
         ({"state": "lost"}, "state: .*'new' or 'replayed'"),
         ({"job": "a b"}, "job: .*pattern"),
         ({"properties": []}, "properties: .*dictionary"),
+        ({"expiration": {}}, "expiration.lifeTime: Field required"),
+        ({"expiration": {"lifeTime": -1}}, "expiration.lifeTime: .*greater than or equal to 0"),
     ],
 )
 def test_a_line_must_fit(fields: dict[str, Any], why: str) -> None:

@@ -128,6 +128,7 @@ def a_letter(number: int, **changes: Any) -> Letter:
         bytes=20,
         data={"order": number},
         properties=None,
+        expiration=None,
         priority=5,
         durable=True,
         history=[

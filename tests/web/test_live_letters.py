@@ -31,7 +31,11 @@ async def house() -> AsyncIterator[LiveHouse]:
 async def test_a_dead_letter_tells_everything(house: LiveHouse) -> None:
     client = await house.receiver()
     sender = house.connected()
-    options = {"priority": 7, "properties": {"color": "red"}}
+    options = {
+        "priority": 7,
+        "properties": {"color": "red"},
+        "expiration": {"lifeTime": 60_000},
+    }
     sender.publish("/a", {"n": 1}, ext={"delivery": options})
     await house.desk.answered()
     await house.refuse(client, REFUSED, "broken")
@@ -40,6 +44,7 @@ async def test_a_dead_letter_tells_everything(house: LiveHouse) -> None:
     assert (letter.sender, letter.code, letter.state) == (sender.session.name, REFUSED, "new")
     assert "broken" in letter.reason
     assert (letter.data, letter.properties, letter.priority) == ({"n": 1}, {"color": "red"}, 7)
+    assert letter.expiration == {"lifeTime": 60_000, "forceDestroy": False}
     assert (letter.generation, letter.replays, letter.attempts) == (0, 0, 1)
     (attempt,) = letter.history
     assert (attempt.n, attempt.node, attempt.transport) == (1, "test", "long-polling")

@@ -66,6 +66,9 @@ class Letter(LetterSummary):
 
     data: Any
     properties: dict[str, Any] | None
+    expiration: Annotated[
+        dict[str, int | bool] | None, Field(description="`lifeTime` (ms) and `forceDestroy`.")
+    ]
     priority: Annotated[int, Field(ge=0, le=9)]
     durable: bool
     history: list[Attempt]

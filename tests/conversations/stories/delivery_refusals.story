@@ -4,7 +4,6 @@
 transports: long-polling, websocket
 
 # A refused message does not end the session, whatever the code
-pins: S01
 -- The receiver watches the dead letters itself, as in xmlBlaster's own test.
 alice -> /meta/handshake {"ext": {"ack": true, "delivery": true, "authentication": {"token": $operator}}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true, "delivery": {"retries": 0, ...}}, ...}
@@ -55,7 +54,6 @@ alice is held for 100 ms
 alice leaves while waiting
 
 # A message can be declared dead, and the others of its batch arrive
-pins: S07
 walter watches the dead letters
 alice takes /s07
 bob handshakes
@@ -81,7 +79,6 @@ alice leaves while waiting
 walter leaves while waiting
 
 # What a receiver took and what failed are counted, and a message declared dead is no failure
-pins: S07
 olga operates
 alice takes /s07/counted under {"session": "s07/1"}
 bob handshakes
@@ -111,7 +108,6 @@ olga asks "client/s07/1/?lastCallbackException" and hears "user.update.error"
 alice ends the session
 
 # What one receiver refuses reaches the others, and each refusal is a dead letter of its own
-pins: S15
 walter watches the dead letters
 ann takes /s15
 ben takes /s15
@@ -151,7 +147,6 @@ ben leaves while waiting
 walter leaves while waiting
 
 # A dead letter says what it was, who sent it, who refused it, and why
-pins: S11
 walter -> /meta/handshake {"ext": {"ack": true, "delivery": true, "authentication": {"token": $operator}}}
 walter <- /meta/handshake ok {"clientId": new $walter, "ext": {"ack": true, "delivery": {...}}, ...}
 walter -> /meta/subscribe {"subscription": "/sys/deadMessage"}
@@ -162,12 +157,13 @@ walter ~> /meta/connect {"ext": {"ack": 1}}
 alice takes /s11/x under {"session": "s11/1", "retries": 2, "delay": 1234}
 bob -> /meta/handshake {"ext": {"delivery": {"session": "s11bob"}}}
 bob <- /meta/handshake ok {"clientId": new $bob, "ext": {"delivery": {"session": {"name": new $sender, ...}, ...}}, ...}
-bob -> /s11/x {"data": {"text": "häßlich", "n": [1, 2.5, null, 18446744073709551616]}, "ext": {"delivery": {"priority": 7, "properties": {"color": "red", "size": 55}}}}
+bob -> /s11/x {"data": {"text": "häßlich", "n": [1, 2.5, null, 18446744073709551616]}, "ext": {"delivery": {"priority": 7, "expiration": {"lifeTime": 60000}, "properties": {"color": "red", "size": 55}}}}
 bob <- /s11/x ok {"ext": {"delivery": {"state": "OK", "rcvTimestamp": new $accepted}}}
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /s11/x {"data": {"text": "häßlich", "n": [1, 2.5, null, 18446744073709552000.0]}, "ext": {"delivery": {
              "id": <text like holdfast-[0-9]{19}>, "seq": 1, "state": "OK", "sender": $sender, "subscription": "/s11/x",
              "rcvTimestamp": $accepted, "priority": 7, "queue": {"index": 0, "size": 1},
+             "expiration": {"lifeTime": 60000, "remainingLife": <0 to 60000>},
              "properties": {"color": "red", "size": 55}}}}
          /meta/connect ok {"ext": {"ack": 2}}
 alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.illegalArgument", "message": "size 55 is too much"}]}}}
@@ -176,7 +172,8 @@ walter <~ /sys/deadMessage {"data": {
               "content": {"text": "häßlich", "n": [1, 2.5, null, 18446744073709552000.0]},
               "channel": "/s11/x",
               "key": {"oid": "/s11/x"},
-              "qos": {"sender": $sender, "priority": 7, "rcvTimestamp": $accepted, "properties": {"color": "red", "size": 55}},
+              "qos": {"sender": $sender, "priority": 7, "rcvTimestamp": $accepted, "properties": {"color": "red", "size": 55},
+                      "expiration": {"lifeTime": 60000, "forceDestroy": false}},
               "errorCode": "user.update.illegalArgument",
               "reason": <text like .*size 55 is too much.*>,
               "receiver": "client/s11/1",
@@ -200,7 +197,6 @@ alice leaves while waiting
 walter disconnects
 
 # A dead letter that is refused is not buried again
-pins: S12
 walter -> /meta/handshake {"ext": {"ack": true, "delivery": true, "authentication": {"token": $operator}}}
 walter <- /meta/handshake ok {"clientId": new $walter, "ext": {"ack": true, "delivery": {...}}, ...}
 walter -> /meta/subscribe {"subscription": "/sys/deadMessage"}
@@ -230,7 +226,6 @@ olga leaves while waiting
 alice leaves while waiting
 
 # Who begins to watch hears of no letters from before
-pins: S12
 alice takes /s12/nobody under {"session": "s12nobody/1"}
 bob handshakes
 bob publishes "unwatched" to /s12/nobody
@@ -253,7 +248,6 @@ alice leaves while waiting
 walter disconnects
 
 # A letter is kept although nobody watches
-pins: S12
 alice takes /s12/kept under {"session": "s12kept/1"}
 bob handshakes
 bob publishes "kept all the same" to /s12/kept
@@ -288,7 +282,6 @@ olga -> /sys/deadMessage {"data": "forged"}
 olga <- /sys/deadMessage error "403:denied_by_security_policy:publish_denied"
 
 # Who has no right to be there loses everything, in order
-pins: S08
 walter watches the dead letters
 alice takes /s08 under {"session": "s08/1", "retries": -1}
 bob handshakes
@@ -315,7 +308,6 @@ olga asks "client/s08/1/?connectionState" in vain
 walter disconnects
 
 # Who has no right to be there is told to give up, although another request said so
-pins: S08
 walter watches the dead letters
 alice takes /s08/beside
 bob handshakes
@@ -332,7 +324,6 @@ walter <~ /sys/deadMessage {"data": {"content": 1, "errorCode": "user.security.a
 walter disconnects
 
 # One refusal can be made the end of all delivery, until the client handshakes again
-pins: S01
 walter watches the dead letters
 alice takes /s01/literal under {"session": "s01/1", "onUserException": "dead"}
 bob handshakes

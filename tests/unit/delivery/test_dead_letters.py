@@ -50,6 +50,16 @@ def test_a_letter_knows_its_message_its_publisher_and_its_receiver() -> None:
     assert (found.state, found.replays, found.generation) == (LetterState.NEW, 0, 1)
 
 
+@pytest.mark.parametrize("is_forced", [False, True])
+def test_a_letter_says_how_long_its_message_was_to_live(is_forced: bool) -> None:
+    mortal = message()
+    assert "expiration" not in letter().envelope()["qos"]
+    mortal.limit_life(2500, is_forced=is_forced)
+    found = DeadLetter.of(mortal, id="1763000000000000999", receiver="joe/1", code="c", reason="")
+    said = {"lifeTime": 2500, "forceDestroy": is_forced}
+    assert found.expiration == found.envelope()["qos"]["expiration"] == said
+
+
 def test_a_letter_keeps_the_bytes_of_the_event() -> None:
     assert (letter().wire, letter().size) == (message().wire, len(message().wire))
 
