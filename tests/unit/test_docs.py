@@ -21,6 +21,8 @@ README = ROOT / "README.md"
 STORIES = ROOT / "tests" / "conversations" / "stories"
 # Most pages speak of the same commands.
 load = cache(main.load)
+# A story, or a test in Python or JavaScript.
+SHOWN = r'`\w+\.story` "[^"]+"$|`tests/[\w/]+\.py::\w+`$|`tests/[\w/]+\.test\.js` "[^"]+"$'
 METRICS = {*re.findall(r"`(holdfast_\w+)", generate.metrics())}
 
 
@@ -157,7 +159,16 @@ def test_python_in_examples_is_python() -> None:
         compile(block.text, "example", "exec")
 
 
-@pytest.mark.parametrize("name", ["invariants.md", "threat-model.md"])
+def test_every_scenario_of_xmlblaster_is_shown_or_left_out_for_a_reason() -> None:
+    page = (ROOT / "docs" / "scenarios.md").read_text()
+    rows = re.findall(r"^\| S(\d\d) \| [^|]+ \| ([^|]+) \|$", page, re.MULTILINE)
+    assert [int(number) for number, _ in rows] == [*range(1, 78)]
+    for number, shown in rows:
+        for each in shown.split("<br>"):
+            assert re.match(SHOWN, each) or re.match("(left out|not yet): .", each), number
+
+
+@pytest.mark.parametrize("name", ["invariants.md", "threat-model.md", "scenarios.md"])
 def test_what_a_page_says_is_shown_by_a_test_has_that_test(name: str) -> None:
     page = (ROOT / "docs" / name).read_text()
     stories = re.findall(r'`(\w+\.story)` "([^"]+)"', page)
@@ -168,5 +179,7 @@ def test_what_a_page_says_is_shown_by_a_test_has_that_test(name: str) -> None:
         assert f"# {title}\n" in (STORIES / story).read_text(), title
     for path, test in tests:
         assert re.search(rf"^(async )?def {test}\b", (ROOT / path).read_text(), re.MULTILINE), test
+    for path, title in re.findall(r'`(tests/[\w/]+\.test\.js)` "([^"]+)"', page):
+        assert f'test("{title}"' in (ROOT / path).read_text(), title
     for path in re.findall(r"`((?:app|docs)/[\w/]+\.py)`", page):
         assert (ROOT / path).is_file(), path

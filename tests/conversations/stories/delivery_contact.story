@@ -5,7 +5,6 @@ transports: long-polling, websocket
 ! max_interval = 1000
 
 # A client that only publishes has no contact, and is given up
-pins: S02
 walter watches the dead letters
 olga operates
 tim takes /s02 under {"session": "s02/1", "retries": 0}
@@ -22,7 +21,6 @@ olga asks "?clientList" and hears <text like (?s)(?!(.*\n)?s02(\n.*)?).*>
 walter disconnects
 
 # Who is gone leaves a dead letter, and others get the message all the same
-pins: S03, S04
 ben -> /meta/handshake {"ext": {"ack": true, "delivery": true, "authentication": {"token": $operator}}}
 ben <- /meta/handshake ok {"clientId": new $ben, "ext": {"ack": true, "delivery": {...}}, ...}
 ben -> /meta/subscribe {"subscription": ["/s03", "/sys/deadMessage"]}
@@ -47,7 +45,6 @@ ann <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "hand
 ben leaves while waiting
 
 # A plain client that is gone leaves no letters
-pins: S03
 walter watches the dead letters
 ann handshakes
 ann subscribes to /s03/plain
@@ -67,7 +64,6 @@ bob leaves while waiting
 walter leaves while waiting
 
 # A receiver that cannot at the moment is asked again soon, and then goes on
-pins: S09
 walter watches the dead letters
 olga operates
 alice takes /s09/once under {"session": "s09/1", "retries": 1, "delay": 60000}
@@ -97,7 +93,6 @@ alice leaves while waiting
 walter leaves while waiting
 
 # A receiver that cannot once more than it has retries is given up
-pins: S09
 walter watches the dead letters
 alice takes /s09/always under {"retries": 1, "delay": 60000}
 bob handshakes
@@ -120,7 +115,6 @@ walter <~ /sys/deadMessage {"data": {"content": 1, "errorCode": "communication.n
 walter disconnects
 
 # A receiver that cannot, and has no retries, is given up at once
-pins: S09
 walter watches the dead letters
 alice takes /s09/never under {"retries": 0}
 bob handshakes
@@ -135,7 +129,6 @@ walter <~ /sys/deadMessage {"data": {"content": 1, "errorCode": "communication.t
 walter disconnects
 
 # A receiver may say itself when it wants to be asked again
-pins: S09
 alice takes /s09/delay under {"retries": 1, "delay": 60000}
 bob handshakes
 bob publishes 1 to /s09/delay
@@ -149,7 +142,6 @@ alice <~ /s09/delay {"data": 1, "ext": {"delivery": {"seq": 2, "redelivered": 1,
 alice disconnects
 
 # A receiver that gives no verdict in time has failed
-pins: S10
 walter watches the dead letters
 alice -> /meta/handshake {"ext": {"delivery": {"responseTimeout": 300}}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"delivery": {"responseTimeout": 300, "retries": 0, ...}}, ...}
@@ -172,7 +164,6 @@ walter is held
 walter leaves while waiting
 
 # A verdict that comes after the next attempt is not taken for one on that
-pins: S10
 walter watches the dead letters
 alice -> /meta/handshake {"ext": {"delivery": {"responseTimeout": 300, "retries": 2, "delay": 60000}}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"delivery": {...}}, ...}
@@ -197,7 +188,6 @@ alice leaves while waiting
 walter leaves while waiting
 
 # A late verdict counts as long as there was no other attempt
-pins: S10
 walter watches the dead letters
 alice -> /meta/handshake {"ext": {"delivery": {"responseTimeout": 300, "retries": 2, "delay": 60000}}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"delivery": {...}}, ...}
@@ -224,7 +214,6 @@ alice leaves while waiting
 walter leaves while waiting
 
 # A receiver that says what it still works on has until its time is over
-pins: S10
 walter watches the dead letters
 alice takes /s10/pending under {"responseTimeout": 600, "retries": 2, "delay": 60000}
 bob handshakes
@@ -246,7 +235,6 @@ alice leaves while waiting
 walter leaves while waiting
 
 # A receiver with retries is waited for, and given up when the last attempt has failed
-pins: S21
 walter watches the dead letters
 bob handshakes
 alice takes /s21/twice under {"session": "s21/1", "retries": 2, "delay": 600}
@@ -272,7 +260,6 @@ alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "ha
 walter disconnects
 
 # A receiver that comes back between two attempts has lost nothing
-pins: S21
 walter watches the dead letters
 alice takes /s21/back under {"retries": 2, "delay": 60000}
 bob handshakes
@@ -296,7 +283,6 @@ alice leaves while waiting
 walter leaves while waiting
 
 # A delay of nothing switches retries off, however many there are
-pins: S21
 walter watches the dead letters
 alice takes /s21/nothing under {"session": "s21nothing/1", "retries": -1, "delay": 0}
 bob handshakes
@@ -309,7 +295,6 @@ alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "ha
 walter disconnects
 
 # A named session is waited for as long as it takes
-pins: S21
 walter watches the dead letters
 olga operates
 alice takes /s21/ever under {"session": "s21ever/1", "delay": 100}
@@ -328,7 +313,6 @@ alice ends the session
 walter leaves while waiting
 
 # What waited for a receiver that was away comes by priority, and in order within one
-pins: S19
 alice takes /s19 under {"session": "s19/1", "retries": 2, "delay": 60000}
 alice drops
 1800 ms pass

@@ -3,7 +3,6 @@
 transports: long-polling, websocket
 
 # An operator holds a session back, and lets it go on
-pins: S16
 olga operates
 alice takes /s16 under {"session": "dispatchTester/1"}
 alice ~> /meta/connect {"ext": {"ack": 1}}
@@ -36,7 +35,6 @@ alice is held
 alice leaves while waiting
 
 # Commands may be written in full, with what is to be done, or with the value in them
-pins: S18
 olga operates
 alice takes /s18 under {"session": "s18/1"}
 olga asks "/node/holdfast/client/s18/1/?dispatcherActive" and hears "true"
@@ -56,7 +54,6 @@ olga asks "client/s18/1/?dispatcherActive" and hears "true"
 alice ends the session
 
 # An operator looks into a queue, and nothing is delivered by that
-pins: S17
 olga operates
 alice takes /s17/look under {"session": "s17/1"}
 olga sets "client/s17/1/?dispatcherActive" to "false"
@@ -94,7 +91,6 @@ alice <- /meta/connect ok {"ext": {"ack": 3}, "advice": <any>}
 alice ends the session
 
 # What an operator takes out of a queue is not delivered
-pins: S17
 olga operates
 alice takes /s17/take under {"session": "s17take/1"}
 olga sets "client/s17take/1/?dispatcherActive" to "false"
@@ -119,7 +115,6 @@ alice <~ /s17/take {"data": 4, ...}
 alice ends the session
 
 # An operator waits until as much is in a queue as was asked for
-pins: S17
 olga operates
 alice takes /s17/wait under {"session": "s17wait/1"}
 olga sets "client/s17wait/1/?dispatcherActive" to "false"
@@ -150,7 +145,6 @@ alice <~ /s17/wait {"data": 4, ...}
 alice ends the session
 
 # An operator who waits in vain has what there is
-pins: S17
 olga operates
 alice takes /s17/vain under {"session": "s17vain/1"}
 olga sets "client/s17vain/1/?dispatcherActive" to "false"
@@ -179,7 +173,6 @@ alice <- /meta/connect ok {"ext": {"ack": 3}, "advice": <any>}
 alice ends the session
 
 # Urgent messages overtake others that nobody has seen yet
-pins: S20
 alice takes /s20 under {"session": "s20/1", "dispatcherActive": false}
 alice ~> /meta/connect {"ext": {"ack": 1}}
 bob handshakes
@@ -204,7 +197,6 @@ alice <- /meta/connect ok {"ext": {"ack": 3}, "advice": <any>}
 alice ends the session
 
 # Of what waited while a session was held back the most urgent comes first, in order within a priority
-pins: S19
 olga operates
 alice takes /s19/all under {"session": "s19all/1"}
 alice ~> /meta/connect {"ext": {"ack": 1}}

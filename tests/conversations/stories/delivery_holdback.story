@@ -4,7 +4,6 @@
 transports: long-polling, websocket
 
 # What is held back arrives whole when an operator lets it
-pins: S05
 alice takes /s05 under {"session": "s05/1", "retries": -1, "delay": 5000}
 bob handshakes
 bob -> /s05 {"data": {"part": 1, "text": <text of 5000 characters>}, "ext": {"delivery": {"persistent": true}}}
@@ -23,7 +22,6 @@ alice is held
 alice leaves while waiting
 
 # Holding back the first message keeps all of them, in order, and kills nobody
-pins: S06
 walter watches the dead letters
 olga operates
 alice takes /s06/first under {"session": "s06/1", "retries": 0}
@@ -67,7 +65,6 @@ alice leaves while waiting
 walter leaves while waiting
 
 # A batch that is held back in the middle is done up to there
-pins: S06
 alice takes /s06/middle under {"session": "s06middle/1"}
 bob handshakes
 bob -> /s06/middle {"data": 1}
@@ -96,7 +93,6 @@ alice is held
 alice leaves while waiting
 
 # What was done out of turn is not repeated after a holdback
-pins: S06
 alice takes /s06/turn under {"session": "s06turn/1"}
 bob handshakes
 bob -> /s06/turn {"data": 1}
@@ -124,7 +120,6 @@ alice is held
 alice leaves while waiting
 
 # A session stays held back when its client comes again and does not ask for more
-pins: S06
 alice takes /s06/again under {"session": "s06again/1"}
 bob handshakes
 bob publishes 1 to /s06/again
@@ -153,7 +148,6 @@ alice <- /s06/again {"data": 2, "ext": {"delivery": {"priority": 9, ...}}}
 alice ends the session
 
 # Whoever is held back is not given up when contact is lost
-pins: S06
 ! max_interval = 500
 walter watches the dead letters
 alice takes /s06/lost under {"session": "s06lost/1", "retries": 0}

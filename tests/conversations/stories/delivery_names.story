@@ -103,3 +103,69 @@ alice <- /meta/subscribe error "403:denied_by_security_policy:subscribe_denied"
 alice -> /service/admin {"data": {"cmd": "?nodeId"}}
 alice <- /service/admin error "403:denied_by_security_policy:publish_denied"
 alice disconnects
+
+# Of five sessions with at most three two are refused, until one of them ends the others
+ann takes /names/three under {"session": {"name": "three/1", "maxSessions": 3}}
+ben takes /names/three under {"session": {"name": "three/2", "maxSessions": 3}}
+cat takes /names/three under {"session": {"name": "three/3", "maxSessions": 3}}
+dan -> /meta/handshake {"ext": {"delivery": {"session": {"name": "three/4", "maxSessions": 3}}}}
+dan <- /meta/handshake error "403:user.configuration.maxSession:sessions_exceeded" {"advice": {"reconnect": "none", ...}}
+eve -> /meta/handshake {"ext": {"delivery": {"session": {"name": "three/5", "maxSessions": 3}}}}
+eve <- /meta/handshake error "403:user.configuration.maxSession:sessions_exceeded" {"advice": {"reconnect": "none", ...}}
+eve -> /meta/handshake {"ext": {"delivery": {"session": {"name": "three/5", "maxSessions": 3, "clearSessions": true}}}}
+eve <- /meta/handshake ok {"clientId": new $eve, ...}
+on websocket:
+    ann <- {"channel": "/meta/disconnect", "successful": true}
+    ben <- {"channel": "/meta/disconnect", "successful": true}
+    cat <- {"channel": "/meta/disconnect", "successful": true}
+olga operates
+olga asks "client/three/?sessionList" and hears "three/5"
+eve ends the session
+
+# A number of sessions that makes no sense is refused
+alice -> /meta/handshake {"ext": {"delivery": {"session": {"name": "odd/1", "maxSessions": -16}}}}
+alice <- /meta/handshake error "400:user.illegalArgument,maxSessions:delivery_invalid" {"advice": {"reconnect": "none", ...}}
+
+# A session that nobody comes back to in its time is gone, and what waited there is dead
+! max_interval = 200
+walter watches the dead letters
+alice takes /names/late under {"session": {"name": "late/1", "timeout": 300}}
+bob handshakes
+bob publishes "too late" to /names/late
+alice -> /meta/disconnect {"ext": {"ack": 1}}
+alice <- /meta/disconnect ok
+walter <~ /sys/deadMessage {"data": {"content": "too late", "receiver": "client/late/1", "errorCode": "communication.noConnection", ...}, ...}
+          /meta/connect ok {"ext": {"ack": 2}}
+olga operates
+olga asks "client/late/1/?dispatcherActive" in vain
+walter disconnects
+
+# Another client goes on with a session in order, under a secret of its own
+alice takes /names/eight under {"session": "eight/1", "secret": "the first"}
+alice -> /meta/disconnect {"ext": {"ack": 1}}
+alice <- /meta/disconnect ok
+bob handshakes
+bob -> /names/eight {"data": 1}
+       /names/eight {"data": 2}
+       /names/eight {"data": 3}
+       /names/eight {"data": 4}
+       /names/eight {"data": 5}
+       /names/eight {"data": 6}
+       /names/eight {"data": 7}
+       /names/eight {"data": 8}
+bob <- 8 times /names/eight ok
+carol -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "eight/1", "secret": "the second"}}}
+carol <- /meta/handshake ok {"clientId": new $carol, "ext": {"ack": true, "delivery": {"resumed": true, "waiting": 8, ...}}, ...}
+carol -> /meta/connect {"ext": {"ack": 0}}
+carol <- /names/eight {"data": 1, "ext": {"delivery": {"cbSessionId": "the second", ...}}}
+         /names/eight {"data": 2, "ext": {"delivery": {"cbSessionId": "the second", ...}}}
+         /names/eight {"data": 3, "ext": {"delivery": {"cbSessionId": "the second", ...}}}
+         /names/eight {"data": 4, "ext": {"delivery": {"cbSessionId": "the second", ...}}}
+         /names/eight {"data": 5, "ext": {"delivery": {"cbSessionId": "the second", ...}}}
+         /names/eight {"data": 6, "ext": {"delivery": {"cbSessionId": "the second", ...}}}
+         /names/eight {"data": 7, "ext": {"delivery": {"cbSessionId": "the second", ...}}}
+         /names/eight {"data": 8, "ext": {"delivery": {"cbSessionId": "the second", ...}}}
+         /meta/connect ok {"ext": {"ack": 1}}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /meta/connect error "402::session_unknown" {...}
+carol ends the session

@@ -33,3 +33,13 @@ alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /options/all {"data": 2, ...}
          /meta/connect ok {"ext": {"ack": 2}}
 alice disconnects
+
+# Properties arrive with the values that they had
+alice takes /options/properties
+bob handshakes
+bob -> /options/properties {"data": 1, "ext": {"delivery": {"properties": {"oneKey": "one", "twoKey": "two", "threeKey": 55, "fourKey": {"deep": [true, null, 1.5]}}}}}
+bob <- /options/properties ok {"ext": {"delivery": {"state": "OK", "rcvTimestamp": <text>}}}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /options/properties {"data": 1, "ext": {"delivery": {"properties": {"oneKey": "one", "twoKey": "two", "threeKey": 55, "fourKey": {"deep": [true, null, 1.5]}}, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice disconnects

@@ -3,7 +3,6 @@
 transports: long-polling, websocket
 
 # What a receiver agreed on is told in full, and its secret comes with every event
-pins: S22
 alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"retries": 1, "delay": 1000, "secret": "topsecret"}}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true, "delivery": {
              "retries": 1, "delay": 1000, "secret": "topsecret", "oneway": false, "responseTimeout": 60000, "maxEntries": -1,
@@ -29,7 +28,6 @@ carol ends the session
 alice disconnects
 
 # A receiver that says nothing of its messages has what was sent to it
-pins: S23
 walter watches the dead letters
 alice -> /meta/handshake {"ext": {"delivery": {"oneway": true}}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"delivery": {"oneway": true, ...}}, ...}
@@ -50,7 +48,6 @@ alice disconnects
 walter leaves while waiting
 
 # Of one subscription a receiver may say nothing, and must of the others all the same
-pins: S23
 walter watches the dead letters
 alice takes /s23/both
 alice -> /meta/subscribe {"subscription": "/s23/oneway", "ext": {"delivery": {"oneway": true}}}
@@ -93,7 +90,6 @@ alice disconnects
 walter disconnects
 
 # A burst is answered whole, and arrives whole and in order, three times
-pins: S24
 alice takes /s24
 bob handshakes
 bob -> 12 times /s24 {"data": "a1"}
@@ -122,7 +118,6 @@ alice is held
 alice leaves while waiting
 
 # Who leaves leaves no letters
-pins: S76
 walter watches the dead letters
 alice takes /s76/leaves
 bob handshakes
@@ -138,7 +133,6 @@ walter is held for 100 ms
 walter leaves while waiting
 
 # Who leaves while held back leaves no letters either
-pins: S76
 walter watches the dead letters
 alice takes /s76/held under {"dispatcherActive": false}
 bob handshakes
@@ -152,7 +146,6 @@ walter is held for 100 ms
 walter leaves while waiting
 
 # Who leaves a named session may come back to it
-pins: S76
 walter watches the dead letters
 alice takes /s76/named under {"session": "s76/1"}
 bob handshakes
@@ -180,7 +173,6 @@ alice ends the session
 walter leaves while waiting
 
 # What a full queue does not take is dead for its receiver alone
-pins: S77
 walter watches the dead letters
 alice takes /s77 under {"session": "s77/1", "dispatcherActive": false, "queue": {"maxEntries": 2}}
 carol takes /s77

@@ -34,3 +34,78 @@ on long-polling, callback-polling:
 on websocket:
     alice <- /filters/room {"data": "yours"}
 alice disconnects
+
+# What a filter cannot judge it lets not pass, without harm to anybody
+transports: long-polling, websocket
+walter watches the dead letters
+alice takes /filters/ten
+alice -> /meta/subscribe {"subscription": "/filters/ten", "ext": {"delivery": {"filter": "LENGTH(data) <= 10"}}}
+alice <- /meta/subscribe ok
+bob handshakes
+-- The length fits, is too large, and is none.
+bob publishes "ten digits" to /filters/ten
+bob publishes "even eleven" to /filters/ten
+bob publishes 333 to /filters/ten
+bob publishes "and ten" to /filters/ten
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /filters/ten {"data": "ten digits", ...}
+         /filters/ten {"data": "and ten", ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+walter is held
+alice -> /meta/disconnect {"ext": {"ack": 2}}
+alice <- /meta/disconnect ok
+walter leaves while waiting
+
+# Who subscribes again changes the filter, and has one subscription all the same
+alice handshakes
+alice -> 10 times /meta/subscribe {"subscription": "/filters/phones"}
+alice <- 10 times /meta/subscribe ok
+alice -> /meta/subscribe {"subscription": "/filters/phones", "ext": {"delivery": {"filter": "properties.phone LIKE '1XX%3'"}}}
+alice <- /meta/subscribe ok
+alice connects
+bob handshakes
+bob -> /filters/phones {"data": 1, "ext": {"delivery": {"properties": {"phone": "1203"}}}}
+bob <- /filters/phones ok {...}
+alice -> /meta/subscribe {"subscription": "/filters/phones", "ext": {"delivery": {"filter": "properties.phone LIKE '12%3'"}}}
+alice <- /meta/subscribe ok
+bob -> /filters/phones {"data": 2, "ext": {"delivery": {"properties": {"phone": "1203"}}}}
+bob <- /filters/phones ok {...}
+on long-polling, callback-polling:
+    alice -> /meta/connect
+    alice <- /filters/phones {"data": 2}
+             /meta/connect ok
+on websocket:
+    alice <- /filters/phones {"data": 2}
+-- One unsubscription ends it.
+alice unsubscribes from /filters/phones
+bob -> /filters/phones {"data": 3, "ext": {"delivery": {"properties": {"phone": "1203"}}}}
+bob <- /filters/phones ok {...}
+alice -> /meta/connect {"advice": {"timeout": 0}}
+alice <- /meta/connect ok {"advice": <any>}
+alice disconnects
+
+# A filter may be a regular expression, or ask for what stands deep in the data
+alice handshakes
+alice -> /meta/subscribe {"subscription": "/filters/symbols", "ext": {"delivery": {"filter": "data.symbol MATCHES '^[A-Z]{3}$'"}}}
+         /meta/subscribe {"subscription": "/filters/orders", "ext": {"delivery": {"filter": "data.order.total BETWEEN 10 AND 20"}}}
+alice <- /meta/subscribe ok
+         /meta/subscribe ok
+alice connects
+bob handshakes
+bob -> /filters/symbols {"data": {"symbol": "ibm"}}
+       /filters/symbols {"data": {"symbol": "SAP"}}
+       /filters/orders {"data": {"order": {"total": 21}}}
+       /filters/orders {"data": {"order": {"total": 20}}}
+bob <- /filters/symbols ok
+       /filters/symbols ok
+       /filters/orders ok
+       /filters/orders ok
+on long-polling, callback-polling:
+    alice -> /meta/connect
+    alice <- /filters/symbols {"data": {"symbol": "SAP"}}
+             /filters/orders {"data": {"order": {"total": 20}}}
+             /meta/connect ok
+on websocket:
+    alice <- /filters/symbols {"data": {"symbol": "SAP"}}
+             /filters/orders {"data": {"order": {"total": 20}}}
+alice disconnects

@@ -297,7 +297,6 @@ alice <- /policies/before ok
 alice connects
 
 # What an extension does not let pass is refused to its publisher, and kept for nobody
-pins: S14
 transports: long-polling, websocket
 ! extension = ["tests.conversations.policies:measuring"]
 walter watches the dead letters

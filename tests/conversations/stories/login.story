@@ -1,0 +1,50 @@
+-- Clients that log in: whose a session is, and who may do what.
+
+transports: long-polling, websocket
+! login_passwords = "tests/conversations/login/passwords"
+! rights = "tests/conversations/login/rights.toml"
+
+# A session is for its own user alone, also while its client is away
+ada -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "ada/1"}, "authentication": {"user": "ada", "password": "ada's password"}}}
+ada <- /meta/handshake ok {"clientId": new $ada, "ext": {"authentication": {"subject": "ada", "method": "password", ...}, ...}, ...}
+bob -> /meta/handshake {"ext": {"delivery": {"session": "ada/1"}, "authentication": {"user": "bob", "password": "bob's password"}}}
+bob <- /meta/handshake error "403:denied_by_security_policy:session_name_denied" {"advice": {"reconnect": "none", ...}}
+ada disconnects
+bob -> /meta/handshake {"ext": {"delivery": {"session": "ada/1"}, "authentication": {"user": "bob", "password": "bob's password"}}}
+bob <- /meta/handshake error "403:denied_by_security_policy:session_name_denied" {"advice": {"reconnect": "none", ...}}
+eve -> /meta/handshake {"ext": {"delivery": {"session": "ada/1"}}}
+eve <- /meta/handshake error "403::handshake_denied" {"advice": {"reconnect": "none", ...}}
+ada -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "ada/1"}, "authentication": {"user": "ada", "password": "ada's password"}}}
+ada <- /meta/handshake ok {"clientId": new $ada, "ext": {"delivery": {"resumed": true, ...}, ...}, ...}
+ada ends the session
+
+# A user may do what the rules allow and none denies
+ada -> /meta/handshake {"ext": {"delivery": {"session": "ada"}, "authentication": {"user": "ada", "password": "ada's password"}}}
+ada <- /meta/handshake ok {"clientId": new $ada, ...}
+bob -> /meta/handshake {"ext": {"authentication": {"user": "bob", "password": "bob's password"}}}
+bob <- /meta/handshake ok {"clientId": new $bob, ...}
+bob -> /meta/subscribe {"subscription": ["/login/news", "/login/closed"]}
+       /meta/subscribe {"subscription": "/**"}
+       /meta/subscribe {"subscription": "/elsewhere"}
+       /login/news {"data": "not for bob to say"}
+       /service/ptp {"data": {"destinations": ["ada"], "content": "nor this"}}
+bob <- /meta/subscribe ok
+       /meta/subscribe error "403:denied_by_rights:create_denied" {...}
+       /meta/subscribe error "403:denied_by_rights:create_denied" {...}
+       /login/news error "403:denied_by_rights:publish_denied" {...}
+       /service/ptp error "403:denied_by_rights:publish_denied" {...}
+bob connects
+ada -> /login/news {"data": "news"}
+       /login/closed {"data": "no news"}
+       /elsewhere {"data": "nothing"}
+ada <- /login/news ok
+       /login/closed error "403:denied_by_rights:publish_denied" {...}
+       /elsewhere error "403:denied_by_rights:channel_create_denied" {...}
+on long-polling:
+    bob -> /meta/connect
+    bob <- /login/news {"data": "news"}
+           /meta/connect ok
+on websocket:
+    bob <- /login/news {"data": "news"}
+bob disconnects
+ada disconnects
