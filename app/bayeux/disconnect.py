@@ -114,7 +114,7 @@ def _disconnect(
         why = "its session was ended by its client"
         life.undelivered.dead_letter_all(session, GIVEN_UP, why, now)
     # Before the rest is handed over or discarded: another session of the subject may get these.
-    life.state.ptp.subjects.take_back(session)
+    life.undelivered.take_back(session, now)
     # The client may have processed these: they are not redelivered while it leaves.
     life.undelivered.discard_handed(session, Reason.SESSION_ENDED)
     # Before this reply: cometd.js closes its socket only when no connect is outstanding.

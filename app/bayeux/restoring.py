@@ -173,13 +173,11 @@ def _refill(
     due = now + queue.response_timeout_s if queue.response_timeout_s else 0.0
     in_hands: list[Entry] = []
     for mark, message in entries:
+        if not mark.position:
+            queue.take_in(mark.waiting(message))
+            continue
         queue.count += 1
         queue.size += len(message.wire)
-        if not mark.position:
-            queue.waiting.append(message)
-            if message.expires_ms:
-                queue.add_mortal(message)
-            continue
         # Older marks of returned entries have no last number: their position stands in for it.
         entry = Entry(message, abs(mark.seq) or mark.position, mark.batch)
         entry.place = mark.position

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -42,6 +43,28 @@ class Attempt:
 
 # Immutable, because entries that were handed over together share it.
 Trail = tuple[Attempt, ...]
+
+
+class FormerAttempts(NamedTuple):
+    """What a message brings along from the queue of an ended session of its subject."""
+
+    attempts: int
+    redelivered: int
+    trail: Trail
+    # Whether nothing else was in flight in the last attempt.
+    was_alone: bool = False
+
+
+def joined(one: FormerAttempts, other: FormerAttempts) -> FormerAttempts:
+    """Return the attempts of two copies of a message that become one.
+
+    The higher count holds: what both had before they were copies must not count twice.
+    """
+    more = max(one, other, key=attrgetter("attempts"))
+    together = sorted({*one.trail, *other.trail}, key=attrgetter("time", "n"))
+    return more._replace(
+        redelivered=max(one.redelivered, other.redelivered), trail=first_and_last(together)
+    )
 
 
 def extended(trail: Trail, attempt: Attempt) -> Trail:

@@ -3,6 +3,7 @@
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from holdfast.delivery.attempts import FormerAttempts
 from holdfast.delivery.marks import Mark
 from holdfast.delivery.messages import Message
 
@@ -77,11 +78,25 @@ class Entry:
         self.was_alone = False
         # The trail of failed attempts.
         self.trail: Trail = ()
+        former = message.former
+        if former is not None:
+            self.attempts += former.attempts
+            self.redelivered = former.redelivered
+            self.was_alone = former.was_alone
+            self.trail = former.trail
 
     @property
     def id(self) -> int:
         """The id of its message."""
         return self.message.id
+
+    def for_others(self) -> Message:
+        """Return the message for other sessions of its subject, with its attempts."""
+        if not self.attempts:
+            return self.message
+        return self.message.tried(
+            FormerAttempts(self.attempts, self.redelivered + 1, self.trail, self.was_alone)
+        )
 
     def mark(self) -> Mark:
         """Return how far it has come, for the store."""
@@ -95,4 +110,5 @@ class Entry:
             self.redelivered,
             self.place,
             self.trail,
+            self.was_alone and not self.place,
         )

@@ -30,6 +30,8 @@ class HandOvers(Generic[R]):
     def hand_over(self, receiver: R, limit: int, now: float) -> Batch:
         """Hand over the next batch of at most `limit` messages; no limit if negative."""
         queue = receiver.queue
+        if queue.has_former:
+            queue.recall()
         if queue.has_tried or queue.window:
             self.lost(receiver, now)
             if limit and not receiver.is_gone:

@@ -39,6 +39,7 @@ class InFlight:
         "_repeats",
         "batch",
         "count",
+        "has_former",
         "has_pending",
         "is_mixed",
         "is_overflowing",
@@ -93,6 +94,8 @@ class InFlight:
         self.is_mixed = False
         # ... and a message found no room.
         self.is_overflowing = False
+        # Whether other sessions of the subject were handed messages that wait here.
+        self.has_former = False
 
     def in_flight(self) -> dict[int, Entry]:
         """Return the entries in flight by number; make those of a fresh batch."""
@@ -393,4 +396,4 @@ class InFlight:
         """Begin anew: the queue is empty."""
         self.count = self.size = self.window = 0
         self.mortals = None
-        self.is_overflowing = self.is_mixed = False
+        self.is_overflowing = self.is_mixed = self.has_former = False

@@ -3,8 +3,11 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from holdfast.delivery.attempts import FormerAttempts
+
 if TYPE_CHECKING:
     from holdfast.delivery.attempts import Trail
+    from holdfast.delivery.messages import Message
 
 
 class Mark(NamedTuple):
@@ -20,6 +23,8 @@ class Mark(NamedTuple):
     position: int = 0
     # The trail of failed attempts.
     trail: "Trail" = ()
+    # Of an entry that waits: whether nothing else was in flight in the last attempt elsewhere.
+    was_alone: bool = False
 
     @property
     def is_in_flight(self) -> bool:
@@ -27,6 +32,14 @@ class Mark(NamedTuple):
 
     def mark(self) -> "Mark":
         return self
+
+    def waiting(self, message: "Message") -> "Message":
+        """Return the waiting message as the queue had it: with the attempts of other sessions."""
+        if not self.attempts:
+            return message
+        return message.tried(
+            FormerAttempts(self.attempts, self.redelivered, self.trail, self.was_alone)
+        )
 
 
 class Marked(Protocol):

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from holdfast.delivery.attempts import FormerAttempts
     from holdfast.delivery.publish_keys import PublishKey
     from holdfast.delivery.topics import Topic
 
@@ -34,6 +35,7 @@ class Message(Event):
         "addressed",
         "channel",
         "expires_ms",
+        "former",
         "generation",
         "id",
         "is_direct",
@@ -86,6 +88,8 @@ class Message(Event):
         self.properties: Mapping[str, Any] | None = None
         # How often it was replayed.
         self.generation = 0
+        # The attempts of sessions that have ended; only in copies for the others of the subject.
+        self.former: FormerAttempts | None = None
         # A message about another message or about a moment: it never becomes a dead letter.
         self.leaves_no_letter = False
         self.stem: bytes | None = None
@@ -110,6 +114,20 @@ class Message(Event):
     def is_for(self, subject: str) -> bool:
         """Whether it is addressed to the subject; a replay is for one session only."""
         return subject in self.addressed and not self.generation
+
+    def tried(self, former: "FormerAttempts") -> "Message":
+        """Return a copy for the queues of its subject, which remembers these attempts."""
+        copy = Message(
+            self.wire, id=self.id, channel=self.channel, sender=self.sender, linger_s=self.linger_s
+        )
+        copy.priority = self.priority
+        copy.life_ms, copy.expires_ms = self.life_ms, self.expires_ms
+        copy.is_durable, copy.is_direct = self.is_durable, self.is_direct
+        copy.addressed = self.addressed
+        copy.properties = self.properties
+        copy.leaves_no_letter = self.leaves_no_letter
+        copy.former = former
+        return copy
 
     def limit_life(self, life_ms: int, *, is_forced: bool) -> None:
         """Set the lifetime; if forced, the message then leaves the queues in which it waits."""

@@ -109,6 +109,20 @@ class CallbackQueue(InFlight):
             self.waiting.append(message)
         if message.expires_ms:
             self.add_mortal(message)
+        if message.former is not None:
+            self.has_former = True
+
+    def recall(self) -> None:
+        """Treat waiting messages that other sessions were handed like those that came back."""
+        tried = [message for message in self.waiting if message.former is not None]
+        self.waiting = [message for message in self.waiting if message.former is None]
+        for message in tried:
+            self.seq += 1
+            entry = Entry(message)
+            # Nobody was handed this number; it keeps the entry's place.
+            entry.seq = entry.place = self.seq
+            self.returned[entry.seq] = entry
+        self.has_former = False
 
     def _rank(self, message: Message) -> None:
         """Insert by priority, behind messages of the same priority; late messages by their id."""
@@ -274,6 +288,15 @@ class CallbackQueue(InFlight):
         taken = [message for message in self._routed(key) if message.channel in channels]
         self.take_away(taken)
         return taken
+
+    def exchange(self, message: Message, copy: Message) -> None:
+        """Let a copy of a waiting message take its place."""
+        if self._remove(message):
+            self._drop_mortals((message,))
+            self._leave((message,))
+        else:
+            self.take_away((message,))
+        self.take_in(copy)
 
     def take_away(self, taken: Sequence[Message]) -> None:
         """Remove these messages, whatever has become of them; the caller counts them."""

@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
+from holdfast.delivery.attempts import FormerAttempts, joined
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.delivery_journal import DeliveryJournal
+from holdfast.delivery.entries import Entry
 from holdfast.delivery.error_codes import CODES, ErrorCode
 from holdfast.delivery.hub import Hub
 from holdfast.delivery.messages import Message
@@ -287,10 +289,11 @@ class Subjects(Generic[R]):
         subject, queue = receiver.subject, receiver.queue
         if subject == NOBODY or not queue.count or receiver.has_queue_of_subject:
             return
-        left = [message for message in queue.messages() if message.is_for(subject)]
+        left = [entry for entry in queue.entries() if entry.message.is_for(subject)]
         if left:
-            queue.take_away(left)
-            self._return(receiver, left)
+            queue.take_away([entry.message for entry in left])
+            self._hub.counters.redelivered += sum([bool(entry.attempts) for entry in left])
+            self._return(receiver, [entry.for_others() for entry in left])
 
     def take_back_late(self, receiver: R, message: Message) -> bool:
         """Return a message that came after the session's end, if it is addressed to the subject."""
@@ -307,8 +310,9 @@ class Subjects(Generic[R]):
     def _take_in(self, known: SubjectQueue[R]) -> None:
         """Take in what ended sessions left: as much as one turn has time for."""
         home = known.receiver
-        has = set(home.queue.ids())
+        has = {message.id: message for message in home.queue.waiting}
         moves = []
+        tried = []
         for _ in range(min(len(known.returning), _MOST)):
             key, message = known.returning.popleft()
             if key == home.key:
@@ -316,11 +320,15 @@ class Subjects(Generic[R]):
                 home.queue.take_in(message)
             elif message.id in has:
                 moves.append(self._enter(message, key, (), (home,)))
+                if message.former is not None:
+                    message = self._join(home, has[message.id], message.former)
+                    tried.append(message)
             else:
                 moves.append(self._enter(message, key, (home,), ()))
-            has.add(message.id)
+            has[message.id] = message
         if moves:
             self._moved(moves)
+        self._remember(tried, (home.key,))
         self._expire_in_time(home)
         self._hub.make_ready(home)
 
@@ -332,6 +340,20 @@ class Subjects(Generic[R]):
             each.queue.take_in(message)
         return Move(message, source, [each.key for each in (*new, *old)], len(new))
 
+    def _join(self, home: R, message: Message, former: FormerAttempts) -> Message:
+        """Let a waiting message remember the attempts of another copy; return it."""
+        if message.former is not None:
+            former = joined(message.former, former)
+        copy = message.tried(former)
+        home.queue.exchange(message, copy)
+        return copy
+
+    def _remember(self, messages: Sequence[Message], keys: Sequence[str]) -> None:
+        """Store with these queues what other sessions have attempted."""
+        tried = [Entry(message) for message in messages if message.former and message.is_durable]
+        for key in keys if tried else ():
+            self._hub.store.mark(key, tried)
+
     def _moved(self, moves: Sequence[Move]) -> None:
         """Count and report moves: to the store or, if it never had the messages, to the journal."""
         self._hub.counters.moved += len(moves)
@@ -340,6 +362,8 @@ class Subjects(Generic[R]):
         passing = [each for each in moves if not each.message.is_durable]
         if kept:
             self._hub.store.move(kept)
+            for each in kept:
+                self._remember([each.message], each.targets[: each.copies])
         if passing:
             self._journal.moved(passing)
 

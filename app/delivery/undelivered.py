@@ -5,6 +5,7 @@ from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from holdfast.delivery import error_codes, notices
+from holdfast.delivery.attempts import RETURNED
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.deaths import DeadEntry, DeathCause
 from holdfast.delivery.delivery_parts import DeliveryParts
@@ -55,12 +56,18 @@ class Undelivered(Generic[R]):
         """Dead-letter the whole queue, less what has expired and what its subject takes back."""
         queue = receiver.queue
         self.expire(receiver)
+        self._attempt_notes.note_failure(receiver, queue.in_flight().values(), now, code, text)
         if self.returns is not None:
             self.returns.take_back(receiver)
-        self._attempt_notes.note_failure(receiver, queue.in_flight().values(), now, code, text)
         entries = queue.entries()
         queue.clear()
         self.dead_letter(receiver, entries, code, text)
+
+    def take_back(self, receiver: R, now: float) -> None:
+        """Return to its subject what a session leaves of what was addressed to that."""
+        if self.returns is not None:
+            self._attempt_notes.note(receiver, receiver.queue.in_flight().values(), now, RETURNED)
+            self.returns.take_back(receiver)
 
     def dead_letter(
         self, receiver: R, entries: Sequence[Entry], code: ErrorCode, text: str

@@ -71,10 +71,13 @@ class Loading:
                 marked(loaded.record.key, loaded.marked)
                 yield loaded
         for key in self._queues.keys() - seen:
-            if not key.endswith(b"/0"):
+            messages = [self._messages[id] for id in self._queues[key]]
+            if key.endswith(b"/0"):
                 # The queues of subjects never have a session.
-                self._dangling += len(self._queues[key])
-            orphaned(key.decode(), [self._messages[id] for id in self._queues[key]])
+                messages = await self._of_subject(key.decode(), marked)
+            else:
+                self._dangling += len(messages)
+            orphaned(key.decode(), messages)
         if self._dangling:
             log.info("removed %d leftovers of a killed process", self._dangling)
 
@@ -140,6 +143,19 @@ class Loading:
             self._remove("HDEL", self._keys.marks(record.key), id)
         entries.sort(key=_place)
         return LoadedSession(record, entries, {int(id) for id in marks} - marked.keys())
+
+    async def _of_subject(
+        self, key: str, marked: Callable[[str, Collection[int]], None]
+    ) -> list[Message]:
+        """Read which messages in the queue of a subject were attempted by ended sessions."""
+        marks = dict(_entries_of(await self._ask("HGETALL", self._keys.marks(key)), key))
+        ids = self._queues[key.encode()]
+        if marks:
+            marked(key, marks.keys() & set(ids))
+        for id in marks.keys() - set(ids) - self._unreadable:
+            self._remove("HDEL", self._keys.marks(key), id)
+        unmarked = (Mark(0), 0)
+        return [marks.get(id, unmarked)[0].waiting(self._messages[id]) for id in ids]
 
     async def _pages(self, key: str, count: int) -> AsyncIterator[dict[bytes, bytes]]:
         """Return the elements of a hash, page by page."""

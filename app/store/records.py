@@ -85,7 +85,8 @@ def message_head(letter: DeadLetter) -> bytes:
     return pack_message(message)  # ends with the line break
 
 
-# Entries: "position seq batch attempts redelivered", with a negative seq if the entry was returned;
+# Entries: "position seq batch attempts redelivered", with a negative seq if the entry was returned,
+# and, if it waits, with 1 as its batch if it was alone in its last attempt by an ended session;
 # after failed attempts, followed by " t<version><trail>"; after a replay, by "g<generation>",
 # which may also stand alone. Most entries have an empty record: they wait, or were in the session's
 # last batch, which is stored as "number seq id id ...".
@@ -106,7 +107,7 @@ def pack_mark(mark: Mark, trails: dict[int, bytes]) -> bytes:
     counts = b"%d %d %d %d %d" % (
         mark.position,
         mark.seq,
-        mark.batch,
+        mark.batch or mark.was_alone,
         mark.attempts,
         mark.redelivered,
     )
@@ -135,7 +136,9 @@ def unpack_entry(id: int, entry: bytes) -> tuple[Mark, int]:
     position, seq, batch, tries, redelivered = map(int, counts.split())
     # Losing an unreadable trail is better than losing the message.
     trail = attempts.unpack(trail_text) if version == b"%d" % _TRAIL_VERSION else ()
-    return Mark(id, seq, batch, tries, redelivered, position, trail), generation
+    if position or seq:
+        return Mark(id, seq, batch, tries, redelivered, position, trail), generation
+    return Mark(id, 0, 0, tries, redelivered, 0, trail, was_alone=bool(batch)), generation
 
 
 def pack_batch(batch: BatchMark) -> str:

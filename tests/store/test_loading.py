@@ -2,11 +2,15 @@
 
 import asyncio
 import logging
+from collections.abc import Sequence
 
 import pytest
 
+from holdfast.delivery.attempts import Attempt, FormerAttempts
 from holdfast.delivery.guard import ChannelHold
 from holdfast.delivery.marks import Mark
+from holdfast.delivery.messages import Message
+from holdfast.delivery.moves import Move
 from holdfast.delivery.outcomes import ACKED
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.store.connection import StoreUnavailable
@@ -100,6 +104,29 @@ async def test_a_long_queue_is_loaded_whole(at: Desk) -> None:
     loaded = await at.loaded()
     for key in ("joe/1", "ann/1"):
         assert [entry.id - BASE for entry, _ in loaded[key].entries] == [*range(5000)]
+
+
+async def test_the_queue_of_a_subject_remembers_what_ended_sessions_attempted(
+    at: Desk, shared_valkey: ValkeyServer
+) -> None:
+    for n in (1, 2):
+        at.keep(message(n), "joe/-7")
+    at.store.move([Move(message(n), "joe/-7", ["joe/0"], 1) for n in (1, 2)])
+    lost = (Attempt(1, 1_763_000_000_000, outcome="lost reply"),)
+    at.store.mark("joe/0", [Mark(BASE + 1, attempts=3, redelivered=2, trail=lost, was_alone=True)])
+    await at.answered()
+    at.server.ask("HSET", KEYS.marks("joe/0"), BASE + 9, "0 0 0 1 1")
+    async with desk(shared_valkey) as other:
+        orphans = dict[str, Sequence[Message]]()
+        async for _ in other.store.load(orphans.__setitem__):
+            pass
+        assert {each.id - BASE: each.former for each in orphans["joe/0"]} == {
+            1: FormerAttempts(3, 2, lost, was_alone=True),
+            2: None,
+        }
+        other.store.settle("joe/0", ids(1), ACKED)
+        await other.answered()
+    assert at.server.ask("HKEYS", KEYS.marks("joe/0")) == []
 
 
 async def test_what_a_killed_process_had_not_removed_yet_is_removed_and_counted(

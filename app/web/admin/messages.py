@@ -6,6 +6,7 @@ from itertools import islice
 
 from holdfast.bayeux.session_status import hold_of
 from holdfast.bayeux.sessions import Session
+from holdfast.delivery.entries import Entry
 from holdfast.journal.tracing import events_of
 from holdfast.store.journal_frames import JournalFrames
 from holdfast.store.letter_filter import LetterFilter
@@ -111,12 +112,8 @@ def _places(session: Session, ns: int) -> Iterator[TraceQueue]:
         return
     is_held = hold_of(session) is not None
     waiting, in_flight = queue.waiting, queue.in_flight()
-    if any(message.id == ns for message in waiting):
-        yield TraceQueue(session.key, "waiting", is_held, attempts=0, redelivered=0)
-        return
-    if queue.count == len(waiting):
-        return
-    for entry in (*in_flight.values(), *queue.returned.values()):
+    mine = [Entry(message) for message in waiting if message.id == ns]
+    for entry in (*mine, *in_flight.values(), *queue.returned.values()):
         if entry.message.id == ns:
             yield TraceQueue(
                 session.key,

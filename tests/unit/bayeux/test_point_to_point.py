@@ -6,12 +6,13 @@ import pytest
 
 from holdfast.bayeux.caller import Caller
 from holdfast.bayeux.operation import Operation
+from holdfast.bayeux.options import ChannelRule
 from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.messages import Message
 from holdfast.delivery.subjects import SubjectLimits
 from tests.unit.bayeux.harness import Asked, Client, House, Json, Socket
-from tests.unit.extensions.delivering import codes, connect, data_of, house_of, no
+from tests.unit.extensions.delivering import codes, connect, data_of, house_of, no, redelivered
 
 UNKNOWN = "user.ptp.unknownDestination"
 
@@ -64,7 +65,7 @@ def restarted(house: House, **options: Any) -> House:
     for record in list(keeper.sessions.values()):
         restore(after.bayeux.life, record, keeper.waiting(record.key), after.now)
     for key in keeper.queues.keys() - keeper.sessions.keys():
-        messages = [message for _, message in keeper.waiting(key)]
+        messages = [mark.waiting(message) for mark, message in keeper.waiting(key)]
         if messages:
             restore_without_session(after.bayeux.life, key, messages)
     after.turn()
@@ -157,7 +158,11 @@ def test_what_a_session_leaves_goes_to_the_other_sessions_of_its_subject() -> No
     leave(phone)
     assert (waiting(house, "joe"), codes(house)) == (2, [])
     desk = arriving(house, "joe/2")
-    assert connect(desk).data == ["first", "second"]
+    asked = connect(desk)
+    house.turn()
+    assert asked.data == ["first", "second"]
+    # The second was never handed over.
+    assert redelivered(asked) == [1, 0]
     assert house.balances()
 
 
@@ -647,3 +652,62 @@ def test_what_a_session_leaves_returns_in_as_many_turns_as_that_takes() -> None:
     ids = home.queue.ids()
     assert ids == sorted(ids)
     assert house.balances()
+
+
+DEADLY: dict[str, Any] = {"channels": {"/service/ptp": ChannelRule(max_attempts=3)}}
+
+
+def taken_by_another(house: House) -> list[object]:
+    """What a session of joe without a number is handed; it ends unless that is harmless."""
+    joe = house.client(ext={"ack": True, "delivery": {"session": "joe"}})
+    house.turn()
+    asked = connect(joe)
+    house.turn()
+    if "poison" not in asked.data:
+        connect(joe)
+        house.turn()
+    house.advance(15.0)
+    assert joe.session.is_gone
+    house.turn()
+    return asked.data
+
+
+@pytest.mark.parametrize("is_killed", [False, True])
+def test_a_message_that_stops_every_session_of_its_subject_dies(is_killed: bool) -> None:
+    house = house_of(**DEADLY)
+    for text in ("poison", "news"):
+        letter(house.client(), text, forced("joe"))
+    handed: list[list[object]] = []
+    while waiting(house, "joe") and len(handed) < 12:
+        handed.append(taken_by_another(house))
+        if is_killed:
+            house = restarted(house, **DEADLY)
+    # What arrived together is told apart at the last attempt.
+    assert handed == [["poison", "news"], ["poison", "news"], ["poison"], ["news"]]
+    (dead,) = house.keeper.letters
+    assert dead.envelope()["content"] == "poison"
+    assert [each.n for each in dead.attempts] == [1, 2, 3]
+    assert house.keeper.queues["joe/0"] == {}
+    assert house.balances()
+
+
+def test_copies_that_return_to_their_subject_become_one_with_the_attempts_of_both() -> None:
+    house = house_of()
+    letter_to = {"ack": True, "delivery": {"session": "joe"}}
+    phone, desk = house.client(ext=letter_to), house.client(ext=letter_to)
+    letter(house.client(), "hello", "joe")
+    connect(phone, ack=None)
+    connect(desk, ack=None)
+    house.advance(0.1)
+    connect(desk, ack=None)
+    house.turn()
+    for gone in (phone, desk):
+        house.server.end_by_server(gone.session)
+    house.turn()
+    (mark,) = house.keeper.queues["joe/0"].values()
+    assert (mark.attempts, [each.n for each in mark.trail]) == (2, [1, 1, 2])
+    joe = arriving(restarted(house), "joe/1")
+    asked = connect(joe)
+    joe.house.turn()
+    assert asked.data == ["hello"]
+    assert redelivered(asked) == [2]

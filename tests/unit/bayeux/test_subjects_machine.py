@@ -128,7 +128,7 @@ class Subjects(RuleBasedStateMachine):
         for record in list(keeper.sessions.values()):
             restore(house.bayeux.life, record, keeper.waiting(record.key), house.now)
         for key in keeper.queues.keys() - keeper.sessions.keys():
-            messages = [message for _, message in keeper.waiting(key)]
+            messages = [mark.waiting(message) for mark, message in keeper.waiting(key)]
             if messages:
                 restore_without_session(house.bayeux.life, key, messages)
         house.turn()
