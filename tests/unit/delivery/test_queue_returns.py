@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from holdfast.delivery.attempts import FormerAttempts
 from holdfast.delivery.batch import NO_BATCH
 from holdfast.delivery.counters import Counters
 from holdfast.delivery.entries import Entry, SettledBy
@@ -210,3 +211,29 @@ def test_what_was_agreed_for_another_queue_can_be_taken() -> None:
     assert shelf.queue.response_timeout_s == 7.0
     shelf.offer("c")
     assert shelf.queue.offer(Message(b"d")) is not None
+
+
+# What other sessions attempted
+
+
+def test_a_copy_with_former_attempts_takes_the_place_of_its_message_wherever_that_waits() -> None:
+    shelf = Shelf()
+    shelf.offer("bca")
+    once = FormerAttempts(1, 1, (), was_alone=True)
+    for message in list(shelf.queue.waiting):
+        shelf.queue.exchange(message, message.tried(once))
+    assert text_of(shelf.queue.waiting) == "abc"
+    assert [entry.attempts for entry in shelf.queue.entries()] == [1, 1, 1]
+    assert (shelf.queue.count, shelf.queue.size) == (3, 3)
+
+
+def test_what_others_were_handed_goes_like_what_came_back() -> None:
+    shelf = Shelf()
+    shelf.offer("ab")
+    b = shelf.queue.waiting[1]
+    shelf.queue.exchange(b, b.tried(FormerAttempts(1, 1, ())))
+    shelf.queue.recall()
+    assert (shelf.returned, text_of(shelf.queue.waiting)) == ("b", "a")
+    assert shelf.hand_over() == "ba"
+    # The number that keeps a place is nobody's.
+    assert list(shelf.queue.in_flight()) == [2, 3]
