@@ -4,11 +4,15 @@ Sessions and messages are freed without it: it only finds cycles that extensions
 leave behind. Three kinds of collections look for them:
 
 - Python looks at new objects by itself, which takes 5 ms.
-- In a quiet second, or after some of these, everything is collected that is not exempt. Exempt are
-  the objects made at start, and all survivors of a collection that took long. So the next one is
-  short again, however many sessions there are and however much waits for them.
-- In a quiet minute, or after very many new objects, nothing is exempt. This takes 125 ms with ten
+- In a quiet second, after some of these, or when many entries have been queued, everything is
+  collected that is not exempt.
+- In a quiet minute, or after very many collections, nothing is exempt. This takes 125 ms with ten
   million waiting entries. It bounds the memory of cycles that were exempt when they were left.
+
+Exempt are the objects made at start, and all survivors of a collection that took long or followed
+many entries. So the next one is short, however many sessions there are. And it is short however
+much waits for them: Python counts new objects, but it also looks at each entry of a new queue, and
+a thousand new queues soon hold ten million.
 """
 
 import gc
@@ -22,10 +26,12 @@ _NEVER = 2**31 - 1
 # The server is quiet after this many beats in a row with less work (in seconds) than this.
 _LITTLE_S = 0.005
 _QUIET_SECOND, _QUIET_MINUTE = 10, 600
-# After this many collections of new objects, the next one cannot wait for a quiet second or minute.
+# After this many collections, the next one cannot wait for a quiet second or minute.
 _MANY, _VERY_MANY = 3, 500
 # In seconds. The survivors of a collection that takes longer become exempt.
 _LONG_S = 0.015
+# So do queues with this many new entries in all, which a collection takes 6 ms to look at.
+_MANY_ENTRIES = 500_000
 
 
 class Collector:
@@ -39,10 +45,12 @@ class Collector:
         self._worked_s = worked_s
         self._seen_s = 0.0
         self._quiet_beats = 0
-        # How often Python had collected new objects at the last collection, ...
-        self._collected_at = _times_young()
-        # ... and at the last one without exemptions.
+        # How many collections there had been after the last one of this class, ...
+        self._collected_at = _times()
+        # ... and after the last one without exemptions.
         self._whole_at = self._collected_at
+        # How many entries had been queued at the last collection.
+        self._queued = 0
         # Whether more is exempt than the objects made at start.
         self._is_exempting = False
 
@@ -50,10 +58,15 @@ class Collector:
         """Exempt the objects made at start."""
         gc.collect()
         gc.freeze()
+        self._collected_at = self._whole_at = _times()
         gc.set_threshold(_YOUNG, _NEVER, _NEVER)
 
-    def beat(self) -> None:
-        """Called ten times a second; runs a collection if one is due."""
+    def beat(self, queued: int) -> None:
+        """Called ten times a second; runs a collection if one is due.
+
+        Args:
+            queued: How many entries have been added to queues since the start.
+        """
         worked_s = self._worked_s()
         is_quiet = worked_s - self._seen_s < _LITTLE_S
         self._seen_s = worked_s
@@ -61,26 +74,30 @@ class Collector:
         if self._is_exempting and self._is_due(self._whole_at, _QUIET_MINUTE, _VERY_MANY):
             gc.unfreeze()
             self._is_exempting = False
-            self._collect()
+            self._collect(queued)
             self._whole_at = self._collected_at
-        elif self._is_due(self._collected_at, _QUIET_SECOND, _MANY):
-            self._collect()
+        elif self._has_many(queued) or self._is_due(self._collected_at, _QUIET_SECOND, _MANY):
+            self._collect(queued)
 
     def _is_due(self, last: int, quiet_beats: int, many: int) -> bool:
-        times = _times_young() - last
+        times = _times() - last
         return times >= many or (times > 0 and self._quiet_beats >= quiet_beats)
 
-    def _collect(self) -> None:
+    def _has_many(self, queued: int) -> bool:
+        return queued - self._queued >= _MANY_ENTRIES
+
+    def _collect(self, queued: int) -> None:
         began_s = self._worked_s()
         gc.collect()
         # Its own work does not count as the server's.
         self._seen_s = self._worked_s()
-        self._collected_at = _times_young()
-        if self._seen_s - began_s > _LONG_S:
+        self._collected_at = _times()
+        if self._seen_s - began_s > _LONG_S or self._has_many(queued):
             gc.freeze()
             self._is_exempting = True
+        self._queued = queued
 
 
-def _times_young() -> int:
-    times: int = gc.get_stats()[0]["collections"]
-    return times
+def _times() -> int:
+    """Return how often the garbage collector has run."""
+    return sum([generation["collections"] for generation in gc.get_stats()])

@@ -65,7 +65,11 @@ class Ticker:
             # After a gap, first read what clients sent meanwhile: no timeout may end before.
             if not is_after_gap:
                 self._bayeux.tick(running)
-        self.collector.beat()
+            # Two callbacks later, when what has arrived meanwhile has been read.
+            self._loop.call_soon(self._loop.call_soon, self._collect, self._bayeux)
+
+    def _collect(self, bayeux: Bayeux) -> None:
+        self.collector.beat(bayeux.state.counters.accepted)
 
     def _record_hand_overs(self) -> None:
         """Record hand-overs in the store first, so that a process that dies has counted them."""

@@ -7,8 +7,14 @@ from unittest.mock import Mock
 from holdfast.web.ticker import Ticker
 
 
-async def test_what_was_said_before_the_start_is_told_when_it_starts() -> None:
+def a_server() -> Mock:
     server = Mock()
+    server.state.counters.accepted = 0
+    return server
+
+
+async def test_what_was_said_before_the_start_is_told_when_it_starts() -> None:
+    server = a_server()
     ticker = Ticker(Mock())
     ticker.end_turn_soon()
     await asyncio.sleep(0)
@@ -19,7 +25,7 @@ async def test_what_was_said_before_the_start_is_told_when_it_starts() -> None:
 
 
 async def test_after_a_time_without_a_beat_clients_are_heard_before_anybody_is_given_up() -> None:
-    server = Mock()
+    server = a_server()
     ticker = Ticker(Mock())
     ticker.start(server)
     before, began = ticker.clock(), time.monotonic()

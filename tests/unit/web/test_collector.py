@@ -63,10 +63,15 @@ def look_at_new(times: int) -> None:
         gc.collect(0)
 
 
-def beat(collector: Collector, work: Work, times: int, *, worked_s: float) -> None:
+def beat(collector: Collector, work: Work, times: int, *, worked_s: float, queued: int = 0) -> None:
     for _ in range(times):
         work.s += worked_s
-        collector.beat()
+        collector.beat(queued)
+
+
+def is_looked_at(thing: object) -> bool:
+    """Whether the next collection visits this: it is tracked, and not exempt."""
+    return any(each is thing for each in gc.get_objects())
 
 
 def left_when_no_longer_new() -> "weakref.ref[Loop]":
@@ -133,6 +138,42 @@ def test_what_survives_a_long_collection_is_not_looked_at_again(work: Work) -> N
     assert gc.get_freeze_count() > 0
 
 
+def test_queues_are_not_looked_at_again_when_many_entries_were_added(work: Work) -> None:
+    collector = begun(work)
+    queue: list[int] = []
+    beat(collector, work, 1, worked_s=0.02, queued=499_999)
+    assert is_looked_at(queue)
+    beat(collector, work, 1, worked_s=0.02, queued=500_000)
+    assert not is_looked_at(queue)
+
+
+def test_new_queues_are_looked_at_until_many_more_entries_were_added(work: Work) -> None:
+    collector = begun(work)
+    beat(collector, work, 1, worked_s=0.02, queued=600_000)
+    queue: list[int] = []
+    beat(collector, work, 1, worked_s=0.02, queued=1_099_999)
+    assert is_looked_at(queue)
+    beat(collector, work, 1, worked_s=0.02, queued=1_100_000)
+    assert not is_looked_at(queue)
+
+
+def test_garbage_is_found_before_queues_become_exempt(work: Work) -> None:
+    collector = begun(work)
+    lost = weakref.ref(Loop())
+    beat(collector, work, 1, worked_s=0.02, queued=500_000)
+    assert lost() is None
+
+
+def test_garbage_that_was_exempt_is_found_after_very_many_entries(work: Work) -> None:
+    collector = begun(work)
+    lost = left_when_exempt(collector, work)
+    for many in range(1, 499):
+        beat(collector, work, 1, worked_s=0.02, queued=many * 500_000)
+    assert lost() is not None
+    beat(collector, work, 1, worked_s=0.02, queued=499 * 500_000)
+    assert lost() is None
+
+
 def test_garbage_that_was_exempt_when_it_was_left_is_found_in_a_quiet_minute(work: Work) -> None:
     collector = begun(work)
     lost = left_when_exempt(collector, work)
@@ -146,7 +187,7 @@ def test_garbage_that_was_exempt_when_it_was_left_is_found_in_a_quiet_minute(wor
 def test_garbage_that_was_exempt_is_found_after_very_many_new_objects(work: Work) -> None:
     collector = begun(work)
     lost = left_when_exempt(collector, work)
-    look_at_new(498)
+    look_at_new(497)
     beat(collector, work, 1, worked_s=0.02)
     assert lost() is not None
     look_at_new(1)
