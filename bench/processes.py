@@ -95,7 +95,18 @@ def is_listening(port: int, pids: Iterable[int]) -> bool:
 @contextmanager
 def running(spec: ServerSpec, *, cpus: str, log: Path) -> Iterator[Server]:
     """A fresh server pinned to `cpus`, gone again when the block ends."""
-    with tempfile.TemporaryDirectory() as data, log.open("ab") as out:
+    with (
+        tempfile.TemporaryDirectory() as data,
+        started(spec, data, cpus=cpus, log=log) as server,
+    ):
+        time.sleep(SETTLE_S)
+        yield server
+
+
+@contextmanager
+def started(spec: ServerSpec, data: str, *, cpus: str, log: Path) -> Iterator[Server]:
+    """A server with the data of an earlier one, as soon as it listens."""
+    with log.open("ab") as out:
         port = free_port()
         places = {
             "port": port,
@@ -115,7 +126,6 @@ def running(spec: ServerSpec, *, cpus: str, log: Path) -> Iterator[Server]:
         )
         try:
             wait_until_ready(process, port, log)
-            time.sleep(SETTLE_S)
             yield Server(spec.url.format(**places), family(process.pid), data)
         finally:
             stop(process)

@@ -2,7 +2,8 @@
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import ModuleType
 
 from holdfast.bayeux.login import Login, LoginMethod
 from holdfast.bayeux.operation import Operation
@@ -50,9 +51,14 @@ def main() -> None:
         "decided": us(lambda: mine.decide(publish, CHANNEL), FEW),
         "rules of a login found": us(lambda: LoginRules(given, LOGIN), FEW // 10),
     }
+    print_table(f"check of {len(given)} rules", costs, measured)
+
+
+def print_table(what: str, costs: Mapping[str, list[float]], measured: ModuleType) -> None:
+    """Print the costs, and whether what was measured is compiled."""
     is_compiled = not str(measured.__file__).endswith(".py")
-    print(f"of {len(given)} rules, {'compiled' if is_compiled else 'interpreted'}\n")
-    print("| check | us: best | median | worst |\n| --- | --- | --- | --- |")
+    how = "compiled" if is_compiled else "interpreted"
+    print(f"| {what}, {how} | us: best | median | worst |\n| --- | --- | --- | --- |")
     for name, each in costs.items():
         figures = (min(each), statistics.median(each), max(each))
         print(f"| {name} | {' | '.join(f'{figure:.3f}' for figure in figures)} |")

@@ -43,3 +43,22 @@ alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /options/properties {"data": 1, "ext": {"delivery": {"properties": {"oneKey": "one", "twoKey": "two", "threeKey": 55, "fourKey": {"deep": [true, null, 1.5]}}, ...}}}
          /meta/connect ok {"ext": {"ack": 2}}
 alice disconnects
+
+# What has outlived its time comes late, unless its end is forced, and leaves no letter
+walter watches the dead letters
+alice takes /options/lives under {"session": "lives/1", "dispatcherActive": false}
+bob handshakes
+bob -> /options/lives {"data": "late", "ext": {"delivery": {"expiration": {"lifeTime": 0}}}}
+       /options/lives {"data": "never", "ext": {"delivery": {"expiration": {"lifeTime": 0, "forceDestroy": true}}}}
+       /options/lives {"data": "in time", "ext": {"delivery": {"expiration": {"lifeTime": 3600000, "forceDestroy": true}}}}
+bob <- 3 times /options/lives ok {...}
+olga operates
+olga sets "client/lives/1/?dispatcherActive" to "true"
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /options/lives {"data": "late", "ext": {"delivery": {"expiration": {"lifeTime": 0, "remainingLife": 0}, ...}}}
+         /options/lives {"data": "in time", "ext": {"delivery": {"expiration": {"lifeTime": 3600000, "remainingLife": <1 to 3600000>}, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
+alice <- /meta/disconnect ok
+walter is held
+walter leaves while waiting

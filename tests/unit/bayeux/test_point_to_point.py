@@ -471,6 +471,24 @@ def test_a_restart_finds_what_waits_for_subjects() -> None:
     assert after.balances()
 
 
+def test_what_filled_a_session_and_its_subject_arrives_in_order_after_a_restart() -> None:
+    limits = {"subject_limits": SubjectLimits(entries=3)}
+    house = house_of(**limits)
+    named(house, "joe/1", queue={"maxEntries": 3}).disconnect()
+    house.turn()
+    bob = house.client()
+    taken = [letter(bob, number, "joe")["successful"] for number in range(8)]
+    assert taken == [True] * 6 + [False] * 2
+    after = restarted(house, **limits)
+    joe = arriving(after, "joe/1", queue={"maxEntries": 3})
+    assert connect(joe).data == [0, 1, 2]
+    after.turn()
+    assert connect(joe).data == []
+    after.turn()
+    assert connect(joe).data == [3, 4, 5]
+    assert after.balances()
+
+
 def test_what_an_unnamed_session_had_survives_a_kill() -> None:
     house = house_of()
     joe = house.client(ext={"ack": True, "delivery": {"session": "joe"}})
