@@ -57,6 +57,17 @@ class ChannelSettings(BaseModel):
     backoff: Milliseconds = 1_000
     longest_backoff: Milliseconds = 60_000
     max_attempts: Limit | None = None
+    topic: bool = False
+    destroy_delay: Annotated[int, Field(ge=-1)] = 60_000
+    readonly: bool = False
+
+    @model_validator(mode="after")
+    def _check_topic(self) -> Self:
+        """Refuse options that have no effect."""
+        of_topics = {"destroy_delay", "readonly"} & self.model_fields_set
+        if of_topics and not self.topic:
+            raise ValueError(f"{min(of_topics)} needs topic = true")
+        return self
 
 
 class _Environment(EnvSettingsSource):
@@ -395,6 +406,7 @@ class Settings(BaseSettings):
     max_session_filters: Limit = Field(
         100, description="Maximum subscriptions of one session that have a filter."
     )
+    max_topics: Limit = Field(100_000, description="Maximum topics.")
     max_filters: Limit = Field(
         250, description="Maximum different filters of all subscriptions together."
     )

@@ -92,6 +92,7 @@ MEANINGS = {
     "server supports",
     ErrorReply.REQUEST_TIMEOUT: "The request was not complete within `request_timeout`",
     ErrorReply.CONNECT_SUPERSEDED: "A newer connect of the session replaced this held connect",
+    ErrorReply.TOPIC_READONLY: "The topic is `readonly`, and has its only message",
     ErrorReply.MESSAGE_TOO_LARGE: "The message is larger than `max_message_size`",
     ErrorReply.REQUEST_TOO_LARGE: "The request exceeds `max_request_size` (inflated), `max_batch` "
     "or `max_values`",
@@ -109,6 +110,7 @@ MEANINGS = {
     ErrorReply.TRANSFER_CODING_UNSUPPORTED: "`Transfer-Encoding` is not `chunked` alone",
     ErrorReply.SUBSCRIPTIONS_USED_UP: "All sessions together would have more than "
     "`max_total_subscriptions`, or with `filter`, `max_filters`",
+    ErrorReply.TOPICS_USED_UP: "The publish would make one more topic than `max_topics`",
     ErrorReply.PUBLISHES_EXCEEDED: "Too many publishes of the session wait for the store",
     ErrorReply.CHANNEL_HELD_BACK: "The channel is held back, and the publish has `refuseHeld`",
     ErrorReply.STORE_UNAVAILABLE: "The store is unavailable or refused the message. With "

@@ -188,9 +188,10 @@ class DeliveryDecorator:
         """The stem of an event that may have an `ext` already."""
         event = orjson.loads(message.wire)
         ext = event.pop("ext", {})
-        shared = ext.pop("delivery", {}) | {
+        # The server's own events may have another state.
+        shared = {"state": "OK"} | ext.pop("delivery", {})
+        shared |= {
             "id": f"{self._node.name}-{message.id}",
-            "state": "OK",
             "sender": message.sender,
             "rcvTimestamp": str(message.id),
             "priority": message.priority,

@@ -3,7 +3,7 @@
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import ExpiryTimer, Session
 from holdfast.bayeux.timers import Timers
-from holdfast.delivery.messages import Message
+from holdfast.delivery.messages import Message, release
 from holdfast.delivery.undelivered import Undelivered
 
 # Entries that one tick looks at, about 3 us each. The others follow in the next tick.
@@ -62,5 +62,6 @@ class Expiry:
                 return True
         if 0 < message.expires_ms <= self._state.node.now_ms():
             self._undelivered.expired(session, [message])
+            release([message])
             return True
         return False

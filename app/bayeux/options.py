@@ -9,6 +9,7 @@ from holdfast.delivery.channels import ChannelLimits
 from holdfast.delivery.guard import GuardLimits
 from holdfast.delivery.queue import QueueLimits
 from holdfast.delivery.subjects import SubjectLimits
+from holdfast.delivery.topics import TopicConfig
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,8 @@ class ChannelRule:
     longest_backoff_s: float = 60.0
     # The number of hand-overs without an answer before a message is dead; None: no limit.
     max_attempts: int | None = None
+    # Its configuration if the channel is a topic by this rule.
+    topic: TopicConfig | None = None
 
 
 ORDINARY_RULE = ChannelRule()
@@ -92,6 +95,7 @@ class Options:
     # Filters of one session's subscriptions, and different filters of all sessions.
     max_session_filters: int = 100
     max_filters: int = 250
+    max_topics: int = 100_000
     max_message_size: int = 2 * 1024 * 1024
     durable: Durable = Durable.NAMED
     handshake_rate: float = 20_000.0

@@ -74,7 +74,7 @@ def publish(
         message, qos = _addressed(message, qos)
     elif channel.kind is Kind.SERVICE:
         return _serve(state, answers, publishing, exchange, session, channel, message, reply)
-    _check(state, session, channel, qos)
+    _check(state, session, channel, message, qos)
     event = _event(state, channel, message)
     candidate = publishing.candidate(channel, event, session, qos)
     candidate = _ask_filters(state, exchange, channel, candidate)
@@ -122,11 +122,15 @@ def _ask_filters(
     return candidate
 
 
-def _check(state: ServerState, session: Session, channel: Channel, qos: Qos | None) -> None:
+def _check(
+    state: ServerState, session: Session, channel: Channel, message: Json, qos: Qos | None
+) -> None:
     """Raise `Refused` if the message may not be addressed, or must not wait now."""
     if qos is not None:
         if qos.destinations:
             state.rights.check_addressing(session, channel)
+        if qos.configures and not state.rights.are_open:
+            state.rights.check_topic(session, channel, message)
         if qos.refuse_held and state.guard.is_held(channel.name):
             raise Refused(ErrorReply.CHANNEL_HELD_BACK, CHANNEL_HELD.text, channel.name)
     if session.pending_publishes >= _MOST_PENDING:
@@ -249,13 +253,23 @@ def publish_qos(channel: Channel, message: Json) -> Qos | None:
     except QosInvalid as invalid:
         raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", str(invalid)) from invalid
     if channel.kind is Kind.SERVICE:
-        # The data of a message to `/service/ptp` has its destinations. Other services have neither
-        # these, nor do they recognise repeats.
-        has_key = qos.key is not None and channel.name != PTP
-        if has_key or qos.destinations:
-            name = "key" if has_key else "destinations"
-            raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", name)
+        _refuse_for_service(channel, qos)
     return qos
+
+
+def _refuse_for_service(channel: Channel, qos: Qos) -> None:
+    """Refuse options that services do not have."""
+    name = ""
+    if qos.key is not None and channel.name != PTP:
+        # Only point-to-point messages recognise repeats.
+        name = "key"
+    elif qos.destinations:
+        # The data of a message to `/service/ptp` has them.
+        name = "destinations"
+    elif qos.configures:
+        name = "administrative" if qos.topic is None else "topic"
+    if name:
+        raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", name)
 
 
 def _event(state: ServerState, channel: Channel, message: Json) -> Json:

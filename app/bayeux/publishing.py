@@ -8,6 +8,7 @@ from holdfast.bayeux.options import ChannelRule
 from holdfast.bayeux.qos import Qos
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.topic_publishing import topic_of
 from holdfast.delivery.channels import Channel, Kind
 from holdfast.delivery.filters import Candidate
 from holdfast.delivery.json_text import NoNumber, to_json, to_strict_json
@@ -46,7 +47,12 @@ class Publishing:
         wire = self._write(event, sender) if is_touched else to_json(event)
         if len(wire) > state.options.max_message_size:
             raise Refused(ErrorReply.MESSAGE_TOO_LARGE, str(state.options.max_message_size))
-        rule = state.rule(channel)
+        rule, topic = state.rule(channel), None
+        if state.topics.are_used or (qos is not None and qos.configures):
+            topic = topic_of(state, channel, rule, qos)
+            if topic is not None and qos is not None and qos.is_administrative:
+                state.topics.configure(topic, anew=True)
+                return PersistOutcome.KEPT
         message = Message(
             wire,
             id=state.node.stamp(),
@@ -54,6 +60,7 @@ class Publishing:
             sender="" if sender is None else sender.name,
             linger_s=rule.lazy_timeout_s if lazy_s is None else lazy_s,
         )
+        message.topic = topic
         if state.guard.held:
             state.guard.published(channel.name, message.sender, now)
         persistent = rule.durable

@@ -8,6 +8,7 @@ from holdfast.bayeux.delivery_options import SAID_BY_RECEIVERS, QosInvalid, refu
 from holdfast.bayeux.destinations import Destination, DestinationInvalid, destinations_of
 from holdfast.bayeux.publish_keys import key_of
 from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.topic_options import TopicOptions
 from holdfast.delivery.messages import ORDINARY_PRIORITY, Message
 from holdfast.delivery.numbers import whole
 
@@ -20,12 +21,12 @@ _OPTIONS = SAID_BY_RECEIVERS | {
     "refuseHeld",
     "destinations",
     "subscribable",
+    "topic",
+    "administrative",
 }
 # Options that are not supported are accepted with the value that describes the usual behaviour.
 _NOT_OFFERED = {
-    "topic": None,
     "forceUpdate": True,
-    "administrative": False,
 }
 _LONGEST_KEY = 255
 _LONGEST_LIFE_MS = 10 * 365 * 24 * 3600 * 1000
@@ -50,6 +51,10 @@ class Qos:
     destinations: tuple[Destination, ...] = ()
     # Whether an addressed message also goes to the subscribers of its channel.
     is_subscribable: bool = True
+    # What to set for the topic, if this is the first message of it or administrative.
+    topic: TopicOptions | None = None
+    # Whether the publish only configures the topic.
+    is_administrative: bool = False
     # What became of the message for each destination.
     outcomes: Sequence[Mapping[str, Any]] = field(default=(), compare=False, repr=False)
     message: Message | None = field(default=None, compare=False, repr=False)
@@ -77,6 +82,10 @@ class Qos:
         if type(refuse_held) is not bool:
             raise QosInvalid("refuseHeld")
         destinations, is_subscribable = _addresses(asked)
+        topic = asked.get("topic")
+        is_administrative = asked.get("administrative") or False
+        if type(is_administrative) is not bool or (is_administrative and destinations):
+            raise QosInvalid("administrative")
         return cls(
             priority,
             persistent,
@@ -87,6 +96,8 @@ class Qos:
             refuse_held,
             destinations,
             is_subscribable,
+            None if topic is None else TopicOptions.of(topic),
+            is_administrative,
         )
 
     def qualify(self, message: Message, sender: Session | None = None) -> None:
@@ -98,6 +109,11 @@ class Qos:
         message.properties = self.properties
         if self.life_ms is not None:
             message.limit_life(self.life_ms, is_forced=self.force_destroy)
+
+    @property
+    def configures(self) -> bool:
+        """Whether it may configure a topic."""
+        return self.is_administrative or self.topic is not None
 
     def confirmation(self) -> Mapping[str, Any]:
         """Return what the reply says: for a repeated publish, what its first reply said."""

@@ -187,6 +187,10 @@ class Rights:
         if grants is not None and not grants.allows(Operation.PTP, channel.name):
             raise Refused(ErrorReply.PUBLISH_DENIED, _BY_RULES)
 
+    def check_topic(self, session: Session, channel: Channel, message: Json) -> None:
+        """Refuse to sessions that may not create the channel what configures a topic."""
+        self._check(Operation.CREATE, Operation.PUBLISH, session, channel, message)
+
     def check_subscribe(
         self, session: Session, channel: Channel, message: Json, *, exists: bool
     ) -> None:

@@ -80,6 +80,7 @@ class Bayeux:
         wall_ms = state.node.now_ms()
         self.life.clock.follow_wall(now, wall_ms)
         self.life.expiry.tick(wall_ms)
+        self.life.topics.tick(wall_ms)
         self._due.tick(now)
         self.slots.tick(now)
         self._probes.tick(now)

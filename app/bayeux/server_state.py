@@ -24,6 +24,7 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.node import Node
 from holdfast.delivery.notices import Notices
 from holdfast.delivery.store_port import StorePort
+from holdfast.delivery.topics import TopicConfig, Topics
 
 Outcome = SessionExtension | BaseException | None
 
@@ -86,6 +87,9 @@ class ServerState:
         )
         self.store = store
         self.routes, self.counters = self.hub.routes, self.hub.counters
+        self.topics = Topics(self.routes.__contains__, self._topic_config, options.max_topics)
+        self.topics.are_used = any(rule.topic for rule in options.channels.values())
+        self.routes.topics = self.topics
         self.sessions = Sessions(new_id, first=node.stamp() // 1000)
         self.ptp = PointToPoint(options, self.hub, self.sessions, node, journal)
         self.admission = Admission(options.handshake_rate, random)
@@ -113,6 +117,10 @@ class ServerState:
         """Log that serving a session failed; call it in an `except` clause."""
         # The failure of one session must not affect the sessions after it.
         self.log.exception("session %s could not be served", session.key)
+
+    def _topic_config(self, name: str) -> TopicConfig | None:
+        channel = self.channels.get(name)
+        return None if channel is None else self.rule(channel).topic
 
     def rule(self, channel: Channel) -> ChannelRule:
         """Return the channel's rule."""

@@ -11,6 +11,7 @@ from holdfast.bayeux.session_clock import SessionClock
 from holdfast.bayeux.session_ends import SessionEnds
 from holdfast.bayeux.sessions import Exchange, Pipe, Session
 from holdfast.bayeux.terms import Terms
+from holdfast.bayeux.topic_life import TopicLife
 from holdfast.bayeux.unconnected import UnconnectedSessions
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.dispatcher import Dispatcher, QueueHold
@@ -48,6 +49,7 @@ class SessionLife:
         state.hub.turned_away = self.undelivered.turned_away
         state.hub.expiry = self.expiry
         self.undelivered.returns = state.ptp.subjects
+        self.topics = TopicLife(state, self.ownership, self.undelivered)
 
     def note(self, session: Session, now: float) -> None:
         """Note that the session's record has changed."""

@@ -26,6 +26,8 @@ class SubscribeQos:
     # Whether the session receives its own messages.
     local: bool = True
     filter: Filter | None = None
+    # Whether the session is told when the topic is erased.
+    notify: bool = True
 
     @classmethod
     def of(cls, asked: object, *, is_kept: bool) -> Self:
@@ -36,7 +38,6 @@ class SubscribeQos:
         if not isinstance(asked, Mapping):
             raise QosInvalid("delivery")
         refuse_others(asked, _OPTIONS, _NOT_OFFERED)
-        # Nothing is erased, so there is nothing to notify of.
         for name in ("oneway", "local", "notify", "persistent"):
             if not isinstance(asked.get(name), bool | None):
                 raise QosInvalid(name)
@@ -50,6 +51,7 @@ class SubscribeQos:
                 asked.get("oneway") is True,
                 asked.get("local") is not False,
                 None if text is None else Filter(text),
+                asked.get("notify") is not False,
             )
         except FilterInvalid as invalid:
             raise QosInvalid(f"filter ({invalid})") from invalid
@@ -57,7 +59,12 @@ class SubscribeQos:
     def to_json(self) -> Mapping[str, Any]:
         """Return the options as they are stored."""
         text = None if self.filter is None else self.filter.text
-        return {"oneway": self.oneway, "local": self.local, "filter": text}
+        return {
+            "oneway": self.oneway,
+            "local": self.local,
+            "filter": text,
+            "notify": self.notify,
+        }
 
 
 PLAIN = SubscribeQos()

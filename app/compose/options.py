@@ -6,6 +6,7 @@ from holdfast.delivery.channels import ChannelLimits
 from holdfast.delivery.guard import GuardLimits
 from holdfast.delivery.queue import QueueLimits
 from holdfast.delivery.subjects import SubjectLimits
+from holdfast.delivery.topics import TopicConfig
 from holdfast.settings import ChannelSettings, Settings
 from holdfast.web.cookies import DEFAULT_NAME, BrowserCookie
 from holdfast.web.endpoint import WebOptions
@@ -41,6 +42,7 @@ def options_of(settings: Settings) -> Options:
         max_subscriptions=settings.max_subscriptions,
         max_session_filters=settings.max_session_filters,
         max_filters=settings.max_filters,
+        max_topics=settings.max_topics,
         max_total_subscriptions=settings.max_total_subscriptions,
         max_message_size=settings.max_message_size,
         handshake_rate=float(settings.handshake_rate),
@@ -101,6 +103,7 @@ def _rule(rule: ChannelSettings, max_lazy_timeout: int) -> ChannelRule:
         backoff_s=rule.backoff / 1000,
         longest_backoff_s=rule.longest_backoff / 1000,
         max_attempts=rule.max_attempts,
+        topic=TopicConfig(rule.destroy_delay, rule.readonly) if rule.topic else None,
     )
 
 

@@ -23,6 +23,8 @@ class Reason(Enum):
     STORE_AWAY = "store_away"
     # Its receiver has lost the right to it.
     NOT_ALLOWED = "not_allowed"
+    # Its topic was erased by force.
+    ERASED = "erased"
     # Dead letters of this message are not wanted.
     NO_LETTER = "no_letter"
     # The entry should have become a dead letter, but there were too many of these.

@@ -14,6 +14,7 @@ from holdfast.delivery.publish_order import AcceptedPublish, PublishOrder
 from holdfast.delivery.receivers import Receiver
 from holdfast.delivery.routes import Routes
 from holdfast.delivery.store_port import StorePort
+from holdfast.delivery.topics import Topic
 
 if TYPE_CHECKING:
     from holdfast.delivery.latency import LatencySampler
@@ -80,6 +81,10 @@ class Hub(Generic[R]):
         """Whether a publish may have to wait for the store."""
         return self.durables > 0 or bool(self._lanes.open)
 
+    def is_coming(self, channel: str) -> bool:
+        """Whether an accepted message of the channel waits for the store."""
+        return channel in self._lanes.open
+
     def publish(
         self,
         channel: Channel,
@@ -140,15 +145,20 @@ class Hub(Generic[R]):
             receivers = [each for each in receivers if each is not leave_out]
         # The others are in the store, and so is the note of them.
         self._journal.published(message, len(receivers) - kept)
-        self._give(message, receivers)
+        if message.topic is None:
+            self._give(message, receivers)
+        else:
+            self._give_of_topic(message, message.topic, receivers)
         if message.id < self.recheck_before and self.recheck is not None:
             self.recheck(message, receivers)
 
-    def _give(self, message: Message, receivers: Sequence[R]) -> None:
+    def _give(self, message: Message, receivers: Sequence[R]) -> int:
+        """Add the message to the queues; return how many refused it."""
         is_lazy, expiry = message.linger_s is not None, self.expiry
         self.counters.accepted += len(receivers)
         # Overflows are reported once per message, not once per receiver.
         refusing: dict[Reason, list[R]] = {}
+        refused = 0
         for receiver in receivers:
             if not receiver.takes_messages:
                 refusing.setdefault(Reason.SESSION_ENDED, []).append(receiver)
@@ -167,9 +177,19 @@ class Hub(Generic[R]):
                 self._ready.append(receiver)
         for reason, those in refusing.items():
             self.turned_away(those, message, reason)
+            refused += len(those)
         if message.expires_ms and expiry is not None:
             for receiver in receivers:
                 expiry.watch(receiver)
+        return refused
+
+    def _give_of_topic(self, message: Message, topic: Topic, receivers: Sequence[R]) -> None:
+        """Give a message of a topic, which counts the queues that have it."""
+        topic = message.topic = topic.publish()
+        topic.refer(len(receivers))
+        topic.release(self._give(message, receivers))
+        for receiver in receivers:
+            receiver.queue.has_topics = True
 
     def publish_to(self, receivers: Sequence[R], message: Message) -> None:
         """Publish a passing message to these receivers only."""

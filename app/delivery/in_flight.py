@@ -8,7 +8,7 @@ from holdfast.delivery import lifetimes
 from holdfast.delivery.batch import Batch
 from holdfast.delivery.counters import Counters
 from holdfast.delivery.entries import Entry, SettledBy
-from holdfast.delivery.messages import Message
+from holdfast.delivery.messages import Message, release
 
 # A receiver that never acknowledges gets its batches again at once this many times, ...
 _FREE_REPEATS = 3
@@ -41,6 +41,7 @@ class InFlight:
         "count",
         "has_former",
         "has_pending",
+        "has_topics",
         "is_mixed",
         "is_overflowing",
         "is_restored",
@@ -89,12 +90,14 @@ class InFlight:
         self.is_restored = False
         # Waiting and returned messages with a limited lifetime, the first to expire first.
         self.mortals: list[Message] | None = None
-        # The next two hold until the queue is empty. Waiting messages may be in another order than
-        # that of their arrival, ...
+        # The next four hold until the queue is empty. Waiting messages may be in another order
+        # than that of their arrival, ...
         self.is_mixed = False
-        # ... and a message found no room.
+        # ... a message found no room, ...
         self.is_overflowing = False
-        # Whether other sessions of the subject were handed messages that wait here.
+        # ... some messages may be of topics, which count them, ...
+        self.has_topics = False
+        # ... and other sessions of the subject may have been handed messages that wait here.
         self.has_former = False
 
     def in_flight(self) -> dict[int, Entry]:
@@ -386,6 +389,8 @@ class InFlight:
             lifetimes.remove(self.mortals, messages)
 
     def _leave(self, messages: Sequence[Message]) -> None:
+        if self.has_topics:
+            release(messages)
         if len(messages) == self.count:
             self._forget()
         else:
@@ -396,4 +401,4 @@ class InFlight:
         """Begin anew: the queue is empty."""
         self.count = self.size = self.window = 0
         self.mortals = None
-        self.is_overflowing = self.is_mixed = self.has_former = False
+        self.is_overflowing = self.is_mixed = self.has_topics = self.has_former = False

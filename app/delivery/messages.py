@@ -127,6 +127,7 @@ class Message(Event):
         copy.properties = self.properties
         copy.leaves_no_letter = self.leaves_no_letter
         copy.former = former
+        copy.topic = self.topic
         return copy
 
     def limit_life(self, life_ms: int, *, is_forced: bool) -> None:

@@ -10,7 +10,7 @@ from holdfast.delivery.batch import Batch
 from holdfast.delivery.counters import Counters, Reason
 from holdfast.delivery.entries import Entry, SettledBy
 from holdfast.delivery.in_flight import InFlight
-from holdfast.delivery.messages import ORDINARY_PRIORITY, Message
+from holdfast.delivery.messages import ORDINARY_PRIORITY, Message, release
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +111,13 @@ class CallbackQueue(InFlight):
             self.add_mortal(message)
         if message.former is not None:
             self.has_former = True
+        self.refer(message)
+
+    def refer(self, message: Message) -> None:
+        """Let the message's topic, if it has one, count that it is here."""
+        if message.topic is not None:
+            self.has_topics = True
+            message.topic.refer()
 
     def recall(self) -> None:
         """Treat waiting messages that other sessions were handed like those that came back."""
@@ -181,6 +188,8 @@ class CallbackQueue(InFlight):
     def settle_waiting(self) -> None:
         """Settle the messages, all waiting, that were written without being handed over first."""
         self._counters.acked += self.count
+        if self.has_topics:
+            release(self.waiting)
         self.waiting = []
         self._forget()
 
@@ -309,6 +318,8 @@ class CallbackQueue(InFlight):
 
     def clear(self) -> None:
         """Remove everything; the caller has counted it."""
+        if self.has_topics:
+            release(self.messages())
         self._fresh = None
         self._handed.clear()
         self.returned.clear()

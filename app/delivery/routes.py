@@ -1,10 +1,13 @@
 """Routes: the receivers of each channel."""
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from holdfast.delivery.channels import Channel
 from holdfast.delivery.filters import Candidate, Filter, Filters, Selection
+
+if TYPE_CHECKING:
+    from holdfast.delivery.topics import Topics
 
 R = TypeVar("R", bound=Hashable)
 
@@ -28,6 +31,8 @@ class Routes(Generic[R]):
         # The subscriptions of all receivers, and how many of them select messages.
         self.count = self.selecting = 0
         self.filters = Filters()
+        # Learn of the first and the last subscription to a channel.
+        self.topics: Topics | None = None
 
     def __contains__(self, pattern: str) -> bool:
         return pattern in self._subscribers
@@ -41,12 +46,15 @@ class Routes(Generic[R]):
 
     def add(self, pattern: Channel, receiver: R, selection: Selection | None = None) -> None:
         """Add a subscription, or replace what an existing one selects."""
+        is_first = pattern.name not in self._subscribers
         subscribers = self._subscribers.setdefault(pattern.name, {})
         if receiver not in subscribers:
             self.count += 1
         self._select(subscribers.get(receiver), selection)
         subscribers[receiver] = selection
         self._forget(pattern.name)
+        if is_first and self.topics is not None and self.topics.are_used and not pattern.is_wild:
+            self.topics.subscribe(pattern.name)
 
     def _select(self, before: Selection | None, after: Selection | None) -> None:
         """Count what a subscription selects."""
@@ -60,9 +68,15 @@ class Routes(Generic[R]):
             return
         self._select(subscribers.pop(receiver), None)
         self.count -= 1
+        self._forget(pattern)
         if not subscribers:
             del self._subscribers[pattern]
-        self._forget(pattern)
+            if self.topics is not None:
+                self.topics.unsubscribe(pattern)
+
+    def subscribers(self, pattern: str) -> Sequence[R]:
+        """Return the receivers with a subscription to exactly this channel or pattern."""
+        return list(self._subscribers.get(pattern, ()))
 
     def receivers(self, channel: Channel) -> tuple[R, ...]:
         """Return the receivers of a message on this channel, each once."""

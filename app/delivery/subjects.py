@@ -16,7 +16,7 @@ from holdfast.delivery.delivery_journal import DeliveryJournal
 from holdfast.delivery.entries import Entry
 from holdfast.delivery.error_codes import CODES, ErrorCode
 from holdfast.delivery.hub import Hub
-from holdfast.delivery.messages import Message
+from holdfast.delivery.messages import Message, release
 from holdfast.delivery.moves import Move
 from holdfast.delivery.receivers import NOBODY, Receiver
 
@@ -305,16 +305,21 @@ class Subjects(Generic[R]):
     def _return(self, receiver: R, messages: Sequence[Message]) -> None:
         known = self._open(receiver.subject)
         known.returning += [(receiver.key, message) for message in messages]
+        for message in messages:
+            if message.topic is not None:
+                # Until it enters the queue.
+                message.topic.refer()
         self._take_in(known)
 
     def _take_in(self, known: SubjectQueue[R]) -> None:
         """Take in what ended sessions left: as much as one turn has time for."""
         home = known.receiver
         has = {message.id: message for message in home.queue.waiting}
-        moves = []
+        moves, taken = [], []
         tried = []
         for _ in range(min(len(known.returning), _MOST)):
             key, message = known.returning.popleft()
+            taken.append(message)
             if key == home.key:
                 # Its queue was closed before the store had the message.
                 home.queue.take_in(message)
@@ -326,6 +331,7 @@ class Subjects(Generic[R]):
             else:
                 moves.append(self._enter(message, key, (home,), ()))
             has[message.id] = message
+        release(taken)
         if moves:
             self._moved(moves)
         self._remember(tried, (home.key,))

@@ -30,15 +30,13 @@ class Topic(Timed):
 
     __slots__ = (
         "config",
-        "has_history",
         "is_configured",
         "is_subscribed",
+        "kept",
         "name",
         "queued",
         "state",
-        "stored",
         "topics",
-        "unreferenced_ms",
     )
 
     def __init__(self, name: str, config: TopicConfig, topics: "Topics") -> None:
@@ -46,27 +44,27 @@ class Topic(Timed):
         self.name = name
         self.config = config
         self.topics = topics
-        # The four conditions; of the third, how often its messages are in queues.
+        # The four conditions; of the second and the third, how many of its messages are in its
+        # history, and how often they are in queues.
         self.is_configured = False
-        self.has_history = False
-        self.queued = 0
+        self.kept = self.queued = 0
         self.is_subscribed = False
         # Changed by `advance` only.
         self.state = TopicState.DEAD
-        # When it becomes DEAD because nothing refers to it; zero if that is not due.
-        self.unreferenced_ms = 0
-        # What the store has of it: its configuration, and whether it is erased.
-        self.stored: tuple[TopicConfig, bool] | None = None
 
     def advance(self, seen: TopicInput) -> None:
         """Follow a change of the conditions. Raises `IllegalTopic`."""
         found = state_of(
             is_configured=self.is_configured,
-            has_history=self.has_history,
+            has_history=self.kept > 0,
             is_queued=self.queued > 0,
             is_subscribed=self.is_subscribed,
         )
         self.topics.note(self, step(self.state, seen, found))
+
+    def publish(self) -> "Topic":
+        """Configure the topic: a message of it goes out; return the topic that has its name now."""
+        return self.topics.configure(self)
 
     def refer(self, copies: int = 1) -> None:
         """Note that this many queues got a message of the topic."""
@@ -80,11 +78,17 @@ class Topic(Timed):
         if copies and not self.queued:
             self.advance(TopicInput.RELEASED)
 
-    def note_history(self, *, has_messages: bool) -> None:
-        """Note that the topic's history got its first message, or lost its last one."""
-        if self.has_history is not has_messages:
-            self.has_history = has_messages
-            self.advance(TopicInput.REFERRED if has_messages else TopicInput.RELEASED)
+    def keep(self) -> None:
+        """Note that the history got a message of the topic."""
+        self.kept += 1
+        if self.kept == 1:
+            self.advance(TopicInput.REFERRED)
+
+    def forget(self) -> None:
+        """Note that a message of the topic left the history."""
+        self.kept -= 1
+        if not self.kept:
+            self.advance(TopicInput.RELEASED)
 
 
 class Topics:
@@ -92,16 +96,21 @@ class Topics:
 
     Args:
         is_subscribed: Returns whether the channel of this name has an exact subscription.
-        on_change: Called when the first topic has changed; then the caller must call `settle` when
-            the turn ends.
+        config_of: Returns the configuration that the rule of a channel says, if it is a topic.
     """
 
     def __init__(
-        self, is_subscribed: Callable[[str], bool], on_change: Callable[[], None], most: int
+        self,
+        is_subscribed: Callable[[str], bool],
+        config_of: Callable[[str], TopicConfig | None],
+        most: int,
     ) -> None:
         self._is_subscribed = is_subscribed
-        self._on_change = on_change
+        self._config_of = config_of
         self._most = most
+        # Called when the first topic has changed; then `take_changed` must be called when the turn
+        # ends.
+        self.on_change: Callable[[], None] = _nobody_listens
         self._topics: dict[str, Topic] = {}
         # Whether any channel may be a topic; most servers have none.
         self.are_used = False
@@ -142,11 +151,12 @@ class Topics:
         topic.advance(TopicInput.CONFIGURED)
         return topic
 
-    def subscribe(self, name: str, config: TopicConfig | None) -> None:
-        """Note an exact subscription; with a configuration, the channel is a topic by its rule."""
+    def subscribe(self, name: str) -> None:
+        """Note the first exact subscription to a channel, which may be no topic."""
         topic = self._topics.get(name)
         if topic is None:
-            if config is None:
+            config = self._config_of(name)
+            if config is None or self.are_full:
                 return
             topic = self._topics[name] = self.draft(name, config)
         topic.is_subscribed = True
@@ -154,15 +164,15 @@ class Topics:
         topic.advance(TopicInput.SUBSCRIBED)
 
     def unsubscribe(self, name: str) -> None:
-        """Note that an exact subscription has ended."""
+        """Note that the last exact subscription to a channel has ended."""
         topic = self._topics.get(name)
-        if topic is not None and not self._is_subscribed(name) and topic.is_subscribed:
+        if topic is not None and topic.is_subscribed:
             topic.is_subscribed = False
             topic.advance(TopicInput.UNSUBSCRIBED)
 
     def erase(self, topic: Topic) -> None:
-        """Note that the topic was erased: its subscriptions and its history are gone."""
-        topic.is_configured = topic.has_history = topic.is_subscribed = False
+        """Note that the topic was erased: its subscriptions and its history are gone already."""
+        topic.is_configured = False
         topic.advance(TopicInput.ERASED)
 
     def time_out(self, topic: Topic) -> None:
@@ -173,7 +183,7 @@ class Topics:
     def note(self, topic: Topic, state: TopicState) -> None:
         """Change the state of a topic; what follows from it is done when the turn ends."""
         if not self._changed:
-            self._on_change()
+            self.on_change()
         self._changed[topic] = None
         if topic.state is not state:
             self.states[topic.state] -= 1
@@ -187,3 +197,7 @@ class Topics:
             if topic.state is TopicState.DEAD:
                 del self._topics[topic.name]
         return changed
+
+
+def _nobody_listens() -> None:
+    """Nothing follows from changes."""

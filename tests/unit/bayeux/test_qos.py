@@ -44,6 +44,13 @@ def test_priorities_are_ten(priority: int) -> None:
         ({"expiration": {"lifeTime": LONGEST_MS + 1}}, "expiration.lifeTime"),
         ({"expiration": {"lifeTime": 1, "forceDestroy": 1}}, "expiration.forceDestroy"),
         ({"expiration": {"lifetime": 1}}, "expiration"),
+        ({"topic": True}, "topic"),
+        ({"topic": {"readOnly": True}}, "topic"),
+        ({"topic": {"readonly": 1}}, "topic.readonly"),
+        ({"topic": {"destroyDelay": -2}}, "topic.destroyDelay"),
+        ({"topic": {"destroyDelay": "1"}}, "topic.destroyDelay"),
+        ({"administrative": 1}, "administrative"),
+        ({"administrative": True, "destinations": [{"name": "joe"}]}, "administrative"),
     ],
 )
 def test_what_makes_no_sense_is_named(asked: Any, named: str) -> None:
@@ -56,11 +63,9 @@ def test_what_makes_no_sense_is_named(asked: Any, named: str) -> None:
     [
         ("destinations", [{"name": "joe/1", "queryType": "EXACT"}]),
         ("destinations", []),
-        ("topic", {"readonly": True}),
         ("forceUpdate", False),
         ("forceUpdate", 1),
         ("subscribable", False),
-        ("administrative", True),
         ("oneway", True),
         ("priorty", 9),
         ("priorty", None),

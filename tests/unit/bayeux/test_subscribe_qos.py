@@ -54,7 +54,7 @@ def test_what_makes_no_sense_or_would_not_be_done_is_named(asked: Any, named: st
         {"history": None, "filter": None},
         {"initialUpdate": False, "local": True, "newestOnly": False},
         {"notify": True, "oneway": None},
-        {"notify": False, "persistent": None},
+        {"persistent": None},
         {"verdicts": [{"seq": 1, "state": "OK"}], "pending": []},
     ],
     ids=repr,

@@ -31,7 +31,8 @@ class TopicsMachine(RuleBasedStateMachine):
         self.naive = {"/a": Naive(), "/b": Naive()}
         self.queues: list[list[Message]] = [[] for _ in range(QUEUES)]
         self.changes = 0
-        self.topics = Topics(self._is_subscribed, self._on_change, most=10)
+        self.topics = Topics(self._is_subscribed, lambda _: ORDINARY_CONFIG, most=10)
+        self.topics.on_change = self._on_change
 
     def _is_subscribed(self, name: str) -> bool:
         return self.naive[name].subscribers > 0
@@ -50,7 +51,7 @@ class TopicsMachine(RuleBasedStateMachine):
         naive.visible = True
         if is_kept:
             naive.history.append(message)
-            topic.note_history(has_messages=True)
+            topic.keep()
         for queue in self.queues[:copies]:
             queue.append(message)
         topic.refer(copies)
@@ -65,14 +66,16 @@ class TopicsMachine(RuleBasedStateMachine):
     def subscribe(self, name: str) -> None:
         naive = self.naive[name]
         naive.subscribers += 1
-        naive.visible = naive.visible or bool(self.waiting(name))
-        self.topics.subscribe(name, ORDINARY_CONFIG)
+        if naive.subscribers == 1:
+            naive.visible = naive.visible or bool(self.waiting(name))
+            self.topics.subscribe(name)
 
     @rule(name=NAMES)
     def unsubscribe(self, name: str) -> None:
         naive = self.naive[name]
         naive.subscribers = max(0, naive.subscribers - 1)
-        self.topics.unsubscribe(name)
+        if naive.subscribers == 0:
+            self.topics.unsubscribe(name)
 
     @rule(place=st.integers(0, QUEUES - 1), count=st.integers(1, 3))
     def settle(self, place: int, count: int) -> None:
@@ -94,15 +97,20 @@ class TopicsMachine(RuleBasedStateMachine):
         naive, topic = self.naive[name], self.topics.get(name)
         if topic is not None and naive.history:
             naive.history.pop(0)
-            topic.note_history(has_messages=bool(naive.history))
+            topic.forget()
 
     @rule(name=NAMES, is_forced=st.booleans())
     def erase(self, name: str, is_forced: bool) -> None:
         topic = self.topics.get(name)
         if topic is None or topic.state is TopicState.DEAD:
             return
-        self.naive[name] = Naive()
-        self.topics.erase(topic)
+        naive, self.naive[name] = self.naive[name], Naive()
+        if naive.subscribers:
+            self.topics.unsubscribe(name)
+        for _ in naive.history:
+            topic.forget()
+        if topic.state is not TopicState.DEAD:
+            self.topics.erase(topic)
         if is_forced:
             waiting = self.waiting(name)
             for place, queue in enumerate(self.queues):
@@ -152,12 +160,12 @@ TestTopics = TopicsMachine.TestCase
 
 
 def topics(most: int = 10) -> Topics:
-    return Topics(lambda _: False, lambda: None, most)
+    return Topics(lambda _: False, lambda name: None if name == "/plain" else KEEPS_FOR_EVER, most)
 
 
 def test_a_subscription_to_an_ordinary_channel_makes_no_topic() -> None:
     known = topics()
-    known.subscribe("/plain", None)
+    known.subscribe("/plain")
     known.unsubscribe("/plain")
     assert not known.are_used
     assert len(known) == 0
@@ -186,6 +194,8 @@ def test_topics_have_a_limit() -> None:
     assert not known.are_full
     known.configure(known.draft("/a", ORDINARY_CONFIG))
     assert known.are_full
+    known.subscribe("/b")
+    assert known.get("/b") is None
 
 
 def test_messages_of_ordinary_channels_are_not_counted() -> None:

@@ -1,0 +1,120 @@
+"""The erasure of one topic: in one turn, or in as many as its receivers take."""
+
+from collections.abc import Callable, Sequence
+
+from holdfast.bayeux.ownership import SessionOwner
+from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.subscriptions import part
+from holdfast.delivery.counters import Reason
+from holdfast.delivery.json_text import to_json
+from holdfast.delivery.messages import Message
+from holdfast.delivery.topic_states import TopicState
+from holdfast.delivery.topics import Topic
+from holdfast.delivery.undelivered import Undelivered
+
+# Sessions that are looked at between two checks whether the turn is over.
+_MOST = 100
+
+
+class Erasure:
+    """Erases a topic: its subscriptions, its history and, if forced, what waits in queues.
+
+    Until all exact subscriptions are gone, the topic lives on. Those who are to know of the erasure
+    are told at its end.
+    """
+
+    def __init__(
+        self,
+        state: ServerState,
+        owner: SessionOwner,
+        undelivered: Undelivered[Session],
+        topic: Topic,
+        *,
+        is_forced: bool,
+    ) -> None:
+        self._state = state
+        self._owner = owner
+        self._undelivered = undelivered
+        self._topic = topic
+        self._is_forced = is_forced
+        # Who is told, of those with an exact subscription and of the others.
+        self._exact: list[Session] = []
+        self._others: list[Session] = []
+        # Whose queues are still to be searched.
+        self._left: list[Session] = []
+        self._before = 0
+        # Does the next piece of the work; returns whether any is left.
+        self._step: Callable[[float], bool] = self._unsubscribe
+
+    def go_on(self, now: float) -> bool:
+        """Do one piece of the work; return whether any is left."""
+        return self._step(now)
+
+    def _unsubscribe(self, now: float) -> bool:
+        """Remove some exact subscriptions; with the last ones, erase the topic."""
+        name = self._topic.name
+        subscribers = self._state.routes.subscribers(name)
+        for session in subscribers[:_MOST]:
+            is_told = self._tells(session)
+            part(self._state, session, name)
+            self._owner.note(session, now)
+            if is_told:
+                is_covered = session.subscription(name) is not None
+                (self._others if is_covered else self._exact).append(session)
+        if len(subscribers) > _MOST:
+            return True
+        self._erase()
+        return bool(self._left)
+
+    def _tells(self, session: Session) -> bool:
+        """Whether the session is told: it understands states, and its subscription asks for it."""
+        pattern = session.subscription(self._topic.name)
+        qos = (session.subscription_qos or {}).get(pattern or "")
+        return session.terms is not None and (qos is None or qos.notify)
+
+    def _erase(self) -> None:
+        state, topic = self._state, self._topic
+        channel = state.channels.named(topic.name)
+        told = set(self._others)
+        self._others += [
+            session
+            for session in state.routes.receivers(channel)
+            if session not in told and self._tells(session)
+        ]
+        self._before = state.node.stamp()
+        if topic.state is not TopicState.DEAD:
+            state.topics.erase(topic)
+        self._tell(self._exact, {"subscription": topic.name})
+        self._tell(self._others, {})
+        if self._is_forced and topic.queued:
+            receivers = [*state.sessions, *state.ptp.subjects.queues()]
+            self._left = [each for each in receivers if each.queue.has_topics]
+            self._step = self._discard
+
+    def _tell(self, sessions: Sequence[Session], fields: dict[str, str]) -> None:
+        """Deliver the event that says that the topic is erased."""
+        living = [session for session in sessions if not session.is_gone]
+        if not living:
+            return
+        delivery = {"state": "ERASED", **fields}
+        event = {"channel": self._topic.name, "data": None, "ext": {"delivery": delivery}}
+        message = Message(to_json(event), id=self._state.node.stamp(), channel=self._topic.name)
+        # It is about a moment, and brought by no subscription any more.
+        message.leaves_no_letter = message.is_direct = True
+        self._state.hub.publish_to(living, message)
+
+    def _discard(self, _: float) -> bool:
+        """Discard what waits in some queues."""
+        for session in self._left[:_MOST]:
+            queue = session.queue
+            gone = [each for each in queue.messages() if self._concerns(each)]
+            if gone:
+                queue.take_away(gone)
+                self._undelivered.discarded(session, gone, Reason.ERASED)
+                self._state.ptp.subjects.close_if_idle(session)
+        del self._left[:_MOST]
+        return bool(self._left)
+
+    def _concerns(self, message: Message) -> bool:
+        return message.topic is self._topic and message.id < self._before

@@ -1,0 +1,41 @@
+"""The configuration of a topic, as a publisher asks for it: `ext.delivery.topic`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from holdfast.bayeux.delivery_options import QosInvalid
+from holdfast.delivery.numbers import whole
+from holdfast.delivery.topics import TopicConfig
+
+_LONGEST_MS = 10 * 365 * 24 * 3600 * 1000
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOptions:
+    """What a publisher sets for a topic; None leaves it as it is."""
+
+    destroy_delay_ms: int | None = None
+    is_readonly: bool | None = None
+
+    @classmethod
+    def of(cls, asked: object) -> Self:
+        """Read the options. Raises `QosInvalid`."""
+        if not isinstance(asked, Mapping) or asked.keys() - {"destroyDelay", "readonly"}:
+            raise QosInvalid("topic")
+        delay_ms = asked.get("destroyDelay")
+        if delay_ms is not None:
+            delay_ms = whole(delay_ms)
+            if delay_ms is None or not -1 <= delay_ms <= _LONGEST_MS:
+                raise QosInvalid("topic.destroyDelay")
+        is_readonly = asked.get("readonly")
+        if is_readonly is not None and type(is_readonly) is not bool:
+            raise QosInvalid("topic.readonly")
+        return cls(delay_ms, is_readonly)
+
+    def over(self, config: TopicConfig) -> TopicConfig:
+        """Return the configuration, changed by these options."""
+        return TopicConfig(
+            config.destroy_delay_ms if self.destroy_delay_ms is None else self.destroy_delay_ms,
+            config.is_readonly if self.is_readonly is None else self.is_readonly,
+        )

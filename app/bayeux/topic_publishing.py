@@ -1,0 +1,39 @@
+"""What a publish means for the topic of its channel."""
+
+from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.options import ChannelRule
+from holdfast.bayeux.qos import Qos
+from holdfast.bayeux.server_state import ServerState
+from holdfast.delivery.channels import Channel
+from holdfast.delivery.topics import ORDINARY_CONFIG, Topic
+
+
+def topic_of(
+    state: ServerState, channel: Channel, rule: ChannelRule, qos: Qos | None
+) -> Topic | None:
+    """Return the topic that the publish is for, or the draft of one; None for ordinary channels.
+
+    Raises `Refused`.
+    """
+    topic = state.topics.get(channel.name)
+    configures = qos is not None and qos.configures
+    if topic is None:
+        if rule.topic is None and not configures:
+            return None
+        if state.topics.are_full:
+            raise Refused(ErrorReply.TOPICS_USED_UP, "resource.exhaust", channel.name)
+    elif topic.is_configured and not (qos is not None and qos.is_administrative):
+        _check_readonly(state, topic)
+        return topic
+    config = rule.topic or ORDINARY_CONFIG
+    if topic is not None and topic.is_configured:
+        config = topic.config
+    if qos is not None and qos.topic is not None:
+        config = qos.topic.over(config)
+    return state.topics.draft(channel.name, config)
+
+
+def _check_readonly(state: ServerState, topic: Topic) -> None:
+    """Refuse another message to a topic that has its only one, or is about to."""
+    if topic.config.is_readonly and (topic.kept or state.hub.is_coming(topic.name)):
+        raise Refused(ErrorReply.TOPIC_READONLY, "user.publish.readonly", topic.name)

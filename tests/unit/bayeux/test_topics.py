@@ -1,0 +1,415 @@
+"""Topics as clients make, use and lose them; the life of each as xmlBlaster's tests have it."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from holdfast.bayeux.options import ChannelRule
+from holdfast.delivery.counters import Reason
+from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.topic_states import TopicState
+from holdfast.delivery.topics import TopicConfig
+from holdfast.extensions.ack import Ack
+from holdfast.extensions.delivery import Delivery
+from tests.unit.bayeux.harness import Asked, Client, House, Json
+
+RULE = {"/topic/**": ChannelRule(topic=TopicConfig(destroy_delay_ms=6000))}
+NAME = "/topic/a"
+GONE = None
+
+
+def house(**options: Any) -> House:
+    return House(partial(Ack, announces_batch=True), Delivery, **{"channels": RULE, **options})
+
+
+def state_of(house: House, name: str = NAME) -> TopicState | None:
+    house.turn()
+    topic = house.bayeux.state.topics.get(name)
+    return None if topic is None else topic.state
+
+
+def publish(client: Client, data: Any = 1, channel: str = NAME, **qos: Any) -> Json:
+    asked = client.send({"channel": channel, "data": data, "ext": {"delivery": qos}})
+    client.house.turn()
+    return asked.reply
+
+
+def receiver(house: House, *channels: str, name: str = "", **qos: Any) -> Client:
+    """A client that gives verdicts, with subscriptions."""
+    delivery = {"session": name} if name else True
+    client = house.client(ext={"ack": True, "delivery": delivery})
+    for channel in channels:
+        message = {"channel": "/meta/subscribe", "subscription": channel}
+        asked = client.send({**message, "ext": {"delivery": qos}})
+        house.turn()
+        assert asked.reply["successful"]
+    client.connect()
+    return client
+
+
+def unsubscribe(client: Client, channel: str = NAME) -> None:
+    asked = client.send({"channel": "/meta/unsubscribe", "subscription": channel})
+    client.house.turn()
+    assert asked.reply["successful"]
+
+
+def erase(house: House, name: str = NAME, *, is_forced: bool = False) -> None:
+    topic = house.bayeux.state.topics.get(name)
+    assert topic is not None
+    house.bayeux.life.topics.erase(topic, is_forced=is_forced, now=house.now)
+
+
+def take(client: Client, batch: int = 1) -> Asked:
+    """Connect and acknowledge this batch."""
+    asked = client.connect(ext={"ack": batch}, advice={"timeout": 0})
+    client.house.turn()
+    return asked
+
+
+def states(asked: Asked) -> list[str]:
+    return [event["ext"]["delivery"]["state"] for event in asked.events]
+
+
+def test_an_ordinary_channel_is_no_topic() -> None:
+    here = house()
+    publish(receiver(here, "/plain"), channel="/plain")
+    assert state_of(here, "/plain") is GONE
+    assert len(here.bayeux.state.topics) == 0
+
+
+def test_a_server_without_topics_does_not_look_for_them() -> None:
+    here = house(channels={})
+    publish(receiver(here, NAME))
+    assert not here.bayeux.state.topics.are_used
+    assert state_of(here) is GONE
+
+
+def test_a_topic_without_references_lives_for_its_destroy_delay() -> None:
+    here = house()
+    publish(here.client())
+    assert state_of(here) is TopicState.UNREFERENCED
+    here.advance(5.5)
+    assert state_of(here) is TopicState.UNREFERENCED
+    here.advance(1)
+    assert state_of(here) is GONE
+
+
+def test_a_publish_begins_the_destroy_delay_anew() -> None:
+    here = house()
+    client = here.client()
+    publish(client)
+    here.advance(5)
+    publish(client)
+    here.advance(5)
+    assert state_of(here) is TopicState.UNREFERENCED
+    here.advance(1.5)
+    assert state_of(here) is GONE
+
+
+def test_a_volatile_message_without_receivers_leaves_nothing() -> None:
+    here = house()
+    publish(here.client(), expiration={"lifeTime": 0}, topic={"destroyDelay": 0})
+    assert state_of(here) is GONE
+    assert len(here.bayeux.state.topics) == 0
+
+
+def test_a_pattern_does_not_keep_a_topic_alive_and_survives_it() -> None:
+    here = house()
+    watcher = receiver(here, "/topic/*")
+    sender = here.client()
+    publish(sender, 1, expiration={"lifeTime": 0}, topic={"destroyDelay": 0})
+    assert state_of(here) is TopicState.ALIVE
+    assert take(watcher, 1).data == [1]
+    take(watcher, 2)
+    assert state_of(here) is GONE
+    publish(sender, 2)
+    assert take(watcher, 2).data == [2]
+
+
+def test_an_exact_subscription_keeps_a_topic_and_its_end_lets_it_go() -> None:
+    here = house()
+    one = receiver(here, NAME)
+    assert state_of(here) is TopicState.UNCONFIGURED
+    publish(here.client(), 1, expiration={"lifeTime": 0}, topic={"destroyDelay": 0})
+    assert take(one).data == [1]
+    take(one, 2)
+    assert state_of(here) is TopicState.ALIVE
+    unsubscribe(one)
+    assert state_of(here) is GONE
+
+
+def test_without_a_publish_an_unsubscribe_ends_the_topic() -> None:
+    here = house()
+    one, other = receiver(here, NAME), receiver(here, NAME)
+    unsubscribe(one)
+    assert state_of(here) is TopicState.UNCONFIGURED
+    unsubscribe(other)
+    assert state_of(here) is GONE
+
+
+def test_a_session_that_ends_lets_its_topics_go() -> None:
+    here = house()
+    one = receiver(here, NAME)
+    one.send({"channel": "/meta/disconnect"})
+    assert state_of(here) is GONE
+
+
+def test_erasing_an_unconfigured_topic_tells_all_its_subscribers() -> None:
+    here = house()
+    one, other = receiver(here, NAME), receiver(here, NAME)
+    erase(here)
+    assert state_of(here) is GONE
+    for client in (one, other):
+        (event,) = take(client).events
+        assert event["channel"] == NAME
+        assert event["data"] is None
+        assert event["ext"]["delivery"]["state"] == "ERASED"
+        assert event["ext"]["delivery"]["subscription"] == NAME
+        assert client.session.subscriptions == set()
+    assert here.balances()
+
+
+def test_what_waits_at_a_soft_erasure_is_still_delivered() -> None:
+    here = house()
+    one = receiver(here, NAME)
+    publish(here.client())
+    assert take(one).data == [1]
+    assert state_of(here) is TopicState.ALIVE
+    erase(here)
+    assert state_of(here) is TopicState.SOFTERASED
+    assert states(take(one, 1)) == ["OK"]
+    assert state_of(here) is TopicState.SOFTERASED
+    assert states(take(one, 3)) == ["ERASED"]
+    assert state_of(here) is GONE
+    assert here.balances()
+
+
+def test_a_publish_revives_a_topic_whose_messages_still_wait() -> None:
+    here = house()
+    one, watcher = receiver(here, NAME), receiver(here, "/topic/**")
+    sender = here.client()
+    publish(sender, "before")
+    erase(here)
+    assert state_of(here) is TopicState.SOFTERASED
+    publish(sender, "after")
+    assert state_of(here) is TopicState.ALIVE
+    assert take(one).data == ["before", None]
+    assert take(watcher).data == ["before", None, "after"]
+
+
+def test_a_subscription_revives_a_topic_whose_messages_still_wait() -> None:
+    here = house()
+    receiver(here, NAME)
+    publish(here.client())
+    erase(here)
+    receiver(here, NAME)
+    assert state_of(here) is TopicState.ALIVE
+
+
+def test_a_forced_erasure_discards_what_waits_and_is_in_flight() -> None:
+    here = house()
+    one, other = receiver(here, NAME, "/plain"), receiver(here, NAME)
+    sender = here.client()
+    publish(sender, "in flight")
+    take(one)
+    publish(sender, "waits")
+    publish(sender, "plain", channel="/plain")
+    erase(here, is_forced=True)
+    assert state_of(here) is GONE
+    assert take(one, 1).data == ["plain", None]
+    assert take(other).data == [None]
+    assert here.bayeux.state.counters.discarded[Reason.ERASED] == 4
+    assert here.keeper.letters == []
+    assert here.balances()
+
+
+def test_a_forced_erasure_reaches_the_queues_of_subjects() -> None:
+    here = house()
+    destinations = [{"name": "joe", "forceQueuing": True}]
+    reply = publish(here.client(), destinations=destinations)
+    assert reply["successful"]
+    assert state_of(here) is TopicState.ALIVE
+    erase(here, is_forced=True)
+    assert state_of(here) is GONE
+    assert here.bayeux.state.ptp.subjects.queues() == []
+    assert here.balances()
+
+
+def test_messages_that_move_between_queues_of_a_subject_keep_their_topic() -> None:
+    here = house()
+    publish(here.client(), destinations=[{"name": "joe", "forceQueuing": True}])
+    joe = receiver(here, name="joe/1")
+    here.turn()
+    assert state_of(here) is TopicState.ALIVE
+    topic = here.bayeux.state.topics.get(NAME)
+    assert topic is not None
+    assert topic.queued == 1
+    joe.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+    assert state_of(here) is TopicState.ALIVE
+    assert topic.queued == 1
+    joe = receiver(here, name="joe/1")
+    assert topic.queued == joe.session.queue.count == 1
+    take(joe)
+    assert state_of(here) is TopicState.UNREFERENCED
+
+
+def test_an_erasure_of_many_subscriptions_takes_several_turns() -> None:
+    over = [False]
+    here = house(is_turn_over=lambda: over[0])
+    clients = [receiver(here, NAME) for _ in range(201)]
+    publish(here.client())
+    over[0] = True
+    erase(here, is_forced=True)
+    assert len(here.bayeux.state.routes.subscribers(NAME)) == 101
+    assert state_of(here) is GONE
+    assert here.bayeux.state.counters.discarded[Reason.ERASED] == 201
+    assert states(take(clients[200])) == ["ERASED"]
+    assert here.balances()
+
+
+def test_who_is_told_of_an_erasure() -> None:
+    here = house()
+    told = receiver(here, "/topic/**")
+    both = receiver(here, NAME, "/topic/*")
+    silent = receiver(here, NAME, notify=False)
+    aside = receiver(here, "/topic/**", notify=False)
+    plain = here.client()
+    plain.subscribe(NAME)
+    erase(here)
+    here.turn()
+    assert [event["ext"]["delivery"]["subscription"] for event in take(told).events] == [
+        "/topic/**"
+    ]
+    assert [event["ext"]["delivery"]["subscription"] for event in take(both).events] == ["/topic/*"]
+    assert take(silent).events == []
+    assert take(aside).events == []
+    assert plain.connect(advice={"timeout": 0}).events == []
+    assert plain.session.subscriptions == set()
+
+
+def test_nobody_waits_for_a_session_that_ends_during_the_erasure() -> None:
+    over = [False]
+    here = house(is_turn_over=lambda: over[0])
+    clients = [receiver(here, NAME) for _ in range(101)]
+    over[0] = True
+    erase(here)
+    for client in clients:
+        client.send({"channel": "/meta/disconnect"})
+    assert state_of(here) is GONE
+    assert here.balances()
+
+
+def test_only_the_first_publish_configures_a_topic() -> None:
+    here = house(channels={})
+    client = receiver(here, NAME)
+    publish(client, topic={"destroyDelay": 0})
+    publish(client, topic={"destroyDelay": 5000, "readonly": True})
+    topic = here.bayeux.state.topics.get(NAME)
+    assert topic is not None
+    assert topic.config == TopicConfig(destroy_delay_ms=0)
+
+
+def test_an_administrative_publish_configures_and_delivers_nothing() -> None:
+    here = house(channels={})
+    one = receiver(here, "/topic/*")
+    reply = publish(here.client(), administrative=True, topic={"destroyDelay": -1})
+    assert reply["ext"] == {"delivery": {"state": "OK"}}
+    assert take(one).events == []
+    assert state_of(here) is TopicState.UNREFERENCED
+    here.advance(100)
+    assert state_of(here) is TopicState.UNREFERENCED
+    publish(here.client(), administrative=True, topic={"readonly": True})
+    topic = here.bayeux.state.topics.get(NAME)
+    assert topic is not None
+    assert topic.config == TopicConfig(destroy_delay_ms=-1, is_readonly=True)
+    erase(here)
+    assert state_of(here) is GONE
+
+
+def test_a_readonly_topic_refuses_a_second_message_while_the_first_is_on_its_way() -> None:
+    here = house(channels={})
+    receiver(here, NAME, name="joe/1")
+    client = here.client()
+    here.keeper.is_silent = True
+    publish_first = {"channel": NAME, "data": 1, "ext": {"delivery": {"topic": {"readonly": True}}}}
+    client.send({"channel": NAME, "data": 0, "ext": {"delivery": {"administrative": True}}})
+    client.send({**publish_first, "ext": {"delivery": {"administrative": True, **READONLY}}})
+    client.send({"channel": NAME, "data": 1})
+    refused = client.send({"channel": NAME, "data": 2}).reply
+    assert refused["error"] == f"403:user.publish.readonly,{NAME}:topic_readonly"
+
+
+READONLY: Json = {"topic": {"readonly": True}}
+
+
+def test_a_publish_that_the_store_refuses_makes_no_topic() -> None:
+    here = house()
+    receiver(here, "/topic/*", name="joe/1")
+    here.keeper.outcome = PersistOutcome.REFUSED
+    reply = publish(here.client())
+    assert not reply["successful"]
+    assert state_of(here) is GONE
+
+
+def test_there_is_a_limit_on_topics() -> None:
+    here = house(max_topics=1)
+    client = here.client()
+    assert publish(client)["successful"]
+    refused = publish(client, channel="/topic/b")
+    assert refused["error"] == "503:resource.exhaust,/topic/b:topics_used_up"
+    assert publish(client, channel="/plain")["successful"]
+
+
+@pytest.mark.parametrize("qos", [{"topic": {}}, {"administrative": True}])
+def test_services_are_no_topics(qos: Json) -> None:
+    here = house()
+    refused = publish(here.client(), channel="/service/x", **qos)
+    (name,) = qos
+    assert refused["error"] == f"400:user.publish,{name}:delivery_invalid"
+
+
+def test_a_message_that_finds_no_room_is_in_no_queue() -> None:
+    here = house()
+    client = here.client(ext={"ack": True, "delivery": {"queue": {"maxEntries": 1}}})
+    client.subscribe(NAME)
+    sender = here.client()
+    publish(sender, 1)
+    publish(sender, 2)
+    topic = here.bayeux.state.topics.get(NAME)
+    assert topic is not None
+    assert topic.queued == 1
+    assert here.balances()
+
+
+def test_a_message_that_expires_in_a_full_queue_is_in_no_queue() -> None:
+    here = house()
+    client = here.client(ext={"ack": True, "delivery": {"queue": {"maxEntries": 1}}})
+    client.subscribe(NAME)
+    sender = here.client()
+    publish(sender, 1)
+    publish(sender, 2, expiration={"lifeTime": 0, "forceDestroy": True})
+    topic = here.bayeux.state.topics.get(NAME)
+    assert topic is not None
+    assert topic.queued == 1
+    assert here.balances()
+
+
+def test_what_is_written_to_a_plain_session_leaves_its_queue() -> None:
+    here = house()
+    client = here.connected()
+    client.subscribe(NAME)
+    held = client.connect()
+    publish(here.client())
+    assert held.data == [1]
+    topic = here.bayeux.state.topics.get(NAME)
+    assert topic is not None
+    assert topic.queued == 0
+
+
+def test_an_emptied_queue_has_no_messages_of_topics() -> None:
+    here = house()
+    client = receiver(here, "/topic/*")
+    publish(here.client())
+    here.bayeux.life.clear(client.session)
+    assert state_of(here) is TopicState.UNREFERENCED
