@@ -102,7 +102,7 @@ class TopicsMachine(RuleBasedStateMachine):
     @rule(name=NAMES, is_forced=st.booleans())
     def erase(self, name: str, is_forced: bool) -> None:
         topic = self.topics.get(name)
-        if topic is None or topic.state is TopicState.DEAD:
+        if topic is None:
             return
         naive, self.naive[name] = self.naive[name], Naive()
         if naive.subscribers:
