@@ -45,15 +45,13 @@ run: setup ## serve on 127.0.0.1:8080; more flags by ARGS="--port 9090"
 
 .PHONY: test
 test: ## linters, types, import contracts, all tests, coverage
-	$(MAKE) --no-print-directory --jobs 2 setup-test
-	$(MAKE) --no-print-directory --jobs 4 --output-sync check compiled setup-clients setup-browser
-	$(MAKE) --no-print-directory cover
+	$(MAKE) --no-print-directory BESIDE='check compiled' cover
 
 .PHONY: check
-check: setup-test ## linters, types and import contracts only
+check: $(STAMPS)/pipeline ## linters, types and import contracts only
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/mypy
+	$(POLITE) $(BIN)/mypy
 	$(BIN)/lint-imports
 
 # Groups of tests, each a process of its own.
@@ -66,27 +64,32 @@ CLIENTS := $(addprefix tests/,clients conversations)
 PAGES := tests/browser
 # What is in no other group, but for the unit tests.
 REST = tests $(patsubst %,--ignore %,tests/unit $(PIPELINE) $(ATTACKS) $(CHAOS) $(CLIENTS) $(PAGES))
-# The longest first, two at a time: they wait most of the time, but tests that measure how long a
-# bystander waits need a processor.
-GROUPS := test-attacks test-clients test-pages cover-store cover-rest test-chaos cover-pipeline test-slow
+# The longest first, four at a time: most of them wait most of the time. Those that compute give way,
+# for others measure how long somebody waits.
+GROUPS := test-pages test-attacks cover-store test-clients test-chaos cover-rest cover-pipeline test-slow
+POLITE := nice -n 3
 # Without state machines and whatever else takes more than a quarter of a second, and with shorter
 # searches.
 QUICK := -m 'not slow' --hypothesis-profile quick
 UNIT_CORE := $(addprefix tests/unit/,bayeux delivery extensions journal)
 TEST := $(BIN)/python -m pytest
 SERVE_INSTALLED := TEST_INSTALLED=1
-COVER := $(SERVE_INSTALLED) $(BIN)/coverage run -m pytest
-COMPILED := $(TEST) --override-ini 'pythonpath=$(INSTALLED) .'
+COVER := $(BIN)/coverage run -m pytest
+COMPILED = $(TEST) --override-ini 'pythonpath=$(INSTALLED) .'
 
 .PHONY: cover
-cover: setup-test setup-clients setup-browser ## all tests with the coverage gates; ARGS go to each pytest
-	$(BIN)/coverage erase
-	$(MAKE) --no-print-directory --jobs 2 --output-sync $(GROUPS)
+cover: ## all tests with the coverage gates; ARGS go to each pytest
+	@rm -f .coverage .coverage.*
+	$(MAKE) --no-print-directory --jobs 4 --output-sync $(BESIDE) $(GROUPS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 	$(BIN)/coverage report --include='app/bayeux/*,app/delivery/*' --fail-under=$(CORE_COVERAGE)
 
 .PHONY: $(GROUPS)
+# What a group does not need is made beside it.
+$(GROUPS): $(STAMPS)/dev $(STAMPS)/holdfast setup-clients
+test-pages: setup-browser
+cover-pipeline: $(STAMPS)/pipeline
 test-attacks:
 	$(SERVE_INSTALLED) $(TEST) $(ATTACKS) $(ARGS)
 test-chaos:
@@ -96,15 +99,15 @@ test-clients:
 test-pages:
 	$(SERVE_INSTALLED) $(TEST) $(PAGES) $(ARGS)
 cover-pipeline:
-	$(COVER) $(PIPELINE) $(ARGS)
+	$(SERVE_INSTALLED) $(POLITE) $(COVER) $(PIPELINE) $(ARGS)
 cover-store:
-	$(COVER) $(STORE) -m 'not slow' $(ARGS)
+	$(SERVE_INSTALLED) $(COVER) $(STORE) -m 'not slow' $(ARGS)
 cover-rest:
-	$(COVER) tests/unit --ignore tests/unit/pipeline $(QUICK) $(ARGS)
-	$(COVER) $(REST) $(patsubst %,--ignore %,$(STORE)) -m 'not slow' $(ARGS)
+	$(POLITE) $(COVER) tests/unit --ignore tests/unit/pipeline $(QUICK) $(ARGS)
+	$(SERVE_INSTALLED) $(COVER) $(REST) $(patsubst %,--ignore %,$(STORE)) -m 'not slow' $(ARGS)
 # Traced, searches would take several times as long; those of units run in `compiled`.
 test-slow:
-	$(SERVE_INSTALLED) $(COMPILED) $(REST) -m slow $(ARGS)
+	$(SERVE_INSTALLED) $(POLITE) $(COMPILED) $(REST) -m slow $(ARGS)
 
 .PHONY: unit
 unit: setup-test ## the unit tests but for the slow ones, in seconds
@@ -118,8 +121,8 @@ unit-rest:
 	$(TEST) tests/unit $(patsubst %,--ignore %,$(UNIT_CORE)) $(QUICK) $(ARGS)
 
 .PHONY: compiled
-compiled: setup-test ## the unit tests, slow ones too, of the core as it was installed
-	$(COMPILED) tests/unit --ignore tests/unit/pipeline
+compiled: $(STAMPS)/dev $(STAMPS)/holdfast ## the unit tests, slow ones too, of the core as it was installed
+	$(POLITE) $(COMPILED) tests/unit --ignore tests/unit/pipeline
 
 .PHONY: fmt
 fmt: setup-test ## format, and repair what the linter can
@@ -127,7 +130,7 @@ fmt: setup-test ## format, and repair what the linter can
 	$(BIN)/ruff format
 
 .PHONY: setup-test
-setup-test: setup-pages $(STAMPS)/dev $(STAMPS)/holdfast
+setup-test: setup-pages $(STAMPS)/dev $(STAMPS)/holdfast $(STAMPS)/pipeline
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -141,7 +144,12 @@ $(STAMPS)/run: requirements.lock requirements-build.lock | $(BIN)/python
 	@mkdir -p $(@D) && touch $@
 
 $(STAMPS)/dev: requirements-dev.lock $(STAMPS)/run
-	$(PIP) install --require-hashes -r requirements-dev.lock
+	$(PIP) install --no-compile --require-hashes -r requirements-dev.lock
+	@mkdir -p $(@D) && touch $@
+
+# Spark is half of all that is downloaded; tests that do not need it have begun by then.
+$(STAMPS)/pipeline: requirements-pipeline.lock $(STAMPS)/dev | $(STAMPS)/holdfast
+	$(PIP) install --no-compile --require-hashes -r requirements-pipeline.lock
 	@mkdir -p $(@D) && touch $@
 
 # What is installed is a copy, with a compiled core where there is a compiler. `python -m holdfast` in
@@ -211,7 +219,8 @@ lock: ## compute the lock files anew (needs the network)
 	    --python-version 3.11 --exclude-newer '$(COOL_DOWN)' --generate-hashes --no-annotate --no-emit-index-url \
 	    --custom-compile-command 'make lock' "$$@"; }; \
 	compile pyproject.toml -o requirements.lock; \
-	compile pyproject.toml --extra pipeline --group dev -c requirements.lock -o requirements-dev.lock; \
+	compile pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock; \
+	compile pyproject.toml --extra pipeline -c requirements-dev.lock -o requirements-pipeline.lock; \
 	compile --group build -c requirements-dev.lock -o requirements-build.lock
 
 # Whatever is installed for the server, the tests and the build. A package that the index of
@@ -230,7 +239,7 @@ audit: | $(BIN)/python ## look for known vulnerabilities, and list all parts in 
 	    -o dist/holdfast.cdx.json requirements.lock; \
 	(cd static/npm && npm sbom --sbom-format cyclonedx --package-lock-only) >dist/pages.cdx.json; \
 	failed=0; \
-	for lock in requirements.lock requirements-dev.lock requirements-build.lock; do \
+	for lock in requirements.lock requirements-dev.lock requirements-pipeline.lock requirements-build.lock; do \
 	    $$home/venv/bin/pip-audit --strict --require-hashes --disable-pip -r $$lock || failed=1; done; \
 	for lock in static/npm tests/clients bench/load/peers; do \
 	    npm audit --prefix $$lock --package-lock-only || failed=1; done; \
