@@ -22,8 +22,8 @@ ROOT = Path(__file__).parents[1]
 _IS_INSTALLED = bool(os.environ.get("TEST_INSTALLED"))
 _PATH = os.pathsep.join([get_path("purelib"), str(ROOT)]) if _IS_INSTALLED else str(ROOT)
 PROGRAM = (sys.executable, "-P", "-m", "holdfast")
-START_LIMIT_S = 20.0
-STOP_LIMIT_S = 10.0
+START_LIMIT_S = 60.0
+STOP_LIMIT_S = 30.0
 
 Settings = Mapping[str, Any]
 

@@ -333,7 +333,6 @@ def test_many_sockets_of_one_session_have_one_that_counts(target: Target) -> Non
             other.close()
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("unit", [frame(b"{}"), frame(b"", PING)], ids=["messages", "pings"])
 def test_many_small_frames_take_turns_with_others(unit: bytes, target: Target) -> None:
     data = unit * (256 * 1024 // len(unit)) + frame(struct.pack("!H", NORMAL), CLOSE)

@@ -31,8 +31,9 @@ ARGUMENTS = [
     # Names for other sites on this machine; nothing else is found.
     "--host-resolver-rules=MAP *.test 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ]
-TIMEOUT_MS = 8000
-# A page that lost its server asks for it every two seconds in the end, and the machine may be busy.
+# A page that lost its server asks for it every two seconds in the end, the console every three, and
+# the machine may be busy.
+TIMEOUT_MS = 30_000
 expect.set_options(timeout=TIMEOUT_MS)
 # As a browser does when its user lets no page keep anything.
 FORBID_STORAGE = """for (const kind of ["localStorage", "sessionStorage"]) {

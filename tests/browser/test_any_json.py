@@ -11,7 +11,7 @@ from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.publishing import publish
 from tests.serving import Server, Servers
 
-pytestmark = [pytest.mark.timeout(120), pytest.mark.usefixtures("cometd_js")]
+pytestmark = pytest.mark.usefixtures("cometd_js")
 # Of what the page cannot read the wire shows that it was refused.
 REFUSED = "#wire .badge.bad"
 # Everything that the server or somebody else may have said to the chat, given to its parts.

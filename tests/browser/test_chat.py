@@ -10,7 +10,7 @@ from tests.browser.conftest import SETTINGS, TIMEOUT_MS
 from tests.browser.publishing import publish
 from tests.serving import Server, Servers
 
-pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("cometd_js")]
+pytestmark = pytest.mark.usefixtures("cometd_js")
 # Texts that would run as script wherever they became markup, an address or a style.
 INJECTIONS = [
     "<script>window.hacked = 1</script>",

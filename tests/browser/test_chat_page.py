@@ -12,7 +12,7 @@ from tests.browser.chatting import go_to, is_connected, join, lines, say
 from tests.browser.conftest import FORBID_STORAGE
 from tests.serving import Server, Servers
 
-pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("cometd_js")]
+pytestmark = pytest.mark.usefixtures("cometd_js")
 PHONE = {"width": 360, "height": 640}
 MOST_BYTES = 150_000
 MOST_MS = 1000

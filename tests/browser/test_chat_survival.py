@@ -10,7 +10,7 @@ from tests.browser.console.world import World
 from tests.browser.mortal import Mortal
 from tests.serving import Server, Servers
 
-pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("cometd_js")]
+pytestmark = pytest.mark.usefixtures("cometd_js")
 
 
 @pytest.fixture(scope="module")

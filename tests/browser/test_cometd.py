@@ -10,7 +10,6 @@ from tests.clients.node_client import SWITCHED_ON
 from tests.serving import Server, Servers
 
 TRANSPORTS = ["websocket", "long-polling", "callback-polling"]
-pytestmark = pytest.mark.timeout(60)
 
 
 def bayeux(server: Server) -> str:

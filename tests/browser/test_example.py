@@ -12,7 +12,6 @@ def test_the_documentation_shows_it() -> None:
     assert block.text == (ROOT / "static" / "js" / "example.js").read_text("utf-8")
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.usefixtures("cometd_js")
 def test_orders_arrive_once_and_nonsense_does_not(profile: BrowserContext, server: Server) -> None:
     page = profile.new_page()

@@ -6,7 +6,6 @@ from playwright.sync_api import BrowserContext, Page, expect
 from tests.serving import Server
 
 SIZES = {"desk": (1280, 800), "phone": (360, 640)}
-pytestmark = pytest.mark.timeout(60)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -2,7 +2,6 @@
 
 from urllib.parse import urlsplit
 
-import pytest
 from playwright.sync_api import BrowserContext, Route, expect
 
 from tests.clients.node_client import MODULES
@@ -10,7 +9,6 @@ from tests.pages import ROOT, blocks
 from tests.serving import Servers
 
 ORIGIN = "http://pages.holdfast.test"
-pytestmark = pytest.mark.timeout(60)
 
 
 def test_a_page_of_another_origin_says_hello(profile: BrowserContext, servers: Servers) -> None:

@@ -14,7 +14,7 @@ from tests.browser.chatting import go_to, is_connected, lines, press, say
 from tests.serving import Server
 from tests.unit.login.signing import SECRET, token
 
-pytestmark = [pytest.mark.timeout(60), pytest.mark.usefixtures("cometd_js")]
+pytestmark = pytest.mark.usefixtures("cometd_js")
 PHONE = {"width": 360, "height": 640}
 KEPT = """[{...sessionStorage}, {...localStorage}, document.cookie]
     .map((each) => JSON.stringify(each))"""

@@ -13,8 +13,6 @@ from tests.browser.test_cometd import TRANSPORTS, bayeux, tell
 from tests.clients.node_client import SWITCHED_ON
 
 TABS = 5
-pytestmark = pytest.mark.timeout(60)
-
 # Remembers what it has finished, as a page does that will be loaded again.
 ARRIVE = """async ({session, ...options}) => {
     const {DeliveryExtension} = await import("/static/js/delivery.js");

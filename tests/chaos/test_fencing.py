@@ -15,7 +15,7 @@ PATIENCE_S = 7.0
 ENDS_WITHIN_S = 5.0
 JOE = {"ack": True, "delivery": {"session": "joe/1", "retries": -1}}
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.slow
 
 
 class Stage:

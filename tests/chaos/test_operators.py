@@ -15,7 +15,7 @@ LETTERS_PER_S = 40
 # More than are delivered again before it is cancelled.
 ENOUGH = 30
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.slow
 
 
 def populate(ring: Arena) -> None:

@@ -15,7 +15,7 @@ MESSAGES = 100
 POISON = f"insistent-{MESSAGES // 2}"
 MAX_ATTEMPTS = 4
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.slow
 
 
 async def receive_what_waits(ring: Arena, manner: Manner, by: type[Talker] = Talker) -> Result:

@@ -14,7 +14,7 @@ JOE = {"ack": True, "delivery": {"session": "joe/1", "retries": -1, "delay": 100
 # A server that does not wait for its store has long answered by then.
 SILENT_S = 0.5
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.slow
 
 
 async def connect(joe: Talker, ack: int, **delivery: Any) -> tuple[list[Message], int]:

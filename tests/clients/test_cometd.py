@@ -1,7 +1,5 @@
 """cometd.js, as it comes from npm, does with this server what applications do with it."""
 
-import pytest
-
 from tests.clients.node_client import (
     CALLBACK_POLLING,
     IMPATIENT,
@@ -63,7 +61,6 @@ SCENARIOS = [
 ]
 
 
-@pytest.mark.timeout(40)
 @cases(SCENARIOS)
 def test_cometd_js(scenario: Scenario, transport: str, servers: Servers) -> None:
     play(SUITE, scenario, transport, server_for(scenario, servers))

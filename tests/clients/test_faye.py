@@ -1,7 +1,5 @@
 """Faye's client, as it comes from npm, works with this server."""
 
-import pytest
-
 from tests.clients.mortal_server import MortalServer
 from tests.clients.node_client import (
     LONG_POLLING,
@@ -31,13 +29,11 @@ SCENARIOS = [
 DEATH = Scenario("findsItsFeetAfterTheServerWasKilled", BOTH)
 
 
-@pytest.mark.timeout(40)
 @cases(SCENARIOS)
 def test_faye(scenario: Scenario, transport: str, servers: Servers) -> None:
     play(SUITE, scenario, transport, server_for(scenario, servers))
 
 
-@pytest.mark.timeout(40)
 @cases([DEATH])
 def test_faye_finds_its_feet(scenario: Scenario, transport: str, mortal: MortalServer) -> None:
     play(SUITE, scenario, transport, mortal.alive, mortal.services())

@@ -1,7 +1,5 @@
 """cometd.js gets over bad networks, reloads and dying servers."""
 
-import pytest
-
 from tests.clients.mortal_server import MortalServer
 from tests.clients.node_client import (
     IMPATIENT,
@@ -36,13 +34,11 @@ DEATHS = [
 ]
 
 
-@pytest.mark.timeout(40)
 @cases(SCENARIOS)
 def test_cometd_js(scenario: Scenario, transport: str, servers: Servers) -> None:
     play(SUITE, scenario, transport, server_for(scenario, servers))
 
 
-@pytest.mark.timeout(40)
 @cases(DEATHS)
 def test_cometd_js_finds_its_feet(scenario: Scenario, transport: str, mortal: MortalServer) -> None:
     play(SUITE, scenario, transport, mortal.alive, mortal.services())

@@ -11,8 +11,6 @@ from tests.browser.console.world import World
 from tests.container import command_of_the_image, flag
 from tests.web.programs import admin_url, program
 
-pytestmark = pytest.mark.timeout(90)
-
 
 @pytest.fixture(scope="module")
 def complaints() -> list[str]:

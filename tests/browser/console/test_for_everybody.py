@@ -10,8 +10,6 @@ from tests.browser.conftest import FORBID_STORAGE
 from tests.browser.console.steps import addresses, go, look_at, sign_in
 from tests.browser.console.world import World, examined
 
-pytestmark = pytest.mark.timeout(60)
-
 PHONE = {"width": 390, "height": 800}
 PLACES = [
     "Overview",

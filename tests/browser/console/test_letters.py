@@ -4,13 +4,10 @@ import json
 import re
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.console.steps import answer, go, look_at
 from tests.browser.console.world import World
-
-pytestmark = pytest.mark.timeout(60)
 
 
 def test_dead_letters_are_together_that_failed_alike(page: Page) -> None:

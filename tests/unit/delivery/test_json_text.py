@@ -51,14 +51,12 @@ def write_watched(writer: str, levels: int, step: int = 3) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 def test_what_is_harmless_is_written_within_its_memory() -> None:
     """With two levels around it, as many as parts of something else have."""
     assert write_watched("orjson.dumps", 3) == 0
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(120)
 def test_what_would_do_harm_is_written_otherwise() -> None:
     """If orjson does none any more, it has been mended, and can write everything."""
     assert write_watched("orjson.dumps", 12) == -signal.SIGABRT
