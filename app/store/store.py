@@ -38,7 +38,7 @@ from holdfast.store.loading import LoadedSession, Loading, Orphaned
 from holdfast.store.publish_keys import Claim, PublishKeys
 from holdfast.store.refusals import ScriptFailed, StoreRefused
 from holdfast.store.scripts import ScriptCall, Take
-from holdfast.store.turn_writes import PendingCall, PendingPublish, TurnBuffer
+from holdfast.store.turn_writes import PendingCall, PendingPublish, TurnBuffer, TurnWrites
 from holdfast.store.waiting import Confirm, Waiting, report
 from holdfast.store.write_refusals import WriteRefusals
 
@@ -122,6 +122,8 @@ class Store:
         # The rest of a very large turn, which later turns send, and the callbacks that wait for it.
         self._rest: Iterator[PendingCall] | None = None
         self._rest_afters: list[Callable[[], None]] = []
+        # Makes calls that must follow those of the rest.
+        self._rest_followed_by: list[Callable[[], None]] = []
         # Set once the rest is sent.
         self._rest_gone: asyncio.Event | None = None
         self._waiting = Waiting(self._loop, confirm)
@@ -308,13 +310,17 @@ class Store:
             return
         if not self.line.is_up:
             self._refuse_messages()
-        *turns, last = self._turns.take() if everything else self._turns.take_urgent()
-        for turn in turns:
-            for outgoing in turn.calls(self.keys, self.epoch, self._most_keys, self._journal):
+        turns = self._turns.take() if everything else self._turns.take_urgent()
+        while any(turn.hands_over for turn in turns[1:]):
+            # The replies of a later one are about to leave, so nothing before it can wait.
+            for outgoing in self._calls_of(turns.pop(0)):
                 self._send(outgoing)
-        self._rest = last.calls(self.keys, self.epoch, self._most_keys, self._journal)
+        self._rest = chain.from_iterable(map(self._calls_of, turns))
         self._rest_afters, self._afters = self._afters, []
         self._send_some(_TURN_S)
+
+    def _calls_of(self, turn: TurnWrites) -> Iterator[PendingCall]:
+        return turn.calls(self.keys, self.epoch, self._most_keys, self._journal)
 
     def _send_some(self, limit_s: float) -> None:
         """Send the rest, or as much as this turn of the event loop has time for.
@@ -336,11 +342,23 @@ class Store:
             has_sent = True
         self._end_rest()
 
+    def _send_behind(self, send: Callable[[], None]) -> None:
+        """Call this when what is collected has been sent, which may take several turns."""
+        if self._rest is None:
+            self._send_turns(everything=True)
+        if self._rest is None:
+            send()
+        else:
+            self._rest_followed_by.append(send)
+
     def _end_rest(self) -> None:
         self._rest = None
         if self._rest_gone is not None:
             self._rest_gone.set()
             self._rest_gone = None
+        followed_by, self._rest_followed_by = self._rest_followed_by, []
+        for send in followed_by:
+            send()
         afters, self._rest_afters = self._rest_afters, []
         for done in afters:
             if self._sent:
@@ -378,7 +396,9 @@ class Store:
 
     def post(self, call: Callable[[str], ScriptCall]) -> None:
         """Make a call after all earlier ones, without waiting for its answer."""
-        self._leave()
+        self._send_behind(partial(self._post, call))
+
+    def _post(self, call: Callable[[str], ScriptCall]) -> None:
         if self._state is StoreState.OPEN:
             self._call(call(self.epoch), ignore_answer)
             self.line.flush()
@@ -414,9 +434,12 @@ class Store:
         self, frame: bytes, notes: Sequence[int] = (), refused: Callable[[], None] | None = None
     ) -> None:
         """Write a frame of the journal, which replaces these notes; call `refused` if it was."""
-        if self._rest is None:
-            # A frame must not report calls that are not made yet.
-            self._leave()
+        # A frame must not report calls that are not made yet.
+        self._send_behind(partial(self._write_frame, frame, notes, refused))
+
+    def _write_frame(
+        self, frame: bytes, notes: Sequence[int], refused: Callable[[], None] | None
+    ) -> None:
         if self._state is StoreState.OPEN:
             call = self._journaling.frame(self.epoch, frame, notes)
             self._call(call, partial(_note_refusal, refused), may_be_refused=True)

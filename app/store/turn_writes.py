@@ -112,6 +112,11 @@ class TurnWrites:
         others = self.moves or self.marks or self.dead or self.forgotten or self.left
         return not others and self.acking.isdisjoint(self.batches)
 
+    @property
+    def hands_over(self) -> bool:
+        """Return whether there are hand-overs, which the store must record before replies leave."""
+        return bool(self.batches or self.marks)
+
     def calls(
         self, keys: RedisKeys, epoch: str, most_keys: int, journal: DeliveryJournal
     ) -> Iterator[PendingCall]:
@@ -184,7 +189,7 @@ class TurnWrites:
         self, keys: RedisKeys, epoch: str, journal: DeliveryJournal
     ) -> Iterator[PendingCall]:
         for unmarked in shares(self.unmarked, map(len, self.unmarked.values())):
-            yield PendingCall(scripts.unmark(keys, epoch, unmarked))
+            yield PendingCall(scripts.unmark(keys, epoch, unmarked), is_patient=True)
         for part in parts(self.dead, map(_cost_of_letter, self.dead)):
             letters = [(dead.letter(), key) for dead, key in part]
             call = scripts.dead_letter(keys, epoch, letters)
@@ -198,7 +203,8 @@ class TurnWrites:
         costs = [SESSION + len(ids) for ids in self.forgotten.values()]
         for forgotten in shares(self.forgotten, costs):
             call = scripts.forget(keys, epoch, forgotten)
-            yield PendingCall(call, note=journal.note_left(forgotten), is_reported=True)
+            note = journal.note_left(forgotten)
+            yield PendingCall(call, note=note, is_patient=True, is_reported=True)
         # Reported with its session; after a kill, the next process to load the store removes the
         # rest.
         for left in shares(self.left, _costs_of_leaving(self.left)):

@@ -18,7 +18,7 @@ from holdfast.delivery.marks import BatchMark
 from holdfast.delivery.messages import Message
 from holdfast.delivery.outcomes import ACKED, DISCARDED, EXPIRED, Outcome
 from holdfast.delivery.persist_outcome import PersistOutcome
-from holdfast.store import scripts
+from holdfast.store import scripts, store
 from holdfast.store.journaling import Journaling
 from holdfast.store.scripts import ScriptCall, Take
 from tests.store.desk import (
@@ -225,6 +225,18 @@ async def test_a_frame_takes_the_place_of_the_notes_that_it_tells_of(at: Desk) -
     await at.answered()
     assert (frames(at.server), notes(at.server)) == (["the first two"], ["buried 3"])
     assert await at.store.left_notes() == {3: b"buried 3"}
+
+
+async def test_a_frame_follows_what_a_turn_had_no_time_for(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(store, "_TURN_S", 0.0)
+    at.store.dead_letter([letter(n) for n in range(1000)], None)
+    at.store.write_frame(b"a frame")
+    assert at.line.unanswered == 1
+    assert frames(at.server) == []
+    await at.answered()
+    assert (frames(at.server), len(at.dead())) == (["a frame"], 1000)
 
 
 async def test_a_frame_may_take_the_place_of_very_many_notes(at: Desk) -> None:

@@ -11,6 +11,7 @@ from holdfast.delivery.dead_letters import DeadLetter
 from holdfast.delivery.outcomes import ACKED
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.store import scripts, store, waiting
+from holdfast.store.scripts import ScriptCall
 from holdfast.store.turn_writes import PendingPublish
 from holdfast.store.waiting import Waiting
 from tests.store.desk import (
@@ -175,16 +176,61 @@ async def test_of_very_much_that_is_handed_over_the_store_hears_in_the_same_turn
     assert not at.store.is_prompt
 
 
-async def test_what_must_not_overtake_the_rest_of_a_turn_takes_it_along(
+async def test_what_must_not_overtake_the_rest_of_a_turn_follows_it(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = bury_a_thousand(at, monkeypatch)
+    made_before: list[int] = []
+
+    def release(epoch: str) -> ScriptCall:
+        made_before.append(len(made))
+        return scripts.save_channel_holds(KEYS, epoch, {"/a": None})
+
+    at.store.post(release)
+    # One call has been made, so that others have their turns.
+    assert at.line.unanswered == 1
+    await at.answered()
+    assert made_before == [1000]
+    assert at.dead() == [*range(1000)]
+
+
+async def test_very_many_sessions_that_end_together_leave_others_their_turns(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "_TURN_S", 0.0)
-    at.store.dead_letter([letter(2000 + n, of=n) for n in range(1000)], None)
+    for n in range(1500):
+        at.store.forget(f"joe/{n}", [])
     at.store.flush()
-    at.store.release("/a")
-    assert at.line.unanswered == 5
+    assert at.line.unanswered == 1
     await at.answered()
-    assert len(at.dead()) == 1000
+
+
+async def test_who_returns_while_much_is_buried_leaves_others_their_turns(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = bury_a_thousand(at, monkeypatch)
+    at.store.forget("joe/1", [])
+    at.store.save(session("joe/1"))
+    at.store.flush()
+    assert at.line.unanswered == 1
+    assert len(made) < 1000
+    await at.answered()
+    assert at.dead() == [*range(1000)]
+    assert at.server.ask("HKEYS", KEYS.sessions) == [b"joe/1"]
+
+
+async def test_what_is_handed_over_to_who_returns_takes_what_was_before_along(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = bury_a_thousand(at, monkeypatch)
+    at.store.forget("joe/1", [])
+    at.store.save(session("joe/1"))
+    at.keep(message(5000), "joe/1")
+    at.store.hand_over("joe/1", batch(5000))
+    at.store.flush()
+    # Its reply leaves in this turn.
+    assert len(made) == 1000
+    assert at.store.is_prompt
 
 
 async def test_who_can_wait_for_the_rest_of_a_turn_leaves_others_their_turns(
