@@ -172,7 +172,7 @@ class DeliveryDecorator:
         """Return the part of the event that all receivers share, cached in the message."""
         if message.stem is None:
             is_plain = _EXT not in message.wire and message.properties is None
-            if is_plain and not message.generation:
+            if is_plain and not (message.generation or message.is_initial):
                 message.stem = self._plain_stem(message)
             else:
                 message.stem = self._parsed_stem(message)
@@ -200,6 +200,8 @@ class DeliveryDecorator:
             shared["properties"] = message.properties
         if message.generation:
             shared["generation"] = message.generation
+        if message.is_initial:
+            shared["initial"] = True
         others = b"".join(
             (orjson.dumps(key) + b":" + to_json(value) + b"," for key, value in ext.items())
         )

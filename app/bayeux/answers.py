@@ -8,6 +8,7 @@ from holdfast.bayeux.codec import Json, encode_reply
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.expiry import Expiry
 from holdfast.bayeux.extension_chain import run_outgoing
+from holdfast.bayeux.newest_only import drop_outdated
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_clock import SessionClock
 from holdfast.bayeux.sessions import Exchange, Pipe, Session
@@ -84,6 +85,10 @@ class Answers:
         connect = exchange.connect
         if connect is not None:
             slot, reply, ext = connect
+            if session.cursors is not None:
+                is_idle = not session.queue.count
+                settled = self._state.hub.settled_cursor()
+                session.cursors.tell(reply, settled, is_idle=is_idle)
             if session.extensions:
                 # Run first: messages that outgoing hooks deliver travel along.
                 run_outgoing(session, reply, ext, now)
@@ -210,10 +215,12 @@ class Answers:
         """Hand over what may go now, as events for this session."""
         if session.queue.mortals:
             self._undelivered.expire(session)
-        if session.unfinished or session.reauthorization is not None:
+        if session.unfinished or session.reauthorization is not None or session.catching_up:
             return NO_BATCH
         if session.is_durable and self.lacks_store:
             return NO_BATCH
+        if session.has_newest_only:
+            drop_outdated(session, self._undelivered)
         limit = self._most_of_reply(session)
         dispatcher = session.dispatcher
         if dispatcher is not None and not (dispatcher.is_calm or dispatcher.flows(now)):
@@ -224,6 +231,8 @@ class Answers:
             self._expiry.watch(session)
         if session.decorator is not None:
             batch.events = session.decorator.decorate(session, batch)
+        if session.cursors is not None:
+            batch.events = session.cursors.form.events(batch)
         return batch
 
     def _most_of_reply(self, session: Session) -> int:
@@ -238,8 +247,8 @@ class Answers:
         dispatcher = session.dispatcher
         if dispatcher is not None and not (dispatcher.is_calm or dispatcher.flows(now)):
             return False
-        if session.unfinished:
-            # The rest of its request may refuse what would be handed over.
+        if session.unfinished or session.catching_up:
+            # The rest of its request may refuse what would be handed over; a reply goes first.
             return False
         if session.reauthorization is not None:
             # The session may lose its right to some of these messages.

@@ -1,5 +1,6 @@
 """Expiry: messages whose lifetime has ended leave the queues in which they wait."""
 
+from holdfast.bayeux.newest_only import drop_outdated
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import ExpiryTimer, Session
 from holdfast.bayeux.timers import Timers
@@ -45,6 +46,7 @@ class Expiry:
 
         The time is the wall clock's: lifetimes also pass while the server is not running.
         """
+        self._state.hub.histories.expire(wall_ms, _MOST)
         left, now = _MOST, wall_ms / 1000
         while left > 0 and (rung := self._timers.ring(now, most=1)):
             session = rung[0].session
@@ -57,6 +59,10 @@ class Expiry:
 
     def finds_room(self, session: Session, message: Message) -> bool:
         """Return whether a full queue need not refuse the message: there is room, or it expired."""
+        if session.has_newest_only:
+            drop_outdated(session, self._undelivered)
+            if session.queue.offer(message) is None:
+                return True
         while self._undelivered.expire(session, _FEW):
             if session.queue.offer(message) is None:
                 return True

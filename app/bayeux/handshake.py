@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from holdfast.bayeux.advice import reconnect_advice, session_advice
 from holdfast.bayeux.budgets import Budgets
+from holdfast.bayeux.catching_up import give_cursors
 from holdfast.bayeux.claims import claim
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
@@ -15,6 +16,7 @@ from holdfast.bayeux.server_state import Outcome, ServerState
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.session_slots import SessionSlots, busy, later
 from holdfast.bayeux.sessions import Exchange, Session
+from holdfast.bayeux.starts import Starts, starts_of
 from holdfast.bayeux.takeover import take_over
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.entries import SettledBy
@@ -44,6 +46,8 @@ class Handshake:
         # Called when the reply is complete, unless `start` has completed it.
         self.fulfil: Callable[[float], None] | None = None
         self._next = 0
+        # Whether the client wants cursors.
+        self._starts: Starts | None = None
         self._session = self._draft(exchange.now)
 
     def start(self, now: float) -> bool:
@@ -52,6 +56,8 @@ class Handshake:
             self._check_connection_types()
             if self._message.get("ext"):
                 check_ext(self._state, self._message)
+                replay = self._message["ext"].get("replay")
+                self._starts = starts_of(replay, self._state.epoch)
             self._state.rights.check_handshake(self._session, self._message)
             return self._negotiate(now)
         except BaseException as error:
@@ -153,7 +159,7 @@ class Handshake:
         self._state.ptp.subjects.join(session)
         session.transport = exchange.carrier.connection_type.value
         exchange.session = session
-        exchange.is_handshake = True
+        exchange.is_handshake = exchange.replies_first = True
         if pipe is not None:
             self._life.bind(pipe, session, now)
         self._reply |= {
@@ -164,6 +170,7 @@ class Handshake:
             "supportedConnectionTypes": self._state.options.connection_types,
             "advice": session_advice(session, self._state.options),
         }
+        self._offer_cursors(session)
         waiting = session.queue.count if self._life.answers.carries_all(session) else 0
         if waiting and self._state.options.allow_message_delivery_during_handshake:
             # cometd.js waits for this many messages before it connects.
@@ -171,6 +178,14 @@ class Handshake:
         if is_durable:
             self._keep(session, now)
         return not is_durable
+
+    def _offer_cursors(self, session: Session) -> None:
+        """Tell Salesforce's clients that they may ask for replay, and heed who asks already."""
+        if self._state.keeps_history:
+            self._reply.setdefault("ext", {})["replay"] = True
+        session.cursors = None
+        if self._starts is not None:
+            give_cursors(self._state, session, self._starts)
 
     def _settle_in(self, draft: Session, now: float) -> Session:
         """Turn the draft into a session, or into the client of an existing one."""

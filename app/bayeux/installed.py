@@ -22,8 +22,9 @@ class InstalledExtensions:
         self.eventful: tuple[ServerExtension, ...] = ()
         # Whether an application installed any: what it makes of messages may not be JSON.
         self.has_others = False
-        # Credentials are never passed on, even if no extension reads them.
-        self.owned = frozenset({"authentication"})
+        # Credentials are never passed on, even if no extension reads them; `replay` is for the
+        # server itself.
+        self.owned = frozenset({"authentication", "replay"})
         # The checks of each key of `ext`, which run before its message has any effect.
         self.checks: dict[str, tuple[Callable[[Json], None], ...]] = {
             name: (partial(refuse_ext, name),) for name in RESERVED_EXT

@@ -7,6 +7,7 @@ from enum import Enum
 from holdfast.bayeux.codec import RequestLimits
 from holdfast.delivery.channels import ChannelLimits
 from holdfast.delivery.guard import GuardLimits
+from holdfast.delivery.history_depth import HistoryDepth, HistoryLimits
 from holdfast.delivery.queue import QueueLimits
 from holdfast.delivery.subjects import SubjectLimits
 from holdfast.delivery.topics import TopicConfig
@@ -30,6 +31,8 @@ class ChannelRule:
     max_attempts: int | None = None
     # Its configuration if the channel is a topic by this rule.
     topic: TopicConfig | None = None
+    # What the channels keep for later subscribers; None: nothing.
+    history: HistoryDepth | None = None
 
 
 ORDINARY_RULE = ChannelRule()
@@ -104,6 +107,7 @@ class Options:
     request_limits: RequestLimits = field(default_factory=RequestLimits)
     queue_limits: QueueLimits = field(default_factory=QueueLimits)
     subject_limits: SubjectLimits = field(default_factory=SubjectLimits)
+    history_limits: HistoryLimits = field(default_factory=HistoryLimits)
     guard: GuardLimits = field(default_factory=GuardLimits)
     budgets: BudgetRates = field(default_factory=BudgetRates)
     quotas: QuotaLimits = field(default_factory=QuotaLimits)

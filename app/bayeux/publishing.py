@@ -61,6 +61,7 @@ class Publishing:
             linger_s=rule.lazy_timeout_s if lazy_s is None else lazy_s,
         )
         message.topic = topic
+        message.depth = rule.history
         if state.guard.held:
             state.guard.published(channel.name, message.sender, now)
         persistent = rule.durable

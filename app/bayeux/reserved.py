@@ -8,7 +8,7 @@ from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.delivery.channels import REPLIES, Channel
 
 # Keys of `ext`. An extension that owns a key provides the feature.
-RESERVED_EXT = frozenset(["replay", "replyTo", "request", "timeout"])
+RESERVED_EXT = frozenset(["replyTo", "request", "timeout"])
 # Services. A service that is installed provides the feature.
 _SERVICES = frozenset(["/service/admin", "/service/delivery", "/service/topics"])
 

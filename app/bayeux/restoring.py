@@ -3,9 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from holdfast.bayeux.cursors import Cursors
 from holdfast.bayeux.delivery_options import QosInvalid
 from holdfast.bayeux.login import Login
+from holdfast.bayeux.options import ORDINARY_RULE
 from holdfast.bayeux.rights import Rights
+from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.subscribe_qos import SubscribeQos
@@ -64,6 +67,9 @@ def restore(
         if agreed is not None:
             session.extensions += (agreed,)
     _await_client(life, session, record, now)
+    if record.replay_ids is not None:
+        form = state.cursor_form(has_replay_ids=record.replay_ids)
+        session.cursors = Cursors(form, state.hub.settled_cursor())
     life.clock.schedule_hold_end(session, now)
     life.expiry.begin(session)
     if not session.takes_messages:
@@ -119,11 +125,14 @@ def _subscribe(life: SessionLife, session: Session, record: SessionRecord) -> No
 
 
 def restore_without_session(life: SessionLife, key: str, messages: Sequence[Message]) -> None:
-    """Restore the queue of a subject; settle entries of ended sessions, as if they came in time.
+    """Restore the queue of a subject or the history of a channel; settle what ended sessions left.
 
     What was addressed to the subject of an ended session returns to the subject.
     """
     state = life.state
+    if key.startswith("/"):
+        _restore_history(state, key, messages)
+        return
     subject, _, number = key.rpartition("/")
     if number == "0":
         state.ptp.subjects.restore(subject, messages)
@@ -136,6 +145,17 @@ def restore_without_session(life: SessionLife, key: str, messages: Sequence[Mess
     left = [message for message in messages if not takes_back(session, message)]
     if left:
         life.undelivered.discarded(session, left, Reason.SESSION_ENDED)
+
+
+def _restore_history(state: ServerState, name: str, messages: Sequence[Message]) -> None:
+    channel = state.channels.get(name)
+    rule = ORDINARY_RULE if channel is None else state.rule(channel)
+    if rule.history is not None:
+        is_whole = rule.durable is True
+        state.hub.histories.restore(name, messages, rule.history, is_whole=is_whole)
+    else:
+        for message in messages:
+            state.store.leave_history(name, message.id)
 
 
 def _may_have(session: Session, channel: str) -> bool:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from holdfast.bayeux.admission import Admission
 from holdfast.bayeux.backlog import Backlog, Step
+from holdfast.bayeux.cursors import CursorForm
 from holdfast.bayeux.error_handlers import ErrorHandlers
 from holdfast.bayeux.extension import SessionExtension
 from holdfast.bayeux.installed import InstalledExtensions
@@ -20,6 +21,7 @@ from holdfast.delivery.channels import Channel, Channels
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.guard import Guard
 from holdfast.delivery.hub import Hub
+from holdfast.delivery.kept_messages import Histories
 from holdfast.delivery.messages import Message
 from holdfast.delivery.node import Node
 from holdfast.delivery.notices import Notices
@@ -54,6 +56,7 @@ class ServerState:
         run_later: RunLater,
         node: Node,
         store: StorePort,
+        epoch: str = "",
         journal: DeliveryJournal = NO_JOURNAL,
         is_turn_over: Callable[[], bool] = never,
     ) -> None:
@@ -71,6 +74,10 @@ class ServerState:
         # The number of handshakes that wait for asynchronous extensions.
         self.handshakes_pending = 0
         self.node = node
+        # Says whose cursors these are: another store has another one.
+        self.epoch = epoch
+        self._plain_cursors = CursorForm(epoch, has_replay_ids=False)
+        self._replay_ids = CursorForm(epoch, has_replay_ids=True)
         self.journal = journal
         self.backlog = Backlog(self.wake, is_turn_over)
         self.channels = Channels(options.channel_limits)
@@ -82,9 +89,13 @@ class ServerState:
             on_ready=self.wake,
             linger=self._linger,
             store=store,
+            histories=Histories(options.history_limits, node.stamp()),
             journal=journal,
             notices=self.notices,
         )
+        rules = options.channels.values()
+        self.keeps_history = any(rule.history is not None for rule in rules)
+        self.hub.keeps_history = any(rule.history is not None and rule.durable for rule in rules)
         self.store = store
         self.routes, self.counters = self.hub.routes, self.hub.counters
         self.topics = Topics(self.routes.__contains__, self._topic_config, options.max_topics)
@@ -112,6 +123,10 @@ class ServerState:
     def when_kept(self, step: Step) -> None:
         """Run the step at the end of the turn in which the store has answered all earlier calls."""
         self.store.after(partial(self.backlog.at_turn_end, step))
+
+    def cursor_form(self, *, has_replay_ids: bool) -> CursorForm:
+        """Return the form in which sessions have their cursors."""
+        return self._replay_ids if has_replay_ids else self._plain_cursors
 
     def log_fault(self, session: Session) -> None:
         """Log that serving a session failed; call it in an `except` clause."""

@@ -20,6 +20,7 @@ from holdfast.delivery.timed import Timed
 from holdfast.delivery.verdicts import SILENT
 
 if TYPE_CHECKING:
+    from holdfast.bayeux.cursors import Cursors
     from holdfast.bayeux.session_hooks import SessionHooks
     from holdfast.bayeux.subscribe_qos import SubscribeQos
     from holdfast.bayeux.terms import Terms
@@ -102,6 +103,7 @@ class Exchange:
         "pipe",
         "progress",
         "replies",
+        "replies_first",
         "session",
         "speaker",
         "waits_for_store",
@@ -132,8 +134,9 @@ class Exchange:
         self.progress: Any = None
         # The connection is lost: the response goes nowhere.
         self.is_aborted = False
-        # A handshake's reply precedes messages that travel with it.
         self.is_handshake = False
+        # Whether replies precede the messages that travel with them.
+        self.replies_first = False
         # Changes of this request that the store has not confirmed yet; the response waits for them.
         self.waits_for_store = 0
         # The held connect of this exchange was superseded by a newer one.
@@ -175,14 +178,17 @@ class Session(Receiver):
         "broadcast_to_publisher",
         "caller",
         "carrier",
+        "catching_up",
         "client_id",
         "created",
+        "cursors",
         "deadline",
         "decorator",
         "deliver_only",
         "ends_at",
         "extensions",
         "fuse",
+        "has_newest_only",
         "held_connect",
         "hold_ends_at",
         "identity",
@@ -221,6 +227,12 @@ class Session(Receiver):
         # The terms that the handshake agreed on, if any.
         self.terms: Terms | None = None
         self.decorator: EventDecorator | None = None
+        # Set if the client wants to know how far it is.
+        self.cursors: Cursors | None = None
+        # Subscribes whose replies must precede what they bring from histories.
+        self.catching_up = 0
+        # Whether it has subscriptions that bring the newest message of a channel only.
+        self.has_newest_only = False
         # Data of extensions and services; created when first needed.
         self.attributes: dict[str, Any] | None = None
         self.timeout_s = self.interval_s = 0.0
@@ -266,6 +278,8 @@ class Session(Receiver):
             and self.terms is None
             and self.dispatcher is None
             and self.decorator is None
+            and self.cursors is None
+            and not self.has_newest_only
             and self.reauthorization is None
         )
 

@@ -3,6 +3,7 @@
 from itertools import islice
 
 from holdfast.bayeux.answers import Answers
+from holdfast.bayeux.catching_up import CatchUp
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.delivery_options import QosInvalid
 from holdfast.bayeux.errors import ErrorReply, Refused
@@ -11,6 +12,7 @@ from holdfast.bayeux.records import ChangedSession
 from holdfast.bayeux.reserved import refuse_replies
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Exchange, Session
+from holdfast.bayeux.starts import Starts, initial_update, starts_of
 from holdfast.bayeux.subscribe_qos import PLAIN, SubscribeQos
 from holdfast.bayeux.subscriptions import join, part, too_many
 from holdfast.bayeux.turn_over import TurnOver
@@ -33,8 +35,12 @@ def subscribe(
     reply: Json,
 ) -> bool:
     """Add subscriptions; existing ones are no error."""
-    channels = _channels(state, exchange, message)
-    qos = subscribe_qos(session, message) if message.get("ext") else PLAIN
+    progress = _progress(exchange)
+    channels = _channels(state, exchange, message, progress)
+    qos, starts = PLAIN, None
+    if message.get("ext"):
+        qos, initial = subscribe_qos(session, message)
+        starts = starts_of(message["ext"].get("replay"), state.epoch) or initial
     for channel in channels:
         refuse_replies(channel)
         if channel.kind is Kind.META:
@@ -43,8 +49,21 @@ def subscribe(
             raise Refused(error, _BY_POLICY)
     # Subscribing to a service succeeds without effect: services answer their caller anyway.
     patterns = {channel.name: channel for channel in channels if channel.kind is Kind.BROADCAST}
+    catch_up = None
+    if starts is not None:
+        catch_up = CatchUp(state, session, starts, qos)
+        try:
+            catch_up.gather(patterns.values(), progress.answers)
+        except TurnOver:
+            exchange.progress = progress
+            raise
     join(state, session, patterns, message, qos)
     reply["successful"] = True
+    if catch_up is not None:
+        catch_up.deliver(patterns)
+        if starts is not None and starts.has_cursors:
+            reply["ext"] = {"replay": catch_up.answer()}
+        exchange.replies_first = True
     return _is_noted(state, answers, exchange, session, message, reply)
 
 
@@ -57,7 +76,7 @@ def unsubscribe(
     reply: Json,
 ) -> bool:
     """Remove subscriptions; a missing one is no error if the channel exists."""
-    channels = _channels(state, exchange, message)
+    channels = _channels(state, exchange, message, _progress(exchange))
     if any(channel.kind is Kind.META for channel in channels):
         raise Refused(ErrorReply.UNSUBSCRIBE_FAILED)
     patterns = [channel.name for channel in channels if channel.kind is Kind.BROADCAST]
@@ -69,13 +88,13 @@ def unsubscribe(
     return _is_noted(state, answers, exchange, session, message, reply)
 
 
-def subscribe_qos(session: Session, message: Json) -> SubscribeQos:
-    """Return the QoS of the subscriptions. Raises `Refused`."""
+def subscribe_qos(session: Session, message: Json) -> tuple[SubscribeQos, Starts | None]:
+    """Return the QoS of the subscriptions, and where they start. Raises `Refused`."""
     asked = message["ext"].get("delivery")
     if asked is None:
-        return PLAIN
+        return PLAIN, None
     try:
-        return SubscribeQos.of(asked, is_kept=session.is_durable)
+        return SubscribeQos.of(asked, is_kept=session.is_durable), initial_update(asked)
     except QosInvalid as invalid:
         error = ErrorReply.DELIVERY_INVALID
         raise Refused(error, "user.illegalArgument", str(invalid)) from invalid
@@ -93,11 +112,36 @@ def _is_noted(
     if not session.is_durable:
         return True
     state.store.save(ChangedSession(session, state.node))
-    state.when_kept(begin_pending(answers, message, exchange, reply))
+    fulfil = begin_pending(answers, message, exchange, reply)
+    # What comes from histories must not precede the reply.
+    session.catching_up += 1
+
+    def go_on(now: float) -> None:
+        fulfil(now)
+        session.catching_up -= 1
+        state.hub.make_ready(session)
+
+    state.when_kept(go_on)
     return False
 
 
-def _channels(state: ServerState, exchange: Exchange, message: Json) -> list[Channel]:
+class _Progress:
+    """How far a subscribe or unsubscribe has come that takes several turns."""
+
+    def __init__(self) -> None:
+        self.channels: list[Channel] = []
+        # What the filter of the new subscriptions says of kept messages, by id.
+        self.answers: dict[int, bool] = {}
+
+
+def _progress(exchange: Exchange) -> _Progress:
+    progress: _Progress | None = exchange.take_progress()
+    return progress or _Progress()
+
+
+def _channels(
+    state: ServerState, exchange: Exchange, message: Json, progress: _Progress
+) -> list[Channel]:
     """Return the channels that the message names, as a string or an array of strings."""
     subscription = message.get("subscription")
     if subscription is None:
@@ -105,14 +149,14 @@ def _channels(state: ServerState, exchange: Exchange, message: Json) -> list[Cha
     names = subscription if isinstance(subscription, list) else [subscription]
     if len(names) > state.options.max_subscriptions:
         raise too_many(state)
-    channels: list[Channel] = exchange.take_progress() or []
+    channels = progress.channels
     for name in islice(names, len(channels), None):
         channel = state.channels.get(name) if isinstance(name, str) else None
         if channel is None:
             raise Refused(ErrorReply.SUBSCRIPTION_INVALID)
         channels.append(channel)
         if len(channels) % _NAMES == 0 and state.is_turn_over():
-            exchange.progress = channels
+            exchange.progress = progress
             raise TurnOver
     if not channels:
         raise Refused(ErrorReply.SUBSCRIPTION_INVALID)

@@ -8,12 +8,16 @@ from holdfast.bayeux.delivery_options import SAID_BY_RECEIVERS, QosInvalid, refu
 from holdfast.delivery.filter_language import FilterInvalid
 from holdfast.delivery.filters import Filter
 
-_OPTIONS = SAID_BY_RECEIVERS | {"filter", "local", "oneway", "persistent", "notify"}
-# Options that are not supported are accepted with the value that describes the usual behaviour.
-_NOT_OFFERED = {
-    "history": None,
-    "initialUpdate": False,
-    "newestOnly": False,
+# Of these, `starts` reads history and initialUpdate.
+_OPTIONS = SAID_BY_RECEIVERS | {
+    "filter",
+    "history",
+    "initialUpdate",
+    "local",
+    "newestOnly",
+    "notify",
+    "oneway",
+    "persistent",
 }
 
 
@@ -28,6 +32,8 @@ class SubscribeQos:
     filter: Filter | None = None
     # Whether the session is told when the topic is erased.
     notify: bool = True
+    # Of what waits, only the newest message of each channel is handed over.
+    newest_only: bool = False
 
     @classmethod
     def of(cls, asked: object, *, is_kept: bool) -> Self:
@@ -37,8 +43,8 @@ class SubscribeQos:
         """
         if not isinstance(asked, Mapping):
             raise QosInvalid("delivery")
-        refuse_others(asked, _OPTIONS, _NOT_OFFERED)
-        for name in ("oneway", "local", "notify", "persistent"):
+        refuse_others(asked, _OPTIONS, {})
+        for name in ("oneway", "local", "newestOnly", "notify", "persistent"):
             if not isinstance(asked.get(name), bool | None):
                 raise QosInvalid(name)
         if asked.get("persistent") not in (None, is_kept):
@@ -52,6 +58,7 @@ class SubscribeQos:
                 asked.get("local") is not False,
                 None if text is None else Filter(text),
                 asked.get("notify") is not False,
+                asked.get("newestOnly") is True,
             )
         except FilterInvalid as invalid:
             raise QosInvalid(f"filter ({invalid})") from invalid
@@ -64,6 +71,7 @@ class SubscribeQos:
             "local": self.local,
             "filter": text,
             "notify": self.notify,
+            "newestOnly": self.newest_only,
         }
 
 

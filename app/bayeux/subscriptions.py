@@ -55,6 +55,7 @@ def add(state: ServerState, session: Session, channel: Channel, qos: SubscribeQo
         if session.subscription_qos is None:
             session.subscription_qos = {}
         session.subscription_qos[channel.name] = qos
+        session.has_newest_only |= qos.newest_only
     elif session.subscription_qos is not None:
         session.subscription_qos.pop(channel.name, None)
 

@@ -143,6 +143,7 @@ def _make_bayeux(
             options_of(settings),
             node=Node(settings.node, storage.stamps),
             store=storage.store,
+            epoch=storage.store.seed,
             journal=writer or NO_JOURNAL,
             new_id=_identifiers().__next__,
             random=random.random,

@@ -120,6 +120,9 @@ class Storage:
                     self._tell_again(bayeux, session)
             for receiver in bayeux.state.ptp.subjects.queues():
                 self._keep_again(receiver)
+            for message in bayeux.state.hub.histories:
+                if message.is_durable:
+                    self.store.keep(message, (message.channel,), _ignore)
 
     def _tell_again(self, bayeux: Bayeux, session: Session) -> None:
         self.store.save(record_of(session, bayeux.state.node.now_ms()))

@@ -29,6 +29,8 @@ class Reason(Enum):
     NO_LETTER = "no_letter"
     # The entry should have become a dead letter, but there were too many of these.
     LETTERS_FULL = "letters_full"
+    # Its receiver wants only the newest message of the channel.
+    OUTDATED = "outdated"
 
 
 class Counters:

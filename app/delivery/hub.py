@@ -1,12 +1,13 @@
 """Routes messages from their publisher into the queues of their receivers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from holdfast.delivery.channels import Channel
+from holdfast.delivery.channels import Channel, covers
 from holdfast.delivery.counters import Counters, Reason
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.filters import Candidate
+from holdfast.delivery.kept_messages import NS_PER_CURSOR, Histories, cursor_of
 from holdfast.delivery.messages import Message
 from holdfast.delivery.notices import FULL, Notices
 from holdfast.delivery.persist_outcome import PersistOutcome
@@ -52,9 +53,15 @@ class Hub(Generic[R]):
         on_ready: Callable[[], None],
         linger: Callable[[R, Message], None],
         store: StorePort,
+        histories: Histories,
         journal: DeliveryJournal = NO_JOURNAL,
         notices: Notices | None = None,
     ) -> None:
+        # What channels keep for later subscribers.
+        self.histories = histories
+        histories.on_leave = self._leave_history
+        # Whether some channels keep their messages in the store, even if nobody subscribes.
+        self.keeps_history = False
         self.routes: Routes[R] = Routes()
         self.counters = Counters()
         self.store = store
@@ -79,7 +86,7 @@ class Hub(Generic[R]):
     @property
     def may_wait(self) -> bool:
         """Whether a publish may have to wait for the store."""
-        return self.durables > 0 or bool(self._lanes.open)
+        return self.durables > 0 or bool(self._lanes.open) or self.keeps_history
 
     def is_coming(self, channel: str) -> bool:
         """Whether an accepted message of the channel waits for the store."""
@@ -112,6 +119,8 @@ class Hub(Generic[R]):
                 if candidate is None
                 else self.routes.selecting_receivers(channel, candidate)
             )
+        else:
+            message.depth = None
         if addressed:
             receivers = tuple(dict.fromkeys((*addressed, *receivers)))
             if leave_out in addressed:
@@ -119,21 +128,25 @@ class Hub(Generic[R]):
         if self.watch is not None:
             self.watch.published(channel.name)
         is_keyed = message.key is not None
-        if not self.durables and not self._lanes.open and not is_keyed:
+        if not (self.durables or self._lanes.open or is_keyed or message.depth is not None):
             self._show_published(message, receivers, leave_out, 0)
             return PersistOutcome.KEPT
         keys: Sequence[str] = ()
         if self.durables and persistent is not False:
             keys = [r.key for r in receivers if r.is_durable and r is not leave_out]
-        if not keys and not is_keyed:
+        # A message is durable for its receivers and its history alike.
+        is_in_history = message.depth is not None and (bool(keys) or persistent is True)
+        if not (keys or is_keyed or is_in_history):
             return self._lanes.enter(
                 channel.name, AcceptedPublish(message, receivers, leave_out, done)
             )
         if not self.store.is_available:
             return PersistOutcome.REFUSED
-        message.is_durable = bool(keys)
+        message.is_durable = bool(keys) or is_in_history
         publication = AcceptedPublish(message, receivers, leave_out, done, len(keys))
         answered = self._lanes.keep(channel.name, publication)
+        if is_in_history:
+            keys = [*keys, channel.name]
         self.store.keep(message, keys, answered)
         return None
 
@@ -149,6 +162,8 @@ class Hub(Generic[R]):
             self._give(message, receivers)
         else:
             self._give_of_topic(message, message.topic, receivers)
+        if message.depth is not None:
+            self.histories.append(message)
         if message.id < self.recheck_before and self.recheck is not None:
             self.recheck(message, receivers)
 
@@ -200,6 +215,49 @@ class Hub(Generic[R]):
         message.is_direct = True
         self._journal.published(message, 1)
         self._give(message, (receiver,))
+
+    def catch_up(self, receiver: R, messages: Sequence[Message]) -> None:
+        """Queue copies of messages from histories, ahead of what is published from now on."""
+        for message in messages:
+            if message.is_durable and receiver.is_durable:
+                self.store.keep(message, (receiver.key,), _ignore)
+            else:
+                self._journal.published(message, 1)
+            if message.topic is None:
+                self._give(message, (receiver,))
+            else:
+                self._give_of_topic(message, message.topic, (receiver,))
+
+    def unsettled(self, patterns: Collection[Channel]) -> list[AcceptedPublish[R]]:
+        """Return what waits for the store on its way into the histories of these channels."""
+        return [
+            publication
+            for name, lane in self._lanes.open.items()
+            if any(covers(pattern.name, name) for pattern in patterns)
+            for publication in lane
+            if publication.message.depth is not None
+        ]
+
+    def include(self, receiver: R, publication: AcceptedPublish[R]) -> None:
+        """Deliver what waits for the store to this new subscriber, too."""
+        if receiver in publication.receivers or receiver is publication.leave_out:
+            return
+        publication.receivers = (*publication.receivers, receiver)
+        if publication.message.is_durable and receiver.is_durable:
+            publication.kept += 1
+            self.store.keep(publication.message, (receiver.key,), _ignore)
+
+    def settled_cursor(self) -> int:
+        """Return the cursor up to which nothing will come any more."""
+        newest = self.histories.newest
+        for lane in self._lanes.open.values():
+            if lane:
+                newest = min(newest, lane[0].message.id - NS_PER_CURSOR)
+        return cursor_of(newest)
+
+    def _leave_history(self, message: Message) -> None:
+        if message.is_durable:
+            self.store.leave_history(message.channel, message.id)
 
     def replay(self, receiver: R, message: Message, letter: int) -> None:
         """Queue a replayed dead letter; if it is durable, the store already has it."""
@@ -253,3 +311,7 @@ class Hub(Generic[R]):
 
     def _discard(self, receivers: Sequence[R], message: Message, reason: Reason) -> None:
         self.counters.discarded[reason] += len(receivers)
+
+
+def _ignore(_: PersistOutcome) -> None:
+    """Whoever publishes waits for the answer, nobody else."""

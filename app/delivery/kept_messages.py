@@ -2,17 +2,17 @@
 
 from bisect import bisect_left, insort
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
 from operator import attrgetter
 from typing import Final
 
 from holdfast.delivery.channels import Channel
+from holdfast.delivery.history_depth import HistoryDepth, HistoryLimits
 from holdfast.delivery.messages import Message
 
 _NS_PER_MS: Final = 1_000_000
-_NS_PER_US: Final = 1000
+NS_PER_CURSOR: Final = 1000
 # Up to this many ends of lifetimes of messages that have left stay in the heap until their time.
 _FEW: Final = 64
 _by_id = attrgetter("id")
@@ -24,15 +24,7 @@ def cursor_of(id: int) -> int:
     It is in microseconds, because JavaScript reads larger numbers inexactly. No two messages of one
     server have the same.
     """
-    return id // _NS_PER_US
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryLimits:
-    """What all channels together keep."""
-
-    entries: int = 100_000
-    bytes: int = 64 * 1024 * 1024
+    return id // NS_PER_CURSOR
 
 
 class KeptMessages:
@@ -66,7 +58,7 @@ class KeptMessages:
     def since(self, cursor: int, now_ms: int) -> list[Message]:
         """Return the messages behind the cursor, the oldest first."""
         # The first id with a higher cursor.
-        place = bisect_left(self._messages, (cursor + 1) * _NS_PER_US, key=_by_id)
+        place = bisect_left(self._messages, (cursor + 1) * NS_PER_CURSOR, key=_by_id)
         return self._alive(self._messages[place:], now_ms)
 
     def _alive(self, messages: list[Message], now_ms: int) -> list[Message]:
@@ -103,7 +95,7 @@ class Histories:
     """
 
     def __init__(self, limits: HistoryLimits, start: int = 0) -> None:
-        self._limits = limits
+        self.limits = limits
         self._by_channel: dict[str, KeptMessages] = {}
         # The messages of all channels by id, the oldest first, and their size.
         self._messages: OrderedDict[int, Message] = OrderedDict()
@@ -126,6 +118,9 @@ class Histories:
 
     def __len__(self) -> int:
         return len(self._messages)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self._messages.values())
 
     def __contains__(self, message: Message) -> bool:
         return message.id in self._messages
@@ -160,8 +155,11 @@ class Histories:
             self._are_sorted = True
         return self._names
 
-    def append(self, message: Message, most_entries: int, most_bytes: int) -> None:
-        """Add a message to its channel's history, which may have this size."""
+    def append(self, message: Message) -> None:
+        """Add a message to its channel's history, which may have the message's depth."""
+        depth = message.depth
+        if depth is None:
+            return
         if message.life_ms == 0:
             # Volatile: only for those who are there.
             return
@@ -170,16 +168,33 @@ class Histories:
             kept = self._begin(message.channel)
         kept.append(message)
         self._messages[message.id] = message
+        if message.topic is not None:
+            message.topic.keep()
         self.newest = max(self.newest, message.id)
         self.size += len(message.wire)
         if message.life_ms is not None:
             self._mortals += 1
             heappush(self._ends, (end_of(message), message.id))
-        while len(kept) > most_entries or kept.size > most_bytes:
+        while len(kept) > depth.entries or kept.size > depth.bytes:
             self._make_room(kept.oldest)
-        limits = self._limits
+        limits = self.limits
         while len(self._messages) > limits.entries or self.size > limits.bytes:
             self._make_room(next(iter(self._messages.values())))
+
+    def restore(
+        self, channel: str, messages: Sequence[Message], depth: HistoryDepth, *, is_whole: bool
+    ) -> None:
+        """Add what the store has of a channel that keeps nothing yet.
+
+        Args:
+            is_whole: Whether the store had all messages of this channel, not only some.
+        """
+        ordered = sorted(messages, key=_by_id)
+        if is_whole:
+            self._begin(channel).floor = cursor_of(ordered[0].id) - 1
+        for message in ordered:
+            message.depth = depth
+            self.append(message)
 
     def _begin(self, channel: str) -> KeptMessages:
         kept = self._by_channel[channel] = KeptMessages(channel, self.floor)
@@ -210,6 +225,8 @@ class Histories:
             del self._by_channel[kept.channel]
             self._new.pop(kept.channel, None)
             self._are_sorted = False
+        if message.topic is not None:
+            message.topic.forget()
         self.on_leave(message)
 
     def _forget_ends(self) -> None:

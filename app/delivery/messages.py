@@ -6,6 +6,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from holdfast.delivery.attempts import FormerAttempts
+    from holdfast.delivery.history_depth import HistoryDepth
     from holdfast.delivery.publish_keys import PublishKey
     from holdfast.delivery.topics import Topic
 
@@ -34,12 +35,14 @@ class Message(Event):
     __slots__ = (
         "addressed",
         "channel",
+        "depth",
         "expires_ms",
         "former",
         "generation",
         "id",
         "is_direct",
         "is_durable",
+        "is_initial",
         "is_late",
         "journal_frame",
         "journal_place",
@@ -78,6 +81,10 @@ class Message(Event):
         # 1970; zero if never.
         self.expires_ms = 0
         self.is_durable = False
+        # How much the channel keeps of such messages; None if nothing.
+        self.depth: HistoryDepth | None = None
+        # A copy from the history of its channel.
+        self.is_initial = False
         # Published to one receiver, whatever it subscribed to.
         self.is_direct = False
         # The subjects and sessions that it is addressed to: `joe`, `joe/1`.
@@ -117,16 +124,26 @@ class Message(Event):
 
     def tried(self, former: "FormerAttempts") -> "Message":
         """Return a copy for the queues of its subject, which remembers these attempts."""
-        copy = Message(
-            self.wire, id=self.id, channel=self.channel, sender=self.sender, linger_s=self.linger_s
-        )
-        copy.priority = self.priority
-        copy.life_ms, copy.expires_ms = self.life_ms, self.expires_ms
-        copy.is_durable, copy.is_direct = self.is_durable, self.is_direct
-        copy.addressed = self.addressed
-        copy.properties = self.properties
+        copy = self._copy()
+        copy.linger_s = self.linger_s
+        copy.is_direct = self.is_direct
         copy.leaves_no_letter = self.leaves_no_letter
         copy.former = former
+        return copy
+
+    def initial(self) -> "Message":
+        """Return a copy for one who subscribes later."""
+        copy = self._copy()
+        copy.depth = self.depth
+        copy.is_initial = True
+        return copy
+
+    def _copy(self) -> "Message":
+        copy = Message(self.wire, id=self.id, channel=self.channel, sender=self.sender)
+        copy.priority = self.priority
+        copy.life_ms, copy.expires_ms = self.life_ms, self.expires_ms
+        copy.is_durable, copy.addressed = self.is_durable, self.addressed
+        copy.properties = self.properties
         copy.topic = self.topic
         return copy
 

@@ -93,6 +93,10 @@ class CallbackQueue(InFlight):
         self.coming -= 1
         self.coming_bytes -= size
 
+    def room_left(self) -> tuple[int, int]:
+        """Return how many entries and bytes the queue still has room for."""
+        return self._most_entries - self.count, self._most_bytes - self.size
+
     def fits(self, size: int) -> bool:
         """Whether the queue has room for a message of this size when it is empty."""
         return size <= self._most_bytes

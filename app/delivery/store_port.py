@@ -59,6 +59,8 @@ class StorePort(Protocol):
     ) -> None:
         """Store the message in the queues of these sessions, or in none.
 
+        The name of its channel, as a key, stands for the history of the channel.
+
         A publish key is stored in the same step; of the messages with the same key only the first
         is stored. `done` is called once, and a second time after `PersistOutcome.UNKNOWN`.
         """
@@ -101,6 +103,10 @@ class StorePort(Protocol):
 
     def save(self, session: "Recorded") -> None:
         """Create or replace the record of a session; the record is made when the turn ends."""
+        ...
+
+    def leave_history(self, channel: str, id: int) -> None:
+        """Remove a message from the history of its channel."""
         ...
 
     def forget(self, key: str, ids: Sequence[int]) -> None:

@@ -6,6 +6,11 @@ from holdfast.delivery.dead_letters import DeadLetter
 LAYOUT = 2
 
 
+def is_history(key: str) -> bool:
+    """Return whether the receiver with this key is the history of the channel of that name."""
+    return key.startswith("/")
+
+
 class RedisKeys:
     """The keys of one namespace, with a hash tag that keeps them in one slot of a cluster."""
 
@@ -37,7 +42,7 @@ class RedisKeys:
         self.all_dead = prefix + "dead:all"
 
     def receivers(self, id: int) -> str:
-        """Set: the keys of the sessions that have a message in their queue."""
+        """Set: the sessions with a message in their queue, and its channel for the history."""
         return f"{self.prefix}to:{id}"
 
     def marks(self, key: str) -> str:

@@ -36,8 +36,8 @@ class LoadedSession(NamedTuple):
     marked: Set[int]
 
 
-# Called with the key of a session that has ended and messages still stored for it: the process was
-# killed before they were settled.
+# Called with a key that is no session's, and the messages stored for it: the queue of a subject,
+# the history of a channel, or what a session left whose process was killed before it was settled.
 Orphaned = Callable[[str, Sequence[Message]], None]
 
 
@@ -75,7 +75,8 @@ class Loading:
             if key.endswith(b"/0"):
                 # The queues of subjects never have a session.
                 messages = await self._of_subject(key.decode(), marked)
-            else:
+            elif not key.startswith(b"/"):
+                # Nor have the histories of channels.
                 self._dangling += len(messages)
             orphaned(key.decode(), messages)
         if self._dangling:

@@ -32,7 +32,7 @@ from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.eviction import refuse_eviction
 from holdfast.store.journaling import Journaling
-from holdfast.store.keys import RedisKeys
+from holdfast.store.keys import RedisKeys, is_history
 from holdfast.store.link import StoreLink, ignore_answer, set_answer
 from holdfast.store.loading import LoadedSession, Loading, Orphaned
 from holdfast.store.publish_keys import Claim, PublishKeys
@@ -240,9 +240,7 @@ class Store:
 
     def settle(self, key: str, ids: Sequence[int], outcome: Outcome) -> None:
         self._turns.settle(key, ids, outcome)
-        # Not urgent: the acks of several turns are combined into one call.
-        if self._lazy is None:
-            self._lazy = self._loop.call_later(_LAZY_S, self._leave_with_company)
+        self._leave_soon()
 
     def dead_letter(
         self,
@@ -262,6 +260,10 @@ class Store:
     def forget(self, key: str, ids: Sequence[int]) -> None:
         self._turns.forget(key, ids)
         self._flush_soon()
+
+    def leave_history(self, channel: str, id: int) -> None:
+        self._turns.leave_history(channel, id)
+        self._leave_soon()
 
     def save_channel_hold(self, channel: str, held: ChannelHold) -> None:
         self.post(lambda epoch: scripts.save_channel_holds(self.keys, epoch, {channel: held}))
@@ -286,6 +288,11 @@ class Store:
         if not self._is_due:
             self._is_due = True
             self._end_turn_soon()
+
+    def _leave_soon(self) -> None:
+        """Send what is not urgent a little later: acks of several turns are combined."""
+        if self._lazy is None:
+            self._lazy = self._loop.call_later(_LAZY_S, self._leave_with_company)
 
     def _leave_with_company(self) -> None:
         """Send the acks, which have waited long enough; the rest of a large turn goes first."""
@@ -505,7 +512,10 @@ class Store:
             # The message may have been stored before the answer was lost and the call repeated.
             for keeping in messages:
                 for key in keeping.keys:
-                    self.settle(key, (keeping.message.id,), NEVER_KEPT)
+                    if is_history(key):
+                        self.leave_history(key, keeping.message.id)
+                    else:
+                        self.settle(key, (keeping.message.id,), NEVER_KEPT)
             self._keyed.refuse(keeping.message for keeping in messages)
         elif isinstance(reply, list):
             self._keyed.hear((keeping.message for keeping in messages), reply)
@@ -539,6 +549,11 @@ class Store:
         self._loop.call_soon(report, self._turns.drop_messages(), PersistOutcome.REFUSED)
 
     # The right to write
+
+    @property
+    def seed(self) -> str:
+        """Random text that every empty store begins with."""
+        return self.epoch.rpartition("-")[0]
 
     def _opened(self, reply: list[bytes]) -> None:
         self.epoch = reply[0].decode()

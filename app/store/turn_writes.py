@@ -23,7 +23,7 @@ from holdfast.store.call_sizes import (
     parts,
     shares,
 )
-from holdfast.store.keys import RedisKeys
+from holdfast.store.keys import RedisKeys, is_history
 from holdfast.store.publish_keys import Claim
 from holdfast.store.scripts import ScriptCall
 
@@ -83,6 +83,8 @@ class TurnWrites:
         # Ended sessions with the rest of their queues, and the same by message.
         self.forgotten: dict[str, Sequence[int]] = {}
         self.left: dict[int, list[str]] = {}
+        # Messages that leave histories, with the keys of these.
+        self.outdated: dict[int, list[str]] = {}
         # Messages that leave a queue in this turn without being settled.
         self.gone: set[int] = set()
 
@@ -97,6 +99,7 @@ class TurnWrites:
             + len(self.batches)
             + len(self.marks)
             + sum(map(len, self.settled.values()))
+            + len(self.outdated)
             + len(self.gone)
             + len(self.dead)
             + len(self.forgotten)
@@ -136,6 +139,9 @@ class TurnWrites:
             yield from self._leaving(keys, epoch, journal)
         if self.forgotten or self.left:
             yield from self._forgotten(keys, epoch, journal)
+        # Nobody's queue: there is nothing to report.
+        for outdated in shares(self.outdated, _costs_of_leaving(self.outdated)):
+            yield PendingCall(scripts.settle(keys, epoch, outdated), is_patient=True)
 
     def _first(self, keys: RedisKeys, epoch: str) -> Iterator[PendingCall]:
         for claims in parts(self.disowned, repeat(KEY)):
@@ -150,13 +156,13 @@ class TurnWrites:
         for messages in parts(self.messages, map(_cost_of_message, self.messages)):
             pairs = [(keeping.message, keeping.keys) for keeping in messages]
             call = scripts.keep(keys, epoch, pairs)
-            yield PendingCall(call, kept=messages, note=journal.note_kept(pairs))
+            yield PendingCall(call, kept=messages, note=journal.note_kept(_for_queues(pairs)))
         # A repeat leaves no note, so with a journal each message has a call of its own.
         more = MOST if journal.is_writing else KEY
         for messages in parts(self.keyed, [more + _cost_of_message(each) for each in self.keyed]):
             pairs = [(keeping.message, keeping.keys) for keeping in messages]
             call = scripts.keep_keyed(keys, epoch, pairs, most_keys)
-            yield PendingCall(call, kept=messages, note=journal.note_kept(pairs))
+            yield PendingCall(call, kept=messages, note=journal.note_kept(_for_queues(pairs)))
 
     def _moving(
         self, keys: RedisKeys, epoch: str, journal: DeliveryJournal
@@ -238,6 +244,7 @@ class TurnBuffer:
             rest.acking, turn.acking = turn.acking, rest.acking
             rest.settled, turn.settled = turn.settled, rest.settled
             rest.unmarked, turn.unmarked = turn.unmarked, rest.unmarked
+            rest.outdated, turn.outdated = turn.outdated, rest.outdated
         return turns
 
     def drop_messages(self) -> list[PendingPublish]:
@@ -357,6 +364,10 @@ class TurnBuffer:
         for id in ids:
             left.setdefault(id, []).append(key)
 
+    def leave_history(self, channel: str, id: int) -> None:
+        """Remove a message from the history of its channel."""
+        self._turns[-1].outdated[id] = [channel]
+
     def _next(self) -> TurnWrites:
         self._turns.append(TurnWrites())
         return self._turns[-1]
@@ -369,6 +380,15 @@ def _has_left(turn: TurnWrites, message: Message, keys: Sequence[str]) -> bool:
         or any(message.id in settled for settled in turn.settled.values())
         or (bool(turn.forgotten) and not turn.forgotten.keys().isdisjoint(keys))
     )
+
+
+def _for_queues(
+    pairs: Sequence[tuple[Message, Sequence[str]]],
+) -> Sequence[tuple[Message, Sequence[str]]]:
+    """Return the messages with the sessions that get them, without histories."""
+    if all(message.depth is None for message, _ in pairs):
+        return pairs
+    return [(message, [key for key in keys if not is_history(key)]) for message, keys in pairs]
 
 
 def _has_first(hand_overs: Mapping[int, HandOver]) -> bool:

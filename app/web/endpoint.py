@@ -140,7 +140,7 @@ def join(exchange: Exchange, messages: Sequence[Event]) -> bytes:
     if not messages:
         return b",".join(exchange.replies)
     wires = list(map(_wire_of, messages))
-    if exchange.is_handshake:
+    if exchange.replies_first:
         return b",".join([*exchange.replies, *wires])
     wires += exchange.replies
     return b",".join(wires)

@@ -116,7 +116,7 @@ class Socket:
         if not messages:
             return self._write(replies)
         frames = self._frames(messages)
-        return self._write(replies + frames if exchange.is_handshake else frames + replies)
+        return self._write(replies + frames if exchange.replies_first else frames + replies)
 
     def push(self, messages: Sequence[Event]) -> bool:
         return self._write(self._frames(messages))

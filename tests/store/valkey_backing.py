@@ -117,6 +117,9 @@ class Desk:
     def forget(self, key: str, ids: Sequence[int]) -> None:
         self.store.forget(key, ids)
 
+    def leave_history(self, channel: str, id: int) -> None:
+        self.store.leave_history(channel, id)
+
     def save_channel_hold(self, channel: str, held: ChannelHold) -> None:
         self.store.save_channel_hold(channel, held)
 

@@ -127,6 +127,9 @@ class SlowStore(FakeKeeper):
     def forget(self, key: str, ids: Sequence[int]) -> None:
         self._do(partial(super().forget, key, ids))
 
+    def leave_history(self, channel: str, id: int) -> None:
+        self._do(partial(super().leave_history, channel, id))
+
     # What tests do
 
     def serve(self, server: Bayeux) -> None:
@@ -168,6 +171,14 @@ class SlowStore(FakeKeeper):
             entries = [(mark, _read_again(message)) for mark, message in self.waiting(key)]
             found.append((SessionRecord.of_json(text), entries))
         return found
+
+    def histories(self) -> dict[str, list[Message]]:
+        """What channels keep."""
+        return {
+            key: [_read_again(message) for _, message in self.waiting(key)]
+            for key, queue in self.queues.items()
+            if key.startswith("/") and queue
+        }
 
     def marks(self, key: str) -> list[tuple[int, Mark]]:
         return [(number_in(message.wire), mark) for mark, message in self.waiting(key)]

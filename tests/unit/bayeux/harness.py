@@ -106,7 +106,7 @@ def elements_of(exchange: Exchange, messages: Sequence[Event]) -> list[Json]:
     """The array that a transport makes of an answer."""
     replies = [json.loads(reply) for reply in exchange.replies]
     events = [json.loads(message.wire) for message in messages]
-    return replies + events if exchange.is_handshake else events + replies
+    return replies + events if exchange.replies_first else events + replies
 
 
 class Asked:
@@ -163,7 +163,7 @@ class House:
         self.now: float = 1000.0 if after is None else after.now
         # Most tests have this one, and look into it.
         self.keeper = cast("FakeKeeper", keeper or FakeKeeper())
-        fresh = count(1_700_000_000_000_000_000)
+        fresh = count(1_700_000_000_000_000_000, 1000)
         self._stamps: Iterator[int] = fresh if after is None else after._stamps
         self._ids: Iterator[int] = count(1) if after is None else after._ids
         self.chance = 0.5

@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from holdfast.bayeux.restoring import restore
+from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery import Delivery
 from tests.unit.bayeux.delivery_store import SlowStore
@@ -30,6 +30,8 @@ class KeptHouse(House):
         new = KeptHouse(after=self, **{**self._options, **options})
         for record, entries in self.store.reopen():
             restore(new.bayeux.life, record, entries, new.now)
+        for channel, messages in self.store.histories().items():
+            restore_without_session(new.bayeux.life, channel, messages)
         new.turn()
         return new
 

@@ -18,9 +18,6 @@ KEYS: list[tuple[str, Any]] = [
     ("request", True),
     ("replyTo", "/ret/AAAAAAAAAAAAAAAAAAAAAA/4000001"),
     ("timeout", 1000),
-    ("replay", -1),
-    ("replay", 0),
-    ("replay", {"/a": 7}),
 ]
 
 
@@ -76,7 +73,7 @@ def test_a_handshake_that_asks_for_replies_is_refused() -> None:
 @pytest.mark.parametrize("value", [None, False])
 def test_who_says_that_it_wants_none_of_it_is_served(value: object) -> None:
     house = House()
-    keys = {"request": value, "replyTo": value, "timeout": value, "replay": value}
+    keys = {"request": value, "replyTo": value, "timeout": value}
     client = house.client(ext=keys)
     assert client.publish("/a", 1, ext=keys).reply["successful"]
 

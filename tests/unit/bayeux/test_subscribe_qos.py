@@ -33,12 +33,10 @@ def test_nothing_asked_for_is_an_ordinary_subscription() -> None:
         ({"oneway": "true"}, "oneway"),
         ({"notify": 1}, "notify"),
         ({"persistent": "yes"}, "persistent"),
-        ({"history": {"numEntries": 5}}, "history"),
         ({"filter": 5}, "filter"),
         ({"filter": ["data > 5"]}, "filter"),
-        ({"initialUpdate": True}, "initialUpdate"),
         ({"local": 1}, "local"),
-        ({"newestOnly": True}, "newestOnly"),
+        ({"newestOnly": 1}, "newestOnly"),
         ({"destinations": []}, "destinations"),
         ({"priority": 1}, "priority"),
     ],
@@ -73,8 +71,8 @@ def test_a_subscription_lasts_as_long_as_its_session_and_not_otherwise(is_kept: 
 def test_a_refused_option_subscribes_nothing() -> None:
     house = House(Delivery)
     client = house.client()
-    reply = ask(client, "/a", "/b", history={"numEntries": 5})
-    assert reply["error"] == "400:user.illegalArgument,history:delivery_invalid"
+    reply = ask(client, "/a", "/b", priority=5)
+    assert reply["error"] == "400:user.illegalArgument,priority:delivery_invalid"
     assert client.session.subscriptions == set()
     assert client.publish("/a", 1).data == []
 
@@ -83,7 +81,7 @@ def test_a_refused_option_leaves_earlier_subscriptions_as_they_were() -> None:
     house = House(Delivery)
     client = house.client(ext={"delivery": True})
     assert ask(client, "/a", oneway=True)["successful"]
-    assert not ask(client, "/a", oneway=False, newestOnly=True)["successful"]
+    assert not ask(client, "/a", oneway=False, newestOnly=1)["successful"]
     assert client.session.subscription_qos == {"/a": SubscribeQos(oneway=True)}
 
 

@@ -111,6 +111,9 @@ class FakeKeeper:
         self.sessions[record.key] = record
         self.queues.setdefault(record.key, {})
 
+    def leave_history(self, channel: str, id: int) -> None:
+        self.drop(channel, [id])
+
     def forget(self, key: str, ids: Sequence[int]) -> None:
         self.sessions.pop(key, None)
         self.queues.pop(key, None)

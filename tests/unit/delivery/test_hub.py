@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING
 
 from holdfast.delivery.channels import Channel, Channels
 from holdfast.delivery.counters import Counters, Reason
+from holdfast.delivery.history_depth import HistoryLimits
 from holdfast.delivery.hub import Hub
+from holdfast.delivery.kept_messages import Histories
 from holdfast.delivery.life import SessionInput
 from holdfast.delivery.messages import Message
 from holdfast.delivery.queue import CallbackQueue, QueueLimits
@@ -28,7 +30,10 @@ class Town:
         self.calls = 0
         self.lingering: list[tuple[Receiver, Message]] = []
         self.hub: Hub[Receiver] = Hub(
-            on_ready=self._on_ready, linger=self._linger, store=FakeKeeper()
+            on_ready=self._on_ready,
+            linger=self._linger,
+            store=FakeKeeper(),
+            histories=Histories(HistoryLimits()),
         )
         limits = QueueLimits(entries=entries)
         self.people = {

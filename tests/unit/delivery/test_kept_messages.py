@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.delivery.channels import Channels, covers
-from holdfast.delivery.kept_messages import Histories, HistoryLimits, KeptMessages, cursor_of
+from holdfast.delivery.history_depth import HistoryDepth, HistoryLimits
+from holdfast.delivery.kept_messages import Histories, KeptMessages, cursor_of
 from holdfast.delivery.messages import Message
 
 US = 1000
@@ -27,6 +28,11 @@ def histories() -> Histories:
     return Histories(HistoryLimits(entries=100, bytes=10_000))
 
 
+def put(histories: Histories, message: Message, entries: int, size: int) -> None:
+    message.depth = HistoryDepth(entries, size)
+    histories.append(message)
+
+
 def kept(histories: Histories, channel: str = "/a") -> KeptMessages:
     found = histories.get(channel)
     assert found is not None
@@ -39,7 +45,7 @@ def numbers(messages: list[Message]) -> list[int]:
 
 def test_the_newest_messages_come_in_their_order(histories: Histories) -> None:
     for number in range(1, 6):
-        histories.append(message(number), 3, MUCH)
+        put(histories, message(number), 3, MUCH)
     assert numbers(kept(histories).newest(2, 0)) == [4, 5]
     assert numbers(kept(histories).newest(-1, 0)) == [3, 4, 5]
     assert kept(histories).newest(0, 0) == []
@@ -48,7 +54,7 @@ def test_the_newest_messages_come_in_their_order(histories: Histories) -> None:
 
 def test_what_follows_a_cursor_is_found(histories: Histories) -> None:
     for number in (2, 4, 6):
-        histories.append(message(number), 3, MUCH)
+        put(histories, message(number), 3, MUCH)
     assert numbers(kept(histories).since(2, 0)) == [4, 6]
     assert numbers(kept(histories).since(3, 0)) == [4, 6]
     assert kept(histories).since(6, 0) == []
@@ -56,20 +62,20 @@ def test_what_follows_a_cursor_is_found(histories: Histories) -> None:
 
 def test_the_floor_is_the_newest_message_that_is_missing(histories: Histories) -> None:
     for number in range(1, 6):
-        histories.append(message(number), 3, MUCH)
+        put(histories, message(number), 3, MUCH)
     assert kept(histories).floor == 2
 
 
 def test_bytes_are_limited_too(histories: Histories) -> None:
     for number in range(1, 6):
-        histories.append(message(number, size=10), 10, 25)
+        put(histories, message(number, size=10), 10, 25)
     assert numbers(kept(histories).newest(-1, 0)) == [4, 5]
     assert histories.size == 20
 
 
 def test_a_message_that_is_too_large_leaves_nothing(histories: Histories) -> None:
-    histories.append(message(1), 10, 25)
-    histories.append(message(2, size=30), 10, 25)
+    put(histories, message(1), 10, 25)
+    put(histories, message(2, size=30), 10, 25)
     assert histories.get("/a") is None
     assert histories.floor == 2
     assert (len(histories), histories.size) == (0, 0)
@@ -78,10 +84,10 @@ def test_a_message_that_is_too_large_leaves_nothing(histories: Histories) -> Non
 def test_all_channels_together_are_limited_and_the_oldest_goes() -> None:
     histories = Histories(HistoryLimits(entries=3, bytes=35))
     for number, channel in enumerate(("/a", "/b", "/a", "/c"), 1):
-        histories.append(message(number, channel), 10, MUCH)
+        put(histories, message(number, channel), 10, MUCH)
     assert numbers(kept(histories).newest(-1, 0)) == [3]
     assert kept(histories).floor == 1
-    histories.append(message(5, "/c", size=30), 10, MUCH)
+    put(histories, message(5, "/c", size=30), 10, MUCH)
     assert histories.get("/b") is None
     assert numbers(kept(histories, "/c").newest(-1, 0)) == [5]
 
@@ -89,8 +95,8 @@ def test_all_channels_together_are_limited_and_the_oldest_goes() -> None:
 def test_a_message_leaves_when_its_lifetime_ends(histories: Histories) -> None:
     gone: list[Message] = []
     histories.on_leave = gone.append
-    histories.append(message(1000, life_ms=5), 10, MUCH)
-    histories.append(message(2000), 10, MUCH)
+    put(histories, message(1000, life_ms=5), 10, MUCH)
+    put(histories, message(2000), 10, MUCH)
     assert numbers(kept(histories).newest(-1, 5)) == [1000, 2000]
     assert numbers(kept(histories).newest(-1, 6)) == [2000]
     histories.expire(5, 10)
@@ -103,7 +109,7 @@ def test_a_message_leaves_when_its_lifetime_ends(histories: Histories) -> None:
 
 def test_only_some_lifetimes_end_at_once(histories: Histories) -> None:
     for number in (1000, 2000, 3000):
-        histories.append(message(number, life_ms=1), 10, MUCH)
+        put(histories, message(number, life_ms=1), 10, MUCH)
     histories.expire(100, 2)
     assert len(histories) == 1
     histories.expire(100, 2)
@@ -111,28 +117,28 @@ def test_only_some_lifetimes_end_at_once(histories: Histories) -> None:
 
 
 def test_a_volatile_message_is_not_kept(histories: Histories) -> None:
-    histories.append(message(1, life_ms=0), 10, MUCH)
+    put(histories, message(1, life_ms=0), 10, MUCH)
     assert histories.get("/a") is None
 
 
 def test_lifetimes_of_messages_that_have_left_take_no_memory(histories: Histories) -> None:
     for number in range(1, 1000):
-        histories.append(message(number, life_ms=1_000_000), 1, MUCH)
+        put(histories, message(number, life_ms=1_000_000), 1, MUCH)
     assert len(histories._ends) <= 70
 
 
 def test_a_late_message_takes_its_place_and_may_be_missed(histories: Histories) -> None:
     late = message(2)
     for each in (message(1), message(3), late):
-        histories.append(each, 10, MUCH)
+        put(histories, each, 10, MUCH)
     assert numbers(kept(histories).newest(-1, 0)) == [1, 2, 3]
     assert kept(histories).floor == 3
     assert late in histories
 
 
 def test_erasing_a_history_loses_what_was_in_it(histories: Histories) -> None:
-    histories.append(message(1), 10, MUCH)
-    histories.append(message(2), 10, MUCH)
+    put(histories, message(1), 10, MUCH)
+    put(histories, message(2), 10, MUCH)
     assert histories.erase("/a") == 2
     assert histories.erase("/a") == 0
     assert histories.floor == 2
@@ -154,7 +160,7 @@ def test_a_pattern_finds_the_histories_of_its_channels(
     histories: Histories, pattern: str, names: list[str]
 ) -> None:
     for number, name in enumerate(["/b", "/a/b", "/a", "/a0", "/a!", "/a/b/c", "/a/c"], 1):
-        histories.append(message(number, name), 1, MUCH)
+        put(histories, message(number, name), 1, MUCH)
     found = histories.covered_by(Channels().named(pattern))
     assert [each.channel for each in found] == names
 
@@ -211,7 +217,7 @@ def test_histories_are_what_a_list_would_be(
     for number, (what, name, value) in enumerate(steps, 1):
         if what == "append":
             made = message(number * 1000, name, life_ms=value)
-            histories.append(made, depth, MUCH)
+            put(histories, made, depth, MUCH)
             model.append(made)
         elif what == "erase":
             histories.erase(name)

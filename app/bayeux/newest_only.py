@@ -1,0 +1,37 @@
+"""Subscriptions that bring, of what waits, only the newest message of each channel."""
+
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.subscribe_qos import PLAIN
+from holdfast.delivery.counters import Reason
+from holdfast.delivery.undelivered import Undelivered
+
+if TYPE_CHECKING:
+    from holdfast.delivery.messages import Message
+
+_by_id = attrgetter("id")
+
+
+def drop_outdated(session: Session, undelivered: Undelivered[Session]) -> None:
+    """Discard waiting messages that newer ones of such subscriptions make superfluous."""
+    qos = session.subscription_qos or {}
+    newest: dict[str, Message] = {}
+    outdated: list[Message] = []
+    is_of_such: dict[str, bool] = {}
+    for message in session.queue.waiting:
+        channel = message.channel
+        if channel not in is_of_such:
+            pattern = session.subscription(channel) or ""
+            is_of_such[channel] = qos.get(pattern, PLAIN).newest_only
+        if not is_of_such[channel] or not message.is_routed or message.addressed:
+            continue
+        other = newest.setdefault(channel, message)
+        if other is not message:
+            first, last = sorted((other, message), key=_by_id)
+            newest[channel] = last
+            outdated.append(first)
+    if outdated:
+        session.queue.take_away(outdated)
+        undelivered.discarded(session, outdated, Reason.OUTDATED)

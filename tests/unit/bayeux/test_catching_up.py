@@ -1,0 +1,635 @@
+"""Who subscribes later gets what the channel kept: after the reply, in order, each message once."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+
+from holdfast.bayeux.options import ChannelRule, Durable
+from holdfast.delivery.counters import Reason
+from holdfast.delivery.history_depth import HistoryDepth, HistoryLimits
+from holdfast.delivery.queue import QueueLimits
+from holdfast.delivery.topics import TopicConfig
+from holdfast.extensions.ack import Ack
+from holdfast.extensions.delivery import Delivery
+from tests.unit.bayeux.harness import Asked, Client, House, Json, Socket
+from tests.unit.bayeux.second_lives import KeptHouse, again, connect, drain, named
+
+KEEPS = {"/a": ChannelRule(history=HistoryDepth(5)), "/b/**": ChannelRule(history=HistoryDepth(3))}
+DURABLE = {"/a": ChannelRule(history=HistoryDepth(5), durable=True)}
+
+
+@pytest.fixture
+def house() -> House:
+    return House(Delivery, partial(Ack, announces_batch=False), channels=KEEPS)
+
+
+def publish(house: House, *data: object, channel: str = "/a") -> None:
+    for each in data:
+        house.server.publish(channel, each)
+    house.turn()
+
+
+def subscribe(client: Client, *channels: str, replay: Any = None, **delivery: Any) -> Asked:
+    ext: Json = {}
+    if replay is not None:
+        ext["replay"] = replay
+    if delivery:
+        ext["delivery"] = delivery
+    return client.send({"channel": "/meta/subscribe", "subscription": list(channels), "ext": ext})
+
+
+def last(count: int, *, newest_first: bool = False) -> Json:
+    return {"numEntries": count, "newestFirst": newest_first}
+
+
+def poll(client: Client) -> Asked:
+    asked = client.connect(advice={"timeout": 0})
+    client.house.turn()
+    return asked
+
+
+def cursors(events: list[Json]) -> list[int]:
+    return [event["ext"]["replay"]["cursor"] for event in events]
+
+
+def test_a_late_subscriber_gets_the_newest_messages_in_order_after_the_reply(house: House) -> None:
+    publish(house, 1, 2, 3, 4, 5, 6)
+    asked = subscribe(house.client(), "/a", history=last(3))
+    assert asked.elements[0]["channel"] == "/meta/subscribe"
+    assert asked.data == [4, 5, 6]
+
+
+def test_the_newest_may_come_first(house: House) -> None:
+    publish(house, 1, 2, 3)
+    assert subscribe(house.client(), "/a", history=last(2, newest_first=True)).data == [3, 2]
+
+
+@pytest.mark.parametrize(
+    ("asked", "data"),
+    [
+        ({"initialUpdate": True}, [3]),
+        ({"history": {}}, [3]),
+        ({"history": {"numEntries": -1, "newestFirst": False}}, [1, 2, 3]),
+        ({"history": {"numEntries": 2}, "initialUpdate": False}, []),
+        ({"history": {"numEntries": 0}}, []),
+        ({"initialUpdate": False}, []),
+        ({"history": None}, []),
+    ],
+    ids=repr,
+)
+def test_an_initial_update_is_what_was_asked_for(house: House, asked: Json, data: object) -> None:
+    publish(house, 1, 2, 3)
+    assert subscribe(house.client(), "/a", **asked).data == data
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ({"initialUpdate": 1}, "initialUpdate"),
+        ({"history": 5}, "history"),
+        ({"history": {"numEntries": "5"}}, "history"),
+        ({"history": {"numEntries": -2}}, "history"),
+        ({"history": {"newestFirst": 0}}, "history"),
+        ({"history": {"entries": 5}}, "history"),
+    ],
+    ids=repr,
+)
+def test_what_makes_no_sense_is_named(house: House, asked: Json, named: str) -> None:
+    client = house.client()
+    reply = subscribe(client, "/a", **asked).reply
+    assert reply["error"] == f"400:user.illegalArgument,{named}:delivery_invalid"
+    assert not client.session.subscriptions
+
+
+def test_events_from_a_history_say_so_to_who_understands_it(house: House) -> None:
+    publish(house, 1)
+    client = house.client(ext={"delivery": True})
+    poll(client)
+    subscribe(client, "/a", initialUpdate=True)
+    publish(house, 2)
+    flags = [event["ext"]["delivery"].get("initial") for event in poll(client).events]
+    assert flags == [True, None]
+
+
+def test_live_messages_come_behind_those_of_the_history_and_none_twice(house: House) -> None:
+    socket = Socket()
+    client = house.connected(socket=socket, browser="b")
+    publish(house, 1, 2)
+    subscribe(client, "/a", replay=-2)
+    publish(house, 3)
+    data = [element["data"] for element in client.hear() if "data" in element]
+    assert data == [1, 2, 3]
+
+
+def test_what_waits_for_the_client_already_does_not_come_twice(house: House) -> None:
+    client = house.client(ext={"ack": True})
+    client.subscribe("/a")
+    publish(house, 1, 2)
+    subscribe(client, "/**", replay=-2)
+    assert poll(client).data == [1, 2]
+
+
+def test_a_pattern_brings_the_history_of_each_channel(house: House) -> None:
+    for number, channel in enumerate(["/b/x", "/b/y", "/a", "/b/x/z", "/b/y"]):
+        publish(house, number, channel=channel)
+    assert subscribe(house.client(), "/b/*", replay=-2).data == [0, 1, 4]
+    assert subscribe(house.client(), "/**", replay=-2).data == [0, 1, 2, 3, 4]
+    assert subscribe(house.client(), "/b/x", "/a", history=last(1)).data == [0, 2]
+
+
+def test_a_filter_selects_from_the_history_too(house: House) -> None:
+    publish(house, 1, 2, 3, 4)
+    asked = subscribe(house.client(), "/a", history=last(-1), filter="data > 2")
+    assert asked.data == [3, 4]
+
+
+def test_own_messages_are_left_out_where_that_is_asked(house: House) -> None:
+    client = house.client()
+    client.publish("/a", "mine")
+    publish(house, "other")
+    assert subscribe(client, "/a", history=last(-1), local=False).data == ["other"]
+
+
+def test_a_filter_that_takes_long_goes_on_in_later_turns() -> None:
+    is_over = False
+    house = House(Delivery, channels=KEEPS, is_turn_over=lambda: is_over)
+    publish(house, 1, 2, 3)
+    is_over = True
+    client = house.client()
+    asked = subscribe(client, "/a", history=last(-1), filter="data > 1")
+    assert asked.is_held
+    assert not client.session.subscriptions
+    house.turn()
+    assert asked.data == [2, 3]
+
+
+def test_a_refused_subscribe_brings_nothing(house: House) -> None:
+    publish(house, 1)
+    client = house.client()
+    client.subscribe("/x")
+    asked = subscribe(client, "/a", "/meta/connect", replay=-2)
+    assert not asked.reply["successful"]
+    assert poll(client).data == []
+
+
+def test_a_message_leaves_when_its_lifetime_ends(house: House) -> None:
+    client = house.client()
+    ext = {"delivery": {"expiration": {"lifeTime": 2000}}}
+    client.publish("/a", 1, ext=ext)
+    publish(house, 2)
+    assert subscribe(house.client(), "/a", replay=-2).data == [1, 2]
+    house.advance(2.1)
+    assert subscribe(house.client(), "/a", replay=-2).data == [2]
+    assert len(house.bayeux.state.hub.histories) == 1
+
+
+def test_what_goes_to_destinations_only_is_not_kept(house: House) -> None:
+    joe = house.client(ext={"delivery": {"session": "joe/1"}})
+    house.turn()
+    ext = {"delivery": {"destinations": [{"name": "joe/1"}], "subscribable": False}}
+    house.client().publish("/a", "secret", ext=ext)
+    house.turn()
+    assert subscribe(house.client(), "/a", replay=-2).data == []
+    assert poll(joe).data == ["secret"]
+
+
+def test_as_much_comes_as_the_queue_has_room_for_and_the_oldest_stays_out() -> None:
+    house = House(channels=KEEPS, queue_limits=QueueLimits(entries=4))
+    publish(house, 1, 2, 3)
+    asked = subscribe(house.client(), "/a", replay=0)
+    assert asked.data == [2, 3]
+    assert asked.elements[0]["ext"]["replay"]["recovered"] is False
+    assert house.balances()
+
+
+# Replay
+
+
+def test_a_client_goes_on_behind_the_last_message_that_it_saw(house: House) -> None:
+    first = house.client()
+    assert subscribe(first, "/a", replay=-1).reply["ext"]["replay"]["messages"] == 0
+    publish(house, 1, 2)
+    events = poll(first).events
+    assert [event["data"] for event in events] == [1, 2]
+    publish(house, 3)
+    asked = subscribe(house.client(), "/a", replay=cursors(events)[-1])
+    assert asked.data == [3]
+    said = asked.elements[0]["ext"]["replay"]
+    assert said["recovered"] is True
+    assert "lost" not in said
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda message: message.id // 1000,
+        lambda message: f"test-{message.id}",
+        lambda message: str(message.id),
+        lambda message: {"cursor": message.id // 1000},
+        lambda message: {"cursor": message.id // 1000, "epoch": ""},
+        lambda message: {"/a": message.id // 1000},
+    ],
+    ids=["cursor", "id", "time stamp", "object", "epoch", "map"],
+)
+def test_a_place_can_be_named_in_several_ways(house: House, form: Callable[[Any], Any]) -> None:
+    publish(house, 1, 2, 3)
+    messages = list(house.bayeux.state.hub.histories)
+    assert subscribe(house.client(), "/a", replay=form(messages[0])).data == [2, 3]
+
+
+def test_a_time_can_be_named(house: House) -> None:
+    publish(house, 1)
+    house.advance(1.0)
+    now_ms = house.bayeux.state.node.now_ms()
+    house.advance(0.1)
+    publish(house, 2)
+    assert subscribe(house.client(), "/a", replay={"time": now_ms}).data == [2]
+
+
+@pytest.mark.parametrize(
+    "replay",
+    [
+        *[-3, 1.5, "abc", "x" * 100, "9" * 19, [], 2**70],
+        *[{"cursor": "1"}, {"cursor": -1}, {"time": None}, {"epoch": "x"}],
+        *[{"cursor": 1, "time": 1}, {"/a": 1, "time": 1}, {"/a": "x"}],
+    ],
+    ids=repr,
+)
+def test_a_place_that_there_cannot_be_is_refused(house: House, replay: Any) -> None:
+    client = house.client()
+    reply = subscribe(client, "/a", replay=replay).reply
+    assert reply["error"] == "400:user.illegalArgument,replay:ext_invalid"
+    assert not client.session.subscriptions
+
+
+def test_a_handshake_with_a_replay_that_makes_no_sense_is_refused(house: House) -> None:
+    reply = house.guest().handshake(ext={"replay": "x"}).reply
+    assert reply["error"] == "400:user.illegalArgument,replay:ext_invalid"
+
+
+@pytest.mark.parametrize("nothing", [None, False])
+def test_nothing_asked_for_is_an_ordinary_subscription(house: House, nothing: object) -> None:
+    publish(house, 1)
+    client = house.client(ext={"replay": nothing})
+    message = {"channel": "/meta/subscribe", "subscription": "/a", "ext": {"replay": nothing}}
+    asked = client.send(message)
+    assert asked.data == []
+    assert "ext" not in asked.reply
+    assert "ext" not in poll(client).reply
+
+
+def test_what_is_no_longer_kept_is_reported_as_lost(house: House) -> None:
+    publish(house, 1)
+    seen = house.bayeux.state.hub.settled_cursor()
+    publish(house, 2, 3, 4, 5, 6, 7)
+    asked = subscribe(house.client(), "/a", replay=seen)
+    assert asked.data == [3, 4, 5, 6, 7]
+    said = asked.elements[0]["ext"]["replay"]
+    assert said["recovered"] is False
+    messages = list(house.bayeux.state.hub.histories)
+    assert said["lost"]["/a"]["from"] == seen
+    assert seen < said["lost"]["/a"]["to"] < messages[0].id // 1000
+
+
+def test_a_channel_that_keeps_nothing_recovers_nothing(house: House) -> None:
+    publish(house, 1, channel="/none")
+    publish(house, 1)
+    asked = subscribe(house.client(), "/none", replay=5)
+    assert asked.reply["ext"]["replay"]["recovered"] is False
+
+
+def test_cursors_of_another_epoch_say_nothing(house: House) -> None:
+    publish(house, 1, 2)
+    cursor = house.bayeux.state.hub.settled_cursor()
+    asked = subscribe(house.client(), "/a", replay={"cursor": cursor, "epoch": "another"})
+    assert asked.data == [1, 2]
+    assert asked.elements[0]["ext"]["replay"]["recovered"] is False
+
+
+def test_a_pattern_is_whole_if_nothing_is_missing_on_its_channels(house: House) -> None:
+    publish(house, 1, channel="/b/x")
+    seen = house.bayeux.state.hub.settled_cursor()
+    publish(house, 2, channel="/b/y")
+    asked = subscribe(house.client(), "/b/**", replay=seen)
+    assert asked.data == [2]
+    assert asked.elements[0]["ext"]["replay"]["recovered"] is True
+    publish(house, *range(4), channel="/b/y")
+    said = subscribe(house.client(), "/b/**", replay=seen).elements[0]["ext"]["replay"]
+    assert said["recovered"] is False
+
+
+def test_more_channels_than_can_be_read_are_not_recovered(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.bayeux.catching_up._MOST_CHANNELS", 1)
+    seen = house.bayeux.state.hub.settled_cursor()
+    publish(house, 1, channel="/b/x")
+    publish(house, 2, channel="/b/y")
+    asked = subscribe(house.client(), "/b/**", replay=seen)
+    assert asked.data == [1]
+    assert asked.elements[0]["ext"]["replay"]["recovered"] is False
+
+
+def test_channels_of_a_pattern_can_start_at_places_of_their_own(house: House) -> None:
+    publish(house, 1, channel="/b/x")
+    seen = house.bayeux.state.hub.settled_cursor()
+    publish(house, 2, channel="/b/x")
+    publish(house, 3, channel="/b/y")
+    asked = subscribe(house.client(), "/b/**", replay={"/b/x": seen, "/b/**": -1})
+    assert asked.data == [2]
+
+
+# Cursors
+
+
+def test_the_newest_cursor_is_on_every_connect_reply(house: House) -> None:
+    client = house.client(ext={"replay": True})
+    before = poll(client).reply["ext"]["replay"]["cursor"]
+    publish(house, 1)
+    after = poll(client).reply["ext"]["replay"]
+    assert after["epoch"] == ""
+    assert after["cursor"] == list(house.bayeux.state.hub.histories)[-1].id // 1000 > before
+
+
+def test_no_cursor_passes_what_the_client_has_yet_to_get(house: House) -> None:
+    client = house.client(ext={"ack": True, "replay": True})
+    client.subscribe("/a")
+    before = poll(client).reply["ext"]["replay"]["cursor"]
+    publish(house, 1)
+    answer = poll(client)
+    assert answer.elements[-1]["ext"]["replay"]["cursor"] == before
+    assert cursors(answer.events)[0] > before
+    number = answer.elements[-1]["ext"]["ack"]
+    acked = client.connect(ext={"ack": number}, advice={"timeout": 0})
+    assert acked.reply["ext"]["replay"]["cursor"] == cursors(answer.events)[0]
+
+
+def test_who_replays_an_old_message_is_not_ahead_of_it(house: House) -> None:
+    publish(house, 1, 2)
+    client = house.client(ext={"ack": True, "replay": True})
+    promised = poll(client).reply["ext"]["replay"]["cursor"]
+    subscribe(client, "/a", replay=-2)
+    answer = poll(client)
+    first, _ = cursors(answer.events)
+    assert answer.elements[-1]["ext"]["replay"]["cursor"] == first - 1 < promised
+
+
+def test_who_asks_late_is_not_ahead_of_what_waits(house: House) -> None:
+    client = house.client(ext={"ack": True})
+    client.subscribe("/a")
+    publish(house, 1)
+    subscribe(client, "/b/x", replay=-1)
+    answer = poll(client)
+    assert answer.elements[-1]["ext"]["replay"]["cursor"] < cursors(answer.events)[0]
+
+
+def test_only_who_asked_has_cursors_and_only_where_something_is_kept(house: House) -> None:
+    asking, other = house.client(ext={"replay": True}), house.client()
+    for client in (asking, other):
+        client.subscribe("/a", "/c")
+    publish(house, 1)
+    publish(house, 2, channel="/c")
+    assert ["ext" in event for event in poll(asking).events] == [True, False]
+    assert ["ext" in event for event in poll(other).events] == [False, False]
+
+
+def test_an_event_keeps_the_ext_that_it_has(house: House) -> None:
+    client = house.client(ext={"replay": True})
+    client.subscribe("/a")
+    (event,) = client.publish("/a", 1, ext={"mine": 1}).events
+    assert event["ext"]["mine"] == 1
+    assert event["ext"]["replay"]["cursor"]
+
+
+def test_delivery_data_and_cursors_go_together(house: House) -> None:
+    client = house.client(ext={"delivery": True, "replay": True})
+    client.subscribe("/a")
+    poll(client)
+    publish(house, 1)
+    (event,) = poll(client).events
+    assert event["ext"]["delivery"]["state"] == "OK"
+    assert event["ext"]["replay"]["cursor"]
+
+
+def test_salesforces_clients_find_the_id_where_they_look(house: House) -> None:
+    hand = house.guest().handshake()
+    assert hand.reply["ext"]["replay"] is True
+    client = house.client()
+    subscribe(client, "/a", replay={"/a": -1})
+    publish(house, {"x": 1}, {"event": {"type": "new"}}, {"event": 5}, "text")
+    events = poll(client).events
+    ids = cursors(events)
+    assert [event["data"] for event in events] == [
+        {"x": 1, "event": {"replayId": ids[0]}},
+        {"event": {"type": "new", "replayId": ids[1]}},
+        {"event": 5},
+        "text",
+    ]
+
+
+def test_a_server_that_keeps_nothing_offers_nothing() -> None:
+    assert "ext" not in House().guest().handshake().reply
+
+
+def test_many_events_are_not_remembered_for_ever(house: House) -> None:
+    client = house.client(ext={"replay": True})
+    client.subscribe("/a")
+    for number in range(1100):
+        house.server.publish("/a", number)
+    house.turn()
+    assert len(poll(client).events) == 1100
+    assert len(house.bayeux.state.cursor_form(has_replay_ids=False)._known) <= 1000
+
+
+# Messages that wait for the store
+
+
+def test_what_is_being_stored_reaches_who_subscribes_meanwhile() -> None:
+    house = House(Delivery, channels=DURABLE)
+    client = house.client()
+    asked = house.client().publish("/a", 1)
+    house.client().publish("/a", 2)
+    assert asked.is_held
+    filtered = house.client()
+    subscribe(filtered, "/a", replay=-2, filter="data > 1")
+    subscribe(client, "/a", replay=-2)
+    subscribe(client, "/a", replay=-2)
+    promised = client.session.cursors
+    assert promised is not None
+    cursor = promised.promised
+    house.turn()
+    assert asked.reply["successful"]
+    answer = poll(client)
+    assert answer.data == [1, 2]
+    assert cursor < cursors(answer.events)[0]
+    assert poll(filtered).data == [2]
+    assert house.balances()
+
+
+def test_a_publisher_without_echo_gets_none_from_the_store_either() -> None:
+    house = House(
+        Delivery,
+        channels={
+            "/a": ChannelRule(history=HistoryDepth(5), durable=True, broadcast_to_publisher=False)
+        },
+    )
+    client = house.client()
+    client.publish("/a", 1)
+    subscribe(client, "/a", replay=-2)
+    house.turn()
+    assert poll(client).data == []
+
+
+def test_a_named_session_has_in_the_store_what_it_catches_up_on() -> None:
+    house = KeptHouse(channels=DURABLE)
+    publish(house, 1)
+    client = house.guest()
+    client.handshake(ext={"ack": True, "delivery": {"session": "joe/1"}})
+    connect(client, 0)
+    house.server.publish("/a", 2)
+    asked = subscribe(client, "/a", replay=-2)
+    held = client.connect()
+    assert asked.is_held
+    assert held.is_held
+    house.turn()
+    assert asked.reply["successful"]
+    assert held.data == [1, 2]
+    assert len(house.store.queues["joe/1"]) == 2
+    assert house.balances()
+    house = house.reborn()
+    client = again(client, house)
+    assert connect(client, 0).elements[-1]["ext"]["replay"]
+    assert drain(client, 0)[0] == [1, 2]
+    assert house.store.queues["joe/1"] == {}
+
+
+# Restarts
+
+
+def test_a_durable_history_survives_a_restart() -> None:
+    house = KeptHouse(channels=DURABLE)
+    publish(house, 1, 2, 3, 4, 5, 6, 7)
+    seen = list(house.bayeux.state.hub.histories)[2].id // 1000
+    assert len(house.store.queues["/a"]) == 5
+    house = house.reborn()
+    asked = subscribe(house.client(), "/a", replay=seen)
+    assert asked.data == [6, 7]
+    assert asked.elements[0]["ext"]["replay"]["recovered"] is True
+    publish(house, 8)
+    assert subscribe(house.client(), "/a", replay=-2).data == [4, 5, 6, 7, 8]
+
+
+def test_a_passing_history_does_not_and_that_is_said() -> None:
+    house = KeptHouse(channels=KEEPS)
+    publish(house, 1)
+    seen = house.bayeux.state.hub.settled_cursor()
+    named(house)
+    publish(house, 2)
+    house = house.reborn()
+    asked = subscribe(house.client(), "/a", replay=-2)
+    assert asked.data == [2], "a durable receiver made it durable"
+    asked = subscribe(house.client(), "/a", replay=seen - 1)
+    assert asked.elements[0]["ext"]["replay"]["recovered"] is False
+
+
+def test_a_history_that_is_no_longer_wanted_leaves_the_store() -> None:
+    house = KeptHouse(channels=DURABLE)
+    publish(house, 1)
+    house = house.reborn(channels={})
+    assert house.store.queues["/a"] == {}
+
+
+def test_what_is_erased_leaves_the_store() -> None:
+    house = KeptHouse(channels=DURABLE)
+    publish(house, 1, 2)
+    assert house.bayeux.state.hub.histories.erase("/a") == 2
+    house.turn()
+    assert house.store.queues["/a"] == {}
+
+
+# Only the newest
+
+
+def newest_only(house: House) -> Client:
+    client = house.client(ext={"ack": True, "delivery": True})
+    poll(client)
+    subscribe(client, "/b/**", newestOnly=True)
+    client.subscribe("/c")
+    return client
+
+
+def test_after_a_pause_only_the_newest_message_of_each_channel_comes(house: House) -> None:
+    client = newest_only(house)
+    for number, channel in enumerate(["/b/x", "/c", "/b/x", "/b/y", "/c", "/b/x"]):
+        publish(house, number, channel=channel)
+    assert poll(client).data == [1, 3, 4, 5]
+    assert house.bayeux.state.counters.discarded[Reason.OUTDATED] == 2
+    assert house.balances()
+
+
+def test_the_newest_counts_whatever_the_priorities_are(house: House) -> None:
+    client = newest_only(house)
+    publisher = house.client()
+    publisher.publish("/b/x", "old", ext={"delivery": {"priority": 1}})
+    publisher.publish("/b/x", "new", ext={"delivery": {"priority": 9}})
+    assert poll(client).data == ["new"]
+
+
+def test_outdated_messages_make_room_in_a_full_queue() -> None:
+    house = House(
+        Delivery,
+        partial(Ack, announces_batch=False),
+        channels=KEEPS,
+        queue_limits=QueueLimits(entries=3),
+    )
+    client = newest_only(house)
+    publish(house, *range(10), channel="/b/x")
+    assert poll(client).data == [9]
+    assert house.bayeux.state.counters.discarded[Reason.OVERFLOW_ENTRIES] == 0
+    assert house.balances()
+
+
+def test_plain_clients_may_want_the_newest_only(house: House) -> None:
+    client = house.client()
+    subscribe(client, "/a", newestOnly=True)
+    poll(client)
+    publish(house, 1, 2, 3)
+    assert poll(client).data == [3]
+
+
+def test_all_channels_keep_no_more_than_the_server_has_room_for() -> None:
+    house = House(channels=KEEPS, history_limits=HistoryLimits(entries=2))
+    publish(house, 1, 2, 3)
+    assert house.bayeux.state.hub.histories.dropped == 1
+    assert subscribe(house.client(), "/a", replay=-2).data == [2, 3]
+
+
+def test_without_durable_sessions_a_durable_history_is_stored_first() -> None:
+    house = KeptHouse(channels=DURABLE, durable=Durable.NONE)
+    asked = house.client().publish("/a", 1)
+    assert asked.is_held
+    house.turn()
+    assert asked.reply["successful"]
+    assert house.store.queues["/a"]
+
+
+def test_a_topic_is_alive_while_its_history_has_something() -> None:
+    rule = ChannelRule(topic=TopicConfig(destroy_delay_ms=-1), history=HistoryDepth(5))
+    house = House(Delivery, channels={"/a": rule})
+    client = house.client()
+    client.publish("/a", 1, ext={"delivery": {"expiration": {"lifeTime": 1000}}})
+    topic = house.bayeux.state.topics.get("/a")
+    assert topic is not None
+    assert topic.state.name == "ALIVE"
+    late = house.client(ext={"delivery": True})
+    poll(late)
+    subscribe(late, "/*", replay=-2)
+    assert topic.queued == 1
+    house.advance(1.2)
+    assert topic.kept == 0
+    assert topic.state.name == "ALIVE", "it is in a queue"
+    late.disconnect()
+    house.turn()
+    assert topic.state.name == "UNREFERENCED"
