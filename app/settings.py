@@ -57,6 +57,8 @@ class ChannelSettings(BaseModel):
     backoff: Milliseconds = 1_000
     longest_backoff: Milliseconds = 60_000
     max_attempts: Limit | None = None
+    history: Annotated[int, Field(ge=0, le=10_000)] = 0
+    history_bytes: Limit = 1024**2
     topic: bool = False
     destroy_delay: Annotated[int, Field(ge=-1)] = 60_000
     readonly: bool = False
@@ -64,6 +66,8 @@ class ChannelSettings(BaseModel):
     @model_validator(mode="after")
     def _check_topic(self) -> Self:
         """Refuse options that have no effect."""
+        if "history_bytes" in self.model_fields_set and not self.history:
+            raise ValueError("history_bytes has no effect without history")
         of_topics = {"destroy_delay", "readonly"} & self.model_fields_set
         if of_topics and not self.topic:
             raise ValueError(f"{min(of_topics)} needs topic = true")
@@ -427,6 +431,12 @@ class Settings(BaseSettings):
     )
     max_subject_queues: Limit = Field(
         10_000, description="Maximum number of subjects that messages wait for."
+    )
+    max_history: Limit = Field(
+        100_000, description="Maximum messages in the histories of all channels together."
+    )
+    max_history_bytes: Limit = Field(
+        64 * 1024**2, description="Maximum size of the messages in all histories."
     )
     max_publish_keys: Limit = Field(
         1_000_000, description="Maximum number of publish keys that the server remembers."

@@ -4,6 +4,7 @@ from holdfast.bayeux.codec import RequestLimits
 from holdfast.bayeux.options import BudgetRates, ChannelRule, Durable, Options, QuotaLimits
 from holdfast.delivery.channels import ChannelLimits
 from holdfast.delivery.guard import GuardLimits
+from holdfast.delivery.history_depth import HistoryDepth, HistoryLimits
 from holdfast.delivery.queue import QueueLimits
 from holdfast.delivery.subjects import SubjectLimits
 from holdfast.delivery.topics import TopicConfig
@@ -58,6 +59,9 @@ def options_of(settings: Settings) -> Options:
             values=settings.max_values,
         ),
         queue_limits=QueueLimits(entries=settings.max_queue, bytes=settings.max_queue_bytes),
+        history_limits=HistoryLimits(
+            entries=settings.max_history, bytes=settings.max_history_bytes
+        ),
         subject_limits=SubjectLimits(
             entries=settings.max_subject_queue,
             bytes=settings.max_subject_queue_bytes,
@@ -103,6 +107,7 @@ def _rule(rule: ChannelSettings, max_lazy_timeout: int) -> ChannelRule:
         backoff_s=rule.backoff / 1000,
         longest_backoff_s=rule.longest_backoff / 1000,
         max_attempts=rule.max_attempts,
+        history=HistoryDepth(rule.history, rule.history_bytes) if rule.history else None,
         topic=TopicConfig(rule.destroy_delay, rule.readonly) if rule.topic else None,
     )
 

@@ -119,7 +119,7 @@ class DeliveryJournal:
     # store that was emptied gets everything again, and asks again. b"" means nothing to note.
 
     def note_kept(self, messages: Sequence[tuple["Message", Sequence[str]]]) -> bytes:
-        """Return the note of messages that enter these sessions' queues, or none.
+        """Return the note of messages that enter these sessions' queues, or only a history.
 
         A message with a publish key is asked for alone; a repeated one leaves no note.
         """

@@ -151,11 +151,13 @@ class FrameBuilder:
 
 
 def publication_of(message: "Message", copies: int, kept: int) -> Publication:
-    """Return the journal's record of a publish."""
-    size, priority = _size_of(message, kept), message.priority
-    return message.id, copies, kept, size, priority, message.sender, message.channel
+    """Return the journal's record of a publish that the store has."""
+    # A copy from a history is about a further receiver, too.
+    size = 0 if message.is_initial else len(message.wire)
+    return message.id, copies, kept, size, message.priority, message.sender, message.channel
 
 
 def _size_of(message: "Message", kept: int) -> int:
     # The publish of a stored message is reported by its note: this is about further receivers.
-    return len(message.wire) if kept or not message.is_durable else 0
+    is_further = message.is_initial or (message.is_durable and not kept)
+    return 0 if is_further else len(message.wire)

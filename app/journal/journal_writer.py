@@ -159,7 +159,10 @@ class JournalWriter(DeliveryJournal):
 
     def note_kept(self, messages: "Sequence[tuple[Message, Sequence[str]]]") -> bytes:
         published = [
-            publication_of(message, len(keys), len(keys)) for message, keys in messages if keys
+            publication_of(message, len(keys), len(keys))
+            for message, keys in messages
+            # A history alone makes a message durable, too.
+            if keys or message.depth is not None
         ]
         return self._note(published, [])
 

@@ -215,6 +215,22 @@ class BayeuxCollector(Collector):
             "Subscriptions of all sessions; max_total_subscriptions limits them.",
             value=self._bayeux.state.routes.count,
         )
+        histories = self._bayeux.state.hub.histories
+        yield GaugeMetricFamily(
+            "holdfast_history_messages",
+            "Messages in the histories of all channels; max_history limits them.",
+            value=len(histories),
+        )
+        yield GaugeMetricFamily(
+            "holdfast_history_bytes",
+            "Size of the messages in all histories; max_history_bytes limits it.",
+            value=histories.size,
+        )
+        yield CounterMetricFamily(
+            "holdfast_history_dropped",
+            "Messages that left a history early, to make room for newer ones.",
+            value=histories.dropped,
+        )
         yield CounterMetricFamily(
             "holdfast_subscriptions_refused",
             "Subscribe requests refused because max_total_subscriptions was reached.",

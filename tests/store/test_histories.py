@@ -1,0 +1,151 @@
+"""A history is one more receiver of its messages in the store: each message is there once."""
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from holdfast.bayeux.options import ChannelRule
+from holdfast.bayeux.restoring import restore, restore_without_session
+from holdfast.delivery.history_depth import HistoryDepth
+from holdfast.delivery.messages import Message
+from holdfast.delivery.outcomes import ACKED
+from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.journal.frame import decode
+from holdfast.journal.journal_writer import JournalWriter
+from holdfast.journal.unfold import unfold
+from tests.store.desk import BASE, KEYS, Desk, desk, ids, message, session, until
+from tests.store.servers import ValkeyServer
+from tests.unit.bayeux.harness import House
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CHANNEL = "/orders/new"
+DEPTH = HistoryDepth(3)
+
+
+def kept(n: int, key: str = "") -> Message:
+    made = message(n, key=key)
+    made.depth, made.is_durable = DEPTH, True
+    return made
+
+
+def bodies(at: Desk) -> list[int]:
+    return sorted(int(id) - BASE for id in at.server.ask("HKEYS", KEYS.bodies))
+
+
+async def restarted(at: Desk, rule: ChannelRule) -> House:
+    """The server that comes after; its store has answered."""
+    house = House(keeper=at.store, channels={"/orders/**": rule})
+    async for loaded in at.store.load(partial(restore_without_session, house.bayeux.life)):
+        restore(house.bayeux.life, loaded.record, loaded.entries, house.now)
+    await at.answered()
+    return house
+
+
+async def test_a_message_stays_while_a_queue_or_the_history_has_it(at: Desk) -> None:
+    at.store.save(session("joe/1"))
+    at.keep(kept(1), "joe/1", CHANNEL)
+    at.keep(kept(2), CHANNEL)
+    at.keep(kept(3, key="once"), "joe/1", CHANNEL)
+    await at.answered()
+    assert bodies(at) == [1, 2, 3]
+    at.store.settle("joe/1", ids(1), ACKED)
+    at.store.leave_history(CHANNEL, BASE + 2)
+    at.store.leave_history(CHANNEL, BASE + 3)
+    await at.answered()
+    assert bodies(at) == [1, 3]
+    at.store.leave_history(CHANNEL, BASE + 1)
+    at.store.settle("joe/1", ids(3), ACKED)
+    await at.answered()
+    assert bodies(at) == []
+    assert at.server.ask("KEYS", KEYS.receivers(BASE + 1)) == []
+
+
+async def test_who_catches_up_has_the_message_too(at: Desk) -> None:
+    at.store.save(session("joe/1"))
+    at.keep(kept(1), CHANNEL)
+    await at.answered()
+    at.keep(kept(1), "joe/1")
+    at.store.leave_history(CHANNEL, BASE + 1)
+    await at.answered()
+    assert bodies(at) == [1]
+    assert [e.id - BASE for e, _ in (await at.loaded())["joe/1"].entries] == [1]
+
+
+async def test_what_leaves_a_history_is_no_hurry(at: Desk) -> None:
+    at.keep(kept(1), CHANNEL)
+    await at.answered()
+    at.store.leave_history(CHANNEL, BASE + 1)
+    at.keep(kept(2), CHANNEL)
+    await until(lambda: at.kept[2] == [PersistOutcome.KEPT])
+    await until(lambda: bodies(at) == [2])
+
+
+async def test_the_next_server_finds_histories(at: Desk, shared_valkey: ValkeyServer) -> None:
+    at.store.save(session("joe/1"))
+    for n in range(1, 6):
+        at.keep(kept(n), "joe/1", CHANNEL)
+    await at.answered()
+    async with desk(shared_valkey) as other:
+        house = await restarted(other, ChannelRule(history=DEPTH, durable=True))
+        histories = house.bayeux.state.hub.histories
+        assert [each.id - BASE for each in histories] == [3, 4, 5]
+        (joe,) = house.bayeux.state.sessions
+        assert joe.queue.messages()[-1] is list(histories)[-1], "one object for both"
+        other.store.settle("joe/1", ids(1, 2, 3, 4, 5), ACKED)
+        await other.answered()
+        assert bodies(other) == [3, 4, 5]
+        assert house.balances()
+
+
+async def test_a_history_that_is_no_longer_wanted_leaves_nothing(
+    at: Desk, shared_valkey: ValkeyServer
+) -> None:
+    at.keep(kept(1), CHANNEL)
+    await at.answered()
+    async with desk(shared_valkey) as other:
+        await restarted(other, ChannelRule())
+        assert bodies(other) == []
+
+
+async def test_many_channels_are_found(at: Desk, shared_valkey: ValkeyServer) -> None:
+    for n in range(2000):
+        each = kept(n)
+        each.channel = f"/orders/{n % 700}"
+        at.keep(each, each.channel)
+    await at.answered()
+    async with desk(shared_valkey) as other:
+        house = await restarted(other, ChannelRule(history=DEPTH))
+        histories = house.bayeux.state.hub.histories
+        assert len(histories) == 2000
+        found = histories.get("/orders/42")
+        assert found is not None
+        assert [each.id - BASE for each in found] == [42, 742, 1442]
+
+
+async def test_the_journal_knows_receivers_only(at: Desk) -> None:
+    writer = JournalWriter("test", at.store, now=0.0, now_ns=lambda: BASE)
+    at.store.note_for(writer)
+    at.store.save(session("joe/1"))
+    at.keep(kept(1), "joe/1", CHANNEL)
+    at.keep(kept(2), CHANNEL)
+    await at.answered()
+    at.store.leave_history(CHANNEL, BASE + 1)
+    await at.answered()
+    writer.flush(0.0)
+    await at.answered()
+    frames: Sequence[tuple[bytes, dict[bytes, bytes]]]
+    frames = at.server.ask("XRANGE", KEYS.journal("test"), "-", "+")
+    events = [event for _, fields in frames for event in unfold(decode(fields[b"frame"]))]
+    assert {event.receiver for event in events if event.receiver} <= {"joe/1"}
+    published = [event.msg - BASE for event in events if event.kind == "published" and event.msg]
+    assert sorted(published) == [1, 2]
+
+
+async def test_a_message_that_the_store_refuses_is_in_no_history(at: Desk) -> None:
+    at.server.set(maxmemory="1")
+    at.keep(kept(1), CHANNEL)
+    await until(lambda: at.kept[1] == [PersistOutcome.REFUSED])
+    at.server.set(maxmemory="0")
+    await at.answered()
+    assert bodies(at) == []
