@@ -492,6 +492,15 @@ class Settings(BaseSettings):
     quota_waiting_bytes: int = Field(
         512 * 1024**2, ge=0, description="The same for the bytes that wait in their queues."
     )
+    quota_addressed: int = Field(
+        1_000,
+        ge=0,
+        description="Maximum messages from one address, and from one subject, that wait for "
+        "subjects without sessions; 0 is unlimited.",
+    )
+    quota_addressed_bytes: int = Field(
+        64 * 1024**2, ge=0, description="The same for the bytes of these messages."
+    )
     request_timeout: Limit = Field(
         30_000, description="Time within which a request must arrive completely."
     )

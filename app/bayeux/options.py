@@ -59,12 +59,15 @@ class BudgetRates:
 
 @dataclass(frozen=True, slots=True)
 class QuotaLimits:
-    """What the sessions of one address, and of one subject, may take; zero means no limit."""
+    """What one address, and one subject, may take; zero means no limit."""
 
     sessions: int = 5_000
     subscriptions: int = 200_000
-    # Of messages that wait in their queues.
+    # Of messages that wait in the queues of their sessions.
     bytes: int = 512 * 1024 * 1024
+    # Messages that they have sent and that wait for subjects.
+    addressed: int = 1_000
+    addressed_bytes: int = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Point-to-point: messages that are addressed to subjects and sessions."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from holdfast.bayeux.destinations import (
     FAILED,
@@ -22,18 +22,17 @@ from holdfast.delivery.life import SessionInput
 from holdfast.delivery.messages import Message
 from holdfast.delivery.node import Node
 from holdfast.delivery.persist_outcome import PersistOutcome
-from holdfast.delivery.queue import CallbackQueue, QueueLimits
+from holdfast.delivery.receivers import NOBODY
+from holdfast.delivery.senders import AddressedQueue, Senders
 from holdfast.delivery.store_port import StorePort
 from holdfast.delivery.subjects import (
     DENIED,
     UNKNOWN,
+    OverQuota,
     SubjectOwner,
     Subjects,
     Undeliverable,
 )
-
-if TYPE_CHECKING:
-    from holdfast.delivery.error_codes import ErrorCode
 
 # Messages that are addressed only travel on this channel.
 PTP = "/service/ptp"
@@ -41,17 +40,25 @@ _ERRORS = {
     UNKNOWN: ErrorReply.DESTINATION_UNKNOWN,
     DENIED: ErrorReply.DESTINATION_DENIED,
 }
-# Room in a subject's queue is reserved before a message enters; what returns always finds room.
-_UNLIMITED = QueueLimits(entries=2**62, bytes=2**62)
+
+
+class QuotaExceeded(Exception):
+    """No destination takes the message, because its sender makes too much wait already."""
+
+    def __init__(self, outcomes: list[dict[str, Any]]) -> None:
+        super().__init__()
+        self.outcomes = outcomes
 
 
 class Addressing:
     """The receivers of one addressed message, and what the reply says about its destinations."""
 
     __slots__ = (
-        "_opener",
+        "_homes",
+        "_message",
         "_passing",
         "_reserved",
+        "_senders",
         "_size",
         "_subjects",
         "keys",
@@ -59,10 +66,15 @@ class Addressing:
         "receivers",
     )
 
-    def __init__(self, subjects: Subjects[Session], size: int, opener: str) -> None:
+    def __init__(
+        self, subjects: Subjects[Session], message: Message, senders: Sequence[str]
+    ) -> None:
         self._subjects = subjects
-        self._size = size
-        self._opener = opener
+        self._message = message
+        self._size = len(message.wire)
+        self._senders = senders
+        # The queues of subjects that get it.
+        self._homes: list[AddressedQueue] = []
         # Sessions that get it for their subject, and are not durable yet.
         self._passing: list[Session] = []
         # Those in whose queues room is reserved, each once.
@@ -83,8 +95,9 @@ class Addressing:
         self._passing += [each for each in takers if not each.is_durable]
         self.receivers += takers
         if not takers:
-            home = self._subjects.home(destination.subject, self._size, self._opener)
-            self.receivers.append(home)
+            home = self._subjects.home(destination.subject, self._message, self._senders)
+            self.receivers.append(home.receiver)
+            self._homes.append(home.queue)
         self._taken(destination, OK if takers else QUEUED)
 
     def _takers(self, destination: Destination) -> Sequence[Session]:
@@ -115,8 +128,11 @@ class Addressing:
         self._subjects.harden(self._passing)
         return True
 
-    def release(self) -> None:
+    def release(self, persisted: PersistOutcome) -> None:
         """Give up the reserved room: the message is in its queues, or will not come."""
+        if persisted is not PersistOutcome.KEPT:
+            for home in self._homes:
+                home.discharge(self._message)
         for each in self._reserved:
             self._subjects.release(each, self._size)
         self._reserved = ()
@@ -127,7 +143,7 @@ class Addressing:
         """Return the callback for the store's answer."""
 
         def answered(persisted: PersistOutcome) -> None:
-            self.release()
+            self.release(persisted)
             if done is not None:
                 done(persisted)
 
@@ -148,16 +164,21 @@ class PointToPoint(SubjectOwner[Session]):
         self._hub = hub
         self._sessions = sessions
         self._node = node
-        self.subjects: Subjects[Session] = Subjects(hub, journal, self, options.subject_limits)
+        quotas = options.quotas
+        self.subjects: Subjects[Session] = Subjects(
+            hub,
+            journal,
+            self,
+            options.subject_limits,
+            Senders(quotas.addressed, quotas.addressed_bytes),
+        )
 
     def address(
         self, message: Message, destinations: Sequence[Destination], sender: Session | None
     ) -> Addressing:
-        """Address the message. Raises `Refused` if no destination takes it."""
-        addressing = Addressing(
-            self.subjects, len(message.wire), "" if sender is None else sender.caller.network
-        )
-        failures: list[tuple[Destination, ErrorCode]] = []
+        """Address the message. Raises `Refused` or `QuotaExceeded` if no destination takes it."""
+        addressing = Addressing(self.subjects, message, _accounts_of(sender))
+        failures: list[tuple[Destination, Undeliverable]] = []
         for each in destinations:
             try:
                 addressing.add(each)
@@ -166,21 +187,23 @@ class PointToPoint(SubjectOwner[Session]):
                 if each.is_optional and code is UNKNOWN:
                     addressing.outcomes.append(outcome(each, IGNORED))
                 else:
-                    failures.append((each, code))
+                    failures.append((each, undeliverable))
                     addressing.outcomes.append(outcome(each, FAILED, code.text))
         if failures and not addressing.keys:
-            first, code = failures[0]
+            first, why = failures[0]
+            if isinstance(why, OverQuota):
+                raise QuotaExceeded(addressing.outcomes)
             ext = {"delivery": {"destinations": addressing.outcomes}}
-            error = _ERRORS.get(code, ErrorReply.DESTINATION_FULL)
-            raise Refused(error, code.text, first.name, ext=ext)
+            error = _ERRORS.get(why.code, ErrorReply.DESTINATION_FULL)
+            raise Refused(error, why.code.text, first.name, ext=ext)
         addressing.reserve()
         message.addressed = addressing.keys
         return addressing
 
     # The owner of the queues
 
-    def open_queue(self, key: str) -> Session:
-        session = self._sessions.draft(CallbackQueue(_UNLIMITED, self._hub.counters))
+    def open_queue(self, key: str, queue: AddressedQueue) -> Session:
+        session = self._sessions.draft(queue)
         session.go_by(key)
         session.advance(SessionInput.LEAVE)
         session.is_durable = True
@@ -198,3 +221,14 @@ class PointToPoint(SubjectOwner[Session]):
         receiver.is_durable = True
         self._hub.durables += 1
         self._hub.store.save(ChangedSession(receiver, self._node))
+
+
+def _accounts_of(sender: Session | None) -> Sequence[str]:
+    """Return who accounts for what a session makes wait: its address and its subject.
+
+    As with other quotas, clients on this machine are not counted.
+    """
+    if sender is None or not sender.caller.network:
+        return ()
+    network, subject = sender.caller.network, sender.subject
+    return (network,) if subject == NOBODY else (network, f"client/{subject}")

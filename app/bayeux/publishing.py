@@ -5,7 +5,9 @@ from collections.abc import Callable
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.options import ChannelRule
+from holdfast.bayeux.point_to_point import QuotaExceeded
 from holdfast.bayeux.qos import Qos
+from holdfast.bayeux.quotas import too_much_waits
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.topic_publishing import topic_of
@@ -74,10 +76,13 @@ class Publishing:
             return state.hub.publish(
                 channel, message, candidate, leave_out=leave_out, persistent=persistent, done=done
             )
-        addressing = state.ptp.address(message, qos.destinations, sender)
+        try:
+            addressing = state.ptp.address(message, qos.destinations, sender)
+        except QuotaExceeded as exceeded:
+            raise too_much_waits(state, sender, exceeded.outcomes) from None
         qos.outcomes = addressing.outcomes
         if persistent is not False and not addressing.harden(state.store):
-            addressing.release()
+            addressing.release(PersistOutcome.REFUSED)
             return PersistOutcome.REFUSED
         outcome = state.hub.publish(
             channel,
@@ -90,7 +95,7 @@ class Publishing:
             is_subscribable=qos.is_subscribable,
         )
         if outcome is not None:
-            addressing.release()
+            addressing.release(outcome)
         return outcome
 
     def candidate(

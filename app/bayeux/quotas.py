@@ -1,13 +1,16 @@
-"""Quotas of addresses and subjects: sessions, subscriptions, and bytes that wait.
+"""Quotas of addresses and subjects: sessions, subscriptions, and what waits for or because of them.
 
 Who is over a quota gets 429 for what would take more. What is there stays, and so do all others.
 """
+
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
-from holdfast.bayeux.usage import BYTES, SESSIONS, SUBSCRIPTIONS
+from holdfast.bayeux.usage import ADDRESSED, BYTES, SESSIONS, SUBSCRIPTIONS
 from holdfast.delivery.notices import OVERSPENT
 from holdfast.delivery.receivers import NOBODY
 
@@ -42,6 +45,15 @@ def count_subscriptions(state: ServerState, session: Session, more: int) -> None
     """Count the session's new subscriptions at once: many may come before the next count."""
     for usage in state.sessions.usages.of(session):
         usage.subscriptions += more
+
+
+def too_much_waits(
+    state: ServerState, session: Session, outcomes: Sequence[Mapping[str, Any]]
+) -> Refused:
+    """Return the refusal of a message that would wait for a subject, with what befell it."""
+    refused = _refused(state, session, ADDRESSED, "retry")
+    refused.ext = {"delivery": {"destinations": outcomes}}
+    return refused
 
 
 def _refused(state: ServerState, session: Session, kind: str, reconnect: str) -> Refused:

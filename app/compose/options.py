@@ -86,6 +86,8 @@ def options_of(settings: Settings) -> Options:
             sessions=settings.quota_sessions,
             subscriptions=settings.quota_subscriptions,
             bytes=settings.quota_waiting_bytes,
+            addressed=settings.quota_addressed,
+            addressed_bytes=settings.quota_addressed_bytes,
         ),
         channel_limits=ChannelLimits(
             length=settings.max_channel_length, segments=settings.max_channel_segments

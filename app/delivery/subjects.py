@@ -5,7 +5,7 @@ records and the journal it is the queue of the session with number 0, which has 
 """
 
 from abc import ABC, abstractmethod
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
@@ -19,6 +19,7 @@ from holdfast.delivery.hub import Hub
 from holdfast.delivery.messages import Message, release
 from holdfast.delivery.moves import Move
 from holdfast.delivery.receivers import NOBODY, Receiver
+from holdfast.delivery.senders import AddressedQueue, Senders
 
 R = TypeVar("R", bound=Receiver)
 
@@ -27,8 +28,6 @@ DENIED: Final = CODES["user.ptp.denied"]
 _EXHAUSTED: Final = CODES["resource.exhaust"]
 # The most messages that leave a subject's queue in one turn.
 _MOST = 500
-# One opener may have one part of this many of all queues.
-_SHARES = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +47,16 @@ class Undeliverable(Exception):
         self.code = code
 
 
+class OverQuota(Undeliverable):
+    """The sender makes too much wait already."""
+
+
 class SubjectOwner(ABC, Generic[R]):
     """What the subjects ask of the owner of the sessions."""
 
     @abstractmethod
-    def open_queue(self, key: str) -> R:
-        """Make the receiver that has the queue of a subject."""
+    def open_queue(self, key: str, queue: AddressedQueue) -> R:
+        """Make the receiver that has this queue of a subject."""
 
     @abstractmethod
     def close_queue(self, receiver: R) -> None:
@@ -67,12 +70,11 @@ class SubjectOwner(ABC, Generic[R]):
 class SubjectQueue(Generic[R]):
     """The queue of one subject, with what is returned and not in it yet."""
 
-    __slots__ = ("opener", "oversized", "receiver", "returning")
+    __slots__ = ("oversized", "queue", "receiver", "returning")
 
-    def __init__(self, receiver: R, opener: str) -> None:
+    def __init__(self, receiver: R, queue: AddressedQueue) -> None:
         self.receiver = receiver
-        # The network that it counts for; empty if it does for none.
-        self.opener = opener
+        self.queue = queue
         # What ended sessions left, with their keys.
         self.returning: deque[tuple[str, Message]] = deque()
         # Messages that are too large for all sessions that were there when these were last looked
@@ -81,13 +83,12 @@ class SubjectQueue(Generic[R]):
 
     @property
     def is_idle(self) -> bool:
-        queue = self.receiver.queue
-        return not (queue.coming or self.returning or queue.count)
+        return not (self.queue.coming or self.returning or self.queue.count)
 
     @property
     def is_first(self) -> bool:
         """Whether a new message to the subject would overtake none that waits for room."""
-        queue = self.receiver.queue
+        queue = self.queue
         return not (queue.coming or self.returning) and queue.count <= self.oversized
 
 
@@ -95,7 +96,12 @@ class Subjects(Generic[R]):
     """Finds the receivers of addressed messages, and moves these between a subject's queues."""
 
     def __init__(
-        self, hub: Hub[R], journal: DeliveryJournal, owner: SubjectOwner[R], limits: SubjectLimits
+        self,
+        hub: Hub[R],
+        journal: DeliveryJournal,
+        owner: SubjectOwner[R],
+        limits: SubjectLimits,
+        senders: Senders,
     ) -> None:
         self._hub = hub
         self._journal = journal
@@ -104,8 +110,7 @@ class Subjects(Generic[R]):
         # By subject, its sessions by key.
         self._sessions: dict[str, dict[str, R]] = {}
         self._queues: dict[str, SubjectQueue[R]] = {}
-        # The number of these queues by opener.
-        self._opened: Counter[str] = Counter()
+        self._senders = senders
 
     # Sessions
 
@@ -174,20 +179,22 @@ class Subjects(Generic[R]):
             return ()
         return takers if any(each.queue.lacks_room(size) is None for each in takers) else ()
 
-    def home(self, subject: str, size: int, opener: str) -> R:
-        """Return the receiver with the subject's queue. Raises `Undeliverable` if it is full.
+    def home(self, subject: str, message: Message, senders: Sequence[str]) -> SubjectQueue[R]:
+        """Return the subject's queue, which will get the message on account of its senders.
 
-        The opener is the sender's network, which may open a share of the queues only. It is empty
-        for senders that are not counted.
+        Raises `Undeliverable` if the queue is full, or if the senders make too much wait already.
+        The caller reserves room, and calls `release` when the message is in the queue or will not
+        come.
         """
+        size = len(message.wire)
+        if not self._senders.may_add(senders, size):
+            raise OverQuota(_EXHAUSTED)
         known = self._queues.get(subject)
         if known is None:
-            share = max(self._limits.queues // _SHARES, 1)
-            has_share = bool(opener) and self._opened[opener] >= share
-            if has_share or len(self._queues) >= self._limits.queues:
+            if len(self._queues) >= self._limits.queues:
                 raise Undeliverable(_EXHAUSTED)
-            known = self._open(subject, opener)
-        queue = known.receiver.queue
+            known = self._open(subject)
+        queue = known.queue
         lacking = None
         if queue.count + queue.coming >= self._limits.entries:
             lacking = Reason.OVERFLOW_ENTRIES
@@ -196,7 +203,8 @@ class Subjects(Generic[R]):
         if lacking is not None:
             self.close_if_idle(known.receiver)
             raise Undeliverable(CODES[lacking.value])
-        return known.receiver
+        queue.charge(message, senders)
+        return known
 
     def release(self, receiver: R, size: int) -> None:
         """Give reserved room up, after the message has entered the queue or was refused."""
@@ -209,12 +217,12 @@ class Subjects(Generic[R]):
             if not each.is_durable:
                 self._owner.make_durable(each)
 
-    def _open(self, subject: str, opener: str = "") -> SubjectQueue[R]:
+    def _open(self, subject: str) -> SubjectQueue[R]:
         known = self._queues.get(subject)
         if known is None:
-            known = SubjectQueue(self._owner.open_queue(f"{subject}/0"), opener)
+            queue = AddressedQueue(self._hub.counters, self._senders)
+            known = SubjectQueue(self._owner.open_queue(f"{subject}/0", queue), queue)
             self._queues[subject] = known
-            self._opened[opener] += 1
         return known
 
     def close_if_idle(self, receiver: R) -> None:
@@ -222,9 +230,6 @@ class Subjects(Generic[R]):
         known = self._queues.get(receiver.subject)
         if known is not None and known.receiver is receiver and known.is_idle:
             del self._queues[receiver.subject]
-            self._opened[known.opener] -= 1
-            if not self._opened[known.opener]:
-                del self._opened[known.opener]
             self._owner.close_queue(receiver)
 
     def restore(self, subject: str, messages: Sequence[Message]) -> None:

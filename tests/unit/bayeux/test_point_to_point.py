@@ -6,10 +6,11 @@ import pytest
 
 from holdfast.bayeux.caller import Caller
 from holdfast.bayeux.operation import Operation
-from holdfast.bayeux.options import ChannelRule
+from holdfast.bayeux.options import ChannelRule, QuotaLimits
 from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.messages import Message
+from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.subjects import SubjectLimits
 from tests.unit.bayeux.harness import Asked, Client, House, Json, Socket
 from tests.unit.extensions.delivering import codes, connect, data_of, house_of, no, redelivered
@@ -401,17 +402,72 @@ def test_a_queue_that_is_cleared_ends() -> None:
     assert house.balances()
 
 
-def test_one_address_cannot_open_all_queues() -> None:
-    house = house_of(subject_limits=SubjectLimits(queues=4))
-    many, other = (
-        house.client(caller=Caller(address=each, network=each)) for each in ("10.0.0.1", "10.0.0.2")
-    )
-    sent = [letter(many, 1, forced(name))["successful"] for name in ("ann", "bob", "eve")]
-    assert sent == [True, True, False]
-    assert letter(many, 2, forced("ann"))["successful"]
-    assert letter(other, 1, forced("eve"))["successful"]
-    named(house, "ann/1")
-    assert letter(many, 3, forced("joe"))["successful"]
+def of(house: House, address: str, name: str = "") -> Client:
+    """A client at an address, with or without a subject."""
+    ext = {"delivery": {"session": name}} if name else {}
+    return house.client(caller=Caller(address=address, network=address), ext=ext)
+
+
+OVER_QUOTA = "429:addressed:budget_exceeded"
+
+
+def test_an_address_makes_so_many_messages_wait_and_no_more() -> None:
+    house = house_of(quotas=QuotaLimits(addressed=2))
+    many, other = of(house, "203.0.113.7"), of(house, "198.51.100.9")
+    assert all(letter(many, 1, forced(name))["successful"] for name in ("ann", "joe"))
+    refused = letter(many, 2, forced("ann"))
+    assert refused["error"] == OVER_QUOTA
+    assert refused["advice"] == {"reconnect": "retry", "interval": 5000}
+    (said,) = refused["ext"]["delivery"]["destinations"]
+    assert said == {"name": "client/ann", "state": "ERROR", "errorCode": "resource.exhaust"}
+    assert house.bayeux.state.sessions.usages.exceeded["addressed"] == 1
+    assert letter(other, 3, forced("ann"))["successful"]
+    assert letter(house.client(), 4, forced("ann"))["successful"]
+    ann = arriving(house, "ann/1")
+    assert connect(ann).data == [1, 3, 4]
+    # Sessions get what is not forced to wait.
+    assert letter(many, 5, forced("eve"))["successful"]
+    assert states(letter(many, 6, forced("bob"), "ann")) == ["ERROR", "OK"]
+    assert house.balances()
+
+
+def test_a_subject_makes_so_many_bytes_wait_from_wherever_it_comes() -> None:
+    house = house_of(quotas=QuotaLimits(addressed=0, addressed_bytes=1000))
+    here, there = of(house, "203.0.113.7", "bob/1"), of(house, "198.51.100.9", "bob/2")
+    assert letter(here, "x" * 600, forced("joe"))["successful"]
+    assert letter(there, "x" * 600, forced("joe"))["error"] == OVER_QUOTA
+    assert letter(there, "x", forced("joe"))["successful"]
+    assert letter(of(house, "198.51.100.9", "eve/1"), "x" * 600, forced("joe"))["successful"]
+
+
+@pytest.mark.parametrize("end", ["taken", "cleared", "expired", "refused", "unknown"])
+def test_what_no_longer_waits_is_nobodys_account(end: str) -> None:
+    house = house_of(quotas=QuotaLimits(addressed=2))
+    bob = of(house, "203.0.113.7")
+    if end == "refused":
+        house.keeper.outcome = PersistOutcome.REFUSED
+    if end == "unknown":
+        house.keeper.is_silent = True
+    for number in (1, 2):
+        publish(bob, number, forced("joe"), expiration={"lifeTime": 1000, "forceDestroy": True})
+        if end == "unknown":
+            house.keeper.answer_late(PersistOutcome.UNKNOWN, number - 1)
+    house.turn()
+    house.keeper.outcome, house.keeper.is_silent = PersistOutcome.KEPT, False
+    if end == "taken":
+        named(house, "joe/1")
+    elif end == "cleared":
+        queue = house.bayeux.state.ptp.subjects.queue("joe")
+        assert queue is not None
+        house.bayeux.life.clear(queue)
+    elif end == "expired":
+        house.advance(1.5)
+    assert [letter(bob, number, forced("ann"))["successful"] for number in (3, 4, 5)] == [
+        True,
+        True,
+        False,
+    ]
+    assert house.balances()
 
 
 def test_a_socket_gets_the_rest_as_soon_as_there_is_room() -> None:

@@ -141,6 +141,8 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "quota_sessions": (35, ["35"]),
     "quota_subscriptions": (36, ["36"]),
     "quota_waiting_bytes": (37, ["37"]),
+    "quota_addressed": (38, ["38"]),
+    "quota_addressed_bytes": (39, ["39"]),
     "request_timeout": (21, ["21"]),
     "write_timeout": (22, ["22"]),
     "shutdown_timeout": (23, ["23"]),
