@@ -42,11 +42,12 @@ _ERRORS = {
 }
 
 
-class QuotaExceeded(Exception):
+class SenderOverQuota(Exception):
     """No destination takes the message, because its sender makes too much wait already."""
 
-    def __init__(self, outcomes: list[dict[str, Any]]) -> None:
+    def __init__(self, sender: Session, outcomes: list[dict[str, Any]]) -> None:
         super().__init__()
+        self.sender = sender
         self.outcomes = outcomes
 
 
@@ -176,7 +177,7 @@ class PointToPoint(SubjectOwner[Session]):
     def address(
         self, message: Message, destinations: Sequence[Destination], sender: Session | None
     ) -> Addressing:
-        """Address the message. Raises `Refused` or `QuotaExceeded` if no destination takes it."""
+        """Address the message. Raises `Refused` or `SenderOverQuota` if no destination takes it."""
         addressing = Addressing(self.subjects, message, _accounts_of(sender))
         failures: list[tuple[Destination, Undeliverable]] = []
         for each in destinations:
@@ -191,8 +192,8 @@ class PointToPoint(SubjectOwner[Session]):
                     addressing.outcomes.append(outcome(each, FAILED, code.text))
         if failures and not addressing.keys:
             first, why = failures[0]
-            if isinstance(why, OverQuota):
-                raise QuotaExceeded(addressing.outcomes)
+            if isinstance(why, OverQuota) and sender is not None:
+                raise SenderOverQuota(sender, addressing.outcomes)
             ext = {"delivery": {"destinations": addressing.outcomes}}
             error = _ERRORS.get(why.code, ErrorReply.DESTINATION_FULL)
             raise Refused(error, why.code.text, first.name, ext=ext)

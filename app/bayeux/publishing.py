@@ -5,7 +5,7 @@ from collections.abc import Callable
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.options import ChannelRule
-from holdfast.bayeux.point_to_point import QuotaExceeded
+from holdfast.bayeux.point_to_point import Addressing, SenderOverQuota
 from holdfast.bayeux.qos import Qos
 from holdfast.bayeux.quotas import too_much_waits
 from holdfast.bayeux.server_state import ServerState
@@ -76,10 +76,7 @@ class Publishing:
             return state.hub.publish(
                 channel, message, candidate, leave_out=leave_out, persistent=persistent, done=done
             )
-        try:
-            addressing = state.ptp.address(message, qos.destinations, sender)
-        except QuotaExceeded as exceeded:
-            raise too_much_waits(state, sender, exceeded.outcomes) from None
+        addressing = self._address(message, qos, sender)
         qos.outcomes = addressing.outcomes
         if persistent is not False and not addressing.harden(state.store):
             addressing.release(PersistOutcome.REFUSED)
@@ -97,6 +94,13 @@ class Publishing:
         if outcome is not None:
             addressing.release(outcome)
         return outcome
+
+    def _address(self, message: Message, qos: Qos, sender: Session | None) -> Addressing:
+        """Address the message. Raises `Refused` if no destination takes it."""
+        try:
+            return self._state.ptp.address(message, qos.destinations, sender)
+        except SenderOverQuota as over:
+            raise too_much_waits(self._state, over.sender, over.outcomes) from None
 
     def candidate(
         self, channel: Channel, event: Json, sender: Session | None, qos: Qos | None
