@@ -1,16 +1,18 @@
-"""A server that dies and comes back at the same address, remembering nothing."""
+"""A server that dies and comes back at the same address, remembering nothing but its store."""
 
 from collections.abc import Callable
 
 from tests.clients.node_client import SWITCHED_ON
-from tests.serving import Server
+from tests.serving import Server, Settings
 
 
 class MortalServer:
     """`alive` is the process that runs just now."""
 
-    def __init__(self) -> None:
-        self.alive = Server(SWITCHED_ON)
+    def __init__(self, settings: Settings = SWITCHED_ON) -> None:
+        """Without a data directory in the settings, each process has a store of its own."""
+        self._settings = settings
+        self.alive = Server(settings)
 
     def kill_and_start(self) -> None:
         self.alive.process.kill()
@@ -33,4 +35,4 @@ class MortalServer:
     def _start_again(self) -> None:
         port = int(self.alive.url.rsplit(":", 1)[1])
         self.alive.stop()
-        self.alive = Server({**SWITCHED_ON, "port": port})
+        self.alive = Server({**self._settings, "port": port})

@@ -1,0 +1,54 @@
+"""cometd.js goes on where it was, with an extension like Salesforce's and without."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.clients.mortal_server import MortalServer
+from tests.clients.node_client import (
+    IMPATIENT,
+    LONG_POLLING,
+    SWITCHED_ON,
+    WEBSOCKET,
+    Scenario,
+    cases,
+    play,
+    server_for,
+    written,
+)
+from tests.serving import Servers
+
+SUITE = "cometd_replay"
+KEEPING = {"channels": {f"/{SUITE}/**": {"history": 10, "durable": True}}}
+SCENARIOS = [
+    Scenario("goesOnWhereItWas", settings=KEEPING),
+    Scenario("getsAllThatIsKept", settings=KEEPING),
+    Scenario("knowsTheNewestCursorWithoutAnyMessage", settings={**KEEPING, **IMPATIENT}),
+]
+DEATHS = [Scenario("goesOnAfterTheServerWasKilled", (WEBSOCKET, LONG_POLLING))]
+
+
+@pytest.fixture
+def mortal(tmp_path: Path) -> Iterator[MortalServer]:
+    mortal = MortalServer({**SWITCHED_ON, **KEEPING, "data": str(tmp_path / "data")})
+    yield mortal
+    mortal.alive.stop()
+
+
+@pytest.mark.timeout(40)
+@cases(SCENARIOS)
+def test_cometd_js_goes_on(scenario: Scenario, transport: str, servers: Servers) -> None:
+    play(SUITE, scenario, transport, server_for(scenario, servers))
+
+
+@pytest.mark.timeout(40)
+@cases(DEATHS)
+def test_cometd_js_goes_on_after_a_restart(
+    scenario: Scenario, transport: str, mortal: MortalServer
+) -> None:
+    play(SUITE, scenario, transport, mortal.alive, mortal.services())
+
+
+def test_no_scenario_is_forgotten() -> None:
+    assert {scenario.name for scenario in SCENARIOS + DEATHS} == written(SUITE)
