@@ -163,7 +163,7 @@ class Hub(Generic[R]):
         else:
             self._give_of_topic(message, message.topic, receivers)
         if message.depth is not None:
-            self.histories.append(message)
+            self.histories.append(message, message.depth)
         if message.id < self.recheck_before and self.recheck is not None:
             self.recheck(message, receivers)
 
@@ -249,11 +249,8 @@ class Hub(Generic[R]):
 
     def settled_cursor(self) -> int:
         """Return the cursor up to which nothing will come any more."""
-        newest = self.histories.newest
-        for lane in self._lanes.open.values():
-            if lane:
-                newest = min(newest, lane[0].message.id - NS_PER_CURSOR)
-        return cursor_of(newest)
+        waiting = [lane[0].message.id for lane in self._lanes.open.values() if lane]
+        return cursor_of(min([self.histories.newest, *[id - NS_PER_CURSOR for id in waiting]]))
 
     def _leave_history(self, message: Message) -> None:
         if message.is_durable:

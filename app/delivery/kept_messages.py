@@ -155,11 +155,8 @@ class Histories:
             self._are_sorted = True
         return self._names
 
-    def append(self, message: Message) -> None:
-        """Add a message to its channel's history, which may have the message's depth."""
-        depth = message.depth
-        if depth is None:
-            return
+    def append(self, message: Message, depth: HistoryDepth) -> None:
+        """Add a message to its channel's history, which may have this depth."""
         if message.life_ms == 0:
             # Volatile: only for those who are there.
             return
@@ -194,7 +191,7 @@ class Histories:
             self._begin(channel).floor = cursor_of(ordered[0].id) - 1
         for message in ordered:
             message.depth = depth
-            self.append(message)
+            self.append(message, depth)
 
     def _begin(self, channel: str) -> KeptMessages:
         kept = self._by_channel[channel] = KeptMessages(channel, self.floor)

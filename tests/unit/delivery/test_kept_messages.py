@@ -29,8 +29,7 @@ def histories() -> Histories:
 
 
 def put(histories: Histories, message: Message, entries: int, size: int) -> None:
-    message.depth = HistoryDepth(entries, size)
-    histories.append(message)
+    histories.append(message, HistoryDepth(entries, size))
 
 
 def kept(histories: Histories, channel: str = "/a") -> KeptMessages:
