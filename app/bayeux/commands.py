@@ -23,6 +23,7 @@ from holdfast.bayeux.properties import (
     MAX_ENTRIES,
     NODE,
     SESSION,
+    TOPIC,
     Argument,
     Listing,
     Operation,
@@ -47,6 +48,7 @@ _LEVELS: Mapping[Level, Mapping[str, Property[Any]]] = {
     Level.NODE: NODE,
     Level.CLIENT: CLIENT,
     Level.SESSION: SESSION,
+    Level.TOPIC: TOPIC,
 }
 _BOOLEANS = {"true": True, "false": False}
 _MAX_DIGITS = 15
@@ -273,4 +275,7 @@ def _find(target: Target, scope: CommandScope) -> Any:  # noqa: ANN401 - what th
         case Level.SESSION:
             if (session := find(scope.state, target.key)) is not None:
                 return session
+        case Level.TOPIC:
+            if (topic := scope.state.topics.get(target.channel)) is not None:
+                return topic
     raise CommandRefused(ILLEGAL, f"no {target.level.value} has this name")

@@ -26,6 +26,7 @@ class ErrorReply(Enum):
     CHANNEL_CREATE_DENIED = (403, "channel_create_denied")
     PUBLISH_DENIED = (403, "publish_denied")
     CREATE_DENIED = (403, "create_denied")
+    ERASE_DENIED = (403, "erase_denied")
     SUBSCRIBE_DENIED = (403, "subscribe_denied")
     SUBSCRIPTION_MISSING = (403, "subscription_missing")
     SUBSCRIPTION_INVALID = (403, "subscription_invalid")

@@ -1,7 +1,8 @@
 """xmlBlaster's administrative grammar: `[/node/<id>/]client/<subject>/<n>/?<property>[=<args>]`.
 
-The address may be preceded by `get` or `set`, and by `__cmd:`; `session/` before the number is
-optional. Subjects and arguments may be percent-encoded. The properties are defined elsewhere.
+A topic is `topic/` and its channel, such as `topic/orders/7/?state`. The address may be preceded by
+`get` or `set`, and by `__cmd:`; `session/` before the number is optional. Names and arguments may
+be percent-encoded. The properties are defined elsewhere.
 """
 
 import re
@@ -15,7 +16,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{0,63}")
 _NODE = re.compile(r"[a-z0-9-]{1,32}")
 _NUMBER = re.compile(r"-?[1-9][0-9]{0,19}")
 # Levels of xmlBlaster that this server does not have.
-_ABSENT = frozenset(["topic", "subscription", "sysprop", "logging", "queue", "map"])
+_ABSENT = frozenset(["subscription", "sysprop", "logging", "queue", "map"])
 
 ILLEGAL = "user.illegalArgument"
 ABSENT = "internal.notImplemented"
@@ -36,6 +37,7 @@ class Level(Enum):
     NODE = "node"
     CLIENT = "client"
     SESSION = "session"
+    TOPIC = "topic"
 
 
 class Verb(Enum):
@@ -47,12 +49,13 @@ class Verb(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The target of a command: this node, a subject, or one of the subject's sessions."""
+    """The target of a command: this node, a subject, one of its sessions, or a topic."""
 
     level: Level
     node: str | None = None
     subject: str = ""
     number: int = 0
+    channel: str = ""
 
     @property
     def key(self) -> str:
@@ -68,6 +71,8 @@ class Target:
                 return f"/node/{node}/client/{self.subject}/"
             case Level.SESSION:
                 return f"/node/{node}/client/{self.key}/"
+            case Level.TOPIC:
+                return f"/node/{node}/topic{self.channel}/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +120,14 @@ def _target(address: str) -> Target:
             return Target(Level.CLIENT, node, _subject(subject))
         case ["client", subject, number] | ["client", subject, "session", number]:
             return Target(Level.SESSION, node, _subject(subject), _number(number))
+        case ["topic", *names] if names:
+            return Target(Level.TOPIC, node, channel="/" + "/".join(map(_decode, names)))
         case [level, *_] if level in _ABSENT:
             raise CommandRefused(ABSENT, f"this server has no commands for {level}/")
     raise CommandRefused(
-        ILLEGAL, "the target must be client/<subject>/<number>/, client/<subject>/ or empty"
+        ILLEGAL,
+        "the target must be client/<subject>/<number>/, client/<subject>/, topic/<channel>/ or "
+        "empty",
     )
 
 

@@ -46,6 +46,15 @@ OMITTED: Mapping[Level, frozenset[str]] = {
             "subjectQueueMaxMsgs",
         ]
     ),
+    Level.TOPIC: frozenset(
+        [
+            "creationTimestampStr",
+            "numOfCacheEntries",
+            "subscribe",
+            "topicXml",
+            "unSubscribe",
+        ]
+    ),
     Level.SESSION: frozenset(
         [
             "acceptWrongSenderAddress",

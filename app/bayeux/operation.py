@@ -14,3 +14,5 @@ class Operation(Enum):
     PUBLISH = "publish"
     # Address a message that is published on the channel.
     PTP = "ptp"
+    # Erase the topic of the channel.
+    ERASE = "erase"

@@ -25,6 +25,7 @@ from holdfast.bayeux.sessions import Session
 from holdfast.delivery.dispatcher import DispatcherState
 from holdfast.delivery.entries import SettledBy
 from holdfast.delivery.json_text import to_json
+from holdfast.delivery.topics import Topic
 
 # The most queue entries that one command shows, and their bytes if it shows more than one.
 MAX_ENTRIES = 1000
@@ -107,8 +108,10 @@ def _keys(sessions: Iterable[Session]) -> list[str]:
     return sorted(session.key for session in sessions)
 
 
-def _channels(sessions: Iterable[Session]) -> list[str]:
-    return sorted({name for session in sessions for name in session.subscriptions})
+def _topics(at: CommandScope) -> list[str]:
+    """Return what xmlBlaster calls topics: channels with subscriptions, and topics without any."""
+    subscribed = {name for session in at.state.sessions for name in session.subscriptions}
+    return sorted(subscribed | {topic.name for topic in at.state.topics})
 
 
 def _subscriptions(sessions: Iterable[Session]) -> list[str]:
@@ -133,7 +136,7 @@ NODE: Mapping[str, Property[None]] = {
     "numSubscriptions": Reading(
         lambda at, _: sum(len(session.subscriptions) for session in at.state.sessions)
     ),
-    "numTopics": Reading(lambda at, _: len(_channels(at.state.sessions))),
+    "numTopics": Reading(lambda at, _: len(_topics(at))),
     "numUpdate": Reading(lambda at, _: at.state.counters.acked),
     "port": Reading(lambda at, _: at.process.port),
     "runlevel": Reading(lambda at, _: _STOPPING if at.state.is_stopping else _RUNNING),
@@ -143,8 +146,8 @@ NODE: Mapping[str, Property[None]] = {
     "startupDate": Reading(lambda at, _: _date(at.process.started_ms)),
     "subscriptionList": Reading(lambda at, _: _subscriptions(at.state.sessions)),
     "subscriptions": Reading(lambda at, _: _subscriptions(at.state.sessions)),
-    "topicList": Reading(lambda at, _: _channels(at.state.sessions)),
-    "topics": Reading(lambda at, _: _channels(at.state.sessions)),
+    "topicList": Reading(lambda at, _: _topics(at)),
+    "topics": Reading(lambda at, _: _topics(at)),
     "uptime": Reading(lambda at, _: (at.now_ms - at.process.started_ms) // 1000),
     "version": Reading(lambda at, _: at.process.version),
 }
@@ -278,4 +281,22 @@ SESSION: Mapping[str, Property[Session]] = {
         ValueForm.CHANNEL,
     ),
     "uptime": Reading(lambda at, session: (at.now_ms - created_ms(session)) // 1000),
+}
+
+TOPIC: Mapping[str, Property[Topic]] = {
+    "destroyDelay": Reading(lambda _, topic: topic.config.destroy_delay_ms),
+    "erase": Operation(
+        lambda at, topic, is_forced, _: at.life.topics.erase(
+            topic, is_forced=is_forced, now=at.now
+        ),
+        ValueForm.BOOLEAN,
+    ),
+    "isReadonly": Reading(lambda _, topic: topic.config.is_readonly),
+    "numOfHistoryEntries": Reading(lambda _, topic: topic.kept),
+    "numQueued": Reading(lambda _, topic: topic.queued),
+    "numSubscribers": Reading(lambda at, topic: len(at.state.routes.subscribers(topic.name))),
+    "state": Reading(lambda _, topic: topic.state.value),
+    "stateStr": Reading(lambda _, topic: topic.state.value),
+    "subscribers": Reading(lambda at, topic: _keys(at.state.routes.subscribers(topic.name))),
+    "uniqueKey": Reading(lambda _, topic: topic.name),
 }

@@ -166,7 +166,7 @@ def _serve(
     if service is None:
         refuse_service(channel)
         return True
-    call = ServiceCall(publishing.deliver_event, session, channel.name, message)
+    call = ServiceCall(publishing.deliver_event, session, channel.name, message, exchange.now)
     outcome = service(call)
     if outcome is not None:
         check_outcome(f"the service of {channel.name}", outcome)

@@ -10,7 +10,7 @@ from holdfast.delivery.channels import REPLIES, Channel
 # Keys of `ext`. An extension that owns a key provides the feature.
 RESERVED_EXT = frozenset(["replyTo", "request", "timeout"])
 # Services. A service that is installed provides the feature.
-_SERVICES = frozenset(["/service/admin", "/service/delivery", "/service/topics"])
+_SERVICES = frozenset(["/service/admin", "/service/delivery"])
 
 
 def refuse_ext(name: str, message: Json) -> None:

@@ -94,6 +94,7 @@ _ERRORS = {
     (Operation.PUBLISH, Operation.PUBLISH): ErrorReply.PUBLISH_DENIED,
     (Operation.CREATE, Operation.SUBSCRIBE): ErrorReply.CREATE_DENIED,
     (Operation.SUBSCRIBE, Operation.SUBSCRIBE): ErrorReply.SUBSCRIBE_DENIED,
+    (Operation.ERASE, Operation.ERASE): ErrorReply.ERASE_DENIED,
 }
 
 
@@ -187,6 +188,10 @@ class Rights:
         if grants is not None and not grants.allows(Operation.PTP, channel.name):
             raise Refused(ErrorReply.PUBLISH_DENIED, _BY_RULES)
 
+    def check_erase(self, session: Session, channel: Channel, message: Json) -> None:
+        """Refuse to erase topics without the right; a policy decides as on creating them."""
+        self._check(Operation.ERASE, Operation.ERASE, session, channel, message)
+
     def check_topic(self, session: Session, channel: Channel, message: Json) -> None:
         """Refuse to sessions that may not create the channel what configures a topic."""
         self._check(Operation.CREATE, Operation.PUBLISH, session, channel, message)
@@ -225,7 +230,7 @@ class Rights:
         self, operation: Operation, session: Session, channel: str, message: Json
     ) -> Denial | None:
         match operation:
-            case Operation.CREATE:
+            case Operation.CREATE | Operation.ERASE:
                 return self.policy.can_create(session, channel, message)
             case Operation.SUBSCRIBE:
                 return self.policy.can_subscribe(session, channel, message)

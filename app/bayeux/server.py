@@ -12,6 +12,7 @@ from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.session_slots import SessionSlots
 from holdfast.bayeux.sessions import Exchange, Pipe, Session
+from holdfast.bayeux.topic_service import TOPICS, TopicService
 
 # After this many sessions, `_send_news` checks whether the turn is over.
 _TOLD: Final = 16
@@ -32,6 +33,7 @@ class Bayeux:
         self.life = SessionLife(state, self.publishing)
         life = self.life
         self.reauthorizations = Reauthorizations(state, life.ownership, life.undelivered)
+        state.services.add(TOPICS, TopicService(state, life.topics).serve)
         state.hub.recheck = self.reauthorizations.recheck
         self.slots = SessionSlots(state, life.ends, life.undelivered, life.unconnected)
         self.identities = Identities(state, life.ownership)

@@ -15,9 +15,15 @@ class ServiceCall:
     """A call of a service, which may answer at once, later, or never."""
 
     def __init__(
-        self, deliver: Deliver, session: Session, channel: str, message: dict[str, Any]
+        self,
+        deliver: Deliver,
+        session: Session,
+        channel: str,
+        message: dict[str, Any],
+        now: float,
     ) -> None:
         self.session = session
+        self.now = now
         self.channel = channel
         self.message = message
         # Whether the reply waits until the store has the changes of the call.

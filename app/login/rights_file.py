@@ -15,6 +15,7 @@ from holdfast.bayeux.login import Login, Right
 from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.point_to_point import PTP
 from holdfast.bayeux.terms import is_subject
+from holdfast.bayeux.topic_service import TOPICS
 from holdfast.delivery.channels import Channels
 from holdfast.delivery.receivers import NOBODY
 from holdfast.login.failures import Unusable
@@ -93,7 +94,9 @@ LOGIN = "/service/login"
 ADMIN = "/service/admin"
 # These services are for every client, or decide themselves for whom they are. To address a
 # message needs a right of its own.
-_ALWAYS = _built_in({Operation.PUBLISH, Operation.CREATE}, "/service/delivery", LOGIN, ADMIN, PTP)
+_ALWAYS = _built_in(
+    {Operation.PUBLISH, Operation.CREATE}, "/service/delivery", LOGIN, ADMIN, PTP, TOPICS
+)
 EVERYTHING = RightsFile((_built_in(Operation, "/**"),))
 
 

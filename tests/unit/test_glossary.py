@@ -58,6 +58,7 @@ ORDINARY = {
     "source",
     "static",
     "statistics",
+    "status",
     "step",
     "storage",
     "summary",

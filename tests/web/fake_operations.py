@@ -38,6 +38,7 @@ from holdfast.web.admin.session_views import (
 )
 from holdfast.web.admin.subjects import SubjectQueue
 from holdfast.web.admin.system_views import About, ChannelSummary, Figures, PipelineResult
+from holdfast.web.admin.topics import Topic
 from holdfast.web.admin.views import Item, Page
 
 NOW_MS = 1_790_000_000_000
@@ -166,6 +167,10 @@ class FakeOperations:
             "/orders": HeldChannel("/orders", "nobody takes it", NOW_MS, 2, NOW_MS + 20_000)
         }
         self.changes: list[AuditEntry] = []
+        self.known = [
+            Topic("/orders/7", "ALIVE", 60_000, False, 3, 2, 1),
+            Topic("/orders/8", "UNREFERENCED", -1, True, 0, 0, 0),
+        ]
         # Whether nothing waits for subjects any more.
         self.is_cleared = False
         # How far each look at a replay brings it, and how many looks there were.
@@ -275,6 +280,22 @@ class FakeOperations:
         self.is_cleared = True
         self._changed(who, "subject.clear", subject)
         return ClearedQueue(2)
+
+    async def topics(self, prefix: str, cursor: str | None, limit: int) -> Page[Topic]:
+        self._fail()
+        fit = [each for each in self.known if each.channel.startswith(prefix)]
+        return _page(fit, cursor, limit)
+
+    async def topic(self, channel: str) -> Topic:
+        self._fail()
+        found = [each for each in self.known if each.channel == channel]
+        if not found:
+            raise RequestFailed(UNKNOWN, f"{channel} is no topic")
+        return found[0]
+
+    async def erase_topic(self, channel: str, who: str, *, force: bool) -> None:
+        self.known.remove(await self.topic(channel))
+        self._changed(who, "topic.erase", channel, force=force)
 
     async def figures(self) -> Figures:
         self._fail()

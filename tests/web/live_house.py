@@ -29,6 +29,7 @@ from holdfast.web.admin.queue_waits import QueueWaits
 from holdfast.web.admin.sessions import Sessions
 from holdfast.web.admin.subjects import Subjects
 from holdfast.web.admin.system import System
+from holdfast.web.admin.topics import Topics
 from tests.store.desk import Desk, desk, until
 from tests.store.servers import ValkeyServer
 from tests.unit.bayeux.harness import Asked, Client, House, Json
@@ -45,6 +46,7 @@ class Api(NamedTuple):
 
     sessions: Sessions
     subjects: Subjects
+    topics: Topics
     letters: LettersService
     messages: Messages
     system: System
@@ -82,6 +84,7 @@ class LiveHouse(House):
         self.api = Api(
             Sessions(server, search),
             Subjects(server),
+            Topics(server),
             LettersService("test", self.letters, LETTER_AGE_MS, self.replays, self.audit),
             Messages(server, search, LETTER_AGE_MS, frames, keeps_journal=True),
             System(

@@ -10,6 +10,7 @@ from holdfast.web.admin.route import route, routes_of
 from holdfast.web.admin.sessions import Sessions
 from holdfast.web.admin.subjects import Subjects
 from holdfast.web.admin.system import System
+from holdfast.web.admin.topics import Topics
 
 
 class Description:
@@ -21,4 +22,4 @@ class Description:
         return describe(ROUTES, "/admin" + API)
 
 
-ROUTES = routes_of([System, Messages, Sessions, Subjects, Letters, Description])
+ROUTES = routes_of([System, Messages, Sessions, Subjects, Topics, Letters, Description])

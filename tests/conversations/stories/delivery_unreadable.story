@@ -62,13 +62,11 @@ alice <- /meta/handshake error "400:user.illegalArgument,timesync:ext_invalid" {
 # Names that are reserved for what there is not yet are refused, and not answered with success
 alice handshakes
 alice connects
-alice -> /service/topics {"data": {"get": "/reserved"}}
-         /reserved {"data": 1, "ext": {"replyTo": "/ret/AAAAAAAAAAAAAAAAAAAAAA/4000001", "timeout": 1000}}
+alice -> /reserved {"data": 1, "ext": {"replyTo": "/ret/AAAAAAAAAAAAAAAAAAAAAA/4000001", "timeout": 1000}}
          /meta/subscribe {"subscription": "/reserved", "ext": {"replay": -1}}
          /meta/subscribe {"subscription": "/ret/**"}
          /service/unknown {"data": 1}
-alice <- /service/topics error "400:internal.notImplemented,/service/topics:not_supported"
-         /reserved error "400:internal.notImplemented,ext.replyTo:not_supported"
+alice <- /reserved error "400:internal.notImplemented,ext.replyTo:not_supported"
          /meta/subscribe error "400:internal.notImplemented,ext.replay:not_supported" {"subscription": "/reserved"}
          /meta/subscribe error "400:internal.notImplemented,/ret/:not_supported" {"subscription": "/ret/**"}
          /service/unknown ok

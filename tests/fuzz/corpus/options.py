@@ -189,9 +189,6 @@ OPTIONS = [
 # Answered with success although nothing happened.
 RESERVED = [
     Finding(
-        "a service of later", text("/service/topics", data=1), _NONE_YET.format("/service/topics")
-    ),
-    Finding(
         "replies to a message",
         text("/a", data=1, ext={"replyTo": "/b"}),
         _NONE_YET.format("ext.replyTo"),

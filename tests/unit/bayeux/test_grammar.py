@@ -117,7 +117,7 @@ INVALID = "user.admin.invalid"
         ("house/7/?uptime", ILLEGAL),
         ("?nonsense", ILLEGAL),
         ("client/joe/?dispatcherActive", ILLEGAL),
-        ("topic/Hello/?stateStr", "internal.notImplemented"),
+        ("topic/?stateStr", ILLEGAL),
         ("subscription/7/?id", "internal.notImplemented"),
         ("sysprop/?user.home", ILLEGAL),
         ("sysprop/?home", "internal.notImplemented"),

@@ -14,6 +14,7 @@ from holdfast.bayeux.properties import (
     CLIENT,
     NODE,
     SESSION,
+    TOPIC,
     Listing,
     Operation,
     Property,
@@ -21,15 +22,27 @@ from holdfast.bayeux.properties import (
     Setting,
     ValueForm,
 )
+from holdfast.delivery.topics import TopicConfig
 from tests.unit.bayeux.desk import ask, house_of, receiver
 
 TABLES: Mapping[Level, Mapping[str, Property[Any]]] = {
     Level.NODE: NODE,
     Level.CLIENT: CLIENT,
     Level.SESSION: SESSION,
+    Level.TOPIC: TOPIC,
 }
-PLACES = {Level.NODE: "?", Level.CLIENT: "client/joe/?", Level.SESSION: "client/joe/1/?"}
-TITLES = {Level.NODE: "node", Level.CLIENT: "subject", Level.SESSION: "session"}
+PLACES = {
+    Level.NODE: "?",
+    Level.CLIENT: "client/joe/?",
+    Level.SESSION: "client/joe/1/?",
+    Level.TOPIC: "topic/t/a/?",
+}
+TITLES = {
+    Level.NODE: "node",
+    Level.CLIENT: "subject",
+    Level.SESSION: "session",
+    Level.TOPIC: "topic",
+}
 # What one may ask of xmlBlaster, as its own interfaces have it.
 XMLBLASTERS = {
     Level.NODE: """
@@ -59,17 +72,28 @@ XMLBLASTERS = {
         rootSubscriptions roundTripDelay sessionTimeout sessionTimeoutExpireDate subscribe
         subscribedTopics subscriptionDump subscriptions unSubscribe unSubscribeByIndex uptime
         """,
+    Level.TOPIC: """
+        creationTimestampStr numOfCacheEntries numOfHistoryEntries numSubscribers stateStr subscribe
+        subscribers topicXml unSubscribe uniqueKey
+        """,
 }
 EVERY_NAME = [(level, name) for level, names in XMLBLASTERS.items() for name in names.split()]
 
 
 @pytest.mark.parametrize("level", Level)
 def test_every_property_works(level: Level) -> None:
-    arguments = {ValueForm.COUNT: "=2", ValueForm.QUERY: "=maxEntries=2", ValueForm.CHANNEL: "=/a"}
+    arguments = {
+        ValueForm.COUNT: "=2",
+        ValueForm.QUERY: "=maxEntries=2",
+        ValueForm.CHANNEL: "=/a",
+        ValueForm.BOOLEAN: "=true",
+    }
     for name, found in TABLES[level].items():
         takes = found.takes if isinstance(found, Operation | Listing) else ValueForm.NOTHING
         house = house_of()
         receiver(house, "joe/1")
+        known = house.bayeux.state.topics
+        known.configure(known.draft("/t/a", TopicConfig(destroy_delay_ms=-1)))
         text = PLACES[level] + name + arguments.get(takes, "")
         assert ask(house, text).command.endswith(name)
 
@@ -91,6 +115,19 @@ def test_what_is_missing_is_refused_as_missing_and_not_as_unknown(level: Level) 
 def test_tables_are_in_the_order_of_the_alphabet() -> None:
     for table in TABLES.values():
         assert list(table) == sorted(table)
+
+
+def test_a_topic_is_addressed_by_its_channel() -> None:
+    house = house_of()
+    known = house.bayeux.state.topics
+    known.configure(known.draft("/t/a", TopicConfig(destroy_delay_ms=-1)))
+    assert ask(house, "topic/t/a/?state").value == "UNREFERENCED"
+    assert ask(house, "topic/t/a?destroyDelay").command == "/node/test/topic/t/a/?destroyDelay"
+    assert "/t/a" in ask(house, "?topicList").value.split("\n")
+    ask(house, "topic/t/a/?erase=false")
+    house.turn()
+    with pytest.raises(CommandRefused, match="no topic has this name"):
+        ask(house, "topic/t/a/?state")
 
 
 # The documentation

@@ -1,0 +1,123 @@
+"""`/service/topics`: clients ask about topics and erase them, as far as their rights go."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.services import ServiceCall
+from holdfast.bayeux.topic_life import TopicLife
+from holdfast.bayeux.topic_status import page_of, status_of
+from holdfast.delivery.channels import Channel, Kind, covers
+from holdfast.delivery.numbers import whole
+from holdfast.delivery.topics import Topic
+
+TOPICS: Final = "/service/topics"
+ILLEGAL: Final = "user.illegalArgument"
+UNKNOWN: Final = "user.oid.unknown"
+# Topics that one call lists or erases, at most and if the call does not say.
+_MOST: Final = 1000
+_USUAL: Final = 100
+
+Options = Mapping[str, Any]
+
+
+class CallInvalid(Exception):
+    """The call cannot be carried out; `code` is one of xmlBlaster's error codes."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class TopicService:
+    """Answers calls of `/service/topics`: `{<action>: <channel or pattern>}`, with options."""
+
+    def __init__(self, state: ServerState, life: TopicLife) -> None:
+        self._state = state
+        self._life = life
+        # Each action with the options that it has.
+        self._actions: dict[
+            str, tuple[Callable[[ServiceCall, Channel, Options], Json], frozenset[str]]
+        ] = {
+            "state": (self._show, frozenset()),
+            "list": (self._list, frozenset(("after", "limit"))),
+            "erase": (self._erase, frozenset(("after", "limit", "forceDestroy"))),
+        }
+
+    def serve(self, call: ServiceCall) -> None:
+        """Carry out the call and answer it. Raises `Refused` if the client has not the right."""
+        try:
+            call.answer(self._carry_out(call))
+        except CallInvalid as invalid:
+            call.fail({"code": invalid.code, "message": str(invalid)})
+
+    def _carry_out(self, call: ServiceCall) -> Json:
+        data = call.data
+        given: Options = data if isinstance(data, Mapping) else {}
+        asked = [name for name in self._actions if name in given]
+        if len(asked) != 1:
+            names = ", ".join(self._actions)
+            raise CallInvalid(ILLEGAL, f"data must have exactly one of {names}")
+        action = asked[0]
+        carry_out, known = self._actions[action]
+        if given.keys() - known - {action}:
+            raise CallInvalid(
+                ILLEGAL, f"{action} has these options: {', '.join(sorted(known)) or 'none'}"
+            )
+        return carry_out(call, self._channel(given[action]), given)
+
+    def _channel(self, name: object) -> Channel:
+        channel = self._state.channels.get(name) if isinstance(name, str) else None
+        if channel is None or channel.kind is not Kind.BROADCAST:
+            raise CallInvalid(ILLEGAL, "this is no channel and no pattern for publishes")
+        return channel
+
+    def _check_reading(self, call: ServiceCall, channel: Channel) -> None:
+        """Refuse what the client could not subscribe to."""
+        rights = self._state.rights
+        rights.check_system(call.session, channel)
+        if not rights.are_open:
+            rights.check_subscribe(call.session, channel, call.message, exists=True)
+
+    def _show(self, call: ServiceCall, channel: Channel, _: Options) -> Json:
+        self._check_reading(call, channel)
+        topic = self._state.topics.get(channel.name)
+        if topic is None:
+            raise CallInvalid(UNKNOWN, f"{channel.name} is no topic")
+        return status_of(self._state, topic).to_json()
+
+    def _list(self, call: ServiceCall, pattern: Channel, given: Options) -> Json:
+        self._check_reading(call, pattern)
+        topics, after = self._page(pattern, given)
+        return {
+            "topics": [status_of(self._state, each).to_json() for each in topics],
+            "next": after,
+        }
+
+    def _erase(self, call: ServiceCall, pattern: Channel, given: Options) -> Json:
+        is_forced = given.get("forceDestroy", False)
+        if type(is_forced) is not bool:
+            raise CallInvalid(ILLEGAL, "forceDestroy must be true or false")
+        if not self._state.rights.are_open:
+            self._state.rights.check_erase(call.session, pattern, call.message)
+        topics, after = self._page(pattern, given)
+        for topic in topics:
+            self._life.erase(topic, is_forced=is_forced, now=call.now)
+        return {"erased": [topic.name for topic in topics], "next": after}
+
+    def _page(self, pattern: Channel, given: Options) -> tuple[Sequence[Topic], str | None]:
+        limit, after = whole(given.get("limit", _USUAL)), given.get("after") or ""
+        if limit is None or not 1 <= limit <= _MOST:
+            raise CallInvalid(ILLEGAL, f"limit must be a number from 1 to {_MOST}")
+        if not isinstance(after, str):
+            raise CallInvalid(ILLEGAL, "after must be the name of a topic")
+        return page_of(self._topics(pattern), after, limit)
+
+    def _topics(self, pattern: Channel) -> Iterable[Topic]:
+        """Return the topics that the pattern covers."""
+        known = self._state.topics
+        if pattern.is_wild:
+            return (topic for topic in known if covers(pattern.name, topic.name))
+        topic = known.get(pattern.name)
+        return () if topic is None else (topic,)

@@ -1,0 +1,66 @@
+"""`holdfast topic`: lists, shows and erases topics."""
+
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.lists import Most, print_list
+from holdfast.cli.options import ToServer, Yes, confirm, gathered, group_of_commands
+from holdfast.cli.output import Json, answer, print_facts, print_json
+from holdfast.cli.remote import Remote
+
+program = group_of_commands()
+
+_TOPICS = ("channel", "state", "kept", "queued", "subscribers")
+_PATH = "/topic"
+Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="The channel, such as /orders/7.")]
+
+
+@program.command("list")
+@gathered
+def list_topics(
+    *,
+    prefix: Annotated[str, typer.Option("--prefix", help="Beginning of the channel.")] = "",
+    limit: Most = None,
+    server: ToServer,
+) -> None:
+    """List topics by name, with what refers to them."""
+    print_list(server, "/topics", {"prefix": prefix}, _TOPICS, limit)
+
+
+@program.command("show")
+@gathered
+def show_topic(*, channel: Channel, server: ToServer) -> None:
+    """Show one topic: its state, its configuration, and what refers to it."""
+    found = server.talk(lambda remote: remote.get(_PATH, {"channel": channel}))
+    if server.as_json:
+        print_json(found)
+    else:
+        print_facts(found, ())
+
+
+@program.command("erase")
+@gathered
+def erase_topic(
+    *,
+    channel: Channel,
+    force: Annotated[bool, typer.Option("--force", help="Discard what waits in queues.")] = False,
+    yes: Yes = False,
+    server: ToServer,
+) -> None:
+    """Erase a topic: its configuration, its history and the subscriptions to it.
+
+    What waits in queues is still delivered, unless you add --force.
+    """
+
+    async def conversation(remote: Remote) -> Json:
+        found = await remote.get(_PATH, {"channel": channel})
+        waiting = f"{found['queued']} waiting messages are " + (
+            "discarded" if force else "still delivered"
+        )
+        confirm(f"Erase {channel}? {found['subscribers']} subscriptions end; {waiting}.", yes=yes)
+        await remote.ask("DELETE", _PATH, params={"channel": channel, "force": force})
+        return {"channel": channel, "erased": True}
+
+    done = server.talk(conversation)
+    answer(done, f"{channel} was erased", as_json=server.as_json)

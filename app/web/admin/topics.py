@@ -1,0 +1,81 @@
+"""The service for topics: their states and what keeps them, and erasing them."""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, cast
+
+from pydantic import Field
+
+from holdfast.bayeux.topic_status import page_of, status_of
+from holdfast.delivery import topics as core
+from holdfast.delivery.topic_states import TopicState
+from holdfast.store.fields import Channel, Count
+from holdfast.web.admin.changes import RunningServer
+from holdfast.web.admin.faults import UNKNOWN, RequestFailed
+from holdfast.web.admin.fields import Cursor, Limit, Prefix
+from holdfast.web.admin.route import route
+from holdfast.web.admin.views import Page
+
+StateName = Literal["UNCONFIGURED", "ALIVE", "UNREFERENCED", "SOFTERASED"]
+Force = Annotated[bool, Field(description="Discard what waits in queues.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """One topic, with its configuration and what its state follows from."""
+
+    channel: str
+    state: StateName
+    destroy_delay: Annotated[
+        int, Field(description="Milliseconds that it stays unreferenced; -1: until it is erased.")
+    ]
+    readonly: bool
+    kept: Annotated[Count, Field(description="Messages in its history.")]
+    queued: Annotated[Count, Field(description="Entries in queues.")]
+    subscribers: Annotated[Count, Field(description="Subscriptions to exactly this channel.")]
+
+
+class Topics:
+    """Answers requests about topics; every change is audited."""
+
+    def __init__(self, server: RunningServer) -> None:
+        self._server = server
+        self._state = server.state
+
+    @route("GET", "/topics")
+    async def topics(
+        self, prefix: Prefix = "", cursor: Cursor = None, limit: Limit = 100
+    ) -> Page[Topic]:
+        """List topics by name."""
+        fit = (topic for topic in self._state.topics if topic.name.startswith(prefix))
+        found, after = page_of(fit, cursor or "", limit)
+        return Page([self._view(each) for each in found], after)
+
+    @route("GET", "/topic")
+    async def topic(self, channel: Channel) -> Topic:
+        """Show one topic."""
+        return self._view(self._find(channel))
+
+    @route("DELETE", "/topic")
+    async def erase_topic(self, channel: Channel, who: str, *, force: Force = False) -> None:
+        """Erase a topic: its configuration, its history and the subscriptions to it."""
+        async with self._server.change(who, "topic.erase", channel, force=force):
+            life, now = self._server.life.topics, self._server.clock()
+            life.erase(self._find(channel), is_forced=force, now=now)
+
+    def _find(self, channel: str) -> core.Topic:
+        topic = self._state.topics.get(channel)
+        if topic is None or topic.state is TopicState.DEAD:
+            raise RequestFailed(UNKNOWN, f"{channel} is no topic")
+        return topic
+
+    def _view(self, topic: core.Topic) -> Topic:
+        status = status_of(self._state, topic)
+        return Topic(
+            status.channel,
+            cast("StateName", status.state),
+            status.destroy_delay_ms,
+            status.is_readonly,
+            status.kept,
+            status.queued,
+            status.subscribers,
+        )

@@ -1,0 +1,175 @@
+"""What clients ask `/service/topics`."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.bayeux.login import Login, LoginMethod
+from holdfast.bayeux.operation import Operation
+from holdfast.bayeux.options import ChannelRule
+from holdfast.bayeux.rights import Denial, SecurityPolicy
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.topic_states import TopicState
+from holdfast.delivery.topics import TopicConfig
+from holdfast.extensions.delivery import Delivery
+from tests.unit.bayeux.harness import Client, House, Json
+
+RULE = {"/t/**": ChannelRule(topic=TopicConfig(destroy_delay_ms=-1))}
+SERVICE = "/service/topics"
+
+
+def house(**options: Any) -> House:
+    return House(Delivery, **{"channels": RULE, **options})
+
+
+def ask(client: Client, data: Any) -> Json:
+    """What the service answers."""
+    asked = client.send({"channel": SERVICE, "data": data})
+    client.house.turn()
+    found = [each for each in asked.elements if "data" in each]
+    if not found:
+        return {"error": asked.reply.get("error")}
+    (answer,) = found
+    assert answer["channel"] == SERVICE
+    assert answer["successful"] is ("code" not in answer["data"])
+    return dict(answer["data"])
+
+
+def test_the_state_of_a_topic_is_told_with_its_reasons() -> None:
+    here = house()
+    client = here.client()
+    client.subscribe("/t/a")
+    client.publish("/t/a", 1)
+    assert ask(here.client(), {"state": "/t/a"}) == {
+        "channel": "/t/a",
+        "state": "ALIVE",
+        "destroyDelay": -1,
+        "readonly": False,
+        "kept": 0,
+        "queued": 0,
+        "subscribers": 1,
+    }
+
+
+def test_what_is_no_topic_has_no_state() -> None:
+    client = house().client()
+    client.publish("/plain", 1)
+    answer = ask(client, {"state": "/plain"})
+    assert answer == {"code": "user.oid.unknown", "message": "/plain is no topic"}
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (None, "data must have exactly one of"),
+        ({}, "data must have exactly one of"),
+        ({"state": "/t/a", "list": "/t/a"}, "data must have exactly one of"),
+        ({"state": 1}, "this is no channel"),
+        ({"state": "/meta/connect"}, "this is no channel"),
+        ({"state": "nothing"}, "this is no channel"),
+        ({"state": "/t/a", "limit": 1}, "state has these options: none"),
+        ({"list": "/t/*", "limit": 0}, "limit must be a number"),
+        ({"list": "/t/*", "limit": 1001}, "limit must be a number"),
+        ({"list": "/t/*", "limit": "1"}, "limit must be a number"),
+        ({"list": "/t/*", "after": 1}, "after must be the name"),
+        ({"erase": "/t/*", "forceDestroy": 1}, "forceDestroy must be"),
+        ({"erase": "/t/*", "force": True}, "erase has these options: after, forceDestroy, limit"),
+    ],
+    ids=repr,
+)
+def test_a_call_that_makes_no_sense_is_explained(data: Any, message: str) -> None:
+    answer = ask(house().client(), data)
+    assert answer["code"] == "user.illegalArgument"
+    assert message in answer["message"]
+
+
+def test_topics_are_listed_by_name_and_page_by_page() -> None:
+    here = house()
+    client = here.client()
+    for name in ("/t/c", "/t/a", "/t/b", "/t/x/y"):
+        client.publish(name, 1)
+    first = ask(client, {"list": "/t/*", "limit": 2})
+    assert [each["channel"] for each in first["topics"]] == ["/t/a", "/t/b"]
+    rest = ask(client, {"list": "/t/*", "limit": 2, "after": first["next"]})
+    assert [each["channel"] for each in rest["topics"]] == ["/t/c"]
+    assert rest["next"] is None
+    assert [each["channel"] for each in ask(client, {"list": "/t/x/y"})["topics"]] == ["/t/x/y"]
+    assert ask(client, {"list": "/t/none"}) == {"topics": [], "next": None}
+
+
+def test_a_topic_is_erased() -> None:
+    here = house()
+    client = here.client()
+    client.subscribe("/t/a")
+    client.publish("/t/a", 1)
+    assert ask(here.client(), {"erase": "/t/a"}) == {"erased": ["/t/a"], "next": None}
+    assert here.bayeux.state.topics.get("/t/a") is None
+    assert client.session.subscriptions == set()
+    assert ask(here.client(), {"erase": "/t/a"}) == {"erased": [], "next": None}
+
+
+def test_topics_of_a_pattern_are_erased_by_force() -> None:
+    here = house()
+    waiting = here.client(ext={"delivery": True})
+    waiting.subscribe("/t/**")
+    sender = here.client()
+    for name in ("/t/a", "/t/b"):
+        sender.publish(name, 1)
+    topics = here.bayeux.state.topics
+    assert topics.states[TopicState.ALIVE] == 2
+    answer = ask(sender, {"erase": "/t/*", "limit": 1, "forceDestroy": True})
+    assert answer == {"erased": ["/t/a"], "next": "/t/a"}
+    ask(sender, {"erase": "/t/*", "forceDestroy": True})
+    assert len(topics) == 0
+    assert [event["data"] for event in waiting.connect().events] == [None, None]
+    assert here.balances()
+
+
+class Granted:
+    """What a login may do: these operations on channels below /t."""
+
+    def __init__(self, *operations: Operation) -> None:
+        self.operations = operations
+
+    def allows(self, operation: Operation, channel: str) -> bool:
+        is_service = channel == SERVICE and operation in (Operation.PUBLISH, Operation.CREATE)
+        return is_service or (channel.startswith("/t/") and operation in self.operations)
+
+
+def user(here: House, *operations: Operation) -> Client:
+    client = here.client()
+    client.session.identity.login = Login("joe", LoginMethod.PASSWORD)
+    client.session.identity.grants = Granted(*operations)
+    return client
+
+
+def test_rights_decide_who_may_read_create_and_erase() -> None:
+    here = house()
+    here.client().publish("/t/a", 1)
+    here.bayeux.state.rights.are_open = False
+    reader, owner = user(here, Operation.SUBSCRIBE), user(here, Operation.ERASE)
+    assert ask(reader, {"state": "/t/a"})["state"] == "UNREFERENCED"
+    assert ask(reader, {"list": "/t/**"})["topics"]
+    assert ask(reader, {"erase": "/t/a"})["error"] == "403:denied_by_rights:erase_denied"
+    assert ask(owner, {"state": "/t/a"})["error"] == "403:denied_by_rights:subscribe_denied"
+    assert ask(owner, {"list": "/t/**"})["error"] == "403:denied_by_rights:subscribe_denied"
+    assert ask(owner, {"erase": "/t/a"})["erased"] == ["/t/a"]
+    sender = user(here, Operation.PUBLISH)
+    qos = {"channel": "/t/a", "data": 1, "ext": {"delivery": {"topic": {}}}}
+    refused = sender.send(qos).reply
+    assert refused["error"] == "403:denied_by_rights:channel_create_denied"
+
+
+class NoCreation(SecurityPolicy):
+    """Lets nobody create channels."""
+
+    def can_create(self, session: Session, channel: str, message: Json) -> Denial | None:
+        return None if channel == SERVICE else Denial()
+
+
+def test_a_policy_that_lets_nobody_create_lets_nobody_erase() -> None:
+    here = house()
+    here.bayeux.state.topics.configure(here.bayeux.state.topics.draft("/t/a", TopicConfig()))
+    here.bayeux.state.rights.policy = NoCreation()
+    answer = ask(here.client(), {"erase": "/t/a"})
+    assert answer["error"] == "403:denied_by_security_policy:erase_denied"
