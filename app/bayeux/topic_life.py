@@ -1,12 +1,14 @@
 """The life of topics: what follows when one has changed, its destroy timer, its erasure."""
 
+from collections.abc import Mapping
+
 from holdfast.bayeux.erasure import Erasure
 from holdfast.bayeux.ownership import SessionOwner
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.timers import Timers
 from holdfast.delivery.topic_states import TopicState
-from holdfast.delivery.topics import Topic
+from holdfast.delivery.topics import Topic, TopicRecord
 from holdfast.delivery.undelivered import Undelivered
 
 # Topics that one tick ends, about 3 us each.
@@ -29,10 +31,16 @@ class TopicLife:
         self._state.backlog.at_turn_end(self._look_at_changed)
 
     def _look_at_changed(self, _: float) -> None:
-        for topic in self._state.topics.take_changed():
+        topics, changes = self._state.topics, dict[str, TopicRecord | None]()
+        for topic in topics.take_changed():
             self._timers.drop(topic)
             if topic.state is TopicState.UNREFERENCED:
                 self._let_end(topic)
+            record = topics.record(topic)
+            if record != topic.stored:
+                changes[topic.name] = topic.stored = record
+        if changes:
+            self._state.store.save_topics(changes)
 
     def _let_end(self, topic: Topic) -> None:
         """End the unreferenced topic when its destroy delay is over."""
@@ -46,6 +54,40 @@ class TopicLife:
         """End topics whose destroy delay is over, by the wall clock."""
         for topic in self._timers.ring(wall_ms / 1000, most=_MOST):
             self._state.topics.time_out(topic)
+
+    def restore(self, records: Mapping[str, TopicRecord]) -> None:
+        """Restore topics, once sessions and histories are restored; their timers start anew."""
+        topics = self._state.topics
+        if not (records or topics.are_used):
+            return
+        known: dict[str, Topic | None] = {}
+        for receiver in (*self._state.sessions, *self._state.ptp.subjects.queues()):
+            for message in receiver.queue.messages():
+                # A replay is no message of the topic any more.
+                if not message.generation:
+                    message.topic = self._restored(known, message.channel, records)
+                    receiver.queue.refer(message)
+        for name in records:
+            self._restored(known, name, records)
+
+    def _restored(
+        self,
+        known: dict[str, Topic | None],
+        name: str,
+        records: Mapping[str, TopicRecord],
+    ) -> Topic | None:
+        if name not in known:
+            known[name] = self._state.topics.restore(name, records.get(name))
+        return known[name]
+
+    def save_again(self) -> None:
+        """Store all topics: the store has lost everything."""
+        topics = self._state.topics
+        for topic in topics:
+            topic.stored = topics.record(topic)
+        stored = {topic.name: topic.stored for topic in topics if topic.stored is not None}
+        if stored:
+            self._state.store.save_topics(stored)
 
     def erase(self, topic: Topic, *, is_forced: bool, now: float) -> None:
         """Erase the topic: now or, if many receivers are concerned, over several turns."""

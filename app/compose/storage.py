@@ -103,6 +103,7 @@ class Storage:
                 log.warning("a channel is still held: %s", held.reason)
             else:
                 self.store.release(channel)
+        bayeux.life.topics.restore(await self.store.topics())
 
     def is_back(self) -> None:
         """Hand over what waited for the store."""
@@ -123,6 +124,7 @@ class Storage:
             for message in bayeux.state.hub.histories:
                 if message.is_durable:
                     self.store.keep(message, (message.channel,), _ignore)
+            bayeux.life.topics.save_again()
 
     def _tell_again(self, bayeux: Bayeux, session: Session) -> None:
         self.store.save(record_of(session, bayeux.state.node.now_ms()))

@@ -1,6 +1,6 @@
 """The port to the store, for everything that must survive this process."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from holdfast.delivery.outcomes import Outcome
     from holdfast.delivery.persist_outcome import PersistOutcome
     from holdfast.delivery.session_record import Recorded
+    from holdfast.delivery.topics import TopicRecord
 
 
 class StorePort(Protocol):
@@ -119,6 +120,10 @@ class StorePort(Protocol):
 
     def release(self, channel: str) -> None:
         """Remove the channel hold."""
+        ...
+
+    def save_topics(self, topics: "Mapping[str, TopicRecord | None]") -> None:
+        """Store the records of these topics; remove those that are None."""
         ...
 
     def after(self, done: Callable[[], None]) -> None:

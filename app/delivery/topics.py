@@ -25,6 +25,15 @@ class TopicConfig:
 ORDINARY_CONFIG = TopicConfig()
 
 
+@dataclass(frozen=True, slots=True)
+class TopicRecord:
+    """What the store has of a topic; its state follows from the rest of the store."""
+
+    # None: as its rule says.
+    config: TopicConfig | None = None
+    is_erased: bool = False
+
+
 class Topic(Timed):
     """One topic, with what its state follows from."""
 
@@ -36,6 +45,7 @@ class Topic(Timed):
         "name",
         "queued",
         "state",
+        "stored",
         "topics",
     )
 
@@ -51,6 +61,8 @@ class Topic(Timed):
         self.is_subscribed = False
         # Changed by `advance` only.
         self.state = TopicState.DEAD
+        # What the store has of it, if anything.
+        self.stored: TopicRecord | None = None
 
     def advance(self, seen: TopicInput) -> None:
         """Follow a change of the conditions. Raises `IllegalTopic`."""
@@ -133,6 +145,30 @@ class Topics:
         """Whether there is no room for another topic."""
         return len(self._topics) >= self._most
 
+    def record(self, topic: Topic) -> TopicRecord | None:
+        """Return what the store should have of the topic; None if nothing."""
+        if topic.state in (TopicState.DEAD, TopicState.UNCONFIGURED):
+            return None
+        is_own = topic.config != self._config_of(topic.name)
+        return TopicRecord(topic.config if is_own else None, not topic.is_configured)
+
+    def restore(self, name: str, record: TopicRecord | None) -> Topic | None:
+        """Restore a topic by its record or, without one, if the rule of the channel says so.
+
+        The caller adds what refers to the topic; an erased one is DEAD without that.
+        """
+        by_rule = self._config_of(name)
+        if record is None and by_rule is None:
+            return None
+        config = (None if record is None else record.config) or by_rule or ORDINARY_CONFIG
+        draft = self.draft(name, config)
+        draft.stored = record
+        if record is None or not record.is_erased or self._is_subscribed(name):
+            return self.configure(draft)
+        self._topics[name] = draft
+        self.note(draft, TopicState.DEAD)
+        return draft
+
     def draft(self, name: str, config: TopicConfig) -> Topic:
         """Return a topic that exists when a message or subscription of it does."""
         self.are_used = True
@@ -144,6 +180,7 @@ class Topics:
         A topic that is configured already keeps its configuration, unless it is configured anew.
         """
         topic = self._topics.setdefault(draft.name, draft)
+        topic.stored = topic.stored or draft.stored
         if anew or not topic.is_configured:
             topic.config = draft.config
         topic.is_subscribed = self._is_subscribed(topic.name)

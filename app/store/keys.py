@@ -29,6 +29,8 @@ class RedisKeys:
         self.handed = prefix + "handed"
         # Hash: name of a held channel -> since when and why.
         self.held = prefix + "held"
+        # Hash: name of a topic -> its own configuration, and whether it is erased.
+        self.topics = prefix + "topics"
         # Hash: id of a dead letter -> its record; sorted set: fingerprint -> how many letters.
         self.dead = prefix + "dead"
         self.prints = prefix + "dead:prints"

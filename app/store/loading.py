@@ -11,6 +11,7 @@ from holdfast.delivery.guard import ChannelHold
 from holdfast.delivery.marks import Mark
 from holdfast.delivery.messages import Message
 from holdfast.delivery.session_record import RecordUnreadable, SessionRecord
+from holdfast.delivery.topics import TopicRecord
 from holdfast.store import records
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.keys import RedisKeys
@@ -22,6 +23,7 @@ log = logging.getLogger(__name__)
 # Entries requested at once.
 _SESSIONS = 100
 _MESSAGES = 500
+_TOPICS = 1000
 
 
 class LoadedSession(NamedTuple):
@@ -97,6 +99,17 @@ class Loading:
             except (RecordUnreadable, orjson.JSONDecodeError) as error:
                 log.error("a channel hold was dropped: %s", error)
         return held
+
+    async def topics(self) -> dict[str, TopicRecord]:
+        """Return the stored topics."""
+        found = {}
+        async for page in self._pages(self._keys.topics, _TOPICS):
+            for name, record in page.items():
+                try:
+                    found[name.decode()] = records.unpack_topic(record)
+                except (RecordUnreadable, KeyError, orjson.JSONDecodeError) as error:
+                    log.error("a topic was dropped: %s", error)
+        return found
 
     async def _read_messages(self, bodies: Mapping[int, bytes]) -> None:
         asked = {id: self._ask("SMEMBERS", self._keys.receivers(id)) for id in bodies}

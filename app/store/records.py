@@ -13,6 +13,7 @@ from holdfast.delivery.json_text import part, to_json
 from holdfast.delivery.marks import BatchMark, Mark
 from holdfast.delivery.messages import ORDINARY_PRIORITY, Message
 from holdfast.delivery.session_record import RecordUnreadable
+from holdfast.delivery.topics import TopicConfig, TopicRecord
 
 VERSION = 1
 LETTER_VERSION = 2
@@ -263,6 +264,23 @@ def unpack_held(record: bytes) -> ChannelHold:
     """Undo `pack_held`."""
     head = _head(record, "held channel")
     return ChannelHold(head["since"], head["reason"])
+
+
+def pack_topic(topic: TopicRecord) -> bytes:
+    """Return the record of a topic."""
+    config = topic.config
+    own = None
+    if config is not None:
+        own = {"delay": config.destroy_delay_ms, "readonly": config.is_readonly}
+    return orjson.dumps({"v": VERSION, "config": own, "erased": topic.is_erased})
+
+
+def unpack_topic(record: bytes) -> TopicRecord:
+    """Undo `pack_topic`."""
+    head = _head(record, "topic")
+    own = head["config"]
+    config = None if own is None else TopicConfig(own["delay"], own["readonly"])
+    return TopicRecord(config, head["erased"])
 
 
 def _head(line: bytes, what: str, version: int = VERSION) -> dict[str, Any]:

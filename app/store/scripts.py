@@ -13,6 +13,7 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.moves import Move
 from holdfast.delivery.publish_keys import LIFE_NS
 from holdfast.delivery.session_record import SessionRecord
+from holdfast.delivery.topics import TopicRecord
 from holdfast.store import records
 from holdfast.store.keys import LAYOUT, RedisKeys
 from holdfast.store.resp import Word
@@ -60,7 +61,7 @@ DEAD_LETTER = _journalled("dead_letter", "bodies")
 FORGET = _journalled("forget")
 FRAME = _script("frame", "fence", "arrays")
 TRIM = _script("trim", "fence")
-HOLD = _script("hold", "fence")
+PUT = _script("put", "fence")
 LETTERS_REMOVE = _script("letters_remove", "fence")
 REMARK = _script("remark", "fence")
 REPLAY_TAKE = _journalled("replay_take")
@@ -283,7 +284,17 @@ def save_channel_holds(
     args: list[Word] = [epoch]
     for channel, held in channels.items():
         args += (channel, b"" if held is None else records.pack_held(held))
-    return ScriptCall(HOLD, [keys.meta, keys.held], args)
+    return ScriptCall(PUT, [keys.meta, keys.held], args)
+
+
+def save_topics(
+    keys: RedisKeys, epoch: str, topics: Mapping[str, TopicRecord | None]
+) -> ScriptCall:
+    """Save topics, and remove those without a record."""
+    args: list[Word] = [epoch]
+    for name, record in topics.items():
+        args += (name, b"" if record is None else records.pack_topic(record))
+    return ScriptCall(PUT, [keys.meta, keys.topics], args)
 
 
 def letters_remove(keys: RedisKeys, epoch: str, letters: Iterable[DeadLetter]) -> ScriptCall:

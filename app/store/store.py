@@ -28,6 +28,7 @@ from holdfast.delivery.moves import Move
 from holdfast.delivery.outcomes import NEVER_KEPT, Outcome
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.session_record import Recorded
+from holdfast.delivery.topics import TopicRecord
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.eviction import refuse_eviction
@@ -171,6 +172,10 @@ class Store:
         """Return the stored channel holds."""
         return await Loading(self.line, self.keys).held_channels()
 
+    async def topics(self) -> dict[str, TopicRecord]:
+        """Return the stored topics."""
+        return await Loading(self.line, self.keys).topics()
+
     async def answered(self) -> None:
         """Wait until everything so far has been answered."""
         is_answered = asyncio.Event()
@@ -270,6 +275,9 @@ class Store:
 
     def release(self, channel: str) -> None:
         self.post(lambda epoch: scripts.save_channel_holds(self.keys, epoch, {channel: None}))
+
+    def save_topics(self, topics: Mapping[str, TopicRecord | None]) -> None:
+        self.post(lambda epoch: scripts.save_topics(self.keys, epoch, topics))
 
     def after(self, done: Callable[[], None]) -> None:
         self._afters.append(done)

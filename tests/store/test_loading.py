@@ -13,6 +13,7 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.moves import Move
 from holdfast.delivery.outcomes import ACKED
 from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.topics import TopicConfig, TopicRecord
 from holdfast.store.connection import StoreUnavailable
 from tests.store.desk import (
     BASE,
@@ -83,6 +84,18 @@ async def test_another_process_finds_the_channels_that_are_held_back(
     async with desk(shared_valkey) as other:
         found = await other.store.held_channels()
     assert found == {"/a": why, "/\N{LATIN SMALL LETTER E WITH ACUTE}": why}
+
+
+async def test_another_process_finds_the_topics(at: Desk, shared_valkey: ValkeyServer) -> None:
+    own = TopicRecord(TopicConfig(destroy_delay_ms=-1, is_readonly=True))
+    erased = TopicRecord(is_erased=True)
+    at.store.save_topics({"/own": own, "/gone": own, "/erased": erased})
+    at.store.save_topics({"/gone": None})
+    at.server.ask("HSET", KEYS.topics, "/newer", '{"v": 99}')
+    at.server.ask("HSET", KEYS.topics, "/rotten", "{")
+    await at.answered()
+    async with desk(shared_valkey) as other:
+        assert await other.store.topics() == {"/own": own, "/erased": erased}
 
 
 async def test_sessions_share_the_message_that_they_wait_for(at: Desk) -> None:

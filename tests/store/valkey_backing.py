@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ from holdfast.delivery.outcomes import DISCARDED, Outcome
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.session_record import Recorded
 from holdfast.delivery.store_port import StorePort
+from holdfast.delivery.topics import TopicRecord
 from holdfast.store.address import Address
 from holdfast.store.keys import RedisKeys
 from holdfast.store.link import StoreLink
@@ -119,6 +120,9 @@ class Desk:
 
     def leave_history(self, channel: str, id: int) -> None:
         self.store.leave_history(channel, id)
+
+    def save_topics(self, topics: Mapping[str, TopicRecord | None]) -> None:
+        self.store.save_topics(topics)
 
     def save_channel_hold(self, channel: str, held: ChannelHold) -> None:
         self.store.save_channel_hold(channel, held)

@@ -32,6 +32,7 @@ class KeptHouse(House):
             restore(new.bayeux.life, record, entries, new.now)
         for channel, messages in self.store.histories().items():
             restore_without_session(new.bayeux.life, channel, messages)
+        new.bayeux.life.topics.restore(self.store.topics)
         new.turn()
         return new
 

@@ -9,10 +9,11 @@ from holdfast.bayeux.options import ChannelRule
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.topic_states import TopicState
-from holdfast.delivery.topics import TopicConfig
+from holdfast.delivery.topics import TopicConfig, TopicRecord
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery import Delivery
 from tests.unit.bayeux.harness import Asked, Client, House, Json
+from tests.unit.bayeux.second_lives import KeptHouse
 
 RULE = {"/topic/**": ChannelRule(topic=TopicConfig(destroy_delay_ms=6000))}
 NAME = "/topic/a"
@@ -413,3 +414,122 @@ def test_an_emptied_queue_has_no_messages_of_topics() -> None:
     publish(here.client())
     here.bayeux.life.clear(client.session)
     assert state_of(here) is TopicState.UNREFERENCED
+
+
+# Restarts
+
+
+def kept_house(**options: Any) -> KeptHouse:
+    return KeptHouse(**{"channels": RULE, **options})
+
+
+def test_the_store_has_a_topic_for_as_long_as_it_lives() -> None:
+    here = kept_house()
+    publish(here.client())
+    assert here.store.topics == {NAME: TopicRecord()}
+    here.advance(6.5)
+    assert here.store.topics == {}
+
+
+def test_a_topic_of_one_turn_is_never_stored() -> None:
+    here = kept_house()
+    saved: list[Any] = []
+    here.store.save_topics = saved.append  # type: ignore[assignment, method-assign]
+    publish(here.client(), expiration={"lifeTime": 0}, topic={"destroyDelay": 0})
+    receiver(here, NAME)
+    assert saved == []
+
+
+def test_a_restart_keeps_topics_and_their_own_configurations() -> None:
+    here = kept_house()
+    publish(here.client(), topic={"destroyDelay": -1})
+    publish(here.client(), channel="/plain", topic={"readonly": True})
+    new = here.reborn()
+    assert state_of(new) is TopicState.UNREFERENCED
+    topics = new.bayeux.state.topics
+    found = [topics.get(NAME), topics.get("/plain")]
+    assert [each and each.config for each in found] == [
+        TopicConfig(destroy_delay_ms=-1),
+        TopicConfig(is_readonly=True),
+    ]
+
+
+def test_a_topic_by_its_rule_follows_the_rule_over_a_restart() -> None:
+    here = kept_house()
+    publish(here.client())
+    rule = ChannelRule(topic=TopicConfig(destroy_delay_ms=1000))
+    new = here.reborn(channels={"/topic/**": rule})
+    new.advance(1.5)
+    assert state_of(new) is GONE
+    assert here.store.topics == {}
+
+
+def test_the_destroy_delay_starts_anew_with_the_server() -> None:
+    here = kept_house()
+    publish(here.client())
+    here.advance(5)
+    new = here.reborn()
+    new.advance(5.5)
+    assert state_of(new) is TopicState.UNREFERENCED
+    new.advance(1)
+    assert state_of(new) is GONE
+
+
+def test_what_waits_and_who_is_subscribed_keep_a_topic_over_a_restart() -> None:
+    here = kept_house()
+    joe = receiver(here, NAME, name="joe/1")
+    receiver(here, "/topic/*", name="ann/1")
+    publish(here.client())
+    new = here.reborn()
+    assert state_of(new) is TopicState.ALIVE
+    topic = new.bayeux.state.topics.get(NAME)
+    assert topic is not None
+    assert topic.queued == 2
+    assert topic.is_subscribed
+    assert joe.session.queue.count == 1
+
+
+def test_a_soft_erased_topic_stays_so_over_a_restart_until_its_messages_are_settled() -> None:
+    here = kept_house()
+    receiver(here, NAME, name="joe/1")
+    publish(here.client())
+    erase(here)
+    assert state_of(here) is TopicState.SOFTERASED
+    assert here.store.topics == {NAME: TopicRecord(is_erased=True)}
+    new = here.reborn()
+    assert state_of(new) is TopicState.SOFTERASED
+    joe = receiver(new, name="joe/1")
+    take(joe)
+    take(joe, 2)
+    assert state_of(new) is GONE
+    assert here.store.topics == {}
+
+
+def test_the_record_of_an_erased_topic_without_messages_is_removed_at_the_start() -> None:
+    here = kept_house()
+    here.store.topics[NAME] = TopicRecord(is_erased=True)
+    new = here.reborn()
+    assert state_of(new) is GONE
+    assert here.store.topics == {}
+
+
+def test_a_new_rule_makes_topics_of_what_waits() -> None:
+    here = kept_house(channels={})
+    receiver(here, NAME, "/plain", name="joe/1")
+    publish(here.client())
+    publish(here.client(), channel="/plain")
+    new = here.reborn(channels=RULE)
+    assert state_of(new) is TopicState.ALIVE
+    assert state_of(new, "/plain") is GONE
+    assert here.reborn(channels={}).bayeux.state.topics.get("/plain") is None
+
+
+def test_a_store_that_has_lost_everything_gets_the_topics_again() -> None:
+    here = kept_house()
+    receiver(here, NAME)
+    here.bayeux.life.topics.save_again()
+    assert here.store.topics == {}
+    publish(here.client())
+    here.store.topics.clear()
+    here.bayeux.life.topics.save_again()
+    assert here.store.topics == {NAME: TopicRecord()}

@@ -1,6 +1,6 @@
 """A store in memory: keeps what it is told, answers when a test lets it."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.delivery.deaths import UnwrittenLetter
@@ -14,6 +14,7 @@ from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.publish_keys import LIFE_NS, PublishKey
 from holdfast.delivery.session_record import Recorded, SessionRecord
 from holdfast.delivery.store_port import StorePort
+from holdfast.delivery.topics import TopicRecord
 
 if TYPE_CHECKING:
     from holdfast.delivery.dead_letters import DeadLetter
@@ -32,6 +33,7 @@ class FakeKeeper:
         self.sessions: dict[str, SessionRecord] = {}
         self.letters: list[DeadLetter] = []
         self.held: dict[str, ChannelHold] = {}
+        self.topics: dict[str, TopicRecord] = {}
         # Which message has a key.
         self.keyed: dict[str, int] = {}
         # What `keep` is answered next.
@@ -123,6 +125,13 @@ class FakeKeeper:
 
     def release(self, channel: str) -> None:
         self.held.pop(channel, None)
+
+    def save_topics(self, topics: Mapping[str, TopicRecord | None]) -> None:
+        for name, record in topics.items():
+            if record is None:
+                self.topics.pop(name, None)
+            else:
+                self.topics[name] = record
 
     def after(self, done: Callable[[], None]) -> None:
         self._answers.append(done)

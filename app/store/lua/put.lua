@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
--- Saves and removes channel holds.
--- KEYS   1 meta   2 held
--- ARGV   1 epoch, then for each channel: its name, the record, or '' if it is released
+-- Saves and removes what is stored of channels: their holds, or their topics.
+-- KEYS   1 meta   2 held or topics
+-- ARGV   1 epoch, then for each channel: its name, the record, or '' to remove it
 -- Reply  OK
 -- Cost   O(channels)
 -- Repeat changes nothing.
