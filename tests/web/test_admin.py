@@ -188,7 +188,7 @@ async def test_commands_are_asked_and_run(admin: Admin) -> None:
         ("client/joe/1/?killSession", 400, "user.illegalArgument"),
         ("set client/joe/1/?dispatcherActive=false", 400, "user.admin.invalid"),
         ("client/joe/1/?cbQueueEntries=consumable=true", 400, "user.illegalArgument"),
-        ("topic/Hello/?id", 501, "internal.notImplemented"),
+        ("sysprop/Hello/?id", 501, "internal.notImplemented"),
         ("?freeMem", 501, "internal.notImplemented"),
     ],
 )

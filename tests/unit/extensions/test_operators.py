@@ -66,7 +66,7 @@ def test_entries_of_a_queue_come_as_events() -> None:
         ({"cmd": "?nodeId", "value": "x" * 5000}, "user.illegalArgument"),
         ({"cmd": "set ?nodeId=x"}, "user.admin.invalid"),
         ({"cmd": "client/joe/1/?uptime"}, "user.illegalArgument"),
-        ({"cmd": "topic/a/?uptime"}, "internal.notImplemented"),
+        ({"cmd": "sysprop/a/?uptime"}, "internal.notImplemented"),
     ],
 )
 def test_a_command_that_makes_no_sense_is_refused_with_a_code(data: Any, code: str) -> None:
