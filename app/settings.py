@@ -59,6 +59,7 @@ class ChannelSettings(BaseModel):
     max_attempts: Limit | None = None
     history: Annotated[int, Field(ge=0, le=10_000)] = 0
     history_bytes: Limit = 1024**2
+    work_queue: bool = False
     topic: bool = False
     destroy_delay: Annotated[int, Field(ge=-1)] = 60_000
     readonly: bool = False
@@ -437,6 +438,15 @@ class Settings(BaseSettings):
     )
     max_history_bytes: Limit = Field(
         64 * 1024**2, description="Maximum size of the messages in all histories."
+    )
+    max_work_queue: Limit = Field(
+        10_000, description="Maximum messages that wait in one [work queue](work-queues.md)."
+    )
+    max_work_queue_bytes: Limit = Field(
+        16 * 1024**2, description="Maximum size of the messages that wait in one work queue."
+    )
+    max_work_queues: Limit = Field(
+        10_000, description="Maximum number of work queues that messages wait in."
     )
     max_publish_keys: Limit = Field(
         1_000_000, description="Maximum number of publish keys that the server remembers."

@@ -56,7 +56,7 @@ class Answers:
     def send_news(self, session: Session, now: float) -> None:
         """Send what is waiting for the session, if it can be reached and may get it now."""
         queue = session.queue
-        if not (queue.count or session.has_queue_of_subject):
+        if not (queue.count or session.has_shared_queue):
             return
         may_have_to_wait = (
             session.dispatcher is not None
@@ -73,8 +73,8 @@ class Answers:
             and queue.has_news(self._state.guard.held)
         ):
             self.release(session, session.held_connect, now)
-        elif session.has_queue_of_subject:
-            self._state.ptp.subjects.pass_on(session)
+        elif session.has_shared_queue:
+            self._state.waiting_places.pass_on(session)
 
     def complete(self, exchange: Exchange, now: float) -> None:
         """Send all replies, and the messages that travel with them."""
@@ -176,7 +176,7 @@ class Answers:
         if session.queue.count:
             self._journal.written(session, session.queue.waiting, now)
             session.queue.settle_waiting()
-            self._state.ptp.subjects.look(session.subject)
+            self._state.waiting_places.look(session)
 
     def _rest(self, exchange: Exchange, session: Session, now: float) -> None:
         """Start the session's timeout, because the client has its reply."""
@@ -272,8 +272,8 @@ class Answers:
         if session.subscription_qos:
             oneway = self._oneway(session, session.subscription_qos, batch)
             self._settlement.took(session, session.queue.settle(oneway), now)
-        # There may be room for what waits for its subject.
-        self._state.ptp.subjects.look(session.subject)
+        # There may be room for what waits for its subject, or for work.
+        self._state.waiting_places.look(session)
 
     def _oneway(self, session: Session, qos: Mapping[str, SubscribeQos], batch: Batch) -> list[int]:
         """Return the numbers of entries with a oneway subscription: being written settles them."""

@@ -39,7 +39,7 @@ def connect(
             state.journal.dispatcher(session, dispatcher.state)
     life.clock.attach(session)
     # What it has acknowledged made room.
-    state.ptp.subjects.look(session.subject)
+    state.waiting_places.look(session)
     session.rest_interval_s = session.interval_s
     advice = message.get("advice")
     timeout_s = _heed(advice, session) if advice else session.timeout_s

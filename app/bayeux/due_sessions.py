@@ -110,6 +110,7 @@ class DueSessions:
             )
         elif dispatcher.flows(now):
             self._state.hub.flow_again(session)
+            self._state.waiting_places.look(session)
 
     def _look_at_contact(self, session: Session, now: float) -> None:
         if session.held_connect is not None:

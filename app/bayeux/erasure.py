@@ -88,7 +88,7 @@ class Erasure:
         self._tell(self._exact, {"subscription": topic.name})
         self._tell(self._others, {})
         if self._is_forced and topic.queued:
-            receivers = [*state.sessions, *state.ptp.subjects.queues()]
+            receivers = [*state.sessions, *state.waiting_places.queues()]
             self._left = [each for each in receivers if each.queue.has_topics]
             self._step = self._discard
 
@@ -112,7 +112,7 @@ class Erasure:
             if gone:
                 queue.take_away(gone)
                 self._undelivered.discarded(session, gone, Reason.ERASED)
-                self._state.ptp.subjects.close_if_idle(session)
+                self._state.waiting_places.close_if_idle(session)
         del self._left[:_MOST]
         return bool(self._left)
 

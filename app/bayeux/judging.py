@@ -81,6 +81,8 @@ def _judge(
     if trial.refused_any and session.is_durable and request is not None:
         request.waits_for_store += 1
         state.store.after(request.store_has_it)
+    # They may have made room for more.
+    state.waiting_places.look(session)
     if session.held_connect is not None and session.queue.count:
         # The verdicts may have settled all that blocked the queue.
         state.hub.make_ready(session)

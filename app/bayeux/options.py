@@ -1,6 +1,6 @@
 """The protocol options of a server; times are in seconds, as the core counts them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -9,7 +9,7 @@ from holdfast.delivery.channels import ChannelLimits
 from holdfast.delivery.guard import GuardLimits
 from holdfast.delivery.history_depth import HistoryDepth, HistoryLimits
 from holdfast.delivery.queue import QueueLimits
-from holdfast.delivery.subjects import SubjectLimits
+from holdfast.delivery.shared_queues import SharedQueueLimits
 from holdfast.delivery.topics import TopicConfig
 
 
@@ -33,6 +33,8 @@ class ChannelRule:
     topic: TopicConfig | None = None
     # What the channels keep for later subscribers; None: nothing.
     history: HistoryDepth | None = None
+    # Whether each message goes to one receiver.
+    is_work_queue: bool = False
 
 
 ORDINARY_RULE = ChannelRule()
@@ -109,9 +111,15 @@ class Options:
     channels: Mapping[str, ChannelRule] = field(default_factory=dict)
     request_limits: RequestLimits = field(default_factory=RequestLimits)
     queue_limits: QueueLimits = field(default_factory=QueueLimits)
-    subject_limits: SubjectLimits = field(default_factory=SubjectLimits)
     history_limits: HistoryLimits = field(default_factory=HistoryLimits)
+    subject_limits: SharedQueueLimits = field(default_factory=SharedQueueLimits)
+    work_limits: SharedQueueLimits = field(default_factory=SharedQueueLimits)
     guard: GuardLimits = field(default_factory=GuardLimits)
     budgets: BudgetRates = field(default_factory=BudgetRates)
     quotas: QuotaLimits = field(default_factory=QuotaLimits)
     channel_limits: ChannelLimits = field(default_factory=ChannelLimits)
+
+    @property
+    def work_patterns(self) -> Sequence[str]:
+        """The patterns of the channels that are work queues."""
+        return [pattern for pattern, rule in self.channels.items() if rule.is_work_queue]

@@ -143,7 +143,8 @@ class SessionOwner:
         return ErrorHandlerChain(plugged_in, default) if plugged_in else default
 
     def wants_letters(self, session: Session, channel: str) -> bool:
-        if session.terms is None and session.queue.settling is SettledBy.WRITTEN:
+        is_plain = session.terms is None and session.queue.settling is SettledBy.WRITTEN
+        if is_plain and not session.has_shared_queue:
             return False
         # A service's answer is only for its caller, and only while it waits.
         is_answer = channel.startswith(SERVICES) and channel != PTP

@@ -1,7 +1,7 @@
 """Point-to-point: messages that are addressed to subjects and sessions."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.bayeux.destinations import (
     FAILED,
@@ -12,27 +12,16 @@ from holdfast.bayeux.destinations import (
     outcome,
 )
 from holdfast.bayeux.errors import ErrorReply, Refused
-from holdfast.bayeux.options import Options
-from holdfast.bayeux.records import ChangedSession
-from holdfast.bayeux.session_registry import Sessions
 from holdfast.bayeux.sessions import Session
-from holdfast.delivery.delivery_journal import DeliveryJournal
-from holdfast.delivery.hub import Hub
-from holdfast.delivery.life import SessionInput
 from holdfast.delivery.messages import Message
-from holdfast.delivery.node import Node
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.receivers import NOBODY
-from holdfast.delivery.senders import AddressedQueue, Senders
+from holdfast.delivery.shared_queues import OverQuota, Undeliverable
 from holdfast.delivery.store_port import StorePort
-from holdfast.delivery.subjects import (
-    DENIED,
-    UNKNOWN,
-    OverQuota,
-    SubjectOwner,
-    Subjects,
-    Undeliverable,
-)
+from holdfast.delivery.subjects import DENIED, UNKNOWN, Subjects
+
+if TYPE_CHECKING:
+    from holdfast.delivery.senders import AddressedQueue
 
 # Messages that are addressed only travel on this channel.
 PTP = "/service/ptp"
@@ -151,34 +140,17 @@ class Addressing:
         return answered
 
 
-class PointToPoint(SubjectOwner[Session]):
-    """Finds who gets addressed messages, and owns the queues of subjects."""
+class PointToPoint:
+    """Finds who gets addressed messages."""
 
-    def __init__(
-        self,
-        options: Options,
-        hub: Hub[Session],
-        sessions: Sessions,
-        node: Node,
-        journal: DeliveryJournal,
-    ) -> None:
-        self._hub = hub
-        self._sessions = sessions
-        self._node = node
-        quotas = options.quotas
-        self.subjects: Subjects[Session] = Subjects(
-            hub,
-            journal,
-            self,
-            options.subject_limits,
-            Senders(quotas.addressed, quotas.addressed_bytes),
-        )
+    def __init__(self, subjects: Subjects[Session]) -> None:
+        self.subjects = subjects
 
     def address(
         self, message: Message, destinations: Sequence[Destination], sender: Session | None
     ) -> Addressing:
         """Address the message. Raises `Refused` or `SenderOverQuota` if no destination takes it."""
-        addressing = Addressing(self.subjects, message, _accounts_of(sender))
+        addressing = Addressing(self.subjects, message, accounts_of(sender))
         failures: list[tuple[Destination, Undeliverable]] = []
         for each in destinations:
             try:
@@ -201,30 +173,8 @@ class PointToPoint(SubjectOwner[Session]):
         message.addressed = addressing.keys
         return addressing
 
-    # The owner of the queues
 
-    def open_queue(self, key: str, queue: AddressedQueue) -> Session:
-        session = self._sessions.draft(queue)
-        session.go_by(key)
-        session.advance(SessionInput.LEAVE)
-        session.is_durable = True
-        self._hub.durables += 1
-        return session
-
-    def close_queue(self, receiver: Session) -> None:
-        if self._hub.expiry is not None:
-            self._hub.expiry.forget(receiver)
-        receiver.advance(SessionInput.END)
-        receiver.is_durable = False
-        self._hub.durables -= 1
-
-    def make_durable(self, receiver: Session) -> None:
-        receiver.is_durable = True
-        self._hub.durables += 1
-        self._hub.store.save(ChangedSession(receiver, self._node))
-
-
-def _accounts_of(sender: Session | None) -> Sequence[str]:
+def accounts_of(sender: Session | None) -> Sequence[str]:
     """Return who accounts for what a session makes wait: its address and its subject.
 
     As with other quotas, clients on this machine are not counted.

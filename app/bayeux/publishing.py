@@ -5,7 +5,7 @@ from collections.abc import Callable
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.options import ChannelRule
-from holdfast.bayeux.point_to_point import Addressing, SenderOverQuota
+from holdfast.bayeux.point_to_point import SenderOverQuota, accounts_of
 from holdfast.bayeux.qos import Qos
 from holdfast.bayeux.quotas import too_much_waits
 from holdfast.bayeux.server_state import ServerState
@@ -16,6 +16,7 @@ from holdfast.delivery.filters import Candidate
 from holdfast.delivery.json_text import NoNumber, to_json, to_strict_json
 from holdfast.delivery.messages import ORDINARY_PRIORITY, Message
 from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.shared_queues import OverQuota, Undeliverable
 
 
 class Publishing:
@@ -71,12 +72,32 @@ class Publishing:
             qos.qualify(message, sender)
             persistent = rule.durable if qos.persistent is None else qos.persistent
         leave_out = None if sender is None or self._echoes(rule, sender) else sender
+        if rule.is_work_queue:
+            return self._queue(channel, message, sender, qos, persistent, done)
         candidate = candidate or self.candidate(channel, event, sender, qos)
         if qos is None or not qos.destinations:
             return state.hub.publish(
                 channel, message, candidate, leave_out=leave_out, persistent=persistent, done=done
             )
-        addressing = self._address(message, qos, sender)
+        return self._address(channel, message, candidate, sender, qos, persistent, leave_out, done)
+
+    def _address(
+        self,
+        channel: Channel,
+        message: Message,
+        candidate: Candidate | None,
+        sender: Session | None,
+        qos: Qos,
+        persistent: bool | None,
+        leave_out: Session | None,
+        done: Callable[[PersistOutcome], None] | None,
+    ) -> PersistOutcome | None:
+        """Publish the message to its destinations too. Raises `Refused` if none takes it."""
+        state = self._state
+        try:
+            addressing = state.ptp.address(message, qos.destinations, sender)
+        except SenderOverQuota as over:
+            raise too_much_waits(state, over.sender, over.outcomes) from None
         qos.outcomes = addressing.outcomes
         if persistent is not False and not addressing.harden(state.store):
             addressing.release(PersistOutcome.REFUSED)
@@ -95,12 +116,45 @@ class Publishing:
             addressing.release(outcome)
         return outcome
 
-    def _address(self, message: Message, qos: Qos, sender: Session | None) -> Addressing:
-        """Address the message. Raises `Refused` if no destination takes it."""
+    def _queue(
+        self,
+        channel: Channel,
+        message: Message,
+        sender: Session | None,
+        qos: Qos | None,
+        persistent: bool | None,
+        done: Callable[[PersistOutcome], None] | None,
+    ) -> PersistOutcome | None:
+        """Add the message to a work queue. Raises `Refused` if that is full."""
+        if qos is not None and qos.destinations:
+            raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "destinations")
+        state = self._state
         try:
-            return self._state.ptp.address(message, qos.destinations, sender)
-        except SenderOverQuota as over:
-            raise too_much_waits(self._state, over.sender, over.outcomes) from None
+            home = state.work.accept(channel.name, message, accounts_of(sender))
+        except OverQuota as over:
+            if sender is None:
+                raise
+            raise too_much_waits(state, sender, ()) from over
+        except Undeliverable as full:
+            error = ErrorReply.DESTINATION_FULL
+            raise Refused(error, full.code.text, channel.name) from full
+
+        def answered(persisted: PersistOutcome) -> None:
+            state.work.accepted(home, message, persisted)
+            if done is not None:
+                done(persisted)
+
+        outcome = state.hub.publish(
+            channel,
+            message,
+            persistent=persistent,
+            done=answered,
+            addressed=(home.receiver,),
+            is_subscribable=False,
+        )
+        if outcome is not None:
+            state.work.accepted(home, message, outcome)
+        return outcome
 
     def candidate(
         self, channel: Channel, event: Json, sender: Session | None, qos: Qos | None

@@ -50,9 +50,10 @@ def count_subscriptions(state: ServerState, session: Session, more: int) -> None
 def too_much_waits(
     state: ServerState, session: Session, outcomes: Sequence[Mapping[str, Any]]
 ) -> Refused:
-    """Return the refusal of a message that would wait for a subject, with what befell it."""
+    """Return the refusal of a message that would wait, with what befell it if it was addressed."""
     refused = _refused(state, session, ADDRESSED, "retry")
-    refused.ext = {"delivery": {"destinations": outcomes}}
+    if outcomes:
+        refused.ext = {"delivery": {"destinations": outcomes}}
     return refused
 
 

@@ -125,23 +125,23 @@ def _subscribe(life: SessionLife, session: Session, record: SessionRecord) -> No
 
 
 def restore_without_session(life: SessionLife, key: str, messages: Sequence[Message]) -> None:
-    """Restore the queue of a subject or the history of a channel; settle what ended sessions left.
+    """Restore a shared queue or the history of a channel; settle what ended sessions left.
 
-    What was addressed to the subject of an ended session returns to the subject.
+    What was addressed to the subject of an ended session returns to the subject, work to its queue.
     """
     state = life.state
     if key.startswith("/"):
         _restore_history(state, key, messages)
         return
-    subject, _, number = key.rpartition("/")
+    name, _, number = key.rpartition("/")
     if number == "0":
-        state.ptp.subjects.restore(subject, messages)
+        state.waiting_places.restore(name, messages)
         return
     session = state.sessions.draft(CallbackQueue(state.options.queue_limits, state.counters))
     session.go_by(key)
     session.is_durable = True
     state.counters.restored += len(messages)
-    takes_back = state.ptp.subjects.take_back_late
+    takes_back = state.waiting_places.take_back_late
     left = [message for message in messages if not takes_back(session, message)]
     if left:
         life.undelivered.discarded(session, left, Reason.SESSION_ENDED)

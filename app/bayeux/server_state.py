@@ -17,6 +17,7 @@ from holdfast.bayeux.rights import Rights
 from holdfast.bayeux.services import Services
 from holdfast.bayeux.session_registry import Sessions
 from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.shared_queue_sessions import SharedQueueSessions
 from holdfast.delivery.channels import Channel, Channels
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.guard import Guard
@@ -25,8 +26,12 @@ from holdfast.delivery.kept_messages import Histories
 from holdfast.delivery.messages import Message
 from holdfast.delivery.node import Node
 from holdfast.delivery.notices import Notices
+from holdfast.delivery.senders import Senders
 from holdfast.delivery.store_port import StorePort
+from holdfast.delivery.subjects import Subjects
 from holdfast.delivery.topics import TopicConfig, Topics
+from holdfast.delivery.waiting_places import WaitingPlaces
+from holdfast.delivery.work_queues import WorkQueues
 
 Outcome = SessionExtension | BaseException | None
 
@@ -102,12 +107,32 @@ class ServerState:
         self.topics.are_used = any(rule.topic for rule in options.channels.values())
         self.routes.topics = self.topics
         self.sessions = Sessions(new_id, first=node.stamp() // 1000)
-        self.ptp = PointToPoint(options, self.hub, self.sessions, node, journal)
+        self.waiting_places = self._waiting_places()
+        self.work = self.waiting_places.work
+        self.ptp = PointToPoint(self.waiting_places.subjects)
         self.admission = Admission(options.handshake_rate, random)
         self.rights = Rights(self.channels)
         self.services = Services(self.channels)
         self.error_handlers = ErrorHandlers(self.channels)
         self.installed = InstalledExtensions()
+
+    def _waiting_places(self) -> WaitingPlaces[Session]:
+        options, hub, journal = self.options, self.hub, self.journal
+        hub.has_work_queues = bool(options.work_patterns)
+        sessions = SharedQueueSessions(hub, self.sessions, self.node)
+        senders = Senders(options.quotas.addressed, options.quotas.addressed_bytes)
+        return WaitingPlaces(
+            Subjects(hub, journal, sessions, options.subject_limits, senders),
+            WorkQueues(
+                hub,
+                journal,
+                sessions,
+                options.work_limits,
+                senders,
+                self.channels,
+                is_used=hub.has_work_queues,
+            ),
+        )
 
     def wake(self) -> None:
         """Ensure that the turn ends with a `flush`."""

@@ -100,7 +100,7 @@ class SessionEnds(Endings):
         """Mark the session as ended; the caller must deliver or discard its queue."""
         session.advance(seen)
         self._state.ptp.subjects.leave(session)
-        self._state.ptp.subjects.take_back(session)
+        self._state.waiting_places.take_back(session)
         how = COUNTED_AS.get(seen, seen)
         self._state.hub.remove(session)
         self._expiry.forget(session)

@@ -48,8 +48,9 @@ class SessionLife:
         self.ownership.serve(self.ends)
         state.hub.turned_away = self.undelivered.turned_away
         state.hub.expiry = self.expiry
-        self.undelivered.returns = state.ptp.subjects
         self.topics = TopicLife(state, self.ownership, self.undelivered)
+        self.undelivered.returns = state.waiting_places
+        state.work.dead_letter = self.undelivered.dead_letter
 
     def note(self, session: Session, now: float) -> None:
         """Note that the session's record has changed."""
@@ -134,6 +135,7 @@ class SessionLife:
         dispatcher.hold_back(QueueHold(reason, who, self.state.node.now_ms(), until_ms))
         self.state.notices.report(HELD, session.key, who)
         self.state.journal.held("operator", receiver=session.key)
+        self.state.work.relieve(session)
         self.note(session, now)
 
     def resume(self, session: Session, now: float, by: str = "operator") -> None:
@@ -145,6 +147,7 @@ class SessionLife:
         self.state.notices.report(RESUMED, session.key, by)
         self.state.journal.released(by, receiver=session.key)
         self.state.hub.flow_again(session)
+        self.state.waiting_places.look(session)
         self.note(session, now)
 
     def clear(self, session: Session) -> int:
@@ -152,7 +155,7 @@ class SessionLife:
         messages = session.queue.messages()
         session.queue.clear()
         self.undelivered.discarded(session, messages, Reason.CLEARED)
-        self.state.ptp.subjects.close_if_idle(session)
+        self.state.waiting_places.close_if_idle(session)
         return len(messages)
 
     def store_is_back(self) -> None:
@@ -160,5 +163,5 @@ class SessionLife:
         for session in self.state.sessions:
             if session.is_durable and session.queue.count:
                 self.state.hub.make_ready(session)
-        for queue in self.state.ptp.subjects.queues():
+        for queue in self.state.waiting_places.queues():
             self.state.hub.make_ready(queue)

@@ -1,6 +1,6 @@
 """Adding and removing of subscriptions, for clients, operators and restarts."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from holdfast.bayeux.codec import Json
@@ -9,7 +9,7 @@ from holdfast.bayeux.quotas import check_subscriptions, count_subscriptions
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.subscribe_qos import PLAIN, SubscribeQos
-from holdfast.delivery.channels import Channel
+from holdfast.delivery.channels import Channel, overlaps
 from holdfast.delivery.filters import Filter, Selection
 
 
@@ -26,6 +26,8 @@ def join(
     """
     if qos.filter is not None:
         _check_filters(state, session, qos.filter, patterns)
+    if qos.filter is not None or not qos.local:
+        _refuse_choice(state, patterns, "local" if qos.filter is None else "filter")
     more = sum(name not in session.subscriptions for name in patterns)
     if more:
         _check_room(state, session, more)
@@ -39,6 +41,7 @@ def join(
         add(state, session, channel, qos)
     if more:
         count_subscriptions(state, session, more)
+        state.work.look(session)
 
 
 def add(state: ServerState, session: Session, channel: Channel, qos: SubscribeQos) -> None:
@@ -74,6 +77,13 @@ def _check_filters(
         raise Refused(ErrorReply.SUBSCRIPTIONS_USED_UP, "filter")
 
 
+def _refuse_choice(state: ServerState, patterns: Iterable[str], option: str) -> None:
+    """Refuse an option that selects messages of a work queue: their receiver is not chosen yet."""
+    for work in state.options.work_patterns:
+        if any(overlaps(work, pattern) for pattern in patterns):
+            raise Refused(ErrorReply.DELIVERY_INVALID, "user.illegalArgument", option)
+
+
 def _check_room(state: ServerState, session: Session, more: int) -> None:
     """Check that the session may have this many more subscriptions; raises `Refused`."""
     options, wanted = state.options, len(session.subscriptions) + more
@@ -96,6 +106,7 @@ def part(state: ServerState, session: Session, pattern: str) -> None:
     session.unsubscribed += 1
     if session.subscription_qos is not None:
         session.subscription_qos.pop(pattern, None)
+    state.work.relieve(session)
 
 
 def too_many(state: ServerState) -> Refused:

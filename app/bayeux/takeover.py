@@ -64,6 +64,7 @@ def leave(life: SessionLife, session: Session, now: float, reconnect: str = "non
     _dismiss_client(life, session, reconnect)
     life.hand_overs.change_hands(session, now)
     session.advance(SessionInput.LEAVE)
+    life.state.work.relieve(session)
     life.state.journal.session(session, "left")
     life.clock.detach(session, now)
     life.note(session, now)

@@ -98,5 +98,5 @@ def _books(state: ServerState) -> dict[str, int]:
         "expired": counters.expired,
         "discarded": counters.discarded.total(),
         "moved": counters.moved,
-        "open": sum(each.queue.count for each in (*state.sessions, *state.ptp.subjects.queues())),
+        "open": sum(each.queue.count for each in (*state.sessions, *state.waiting_places.queues())),
     }

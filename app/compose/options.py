@@ -6,7 +6,7 @@ from holdfast.delivery.channels import ChannelLimits
 from holdfast.delivery.guard import GuardLimits
 from holdfast.delivery.history_depth import HistoryDepth, HistoryLimits
 from holdfast.delivery.queue import QueueLimits
-from holdfast.delivery.subjects import SubjectLimits
+from holdfast.delivery.shared_queues import SharedQueueLimits
 from holdfast.delivery.topics import TopicConfig
 from holdfast.settings import ChannelSettings, Settings
 from holdfast.web.cookies import DEFAULT_NAME, BrowserCookie
@@ -62,10 +62,15 @@ def options_of(settings: Settings) -> Options:
         history_limits=HistoryLimits(
             entries=settings.max_history, bytes=settings.max_history_bytes
         ),
-        subject_limits=SubjectLimits(
+        subject_limits=SharedQueueLimits(
             entries=settings.max_subject_queue,
             bytes=settings.max_subject_queue_bytes,
             queues=settings.max_subject_queues,
+        ),
+        work_limits=SharedQueueLimits(
+            entries=settings.max_work_queue,
+            bytes=settings.max_work_queue_bytes,
+            queues=settings.max_work_queues,
         ),
         guard=GuardLimits(
             is_on=settings.guard,
@@ -111,6 +116,7 @@ def _rule(rule: ChannelSettings, max_lazy_timeout: int) -> ChannelRule:
         max_attempts=rule.max_attempts,
         history=HistoryDepth(rule.history, rule.history_bytes) if rule.history else None,
         topic=TopicConfig(rule.destroy_delay, rule.readonly) if rule.topic else None,
+        is_work_queue=rule.work_queue,
     )
 
 

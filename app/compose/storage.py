@@ -119,7 +119,7 @@ class Storage:
             for session in bayeux.state.sessions:
                 if session.is_durable:
                     self._tell_again(bayeux, session)
-            for receiver in bayeux.state.ptp.subjects.queues():
+            for receiver in bayeux.state.waiting_places.queues():
                 self._keep_again(receiver)
             for message in bayeux.state.hub.histories:
                 if message.is_durable:

@@ -35,6 +35,8 @@ class Attempt:
     # The receiver's reason, or what the server found.
     code: str = ""
     text: str = ""
+    # The session key, if the message was handed to several receivers.
+    receiver: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the attempt as a JSON object."""
@@ -132,8 +134,11 @@ def _pack(trail: Trail) -> bytes:
             attempt.transport,
             attempt.node,
         ]
+        if attempt.receiver or len(before) > len(end):
+            # Most attempts name none, and older records have no place for one.
+            end.append(attempt.receiver)
         own = len(end)
-        while before and own and end[own - 1] == before[own - 1]:
+        while own and len(before) == len(end) and end[own - 1] == before[own - 1]:
             own -= 1
         rows.append([attempt.n, attempt.time - time, attempt.latency, *end[:own]])
         before, time = end, attempt.time
@@ -152,8 +157,8 @@ def unpack_rows(rows: Iterable[Sequence[Any]]) -> Trail:
     time = 0
     for n, after, latency, *own in rows:
         end = own + end[len(own) :]
-        outcome, code, text, transport, node = end
+        outcome, code, text, transport, node, *receiver = end
         time += after
         code = outcome if code == 0 else code
-        trail.append(Attempt(n, time, node, transport, outcome, latency, code, text))
+        trail.append(Attempt(n, time, node, transport, outcome, latency, code, text, *receiver))
     return tuple(trail)

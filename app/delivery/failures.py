@@ -115,6 +115,8 @@ class Failures(Generic[R]):
         self._steer(receiver, dispatcher, reaction, failure, now)
         if reaction.ends_session:
             self._owner.end(receiver, failure.code, now)
+        elif not receiver.is_live:
+            self._undelivered.relieve(receiver)
 
     def dispatcher(self, receiver: R, now: float) -> Dispatcher:
         """Return the receiver's dispatcher; create it at the first need."""
@@ -130,9 +132,9 @@ class Failures(Generic[R]):
     ) -> None:
         queue = receiver.queue
         if reaction.message is ForMessage.DEAD and entry is not None:
-            self._undelivered.dead_letter(
-                receiver, queue.withdraw((entry.seq,)), failure.code, failure.text
-            )
+            refused = queue.withdraw((entry.seq,))
+            if not self._undelivered.take_refused(receiver, entry, failure.code, failure.text):
+                self._undelivered.dead_letter(receiver, refused, failure.code, failure.text)
             # The receiver answered, if only with a refusal.
             queue.widen(1)
         if reaction.rest is ForRest.DEAD:

@@ -71,6 +71,8 @@ class Hub(Generic[R]):
         self.watch: LatencySampler | None = None
         # Number of durable receivers; most deployments have none.
         self.durables = 0
+        # Whether channels are work queues: their messages are durable whoever receives them.
+        self.has_work_queues = False
         # Settles a message that the queues of some receivers refuse.
         self.turned_away: Callable[[Sequence[R], Message, Reason], None] = self._discard
         self.expiry: ExpiryPort[R] | None = None
@@ -86,7 +88,12 @@ class Hub(Generic[R]):
     @property
     def may_wait(self) -> bool:
         """Whether a publish may have to wait for the store."""
-        return self.durables > 0 or bool(self._lanes.open) or self.keeps_history
+        return (
+            self.durables > 0
+            or bool(self._lanes.open)
+            or self.keeps_history
+            or self.has_work_queues
+        )
 
     def is_coming(self, channel: str) -> bool:
         """Whether an accepted message of the channel waits for the store."""

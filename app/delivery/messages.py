@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from holdfast.delivery.attempts import FormerAttempts
     from holdfast.delivery.history_depth import HistoryDepth
     from holdfast.delivery.publish_keys import PublishKey
+    from holdfast.delivery.refusals import Refusal
     from holdfast.delivery.topics import Topic
 
 ORDINARY_PRIORITY = 5
@@ -52,6 +53,7 @@ class Message(Event):
         "linger_s",
         "priority",
         "properties",
+        "refusals",
         "sender",
         "stem",
         "topic",
@@ -106,6 +108,8 @@ class Message(Event):
         self.key: PublishKey | None = None
         # The topic that counts in how many queues it is; most channels are none.
         self.topic: Topic | None = None
+        # Who has refused it, if it is on a work queue; None if it is not.
+        self.refusals: Sequence[Refusal] | None = None
 
     @property
     def is_routed(self) -> bool:
@@ -128,7 +132,7 @@ class Message(Event):
         copy.linger_s = self.linger_s
         copy.is_direct = self.is_direct
         copy.leaves_no_letter = self.leaves_no_letter
-        copy.former = former
+        copy.former, copy.refusals = former, self.refusals
         return copy
 
     def initial(self) -> "Message":

@@ -1,4 +1,4 @@
-"""Moves of messages between the queues of one subject."""
+"""Moves of messages between a shared queue and the queues of sessions."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -8,7 +8,7 @@ if TYPE_CHECKING:
 
 
 class Move(NamedTuple):
-    """One message leaves one queue of a subject for others of it."""
+    """One message leaves one queue for others."""
 
     message: "Message"
     # The keys of the queue that it leaves, and of those that have it afterwards.

@@ -48,6 +48,7 @@ class Receiver(Timed):
         "took_before",
         "took_from",
         "transport",
+        "worked_at",
     )
 
     def __init__(self, queue: CallbackQueue, number: int) -> None:
@@ -78,6 +79,8 @@ class Receiver(Timed):
         self.last_exception = ""
         # The last two publishers whose messages the receiver accepted.
         self.took_from = self.took_before = _NOBODY_YET
+        # Higher than that of receivers whose last message of a work queue came before.
+        self.worked_at = 0
         # Whether the hub will look at the queue at the end of this turn.
         self.is_ready = False
         self.go_by(f"{NOBODY}/-{number}")
@@ -111,8 +114,21 @@ class Receiver(Timed):
         return self.takes_messages
 
     @property
-    def has_queue_of_subject(self) -> bool:
-        """Whether it stands for all sessions of its subject: its queue is the subject's."""
+    def is_live(self) -> bool:
+        """Whether what enters the queue flows: it is not away, not held back, not failing."""
+        dispatcher = self.dispatcher
+        return (
+            self.takes_messages
+            and not self.is_away
+            and (
+                dispatcher is None
+                or (dispatcher.state is DispatcherState.ALIVE and dispatcher.hold_record is None)
+            )
+        )
+
+    @property
+    def has_shared_queue(self) -> bool:
+        """Whether it stands for all sessions of a subject, or all receivers of a work queue."""
         return self.key.endswith("/0")
 
     @property

@@ -1,8 +1,19 @@
 """The refusals of one client message, which may be thousands, while they are carried out."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
+from holdfast.delivery.error_codes import ErrorCode
 from holdfast.delivery.verdicts import Verdict
+
+
+class Refusal(NamedTuple):
+    """A receiver has refused a message of a work queue; others may take it."""
+
+    # The receiver's session key.
+    key: str
+    code: ErrorCode
+    text: str
 
 
 class Refusals:

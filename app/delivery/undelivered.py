@@ -22,18 +22,26 @@ _MOST_UNSTORED = 4 * 1024 * 1024
 
 
 class Returns(Protocol[R_contra]):
-    """Takes back what was addressed to a subject, when its session can no longer get it."""
+    """Takes back what a session has only for its subject, or as work."""
 
     def take_back(self, receiver: R_contra, /) -> None:
         """Take back what is left in the receiver's queue."""
         ...
 
     def take_back_late(self, receiver: R_contra, message: Message, /) -> bool:
-        """Take back a message that came late, if it is addressed to the receiver's subject."""
+        """Take back such a message that came late."""
         ...
 
     def close_if_idle(self, receiver: R_contra, /) -> None:
-        """Close the queue of a subject that nothing waits for; other receivers stay."""
+        """Close a shared queue in which nothing waits; other receivers stay."""
+        ...
+
+    def relieve(self, receiver: R_contra, /) -> None:
+        """Take back the work that waits for the receiver."""
+        ...
+
+    def refuse(self, receiver: R_contra, entry: Entry, code: ErrorCode, text: str, /) -> None:
+        """Take back work that the receiver has refused."""
         ...
 
 
@@ -68,6 +76,22 @@ class Undelivered(Generic[R]):
         if self.returns is not None:
             self._attempt_notes.note(receiver, receiver.queue.in_flight().values(), now, RETURNED)
             self.returns.take_back(receiver)
+
+    def take_refused(self, receiver: R, entry: Entry, code: ErrorCode, text: str) -> bool:
+        """Return a refused entry to its work queue, if it is work that others may take."""
+        if (
+            entry.message.refusals is None
+            or self.returns is None
+            or code is error_codes.DEAD_MESSAGE
+        ):
+            return False
+        self.returns.refuse(receiver, entry, code, text)
+        return True
+
+    def relieve(self, receiver: R) -> None:
+        """Return the work that waits for a receiver which is not live."""
+        if self.returns is not None:
+            self.returns.relieve(receiver)
 
     def dead_letter(
         self, receiver: R, entries: Sequence[Entry], code: ErrorCode, text: str
@@ -125,7 +149,8 @@ class Undelivered(Generic[R]):
     def turned_away(self, receivers: Sequence[R], message: Message, reason: Reason) -> None:
         """Settle a message that queues refused: they were full, or their receivers had ended."""
         has_ended = reason is Reason.SESSION_ENDED
-        if has_ended and message.addressed and self.returns is not None:
+        is_taken_back = bool(message.addressed) or message.refusals is not None
+        if has_ended and is_taken_back and self.returns is not None:
             takes_back = self.returns.take_back_late
             receivers = [each for each in receivers if not takes_back(each, message)]
         code = error_codes.GIVEN_UP if has_ended else CODES[reason.value]

@@ -41,6 +41,8 @@ def pack_message(message: Message) -> bytes:
         head["d"] = True
     if message.addressed:
         head["a"] = list(message.addressed)
+    if message.refusals is not None:
+        head["q"] = True
     return orjson.dumps(head) + b"\n" + message.wire
 
 
@@ -57,6 +59,9 @@ def unpack_message(id: int, record: bytes) -> Message:
     message.properties = head.get("x")
     message.leaves_no_letter = head.get("d", False)
     message.addressed = head.get("a", ())
+    if "q" in head:
+        # After a restart, receivers that had refused it may be asked again.
+        message.refusals = ()
     message.is_durable = True
     return message
 

@@ -25,8 +25,9 @@ class Census:
 
     waiting: int = 0
     handed: int = 0
-    # Of those waiting, the ones that wait for subjects.
+    # Of those waiting, the ones that wait for subjects, and in work queues.
     addressed: int = 0
+    work: int = 0
     # Accepted and restored entries, less settled, waiting and in flight; must be 0.
     unaccounted: int = 0
     connects_held: int = 0
@@ -42,9 +43,10 @@ class Census:
         census = cls()
         for session in state.sessions:
             census.count(session, state.guard.held)
-        for receiver in state.ptp.subjects.queues():
-            census.addressed += receiver.queue.count
-        census.waiting += census.addressed
+        places = state.waiting_places
+        census.addressed = sum([each.queue.count for each in places.subjects.queues()])
+        census.work = sum([each.queue.count for each in places.work.queues()])
+        census.waiting += census.addressed + census.work
         counters = state.counters
         here = census.waiting + census.handed
         census.unaccounted = counters.entered() - counters.settled() - here

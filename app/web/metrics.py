@@ -265,6 +265,11 @@ class BayeuxCollector(Collector):
             value=census.addressed,
         )
         yield GaugeMetricFamily(
+            "holdfast_entries_work",
+            "Of the entries that wait, those that wait in work queues.",
+            value=census.work,
+        )
+        yield GaugeMetricFamily(
             "holdfast_entries_handed", "Entries in flight.", value=census.handed
         )
         yield GaugeMetricFamily(

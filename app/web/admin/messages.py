@@ -76,7 +76,7 @@ class Messages:
         """
         found: list[TraceQueue] = []
         looked_at = 0
-        for session in (*self._state.sessions, *self._state.ptp.subjects.queues()):
+        for session in (*self._state.sessions, *self._state.waiting_places.queues()):
             found += islice(_places(session, ns), 1)
             looked_at += session.queue.count + 1
             if len(found) > _MOST_QUEUES:

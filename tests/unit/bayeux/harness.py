@@ -314,7 +314,7 @@ class House:
         counters = self.bayeux.state.hub.counters
         state = self.bayeux.state
         here = sum(session.queue.count for session in state.sessions)
-        here += sum(receiver.queue.count for receiver in state.ptp.subjects.queues())
+        here += sum(receiver.queue.count for receiver in state.waiting_places.queues())
         return counters.entered() == counters.settled() + here
 
 

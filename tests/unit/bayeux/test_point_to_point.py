@@ -11,7 +11,7 @@ from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.messages import Message
 from holdfast.delivery.persist_outcome import PersistOutcome
-from holdfast.delivery.subjects import SubjectLimits
+from holdfast.delivery.shared_queues import SharedQueueLimits
 from tests.unit.bayeux.harness import Asked, Client, House, Json, Socket
 from tests.unit.extensions.delivering import codes, connect, data_of, house_of, no, redelivered
 
@@ -65,9 +65,10 @@ def restarted(house: House, **options: Any) -> House:
     keeper = house.keeper
     for record in list(keeper.sessions.values()):
         restore(after.bayeux.life, record, keeper.waiting(record.key), after.now)
-    for key in keeper.queues.keys() - keeper.sessions.keys():
-        messages = [mark.waiting(message) for mark, message in keeper.waiting(key)]
-        if messages:
+    left = {key: keeper.waiting(key) for key in keeper.queues.keys() - keeper.sessions.keys()}
+    for key, entries in left.items():
+        if entries:
+            messages = [mark.waiting(message) for mark, message in entries]
             restore_without_session(after.bayeux.life, key, messages)
     after.turn()
     return after
@@ -333,7 +334,7 @@ def test_what_waits_passes_what_is_too_large_for_every_session() -> None:
 
 
 def test_a_full_queue_of_a_subject_is_an_error_to_the_publisher() -> None:
-    house = house_of(subject_limits=SubjectLimits(entries=2, queues=1))
+    house = house_of(subject_limits=SharedQueueLimits(entries=2, queues=1))
     bob = house.client()
     for number in range(2):
         assert letter(bob, number, forced("joe"))["successful"]
@@ -343,7 +344,7 @@ def test_a_full_queue_of_a_subject_is_an_error_to_the_publisher() -> None:
 
 
 def test_publishes_that_wait_for_the_store_count_against_the_limit() -> None:
-    house = house_of(subject_limits=SubjectLimits(entries=2))
+    house = house_of(subject_limits=SharedQueueLimits(entries=2))
     bob = house.client()
     content = {"destinations": [forced("joe")], "content": 1}
     asked = [bob.publish("/service/ptp", content) for _ in range(3)]
@@ -370,7 +371,7 @@ def test_they_count_against_the_limit_of_a_session_as_well() -> None:
 
 
 def test_a_queue_that_was_emptied_makes_room_for_others() -> None:
-    house = house_of(subject_limits=SubjectLimits(queues=1))
+    house = house_of(subject_limits=SharedQueueLimits(queues=1))
     bob = house.client()
     letter(bob, 1, forced("joe"))
     named(house, "joe/1")
@@ -524,7 +525,7 @@ def test_a_restart_finds_what_waits_for_subjects() -> None:
 
 
 def test_what_filled_a_session_and_its_subject_arrives_in_order_after_a_restart() -> None:
-    limits = {"subject_limits": SubjectLimits(entries=3)}
+    limits = {"subject_limits": SharedQueueLimits(entries=3)}
     house = house_of(**limits)
     named(house, "joe/1", queue={"maxEntries": 3}).disconnect()
     house.turn()

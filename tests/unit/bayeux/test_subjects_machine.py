@@ -19,12 +19,12 @@ from hypothesis.stateful import (
 )
 
 from holdfast.bayeux.restoring import restore, restore_without_session
-from holdfast.delivery.subjects import SubjectLimits
+from holdfast.delivery.shared_queues import SharedQueueLimits
 from tests.unit.bayeux.harness import Client, House
 from tests.unit.extensions.delivering import house_of
 
 SUBJECTS = ["ann", "joe"]
-LIMITS: dict[str, Any] = {"subject_limits": SubjectLimits(entries=4)}
+LIMITS: dict[str, Any] = {"subject_limits": SharedQueueLimits(entries=4)}
 # Of named and of unnamed sessions.
 NAMES = ["ann/1", "joe/1", "joe/2", "joe"]
 people = st.sampled_from(range(len(NAMES)))

@@ -1,0 +1,295 @@
+"""Queues outside of sessions: what waits there moves on to the sessions that take it.
+
+In names, records and the journal such a queue belongs to a session with number 0, which has no
+client: `joe/0` is the queue of a subject, `work:/jobs/0` that of the channel `/jobs`.
+"""
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
+
+from holdfast.delivery.attempts import FormerAttempts, joined
+from holdfast.delivery.counters import Reason
+from holdfast.delivery.delivery_journal import DeliveryJournal
+from holdfast.delivery.entries import Entry
+from holdfast.delivery.error_codes import CODES, ErrorCode
+from holdfast.delivery.hub import Hub
+from holdfast.delivery.messages import Message, release
+from holdfast.delivery.moves import Move
+from holdfast.delivery.receivers import Receiver
+from holdfast.delivery.senders import AddressedQueue, Senders
+
+R = TypeVar("R", bound=Receiver)
+
+_EXHAUSTED: Final = CODES["resource.exhaust"]
+# The most messages that leave a shared queue in one turn.
+MOST: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class SharedQueueLimits:
+    """Limits of each shared queue of one kind, and the number of these queues."""
+
+    entries: int = 10_000
+    bytes: int = 16 * 1024 * 1024
+    queues: int = 10_000
+
+
+class Undeliverable(Exception):
+    """The destination does not take the message."""
+
+    def __init__(self, code: ErrorCode) -> None:
+        super().__init__(code.text)
+        self.code = code
+
+
+class OverQuota(Undeliverable):
+    """The sender makes too much wait already."""
+
+
+class SharedQueueOwner(ABC, Generic[R]):
+    """What shared queues ask of the owner of the sessions."""
+
+    @abstractmethod
+    def open_queue(self, key: str, queue: AddressedQueue) -> R:
+        """Make the receiver that has this shared queue."""
+
+    @abstractmethod
+    def close_queue(self, receiver: R) -> None:
+        """End the receiver of an empty queue."""
+
+    @abstractmethod
+    def make_durable(self, receiver: R) -> None:
+        """Store the session and, from now on, its queue."""
+
+
+class SharedQueue(Generic[R]):
+    """One shared queue, with what is returned and not in it yet."""
+
+    __slots__ = ("oversized", "queue", "receiver", "returning")
+
+    def __init__(self, receiver: R, queue: AddressedQueue) -> None:
+        self.receiver = receiver
+        self.queue = queue
+        # What sessions left, with their keys.
+        self.returning: deque[tuple[str, Message]] = deque()
+        # Messages that are too large for all sessions that were there when these were last looked
+        # for. Others do not wait for them.
+        self.oversized = 0
+
+    @property
+    def is_idle(self) -> bool:
+        return not (self.queue.coming or self.returning or self.queue.count)
+
+    @property
+    def is_first(self) -> bool:
+        """Whether a new message would overtake none that waits for room."""
+        queue = self.queue
+        return not (queue.coming or self.returning) and queue.count <= self.oversized
+
+
+class SharedQueues(ABC, Generic[R]):
+    """The shared queues of one kind, by name: moves messages between them and sessions."""
+
+    def __init__(
+        self,
+        hub: Hub[R],
+        journal: DeliveryJournal,
+        owner: SharedQueueOwner[R],
+        limits: SharedQueueLimits,
+        senders: Senders,
+    ) -> None:
+        self._hub = hub
+        self._journal = journal
+        self._owner = owner
+        self._limits = limits
+        self._queues: dict[str, SharedQueue[R]] = {}
+        self._senders = senders
+
+    @abstractmethod
+    def _takers(self, name: str) -> Sequence[R]:
+        """Return the sessions that take what waits in the queue now."""
+
+    @abstractmethod
+    def _moves(self, known: SharedQueue[R], takers: Sequence[R]) -> list[Move]:
+        """Enter what waits, in order, into the queues of sessions that have room."""
+
+    # Queues
+
+    def queues(self) -> Sequence[R]:
+        """The receivers that have the queues."""
+        return [each.receiver for each in self._queues.values()]
+
+    def queue(self, name: str) -> R | None:
+        """The receiver that has the queue of this name, if there is one."""
+        found = self._queues.get(name)
+        return None if found is None else found.receiver
+
+    def home(self, name: str, message: Message, senders: Sequence[str]) -> SharedQueue[R]:
+        """Return the queue, which will get the message on account of its senders.
+
+        Raises `Undeliverable` if the queue is full, or if the senders make too much wait already.
+        The caller reserves room, and calls `release` when the message is in the queue or will not
+        come.
+        """
+        size = len(message.wire)
+        if not self._senders.may_add(senders, size):
+            raise OverQuota(_EXHAUSTED)
+        known = self._queues.get(name)
+        if known is None:
+            if len(self._queues) >= self._limits.queues:
+                raise Undeliverable(_EXHAUSTED)
+            known = self._open(name)
+        queue = known.queue
+        lacking = None
+        if queue.count + queue.coming >= self._limits.entries:
+            lacking = Reason.OVERFLOW_ENTRIES
+        elif queue.size + queue.coming_bytes + size > self._limits.bytes:
+            lacking = Reason.OVERFLOW_BYTES
+        if lacking is not None:
+            self.close_if_idle(known.receiver)
+            raise Undeliverable(CODES[lacking.value])
+        queue.charge(message, senders)
+        return known
+
+    def release(self, receiver: R, size: int) -> None:
+        """Give reserved room up, after the message has entered the queue or was refused."""
+        receiver.queue.release(size)
+        self.close_if_idle(receiver)
+
+    def harden(self, receivers: Sequence[R]) -> None:
+        """Make sessions durable that are to have a message that the store keeps."""
+        for each in receivers:
+            if not each.is_durable:
+                self._owner.make_durable(each)
+
+    def _open(self, name: str) -> SharedQueue[R]:
+        known = self._queues.get(name)
+        if known is None:
+            queue = AddressedQueue(self._hub.counters, self._senders)
+            known = SharedQueue(self._owner.open_queue(f"{name}/0", queue), queue)
+            self._queues[name] = known
+        return known
+
+    def close_if_idle(self, receiver: R) -> None:
+        """Close a shared queue in which nothing waits; other receivers stay."""
+        known = self._queues.get(receiver.subject)
+        if known is not None and known.receiver is receiver and known.is_idle:
+            del self._queues[receiver.subject]
+            self._owner.close_queue(receiver)
+
+    def restore(self, name: str, messages: Sequence[Message]) -> None:
+        """Restore the queue from the store."""
+        receiver = self._open(name).receiver
+        for message in messages:
+            receiver.queue.take_in(message)
+        self._hub.counters.restored += len(messages)
+        self._expire_in_time(receiver)
+        self._hub.make_ready(receiver)
+
+    # Moving
+
+    def pass_on(self, receiver: R) -> None:
+        """Move what waits in a shared queue on to the sessions, as far as these have room."""
+        known = self._queues.get(receiver.subject)
+        if known is None or known.receiver is not receiver:
+            # It was closed, and perhaps opened again.
+            return
+        if known.returning:
+            self._take_in(known)
+            return
+        takers = self._takers(receiver.subject)
+        if any(each.queue.lacks_room(1) is None for each in takers):
+            moves = self._moves(known, takers)
+            if moves:
+                receiver.queue.take_away([each.message for each in moves])
+                self._moved(moves)
+                for each in takers:
+                    self._expire_in_time(each)
+                    self._hub.make_ready(each)
+                if len(moves) == MOST:
+                    self._hub.make_ready(receiver)
+        self.close_if_idle(receiver)
+
+    def _tried(self, entries: Sequence[Entry]) -> list[Message]:
+        """Return the messages of entries that have left their queue, with the attempts."""
+        self._hub.counters.redelivered += sum([bool(each.attempts) for each in entries])
+        return [each.for_others() for each in entries]
+
+    def _return(self, name: str, key: str, messages: Sequence[Message]) -> None:
+        """Return what a session had to the queue of this name."""
+        known = self._open(name)
+        known.returning += [(key, message) for message in messages]
+        for message in messages:
+            if message.topic is not None:
+                # Until it enters the queue.
+                message.topic.refer()
+        self._take_in(known)
+
+    def _take_in(self, known: SharedQueue[R]) -> None:
+        """Take in what sessions left: as much as one turn has time for."""
+        home = known.receiver
+        has = {message.id: message for message in home.queue.waiting}
+        moves, taken = [], []
+        tried = []
+        for _ in range(min(len(known.returning), MOST)):
+            key, message = known.returning.popleft()
+            taken.append(message)
+            if key == home.key:
+                # Its queue was closed before the store had the message.
+                home.queue.take_in(message)
+            elif message.id in has:
+                moves.append(self._enter(message, key, (), (home,)))
+                if message.former is not None:
+                    message = self._join(home, has[message.id], message.former)
+                    tried.append(message)
+            else:
+                moves.append(self._enter(message, key, (home,), ()))
+            has[message.id] = message
+        release(taken)
+        if moves:
+            self._moved(moves)
+        self._remember(tried, (home.key,))
+        self._expire_in_time(home)
+        self._hub.make_ready(home)
+
+    def _enter(self, message: Message, source: str, new: Sequence[R], old: Sequence[R]) -> Move:
+        """Add the message to new queues; return the move, with the queues that had it already."""
+        if message.is_durable:
+            self.harden(new)
+        for each in new:
+            each.queue.take_in(message)
+        return Move(message, source, [each.key for each in (*new, *old)], len(new))
+
+    def _join(self, home: R, message: Message, former: FormerAttempts) -> Message:
+        """Let a waiting message remember the attempts of another copy; return it."""
+        if message.former is not None:
+            former = joined(message.former, former)
+        copy = message.tried(former)
+        home.queue.exchange(message, copy)
+        return copy
+
+    def _remember(self, messages: Sequence[Message], keys: Sequence[str]) -> None:
+        """Store with these queues what other sessions have attempted."""
+        tried = [Entry(message) for message in messages if message.former and message.is_durable]
+        for key in keys if tried else ():
+            self._hub.store.mark(key, tried)
+
+    def _moved(self, moves: Sequence[Move]) -> None:
+        """Count and report moves: to the store or, if it never had the messages, to the journal."""
+        self._hub.counters.moved += len(moves)
+        self._hub.counters.accepted += sum([each.copies for each in moves])
+        kept = [each for each in moves if each.message.is_durable]
+        passing = [each for each in moves if not each.message.is_durable]
+        if kept:
+            self._hub.store.move(kept)
+            for each in kept:
+                self._remember([each.message], each.targets[: each.copies])
+        if passing:
+            self._journal.moved(passing)
+
+    def _expire_in_time(self, receiver: R) -> None:
+        if self._hub.expiry is not None:
+            self._hub.expiry.watch(receiver)

@@ -1,0 +1,66 @@
+"""The places where messages wait outside of sessions: the queues of subjects and work queues."""
+
+from collections.abc import Sequence
+from typing import Generic, TypeVar
+
+from holdfast.delivery.entries import Entry
+from holdfast.delivery.error_codes import ErrorCode
+from holdfast.delivery.messages import Message
+from holdfast.delivery.receivers import Receiver
+from holdfast.delivery.shared_queues import SharedQueues
+from holdfast.delivery.subjects import Subjects
+from holdfast.delivery.work_queues import PREFIX, WorkQueues
+
+R = TypeVar("R", bound=Receiver)
+
+
+class WaitingPlaces(Generic[R]):
+    """All shared queues, of both kinds."""
+
+    def __init__(self, subjects: Subjects[R], work: WorkQueues[R]) -> None:
+        self.subjects = subjects
+        self.work = work
+
+    def _of(self, name: str) -> SharedQueues[R]:
+        """Return the queues with this kind of name."""
+        return self.work if name.startswith(PREFIX) else self.subjects
+
+    def look(self, receiver: R) -> None:
+        """Move on what waits for a receiver when the turn ends: it may have room now."""
+        self.subjects.look(receiver)
+        self.work.look(receiver)
+
+    def pass_on(self, receiver: R) -> None:
+        """Move what waits in a shared queue on to sessions."""
+        self._of(receiver.subject).pass_on(receiver)
+
+    def close_if_idle(self, receiver: R) -> None:
+        """Close a shared queue in which nothing waits; other receivers stay."""
+        self._of(receiver.subject).close_if_idle(receiver)
+
+    def take_back(self, receiver: R) -> None:
+        """Return what an ending session has only for its subject, or as work."""
+        self.subjects.take_back(receiver)
+        self.work.take_back(receiver)
+
+    def take_back_late(self, receiver: R, message: Message) -> bool:
+        """Return such a message that came after the session's end."""
+        return self.work.take_back_late(receiver, message) or self.subjects.take_back_late(
+            receiver, message
+        )
+
+    def relieve(self, receiver: R) -> None:
+        """Return the work that waits for a session which is not live, or subscribed no more."""
+        self.work.relieve(receiver)
+
+    def refuse(self, receiver: R, entry: Entry, code: ErrorCode, text: str) -> None:
+        """Return work that a receiver has refused for the other receivers."""
+        self.work.refuse(receiver, entry, code, text)
+
+    def restore(self, name: str, messages: Sequence[Message]) -> None:
+        """Restore a shared queue from the store."""
+        self._of(name).restore(name, messages)
+
+    def queues(self) -> Sequence[R]:
+        """The receivers that have shared queues."""
+        return [*self.subjects.queues(), *self.work.queues()]

@@ -1,0 +1,256 @@
+"""Work queues: channels each of whose messages one receiver takes, and no other.
+
+A message enters the queue of its channel, which hands it on to the live receiver with the fewest
+entries. What a receiver refuses, or has when it stops being live, returns to the queue, where its
+priority and age place it.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from heapq import heapify, heappop, heappush
+from itertools import islice
+from typing import Final, TypeVar
+
+from holdfast.delivery.channels import Channels, lookups
+from holdfast.delivery.delivery_journal import DeliveryJournal
+from holdfast.delivery.entries import Entry
+from holdfast.delivery.error_codes import ErrorCode
+from holdfast.delivery.hub import Hub
+from holdfast.delivery.messages import Message
+from holdfast.delivery.moves import Move
+from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.receivers import Receiver
+from holdfast.delivery.refusals import Refusal
+from holdfast.delivery.senders import Senders
+from holdfast.delivery.shared_queues import (
+    MOST,
+    SharedQueue,
+    SharedQueueLimits,
+    SharedQueueOwner,
+    SharedQueues,
+)
+
+R = TypeVar("R", bound=Receiver)
+
+# The names of these queues: before the channel. No subject begins so.
+PREFIX: Final = "work:"
+
+# A message with so many refusals becomes a dead letter, even if others would take it.
+MOST_REFUSALS: Final = 10
+
+DeadLetter = Callable[[R, Sequence[Entry], ErrorCode, str], None]
+
+
+class WorkQueues(SharedQueues[R]):
+    """The queues of the channels that are work queues, by channel."""
+
+    # Set when the server is assembled: makes dead letters of what has left a queue.
+    dead_letter: DeadLetter[R]
+
+    def __init__(
+        self,
+        hub: Hub[R],
+        journal: DeliveryJournal,
+        owner: SharedQueueOwner[R],
+        limits: SharedQueueLimits,
+        senders: Senders,
+        channels: Channels,
+        *,
+        is_used: bool,
+    ) -> None:
+        super().__init__(hub, journal, owner, limits, senders)
+        self._channels = channels
+        # Whether any session can have work; most servers have no work queues.
+        self._is_used = is_used
+        # By each pattern that matches their channels, the queues in which anything waits.
+        self._matching: dict[str, dict[str, None]] = {}
+        # How many messages receivers were given.
+        self._given = 0
+
+    # Receivers
+
+    def look(self, receiver: R) -> None:
+        """Move on what waits for a receiver when the turn ends: it may have room now."""
+        if not self._queues or receiver.queue.lacks_room(1) is not None:
+            return
+        for pattern in self._matching.keys() & receiver.subscriptions:
+            for name in self._matching[pattern]:
+                self._hub.make_ready(self._queues[name].receiver)
+
+    def _takers(self, name: str) -> list[R]:
+        channel = self._channels.get(_channel(name))
+        receivers = () if channel is None else self._hub.routes.receivers(channel)
+        return [each for each in receivers if each.is_live]
+
+    # Queues
+
+    def of(self, channel: str) -> R | None:
+        """The receiver that has the queue of this channel, if anything waits in it."""
+        return self.queue(PREFIX + channel)
+
+    def accept(self, channel: str, message: Message, senders: Sequence[str]) -> SharedQueue[R]:
+        """Return the queue of a channel, with room for the message. Raises `Undeliverable`."""
+        home = self.home(PREFIX + channel, message, senders)
+        home.queue.reserve(len(message.wire))
+        message.refusals = ()
+        message.linger_s = None
+        return home
+
+    def accepted(self, home: SharedQueue[R], message: Message, outcome: PersistOutcome) -> None:
+        """Give the room up: the message is in the queue, or will not come."""
+        if outcome is not PersistOutcome.KEPT:
+            home.queue.discharge(message)
+        self.release(home.receiver, len(message.wire))
+
+    def _open(self, name: str) -> SharedQueue[R]:
+        if name not in self._queues:
+            for pattern in lookups(_channel(name)):
+                self._matching.setdefault(pattern, {})[name] = None
+        return super()._open(name)
+
+    def close_if_idle(self, receiver: R) -> None:
+        """Close the queue of a channel in which nothing waits; other receivers stay."""
+        super().close_if_idle(receiver)
+        name = receiver.subject
+        if receiver.has_shared_queue and name not in self._queues:
+            for pattern in lookups(_channel(name)):
+                names = self._matching.get(pattern, {})
+                names.pop(name, None)
+                if not names:
+                    self._matching.pop(pattern, None)
+
+    def restore(self, name: str, messages: Sequence[Message]) -> None:
+        """Restore the queue from the store, also of a channel that is no work queue any more."""
+        self._is_used = True
+        for message in messages:
+            if message.refusals is None:
+                # It was replayed: its body is made from its dead letter.
+                message.refusals = ()
+        super().restore(name, messages)
+
+    # Moving
+
+    def _moves(self, known: SharedQueue[R], takers: Sequence[R]) -> list[Move]:
+        """Enter each message into the queue of one receiver that has not refused it.
+
+        Those that wait for a receiver with room keep no later ones waiting.
+        """
+        source = known.receiver
+        moves: list[Move] = []
+        refused: list[Message] = []
+        ranked = [_rank(each) for each in takers if each.queue.lacks_room(1) is None]
+        heapify(ranked)
+        for message in islice(source.queue.waiting, MOST):
+            if not ranked:
+                break
+            if _is_refused(message, takers):
+                refused.append(message)
+                continue
+            taker = _choose(ranked, message)
+            if taker is None:
+                continue
+            self._given += 1
+            taker.worked_at = self._given
+            moves.append(self._enter(message, source.key, (taker,), ()))
+            heappush(ranked, _rank(taker))
+        if refused:
+            self._give_up(source, refused)
+        return moves
+
+    def _give_up(self, source: R, messages: Sequence[Message]) -> None:
+        """Make dead letters of messages that nobody takes, with the code of the last refusal."""
+        source.queue.take_away(messages)
+        for message in messages:
+            last = (message.refusals or ())[-1]
+            self.dead_letter(source, [Entry(message)], last.code, last.text)
+
+    def refuse(self, receiver: R, entry: Entry, code: ErrorCode, text: str) -> None:
+        """Return a refused entry, which has left the receiver's queue, for the other receivers."""
+        (message,) = self._for_others(receiver, [entry])
+        message.refusals = (*(message.refusals or ()), Refusal(receiver.key, code, text))
+        self._return(PREFIX + message.channel, receiver.key, [message])
+
+    def take_back(self, receiver: R) -> None:
+        """Return all work of a session that ends."""
+        if self._is_used and not receiver.has_shared_queue:
+            self._take_back(receiver, receiver.queue.entries())
+
+    def relieve(self, receiver: R) -> None:
+        """Return the work that waits for a session: it is not live, or subscribed no more."""
+        if not self._is_used or not receiver.queue.count:
+            return
+        queue = receiver.queue
+        entries = [*queue.returned.values(), *map(Entry, queue.waiting)]
+        if receiver.is_live:
+            entries = [each for each in entries if not self._is_taker(receiver, each.message)]
+        self._take_back(receiver, entries)
+
+    def _is_taker(self, receiver: R, message: Message) -> bool:
+        channel = self._channels.get(message.channel)
+        return channel is not None and not receiver.subscriptions.isdisjoint(channel.lookups)
+
+    def _take_back(self, receiver: R, entries: Sequence[Entry]) -> None:
+        by_channel: dict[str, list[Entry]] = {}
+        for entry in entries:
+            if entry.message.refusals is not None:
+                by_channel.setdefault(entry.message.channel, []).append(entry)
+        for channel, its in by_channel.items():
+            receiver.queue.take_away([each.message for each in its])
+            self._return(PREFIX + channel, receiver.key, self._for_others(receiver, its))
+
+    def take_back_late(self, receiver: R, message: Message) -> bool:
+        """Return a message that came after the session's end, if it is work."""
+        if message.refusals is None:
+            return False
+        self._return(PREFIX + message.channel, receiver.key, [message])
+        return True
+
+    def _for_others(self, receiver: R, entries: Sequence[Entry]) -> list[Message]:
+        """Return the messages of these entries, with attempts that name the receiver."""
+        for entry in entries:
+            named = [
+                each if each.receiver else replace(each, receiver=receiver.key)
+                for each in entry.trail
+            ]
+            entry.trail = tuple(named)
+        return self._tried(entries)
+
+
+def _channel(name: str) -> str:
+    """Return the channel of a queue."""
+    return name.removeprefix(PREFIX)
+
+
+def _rank(receiver: R) -> tuple[int, int, int, R]:
+    """The order of choice: fewest entries first, of several whoever has waited longest for work."""
+    return receiver.queue.count, receiver.worked_at, receiver.number, receiver
+
+
+def _choose(ranked: list[tuple[int, int, int, R]], message: Message) -> R | None:
+    """Remove the first receiver that has room for the message and has not refused it."""
+    size = len(message.wire)
+    refusers = {each.key for each in message.refusals or ()}
+    passed = []
+    chosen: R | None = None
+    while ranked and chosen is None:
+        first = heappop(ranked)
+        receiver = first[3]
+        if receiver.key in refusers or receiver.queue.lacks_room(size) is not None:
+            passed.append(first)
+        else:
+            chosen = receiver
+    for each in passed:
+        if each[3].queue.lacks_room(1) is None:
+            heappush(ranked, each)
+    return chosen
+
+
+def _is_refused(message: Message, takers: Sequence[R]) -> bool:
+    """Whether all live receivers have refused the message, or so many that it is at fault."""
+    refusals = message.refusals
+    if not refusals:
+        return False
+    if len(refusals) >= MOST_REFUSALS:
+        return True
+    refusers = {each.key for each in refusals}
+    return all(each.key in refusers for each in takers)

@@ -1,0 +1,468 @@
+"""Work queues: each message of such a channel goes to one receiver."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.bayeux.options import ChannelRule
+from holdfast.delivery.counters import Reason
+from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.shared_queues import SharedQueueLimits
+from tests.unit.bayeux.harness import Asked, Client, House, Json
+from tests.unit.bayeux.test_point_to_point import leave, restarted
+from tests.unit.extensions.delivering import codes, connect, data_of, house_of, no
+
+JOBS = "/work/a"
+RULES: dict[str, Any] = {"channels": {"/work/**": ChannelRule(is_work_queue=True)}}
+REFUSED = "user.update.illegalArgument"
+
+
+def working(**options: Any) -> House:
+    return house_of(**RULES, **options)
+
+
+def worker(house: House, *, channel: str = JOBS, **options: Any) -> Client:
+    """A receiver of the work queue that acknowledges and can refuse."""
+    client = house.guest()
+    client.handshake(ext={"ack": True, "delivery": options or True})
+    house.turn()
+    connect(client)
+    client.subscribe(channel)
+    house.turn()
+    return client
+
+
+def put(house: House, *numbers: object, channel: str = JOBS, **qos: Any) -> list[Json]:
+    """Publish jobs; the replies."""
+    boss = house.client()
+    replies = []
+    for number in numbers:
+        ext = {"ext": {"delivery": qos}} if qos else {}
+        asked = boss.publish(channel, number, **ext)
+        house.turn()
+        replies.append(asked.reply)
+    boss.disconnect()
+    house.turn()
+    return replies
+
+
+def fetch(client: Client, *verdicts: Any, **fields: Any) -> Asked:
+    asked = connect(client, *verdicts, **fields)
+    client.house.turn()
+    return asked
+
+
+def waiting(house: House, channel: str = JOBS) -> list[int]:
+    queue = house.bayeux.state.work.of(channel)
+    messages = () if queue is None else queue.queue.waiting
+    return [int(message.wire.rpartition(b":")[2][:-1]) for message in messages]
+
+
+def test_each_message_goes_to_one_receiver_in_turn() -> None:
+    house = working()
+    workers = [worker(house) for _ in range(3)]
+    assert all(reply["successful"] for reply in put(house, *range(6)))
+    shares = [fetch(each).data for each in workers]
+    assert shares == [[0, 3], [1, 4], [2, 5]]
+    assert house.balances()
+
+
+def test_whoever_has_the_least_to_do_is_next() -> None:
+    house = working()
+    slow, fast = worker(house), worker(house)
+    put(house, 1, 2)
+    assert (fetch(slow).data, fetch(fast).data) == ([1], [2])
+    fetch(fast)
+    # One of them has acknowledged; the other still works.
+    put(house, 3)
+    assert fetch(fast).data == [3]
+
+
+def test_what_is_acknowledged_has_left_the_store() -> None:
+    house = working()
+    ann = worker(house)
+    put(house, 1)
+    (key,) = [key for key, queue in house.keeper.queues.items() if queue]
+    assert key == ann.session.key
+    fetch(ann)
+    fetch(ann)
+    assert not any(house.keeper.queues.values())
+    assert not house.bayeux.state.work.queues()
+
+
+def test_without_a_receiver_it_waits_for_the_first_that_subscribes() -> None:
+    house = working()
+    assert all(reply["successful"] for reply in put(house, 1, 2))
+    assert waiting(house) == [1, 2]
+    assert fetch(worker(house)).data == [1, 2]
+    assert house.balances()
+
+
+def test_what_waits_keeps_its_place_by_priority_and_age() -> None:
+    house = working()
+    put(house, 1, 2)
+    put(house, 3, priority=9)
+    assert fetch(worker(house)).data == [3, 1, 2]
+
+
+@pytest.mark.parametrize("limits", [{"entries": 2}, {"bytes": 70}])
+def test_a_full_queue_is_an_error_to_the_publisher(limits: dict[str, int]) -> None:
+    house = working(work_limits=SharedQueueLimits(**limits))
+    *_, refused = put(house, 1, 2, 3)
+    (limit,) = limits
+    code = f"resource.overflow.queue.{limit}"
+    assert refused["error"] == f"507:{code},{JOBS}:destination_full"
+    assert house.balances()
+
+
+def test_there_are_only_so_many_queues() -> None:
+    house = working(work_limits=SharedQueueLimits(queues=1))
+    (first,) = put(house, 1)
+    (second,) = put(house, 1, channel="/work/b")
+    assert first["successful"]
+    assert second["error"] == "507:resource.exhaust,/work/b:destination_full"
+    fetch(worker(house))
+    assert put(house, 1, channel="/work/b")[0]["successful"]
+
+
+def test_a_refused_message_goes_to_the_next_receiver() -> None:
+    house = working()
+    ann, joe = worker(house), worker(house)
+    put(house, 1)
+    (job,) = fetch(ann).events
+    fetch(ann, no(job, REFUSED))
+    (again,) = fetch(joe).events
+    assert again["data"] == 1
+    assert again["ext"]["delivery"]["id"] == job["ext"]["delivery"]["id"]
+    assert again["ext"]["delivery"]["redelivered"] == 1
+    fetch(joe)
+    assert fetch(ann).data == codes(house) == []
+    assert house.balances()
+
+
+def test_a_message_that_all_refuse_becomes_a_letter_with_all_attempts() -> None:
+    house = working()
+    ann, joe = worker(house, session="ann/1"), worker(house, session="joe/1")
+    put(house, 1)
+    (job,) = fetch(ann).events
+    fetch(ann, no(job, REFUSED, "not mine"))
+    (job,) = fetch(joe).events
+    fetch(joe, no(job, "user.update.error", "broken"))
+    (letter,) = house.keeper.letters
+    assert (letter.code, letter.channel) == ("user.update.error", JOBS)
+    assert "broken" in letter.reason
+    assert [(each.receiver, each.code) for each in letter.attempts] == [
+        ("ann/1", REFUSED),
+        ("joe/1", "user.update.error"),
+    ]
+    assert letter.attempt_count == 2
+    assert not any(house.keeper.queues.values())
+    assert house.balances()
+
+
+def test_a_message_that_its_only_receiver_refuses_is_a_letter_at_once() -> None:
+    house = working()
+    ann = worker(house)
+    put(house, 1)
+    (job,) = fetch(ann).events
+    fetch(ann, no(job, REFUSED))
+    assert data_of(house) == [1]
+    assert waiting(house) == []
+
+
+def test_a_receiver_can_ask_for_a_letter_instead_of_another_receiver() -> None:
+    house = working()
+    ann, joe = worker(house), worker(house)
+    put(house, 1)
+    (job,) = fetch(ann).events
+    fetch(ann, no(job, "user.update.deadMessage"))
+    assert data_of(house) == [1]
+    assert fetch(joe).data == []
+
+
+def test_so_many_refusals_are_the_fault_of_the_message() -> None:
+    house = working()
+    workers = [worker(house) for _ in range(11)]
+    put(house, 1)
+    for each in workers[:10]:
+        (job,) = fetch(each).events
+        fetch(each, no(job, REFUSED))
+    assert codes(house) == [REFUSED]
+    assert fetch(workers[-1]).data == []
+
+
+def test_a_receiver_that_cannot_work_now_keeps_nothing() -> None:
+    house = working()
+    ann = worker(house, session="ann/1", retries=-1, delay=5000)
+    joe = worker(house, session="joe/1")
+    put(house, 1, 2, 3, 4)
+    job, _ = fetch(ann).events
+    fetch(ann, no(job, "communication.noConnection"))
+    assert sorted(fetch(joe).data) == [1, 2, 3, 4]
+    assert house.balances()
+
+
+def test_work_waits_while_the_only_receiver_cannot_work_and_returns_to_it() -> None:
+    house = working()
+    ann = worker(house, session="ann/1", retries=-1, delay=5000)
+    put(house, 1, 2)
+    job, _ = fetch(ann).events
+    held = connect(ann, no(job, "communication.noConnection"), advice={"timeout": 20_000})
+    house.turn()
+    assert waiting(house) == [1, 2]
+    house.advance(1.0)
+    house.turn()
+    assert held.data == [1, 2]
+    assert codes(house) == []
+    assert house.balances()
+
+
+@pytest.mark.parametrize("code", ["user.update.holdback"])
+def test_a_receiver_that_holds_itself_back_leaves_its_work_to_others(code: str) -> None:
+    house = working()
+    ann, joe = worker(house, session="ann/1"), worker(house, session="joe/1")
+    put(house, 1, 2, 3, 4)
+    job, _ = fetch(ann).events
+    fetch(ann, no(job, code))
+    assert sorted(fetch(joe).data) == [1, 2, 3, 4]
+    house.bayeux.life.resume(ann.session, house.now)
+    fetch(joe)
+    put(house, 5)
+    assert fetch(ann).data == [5]
+
+
+def test_operators_hold_and_release_a_receiver() -> None:
+    house = working()
+    ann = worker(house, session="ann/1")
+    house.bayeux.life.hold_back(ann.session, "repairs", "root", house.now)
+    put(house, 1)
+    assert waiting(house) == [1]
+    house.bayeux.life.resume(ann.session, house.now)
+    house.turn()
+    assert fetch(ann).data == [1]
+    put(house, 2)
+    house.bayeux.life.hold_back(ann.session, "repairs", "root", house.now)
+    house.turn()
+    assert waiting(house) == [2]
+
+
+def test_what_a_vanished_session_had_goes_to_another_in_order() -> None:
+    house = working()
+    ann = worker(house)
+    put(house, 1, 2, 3)
+    assert fetch(ann).data == [1, 2, 3]
+    house.advance(15.0)
+    house.turn()
+    joe = worker(house)
+    again = fetch(joe)
+    assert again.data == [1, 2, 3]
+    assert [event["ext"]["delivery"].get("redelivered") for event in again.events] == [1, 1, 1]
+    assert codes(house) == []
+    assert house.balances()
+
+
+def test_a_session_that_disconnects_leaves_its_work_to_others() -> None:
+    house = working()
+    ann, joe = worker(house), worker(house)
+    put(house, 1, 2, 3)
+    fetch(ann)
+    ann.disconnect()
+    house.turn()
+    assert sorted(fetch(joe).data) == [1, 2, 3]
+    assert house.balances()
+
+
+def test_a_named_session_that_leaves_keeps_no_work() -> None:
+    house = working()
+    ann = worker(house, session="ann/1")
+    put(house, 1, 2)
+    fetch(ann)
+    ann.disconnect()
+    house.turn()
+    assert waiting(house) == [1, 2]
+    leave(worker(house, session="ann/1"))
+    assert waiting(house) == [1, 2]
+    assert house.balances()
+
+
+def test_unsubscribing_leaves_what_was_not_handed_over() -> None:
+    house = working()
+    ann = worker(house, queue={"maxEntries": 2})
+    put(house, 1, 2, 3)
+    ann.subscribe("/a")
+    house.turn()
+    ann.unsubscribe(JOBS)
+    house.turn()
+    assert waiting(house) == [1, 2, 3]
+    house.server.publish("/a", "other")
+    house.turn()
+    assert fetch(ann).data == ["other"]
+
+
+def test_a_receiver_without_room_gets_more_when_it_has_acknowledged() -> None:
+    house = working()
+    ann = worker(house, queue={"maxEntries": 1})
+    put(house, 1, 2)
+    assert fetch(ann).data == [1]
+    assert waiting(house) == [2]
+    fetch(ann)
+    assert fetch(ann).data == [2]
+
+
+def test_a_message_that_is_too_large_for_one_receiver_waits_for_another() -> None:
+    house = working()
+    small = worker(house, queue={"maxBytes": 200})
+    put(house, "x" * 300, 2)
+    assert fetch(small).data == [2]
+    assert fetch(worker(house)).data == ["x" * 300]
+
+
+def test_a_message_waits_for_a_receiver_that_has_not_refused_it() -> None:
+    house = working()
+    ann, joe = worker(house), worker(house, queue={"maxEntries": 1})
+    put(house, 1, 2)
+    fetch(joe)
+    (job,) = fetch(ann).events
+    fetch(ann, no(job, REFUSED))
+    assert waiting(house) == [1]
+    fetch(joe)
+    assert fetch(joe).data == [1]
+    assert codes(house) == []
+
+
+def test_plain_sessions_take_part() -> None:
+    house = working()
+    plain, ann = house.connected(), worker(house)
+    plain.subscribe(JOBS)
+    house.turn()
+    put(house, 1, 2)
+    assert plain.connect().data + fetch(ann).data in ([1, 2], [2, 1])
+    fetch(ann)
+    assert not any(house.keeper.queues.values())
+    assert house.balances()
+
+
+def test_subscriptions_by_pattern_take_part() -> None:
+    house = working()
+    ann, joe = worker(house, channel="/work/*"), worker(house)
+    put(house, 1, 2)
+    assert [fetch(ann).data, fetch(joe).data] == [[1], [2]]
+    put(house, 3, channel="/work/b")
+    assert [fetch(ann).data, fetch(joe).data] == [[3], []]
+
+
+def test_the_publisher_takes_part() -> None:
+    house = working(broadcast_to_publisher=False)
+    ann = worker(house)
+    ann.publish(JOBS, 1)
+    house.turn()
+    assert fetch(ann).data == [1]
+
+
+@pytest.mark.parametrize("qos", [{"filter": "data.a = 1"}, {"local": False}])
+@pytest.mark.parametrize("channel", [JOBS, "/work/*", "/**"])
+def test_receivers_cannot_choose_their_work(channel: str, qos: Json) -> None:
+    house = working()
+    ann = worker(house)
+    message = {"channel": "/meta/subscribe", "subscription": channel, "ext": {"delivery": qos}}
+    asked = ann.send(message)
+    house.turn()
+    (name,) = qos
+    assert asked.reply["error"].startswith(f"400:user.illegalArgument,{name}")
+    assert ann.send({**message, "subscription": "/other/*"}).reply["successful"], name
+
+
+def test_work_is_not_addressed() -> None:
+    house = working()
+    (reply,) = put(house, 1, destinations=["joe"])
+    assert reply["error"].startswith("400:user.publish,destinations")
+
+
+def test_a_lifetime_ends_in_the_queue() -> None:
+    house = working()
+    put(house, 1, expiration={"lifeTime": 1000, "forceDestroy": True})
+    house.advance(2.0)
+    house.turn()
+    assert waiting(house) == []
+    assert house.bayeux.state.counters.expired == 1
+    assert not house.bayeux.state.work.queues()
+    assert house.balances()
+
+
+def test_a_passing_message_is_not_stored() -> None:
+    house = working()
+    put(house, 1, persistent=False)
+    assert waiting(house) == [1]
+    assert not any(house.keeper.queues.values())
+    ann = worker(house)
+    assert fetch(ann).data == [1]
+    assert not ann.session.is_durable
+    assert house.balances()
+
+
+def test_without_the_store_work_is_refused() -> None:
+    house = working()
+    boss = house.client()
+    house.keeper.is_available = False
+    reply = boss.publish(JOBS, 1).reply
+    assert reply["error"].startswith("503:")
+    assert not house.bayeux.state.work.queues()
+
+
+def test_what_waits_survives_a_restart() -> None:
+    house = working()
+    ann = worker(house)
+    put(house, 1, 2)
+    fetch(ann)
+    put(house, 3)
+    house = restarted(house, **RULES)
+    house.server.end_by_server(next(iter(house.bayeux.state.sessions)))
+    house.turn()
+    assert sorted(waiting(house)) == [1, 2, 3]
+    assert sorted(fetch(worker(house)).data) == [1, 2, 3]
+    assert house.balances()
+
+
+def test_work_of_a_session_that_is_gone_returns_to_the_queue_at_a_restart() -> None:
+    house = working()
+    ann = worker(house)
+    put(house, 1)
+    house.keeper.sessions.clear()
+    house = restarted(house, **RULES)
+    assert waiting(house) == [1]
+    assert ann.client_id is not None
+    assert house.balances()
+
+
+def test_a_message_that_the_store_confirms_late_is_not_lost() -> None:
+    house = working()
+    house.keeper.is_silent = True
+    boss = house.client()
+    asked = boss.publish(JOBS, 1)
+    house.turn()
+    house.keeper.answer_late(PersistOutcome.UNKNOWN)
+    house.turn()
+    assert asked.reply["error"].startswith("503:")
+    house.keeper.answer_late(PersistOutcome.KEPT)
+    house.turn()
+    assert fetch(worker(house)).data == [1]
+
+
+def test_what_is_cleared_is_discarded() -> None:
+    house = working()
+    put(house, 1, 2)
+    (queue,) = house.bayeux.state.work.queues()
+    assert house.bayeux.life.clear(queue) == 2
+    assert house.bayeux.state.counters.discarded[Reason.CLEARED] == 2
+    assert not house.bayeux.state.work.queues()
+    assert house.balances()
+
+
+def test_a_letter_of_a_work_queue_returns_to_it_when_replayed() -> None:
+    house = working()
+    ann = worker(house)
+    put(house, 1)
+    (job,) = fetch(ann).events
+    fetch(ann, no(job, REFUSED))
+    (letter,) = house.keeper.letters
+    assert letter.key == f"work:{JOBS}/0"
