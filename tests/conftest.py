@@ -30,14 +30,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure() -> None:
     # A machine may think of something else while an example runs.
     settings.register_profile("patient", deadline=None)
-    settings.register_profile("quick", deadline=None, max_examples=25)
+    settings.register_profile("quick", deadline=None, max_examples=10)
     settings.load_profile("patient")
     # A shell lets what it starts in the background ignore ctrl-C, and so would all children of it.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    # What is imported stays until the end: none of it needs to be looked through for garbage.
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_unconfigure() -> None:
-    # A server that was made here has frozen what there was; DuckDB would tell of it as of leaks.
+    # DuckDB would tell of what is frozen as of leaks.
     gc.unfreeze()
 
 

@@ -8,6 +8,7 @@ message twice at the same time.
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -206,5 +207,6 @@ class Subjects(RuleBasedStateMachine):
                 assert kept, number
 
 
+@pytest.mark.slow
 def test_what_is_written_to_a_subject_is_with_it_until_it_is_taken() -> None:
     run_state_machine_as_test(Subjects, settings=settings(stateful_step_count=30))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -156,7 +157,7 @@ class TopicsMachine(RuleBasedStateMachine):
         assert self.changes <= 1
 
 
-TestTopics = TopicsMachine.TestCase
+TestTopics = pytest.mark.slow(TopicsMachine.TestCase)
 
 
 def topics(most: int = 10) -> Topics:
