@@ -151,7 +151,7 @@ def web_options(settings: Settings) -> WebOptions:
         ws_session_timeout_s=settings.ws_session_timeout / 1000,
         ws_protocol=settings.ws_protocol,
         hsts_s=settings.hsts_s,
-        cookie=_cookie(settings),
+        cookie=browser_cookie(settings),
         origins=Origins(tuple(settings.allow_origin)),
         hosts=_main_hosts(settings),
         peers=Peers(
@@ -162,7 +162,7 @@ def web_options(settings: Settings) -> WebOptions:
     )
 
 
-def _cookie(settings: Settings) -> BrowserCookie:
+def browser_cookie(settings: Settings) -> BrowserCookie:
     secure, name = settings.is_cookie_secure, settings.browser_cookie_name
     if name is None:
         # Browsers accept such a name only from this host over TLS.

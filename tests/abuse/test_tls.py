@@ -125,21 +125,3 @@ def test_a_setting_says_that_a_proxy_terminates_tls(serve: Serve) -> None:
 def test_a_setting_says_how_long_hsts_holds(serve: Serve, tls: Settings) -> None:
     for server in (serve(**tls, hsts=0), serve(hsts=0)):
         assert handshaken(server).headers[HSTS] == "max-age=0"
-
-
-@pytest.mark.parametrize(
-    ("settings", "name"),
-    [
-        ({"browser_cookie_domain": "holdfast.test"}, PLAIN_NAME),
-        ({"browser_cookie_path": "/cometd"}, PLAIN_NAME),
-        ({"browser_cookie_secure": False}, PLAIN_NAME),
-        ({"browser_cookie_name": "own"}, "own"),
-        ({"browser_cookie_name": "__Secure-own", "browser_cookie_path": "/x"}, "__Secure-own"),
-    ],
-)
-def test_a_cookie_name_that_browsers_would_drop_is_never_used(
-    settings: Settings, name: str, serve: Serve, tls: Settings
-) -> None:
-    cookie = handshaken(serve(**tls, **settings)).headers["set-cookie"]
-    assert cookie.startswith(f"{name}=")
-    assert ("; Secure" in cookie) is settings.get("browser_cookie_secure", True)

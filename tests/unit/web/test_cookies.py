@@ -1,10 +1,15 @@
 """The browser's identity in a cookie."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
+from holdfast.compose.options import browser_cookie
+from holdfast.settings import Settings
 from holdfast.web.cookies import BrowserCookie, is_cookieless
 
 COOKIE = BrowserCookie()
@@ -107,6 +112,24 @@ def test_every_attribute_is_written() -> None:
     assert cookie.header("x") == (
         "__Host-B=x; Path=/cometd; Domain=example.org; Max-Age=0; Secure; SameSite=Lax; Partitioned"
     )
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({}, "__Host-BAYEUX_BROWSER"),
+        ({"browser_cookie_domain": "holdfast.test"}, "BAYEUX_BROWSER"),
+        ({"browser_cookie_path": "/cometd"}, "BAYEUX_BROWSER"),
+        ({"browser_cookie_secure": False}, "BAYEUX_BROWSER"),
+        ({"browser_cookie_name": "own"}, "own"),
+        ({"browser_cookie_name": "__Secure-own", "browser_cookie_path": "/x"}, "__Secure-own"),
+    ],
+)
+def test_over_tls_a_name_that_browsers_would_drop_is_never_chosen(
+    settings: dict[str, Any], name: str
+) -> None:
+    cookie = browser_cookie(Settings(tls_cert=Path("cert"), tls_key=Path("key"), **settings))
+    assert (cookie.name, cookie.secure) == (name, settings.get("browser_cookie_secure", True))
 
 
 def test_an_identity_that_was_set_is_found_again() -> None:
