@@ -57,7 +57,12 @@ class Certificate:
     key: Path
 
 
-@pytest.fixture(scope="module")
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The browser lives until the run ends, and no other event loop may run in this thread then."""
+    items.sort(key=lambda item: item.path.is_relative_to(HERE))
+
+
+@pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
     require(CHROMIUM, "chromium")
     require((MODULES / "cometd").is_dir(), "tests/clients/node_modules (make setup-clients)")
@@ -96,7 +101,7 @@ def server(servers: Servers) -> Server:
     return servers.with_settings(SETTINGS)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
     """Signed by nobody, valid for a day."""
     openssl = shutil.which("openssl")

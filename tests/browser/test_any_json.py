@@ -50,9 +50,8 @@ def bob(chromium: Browser, servers: Servers) -> Iterator[Page]:
     assert complaints == []
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_the_chat_takes_any_json(bob: Page, seed: int) -> None:
-    every = values(seed, 60)
+def test_the_chat_takes_any_json(bob: Page) -> None:
+    every = values(0, 120)
     for begin in range(0, len(every), 40):
         # Fewer than the wire shows.
         publish(bob, "/chat/room/lobby", *every[begin : begin + 40])

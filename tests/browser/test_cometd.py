@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page
 
-from tests.browser.conftest import Certificate, OpenPage
+from tests.browser.conftest import TIMEOUT_MS, Certificate, OpenPage
 from tests.clients.node_client import SWITCHED_ON
 from tests.serving import Server, Servers
 
@@ -31,7 +31,7 @@ def tell(page: Page, method: str, *args: Any) -> Any:
             new Promise((_, reject) => setTimeout(
                 () => reject(new Error(`${method} takes too long`)), patience)),
         ])""",
-        [method, list(args), 8000],
+        [method, list(args), TIMEOUT_MS],
     )
 
 
