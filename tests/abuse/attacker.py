@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
 MIB = 1024 * 1024
 
 HANDSHAKE = {

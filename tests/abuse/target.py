@@ -87,7 +87,7 @@ class Target:
         self,
         name: str,
         value: float,
-        within_s: float = 10.0,
+        within_s: float = 30.0,
         *,
         at_most: bool = False,
         **labels: str,
@@ -97,7 +97,7 @@ class Target:
             assert time.monotonic() < deadline, f"{name} is {seen}, not {value}"
             time.sleep(0.05)
 
-    def until_logged(self, text: str, within_s: float = 10.0) -> None:
+    def until_logged(self, text: str, within_s: float = 30.0) -> None:
         deadline = time.monotonic() + within_s
         while text not in self.log():
             assert time.monotonic() < deadline, f"not logged: {text}"

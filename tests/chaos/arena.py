@@ -130,7 +130,7 @@ class Arena:
             await self.quiet_down(drain_s)
             over.set()
 
-    async def letters(self, count: int, within_s: float = 10.0) -> None:
+    async def letters(self, count: int, within_s: float = 30.0) -> None:
         """Wait until there are so many dead ones."""
         async with asyncio.timeout(within_s):
             while (await self.processes.counters())["dead"] < count:  # noqa: ASYNC110

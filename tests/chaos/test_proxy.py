@@ -9,7 +9,7 @@ import pytest
 from tests.chaos.proxy import Address, Proxy, Way
 
 SOON_S = 0.05
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 

@@ -16,7 +16,7 @@ from tests.serving import Server, Servers, Settings
 CLIENTS = Path(__file__).parent
 MODULES = CLIENTS / "node_modules"
 RUN = CLIENTS / "js" / "run.js"
-LIMIT_S = 25.0
+LIMIT_S = 60.0
 
 WEBSOCKET, LONG_POLLING, CALLBACK_POLLING = TRANSPORTS = (
     "websocket",

@@ -20,7 +20,7 @@ from tests.serving import PROGRAM, ROOT, environment, free_port
 from tests.store.servers import ValkeyServer
 from tests.web.programs import Program, program
 
-LIMIT_S = 15
+LIMIT_S = 60
 
 
 class Container(NamedTuple):

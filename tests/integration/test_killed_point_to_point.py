@@ -10,7 +10,7 @@ from typing import Any
 from tests.serving import Server, end_whoever_lives_in
 
 Json = dict[str, Any]
-PATIENCE_S = 15.0
+PATIENCE_S = 30.0
 
 
 class Client:

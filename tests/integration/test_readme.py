@@ -13,7 +13,7 @@ from tests.clients.node_client import MODULES, require_node
 from tests.pages import ROOT, Block, blocks
 from tests.serving import Servers, environment
 
-LIMIT_S = 15
+LIMIT_S = 60
 BLOCKS = blocks(ROOT / "README.md")
 
 

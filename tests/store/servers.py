@@ -15,7 +15,7 @@ from redis.exceptions import BusyLoadingError, RedisError
 
 from holdfast.store.embedded import server_binary
 
-_START_LIMIT_S = 10.0
+_START_LIMIT_S = 30.0
 _PR_SET_PDEATHSIG = 1
 
 

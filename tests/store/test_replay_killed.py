@@ -13,7 +13,7 @@ from tests.integration.talker import Talker
 from tests.serving import Server
 
 MANY = 450
-PATIENCE_S = 15.0
+PATIENCE_S = 30.0
 
 
 class Person(Talker):

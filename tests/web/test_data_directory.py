@@ -14,7 +14,7 @@ from holdfast.compose.data_directory import own_directory
 from tests.abuse.attacker import Person
 from tests.web.programs import Program
 
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
 SOMEBODY_ELSE = 12345
 
 

@@ -11,7 +11,7 @@ from holdfast.settings import Settings
 from holdfast.store.keys import RedisKeys
 from tests.store.servers import ValkeyServer
 
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
 
 
 def settings(home: Path, **given: Any) -> Settings:

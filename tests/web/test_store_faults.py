@@ -17,7 +17,7 @@ from tests.chaos.talker import Denied, Talker
 from tests.serving import free_port
 from tests.store.servers import ValkeyServer
 
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
 KEYS = RedisKeys("holdfast")
 AWAY = "503:communication.noConnection"
 UNKNOWN = "503:communication.noConnection,unknown"

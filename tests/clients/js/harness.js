@@ -2,7 +2,7 @@
 // started this process.
 import {createInterface} from "node:readline";
 
-const PATIENCE_MS = 8000;
+const PATIENCE_MS = 30_000;
 
 /** Fails with a sentence instead of hanging until somebody kills the process. */
 export function within(promise, what, patience = PATIENCE_MS) {
