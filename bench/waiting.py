@@ -13,7 +13,7 @@ from bench.run import CACHE
 from bench.stalls.clients import Client, Message, publish, subscribe
 
 # Messages in one request; a server lets 256 of a session wait for its store.
-_BATCH = 200
+BATCH = 200
 _DATA = "x" * 100
 # What the allocator and the garbage collector still do after the last request.
 _REST_S = 3.0
@@ -54,6 +54,13 @@ def resident(pids: Iterable[int]) -> int:
     return sum(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
+def worked(pids: Iterable[int]) -> float:
+    """Seconds of processor time that these processes have used."""
+    stats = [Path("/proc", str(pid), "stat").read_text().rpartition(")")[2] for pid in pids]
+    ticks = [int(word) for stat in stats for word in stat.split()[11:13]]
+    return sum(ticks) / os.sysconf("SC_CLK_TCK")
+
+
 def both(server: Server) -> tuple[int, int]:
     """The memory of the server and of its store."""
     time.sleep(_REST_S)
@@ -63,8 +70,8 @@ def both(server: Server) -> tuple[int, int]:
 def fill(url: str, receivers: int, messages: int) -> None:
     """Publish so many messages, each for one receiver."""
     publisher = Client(url)
-    for begin in range(0, messages, _BATCH):
-        batch = range(begin, min(begin + _BATCH, messages))
+    for begin in range(0, messages, BATCH):
+        batch = range(begin, min(begin + BATCH, messages))
         replies = publisher.say(*[publish(channel(n % receivers), f"{n} {_DATA}") for n in batch])
         check(replies, len(batch))
     publisher.close()
@@ -104,7 +111,7 @@ def main() -> None:
             for number in range(receivers):
                 hold(server.url, number)
             # What is made for the first messages alone.
-            fill(server.url, receivers, _BATCH)
+            fill(server.url, receivers, BATCH)
             before = both(server)
             begun = time.perf_counter()
             fill(server.url, receivers, messages)
@@ -116,10 +123,11 @@ def main() -> None:
             client = receive(server.url, 0, is_held=False)
             [first, *_] = client.connect(ack=0)
             first_after = time.perf_counter() - begun
+            busy = worked(server.pids[:1]), worked(server.pids[1:])
             restored = both(server)[0]
             client.close()
             found = drain(receive(server.url, 0, is_held=False))
-    expected = len(range(0, _BATCH, receivers)) + len(range(0, messages, receivers))
+    expected = len(range(0, BATCH, receivers)) + len(range(0, messages, receivers))
     if "data" not in first or found != expected:
         raise RuntimeError(f"{found} of {expected} messages came after the restart: {first}")
     in_server, in_store = ((now - then) / messages for then, now in zip(before, after, strict=True))
@@ -131,6 +139,7 @@ def main() -> None:
     print(f"| first start: listening after, s | {empty:.2f} |")
     print(f"| restart: listening after, s | {listening:.2f} |")
     print(f"| restart: first delivery after, s | {first_after:.2f} |")
+    print(f"| processor time until then, s: server, store | {busy[0]:.2f}, {busy[1]:.2f} |")
     print(f"| memory of the server before the restart, MB | {after[0] / 1e6:.0f} |")
     print(f"| and after it | {restored / 1e6:.0f} |")
 

@@ -21,6 +21,8 @@ README = ROOT / "README.md"
 STORIES = ROOT / "tests" / "conversations" / "stories"
 # Most pages speak of the same commands.
 load = cache(main.load)
+# A test function, or the tests of a machine.
+DEFINED = r"^((async )?def {0}\b|{0} = )"
 # A story, or a test in Python or JavaScript.
 SHOWN = r'`\w+\.story` "[^"]+"$|`tests/[\w/]+\.py::\w+`$|`tests/[\w/]+\.test\.js` "[^"]+"$'
 METRICS = {*re.findall(r"`(holdfast_\w+)", generate.metrics())}
@@ -178,7 +180,7 @@ def test_what_a_page_says_is_shown_by_a_test_has_that_test(name: str) -> None:
     for story, title in stories:
         assert f"# {title}\n" in (STORIES / story).read_text(), title
     for path, test in tests:
-        assert re.search(rf"^(async )?def {test}\b", (ROOT / path).read_text(), re.MULTILINE), test
+        assert re.search(DEFINED.format(test), (ROOT / path).read_text(), re.MULTILINE), test
     for path, title in re.findall(r'`(tests/[\w/]+\.test\.js)` "([^"]+)"', page):
         assert f'test("{title}"' in (ROOT / path).read_text(), title
     for path in re.findall(r"`((?:app|docs)/[\w/]+\.py)`", page):

@@ -1,0 +1,160 @@
+-- Topics: what refers to them, what state that gives them, and how they end.
+
+transports: long-polling, websocket
+! channels = {"/topics/**": {"topic": true, "destroy_delay": 0}}
+
+# A topic that nothing refers to stays for its destroy delay
+bob handshakes
+bob -> /topics/delay {"data": 1, "ext": {"delivery": {"topic": {"destroyDelay": 500}}}}
+bob <- /topics/delay ok {...}
+bob finds /topics/delay UNREFERENCED
+250 ms pass
+-- Another message begins the delay anew.
+bob publishes 2 to /topics/delay
+bob finds /topics/delay UNREFERENCED
+900 ms pass
+bob finds no topic /topics/delay
+
+# A volatile message leaves nothing where nobody is, and a pattern does not keep its topic
+bob handshakes
+bob -> /topics/volatile/a {"data": 1, "ext": {"delivery": {"expiration": {"lifeTime": 0}}}}
+bob <- /topics/volatile/a ok {...}
+bob finds no topic /topics/volatile/a
+alice takes /topics/volatile/*
+bob -> /topics/volatile/a {"data": 2, "ext": {"delivery": {"expiration": {"lifeTime": 0}}}}
+bob <- /topics/volatile/a ok {...}
+bob finds /topics/volatile/a ALIVE
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /topics/volatile/a {"data": 2, ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/connect {"ext": {"ack": 2}, "advice": {"timeout": 0}}
+alice <- /meta/connect ok {"ext": {"ack": 3}, ...}
+bob finds no topic /topics/volatile/a
+-- The subscription is still there.
+bob publishes 3 to /topics/volatile/a
+alice -> /meta/connect {"ext": {"ack": 3}}
+alice <- /topics/volatile/a {"data": 3, ...}
+         /meta/connect ok {"ext": {"ack": 4}}
+alice disconnects
+
+# A subscription to the very topic makes it, and keeps it until it is taken back
+alice takes /topics/exact
+bob handshakes
+bob finds /topics/exact UNCONFIGURED
+bob -> /topics/exact {"data": 1, "ext": {"delivery": {"expiration": {"lifeTime": 0}}}}
+bob <- /topics/exact ok {...}
+bob finds /topics/exact ALIVE
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /topics/exact {"data": 1, ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/connect {"ext": {"ack": 2}, "advice": {"timeout": 0}}
+alice <- /meta/connect ok {"ext": {"ack": 3}, ...}
+bob finds /topics/exact ALIVE
+alice unsubscribes from /topics/exact
+bob finds no topic /topics/exact
+-- The same before anything was published.
+alice subscribes to /topics/exact
+bob finds /topics/exact UNCONFIGURED
+alice unsubscribes from /topics/exact
+bob finds no topic /topics/exact
+alice disconnects
+
+# All subscribers hear of the erasure of their topic, and are subscribed no more
+alice takes /topics/erased
+carol takes /topics/erased
+bob handshakes
+bob finds /topics/erased UNCONFIGURED
+bob erases /topics/erased
+bob finds no topic /topics/erased
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /topics/erased {"data": null, "ext": {"delivery": {"state": "ERASED", "subscription": "/topics/erased", ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+carol -> /meta/connect {"ext": {"ack": 1}}
+carol <- /topics/erased {"data": null, "ext": {"delivery": {"state": "ERASED", ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+bob publishes 1 to /topics/erased
+alice -> /meta/connect {"ext": {"ack": 2}, "advice": {"timeout": 0}}
+alice <- /meta/connect ok {"ext": {"ack": 3}, ...}
+-- What is not there is not erased.
+bob -> /service/topics {"data": {"erase": "/topics/erased"}}
+bob <- /service/topics {"id": <text>, "data": {"erased": [], "next": null}, "successful": true}
+       /service/topics ok
+alice disconnects
+carol disconnects
+
+# Who does not want to be told of an erasure is not, nor who knows no states
+alice takes /topics/silent/*
+alice -> /meta/subscribe {"subscription": "/topics/silent/*", "ext": {"delivery": {"notify": false}}}
+alice <- /meta/subscribe ok
+carol takes /topics/silent/**
+dora handshakes
+dora subscribes to /topics/silent/a
+dora connects
+bob handshakes
+bob erases /topics/silent/a
+carol -> /meta/connect {"ext": {"ack": 1}}
+carol <- /topics/silent/a {"data": null, "ext": {"delivery": {"state": "ERASED", "subscription": "/topics/silent/**", ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice -> /meta/connect {"ext": {"ack": 1}, "advice": {"timeout": 0}}
+alice <- /meta/connect ok {"ext": {"ack": 2}, ...}
+dora -> /meta/connect {"advice": {"timeout": 0}}
+dora <- /meta/connect ok {...}
+alice disconnects
+carol disconnects
+dora disconnects
+
+# What a receiver has in hands at an erasure it may finish, and then the topic is gone
+alice takes /topics/soft
+bob handshakes
+bob publishes "in hands" to /topics/soft
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /topics/soft {"data": "in hands", ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+bob finds /topics/soft ALIVE
+bob erases /topics/soft
+bob finds /topics/soft SOFTERASED
+alice -> /meta/connect {"ext": {"ack": 2}}
+alice <- /topics/soft {"data": null, "ext": {"delivery": {"state": "ERASED", ...}}}
+         /meta/connect ok {"ext": {"ack": 3}}
+alice -> /meta/connect {"ext": {"ack": 3}, "advice": {"timeout": 0}}
+alice <- /meta/connect ok {"ext": {"ack": 4}, ...}
+bob finds no topic /topics/soft
+alice disconnects
+
+# A message brings a topic back that was erased while another was in hands
+alice takes /topics/back/a
+carol takes /topics/back/*
+bob handshakes
+bob publishes "before" to /topics/back/a
+bob erases /topics/back/a
+bob finds /topics/back/a SOFTERASED
+bob publishes "after" to /topics/back/a
+bob finds /topics/back/a ALIVE
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /topics/back/a {"data": "before", ...}
+         /topics/back/a {"data": null, "ext": {"delivery": {"state": "ERASED", ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+carol -> /meta/connect {"ext": {"ack": 1}}
+carol <- /topics/back/a {"data": "before", ...}
+         /topics/back/a {"data": null, "ext": {"delivery": {"state": "ERASED", ...}}}
+         /topics/back/a {"data": "after", ...}
+         /meta/connect ok {"ext": {"ack": 2}}
+alice disconnects
+carol disconnects
+
+# An erasure by force takes back what waits, and leaves no letters
+walter watches the dead letters
+alice takes /topics/forced
+bob handshakes
+bob publishes "never" to /topics/forced
+bob finds /topics/forced ALIVE
+bob -> /service/topics {"data": {"erase": "/topics/forced", "forceDestroy": true}}
+bob <- /service/topics {"id": <text>, "data": {"erased": ["/topics/forced"], "next": null}, "successful": true}
+       /service/topics ok
+bob finds no topic /topics/forced
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /topics/forced {"data": null, "ext": {"delivery": {"state": "ERASED", ...}}}
+         /meta/connect ok {"ext": {"ack": 2}}
+walter is held
+alice disconnects
+walter leaves while waiting
