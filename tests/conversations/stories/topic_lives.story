@@ -141,20 +141,3 @@ carol <- /topics/back/a {"data": "before", ...}
          /meta/connect ok {"ext": {"ack": 2}}
 alice disconnects
 carol disconnects
-
-# An erasure by force takes back what waits, and leaves no letters
-walter watches the dead letters
-alice takes /topics/forced
-bob handshakes
-bob publishes "never" to /topics/forced
-bob finds /topics/forced ALIVE
-bob -> /service/topics {"data": {"erase": "/topics/forced", "forceDestroy": true}}
-bob <- /service/topics {"id": <text>, "data": {"erased": ["/topics/forced"], "next": null}, "successful": true}
-       /service/topics ok
-bob finds no topic /topics/forced
-alice -> /meta/connect {"ext": {"ack": 1}}
-alice <- /topics/forced {"data": null, "ext": {"delivery": {"state": "ERASED", ...}}}
-         /meta/connect ok {"ext": {"ack": 2}}
-walter is held
-alice disconnects
-walter leaves while waiting
