@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from holdfast.bayeux.advice import milliseconds, session_advice
+from holdfast.bayeux.caller import UNKNOWN as NO_CALLER
 from holdfast.bayeux.codec import Json, encode_reply, read
 from holdfast.bayeux.connect import connect, unknown_session
 from holdfast.bayeux.disconnect import disconnect
@@ -18,7 +19,7 @@ from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.sessions import Exchange, Pipe, Session
 from holdfast.bayeux.subscribe import subscribe, unsubscribe
-from holdfast.bayeux.transports import Source
+from holdfast.bayeux.transports import ConnectionType, Source
 from holdfast.bayeux.turn_over import TurnOver
 from holdfast.bayeux.unfit import Salvage, Unfit
 from holdfast.delivery.channels import Channel, Kind
@@ -29,6 +30,7 @@ _HANDSHAKE: Final = "/meta/handshake"
 _CONNECT: Final = "/meta/connect"
 _META: Final = Kind.META
 _UNKNOWN: Final = Source.UNKNOWN
+_CALLBACK_POLLING: Final = ConnectionType.CALLBACK_POLLING
 _NUMBER: Final = (int, float)
 # In bytes; decoding less takes a small part of a turn.
 _LONG: Final = 65_536
@@ -164,6 +166,8 @@ def _carry_out_all(
 ) -> RemainingMessages | None:
     if exchange.speaker.source is _UNKNOWN:
         _check_source(bayeux, messages)
+    if exchange.carrier.connection_type is _CALLBACK_POLLING:
+        messages = [_without_credentials(message) for message in messages]
     # Handling takes nearly as long as decoding did, so it gets a turn of its own.
     is_late = size > _LONG and bayeux.state.is_turn_over()
     exchange.now = now
@@ -207,6 +211,14 @@ def _check_source(bayeux: Bayeux, messages: Sequence[Json]) -> None:
     is_vouched_for = session is not None and session.identity.is_of_page
     if not is_vouched_for or any(message.get("channel") == _HANDSHAKE for message in messages):
         raise RequestRefused(ErrorReply.ORIGIN_DENIED)
+
+
+def _without_credentials(message: Json) -> Json:
+    """Refuse a message that brings credentials in its URL: proxies and servers log URLs."""
+    ext = message.get("ext")
+    if isinstance(ext, dict) and "authentication" in ext:
+        return Unfit(message, ErrorReply.CREDENTIALS_IN_URL)
+    return message
 
 
 def _begin(
@@ -338,7 +350,8 @@ def _resumes_at(exchange: Exchange, unfinished: TurnOver) -> int:
 def _validate(bayeux: Bayeux, message: Json) -> Channel:
     """Check a message by itself, before its sender is checked. Raises `Refused`."""
     if isinstance(message, Unfit):
-        raise Refused(message.fault)
+        is_final = message.fault is ErrorReply.CREDENTIALS_IN_URL
+        raise Refused(message.fault, advice={"reconnect": "none"} if is_final else None)
     name = message.get("channel")
     channel = bayeux.state.channels.get(name) if type(name) is str else None
     if channel is None:
@@ -382,7 +395,11 @@ def _carry_out(
     session = exchange.session
     if session is None or message.get("clientId") != session.client_id or session.has_left:
         raise _unknown(bayeux, message, exchange)
-    caller = session.caller = exchange.speaker.caller
+    before, caller = session.caller, exchange.speaker.caller
+    session.caller = caller
+    if before is NO_CALLER and caller.network:
+        # A restored session counted for no address until now.
+        bayeux.state.sessions.usages.add(session)
     if exchange.progress is None:
         if caller.network and channel.kind is not _META:
             bayeux.budgets.spend_publish(session, exchange.now)

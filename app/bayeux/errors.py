@@ -35,6 +35,7 @@ class ErrorReply(Enum):
     SESSIONS_EXCEEDED = (403, "sessions_exceeded")
     ORIGIN_DENIED = (403, "origin_denied")
     LOGIN_DENIED = (403, "login_denied")
+    CREDENTIALS_IN_URL = (403, "credentials_in_url")
     DESTINATION_DENIED = (403, "destination_denied")
     TOPIC_READONLY = (403, "topic_readonly")
     MESSAGE_DELETED = (404, "message_deleted")

@@ -1,8 +1,9 @@
 """Authentication: turns the credentials of a client into a login."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from holdfast.bayeux.caller import Caller
 from holdfast.bayeux.codec import Json
@@ -75,15 +76,16 @@ class Authenticator:
         return renewed
 
     def still_proves(self, login: Login, caller: Caller) -> bool:
-        """Return whether the proxy still names the subject and the groups that it named at first.
+        """Return whether a request still names the subject and the groups that it named at first.
 
-        Its user may have logged out there or lost a group, and another may have logged in with the
-        same browser.
+        The user of a proxy may have logged out there or lost a group, and another may have logged
+        in with the same browser. A connection may come with another certificate, or with none.
         """
-        if login.method is not LoginMethod.HEADER:
+        prove = _OF_REQUESTS.get(login.method)
+        if prove is None:
             return True
         try:
-            named = _by_header(caller, self._methods.places) if caller.is_proxied else None
+            named = prove(caller, self._methods.places)
         except LoginFailed:
             return False
         return named is not None and (named.subject, named.groups) == (login.subject, login.groups)
@@ -105,12 +107,10 @@ class Authenticator:
             found = password_of(handshake, caller)
             if found is not None:
                 return await self._by_password(found, methods.users, may_guess)
-        if methods.places.header and caller.is_proxied:
-            login = _by_header(caller, methods.places)
+        for prove in _OF_REQUESTS.values():
+            login = prove(caller, methods.places)
             if login is not None:
                 return login
-        if methods.places.uses_certificates and caller.tls_subject:
-            return _by_certificate(caller)
         return None
 
     async def _by_token(self, tokens: list[str], source: KeySource) -> Login:
@@ -146,6 +146,8 @@ class Authenticator:
 
 
 def _by_header(caller: Caller, places: Places) -> Login | None:
+    if not places.header or not caller.is_proxied:
+        return None
     subjects = _values(caller, places.header)
     if not subjects:
         return None
@@ -164,9 +166,18 @@ def _values(caller: Caller, header: str) -> list[str]:
     return [value for key, value in caller.headers.items() if key.lower() == name]
 
 
-def _by_certificate(caller: Caller) -> Login:
+def _by_certificate(caller: Caller, places: Places) -> Login | None:
+    if not places.uses_certificates or not caller.tls_subject:
+        return None
     names = [value for name, value in caller.tls_subject if name == "commonName"]
     if len(names) != 1 or not is_subject(names[0]):
         raise LoginFailed(Cause.SUBJECT)
     groups = [value for name, value in caller.tls_subject if name == "organizationalUnitName"]
     return Login(names[0], LoginMethod.CERTIFICATE, frozenset(groups))
+
+
+# What every request of a client proves anew, in the order in which it counts.
+_OF_REQUESTS: Final[Mapping[LoginMethod, Callable[[Caller, Places], Login | None]]] = {
+    LoginMethod.HEADER: _by_header,
+    LoginMethod.CERTIFICATE: _by_certificate,
+}

@@ -7,6 +7,7 @@ from string import Template
 
 from aiohttp import web
 
+from holdfast.bayeux.transports import ConnectionType
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.static_files import StaticFiles, add_files
 
@@ -53,6 +54,9 @@ def add_pages(
     offers = {"chat": chat, "console": console}
     served = {name for name, is_offered in offers.items() if is_offered}
     served |= {*endpoint.options.transports, *login}
+    if login:
+        # Its URLs would show the credentials.
+        served.discard(ConnectionType.CALLBACK_POLLING)
     for folder in ("", *sorted(served & offers.keys())):
         text = _index(files, folder)
         headers = _CONSOLE_HEADERS if folder == "console" else PAGE_HEADERS

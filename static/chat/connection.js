@@ -56,11 +56,12 @@ export class Connection {
     constructor(library, me, {show, wire, url, storage, login}) {
         [this.#me, this.#show, this.#login] = [me, show, login];
         this.#cometd = new library.CometD();
-        if (me.transport) {
-            TRANSPORTS.filter((type) => type !== me.transport).forEach((type) =>
-                this.#cometd.unregisterTransport(type),
-            );
-        }
+        // The URLs of callback-polling would show the credentials.
+        const types = TRANSPORTS.filter((type) => !login || type !== "callback-polling");
+        const used = types.includes(me.transport) ? [me.transport] : types;
+        TRANSPORTS.filter((type) => !used.includes(type)).forEach((type) =>
+            this.#cometd.unregisterTransport(type),
+        );
         this.#cometd.configure({url, logLevel: "error", backoffIncrement: 250, maxBackoff: 2000});
         this.#cable = new Cable(this.#cometd);
         if (login) {

@@ -270,3 +270,16 @@ def test_several_messages_are_one_batch_and_never_break_out_of_it(target: Target
 def test_a_get_without_messages_is_no_transport(target: Target) -> None:
     answer = load(target, "jsonp=f")
     assert (answer.status, answer.error()) == (400, "400::transport_unknown")
+
+
+@pytest.mark.parametrize("credentials", [{"token": "x.y.z"}, {"user": "ada", "password": "x"}, 7])
+def test_credentials_in_a_url_are_refused(credentials: Any, target: Target) -> None:
+    ext = {"authentication": credentials}
+    (reply,) = heard(say(PAGE, target, {**HANDSHAKE, "ext": ext}, cookie=""))
+    assert not reply["successful"]
+    assert reply["error"] == "403::credentials_in_url"
+    assert reply["advice"] == {"reconnect": "none"}
+    assert "clientId" not in reply
+    # What has none is served.
+    (reply,) = heard(say(PAGE, target, HANDSHAKE, cookie=""))
+    assert reply["successful"]

@@ -544,3 +544,13 @@ async def test_a_fault_in_a_file_is_told_at_start(tmp_path: Path) -> None:
         with pytest.raises(CannotStart, match=str(tmp_path)):
             async with serving(settings(tmp_path, **given)):
                 pass
+
+
+async def test_the_chat_does_not_offer_users_a_transport_that_shows_credentials(
+    tmp_path: Path,
+) -> None:
+    transports = ["websocket", "long-polling", "callback-polling"]
+    async with house(tmp_path, transports=transports) as home:
+        page = await (await home.person().http.get("/chat/")).text()
+    assert "<option>long-polling</option>" in page
+    assert "callback-polling" not in page

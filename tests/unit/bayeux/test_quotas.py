@@ -7,6 +7,7 @@ from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.usage import Usages
 from holdfast.extensions.delivery import Delivery
 from tests.unit.bayeux.harness import Client, House, Json
+from tests.unit.bayeux.second_lives import KeptHouse, again
 
 HERE, THERE, ELSEWHERE = "203.0.113.7", "198.51.100.9", "192.0.2.5"
 OVER = "429:{}:budget_exceeded"
@@ -105,6 +106,18 @@ def test_who_takes_over_a_session_that_no_address_opened_has_it_counted() -> Non
     client(place, THERE, "ada/1")
     assert enter(place, THERE)["successful"]
     assert enter(place, HERE)["error"] == OVER.format("sessions")
+
+
+def test_a_restored_session_counts_for_the_address_from_which_its_client_comes_back() -> None:
+    before = KeptHouse(quotas=QuotaLimits(sessions=1))
+    caller = Caller(address=HERE, network=HERE)
+    ada = before.client(caller=caller, ext={"ack": True, "delivery": {"session": "ada/1"}})
+    after = before.reborn()
+    back = again(ada, after)
+    back.caller = caller
+    assert back.connect(advice={"timeout": 0}).reply["successful"]
+    assert enter(after, HERE)["error"] == OVER.format("sessions")
+    assert enter(after, THERE)["successful"]
 
 
 def test_who_lets_too_much_wait_fetches_it_before_getting_more() -> None:
