@@ -56,6 +56,9 @@ MEANINGS = {
     "1e400",
     ErrorReply.LOGIN_DENIED: "The token that should renew the client's [login](login.md) is "
     "invalid, or another subject's",
+    ErrorReply.CREDENTIALS_IN_URL: "The message brings `ext.authentication` in a URL, by "
+    "[callback-polling](callback-polling.md): use another transport, or log in with a cookie or a "
+    "proxy",
     ErrorReply.MESSAGE_TOO_DEEP: "The message is nested deeper than `max_depth`",
     ErrorReply.REQUEST_MALFORMED: "The request is not JSON, not made of objects, or empty",
     ErrorReply.TRANSPORT_UNKNOWN: "No enabled transport accepts the request; "
