@@ -1,6 +1,7 @@
 """Publishing of events for clients, extensions and the server itself."""
 
 from collections.abc import Callable
+from typing import cast
 
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
@@ -132,9 +133,8 @@ class Publishing:
         try:
             home = state.work.accept(channel.name, message, accounts_of(sender))
         except OverQuota as over:
-            if sender is None:
-                raise
-            raise too_much_waits(state, sender, ()) from over
+            # Only sessions have a quota.
+            raise too_much_waits(state, cast("Session", sender), ()) from over
         except Undeliverable as full:
             error = ErrorReply.DESTINATION_FULL
             raise Refused(error, full.code.text, channel.name) from full

@@ -9,6 +9,7 @@ from holdfast.delivery.dead_letters import DeadLetter
 from holdfast.delivery.error_codes import GIVEN_UP
 from holdfast.delivery.messages import Message
 from holdfast.delivery.notices import DEAD
+from holdfast.delivery.work_queues import PREFIX
 
 # The maximum age of the list of sessions without chosen names, if sessions were added since.
 _FRESH_S = 1.0
@@ -44,6 +45,9 @@ class Replaying:
         if session is not None:
             # The store puts it in the place of its first publish, and the queue does the same.
             message.is_late = session.queue.is_mixed = True
+            if session.has_shared_queue:
+                # Those who refused it before are asked again.
+                message.refusals = ()
             self._state.hub.replay(session, message, letter)
         else:
             self._dead_letter(key, message, letter)
@@ -73,6 +77,8 @@ class Replaying:
         self._state.store.dead_letter([another], key if message.is_durable else None)
 
     def _find(self, key: str) -> Session | None:
+        if key.startswith(PREFIX):
+            return self._state.work.reopen(key.rpartition("/")[0])
         sessions = self._state.sessions
         session = sessions.named(key)
         if session is None:

@@ -119,6 +119,13 @@ class WorkQueues(SharedQueues[R]):
                 if not names:
                     self._matching.pop(pattern, None)
 
+    def reopen(self, name: str) -> R:
+        """Return the receiver that has the queue, to replay a dead letter into it."""
+        receiver = self._open(name).receiver
+        # If nothing comes, it closes when the turn ends.
+        self._hub.make_ready(receiver)
+        return receiver
+
     def restore(self, name: str, messages: Sequence[Message]) -> None:
         """Restore the queue from the store, also of a channel that is no work queue any more."""
         self._is_used = True

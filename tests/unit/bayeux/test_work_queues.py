@@ -4,10 +4,14 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.options import ChannelRule
+from holdfast.bayeux.caller import Caller
+from holdfast.bayeux.options import ChannelRule, QuotaLimits
+from holdfast.bayeux.replaying import Replaying
 from holdfast.delivery.counters import Reason
+from holdfast.delivery.marks import Mark
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.shared_queues import SharedQueueLimits
+from holdfast.store.records import message_of
 from tests.unit.bayeux.harness import Asked, Client, House, Json
 from tests.unit.bayeux.test_point_to_point import leave, restarted
 from tests.unit.extensions.delivering import codes, connect, data_of, house_of, no
@@ -466,3 +470,60 @@ def test_a_letter_of_a_work_queue_returns_to_it_when_replayed() -> None:
     fetch(ann, no(job, REFUSED))
     (letter,) = house.keeper.letters
     assert letter.key == f"work:{JOBS}/0"
+    replaying = Replaying(house.bayeux.state, lambda: house.now)
+    assert replaying.is_durable(letter.key) is True
+    house.turn()
+    assert not house.bayeux.state.work.queues()
+    again = message_of(letter)
+    house.keeper.queues.setdefault(letter.key, {})[again.id] = Mark(again.id)
+    replaying.deliver(letter.key, again, 1)
+    house.turn()
+    (event,) = fetch(ann).events
+    assert (event["data"], event["ext"]["delivery"]["generation"]) == (1, 1)
+    assert house.balances()
+
+
+def test_what_waits_without_receivers_survives_a_restart() -> None:
+    house = working()
+    put(house, 1, 2)
+    message = next(iter(house.keeper.bodies.values()))
+    # As after a replay.
+    message.refusals = None
+    house = restarted(house, **RULES)
+    assert waiting(house) == [1, 2]
+    assert fetch(worker(house)).data == [1, 2]
+    assert house.balances()
+
+
+def test_what_waits_counts_for_the_quota_of_its_publisher() -> None:
+    house = working(quotas=QuotaLimits(addressed=1))
+    boss = house.client(caller=Caller(address="203.0.113.7", network="203.0.113.7"))
+    replies = []
+    for number in (1, 2):
+        asked = boss.publish(JOBS, number)
+        house.turn()
+        replies.append(asked.reply)
+    assert [each["successful"] for each in replies] == [True, False]
+    assert replies[1]["error"] == "429:addressed:budget_exceeded"
+    assert "ext" not in replies[1]
+    fetch(worker(house))
+    third = boss.publish(JOBS, 3)
+    house.turn()
+    assert third.reply["successful"]
+
+
+def test_receivers_without_room_and_those_that_refused_are_passed_over() -> None:
+    house = working()
+    ann = worker(house, queue={"maxEntries": 2})
+    joe = worker(house, queue={"maxEntries": 1})
+    put(house, 1)
+    (job,) = fetch(ann).events
+    put(house, 2)
+    fetch(joe)
+    fetch(ann, no(job, REFUSED))
+    put(house, 3, 4, 5)
+    assert sorted(waiting(house)) == [1, 5]
+    assert fetch(ann).data == [3, 4]
+    fetch(joe)
+    assert fetch(joe).data == [1]
+    assert house.balances()

@@ -1,0 +1,49 @@
+"""Browsers share the messages of a work queue with an unmodified cometd.js."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.clients.mortal_server import MortalServer
+from tests.clients.node_client import (
+    LONG_POLLING,
+    SWITCHED_ON,
+    WEBSOCKET,
+    Scenario,
+    cases,
+    play,
+    server_for,
+    written,
+)
+from tests.serving import Servers
+
+SUITE = "cometd_work"
+WORKING = {"channels": {f"/{SUITE}/**": {"work_queue": True}}}
+SCENARIOS = [Scenario("sharesWork", (WEBSOCKET, LONG_POLLING), settings=WORKING)]
+DEATHS = [Scenario("takesWorkThatWaited", (WEBSOCKET, LONG_POLLING))]
+
+
+@pytest.fixture
+def mortal(tmp_path: Path) -> Iterator[MortalServer]:
+    mortal = MortalServer({**SWITCHED_ON, **WORKING, "data": str(tmp_path / "data")})
+    yield mortal
+    mortal.alive.stop()
+
+
+@pytest.mark.timeout(40)
+@cases(SCENARIOS)
+def test_cometd_js_shares_work(scenario: Scenario, transport: str, servers: Servers) -> None:
+    play(SUITE, scenario, transport, server_for(scenario, servers))
+
+
+@pytest.mark.timeout(40)
+@cases(DEATHS)
+def test_cometd_js_takes_work_that_waited(
+    scenario: Scenario, transport: str, mortal: MortalServer
+) -> None:
+    play(SUITE, scenario, transport, mortal.alive, mortal.services())
+
+
+def test_no_scenario_is_forgotten() -> None:
+    assert {scenario.name for scenario in SCENARIOS + DEATHS} == written(SUITE)
