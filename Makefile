@@ -64,9 +64,9 @@ CLIENTS := $(addprefix tests/,clients conversations)
 PAGES := tests/browser
 # What is in no other group, but for the unit tests.
 REST = tests $(patsubst %,--ignore %,tests/unit $(PIPELINE) $(ATTACKS) $(CHAOS) $(CLIENTS) $(PAGES))
-# The longest first, four at a time: most of them wait most of the time. Those that compute give way,
-# for others measure how long somebody waits.
-GROUPS := test-pages test-attacks cover-store test-clients test-chaos cover-rest cover-pipeline test-slow
+# The longest first, four at a time: half of them wait most of the time, and the others, which compute,
+# give way to them, for some measure how long somebody waits.
+GROUPS := test-pages test-attacks cover-rest cover-store cover-pipeline test-clients test-chaos test-slow
 POLITE := nice -n 3
 # Without state machines and whatever else takes more than a quarter of a second, and with shorter
 # searches.
