@@ -131,7 +131,7 @@ class Wire:
         """Whether this was said by now."""
         return not self.is_closed(0.01) and text in self._read
 
-    def is_closed(self, within_s: float) -> bool:
+    def is_closed(self, within_s: float = PATIENCE_S) -> bool:
         """Whether the server closes its side in this time; what it says before is kept."""
         deadline = time.monotonic() + within_s
         self.socket.settimeout(0.01)

@@ -142,7 +142,7 @@ def test_what_is_no_http_is_malformed_and_not_repeated(data: bytes, either_door:
         answer = wire.answer()
         assert (answer.status, answer.error()) == (400, "400::request_malformed")
         assert answer.headers["server"] == "Holdfast"
-        assert wire.is_closed(2.0)
+        assert wire.is_closed()
 
 
 def test_a_refusal_does_not_repeat_what_was_refused(target: Target) -> None:

@@ -60,7 +60,7 @@ def test_each_protocol_error_closes_the_socket_with_its_code(
         person.send_until_refused(data)
         assert person.close_code() == code
         person.send_until_refused(frame(struct.pack("!H", code), CLOSE))
-        assert person.is_closed(2.0)
+        assert person.is_closed()
     assert either_door.growth_mib() < 40
 
 
@@ -108,7 +108,7 @@ def test_an_invalid_close_code_is_a_protocol_error(code: int, target: Target) ->
     with target.socket_person() as person:
         person.send(frame(struct.pack("!H", code), CLOSE))
         assert person.close_code() == PROTOCOL
-        assert person.is_closed(2.0)
+        assert person.is_closed()
 
 
 @pytest.mark.parametrize("code", [1000, 1001, 1003, 1007, 1011, 1012, 1014, 3000, 4000, 4999])
@@ -116,14 +116,14 @@ def test_a_close_code_that_clients_may_send_is_answered(code: int, target: Targe
     with target.socket_person() as person:
         person.send(frame(struct.pack("!H", code) + b"bye", CLOSE))
         assert person.close_code() == NORMAL
-        assert person.is_closed(2.0)
+        assert person.is_closed()
 
 
 def test_a_close_without_a_code_is_answered(target: Target) -> None:
     with target.socket_person() as person:
         person.send(frame(b"", CLOSE))
         assert person.close_code() == NORMAL
-        assert person.is_closed(2.0)
+        assert person.is_closed()
 
 
 def test_the_log_says_why_a_socket_was_closed_and_whose_it_was(target_with: MakeTarget) -> None:
@@ -306,7 +306,7 @@ def test_an_upgrade_by_http_1_0_is_refused(either_door: Target) -> None:
         wire.send(upgrade)
         answer = wire.answer()
         assert (answer.status, answer.error()) == (400, "400::transport_unknown")
-        assert wire.is_closed(2.0)
+        assert wire.is_closed()
 
 
 def test_frames_are_never_compressed(either_door: Target) -> None:

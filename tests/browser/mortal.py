@@ -2,14 +2,15 @@
 
 from pathlib import Path
 
-from tests.serving import Server, Settings, end_whoever_lives_in
+from tests.serving import Server, Settings, end_whoever_lives_in, free_port
 
 
 class Mortal:
     """A server that is killed and comes back with what its store has."""
 
     def __init__(self, data: Path, settings: Settings) -> None:
-        self._settings = {**settings, "data": str(data), "durability": "always"}
+        always = {"data": str(data), "durability": "always", "port": free_port()}
+        self._settings = {**settings, **always}
         self._data = data
         self.alive = Server(self._settings)
 
@@ -18,9 +19,8 @@ class Mortal:
         self.alive.process.wait()
 
     def start(self) -> None:
-        port = int(self.alive.url.rsplit(":", 1)[1])
         self.alive.stop()
-        self.alive = Server({**self._settings, "port": port})
+        self.alive = Server(self._settings)
 
     def stop(self) -> None:
         self.alive.stop()

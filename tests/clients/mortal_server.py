@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from tests.clients.node_client import SWITCHED_ON
-from tests.serving import Server, Settings
+from tests.serving import STOP_LIMIT_S, Server, Settings, free_port
 
 
 class MortalServer:
@@ -11,8 +11,8 @@ class MortalServer:
 
     def __init__(self, settings: Settings = SWITCHED_ON) -> None:
         """Without a data directory in the settings, each process has a store of its own."""
-        self._settings = settings
-        self.alive = Server(settings)
+        self._settings = {**settings, "port": free_port()}
+        self.alive = Server(self._settings)
 
     def kill_and_start(self) -> None:
         self.alive.process.kill()
@@ -21,7 +21,7 @@ class MortalServer:
 
     def stop_and_start(self) -> None:
         self.alive.process.terminate()
-        code = self.alive.process.wait(10)
+        code = self.alive.process.wait(STOP_LIMIT_S)
         assert code == 0, f"ended with {code}:\n{self.alive.log()}"
         self._start_again()
 
@@ -33,6 +33,5 @@ class MortalServer:
         }
 
     def _start_again(self) -> None:
-        port = int(self.alive.url.rsplit(":", 1)[1])
         self.alive.stop()
-        self.alive = Server({**self._settings, "port": port})
+        self.alive = Server(self._settings)

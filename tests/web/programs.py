@@ -13,7 +13,7 @@ import orjson
 
 from tests.serving import PROGRAM, START_LIMIT_S, end_whoever_lives_in, environment
 
-STOP_LIMIT_S = 15.0
+STOP_LIMIT_S = 30.0
 
 
 class Program:

@@ -23,7 +23,7 @@ from tests.serving import ROOT, Settings, environment
 
 STAGES = 10
 PLAYS_OF_AN_EVENING = 8
-ATTEMPTS = 3
+ATTEMPTS = 8
 # The shortest times in stories bear this much, and this part of the time that a story takes.
 BEARABLE_S = 0.15
 BEARABLE = 0.1
