@@ -1,0 +1,111 @@
+"""Who goes on behind a cursor misses nothing, or is told so, whatever happens meanwhile."""
+
+from dataclasses import dataclass, field
+from itertools import count, islice
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from holdfast.bayeux.options import ChannelRule
+from holdfast.delivery.history_depth import HistoryDepth, HistoryLimits
+from tests.unit.bayeux.harness import Client, Json
+from tests.unit.bayeux.second_lives import KeptHouse
+
+CHANNELS = ["/b/x", "/b/y", "/p/x"]
+RULES = {
+    "/b/**": ChannelRule(history=HistoryDepth(4), durable=True),
+    "/p/**": ChannelRule(history=HistoryDepth(4)),
+}
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("publish"), st.sampled_from(CHANNELS)),
+        st.tuples(st.just("publish"), st.sampled_from(CHANNELS)),
+        st.tuples(st.just("flood"), st.sampled_from(CHANNELS)),
+        st.tuples(st.just("turn"), st.none()),
+        st.tuples(st.just("poll"), st.integers(1, 3)),
+        st.tuples(st.just("return"), st.booleans()),
+        st.tuples(st.just("restart"), st.none()),
+    ),
+    max_size=40,
+)
+
+
+@dataclass
+class Reader:
+    """A client that remembers the cursor of its last connect reply, and what it got."""
+
+    house: KeptHouse
+    # Each reply to a client with acks carries one message.
+    has_acks: bool
+    cursor: int = -1
+    got: list[int] = field(default_factory=list)
+    # What it must get, from the first time that it subscribed.
+    due: set[int] = field(default_factory=set)
+
+    def come(self) -> None:
+        ext: Json = {"replay": True}
+        if self.has_acks:
+            ext |= {"ack": True, "delivery": {"maxEntries": 1}}
+        self.client: Client = self.house.client(ext=ext)
+        self.batch = 0
+        replay: Any = self.cursor if self.cursor >= 0 else -1
+        message = {"channel": "/meta/subscribe", "subscription": ["/b/**", "/p/**"]}
+        asked = self.client.send({**message, "ext": {"replay": replay}})
+        said = asked.elements[0]["ext"]["replay"]
+        if said.get("recovered") is False:
+            self.due = set()
+        self.hear(asked.elements)
+
+    def poll(self) -> None:
+        ext = {"ack": self.batch} if self.has_acks else {}
+        asked = self.client.connect(ext=ext, advice={"timeout": 0})
+        self.hear(asked.elements)
+        if self.has_acks:
+            self.batch = asked.elements[-1]["ext"]["ack"]
+        self.cursor = asked.elements[-1]["ext"]["replay"]["cursor"]
+
+    def hear(self, elements: list[Json]) -> None:
+        heard = [each["data"] for each in elements if "data" in each]
+        assert len(set(heard)) == len(heard)
+        self.got += heard
+
+    def is_served(self) -> None:
+        """It has all that it must get."""
+        for _ in range(2 * len(self.due) + 5):
+            self.house.turn()
+            self.poll()
+        assert self.due <= set(self.got)
+
+
+@given(STEPS, st.booleans(), st.integers(3, 20))
+@settings(deadline=None)
+def test_who_goes_on_misses_nothing_or_is_told_so(
+    steps: list[tuple[str, Any]], has_acks: bool, most: int
+) -> None:
+    house = KeptHouse(channels=RULES, history_limits=HistoryLimits(entries=most))
+    reader = Reader(house, has_acks)
+    reader.come()
+    reader.poll()
+    numbers = count(1)
+    for what, value in steps:
+        if what in ("publish", "flood"):
+            for number in islice(numbers, 1 if what == "publish" else 6):
+                house.server.publish(value, number)
+                reader.due.add(number)
+        elif what == "turn":
+            house.turn()
+        elif what == "poll":
+            for _ in range(value):
+                reader.poll()
+        elif what == "return":
+            if value:
+                reader.client.disconnect()
+            reader.come()
+        else:
+            # Nobody was told yet that what waits for the store is accepted.
+            house.turn()
+            house = reader.house = house.reborn()
+            reader.come()
+    reader.is_served()
+    assert house.balances()
