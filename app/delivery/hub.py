@@ -135,24 +135,25 @@ class Hub(Generic[R]):
         if self.watch is not None:
             self.watch.published(channel.name)
         is_keyed = message.key is not None
-        if not (self.durables or self._lanes.open or is_keyed or message.depth is not None):
+        # Whether its history is stored, whoever receives it.
+        is_to_keep = message.depth is not None and persistent is True
+        if not (self.durables or self._lanes.open or is_keyed or is_to_keep):
             self._show_published(message, receivers, leave_out, 0)
             return PersistOutcome.KEPT
         keys: Sequence[str] = ()
         if self.durables and persistent is not False:
             keys = [r.key for r in receivers if r.is_durable and r is not leave_out]
-        # A message is durable for its receivers and its history alike.
-        is_in_history = message.depth is not None and (bool(keys) or persistent is True)
-        if not (keys or is_keyed or is_in_history):
+        if not (keys or is_keyed or is_to_keep):
             return self._lanes.enter(
                 channel.name, AcceptedPublish(message, receivers, leave_out, done)
             )
         if not self.store.is_available:
             return PersistOutcome.REFUSED
-        message.is_durable = bool(keys) or is_in_history
+        message.is_durable = bool(keys) or is_to_keep
         publication = AcceptedPublish(message, receivers, leave_out, done, len(keys))
         answered = self._lanes.keep(channel.name, publication)
-        if is_in_history:
+        if message.depth is not None and message.is_durable:
+            # Durable for its receivers means durable for its history.
             keys = [*keys, channel.name]
         self.store.keep(message, keys, answered)
         return None

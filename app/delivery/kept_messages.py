@@ -77,7 +77,10 @@ class KeptMessages:
 
     def remove(self, message: Message) -> None:
         """Remove a message that is here."""
-        del self._messages[bisect_left(self._messages, message.id, key=_by_id)]
+        messages = self._messages
+        # Most leave from the front.
+        is_first = messages[0] is message
+        del messages[0 if is_first else bisect_left(messages, message.id, key=_by_id)]
         self.size -= len(message.wire)
 
 
