@@ -14,7 +14,7 @@ from holdfast.delivery.topics import TopicConfig
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery import Delivery
 from tests.unit.bayeux.harness import Asked, Client, House, Json, Socket
-from tests.unit.bayeux.second_lives import KeptHouse, again, connect, drain, named
+from tests.unit.bayeux.second_lives import KeptHouse, again, connect, drain, named, take
 
 KEEPS = {"/a": ChannelRule(history=HistoryDepth(5)), "/b/**": ChannelRule(history=HistoryDepth(3))}
 DURABLE = {"/a": ChannelRule(history=HistoryDepth(5), durable=True)}
@@ -137,6 +137,14 @@ def test_a_pattern_brings_the_history_of_each_channel(house: House) -> None:
     assert subscribe(house.client(), "/b/*", replay=-2).data == [0, 1, 4]
     assert subscribe(house.client(), "/**", replay=-2).data == [0, 1, 2, 3, 4]
     assert subscribe(house.client(), "/b/x", "/a", history=last(1)).data == [0, 2]
+
+
+@pytest.mark.parametrize(("depth", "data"), [(0, []), (1, [5]), (2, [4, 5]), (5, [4, 5])])
+def test_a_history_brings_no_more_than_its_depth(depth: int, data: list[int]) -> None:
+    history = HistoryDepth(depth) if depth else None
+    house = House(channels={"/a": ChannelRule(history=history)})
+    publish(house, 1, 2, 3, 4, 5)
+    assert subscribe(house.client(), "/a", history=last(2)).data == data
 
 
 def test_a_filter_selects_from_the_history_too(house: House) -> None:
@@ -566,6 +574,21 @@ def test_after_a_pause_only_the_newest_message_of_each_channel_comes(house: Hous
         publish(house, number, channel=channel)
     assert poll(client).data == [1, 3, 4, 5]
     assert house.bayeux.state.counters.discarded[Reason.OUTDATED] == 2
+    assert house.balances()
+
+
+def test_a_named_session_that_was_away_gets_the_newest_message_only() -> None:
+    house = KeptHouse(channels=DURABLE)
+    client = named(house)
+    subscribe(client, "/a", newestOnly=True)
+    house.turn()
+    client.disconnect()
+    publish(house, 1, 2, 3)
+    house = house.reborn()
+    client = again(client, house)
+    take(client)
+    assert connect(client, 0).data == [3]
+    assert list(house.store.queues["joe/1"]) == list(house.store.queues["/a"])[-1:]
     assert house.balances()
 
 
