@@ -21,8 +21,8 @@ alice disconnects
 # A subscription that would bring something else than was asked for is refused
 alice takes /options/all
 alice -> /meta/subscribe {"subscription": "/options/some", "ext": {"delivery": {"filter": "data."}}}
-         /meta/subscribe {"subscription": "/options/others", "ext": {"delivery": {"newestOnly": true}}}
-         /meta/subscribe {"subscription": "/options/past", "ext": {"delivery": {"history": {"numEntries": 5}}}}
+         /meta/subscribe {"subscription": "/options/others", "ext": {"delivery": {"newestOnly": 1}}}
+         /meta/subscribe {"subscription": "/options/past", "ext": {"delivery": {"history": {"entries": 5}}}}
 alice <- /meta/subscribe error "400:user.illegalArgument,filter (a name is missing at character 6 of the filter):delivery_invalid" {"subscription": "/options/some"}
          /meta/subscribe error "400:user.illegalArgument,newestOnly:delivery_invalid" {"subscription": "/options/others"}
          /meta/subscribe error "400:user.illegalArgument,history:delivery_invalid" {"subscription": "/options/past"}

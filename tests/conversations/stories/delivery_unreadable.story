@@ -63,11 +63,9 @@ alice <- /meta/handshake error "400:user.illegalArgument,timesync:ext_invalid" {
 alice handshakes
 alice connects
 alice -> /reserved {"data": 1, "ext": {"replyTo": "/ret/AAAAAAAAAAAAAAAAAAAAAA/4000001", "timeout": 1000}}
-         /meta/subscribe {"subscription": "/reserved", "ext": {"replay": -1}}
          /meta/subscribe {"subscription": "/ret/**"}
          /service/unknown {"data": 1}
 alice <- /reserved error "400:internal.notImplemented,ext.replyTo:not_supported"
-         /meta/subscribe error "400:internal.notImplemented,ext.replay:not_supported" {"subscription": "/reserved"}
          /meta/subscribe error "400:internal.notImplemented,/ret/:not_supported" {"subscription": "/ret/**"}
          /service/unknown ok
 bob -> /meta/handshake {"ext": {"request": true}}
