@@ -19,8 +19,8 @@ from holdfast.delivery.counters import Reason
 from holdfast.delivery.settlement import Settlement
 
 # The most messages that one reply carries to a durable session: the store must have each hand-over
-# before the reply leaves, which takes some 6 ms for a thousand.
-_MOST_DURABLE = 500
+# before the reply leaves. With extensions this takes some 8 ms.
+_MOST_DURABLE = 300
 
 
 class Answers:

@@ -33,7 +33,7 @@ _UNKNOWN: Final = Source.UNKNOWN
 _CALLBACK_POLLING: Final = ConnectionType.CALLBACK_POLLING
 _NUMBER: Final = (int, float)
 # In bytes; decoding less takes a small part of a turn.
-_LONG: Final = 65_536
+_LONG: Final = 16_384
 _OBJECT_OR_NULL: Final = (dict, type(None))
 # Marks a message that has been handled, where otherwise an extension's place is returned.
 _DONE: Final = -1

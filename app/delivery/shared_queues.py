@@ -25,7 +25,7 @@ R = TypeVar("R", bound=Receiver)
 
 _EXHAUSTED: Final = CODES["resource.exhaust"]
 # The most messages that leave a shared queue in one turn.
-MOST: Final = 500
+MOST: Final = 200
 
 
 @dataclass(frozen=True, slots=True)

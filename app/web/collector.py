@@ -6,7 +6,7 @@ leave behind. Three kinds of collections look for them:
 - Python looks at new objects by itself, which takes 5 ms.
 - In a quiet second, after some of these, or when many entries have been queued, everything is
   collected that is not exempt.
-- In a quiet minute, or after very many collections, nothing is exempt. This takes 125 ms with ten
+- In a quiet minute, or after very many new objects, nothing is exempt. This takes 125 ms with ten
   million waiting entries. It bounds the memory of cycles that were exempt when they were left.
 
 Exempt are the objects made at start, and all survivors of a collection that took long or followed
@@ -26,8 +26,8 @@ _NEVER = 2**31 - 1
 # The server is quiet after this many beats in a row with less work (in seconds) than this.
 _LITTLE_S = 0.005
 _QUIET_SECOND, _QUIET_MINUTE = 10, 600
-# After this many collections, the next one cannot wait for a quiet second or minute.
-_MANY, _VERY_MANY = 3, 500
+# After this many new objects, the next collection cannot wait for a quiet second or minute.
+_MANY, _VERY_MANY = 3 * _YOUNG, 500 * _YOUNG
 # In seconds. The survivors of a collection that takes longer become exempt.
 _LONG_S = 0.015
 # So do queues with this many new entries in all, which a collection takes 6 ms to look at.
@@ -45,9 +45,11 @@ class Collector:
         self._worked_s = worked_s
         self._seen_s = 0.0
         self._quiet_beats = 0
-        # How many collections there had been after the last one of this class, ...
-        self._collected_at = _times()
-        # ... and after the last one without exemptions.
+        # New objects that Python had not collected by itself before a collection of this class.
+        self._uncollected = 0
+        # How many new objects there had been at the last collection, ...
+        self._collected_at = self._made()
+        # ... and at the last one without exemptions.
         self._whole_at = self._collected_at
         # How many entries had been queued at the last collection.
         self._queued = 0
@@ -58,7 +60,6 @@ class Collector:
         """Exempt the objects made at start."""
         gc.collect()
         gc.freeze()
-        self._collected_at = self._whole_at = _times()
         gc.set_threshold(_YOUNG, _NEVER, _NEVER)
 
     def beat(self, queued: int) -> None:
@@ -80,24 +81,29 @@ class Collector:
             self._collect(queued)
 
     def _is_due(self, last: int, quiet_beats: int, many: int) -> bool:
-        times = _times() - last
-        return times >= many or (times > 0 and self._quiet_beats >= quiet_beats)
+        made = self._made() - last
+        return made >= many or (made > 0 and self._quiet_beats >= quiet_beats)
+
+    def _made(self) -> int:
+        """Return how many new objects were collected, whether or not they were garbage."""
+        return _YOUNG * _times_young() + self._uncollected
 
     def _has_many(self, queued: int) -> bool:
         return queued - self._queued >= _MANY_ENTRIES
 
     def _collect(self, queued: int) -> None:
         began_s = self._worked_s()
+        self._uncollected += gc.get_count()[0]
         gc.collect()
         # Its own work does not count as the server's.
         self._seen_s = self._worked_s()
-        self._collected_at = _times()
+        self._collected_at = self._made()
         if self._seen_s - began_s > _LONG_S or self._has_many(queued):
             gc.freeze()
             self._is_exempting = True
         self._queued = queued
 
 
-def _times() -> int:
-    """Return how often the garbage collector has run."""
-    return sum([generation["collections"] for generation in gc.get_stats()])
+def _times_young() -> int:
+    times: int = gc.get_stats()[0]["collections"]
+    return times

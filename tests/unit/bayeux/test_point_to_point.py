@@ -716,7 +716,7 @@ def test_what_a_session_leaves_returns_in_as_many_turns_as_that_takes() -> None:
     seen = [waiting(house, "joe")]
     while house.flush():
         seen.append(waiting(house, "joe"))
-    assert seen[:3] == [500, 1000, 1200]
+    assert seen[:6] == [200, 400, 600, 800, 1000, 1200]
     house.turn()
     home = house.bayeux.state.ptp.subjects.queue("joe")
     assert home is not None

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from holdfast.web import collector
 from holdfast.web.collector import Collector
 
 pytestmark = pytest.mark.slow
@@ -164,14 +165,27 @@ def test_garbage_is_found_before_queues_become_exempt(work: Work) -> None:
     assert lost() is None
 
 
-def test_garbage_that_was_exempt_is_found_after_very_many_entries(work: Work) -> None:
+def test_objects_that_become_exempt_with_queues_count_as_new(
+    work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(collector, "_VERY_MANY", 30_000)
+    watched = begun(work)
+    lost = left_when_exempt(watched, work)
+    for times in range(1, 4):
+        assert lost() is not None
+        made = [[] for _ in range(7_500)]
+        beat(watched, work, 1, worked_s=0.02, queued=times * 500_000)
+        del made
+    beat(watched, work, 1, worked_s=0.02, queued=1_500_000)
+    assert lost() is None
+
+
+def test_many_entries_without_new_objects_leave_exempt_garbage_alone(work: Work) -> None:
     collector = begun(work)
     lost = left_when_exempt(collector, work)
-    for many in range(1, 499):
-        beat(collector, work, 1, worked_s=0.02, queued=many * 500_000)
+    for times in range(1, 600):
+        beat(collector, work, 1, worked_s=0.02, queued=times * 500_000)
     assert lost() is not None
-    beat(collector, work, 1, worked_s=0.02, queued=499 * 500_000)
-    assert lost() is None
 
 
 def test_garbage_that_was_exempt_when_it_was_left_is_found_in_a_quiet_minute(work: Work) -> None:
@@ -187,7 +201,7 @@ def test_garbage_that_was_exempt_when_it_was_left_is_found_in_a_quiet_minute(wor
 def test_garbage_that_was_exempt_is_found_after_very_many_new_objects(work: Work) -> None:
     collector = begun(work)
     lost = left_when_exempt(collector, work)
-    look_at_new(497)
+    look_at_new(498)
     beat(collector, work, 1, worked_s=0.02)
     assert lost() is not None
     look_at_new(1)
