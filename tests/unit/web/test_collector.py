@@ -173,7 +173,7 @@ def test_objects_that_become_exempt_with_queues_count_as_new(
     lost = left_when_exempt(watched, work)
     for times in range(1, 4):
         assert lost() is not None
-        made = [[] for _ in range(7_500)]
+        made: list[list[int]] = [[] for _ in range(7_500)]
         beat(watched, work, 1, worked_s=0.02, queued=times * 500_000)
         del made
     beat(watched, work, 1, worked_s=0.02, queued=1_500_000)
