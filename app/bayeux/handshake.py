@@ -157,6 +157,8 @@ class Handshake:
         draft.identity.shakes_hands(exchange.speaker, browser, is_new=is_new, now=now)
         session = self._settle_in(draft, now)
         self._state.ptp.subjects.join(session)
+        if session is draft:
+            self._life.login_events.began(session)
         session.transport = exchange.carrier.connection_type.value
         exchange.session = session
         exchange.is_handshake = exchange.replies_first = True

@@ -12,14 +12,12 @@ from holdfast.bayeux.records import ChangedSession
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_clock import SessionClock
 from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.system_events import publish_event
 from holdfast.delivery.channels import SERVICES
 from holdfast.delivery.dead_letters import CHANNEL
 from holdfast.delivery.deaths import UnwrittenLetter
 from holdfast.delivery.entries import SettledBy
 from holdfast.delivery.error_codes import ErrorCode
-from holdfast.delivery.filters import Candidate
-from holdfast.delivery.json_text import to_json
-from holdfast.delivery.messages import Message
 from holdfast.delivery.notices import CHANNEL_FREE, CHANNEL_HELD
 from holdfast.delivery.reactions import (
     DefaultErrorHandler,
@@ -80,7 +78,7 @@ class SessionOwner:
     def _announce_next(self, now: float) -> bool:
         """Report some letters; return whether any are left."""
         dead, done = self._unannounced.popleft()
-        self._publish(dead.letter().event())
+        publish_event(self._state, dead.letter().event())
         if done is not None:
             done()
         return bool(self._unannounced)
@@ -100,23 +98,13 @@ class SessionOwner:
     def alert(self, channel: str, reason: str) -> None:
         self._state.notices.report(CHANNEL_HELD, channel, reason)
         data = {"kind": "channel held back", "channel": channel, "reason": reason}
-        self._publish({"channel": ALERT, "data": data})
+        publish_event(self._state, {"channel": ALERT, "data": data})
 
     def release(self, channel: str) -> None:
         self._state.notices.report(CHANNEL_FREE, channel, _PASSES)
         release_channel(self._state, channel, "guard")
         data = {"kind": "channel flows again", "channel": channel, "reason": _PASSES}
-        self._publish({"channel": ALERT, "data": data})
-
-    def _publish(self, event: dict[str, Any]) -> None:
-        channel = self._state.channels.named(event["channel"])
-        if not self._state.routes.receivers(channel):
-            return
-        message = Message(to_json(event), id=self._state.node.stamp(), channel=channel.name)
-        # A dead letter for one of these events would only cause another such event.
-        message.leaves_no_letter = True
-        candidate = Candidate(channel=channel.name, data=event.get("data"))
-        self._state.hub.publish(channel, message, candidate)
+        publish_event(self._state, {"channel": ALERT, "data": data})
 
     def note(self, session: Session, now: float) -> None:
         if session.is_gone:

@@ -5,6 +5,7 @@ from holdfast.bayeux.answers import Answers
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.expiry import Expiry
+from holdfast.bayeux.login_events import LoginEvents
 from holdfast.bayeux.ownership import Endings
 from holdfast.bayeux.publishing import Publishing
 from holdfast.bayeux.server_state import ServerState
@@ -39,6 +40,7 @@ class SessionEnds(Endings):
         undelivered: Undelivered[Session],
         expiry: Expiry,
         unconnected: UnconnectedSessions,
+        login_events: LoginEvents,
     ) -> None:
         self._state = state
         self._publishing = publishing
@@ -46,6 +48,7 @@ class SessionEnds(Endings):
         self._undelivered = undelivered
         self._expiry = expiry
         self._unconnected = unconnected
+        self._login_events = login_events
 
     def end_by_server(self, session: Session, now: float, by: str = "the server") -> None:
         """End a session and inform its client; durable entries become dead letters."""
@@ -110,6 +113,7 @@ class SessionEnds(Endings):
             session.is_durable = False
         self._state.sessions.remove(session, how)
         self._unconnected.leave(session)
+        self._login_events.ended(session, how.value)
         self._state.log.debug("session %s ended: %s", session.key, seen.value)
 
 

@@ -4,6 +4,7 @@ from holdfast.bayeux.advice import session_advice
 from holdfast.bayeux.answers import Answers
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.expiry import Expiry
+from holdfast.bayeux.login_events import LoginEvents
 from holdfast.bayeux.ownership import SessionOwner
 from holdfast.bayeux.publishing import Publishing
 from holdfast.bayeux.server_state import ServerState
@@ -42,8 +43,15 @@ class SessionLife:
         self.hand_overs = self.settlement.hand_overs
         self.expiry = Expiry(state, self.undelivered)
         self.answers = Answers(state, self.clock, self.settlement, self.expiry)
+        self.login_events = LoginEvents(state)
         self.ends = SessionEnds(
-            state, publishing, self.answers, self.undelivered, self.expiry, self.unconnected
+            state,
+            publishing,
+            self.answers,
+            self.undelivered,
+            self.expiry,
+            self.unconnected,
+            self.login_events,
         )
         self.ownership.serve(self.ends)
         state.hub.turned_away = self.undelivered.turned_away

@@ -1,0 +1,54 @@
+"""`/sys/login` and `/sys/logout`: sessions begin and end, whatever their connections do."""
+
+from collections import deque
+
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.system_events import publish_event
+
+LOGIN = "/sys/login"
+LOGOUT = "/sys/logout"
+
+
+class LoginEvents:
+    """Tells operators which sessions begin and end; thousands that end at once, over some turns."""
+
+    def __init__(self, state: ServerState) -> None:
+        self._state = state
+        self._login, self._logout = state.channels.named(LOGIN), state.channels.named(LOGOUT)
+        self._untold: deque[Json] = deque()
+
+    def began(self, session: Session) -> None:
+        """Tell of a new session; one that another client takes over is none."""
+        if self._state.routes.receivers(self._login):
+            self._tell(LOGIN, session, {})
+
+    def ended(self, session: Session, how: str) -> None:
+        """Tell of the end of a session."""
+        if self._state.routes.receivers(self._logout):
+            self._tell(LOGOUT, session, {"how": how})
+
+    def _tell(self, channel: str, session: Session, more: Json) -> None:
+        event = {
+            "channel": channel,
+            "data": {"subject": session.subject, "session": session.name, **more},
+            # With xmlBlaster's names.
+            "ext": {
+                "delivery": {
+                    "properties": {
+                        "_subjectId": session.subject,
+                        "_absoluteName": session.name,
+                        "_nodeId": self._state.node.name,
+                    }
+                }
+            },
+        }
+        if not self._untold:
+            self._state.backlog.add(self._tell_next)
+        self._untold.append(event)
+
+    def _tell_next(self, now: float) -> bool:
+        """Publish one event; return whether any are left."""
+        publish_event(self._state, self._untold.popleft())
+        return bool(self._untold)

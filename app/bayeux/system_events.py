@@ -1,0 +1,19 @@
+"""Events of the server itself, for operators who have subscribed to its channels."""
+
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.server_state import ServerState
+from holdfast.delivery.filters import Candidate
+from holdfast.delivery.json_text import to_json
+from holdfast.delivery.messages import Message
+
+
+def publish_event(state: ServerState, event: Json) -> None:
+    """Publish the event on its channel, if anybody listens."""
+    channel = state.channels.named(event["channel"])
+    if not state.routes.receivers(channel):
+        return
+    message = Message(to_json(event), id=state.node.stamp(), channel=channel.name)
+    # A dead letter for one of these events would only cause another such event.
+    message.leaves_no_letter = True
+    candidate = Candidate(channel=channel.name, data=event.get("data"))
+    state.hub.publish(channel, message, candidate)

@@ -1,0 +1,69 @@
+"""Events for operators: sessions begin and end."""
+
+import pytest
+
+from tests.unit.bayeux.harness import Client, House
+from tests.unit.bayeux.test_point_to_point import leave, named
+from tests.unit.extensions.delivering import connect, house_of
+
+
+def operator(house: House) -> Client:
+    client = house.client()
+    client.session.identity.role = "operator"
+    client.subscribe("/sys/login", "/sys/logout")
+    client.connect()
+    house.turn()
+    return client
+
+
+def heard(client: Client) -> list[tuple[str, object]]:
+    client.house.turn()
+    events = client.connect(advice={"timeout": 0}).events
+    return [(event["channel"], event["data"]) for event in events]
+
+
+def test_each_session_that_begins_or_ends_is_told_once() -> None:
+    house = house_of()
+    watcher = operator(house)
+    joe = named(house, "joe/1")
+    who = {"subject": "joe", "session": "client/joe/1"}
+    assert heard(watcher) == [("/sys/login", who)]
+    leave(joe)
+    assert heard(watcher) == [("/sys/logout", {**who, "how": "disconnect"})]
+    assert heard(watcher) == []
+
+
+def test_an_event_names_the_subject_as_xmlblaster_does() -> None:
+    house = house_of()
+    watcher = operator(house)
+    named(house, "joe/1")
+    (event,) = watcher.connect(advice={"timeout": 0}).events
+    properties = event["ext"]["delivery"]["properties"]
+    assert properties["_subjectId"] == "joe"
+    assert properties["_absoluteName"] == "client/joe/1"
+
+
+def test_who_leaves_and_comes_back_was_never_gone() -> None:
+    house = house_of()
+    joe = named(house, "joe/1")
+    watcher = operator(house)
+    joe.disconnect()
+    house.turn()
+    connect(named(house, "joe/1"))
+    assert heard(watcher) == []
+
+
+def test_sessions_that_end_together_are_all_told() -> None:
+    house = House()
+    watcher = operator(house)
+    others = [house.client() for _ in range(3)]
+    assert len(heard(watcher)) == len(others)
+    for each in others:
+        each.disconnect()
+    assert [channel for channel, _ in heard(watcher)] == ["/sys/logout"] * len(others)
+
+
+@pytest.mark.parametrize("channel", ["/sys/login", "/sys/logout"])
+def test_only_operators_are_told(channel: str) -> None:
+    asked = House().client().subscribe(channel)
+    assert asked.reply["error"].startswith("403:")
