@@ -1,5 +1,6 @@
 """The command `holdfast`."""
 
+import gc
 import sys
 from importlib import import_module
 from importlib.util import find_spec
@@ -27,7 +28,12 @@ COMMANDS = {
 def load(name: str) -> TyperCommand | TyperGroup:
     """Import the command."""
     module, text = COMMANDS[name]
-    found = typer.main.get_command(import_module(module).program)
+    # Modules make many objects and no garbage that is worth a look at all of them.
+    gc.disable()
+    try:
+        found = typer.main.get_command(import_module(module).program)
+    finally:
+        gc.enable()
     if isinstance(found, TyperGroup):
         found.help = text
     return cast("TyperCommand | TyperGroup", found)

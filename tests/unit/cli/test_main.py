@@ -1,5 +1,6 @@
 """The command as a whole: what there is, and what it costs to ask."""
 
+import gc
 import subprocess
 import sys
 
@@ -36,3 +37,8 @@ def test_a_mistyped_command_gets_a_suggestion() -> None:
     result = CliRunner().invoke(program, ["ded"])
     assert result.exit_code == 2
     assert "No such command 'ded'. Did you mean 'dead'?" in result.output
+
+
+def test_garbage_is_looked_for_once_a_command_is_loaded() -> None:
+    load("rights")
+    assert gc.isenabled()
