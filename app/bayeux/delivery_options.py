@@ -14,11 +14,8 @@ class QosInvalid(Exception):
     """An option is unknown or has a value that makes no sense; the text names the option."""
 
 
-def refuse_others(
-    asked: Mapping[str, Any], known: Collection[str], not_offered: Mapping[str, object]
-) -> None:
+def refuse_others(asked: Mapping[str, Any], known: Collection[str]) -> None:
     """Refuse unknown options: ignoring one could send a private message to everybody."""
-    for name, value in asked.items():
-        is_idle = name in not_offered and (value is None or value is not_offered[name])
-        if not is_idle and name not in known:
+    for name in asked:
+        if name not in known:
             raise QosInvalid(name if _NAME.fullmatch(name) else "delivery")

@@ -43,7 +43,7 @@ def parting_of(message: Json) -> DisconnectMode:
 def _parting(asked: object) -> DisconnectMode:
     if not isinstance(asked, Mapping):
         raise QosInvalid("delivery")
-    refuse_others(asked, _OPTIONS, {})
+    refuse_others(asked, _OPTIONS)
     for name in ("end", "discard"):
         if not isinstance(asked.get(name), bool | None):
             raise QosInvalid(name)

@@ -83,6 +83,7 @@ class Erasure:
             if session not in told and self._tells(session)
         ]
         self._before = state.node.stamp()
+        state.hub.histories.erase(topic.name)
         if topic.state is not TopicState.DEAD:
             state.topics.erase(topic)
         self._tell(self._exact, {"subscription": topic.name})

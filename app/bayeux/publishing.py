@@ -11,7 +11,7 @@ from holdfast.bayeux.qos import Qos
 from holdfast.bayeux.quotas import too_much_waits
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
-from holdfast.bayeux.topic_publishing import topic_of
+from holdfast.bayeux.topic_publishing import delivers_nothing, topic_of
 from holdfast.delivery.channels import Channel, Kind
 from holdfast.delivery.filters import Candidate
 from holdfast.delivery.json_text import NoNumber, to_json, to_strict_json
@@ -52,10 +52,9 @@ class Publishing:
         if len(wire) > state.options.max_message_size:
             raise Refused(ErrorReply.MESSAGE_TOO_LARGE, str(state.options.max_message_size))
         rule, topic = state.rule(channel), None
-        if state.topics.are_used or (qos is not None and qos.configures):
+        if state.topics.are_used or (qos is not None and qos.concerns_topic):
             topic = topic_of(state, channel, rule, qos)
-            if topic is not None and qos is not None and qos.is_administrative:
-                state.topics.configure(topic, anew=True)
+            if qos is not None and delivers_nothing(state, channel, topic, event, qos):
                 return PersistOutcome.KEPT
         message = Message(
             wire,

@@ -23,10 +23,7 @@ _OPTIONS = SAID_BY_RECEIVERS | {
     "subscribable",
     "topic",
     "administrative",
-}
-# Options that are not supported are accepted with the value that describes the usual behaviour.
-_NOT_OFFERED = {
-    "forceUpdate": True,
+    "forceUpdate",
 }
 _LONGEST_KEY = 255
 _LONGEST_LIFE_MS = 10 * 365 * 24 * 3600 * 1000
@@ -55,6 +52,8 @@ class Qos:
     topic: TopicOptions | None = None
     # Whether the publish only configures the topic.
     is_administrative: bool = False
+    # Whether to deliver the message although the newest one of the channel has the same data.
+    force_update: bool = True
     # What became of the message for each destination.
     outcomes: Sequence[Mapping[str, Any]] = field(default=(), compare=False, repr=False)
     message: Message | None = field(default=None, compare=False, repr=False)
@@ -64,7 +63,7 @@ class Qos:
         """Read the requested QoS. Raises `QosInvalid`."""
         if not isinstance(asked, Mapping):
             raise QosInvalid("delivery")
-        refuse_others(asked, _OPTIONS, _NOT_OFFERED)
+        refuse_others(asked, _OPTIONS)
         priority = whole(asked.get("priority", ORDINARY_PRIORITY))
         if priority is None or not 0 <= priority <= 9:
             raise QosInvalid("priority")
@@ -86,6 +85,8 @@ class Qos:
         is_administrative = asked.get("administrative") or False
         if type(is_administrative) is not bool or (is_administrative and destinations):
             raise QosInvalid("administrative")
+        if not isinstance(asked.get("forceUpdate"), bool | None):
+            raise QosInvalid("forceUpdate")
         return cls(
             priority,
             persistent,
@@ -98,6 +99,7 @@ class Qos:
             is_subscribable,
             None if topic is None else TopicOptions.of(topic),
             is_administrative,
+            asked.get("forceUpdate") is not False,
         )
 
     def qualify(self, message: Message, sender: Session | None = None) -> None:
@@ -114,6 +116,11 @@ class Qos:
     def configures(self) -> bool:
         """Whether it may configure a topic."""
         return self.is_administrative or self.topic is not None
+
+    @property
+    def concerns_topic(self) -> bool:
+        """Whether it depends on its topic what becomes of the message."""
+        return self.configures or not self.force_update
 
     def confirmation(self) -> Mapping[str, Any]:
         """Return what the reply says: for a repeated publish, what its first reply said."""

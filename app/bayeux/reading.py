@@ -90,7 +90,7 @@ def _read_delivery(
     if name == "/meta/disconnect":
         parting_of(message)
     elif channel.kind is Kind.META and name != "/meta/subscribe":
-        refuse_others(asked, SAID_BY_RECEIVERS, {})
+        refuse_others(asked, SAID_BY_RECEIVERS)
     elif client_verdicts.verdicts:
         # Without verdicts, QoS is read when it is needed: nothing has had effect before.
         if channel.kind is Kind.META:

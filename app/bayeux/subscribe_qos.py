@@ -43,7 +43,7 @@ class SubscribeQos:
         """
         if not isinstance(asked, Mapping):
             raise QosInvalid("delivery")
-        refuse_others(asked, _OPTIONS, {})
+        refuse_others(asked, _OPTIONS)
         for name in ("oneway", "local", "newestOnly", "notify", "persistent"):
             if not isinstance(asked.get(name), bool | None):
                 raise QosInvalid(name)

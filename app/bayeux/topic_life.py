@@ -36,6 +36,9 @@ class TopicLife:
             self._timers.drop(topic)
             if topic.state is TopicState.UNREFERENCED:
                 self._let_end(topic)
+            if topic.state is TopicState.DEAD and topics.get(topic.name) is None:
+                # Messages from before the channel became a topic did not keep it alive.
+                self._state.hub.histories.erase(topic.name)
             record = topics.record(topic)
             if record != topic.stored:
                 changes[topic.name] = topic.stored = record
@@ -61,6 +64,11 @@ class TopicLife:
         if not (records or topics.are_used):
             return
         known: dict[str, Topic | None] = {}
+        for message in self._state.hub.histories:
+            topic = self._restored(known, message.channel, records, in_history=True)
+            message.topic = topic
+            if topic is not None:
+                topic.keep()
         for receiver in (*self._state.sessions, *self._state.ptp.subjects.queues()):
             for message in receiver.queue.messages():
                 # A replay is no message of the topic any more.
@@ -75,9 +83,12 @@ class TopicLife:
         known: dict[str, Topic | None],
         name: str,
         records: Mapping[str, TopicRecord],
+        *,
+        in_history: bool = False,
     ) -> Topic | None:
         if name not in known:
-            known[name] = self._state.topics.restore(name, records.get(name))
+            topics = self._state.topics
+            known[name] = topics.restore(name, records.get(name), in_history=in_history)
         return known[name]
 
     def save_again(self) -> None:

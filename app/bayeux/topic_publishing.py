@@ -1,10 +1,14 @@
 """What a publish means for the topic of its channel."""
 
+from orjson import loads
+
+from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.options import ChannelRule
 from holdfast.bayeux.qos import Qos
 from holdfast.bayeux.server_state import ServerState
 from holdfast.delivery.channels import Channel
+from holdfast.delivery.json_text import to_json
 from holdfast.delivery.topics import ORDINARY_CONFIG, Topic
 
 
@@ -31,6 +35,23 @@ def topic_of(
     if qos is not None and qos.topic is not None:
         config = qos.topic.over(config)
     return state.topics.draft(channel.name, config)
+
+
+def delivers_nothing(
+    state: ServerState, channel: Channel, topic: Topic | None, event: Json, qos: Qos
+) -> bool:
+    """Return whether the publish has nothing to deliver; one that only configures has done so."""
+    if topic is not None and qos.is_administrative:
+        state.topics.configure(topic, anew=True)
+        return True
+    return not qos.force_update and _is_newest(state, channel, event)
+
+
+def _is_newest(state: ServerState, channel: Channel, event: Json) -> bool:
+    """Return whether the newest message in the channel's history has the data of this one."""
+    kept = state.hub.histories.get(channel.name)
+    newest = [] if kept is None else kept.newest(1, state.node.now_ms())
+    return bool(newest) and to_json(loads(newest[0].wire)["data"]) == to_json(event["data"])
 
 
 def _check_readonly(state: ServerState, topic: Topic) -> None:

@@ -7,7 +7,7 @@ from holdfast.bayeux.codec import Json
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.services import ServiceCall
 from holdfast.bayeux.topic_life import TopicLife
-from holdfast.bayeux.topic_status import page_of, status_of
+from holdfast.bayeux.topic_status import event_of, newest, page_of, status_of
 from holdfast.delivery.channels import Channel, Kind, covers
 from holdfast.delivery.numbers import whole
 from holdfast.delivery.topics import Topic
@@ -42,7 +42,8 @@ class TopicService:
         ] = {
             "state": (self._show, frozenset()),
             "list": (self._list, frozenset(("after", "limit"))),
-            "erase": (self._erase, frozenset(("after", "limit", "forceDestroy"))),
+            "get": (self._get, frozenset(("history", "limit"))),
+            "erase": (self._erase, frozenset(("after", "limit", "forceDestroy", "history"))),
         }
 
     def serve(self, call: ServiceCall) -> None:
@@ -95,24 +96,41 @@ class TopicService:
             "next": after,
         }
 
+    def _get(self, call: ServiceCall, pattern: Channel, given: Options) -> Json:
+        self._check_reading(call, pattern)
+        count, limit = _entries(given, 1), _limit(given)
+        messages, is_all = newest(self._state, pattern, count, limit)
+        return {
+            "messages": [event_of(self._state, each) for each in messages],
+            "complete": is_all,
+        }
+
     def _erase(self, call: ServiceCall, pattern: Channel, given: Options) -> Json:
         is_forced = given.get("forceDestroy", False)
         if type(is_forced) is not bool:
             raise CallInvalid(ILLEGAL, "forceDestroy must be true or false")
         if not self._state.rights.are_open:
             self._state.rights.check_erase(call.session, pattern, call.message)
+        if "history" in given:
+            return self._empty(pattern, given)
         topics, after = self._page(pattern, given)
         for topic in topics:
             self._life.erase(topic, is_forced=is_forced, now=call.now)
         return {"erased": [topic.name for topic in topics], "next": after}
 
+    def _empty(self, pattern: Channel, given: Options) -> Json:
+        """Empty histories only."""
+        if _entries(given, 0) >= 0:
+            raise CallInvalid(ILLEGAL, "history.numEntries must be -1: everything")
+        histories = self._state.hub.histories
+        names = [each.channel for each in histories.covered_by(pattern)[: _limit(given)]]
+        return {"emptied": names, "messages": sum(map(histories.erase, names))}
+
     def _page(self, pattern: Channel, given: Options) -> tuple[Sequence[Topic], str | None]:
-        limit, after = whole(given.get("limit", _USUAL)), given.get("after") or ""
-        if limit is None or not 1 <= limit <= _MOST:
-            raise CallInvalid(ILLEGAL, f"limit must be a number from 1 to {_MOST}")
+        after = given.get("after") or ""
         if not isinstance(after, str):
             raise CallInvalid(ILLEGAL, "after must be the name of a topic")
-        return page_of(self._topics(pattern), after, limit)
+        return page_of(self._topics(pattern), after, _limit(given))
 
     def _topics(self, pattern: Channel) -> Iterable[Topic]:
         """Return the topics that the pattern covers."""
@@ -121,3 +139,23 @@ class TopicService:
             return (topic for topic in known if covers(pattern.name, topic.name))
         topic = known.get(pattern.name)
         return () if topic is None else (topic,)
+
+
+def _limit(given: Options) -> int:
+    limit = whole(given.get("limit", _USUAL))
+    if limit is None or not 1 <= limit <= _MOST:
+        raise CallInvalid(ILLEGAL, f"limit must be a number from 1 to {_MOST}")
+    return limit
+
+
+def _entries(given: Options, usual: int) -> int:
+    """Return how many messages of each history are meant; a negative number means all."""
+    history = given.get("history")
+    if history is None:
+        return usual
+    if not isinstance(history, Mapping) or history.keys() != {"numEntries"}:
+        raise CallInvalid(ILLEGAL, "history must be an object with numEntries")
+    count = whole(history["numEntries"])
+    if count is None or count < -1:
+        raise CallInvalid(ILLEGAL, "history.numEntries must be a number from -1")
+    return count

@@ -4,9 +4,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 
+from orjson import loads
+
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.server_state import ServerState
+from holdfast.delivery.channels import Channel
+from holdfast.delivery.messages import Message
 from holdfast.delivery.topics import Topic
+
+_MOST_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +60,41 @@ def page_of(topics: Iterable[Topic], after: str, limit: int) -> tuple[Sequence[T
     fit = [topic for topic in topics if topic.name > after]
     found = nsmallest(limit + 1, fit, key=_name_of)
     return found[:limit], found[limit - 1].name if len(found) > limit else None
+
+
+def newest(
+    state: ServerState, pattern: Channel, count: int, limit: int
+) -> tuple[Sequence[Message], bool]:
+    """Return up to `count` messages of each history of the pattern, the newest first.
+
+    Returns at most `limit` in total, or 1 MiB, and whether these are all.
+    """
+    now_ms = state.node.now_ms()
+    found: list[Message] = []
+    size = 0
+    for kept in state.hub.histories.covered_by(pattern):
+        for message in reversed(kept.newest(count, now_ms)):
+            size += len(message.wire)
+            if len(found) == limit or (found and size > _MOST_BYTES):
+                return found, False
+            found.append(message)
+    return found, True
+
+
+def event_of(state: ServerState, message: Message) -> Json:
+    """Return a kept message as an event, with what receivers would learn of it."""
+    event: Json = loads(message.wire)
+    delivery = {
+        "id": f"{state.node.name}-{message.id}",
+        "state": "OK",
+        "sender": message.sender,
+        "rcvTimestamp": str(message.id),
+        "priority": message.priority,
+    }
+    if message.properties is not None:
+        delivery["properties"] = message.properties
+    event["ext"] = {**event.get("ext", {}), "delivery": delivery}
+    return event
 
 
 def _name_of(topic: Topic) -> str:

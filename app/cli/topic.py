@@ -1,4 +1,4 @@
-"""`holdfast topic`: lists, shows and erases topics."""
+"""`holdfast topic`: lists, shows and erases topics, and shows what channels keep."""
 
 from typing import Annotated
 
@@ -6,13 +6,28 @@ import typer
 
 from holdfast.cli.lists import Most, print_list
 from holdfast.cli.options import ToServer, Yes, confirm, gathered, group_of_commands
-from holdfast.cli.output import Json, answer, print_facts, print_json
-from holdfast.cli.remote import Remote
+from holdfast.cli.output import (
+    Json,
+    age,
+    answer,
+    brief,
+    print_facts,
+    print_items,
+    print_json,
+)
+from holdfast.cli.remote import Params, Remote
 
 program = group_of_commands()
 
 _TOPICS = ("channel", "state", "kept", "queued", "subscribers")
 _PATH = "/topic"
+
+
+def _data(message: Json) -> str:
+    return "(too long)" if message["is_cut"] else brief(message["data"])
+
+
+_MESSAGES = ("id", "sender", age("published", "AGE"), "bytes", ("DATA", _data))
 Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="The channel, such as /orders/7.")]
 
 
@@ -37,6 +52,25 @@ def show_topic(*, channel: Channel, server: ToServer) -> None:
         print_json(found)
     else:
         print_facts(found, ())
+
+
+@program.command("get")
+@gathered
+def get_messages(
+    *,
+    channel: Channel,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, max=100, help="Maximum number of messages.")
+    ] = 20,
+    server: ToServer,
+) -> None:
+    """Show the newest messages that a channel keeps, the newest first."""
+    asked: Params = {"channel": channel, "limit": limit}
+    found = server.talk(lambda remote: remote.get(f"{_PATH}/history", asked))["items"]
+    if server.as_json:
+        print_json(found)
+    else:
+        print_items(_MESSAGES, found)
 
 
 @program.command("erase")

@@ -152,7 +152,7 @@ class Topics:
         is_own = topic.config != self._config_of(topic.name)
         return TopicRecord(topic.config if is_own else None, not topic.is_configured)
 
-    def restore(self, name: str, record: TopicRecord | None) -> Topic | None:
+    def restore(self, name: str, record: TopicRecord | None, *, in_history: bool) -> Topic | None:
         """Restore a topic by its record or, without one, if the rule of the channel says so.
 
         The caller adds what refers to the topic; an erased one is DEAD without that.
@@ -163,7 +163,9 @@ class Topics:
         config = (None if record is None else record.config) or by_rule or ORDINARY_CONFIG
         draft = self.draft(name, config)
         draft.stored = record
-        if record is None or not record.is_erased or self._is_subscribed(name):
+        is_erased = record is not None and record.is_erased
+        # The process was killed before the store had all of the erasure, or of what came after it.
+        if not is_erased or in_history or self._is_subscribed(name):
             return self.configure(draft)
         self._topics[name] = draft
         self.note(draft, TopicState.DEAD)

@@ -38,7 +38,7 @@ from holdfast.web.admin.session_views import (
 )
 from holdfast.web.admin.subjects import SubjectQueue
 from holdfast.web.admin.system_views import About, ChannelSummary, Figures, PipelineResult
-from holdfast.web.admin.topics import Topic
+from holdfast.web.admin.topics import KeptMessage, Topic
 from holdfast.web.admin.views import Item, Page
 
 NOW_MS = 1_790_000_000_000
@@ -292,6 +292,21 @@ class FakeOperations:
         if not found:
             raise RequestFailed(UNKNOWN, f"{channel} is no topic")
         return found[0]
+
+    async def topic_history(self, channel: str, limit: int) -> list[KeptMessage]:
+        self._fail()
+        kept = KeptMessage(
+            "holdfast-1790000000000000000",
+            channel,
+            "client/joe/1",
+            NOW_MS,
+            5,
+            True,
+            40,
+            {"n": 1},
+            False,
+        )
+        return [kept] * min(limit, 2)
 
     async def erase_topic(self, channel: str, who: str, *, force: bool) -> None:
         self.known.remove(await self.topic(channel))

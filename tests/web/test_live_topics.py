@@ -5,11 +5,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from holdfast.bayeux.options import ChannelRule
+from holdfast.delivery.history_depth import HistoryDepth
 from holdfast.delivery.topics import TopicConfig
 from tests.store.servers import ValkeyServer
 from tests.web.live_house import LiveHouse, house_at, refused_with
 
-RULE = {"/a": ChannelRule(topic=TopicConfig(destroy_delay_ms=-1))}
+RULE = {"/a": ChannelRule(topic=TopicConfig(destroy_delay_ms=-1), history=HistoryDepth(9))}
 
 
 @pytest.fixture
@@ -28,6 +29,18 @@ async def test_topics_are_listed_and_shown(house: LiveHouse) -> None:
     assert await house.api.topics.topic("/a") == topic
     with refused_with("user.oid.unknown"):
         await house.api.topics.topic("/b")
+
+
+async def test_what_a_channel_keeps_is_shown_the_newest_first(house: LiveHouse) -> None:
+    for data in (1, 2, "x" * 70_000):
+        house.client().publish("/a", data)
+    await house.desk.answered()
+    cut, newer = await house.api.topics.topic_history("/a", 2)
+    assert (cut.is_cut, cut.data) == (True, None)
+    assert (newer.channel, newer.data, newer.durable) == ("/a", 2, False)
+    assert (await house.api.topics.topic("/a")).kept == 3
+    with refused_with("user.illegalArgument"):
+        await house.api.topics.topic_history("nothing", 1)
 
 
 async def test_a_forced_erasure_leaves_nothing_in_queues_or_the_store(house: LiveHouse) -> None:

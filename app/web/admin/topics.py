@@ -1,20 +1,25 @@
 """The service for topics: their states and what keeps them, and erasing them."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
+from orjson import loads
 from pydantic import Field
 
-from holdfast.bayeux.topic_status import page_of, status_of
+from holdfast.bayeux.topic_status import newest, page_of, status_of
 from holdfast.delivery import topics as core
+from holdfast.delivery.messages import Message
 from holdfast.delivery.topic_states import TopicState
-from holdfast.store.fields import Channel, Count
+from holdfast.store.fields import Channel, Count, Ms
 from holdfast.web.admin.changes import RunningServer
-from holdfast.web.admin.faults import UNKNOWN, RequestFailed
-from holdfast.web.admin.fields import Cursor, Limit, Prefix
+from holdfast.web.admin.faults import UNKNOWN, RequestFailed, illegal
+from holdfast.web.admin.fields import Cursor, EntryLimit, Limit, Prefix
 from holdfast.web.admin.route import route
 from holdfast.web.admin.views import Page
 
+_NS_PER_MS = 1_000_000
+# Larger data is not shown.
+_LARGEST = 64 * 1024
 StateName = Literal["UNCONFIGURED", "ALIVE", "UNREFERENCED", "SOFTERASED"]
 Force = Annotated[bool, Field(description="Discard what waits in queues.")]
 
@@ -32,6 +37,21 @@ class Topic:
     kept: Annotated[Count, Field(description="Messages in its history.")]
     queued: Annotated[Count, Field(description="Entries in queues.")]
     subscribers: Annotated[Count, Field(description="Subscriptions to exactly this channel.")]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptMessage:
+    """One message in the history of a channel."""
+
+    id: str
+    channel: str
+    sender: str
+    published: Ms
+    priority: int
+    durable: bool
+    bytes: Count
+    data: Any
+    is_cut: Annotated[bool, Field(description="The data is too large to be shown.")]
 
 
 class Topics:
@@ -54,6 +74,29 @@ class Topics:
     async def topic(self, channel: Channel) -> Topic:
         """Show one topic."""
         return self._view(self._find(channel))
+
+    @route("GET", "/topic/history")
+    async def topic_history(self, channel: Channel, limit: EntryLimit = 20) -> list[KeptMessage]:
+        """Show the newest messages that a channel keeps, the newest first."""
+        pattern = self._state.channels.get(channel)
+        if pattern is None:
+            raise illegal(f"{channel} is no channel")
+        found, _ = newest(self._state, pattern, limit, limit)
+        return [self._kept(each) for each in found]
+
+    def _kept(self, message: Message) -> KeptMessage:
+        is_cut = len(message.wire) > _LARGEST
+        return KeptMessage(
+            f"{self._state.node.name}-{message.id}",
+            message.channel,
+            message.sender,
+            message.id // _NS_PER_MS,
+            message.priority,
+            message.is_durable,
+            len(message.wire),
+            None if is_cut else loads(message.wire)["data"],
+            is_cut,
+        )
 
     @route("DELETE", "/topic")
     async def erase_topic(self, channel: Channel, who: str, *, force: Force = False) -> None:

@@ -7,7 +7,7 @@ alice takes /options/private
 bob handshakes
 bob -> /options/private {"data": "between us", "ext": {"delivery": {"destinations": [{"name": "joe/1"}]}}}
        /options/private {"data": 1, "ext": {"delivery": {"priorty": 9}}}
-       /options/private {"data": 2, "ext": {"delivery": {"forceUpdate": false}}}
+       /options/private {"data": 2, "ext": {"delivery": {"forceUpdate": "no"}}}
        /options/private {"data": 3, "ext": {"delivery": {"forceUpdate": true}}}
 bob <- /options/private error "404:user.ptp.unknownDestination,client/joe/1:destination_unknown" {"ext": {"delivery": {"destinations": [{"name": "client/joe/1", "state": "ERROR", "errorCode": "user.ptp.unknownDestination"}]}}}
        /options/private error "400:user.publish,priorty:delivery_invalid"

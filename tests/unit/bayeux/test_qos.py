@@ -63,7 +63,6 @@ def test_what_makes_no_sense_is_named(asked: Any, named: str) -> None:
     [
         ("destinations", [{"name": "joe/1", "queryType": "EXACT"}]),
         ("destinations", []),
-        ("forceUpdate", False),
         ("forceUpdate", 1),
         ("subscribable", False),
         ("oneway", True),

@@ -9,6 +9,7 @@ from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.options import ChannelRule
 from holdfast.bayeux.rights import Denial, SecurityPolicy
 from holdfast.bayeux.sessions import Session
+from holdfast.delivery.history_depth import HistoryDepth
 from holdfast.delivery.topic_states import TopicState
 from holdfast.delivery.topics import TopicConfig
 from holdfast.extensions.delivery import Delivery
@@ -73,7 +74,10 @@ def test_what_is_no_topic_has_no_state() -> None:
         ({"list": "/t/*", "limit": "1"}, "limit must be a number"),
         ({"list": "/t/*", "after": 1}, "after must be the name"),
         ({"erase": "/t/*", "forceDestroy": 1}, "forceDestroy must be"),
-        ({"erase": "/t/*", "force": True}, "erase has these options: after, forceDestroy, limit"),
+        (
+            {"erase": "/t/*", "force": True},
+            "erase has these options: after, forceDestroy, history, limit",
+        ),
     ],
     ids=repr,
 )
@@ -123,6 +127,61 @@ def test_topics_of_a_pattern_are_erased_by_force() -> None:
     assert len(topics) == 0
     assert [event["data"] for event in waiting.connect().events] == [None, None]
     assert here.balances()
+
+
+KEPT = {"/t/**": ChannelRule(topic=TopicConfig(), history=HistoryDepth(10))}
+
+
+def test_the_newest_messages_are_shown_first() -> None:
+    here = house(channels=KEPT)
+    sender = here.client()
+    for n in range(3):
+        sender.publish("/t/a", n)
+    properties = {"channel": "/t/b", "data": 9, "ext": {"delivery": {"properties": {"k": 1}}}}
+    sender.send(properties)
+    (event,) = ask(sender, {"get": "/t/a"})["messages"]
+    assert event["channel"] == "/t/a"
+    assert event["data"] == 2
+    told = event["ext"]["delivery"]
+    assert told["id"] == f"test-{told['rcvTimestamp']}"
+    assert told["sender"] == sender.session.name
+    answer = ask(sender, {"get": "/t/a", "history": {"numEntries": -1}})
+    assert [each["data"] for each in answer["messages"]] == [2, 1, 0]
+    assert answer["complete"] is True
+    answer = ask(sender, {"get": "/t/*", "history": {"numEntries": 2}, "limit": 2})
+    assert [each["data"] for each in answer["messages"]] == [2, 1]
+    assert answer["complete"] is False
+    (event,) = ask(sender, {"get": "/t/b"})["messages"]
+    assert event["ext"]["delivery"]["properties"] == {"k": 1}
+    assert ask(sender, {"get": "/t/none"}) == {"messages": [], "complete": True}
+
+
+def test_a_history_is_emptied_and_the_topic_stays() -> None:
+    here = house(channels=KEPT)
+    client = here.client()
+    client.subscribe("/t/a")
+    client.publish("/t/a", 1)
+    answer = ask(client, {"erase": "/t/a", "history": {"numEntries": -1}})
+    assert answer == {"emptied": ["/t/a"], "messages": 1}
+    assert ask(client, {"state": "/t/a"})["state"] == "ALIVE"
+    assert ask(client, {"get": "/t/a"})["messages"] == []
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"get": "/t/a", "history": 5},
+        {"get": "/t/a", "history": {"numEntries": -2}},
+        {"get": "/t/a", "history": {"numEntries": "1"}},
+        {"get": "/t/a", "history": {"newestFirst": True}},
+        {"erase": "/t/a", "history": {"numEntries": 1}},
+    ],
+    ids=repr,
+)
+def test_an_amount_of_history_that_makes_no_sense_is_explained(data: Json) -> None:
+    answer = ask(house().client(), data)
+    assert answer["code"] == "user.illegalArgument"
+    assert "history" in answer["message"]
 
 
 class Granted:

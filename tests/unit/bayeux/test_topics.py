@@ -7,6 +7,7 @@ import pytest
 
 from holdfast.bayeux.options import ChannelRule
 from holdfast.delivery.counters import Reason
+from holdfast.delivery.history_depth import HistoryDepth
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.topic_states import TopicState
 from holdfast.delivery.topics import TopicConfig, TopicRecord
@@ -416,6 +417,111 @@ def test_an_emptied_queue_has_no_messages_of_topics() -> None:
     assert state_of(here) is TopicState.UNREFERENCED
 
 
+# Histories
+
+KEPT = {
+    "/topic/**": ChannelRule(
+        topic=TopicConfig(destroy_delay_ms=6000), history=HistoryDepth(2), durable=True
+    )
+}
+
+
+def test_a_message_in_the_history_keeps_a_topic_until_its_lifetime_ends() -> None:
+    here = house(channels=KEPT)
+    publish(here.client(), expiration={"lifeTime": 3000})
+    assert state_of(here) is TopicState.ALIVE
+    here.advance(3.5)
+    assert state_of(here) is TopicState.UNREFERENCED
+    here.advance(6.5)
+    assert state_of(here) is GONE
+
+
+def test_a_volatile_message_keeps_no_topic_although_there_is_a_history() -> None:
+    here = house(channels=KEPT)
+    publish(here.client(), expiration={"lifeTime": 0})
+    assert state_of(here) is TopicState.UNREFERENCED
+
+
+def test_an_unreferenced_topic_lives_again_until_it_is_erased() -> None:
+    here = house(channels=KEPT)
+    publish(here.client(), expiration={"lifeTime": 3000})
+    here.advance(3.5)
+    publish(here.client())
+    assert state_of(here) is TopicState.ALIVE
+    erase(here, is_forced=True)
+    assert state_of(here) is GONE
+    assert here.bayeux.state.hub.histories.get(NAME) is None
+
+
+def test_a_revived_topic_has_no_history_from_before() -> None:
+    here = house(channels=KEPT)
+    receiver(here, NAME)
+    publish(here.client(), "before")
+    erase(here)
+    assert state_of(here) is TopicState.SOFTERASED
+    publish(here.client(), "after")
+    kept = here.bayeux.state.hub.histories.get(NAME)
+    assert kept is not None
+    assert [b"after" in each.wire for each in kept] == [True]
+
+
+def test_what_the_history_loses_leaves_the_topic_with_the_rest() -> None:
+    here = house(channels=KEPT)
+    client = here.client()
+    for n in range(5):
+        publish(client, n)
+    topic = here.bayeux.state.topics.get(NAME)
+    assert topic is not None
+    assert topic.kept == 2
+
+
+def test_a_readonly_topic_takes_one_message() -> None:
+    here = house(channels=KEPT)
+    one, sender = receiver(here, NAME), here.client()
+    publish(sender, 1, topic={"readonly": True})
+    refused = publish(sender, 2)
+    assert refused["error"] == f"403:user.publish.readonly,{NAME}:topic_readonly"
+    assert take(one).data == [1]
+
+
+def test_the_same_data_is_not_delivered_again_unless_that_is_forced() -> None:
+    here = house(channels=KEPT)
+    one, sender = receiver(here, NAME), here.client()
+    for n, is_forced in enumerate((True, True, False, False, True), 1):
+        reply = publish(sender, {"a": 1}, forceUpdate=is_forced)
+        assert reply["ext"]["delivery"]["state"] == "OK"
+        assert one.session.queue.count == (1, 2, 2, 2, 3)[n - 1]
+    publish(sender, {"a": 1.0}, forceUpdate=False)
+    assert one.session.queue.count == 4
+
+
+def test_without_a_history_nothing_is_the_same() -> None:
+    here = house(channels={})
+    one, sender = receiver(here, NAME), here.client()
+    publish(sender, 1, forceUpdate=False)
+    publish(sender, 1, forceUpdate=False)
+    assert one.session.queue.count == 2
+
+
+def test_what_was_kept_before_a_channel_became_a_topic_goes_with_the_topic() -> None:
+    rule = ChannelRule(history=HistoryDepth(2))
+    here = house(channels={"/plain": rule})
+    sender = here.client()
+    publish(sender, 1, channel="/plain")
+    publish(sender, 2, channel="/plain", administrative=True, topic={"destroyDelay": 0})
+    assert state_of(here, "/plain") is GONE
+    assert here.bayeux.state.hub.histories.get("/plain") is None
+
+
+def test_an_initial_update_is_a_reference_of_its_own() -> None:
+    here = house(channels=KEPT)
+    publish(here.client())
+    one = receiver(here, NAME, initialUpdate=True)
+    topic = here.bayeux.state.topics.get(NAME)
+    assert topic is not None
+    assert topic.queued == one.session.queue.count == 1
+
+
 # Restarts
 
 
@@ -533,3 +639,30 @@ def test_a_store_that_has_lost_everything_gets_the_topics_again() -> None:
     here.store.topics.clear()
     here.bayeux.life.topics.save_again()
     assert here.store.topics == {NAME: TopicRecord()}
+
+
+def test_a_history_keeps_its_topic_over_a_restart() -> None:
+    here = kept_house(channels=KEPT)
+    publish(here.client(), topic={"destroyDelay": 0})
+    new = here.reborn()
+    assert state_of(new) is TopicState.ALIVE
+    topic = new.bayeux.state.topics.get(NAME)
+    assert topic is not None
+    assert topic.kept == 1
+    assert topic.config == TopicConfig(destroy_delay_ms=0)
+
+
+def test_a_message_after_an_erasure_counts_though_the_record_is_older() -> None:
+    here = kept_house(channels=KEPT)
+    publish(here.client())
+    here.store.topics[NAME] = TopicRecord(is_erased=True)
+    assert state_of(here.reborn()) is TopicState.ALIVE
+
+
+def test_histories_of_ordinary_channels_are_no_topics_after_a_restart() -> None:
+    here = kept_house(channels={"/plain": ChannelRule(history=HistoryDepth(2), durable=True)})
+    publish(here.client(), channel="/plain")
+    here.store.topics[NAME] = TopicRecord()
+    new = here.reborn()
+    assert state_of(new, "/plain") is GONE
+    assert new.bayeux.state.hub.histories.get("/plain") is not None

@@ -20,6 +20,13 @@ def test_one_topic_is_shown_with_its_configuration(shell: Shell) -> None:
     assert shell.run("topic", "show", "/plain").exit_code == 1
 
 
+def test_the_newest_messages_of_a_channel_are_shown(shell: Shell) -> None:
+    done = shell.run("topic", "get", "/orders/7", "--limit", "1")
+    assert '{"n":1}' in done.stdout
+    told = json.loads(shell.run("topic", "get", "/orders/7", "--json").stdout)
+    assert [each["data"] for each in told] == [{"n": 1}, {"n": 1}]
+
+
 def test_a_topic_is_erased_after_a_question(shell: Shell) -> None:
     done = shell.run("topic", "erase", "/orders/7", "--force", "--yes")
     assert done.stdout == "/orders/7 was erased\n"

@@ -4,7 +4,13 @@ from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from holdfast.delivery.messages import Message, release
 from holdfast.delivery.topic_states import TopicState, state_of
@@ -157,7 +163,9 @@ class TopicsMachine(RuleBasedStateMachine):
         assert self.changes <= 1
 
 
-TestTopics = pytest.mark.slow(TopicsMachine.TestCase)
+@pytest.mark.slow
+def test_every_topic_has_the_state_of_its_conditions() -> None:
+    run_state_machine_as_test(TopicsMachine)
 
 
 def topics(most: int = 10) -> Topics:
