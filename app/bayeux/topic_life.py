@@ -69,7 +69,7 @@ class TopicLife:
             message.topic = topic
             if topic is not None:
                 topic.keep()
-        for receiver in (*self._state.sessions, *self._state.ptp.subjects.queues()):
+        for receiver in (*self._state.sessions, *self._state.waiting_places.queues()):
             for message in receiver.queue.messages():
                 # A replay is no message of the topic any more.
                 if not message.generation:

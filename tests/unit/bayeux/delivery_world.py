@@ -13,6 +13,7 @@ from holdfast.delivery.entries import Entry
 from holdfast.delivery.guard import GuardLimits
 from holdfast.delivery.marks import Mark
 from holdfast.delivery.queue import QueueLimits
+from holdfast.delivery.topics import TopicConfig
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery import Delivery
 from tests.unit.bayeux.delivery_answers import TIMEOUT_S
@@ -53,12 +54,15 @@ def new_house(backing: Backing, after: House | None = None) -> House:
         channels={
             PATIENT: ChannelRule(attempts=ATTEMPTS, backoff_s=BACKOFF_S),
             DEADLY: ChannelRule(max_attempts=MOST_ATTEMPTS),
+            # Topics, which count their messages.
+            "/**": ChannelRule(topic=TopicConfig(destroy_delay_ms=1000)),
         },
     )
     backing.serve(house.bayeux)
     house.bayeux.state.log = _Loud("loud", logging.CRITICAL)
     for record, entries in found:
         restore(house.bayeux.life, record, entries, house.now)
+    house.bayeux.life.topics.restore({})
     return house
 
 

@@ -6,6 +6,7 @@ the event loop, `advance` lets time pass, `resolve` finishes what an extension w
 """
 
 import json
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from itertools import count
 from typing import Any, cast
@@ -315,7 +316,21 @@ class House:
         state = self.bayeux.state
         here = sum(session.queue.count for session in state.sessions)
         here += sum(receiver.queue.count for receiver in state.waiting_places.queues())
+        self._count_topics()
         return counters.entered() == counters.settled() + here
+
+    def _count_topics(self) -> None:
+        """Topics count right what they keep and where their messages are."""
+        state = self.bayeux.state
+        queued = Counter(
+            message.topic
+            for receiver in (*state.sessions, *state.waiting_places.queues())
+            for message in receiver.queue.messages()
+        )
+        kept = Counter(message.topic for message in state.hub.histories)
+        for topic in state.topics:
+            assert (topic.queued, topic.kept) == (queued[topic], kept[topic])
+            assert topic.is_subscribed is (topic.name in state.routes)
 
 
 def _cookies(browser: str | None) -> tuple[str, ...]:

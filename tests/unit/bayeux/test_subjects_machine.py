@@ -19,13 +19,19 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from holdfast.bayeux.options import ChannelRule
 from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.delivery.shared_queues import SharedQueueLimits
+from holdfast.delivery.topics import TopicConfig
 from tests.unit.bayeux.harness import Client, House
 from tests.unit.extensions.delivering import house_of
 
 SUBJECTS = ["ann", "joe"]
-LIMITS: dict[str, Any] = {"subject_limits": SharedQueueLimits(entries=4)}
+LIMITS: dict[str, Any] = {
+    "subject_limits": SharedQueueLimits(entries=4),
+    # Topics, which count their messages.
+    "channels": {"/**": ChannelRule(topic=TopicConfig(destroy_delay_ms=1000))},
+}
 # Of named and of unnamed sessions.
 NAMES = ["ann/1", "joe/1", "joe/2", "joe"]
 people = st.sampled_from(range(len(NAMES)))
@@ -132,6 +138,7 @@ class Subjects(RuleBasedStateMachine):
             messages = [mark.waiting(message) for mark, message in keeper.waiting(key)]
             if messages:
                 restore_without_session(house.bayeux.life, key, messages)
+        house.bayeux.life.topics.restore({})
         house.turn()
         self.house, self.receivers = house, {}
         self.publisher = house.client()
