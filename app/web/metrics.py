@@ -19,6 +19,7 @@ from holdfast.bayeux.server import Bayeux
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.error_codes import CODES
 from holdfast.delivery.life import SessionInput
+from holdfast.delivery.topic_states import TopicState
 from holdfast.web.census import Census
 from holdfast.web.connection_limit import ConnectionLimit
 
@@ -215,6 +216,13 @@ class BayeuxCollector(Collector):
             "Subscriptions of all sessions; max_total_subscriptions limits them.",
             value=self._bayeux.state.routes.count,
         )
+        topics = GaugeMetricFamily(
+            "holdfast_topics", "Topics by state; max_topics limits them.", labels=["state"]
+        )
+        for state in TopicState:
+            if state is not TopicState.DEAD:
+                topics.add_metric([state.value], self._bayeux.state.topics.states[state])
+        yield topics
         histories = self._bayeux.state.hub.histories
         yield GaugeMetricFamily(
             "holdfast_history_messages",

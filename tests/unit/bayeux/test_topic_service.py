@@ -156,6 +156,32 @@ def test_the_newest_messages_are_shown_first() -> None:
     assert ask(sender, {"get": "/t/none"}) == {"messages": [], "complete": True}
 
 
+def test_a_history_has_the_depth_of_its_rule() -> None:
+    depths = {"/t/none": None, "/t/1": 1, "/t/2": 2, "/t/5": 5}
+    rules = {
+        name: ChannelRule(history=None if depth is None else HistoryDepth(depth))
+        for name, depth in depths.items()
+    }
+    here = house(channels=rules)
+    sender = here.client()
+    for name in rules:
+        for n in range(5):
+            sender.publish(name, n)
+    two = {"numEntries": 2}
+    found = [len(ask(sender, {"get": name, "history": two})["messages"]) for name in rules]
+    assert found == [0, 1, 2, 2]
+
+
+def test_what_is_expired_is_in_no_history() -> None:
+    here = house(channels=KEPT)
+    sender = here.client()
+    life = {"ext": {"delivery": {"expiration": {"lifeTime": 1000}}}}
+    sender.send({"channel": "/t/a", "data": 1, **life})
+    assert len(ask(sender, {"get": "/t/a"})["messages"]) == 1
+    here.advance(2)
+    assert ask(here.client(), {"get": "/t/a"})["messages"] == []
+
+
 def test_a_history_is_emptied_and_the_topic_stays() -> None:
     here = house(channels=KEPT)
     client = here.client()

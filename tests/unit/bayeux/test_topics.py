@@ -666,3 +666,36 @@ def test_histories_of_ordinary_channels_are_no_topics_after_a_restart() -> None:
     new = here.reborn()
     assert state_of(new, "/plain") is GONE
     assert new.bayeux.state.hub.histories.get("/plain") is not None
+
+
+def test_after_a_restart_old_and_new_subscribers_get_what_is_due() -> None:
+    here = kept_house(channels=KEPT)
+    joe = receiver(here, NAME, name="joe/1")
+    publish(here.client(), 1)
+    assert take(joe).data == [1]
+    publish(here.client(), 2)
+    new = here.reborn()
+    joe = new.client(ext={"ack": True, "delivery": {"session": "joe/1"}})
+    asked = joe.connect()
+    new.turn()
+    assert asked.data == [1]
+    ann = new.client(ext={"ack": True, "delivery": True})
+    subscribe = {"channel": "/meta/subscribe", "subscription": NAME}
+    ann.send({**subscribe, "ext": {"delivery": {"initialUpdate": True}}})
+    new.turn()
+    assert ann.connect().data == [2]
+    topic = new.bayeux.state.topics.get(NAME)
+    assert topic is not None
+    assert (topic.kept, topic.queued) == (2, 3)
+
+
+def test_an_initial_update_says_so_and_has_its_properties() -> None:
+    here = house(channels=KEPT)
+    properties = {"oneKey": "one", "twoKey": "two", "threeKey": 55}
+    publish(here.client(), properties=properties)
+    client = here.client(ext={"ack": True, "delivery": True})
+    subscribe = {"channel": "/meta/subscribe", "subscription": NAME}
+    client.send({**subscribe, "ext": {"delivery": {"initialUpdate": True}}})
+    (event,) = client.connect().events
+    assert event["ext"]["delivery"]["properties"] == properties
+    assert event["ext"]["delivery"]["initial"] is True
