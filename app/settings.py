@@ -19,6 +19,7 @@ from pydantic_settings import (
 )
 
 from holdfast.delivery.channels import Channels, Kind
+from holdfast.delivery.history_depth import HISTORY_BYTES, MOST_ENTRIES
 
 Transport = Literal["websocket", "long-polling", "callback-polling"]
 Milliseconds = Annotated[int, Field(ge=0)]
@@ -57,8 +58,8 @@ class ChannelSettings(BaseModel):
     backoff: Milliseconds = 1_000
     longest_backoff: Milliseconds = 60_000
     max_attempts: Limit | None = None
-    history: Annotated[int, Field(ge=0, le=10_000)] = 0
-    history_bytes: Limit = 1024**2
+    history: Annotated[int, Field(ge=0, le=MOST_ENTRIES)] = 0
+    history_bytes: Limit = HISTORY_BYTES
     work_queue: bool = False
     topic: bool = False
     destroy_delay: Annotated[int, Field(ge=-1)] = 60_000

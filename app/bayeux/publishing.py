@@ -11,7 +11,7 @@ from holdfast.bayeux.qos import Qos
 from holdfast.bayeux.quotas import too_much_waits
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
-from holdfast.bayeux.topic_publishing import delivers_nothing, topic_of
+from holdfast.bayeux.topic_publishing import delivers_nothing, depth_of, topic_of
 from holdfast.delivery.channels import Channel, Kind
 from holdfast.delivery.filters import Candidate
 from holdfast.delivery.json_text import NoNumber, to_json, to_strict_json
@@ -64,7 +64,7 @@ class Publishing:
             linger_s=rule.lazy_timeout_s if lazy_s is None else lazy_s,
         )
         message.topic = topic
-        message.depth = rule.history
+        message.depth = rule.history if topic is None else depth_of(rule, topic.config)
         if state.guard.held:
             state.guard.published(channel.name, message.sender, now)
         persistent = rule.durable

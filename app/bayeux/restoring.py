@@ -8,7 +8,6 @@ from holdfast.bayeux.delivery_options import QosInvalid
 from holdfast.bayeux.login import Login
 from holdfast.bayeux.options import ORDINARY_RULE
 from holdfast.bayeux.rights import Rights
-from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.subscribe_qos import SubscribeQos
@@ -131,7 +130,7 @@ def restore_without_session(life: SessionLife, key: str, messages: Sequence[Mess
     """
     state = life.state
     if key.startswith("/"):
-        _restore_history(state, key, messages)
+        _restore_history(life, key, messages)
         return
     name, _, number = key.rpartition("/")
     if number == "0":
@@ -147,12 +146,14 @@ def restore_without_session(life: SessionLife, key: str, messages: Sequence[Mess
         life.undelivered.discarded(session, left, Reason.SESSION_ENDED)
 
 
-def _restore_history(state: ServerState, name: str, messages: Sequence[Message]) -> None:
+def _restore_history(life: SessionLife, name: str, messages: Sequence[Message]) -> None:
+    state = life.state
     channel = state.channels.get(name)
     rule = ORDINARY_RULE if channel is None else state.rule(channel)
-    if rule.history is not None:
+    depth = life.topics.depth(name, rule)
+    if depth is not None:
         is_whole = rule.durable is True
-        state.hub.histories.restore(name, messages, rule.history, is_whole=is_whole)
+        state.hub.histories.restore(name, messages, depth, is_whole=is_whole)
     else:
         for message in messages:
             state.store.leave_history(name, message.id)

@@ -158,6 +158,13 @@ class ServerState:
         # The failure of one session must not affect the sessions after it.
         self.log.exception("session %s could not be served", session.key)
 
+    def keep_history(self) -> None:
+        """Expect a channel to keep messages, though its rule does not say so.
+
+        From now on publishes may wait for the store even if nobody is subscribed.
+        """
+        self.keeps_history = self.hub.keeps_history = True
+
     def _topic_config(self, name: str) -> TopicConfig | None:
         channel = self.channels.get(name)
         return None if channel is None else self.rule(channel).topic

@@ -3,12 +3,15 @@
 from collections.abc import Mapping
 
 from holdfast.bayeux.erasure import Erasure
+from holdfast.bayeux.options import ChannelRule
 from holdfast.bayeux.ownership import SessionOwner
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.timers import Timers
+from holdfast.bayeux.topic_publishing import depth_of
+from holdfast.delivery.history_depth import HistoryDepth
 from holdfast.delivery.topic_states import TopicState
-from holdfast.delivery.topics import Topic, TopicRecord
+from holdfast.delivery.topics import ORDINARY_CONFIG, Topic, TopicRecord
 from holdfast.delivery.undelivered import Undelivered
 
 # Topics that one tick ends, about 3 us each.
@@ -25,6 +28,8 @@ class TopicLife:
         self._owner = owner
         self._undelivered = undelivered
         self._timers: Timers[Topic] = Timers()
+        # What the store has of topics, from the beginning of a start to its end.
+        self._found: Mapping[str, TopicRecord] = {}
         state.topics.on_change = self._wake
 
     def _wake(self) -> None:
@@ -58,9 +63,23 @@ class TopicLife:
         for topic in self._timers.ring(wall_ms / 1000, most=_MOST):
             self._state.topics.time_out(topic)
 
-    def restore(self, records: Mapping[str, TopicRecord]) -> None:
+    def expect(self, records: Mapping[str, TopicRecord]) -> None:
+        """Note what the store has of topics, before sessions and histories are restored."""
+        self._found = records
+        own = [each.config for each in records.values() if each.config is not None]
+        if any(config.depth is not None for config in own):
+            self._state.keep_history()
+
+    def depth(self, name: str, rule: ChannelRule) -> HistoryDepth | None:
+        """Return how much of its history a channel keeps over the start."""
+        record = self._found.get(name)
+        own = None if record is None else record.config
+        return depth_of(rule, own or ORDINARY_CONFIG)
+
+    def restore(self) -> None:
         """Restore topics, once sessions and histories are restored; their timers start anew."""
-        topics = self._state.topics
+        topics, records = self._state.topics, self._found
+        self._found = {}
         if not (records or topics.are_used):
             return
         known: dict[str, Topic | None] = {}

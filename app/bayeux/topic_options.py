@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from typing import Self
 
 from holdfast.bayeux.delivery_options import QosInvalid
+from holdfast.delivery.history_depth import HISTORY_BYTES, MOST_ENTRIES, HistoryDepth
 from holdfast.delivery.numbers import whole
 from holdfast.delivery.topics import TopicConfig
 
+_OPTIONS = {"destroyDelay", "history", "readonly"}
 _LONGEST_MS = 10 * 365 * 24 * 3600 * 1000
 
 
@@ -17,11 +19,12 @@ class TopicOptions:
 
     destroy_delay_ms: int | None = None
     is_readonly: bool | None = None
+    depth: HistoryDepth | None = None
 
     @classmethod
     def of(cls, asked: object) -> Self:
         """Read the options. Raises `QosInvalid`."""
-        if not isinstance(asked, Mapping) or asked.keys() - {"destroyDelay", "readonly"}:
+        if not isinstance(asked, Mapping) or asked.keys() - _OPTIONS:
             raise QosInvalid("topic")
         delay_ms = asked.get("destroyDelay")
         if delay_ms is not None:
@@ -31,11 +34,25 @@ class TopicOptions:
         is_readonly = asked.get("readonly")
         if is_readonly is not None and type(is_readonly) is not bool:
             raise QosInvalid("topic.readonly")
-        return cls(delay_ms, is_readonly)
+        return cls(delay_ms, is_readonly, _depth(asked.get("history")))
 
     def over(self, config: TopicConfig) -> TopicConfig:
         """Return the configuration, changed by these options."""
         return TopicConfig(
             config.destroy_delay_ms if self.destroy_delay_ms is None else self.destroy_delay_ms,
             config.is_readonly if self.is_readonly is None else self.is_readonly,
+            config.depth if self.depth is None else self.depth,
         )
+
+
+def _depth(asked: object) -> HistoryDepth | None:
+    if asked is None:
+        return None
+    if not isinstance(asked, Mapping) or asked.keys() - {"maxBytes", "maxEntries"}:
+        raise QosInvalid("topic.history")
+    entries, size = whole(asked.get("maxEntries")), whole(asked.get("maxBytes", HISTORY_BYTES))
+    if entries is None or not 0 <= entries <= MOST_ENTRIES:
+        raise QosInvalid("topic.history.maxEntries")
+    if size is None or size < 1:
+        raise QosInvalid("topic.history.maxBytes")
+    return HistoryDepth(entries, size)

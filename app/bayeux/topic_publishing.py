@@ -8,8 +8,9 @@ from holdfast.bayeux.options import ChannelRule
 from holdfast.bayeux.qos import Qos
 from holdfast.bayeux.server_state import ServerState
 from holdfast.delivery.channels import Channel
+from holdfast.delivery.history_depth import HistoryDepth
 from holdfast.delivery.json_text import to_json
-from holdfast.delivery.topics import ORDINARY_CONFIG, Topic
+from holdfast.delivery.topics import ORDINARY_CONFIG, Topic, TopicConfig
 
 
 def topic_of(
@@ -34,7 +35,15 @@ def topic_of(
         config = topic.config
     if qos is not None and qos.topic is not None:
         config = qos.topic.over(config)
+        if config.depth is not None:
+            state.keep_history()
     return state.topics.draft(channel.name, config)
+
+
+def depth_of(rule: ChannelRule, config: TopicConfig) -> HistoryDepth | None:
+    """Return how much a topic with this configuration keeps; None if nothing."""
+    depth = config.depth or rule.history
+    return None if depth is None or not depth.entries else depth
 
 
 def delivers_nothing(

@@ -8,6 +8,7 @@ from orjson import loads
 
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.topic_publishing import depth_of
 from holdfast.delivery.channels import Channel
 from holdfast.delivery.messages import Message
 from holdfast.delivery.topics import Topic
@@ -23,6 +24,8 @@ class TopicStatus:
     state: str
     destroy_delay_ms: int
     is_readonly: bool
+    # How many messages its history keeps.
+    depth: int
     # Messages in its history, entries in queues, and exact subscriptions.
     kept: int
     queued: int
@@ -35,6 +38,7 @@ class TopicStatus:
             "state": self.state,
             "destroyDelay": self.destroy_delay_ms,
             "readonly": self.is_readonly,
+            "history": self.depth,
             "kept": self.kept,
             "queued": self.queued,
             "subscribers": self.subscribers,
@@ -43,12 +47,14 @@ class TopicStatus:
 
 def status_of(state: ServerState, topic: Topic) -> TopicStatus:
     """Return the status of a topic."""
-    config = topic.config
+    config, channel = topic.config, state.channels.named(topic.name)
+    depth = depth_of(state.rule(channel), config)
     return TopicStatus(
         topic.name,
         topic.state.value,
         config.destroy_delay_ms,
         config.is_readonly,
+        0 if depth is None else depth.entries,
         topic.kept,
         topic.queued,
         len(state.routes.subscribers(topic.name)),

@@ -89,6 +89,7 @@ class Storage:
     async def load(self, bayeux: Bayeux, clock: Callable[[], float]) -> None:
         """Restore the stored sessions with their queues."""
         self._bayeux = bayeux
+        bayeux.life.topics.expect(await self.store.topics())
         count = 0
         async for loaded in self.store.load(partial(restore_without_session, bayeux.life)):
             # The clocks of restored sessions start now.
@@ -103,7 +104,7 @@ class Storage:
                 log.warning("a channel is still held: %s", held.reason)
             else:
                 self.store.release(channel)
-        bayeux.life.topics.restore(await self.store.topics())
+        bayeux.life.topics.restore()
 
     def is_back(self) -> None:
         """Hand over what waited for the store."""

@@ -1,6 +1,11 @@
 """How much is kept of what was published."""
 
 from dataclasses import dataclass
+from typing import Final
+
+# The most messages that one channel keeps, and their size if nothing else is said.
+MOST_ENTRIES: Final = 10_000
+HISTORY_BYTES: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -8,7 +13,7 @@ class HistoryDepth:
     """How much the history of one channel keeps."""
 
     entries: int
-    bytes: int = 1024 * 1024
+    bytes: int = HISTORY_BYTES
 
 
 @dataclass(frozen=True, slots=True)

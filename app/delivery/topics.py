@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from holdfast.delivery.history_depth import HistoryDepth
 from holdfast.delivery.timed import Timed
 from holdfast.delivery.topic_states import TopicInput, TopicState, state_of, step
 
@@ -20,6 +21,8 @@ class TopicConfig:
     destroy_delay_ms: int = 60_000
     # Whether it refuses a second message.
     is_readonly: bool = False
+    # How much its history keeps; None: as the rule of the channel says.
+    depth: HistoryDepth | None = None
 
 
 ORDINARY_CONFIG = TopicConfig()

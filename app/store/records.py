@@ -9,6 +9,7 @@ import orjson
 from holdfast.delivery import attempts
 from holdfast.delivery.dead_letters import DeadLetter, LetterState, key_of, subject_of
 from holdfast.delivery.guard import ChannelHold
+from holdfast.delivery.history_depth import HistoryDepth
 from holdfast.delivery.json_text import part, to_json
 from holdfast.delivery.marks import BatchMark, Mark
 from holdfast.delivery.messages import ORDINARY_PRIORITY, Message
@@ -274,9 +275,11 @@ def unpack_held(record: bytes) -> ChannelHold:
 def pack_topic(topic: TopicRecord) -> bytes:
     """Return the record of a topic."""
     config = topic.config
-    own = None
+    own: dict[str, Any] | None = None
     if config is not None:
         own = {"delay": config.destroy_delay_ms, "readonly": config.is_readonly}
+        if config.depth is not None:
+            own["history"] = [config.depth.entries, config.depth.bytes]
     return orjson.dumps({"v": VERSION, "config": own, "erased": topic.is_erased})
 
 
@@ -284,7 +287,11 @@ def unpack_topic(record: bytes) -> TopicRecord:
     """Undo `pack_topic`."""
     head = _head(record, "topic")
     own = head["config"]
-    config = None if own is None else TopicConfig(own["delay"], own["readonly"])
+    config = None
+    if own is not None:
+        kept = own.get("history")
+        depth = None if kept is None else HistoryDepth(*kept)
+        config = TopicConfig(own["delay"], own["readonly"], depth)
     return TopicRecord(config, head["erased"])
 
 

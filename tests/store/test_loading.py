@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.delivery.attempts import Attempt, FormerAttempts
 from holdfast.delivery.guard import ChannelHold
+from holdfast.delivery.history_depth import HistoryDepth
 from holdfast.delivery.marks import Mark
 from holdfast.delivery.messages import Message
 from holdfast.delivery.moves import Move
@@ -88,14 +89,16 @@ async def test_another_process_finds_the_channels_that_are_held_back(
 
 async def test_another_process_finds_the_topics(at: Desk, shared_valkey: ValkeyServer) -> None:
     own = TopicRecord(TopicConfig(destroy_delay_ms=-1, is_readonly=True))
+    deep = TopicRecord(TopicConfig(depth=HistoryDepth(3, 5000)))
     erased = TopicRecord(is_erased=True)
-    at.store.save_topics({"/own": own, "/gone": own, "/erased": erased})
+    at.store.save_topics({"/own": own, "/gone": own, "/erased": erased, "/deep": deep})
     at.store.save_topics({"/gone": None})
     at.server.ask("HSET", KEYS.topics, "/newer", '{"v": 99}')
     at.server.ask("HSET", KEYS.topics, "/rotten", "{")
     await at.answered()
     async with desk(shared_valkey) as other:
-        assert await other.store.topics() == {"/own": own, "/erased": erased}
+        found = await other.store.topics()
+    assert found == {"/own": own, "/erased": erased, "/deep": deep}
 
 
 async def test_sessions_share_the_message_that_they_wait_for(at: Desk) -> None:

@@ -34,6 +34,7 @@ class Topic:
         int, Field(description="Milliseconds that it stays unreferenced; -1: until it is erased.")
     ]
     readonly: bool
+    history: Annotated[Count, Field(description="Messages that its history keeps at most.")]
     kept: Annotated[Count, Field(description="Messages in its history.")]
     queued: Annotated[Count, Field(description="Entries in queues.")]
     subscribers: Annotated[Count, Field(description="Subscriptions to exactly this channel.")]
@@ -118,6 +119,7 @@ class Topics:
             cast("StateName", status.state),
             status.destroy_delay_ms,
             status.is_readonly,
+            status.depth,
             status.kept,
             status.queued,
             status.subscribers,

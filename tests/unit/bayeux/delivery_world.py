@@ -62,7 +62,7 @@ def new_house(backing: Backing, after: House | None = None) -> House:
     house.bayeux.state.log = _Loud("loud", logging.CRITICAL)
     for record, entries in found:
         restore(house.bayeux.life, record, entries, house.now)
-    house.bayeux.life.topics.restore({})
+    house.bayeux.life.topics.restore()
     return house
 
 

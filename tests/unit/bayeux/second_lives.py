@@ -28,11 +28,12 @@ class KeptHouse(House):
         """The server that comes after this one was killed; a moment has passed."""
         self.now = round(self.now + 0.1, 1)
         new = KeptHouse(after=self, **{**self._options, **options})
+        new.bayeux.life.topics.expect(dict(self.store.topics))
         for record, entries in self.store.reopen():
             restore(new.bayeux.life, record, entries, new.now)
         for channel, messages in self.store.histories().items():
             restore_without_session(new.bayeux.life, channel, messages)
-        new.bayeux.life.topics.restore(self.store.topics)
+        new.bayeux.life.topics.restore()
         new.turn()
         return new
 

@@ -138,7 +138,7 @@ class Subjects(RuleBasedStateMachine):
             messages = [mark.waiting(message) for mark, message in keeper.waiting(key)]
             if messages:
                 restore_without_session(house.bayeux.life, key, messages)
-        house.bayeux.life.topics.restore({})
+        house.bayeux.life.topics.restore()
         house.turn()
         self.house, self.receivers = house, {}
         self.publisher = house.client()

@@ -46,6 +46,7 @@ def test_the_state_of_a_topic_is_told_with_its_reasons() -> None:
         "state": "ALIVE",
         "destroyDelay": -1,
         "readonly": False,
+        "history": 0,
         "kept": 0,
         "queued": 0,
         "subscribers": 1,

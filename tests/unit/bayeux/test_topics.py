@@ -699,3 +699,26 @@ def test_an_initial_update_says_so_and_has_its_properties() -> None:
     (event,) = client.connect().events
     assert event["ext"]["delivery"]["properties"] == properties
     assert event["ext"]["delivery"]["initial"] is True
+
+
+def test_a_topic_may_have_a_depth_of_its_own_and_keeps_it_over_a_restart() -> None:
+    here = kept_house(channels={"/plain": ChannelRule(durable=True)})
+    client = here.client()
+    publish(client, 0, channel="/plain", topic={"history": {"maxEntries": 2}})
+    for n in (1, 2, 3):
+        asked = client.publish("/plain", n)
+        here.turn()
+        assert asked.reply["successful"]
+    new = here.reborn()
+    topic = new.bayeux.state.topics.get("/plain")
+    assert topic is not None
+    assert topic.config.depth == HistoryDepth(2)
+    assert topic.kept == 2
+    assert new.bayeux.state.hub.may_wait
+    assert len(here.store.histories()["/plain"]) == 2
+
+
+def test_a_topic_may_keep_nothing_although_its_rule_does() -> None:
+    here = house(channels=KEPT)
+    publish(here.client(), topic={"history": {"maxEntries": 0}})
+    assert here.bayeux.state.hub.histories.get(NAME) is None
