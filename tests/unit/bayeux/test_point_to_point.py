@@ -70,6 +70,7 @@ def restarted(house: House, **options: Any) -> House:
         if entries:
             messages = [mark.waiting(message) for mark, message in entries]
             restore_without_session(after.bayeux.life, key, messages)
+    after.bayeux.life.topics.restore()
     after.turn()
     return after
 

@@ -722,3 +722,30 @@ def test_a_topic_may_keep_nothing_although_its_rule_does() -> None:
     here = house(channels=KEPT)
     publish(here.client(), topic={"history": {"maxEntries": 0}})
     assert here.bayeux.state.hub.histories.get(NAME) is None
+
+
+def test_a_work_queue_may_be_a_topic() -> None:
+    rule = ChannelRule(topic=TopicConfig(destroy_delay_ms=0), is_work_queue=True)
+    here = house(channels={NAME: rule})
+    publish(here.client())
+    topic = here.bayeux.state.topics.get(NAME)
+    assert topic is not None
+    assert (topic.state, topic.queued) == (TopicState.ALIVE, 1)
+    one = receiver(here, NAME)
+    assert here.balances()
+    # Work is for receivers with contact only.
+    assert take(one, 1).data == []
+    assert take(one, 2).data == [1]
+    take(one, 3)
+    unsubscribe(one)
+    assert here.balances()
+    assert state_of(here) is GONE
+
+
+def test_a_forced_erasure_reaches_work_queues() -> None:
+    rule = ChannelRule(topic=TopicConfig(destroy_delay_ms=0), is_work_queue=True)
+    here = house(channels={NAME: rule})
+    publish(here.client())
+    erase(here, is_forced=True)
+    assert state_of(here) is GONE
+    assert here.balances()

@@ -20,6 +20,7 @@ from hypothesis.stateful import (
 from holdfast.bayeux.options import ChannelRule
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.shared_queues import SharedQueueLimits
+from holdfast.delivery.topics import TopicConfig
 from tests.unit.bayeux.harness import Client, House, Json
 from tests.unit.bayeux.test_point_to_point import restarted
 from tests.unit.extensions.delivering import connect, house_of, no
@@ -27,7 +28,8 @@ from tests.unit.extensions.delivering import connect, house_of, no
 JOBS = "/work/a"
 MOST = 4
 LIMITS: dict[str, Any] = {
-    "channels": {"/work/*": ChannelRule(is_work_queue=True)},
+    # Topics, which count their messages.
+    "channels": {"/work/*": ChannelRule(is_work_queue=True, topic=TopicConfig())},
     "work_limits": SharedQueueLimits(entries=MOST),
 }
 # Of named and of unnamed sessions.
