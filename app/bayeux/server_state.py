@@ -18,7 +18,7 @@ from holdfast.bayeux.services import Services
 from holdfast.bayeux.session_registry import Sessions
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.shared_queue_sessions import SharedQueueSessions
-from holdfast.delivery.channels import Channel, Channels
+from holdfast.delivery.channels import Channel, Channels, Kind
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.guard import Guard
 from holdfast.delivery.hub import Hub
@@ -167,7 +167,9 @@ class ServerState:
 
     def _topic_config(self, name: str) -> TopicConfig | None:
         channel = self.channels.get(name)
-        return None if channel is None else self.rule(channel).topic
+        if channel is None or channel.kind is not Kind.BROADCAST:
+            return None
+        return self.rule(channel).topic
 
     def rule(self, channel: Channel) -> ChannelRule:
         """Return the channel's rule."""

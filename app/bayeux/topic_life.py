@@ -14,8 +14,8 @@ from holdfast.delivery.topic_states import TopicState
 from holdfast.delivery.topics import ORDINARY_CONFIG, Topic, TopicRecord
 from holdfast.delivery.undelivered import Undelivered
 
-# Topics that one tick ends, about 3 us each.
-_MOST = 5000
+# Topics that one tick ends, about 10 us each.
+_MOST = 1000
 
 
 class TopicLife:

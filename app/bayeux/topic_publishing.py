@@ -7,7 +7,7 @@ from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.options import ChannelRule
 from holdfast.bayeux.qos import Qos
 from holdfast.bayeux.server_state import ServerState
-from holdfast.delivery.channels import Channel
+from holdfast.delivery.channels import Channel, Kind
 from holdfast.delivery.history_depth import HistoryDepth
 from holdfast.delivery.json_text import to_json
 from holdfast.delivery.topics import ORDINARY_CONFIG, Topic, TopicConfig
@@ -20,6 +20,8 @@ def topic_of(
 
     Raises `Refused`.
     """
+    if channel.kind is not Kind.BROADCAST:
+        return None
     topic = state.topics.get(channel.name)
     configures = qos is not None and qos.configures
     if topic is None:

@@ -417,6 +417,25 @@ def test_an_emptied_queue_has_no_messages_of_topics() -> None:
     assert state_of(here) is TopicState.UNREFERENCED
 
 
+def test_what_a_service_addresses_is_no_topic_whatever_the_rules_say() -> None:
+    here = house(channels={"/**": RULE["/topic/**"]})
+    joe = receiver(here, name="joe/1")
+    here.client().publish("/service/ptp", {"destinations": [{"name": "joe"}], "content": 1})
+    here.turn()
+    assert joe.session.queue.count == 1
+    assert state_of(here, "/service/ptp") is GONE
+    assert here.balances()
+
+
+def test_what_waits_from_a_service_is_no_topic_after_a_restart() -> None:
+    here = kept_house(channels={"/**": RULE["/topic/**"]})
+    receiver(here, name="joe/1")
+    here.client().publish("/service/ptp", {"destinations": [{"name": "joe"}], "content": 1})
+    here.turn()
+    new = here.reborn()
+    assert len(new.bayeux.state.topics) == 0
+
+
 # Histories
 
 KEPT = {
