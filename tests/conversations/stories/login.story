@@ -48,3 +48,23 @@ on websocket:
     bob <- /login/news {"data": "news"}
 bob disconnects
 ada disconnects
+
+# Operators hear of each login and logout once
+walter -> /meta/handshake {"ext": {"ack": true, "delivery": true, "authentication": {"token": $operator}}}
+walter <- /meta/handshake ok {"clientId": new $walter, ...}
+walter -> /meta/subscribe {"subscription": ["/sys/login", "/sys/logout"]}
+walter <- /meta/subscribe ok
+walter -> /meta/connect {"ext": {"ack": 0}}
+walter <- /meta/connect ok {"ext": {"ack": 1}}
+walter ~> /meta/connect {"ext": {"ack": 1}}
+ada -> /meta/handshake {"ext": {"delivery": {"session": "ada/70"}, "authentication": {"user": "ada", "password": "ada's password"}}}
+ada <- /meta/handshake ok {"clientId": new $ada, ...}
+walter <~ /sys/login {"data": {"subject": "ada", "session": "client/ada/70", ...}, "ext": {"delivery": {"properties": {"_subjectId": "ada", ...}, ...}}}
+          /meta/connect ok {"ext": {"ack": 2}}
+walter ~> /meta/connect {"ext": {"ack": 2}}
+ada ends the session
+walter <~ /sys/logout {"data": {"subject": "ada", "session": "client/ada/70", ...}, "ext": {"delivery": {"properties": {"_subjectId": "ada", ...}, ...}}}
+          /meta/connect ok {"ext": {"ack": 3}}
+walter ~> /meta/connect {"ext": {"ack": 3}}
+walter is held for 100 ms
+walter leaves while waiting

@@ -141,3 +141,70 @@ carol <- /topics/back/a {"data": "before", ...}
          /meta/connect ok {"ext": {"ack": 2}}
 alice disconnects
 carol disconnects
+
+# A topic that is only to be read takes one message
+! channels = {"/topics/**": {"topic": true, "history": 1}}
+alice -> /meta/handshake {"ext": {"ack": true, "delivery": true}}
+alice <- /meta/handshake ok {"clientId": new $alice, ...}
+alice -> /meta/subscribe {"subscription": "/topics/read"}
+alice <- /meta/subscribe ok
+alice -> /meta/connect {"ext": {"ack": 0}}
+alice <- /meta/connect ok {"ext": {"ack": 1}}
+bob -> /meta/handshake
+bob <- /meta/handshake ok {"clientId": new $bob, ...}
+bob -> /topics/read {"data": "the only one", "ext": {"delivery": {"topic": {"readonly": true}}}}
+       /topics/read {"data": "another"}
+bob <- /topics/read ok {...}
+       /topics/read error "403:user.publish.readonly,/topics/read:topic_readonly"
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /topics/read {"data": "the only one", ...}
+         /meta/connect ok {"ext": {"ack": 2}, ...}
+-- Nobody but who erases it makes room for another.
+bob erases /topics/read
+bob publishes "another" to /topics/read
+bob erases /topics/read
+alice -> /meta/disconnect
+alice <- /meta/disconnect ok
+
+# A message that says the same again is delivered unless it need not be
+! channels = {"/topics/**": {"topic": true, "history": 1}}
+alice -> /meta/handshake {"ext": {"ack": true, "delivery": true}}
+alice <- /meta/handshake ok {"clientId": new $alice, ...}
+alice -> /meta/subscribe {"subscription": "/topics/same"}
+alice <- /meta/subscribe ok
+alice -> /meta/connect {"ext": {"ack": 0}}
+alice <- /meta/connect ok {"ext": {"ack": 1}}
+bob -> /meta/handshake
+bob <- /meta/handshake ok {"clientId": new $bob, ...}
+bob -> /topics/same {"data": "same", "ext": {"delivery": {"priority": 1, "forceUpdate": true}}}
+       /topics/same {"data": "same", "ext": {"delivery": {"priority": 2, "forceUpdate": true}}}
+       /topics/same {"data": "same", "ext": {"delivery": {"priority": 3, "forceUpdate": false}}}
+       /topics/same {"data": "same", "ext": {"delivery": {"priority": 4, "forceUpdate": false}}}
+       /topics/same {"data": "same", "ext": {"delivery": {"priority": 0, "forceUpdate": true}}}
+bob <- 5 times /topics/same ok {...}
+alice -> /meta/connect {"ext": {"ack": 1}}
+alice <- /topics/same {"data": "same", "ext": {"delivery": {"priority": 2, ...}}}
+         /topics/same {"data": "same", "ext": {"delivery": {"priority": 1, ...}}}
+         /topics/same {"data": "same", "ext": {"delivery": {"priority": 0, ...}}}
+         /meta/connect ok {"ext": {"ack": 2}, ...}
+bob erases /topics/same
+alice -> /meta/disconnect
+alice <- /meta/disconnect ok
+
+# Who asks for what a topic keeps gets it, and nothing where nothing is
+! channels = {"/topics/**": {"topic": true, "history": 5}}
+bob -> /meta/handshake
+bob <- /meta/handshake ok {"clientId": new $bob, ...}
+bob -> /service/topics {"data": {"get": "/topics/get"}}
+bob <- /service/topics {"id": <text>, "data": {"messages": [], "complete": true}, "successful": true, ...}
+       /service/topics ok
+bob publishes "older" to /topics/get
+bob publishes "newest" to /topics/get
+bob -> /service/topics {"data": {"get": "/topics/get"}}
+bob <- /service/topics {"id": <text>, "data": {"messages": [{"channel": "/topics/get", "data": "newest", "ext": {"delivery": {"sender": <text>, ...}}}], "complete": true}, "successful": true, ...}
+       /service/topics ok
+bob -> /service/topics {"data": {"get": "/topics/*", "history": {"numEntries": 2}}}
+bob <- /service/topics {"id": <text>, "data": {"messages": [{"data": "newest", ...}, {"data": "older", ...}], "complete": true}, "successful": true, ...}
+       /service/topics ok
+bob erases /topics/get
+bob disconnects
