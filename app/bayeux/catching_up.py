@@ -18,7 +18,7 @@ from holdfast.delivery.kept_messages import KeptMessages, cursor_of
 from holdfast.delivery.messages import Message
 
 # The most channels whose histories one subscription reads.
-_MOST_CHANNELS = 10_000
+_MOST_CHANNELS = 5_000
 
 
 class CatchUp:
