@@ -73,6 +73,8 @@ class CatchUp:
 
     def _look_for_gap(self, pattern: Channel, kept: list[KeptMessages]) -> None:
         """Note up to where messages behind the cursors may be missing."""
+        if not self._starts.named and self._starts.ordinary.cursor is None:
+            return
         floors: list[tuple[int, int]] = []
         for each in kept:
             start = self._starts.of(each.channel, pattern.name)
