@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # Seconds of tokens in a full bucket: bursts of this length always pass.
 BURST_S = 10
+# Messages from histories that cost as much as a request.
+_PER_REQUEST = 10
 
 
 class Budget:
@@ -107,6 +109,12 @@ class Budgets:
 
     def spend_publish(self, session: "Session", now: float) -> None:
         self._spend(self.publishes, session.caller.network, session.subject, 1, now)
+
+    def spend_catch_up(self, session: "Session", messages: int, now: float) -> None:
+        """Charge what a subscribe brings from histories: ten messages cost as much as a request."""
+        count = messages // _PER_REQUEST
+        if count:
+            self._spend(self.requests, session.caller.network, session.subject, count, now)
 
     def spend_letters(self, session: "Session", verdicts: Sequence[Verdict], now: float) -> None:
         """Charge the dead letters that the verdicts may cause."""

@@ -38,6 +38,7 @@ class Bayeux:
         self.slots = SessionSlots(state, life.ends, life.undelivered, life.unconnected)
         self.identities = Identities(state, life.ownership)
         self.budgets = Budgets(state, state.options.budgets)
+        state.spend_catch_up = self.budgets.spend_catch_up
         self._due = DueSessions(self.life)
         self._probes = Probes(state)
 

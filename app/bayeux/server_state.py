@@ -40,6 +40,10 @@ def never() -> bool:
     return False
 
 
+def _charge_nothing(session: Session, messages: int, now: float) -> None:
+    """There are no budgets yet."""
+
+
 class RunLater(Protocol):
     """Awaits work outside the core, and calls back with its outcome and the time."""
 
@@ -70,6 +74,8 @@ class ServerState:
         self.new_id = new_id
         self.random = random
         self.run_later = run_later
+        # Charges what a subscribe brings from histories; raises `Refused`.
+        self.spend_catch_up: Callable[[Session, int, float], None] = _charge_nothing
         # Returns whether divisible work should continue in a later turn.
         self.is_turn_over = is_turn_over
         self._on_ready = on_ready

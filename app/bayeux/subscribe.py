@@ -57,6 +57,7 @@ def subscribe(
         except TurnOver:
             exchange.progress = progress
             raise
+        state.spend_catch_up(session, len(catch_up.messages), exchange.now)
     join(state, session, patterns, message, qos)
     reply["successful"] = True
     if catch_up is not None:

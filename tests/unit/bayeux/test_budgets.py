@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from holdfast.bayeux.budgets import BURST_S, Budget
 from holdfast.bayeux.caller import UNKNOWN, Caller
-from holdfast.bayeux.options import BudgetRates
+from holdfast.bayeux.options import BudgetRates, ChannelRule
+from holdfast.delivery.history_depth import HistoryDepth
 from holdfast.delivery.receivers import NOBODY
 from holdfast.extensions.delivery import Delivery
 from tests.unit.bayeux.harness import Client, House, Json, Socket
@@ -214,3 +215,20 @@ def test_address_and_subject_both_pay_or_neither_does(
         if can_pay:
             levels |= {key: levels[key] - count for key in payers}
     assert budget.overspent == refused
+
+
+def test_what_a_subscribe_brings_from_histories_is_charged_before_it_has_an_effect() -> None:
+    rules = {"/kept": ChannelRule(history=HistoryDepth(100))}
+    place = House(Delivery, channels=rules, budgets=BudgetRates(requests=1))
+    for number in range(100):
+        place.server.publish("/kept", number)
+    message = {"channel": "/meta/subscribe", "subscription": "/kept", "ext": {"replay": -2}}
+    first, second = client(place), client(place)
+    assert first.send(message).reply["ext"]["replay"]["messages"] == 100
+    refused = second.send(message)
+    assert refused.reply["error"] == OVER.format("requests")
+    assert not second.session.subscriptions
+    assert overspent(place) == {"requests": 1}
+    assert client(place, THERE).send(message).reply["successful"]
+    place.advance(10.0)
+    assert second.send(message).reply["successful"]
