@@ -72,8 +72,8 @@ class Reader:
 
     def is_served(self) -> None:
         """It has all that it must get."""
-        for _ in range(2 * len(self.due) + 5):
-            self.house.turn()
+        self.house.turn()
+        while self.client.session.queue.count:
             self.poll()
         assert self.due <= set(self.got)
 
