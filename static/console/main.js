@@ -16,10 +16,12 @@ import {show as overview} from "./overview.js";
 import {show as replays} from "./replays.js";
 import {show as results} from "./results.js";
 import {show as sessions} from "./sessions.js";
+import {show as subjects} from "./subjects.js";
 
 const PAGES = new Map(Object.entries({
     "": ["Overview", overview],
     sessions: ["Sessions", sessions],
+    subjects: ["Subjects", subjects],
     channels: ["Channels", channels],
     dead: ["Dead letters", dead],
     replays: ["Replays", replays],

@@ -18,7 +18,7 @@ function split(key) {
     return [key.slice(0, slash), key.slice(slash + 1)];
 }
 
-function standing(app, {state, active}) {
+export function standing(app, {state, active}) {
     const words = new Map(app.requests.query("/sessions").state.options);
     const mood = badge(words.get(state) ?? state, MOODS.get(state));
     return active ? mood : [mood, " ", badge("held back", "warn")];
@@ -47,7 +47,7 @@ async function session(app, subject, number) {
     const shown = await live(app, look, ([it, {items}]) => [
         h("h1", {}, it.key, " ", standing(app, it)),
         it.hold && h("p", {class: "card panel state warn"}, held(it.hold)),
-        buttons(app, here, it), facets(it), queue(items, it),
+        buttons(app, here, it), facets(it), queue(items, titled(items.length, it.waiting + it.handed)),
     ]);
     return [h("p", {}, h("a", {href: at("sessions")}, "All sessions")), shown];
 }
@@ -90,9 +90,10 @@ function held({reason, who, since, until}) {
     return [`Held back by ${who} `, when(since), until ? [", until ", time(until)] : "", reason ? `: ${reason}` : "."];
 }
 
-function queue(items, it) {
-    const total = it.waiting + it.handed;
-    const title = items.length < total ? `Queue: the first ${count(items.length)} of ${count(total)}` : "Queue";
+const titled = (shown, total) => (shown < total ? `Queue: the first ${count(shown)} of ${count(total)}` : "Queue");
+
+/** The first messages of a queue. */
+export function queue(items, title) {
     return sheet(title, [
         ["Message", ({id}) => h("a", {href: at("messages", id), class: "mono"}, id)],
         ["Channel", ({channel}) => mono(channel)],

@@ -152,6 +152,8 @@ POSES: dict[str, Callable[[Studio, Page, str], None]] = {
     "console-kind": console(_kind),
     "console-edit": editing,
     "console-sessions": console(lambda _: "#/sessions"),
+    "console-subjects": console(lambda _: "#/subjects"),
+    "console-subject": console(lambda _: "#/subjects/joe"),
     "console-channels": console(lambda _: "#/channels"),
     "console-audit": console(lambda _: "#/audit"),
     "console-letter": console(lambda world: f"#/dead/letter/{_letter(world)['id']}"),

@@ -149,6 +149,23 @@ def test_a_queue_is_cleared_and_a_session_ended(page: Page, world: World) -> Non
     expect(page.get_by_role("link", name="mail/2")).to_have_count(0)
 
 
+def test_what_waits_for_a_subject_is_shown_and_discarded(page: Page, world: World) -> None:
+    go(page, "Subjects")
+    row = page.get_by_role("row").filter(has_text="joe")
+    expect(row.get_by_role("cell").nth(1)).to_have_text("2")
+    row.get_by_role("link", name="joe").click()
+    expect(page.get_by_role("row").filter(has_text="/service/ptp")).to_have_count(2)
+    expect(page.get_by_text("The subject has no session.")).to_be_visible()
+
+    page.get_by_role("button", name="Empty the queue").click()
+    answer(page, "Discard all")
+    expect(page.get_by_text("Queue emptied.")).to_be_visible()
+    expect(page.get_by_text("The queue is empty.")).to_be_visible()
+    assert world.ask("GET", "subjects")["items"] == []
+    world.receiver("joe/1", "/letters")
+    expect(page.get_by_role("link", name="joe/1")).to_be_visible()
+
+
 def test_channels_have_their_subscribers(page: Page) -> None:
     go(page, "Channels")
     row = page.get_by_role("row").filter(has_text="/orders/**")

@@ -101,6 +101,9 @@ def ordinary(world: World) -> World:
     world.publish("/orders/shipped", *parcels)
     world.take(stock)
     world.publish("/news", {"headline": "Closed on Monday"})
+    for text in ("Call me.", "It is about order 4712."):
+        joe = {"name": "joe", "forceQueuing": True}
+        world.publisher.send("/service/ptp", data={"destinations": [joe], "content": text})
     hold = {"reason": "the mail relay is down until noon", "until": None}
     world.ask("PUT", "sessions/mail/1/hold", hold)
     return world

@@ -118,7 +118,10 @@ class FakeKeeper:
 
     def forget(self, key: str, ids: Sequence[int]) -> None:
         self.sessions.pop(key, None)
-        self.queues.pop(key, None)
+        left = self.queues.pop(key, {}).keys() - set(ids)
+        if left:
+            # Entries that were not named stay without their session, and without marks.
+            self.queues[key] = {id: Mark(id) for id in left}
 
     def save_channel_hold(self, channel: str, held: ChannelHold) -> None:
         self.held[channel] = held
