@@ -230,7 +230,6 @@ async def test_what_is_handed_over_to_who_returns_takes_what_was_before_along(
     at.store.flush()
     # Its reply leaves in this turn.
     assert len(made) == 1000
-    assert at.store.is_prompt
 
 
 async def test_who_can_wait_for_the_rest_of_a_turn_leaves_others_their_turns(
