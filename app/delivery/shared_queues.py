@@ -206,9 +206,6 @@ class SharedQueues(ABC, Generic[R]):
             if moves:
                 receiver.queue.take_away([each.message for each in moves])
                 self._moved(moves)
-                for each in takers:
-                    self._expire_in_time(each)
-                    self._hub.make_ready(each)
                 if len(moves) == MOST:
                     self._hub.make_ready(receiver)
         self.close_if_idle(receiver)
@@ -261,6 +258,9 @@ class SharedQueues(ABC, Generic[R]):
             self.harden(new)
         for each in new:
             each.queue.take_in(message)
+            self._hub.make_ready(each)
+            if message.expires_ms:
+                self._expire_in_time(each)
         return Move(message, source, [each.key for each in (*new, *old)], len(new))
 
     def _join(self, home: R, message: Message, former: FormerAttempts) -> Message:

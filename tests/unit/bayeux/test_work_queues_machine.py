@@ -88,12 +88,18 @@ class WorkQueue(RuleBasedStateMachine):
             assert asked.reply["error"].startswith("507:resource.overflow.queue.entries")
             assert waiting >= MOST
 
+    @precondition(lambda self: self.workers)
     @rule(who=people)
-    def fetch(self, who: int, *verdicts: Json) -> None:
+    def take(self, who: int) -> None:
         """It acknowledges what it has, and gets what there is."""
-        worker = self.workers.get(who)
-        if worker is None:
-            return
+        self.fetch(self.present(who))
+
+    def present(self, who: int) -> int:
+        """One of the receivers that are there."""
+        return list(self.workers)[who % len(self.workers)]
+
+    def fetch(self, who: int, *verdicts: Json) -> None:
+        worker = self.workers[who]
         asked = connect(worker.client, *verdicts)
         self.house.turn()
         assert asked.elements[-1]["successful"], asked.elements
@@ -106,38 +112,43 @@ class WorkQueue(RuleBasedStateMachine):
         assert len(set(numbers)) == len(numbers)
         assert not any(worker.key in self.refusers.get(number, ()) for number in numbers)
 
+    @precondition(lambda self: any(each.has for each in self.workers.values()))
     @rule(who=people)
     def refuse(self, who: int) -> None:
-        worker = self.workers.get(who)
-        if worker is None or not worker.has:
-            return
+        busy = [each for each, worker in self.workers.items() if worker.has]
+        who = busy[who % len(busy)]
+        worker = self.workers[who]
         event = worker.has[0]
         self.refusers.setdefault(event["data"], set()).add(worker.key)
         self.fetch(who, no(event, "user.update.error"))
 
-    @rule(who=people)
-    def end(self, who: int) -> None:
-        worker = self.workers.pop(who, None)
-        if worker is not None:
-            ext = {"delivery": {"end": True}} if worker.is_named else {}
-            worker.client.send({"channel": "/meta/disconnect", "ext": ext})
-            self.house.turn()
-
-    @rule(who=people)
-    def unsubscribe(self, who: int) -> None:
-        worker = self.workers.pop(who, None)
-        if worker is not None:
-            worker.client.unsubscribe(*worker.client.session.subscriptions)
-            self.house.turn()
-            # What it had been handed is still its own.
-            for event in worker.has:
-                self.open.discard(event["data"])
-            connect(worker.client)
-            worker.client.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
-            self.house.turn()
-
     @precondition(lambda self: self.workers)
-    @rule()
+    @rule(who=people, how=st.sampled_from(["end", "unsubscribe", "lose contact", "restart"]))
+    def disturb(self, who: int, how: str) -> None:
+        match how:
+            case "end":
+                self.end(self.workers.pop(self.present(who)))
+            case "unsubscribe":
+                self.unsubscribe(self.workers.pop(self.present(who)))
+            case "restart":
+                self.restart()
+            case _:
+                self.lose_contact()
+
+    def end(self, worker: Worker) -> None:
+        ext = {"delivery": {"end": True}} if worker.is_named else {}
+        worker.client.send({"channel": "/meta/disconnect", "ext": ext})
+        self.house.turn()
+
+    def unsubscribe(self, worker: Worker) -> None:
+        worker.client.unsubscribe(*worker.client.session.subscriptions)
+        self.house.turn()
+        # What it had been handed is still its own.
+        for event in worker.has:
+            self.open.discard(event["data"])
+        connect(worker.client)
+        self.end(worker)
+
     def lose_contact(self) -> None:
         """Nobody comes back in time."""
         self.house.advance(15.0)
@@ -145,8 +156,6 @@ class WorkQueue(RuleBasedStateMachine):
         self.workers.clear()
         self.publisher = self.house.client()
 
-    @precondition(lambda self: self.workers)
-    @rule()
     def restart(self) -> None:
         """The server is killed, and another takes its place; all clients begin anew."""
         self.house = restarted(self.house, **LIMITS)
