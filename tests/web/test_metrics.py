@@ -166,13 +166,16 @@ async def test_labels_have_values_of_the_tables_alone(rig: Rig) -> None:
     assert values == {
         "outcome": {"acked", "dead", "expired", "discarded", "moved"},
         "reason": {reason.value for reason in Reason},
-        "state": {"handshaken", "connected", "away"},
+        "state": {
+            *("handshaken", "connected", "away"),
+            *("UNCONFIGURED", "ALIVE", "UNREFERENCED", "SOFTERASED"),
+        },
         "listener": {"main"},
         "how": {SessionInput.DISCONNECT.value, SessionInput.EXPIRE.value, SessionInput.FAIL.value},
         "family": {"communication", "internal", "legacy", "resource", "user"},
         "why": {why.value for why in Removal},
         "kind": {
-            *("requests", "handshakes", "publishes", "bytes", "letters"),
+            *("requests", "handshakes", "publishes", "bytes", "letters", "addressed"),
             *("sessions", "subscriptions", "waiting_bytes"),
         },
         "method": {"failed", *(method.value for method in LoginMethod)},
