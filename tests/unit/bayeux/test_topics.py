@@ -8,6 +8,7 @@ import pytest
 from holdfast.bayeux.options import ChannelRule
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.history_depth import HistoryDepth
+from holdfast.delivery.messages import Message
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.topic_states import TopicState
 from holdfast.delivery.topics import TopicConfig, TopicRecord
@@ -224,6 +225,19 @@ def test_a_forced_erasure_discards_what_waits_and_is_in_flight() -> None:
     assert here.bayeux.state.counters.discarded[Reason.ERASED] == 4
     assert here.keeper.letters == []
     assert here.balances()
+
+
+def test_a_forced_erasure_leaves_other_topics_alone() -> None:
+    here = house()
+    aside = receiver(here, "/topic/b")
+    sender = here.client()
+    publish(sender, 1)
+    publish(sender, 2, channel="/topic/b")
+    receiver(here, NAME)
+    publish(sender, 3)
+    erase(here, is_forced=True)
+    assert take(aside).data == [2]
+    assert state_of(here, "/topic/b") is TopicState.ALIVE
 
 
 def test_a_forced_erasure_reaches_the_queues_of_subjects() -> None:
@@ -768,3 +782,14 @@ def test_a_forced_erasure_reaches_work_queues() -> None:
     erase(here, is_forced=True)
     assert state_of(here) is GONE
     assert here.balances()
+
+
+def test_a_replayed_letter_is_no_message_of_its_topic_after_a_restart() -> None:
+    here = kept_house()
+    joe = receiver(here, "/topic/*")
+    letter = Message(b"{}", id=1, channel=NAME)
+    letter.generation = 1
+    here.bayeux.state.hub.replay(joe.session, letter, 1)
+    here.bayeux.life.topics.restore()
+    assert letter.topic is None
+    assert state_of(here) is GONE
