@@ -78,6 +78,7 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
             Intake(settings.max_unfinished_bytes),
         )
         administration = make_administration(settings, stack, endpoint, server, storage, tokens)
+        ticker.collector.begin()
         await storage.load(bayeux, clock)
         begin_journal(writer, bayeux.state, storage.store, settings, stack, clock)
         await administration.replays.resume()
@@ -92,7 +93,7 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         parts = ServedApplications(
             endpoint, websockets, heads, readiness, administration.application
         )
-        ticker.collector.begin()
+        ticker.collector.exempt()
         listener, url = await open_listeners(settings, addresses, parts, stack)
         timeout_s = settings.shutdown_timeout / 1000
         try:

@@ -57,10 +57,16 @@ class Collector:
         self._is_exempting = False
 
     def begin(self) -> None:
-        """Exempt the objects made at start."""
+        """Let Python collect only new objects by itself. Call before queues are restored.
+
+        Otherwise it looks at all restored messages again whenever there are a quarter more.
+        """
         gc.collect()
-        gc.freeze()
         gc.set_threshold(_YOUNG, _NEVER, _NEVER)
+
+    def exempt(self) -> None:
+        """Exempt the objects made at start."""
+        gc.freeze()
 
     def beat(self, queued: int) -> None:
         """Called ten times a second; runs a collection if one is due.

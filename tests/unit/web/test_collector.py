@@ -54,6 +54,7 @@ def work() -> Iterator[Work]:
 def begun(work: Work) -> Collector:
     collector = Collector(work)
     collector.begin()
+    collector.exempt()
     # No collections but those of the test.
     gc.disable()
     return collector
@@ -96,6 +97,23 @@ def test_new_garbage_is_found_while_the_server_works() -> None:
     lost = weakref.ref(Loop())
     assert [[] for _ in range(50_000)]
     assert lost() is None
+
+
+def test_what_a_server_restores_is_looked_at_once_at_most() -> None:
+    looked_at: list[int] = []
+
+    def collected(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            looked_at.append(info["generation"])
+
+    collector = Collector()
+    collector.begin()
+    gc.callbacks.append(collected)
+    restored: list[list[object]] = [[] for _ in range(200_000)]
+    gc.callbacks.remove(collected)
+    assert set(looked_at) == {0}
+    collector.exempt()
+    assert not is_looked_at(restored)
 
 
 def test_older_garbage_is_found_in_a_quiet_second(work: Work) -> None:
