@@ -1,103 +1,192 @@
 """Catching up: new subscriptions get what their channels keep, ahead of newer messages."""
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import orjson
 
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.cursors import Cursors
+from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.starts import Start, Starts
 from holdfast.bayeux.subscribe_qos import SubscribeQos
 from holdfast.bayeux.turn_over import TurnOver
-from holdfast.delivery.channels import Channel
+from holdfast.delivery.channels import Channel, lookups
 from holdfast.delivery.filters import Candidate, Selection
-from holdfast.delivery.kept_messages import KeptMessages, cursor_of
+from holdfast.delivery.kept_messages import MOST_LOOKS, KeptMessages, cursor_of
 from holdfast.delivery.messages import Message
 
-# The most channels whose histories one subscription reads.
-_MOST_CHANNELS = 5_000
+# The most channels whose histories one subscribe reads; it begins none after so many messages.
+_MOST_CHANNELS = MOST_LOOKS
+_MOST_MESSAGES = 10_000
+
+
+class _Found(NamedTuple):
+    """A kept message, with the subscription that brings it and where that begins."""
+
+    message: Message
+    pattern: str
+    start: Start
 
 
 class CatchUp:
-    """What one subscribe brings from histories, and what it finds missing there."""
+    """What one subscribe brings from histories, and what it finds missing there.
+
+    It reads the histories in one turn, and asks the filter in as many as that takes.
+    """
 
     def __init__(
-        self, state: ServerState, session: Session, starts: Starts, qos: SubscribeQos
+        self,
+        state: ServerState,
+        session: Session,
+        starts: Starts,
+        qos: SubscribeQos,
+        patterns: Mapping[str, Channel],
     ) -> None:
+        self.qos = qos
+        self.patterns = patterns
         self._state = state
+        self._histories = state.hub.histories
         self._session = session
         self._starts = starts
         self._selection = Selection(qos.filter, "" if qos.local else session.name)
         self._now_ms = state.node.now_ms()
-        # Whether the filter was asked about anything in this turn.
-        self._has_asked = False
         self._settled = state.hub.settled_cursor()
-        self._found: dict[int, Message] = {}
+        self._is_read = False
+        # How many channels it has looked at, and how many messages had ever entered then.
+        self._looked = 0
+        self._appended = 0
+        self._found: dict[int, _Found] = {}
+        # What the filter has yet to be asked about; what it said, by id; whether it was asked in
+        # this turn.
+        self._unasked: list[Message] = []
+        self._answers: dict[int, bool] = {}
+        self._has_asked = False
         # Whether anything depends on a cursor, and the ranges that are missing, by pattern.
         self._has_cursor = False
         self._lost: dict[str, tuple[int, int]] = {}
         self.messages: list[Message] = []
 
-    def gather(self, patterns: Collection[Channel], answers: dict[int, bool]) -> None:
-        """Find the messages, in order. Raises `TurnOver` if asking the filter takes too long.
+    def gather(self, *, is_wanted: bool) -> None:
+        """Find the messages, in order.
 
-        Args:
-            answers: What the filter said of messages, by id; it remembers that for the next turn.
+        Raises `TurnOver` if there is no time; call it again then. Raises `Refused` if nobody waits
+        for it any more.
         """
-        newest_first = self._starts.ordinary.newest_first
-        for pattern in patterns:
-            self._read(pattern)
-        ordered = [self._found[id] for id in sorted(self._found)]
-        selected = [each for each in ordered if self._selects(each, answers)]
+        if not is_wanted:
+            raise Refused(ErrorReply.REQUEST_TIMEOUT)
+        self._has_asked = False
+        if not self._is_read:
+            self._read()
+            self._is_read = True
+            if self._found and self._state.is_turn_over():
+                raise TurnOver
+        self._read_newer()
+        while self._unasked:
+            self._selects(self._unasked[-1])
+            self._unasked.pop()
+        for publication in self._state.hub.unsettled(self.patterns):
+            self._selects(publication.message)
+        found = [self._found[id] for id in sorted(self._found)]
+        selected = [each for each in found if self._selects(each.message)]
         self.messages = self._fitting(selected)
-        if newest_first:
+        if self._starts.ordinary.newest_first:
             self.messages.reverse()
 
-    def _read(self, pattern: Channel) -> None:
-        histories = self._state.hub.histories
-        kept = histories.covered_by(pattern)
-        self._look_for_gap(pattern, kept)
-        if len(kept) > _MOST_CHANNELS:
-            kept = kept[:_MOST_CHANNELS]
-        for each in kept:
-            start = self._starts.of(each.channel, pattern.name)
-            self._found |= {found.id: found for found in self._since(each, start)}
+    def _read(self) -> None:
+        self._appended = self._histories.appended
+        for pattern in self.patterns.values():
+            start = self._starts.of_pattern(pattern.name)
+            if not start.is_at_end:
+                self._read_pattern(pattern, start)
+        for name, start in self._starts.named.items():
+            if name not in self.patterns and not start.is_at_end:
+                self._read_named(name, start)
 
-    def _since(self, kept: KeptMessages, start: Start) -> list[Message]:
-        if start.cursor is None:
-            return kept.newest(start.count, self._now_ms)
-        return kept.since(start.cursor, self._now_ms)
+    def _read_pattern(self, pattern: Channel, start: Start) -> None:
+        histories, is_whole = self._covered_by(pattern)
+        for kept in histories:
+            own = self._starts.named.get(kept.channel, start)
+            is_whole &= self._read_history(kept, pattern.name, own)
+        if not is_whole:
+            self._lose(pattern.name, start.cursor or 0, self._settled)
+        if pattern.is_wild or not histories:
+            self._look_for_gap(pattern, pattern.name, start)
 
-    def _look_for_gap(self, pattern: Channel, kept: list[KeptMessages]) -> None:
-        """Note up to where messages behind the cursors may be missing."""
-        if not self._starts.named and self._starts.ordinary.cursor is None:
+    def _read_named(self, name: str, start: Start) -> None:
+        """Read the history of a channel that has a place of its own, if a pattern covers it."""
+        pattern = next((each for each in lookups(name) if each in self.patterns), None)
+        channel = None if pattern is None else self._state.channels.get(name)
+        if pattern is None or channel is None or channel.is_wild:
             return
-        floors: list[tuple[int, int]] = []
-        for each in kept:
-            start = self._starts.of(each.channel, pattern.name)
-            if start.cursor is not None:
-                floors.append((start.cursor, each.floor))
-        start = self._starts.of(pattern.name, pattern.name)
-        if start.cursor is not None and (pattern.is_wild or not kept):
-            keeps = self._state.rule(pattern).history is not None
-            is_whole = keeps and len(kept) <= _MOST_CHANNELS
-            floor = self._state.hub.histories.floor if is_whole else self._settled
-            floors.append((start.cursor, floor))
-        self._has_cursor |= bool(floors)
-        for cursor, floor in floors:
-            self._lose(pattern.name, cursor, floor)
+        histories: list[KeptMessages] = []
+        is_whole = True
+        if self._starts.of_pattern(pattern).is_at_end:
+            # Otherwise it was read with the others.
+            histories, is_whole = self._covered_by(channel)
+            for kept in histories:
+                is_whole &= self._read_history(kept, pattern, start)
+        if not is_whole:
+            self._lose(pattern, start.cursor or 0, self._settled)
+        if self._histories.get(name) is None:
+            self._look_for_gap(channel, pattern, start)
+
+    def _covered_by(self, pattern: Channel) -> tuple[list[KeptMessages], bool]:
+        """Return the histories of a pattern, and whether these are all."""
+        most = _MOST_CHANNELS - self._looked
+        histories, looked = self._histories.covered_by(pattern, most)
+        self._looked += min(looked, most)
+        return histories, looked <= most
+
+    def _read_history(self, kept: KeptMessages, pattern: str, start: Start) -> bool:
+        """Read one history; return whether there was room for that."""
+        if len(self._found) >= _MOST_MESSAGES:
+            return False
+        if start.cursor is None:
+            messages = kept.newest(start.count, self._now_ms)
+        else:
+            messages = kept.since(start.cursor, self._now_ms)
+            self._has_cursor = True
+            self._lose(pattern, start.cursor, kept.floor)
+        for message in messages:
+            self._add(message, pattern, start)
+        return True
+
+    def _add(self, message: Message, pattern: str, start: Start) -> None:
+        if message.id not in self._found:
+            self._found[message.id] = _Found(message, pattern, start)
+            if self._selection.filter is not None:
+                self._unasked.append(message)
+
+    def _look_for_gap(self, channel: Channel, pattern: str, start: Start) -> None:
+        """Note what may be missing of channels that keep nothing now."""
+        if start.cursor is not None:
+            self._has_cursor = True
+            keeps = self._state.rule(channel).history is not None
+            self._lose(pattern, start.cursor, self._histories.floor if keeps else self._settled)
 
     def _lose(self, pattern: str, cursor: int, floor: int) -> None:
         if cursor < floor:
             before = self._lost.get(pattern, (cursor, floor))
             self._lost[pattern] = (min(before[0], cursor), max(before[1], floor))
 
-    def _selects(self, message: Message, answers: dict[int, bool]) -> bool:
+    def _read_newer(self) -> None:
+        """Find what was published since the histories were read."""
+        count = self._histories.appended - self._appended
+        self._appended += count
+        for message in self._histories.latest(count):
+            for name in lookups(message.channel):
+                if name in self.patterns:
+                    start = self._starts.of_pattern(name)
+                    start = self._starts.named.get(message.channel, start)
+                    if not start.is_at_end:
+                        self._add(message, name, start)
+
+    def _selects(self, message: Message) -> bool:
         """Return whether the subscription selects the message."""
-        selection = self._selection
+        selection, answers = self._selection, self._answers
         if selection.filter is None:
             return not selection.not_from or selection.not_from != message.sender
         if message.id not in answers:
@@ -114,42 +203,45 @@ class CatchUp:
             answers[message.id] = candidate.suits(selection)
         return answers[message.id]
 
-    def _fitting(self, messages: list[Message]) -> list[Message]:
+    def _fitting(self, found: Sequence[_Found]) -> list[Message]:
         """Return the newest of these for which the queue has room; new ones need some, too."""
         queue = self._session.queue
         queued = set(queue.ids()) if queue.count else set()
         entries, size = queue.room_left()
         entries, size = entries // 2, size // 2
         fitting: list[Message] = []
-        for message in reversed(messages):
+        has_room = True
+        for message, pattern, start in reversed(found):
             if message.id in queued:
                 continue
             size -= len(message.wire)
-            if len(fitting) >= entries or size < 0:
-                start = self._starts.of(message.channel, message.channel)
-                self._lose(message.channel, start.cursor or 0, cursor_of(message.id))
-                break
-            fitting.append(message)
+            has_room = has_room and len(fitting) < entries and size >= 0
+            if has_room:
+                fitting.append(message)
+            else:
+                cursor = cursor_of(message.id)
+                self._lose(pattern, cursor - 1 if start.cursor is None else start.cursor, cursor)
         fitting.reverse()
         return fitting
 
-    def deliver(self, patterns: Mapping[str, Channel]) -> None:
+    def deliver(self) -> None:
         """Queue what was found, and what the store is asked to keep meanwhile."""
         session, hub = self._session, self._state.hub
         copies = [message.initial() for message in self.messages]
         if self._starts.has_cursors:
             give_cursors(self._state, session, self._starts, copies)
         hub.catch_up(session, copies)
-        answers: dict[int, bool] = {}
-        for publication in hub.unsettled(patterns.values()):
+        for publication in hub.unsettled(self.patterns):
             self._has_asked = False
-            if self._selects(publication.message, answers):
+            if self._selects(publication.message):
                 hub.include(session, publication)
 
-    def answer(self) -> Json:
-        """Return what the reply says in `ext.replay`."""
+    def answer(self) -> Json | None:
+        """Return what the reply says in `ext.replay`, if anything."""
+        if not (self._starts.has_cursors or self._lost):
+            return None
         said: dict[str, Any] = {"epoch": self._state.epoch, "messages": len(self.messages)}
-        if self._has_cursor:
+        if self._has_cursor or self._lost:
             said["recovered"] = not self._lost
         if self._lost:
             said["lost"] = {

@@ -15,6 +15,8 @@ _US_PER_MS = 1000
 _MESSAGE_ID = re.compile(r"(?:[a-z0-9-]{1,32}-)?([0-9]{1,19})")
 _MOST_DIGITS = 2**63
 _NEW_ONLY, _ALL = -1, -2
+# The most channels and patterns that can have places of their own.
+_MOST_NAMED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,11 @@ class Start:
     # The number of newest messages; all if negative.
     count: int = 0
     newest_first: bool = False
+
+    @property
+    def is_at_end(self) -> bool:
+        """Whether it needs nothing of the history."""
+        return self.cursor is None and not self.count
 
 
 AT_THE_END = Start()
@@ -42,9 +49,9 @@ class Starts:
     has_cursors: bool = True
     has_replay_ids: bool = False
 
-    def of(self, channel: str, pattern: str) -> Start:
-        """Return the start in the history of a channel that this pattern covers."""
-        return self.named.get(channel) or self.named.get(pattern, self.ordinary)
+    def of_pattern(self, pattern: str) -> Start:
+        """Return the start of a subscription; its channels may have others."""
+        return self.named.get(pattern, self.ordinary)
 
 
 def starts_of(replay: object, epoch: str) -> Starts | None:
@@ -53,7 +60,7 @@ def starts_of(replay: object, epoch: str) -> Starts | None:
         return None
     if not (isinstance(replay, Mapping) and any(name.startswith("/") for name in replay)):
         return Starts(_start_of(replay, epoch))
-    if not all(name.startswith("/") for name in replay):
+    if len(replay) > _MOST_NAMED or not all(name.startswith("/") for name in replay):
         raise _invalid()
     named = {name: _start_of(value, epoch) for name, value in replay.items()}
     return Starts(AT_THE_END, named, has_replay_ids=True)

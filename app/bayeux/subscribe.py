@@ -1,5 +1,6 @@
 """`/meta/subscribe` and `/meta/unsubscribe`: all channels of a message, or none."""
 
+from collections.abc import Sequence
 from itertools import islice
 
 from holdfast.bayeux.answers import Answers
@@ -14,7 +15,7 @@ from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Exchange, Session
 from holdfast.bayeux.starts import Starts, initial_update, starts_of
 from holdfast.bayeux.subscribe_qos import PLAIN, SubscribeQos
-from holdfast.bayeux.subscriptions import join, part, too_many
+from holdfast.bayeux.subscriptions import check_join, join, part, too_many
 from holdfast.bayeux.turn_over import TurnOver
 from holdfast.delivery.channels import Channel, Kind
 
@@ -37,10 +38,38 @@ def subscribe(
     """Add subscriptions; existing ones are no error."""
     progress = _progress(exchange)
     channels = _channels(state, exchange, message, progress)
-    qos, starts = PLAIN, None
-    if message.get("ext"):
-        qos, initial = subscribe_qos(session, message)
-        starts = starts_of(message["ext"].get("replay"), state.epoch) or initial
+    catch_up = progress.catch_up
+    if catch_up is None:
+        patterns = _patterns(channels)
+        qos, starts = PLAIN, None
+        if message.get("ext"):
+            qos, initial = subscribe_qos(session, message)
+            starts = starts_of(message["ext"].get("replay"), state.epoch) or initial
+        if starts is None:
+            join(state, session, patterns, message, qos)
+        else:
+            # Whoever may not subscribe costs no reading.
+            check_join(state, session, patterns, message, qos)
+            catch_up = progress.catch_up = CatchUp(state, session, starts, qos, patterns)
+    if catch_up is not None:
+        try:
+            catch_up.gather(is_wanted=not exchange.is_aborted)
+        except TurnOver:
+            exchange.progress = progress
+            raise
+        state.spend_catch_up(session, len(catch_up.messages), exchange.now)
+        join(state, session, catch_up.patterns, message, catch_up.qos)
+        catch_up.deliver()
+        answer = catch_up.answer()
+        if answer is not None:
+            reply["ext"] = {"replay": answer}
+        exchange.replies_first = True
+    reply["successful"] = True
+    return _is_noted(state, answers, exchange, session, message, reply)
+
+
+def _patterns(channels: Sequence[Channel]) -> dict[str, Channel]:
+    """Return the channels to which messages are published. Raises `Refused` for unknown others."""
     for channel in channels:
         refuse_replies(channel)
         if channel.kind is Kind.META:
@@ -48,24 +77,7 @@ def subscribe(
             error = ErrorReply.SUBSCRIBE_DENIED if known else ErrorReply.CREATE_DENIED
             raise Refused(error, _BY_POLICY)
     # Subscribing to a service succeeds without effect: services answer their caller anyway.
-    patterns = {channel.name: channel for channel in channels if channel.kind is Kind.BROADCAST}
-    catch_up = None
-    if starts is not None:
-        catch_up = CatchUp(state, session, starts, qos)
-        try:
-            catch_up.gather(patterns.values(), progress.answers)
-        except TurnOver:
-            exchange.progress = progress
-            raise
-        state.spend_catch_up(session, len(catch_up.messages), exchange.now)
-    join(state, session, patterns, message, qos)
-    reply["successful"] = True
-    if catch_up is not None:
-        catch_up.deliver(patterns)
-        if starts is not None and starts.has_cursors:
-            reply["ext"] = {"replay": catch_up.answer()}
-        exchange.replies_first = True
-    return _is_noted(state, answers, exchange, session, message, reply)
+    return {channel.name: channel for channel in channels if channel.kind is Kind.BROADCAST}
 
 
 def unsubscribe(
@@ -131,8 +143,7 @@ class _Progress:
 
     def __init__(self) -> None:
         self.channels: list[Channel] = []
-        # What the filter of the new subscriptions says of kept messages, by id.
-        self.answers: dict[int, bool] = {}
+        self.catch_up: CatchUp | None = None
 
 
 def _progress(exchange: Exchange) -> _Progress:

@@ -24,6 +24,23 @@ def join(
 
     The QoS replaces that of existing subscriptions. Raises `Refused`.
     """
+    check_join(state, session, patterns, message, qos)
+    more = sum(name not in session.subscriptions for name in patterns)
+    for channel in patterns.values():
+        add(state, session, channel, qos)
+    if more:
+        count_subscriptions(state, session, more)
+        state.work.look(session)
+
+
+def check_join(
+    state: ServerState,
+    session: Session,
+    patterns: Mapping[str, Channel],
+    message: Json,
+    qos: SubscribeQos = PLAIN,
+) -> None:
+    """Check that the session may subscribe to the patterns. Raises `Refused`."""
     if qos.filter is not None:
         _check_filters(state, session, qos.filter, patterns)
     if qos.filter is not None or not qos.local:
@@ -37,11 +54,6 @@ def join(
     if not state.rights.are_open:
         for name, channel in patterns.items():
             state.rights.check_subscribe(session, channel, message, exists=name in routes)
-    for channel in patterns.values():
-        add(state, session, channel, qos)
-    if more:
-        count_subscriptions(state, session, more)
-        state.work.look(session)
 
 
 def add(state: ServerState, session: Session, channel: Channel, qos: SubscribeQos) -> None:

@@ -123,7 +123,8 @@ class TopicService:
         if _entries(given, 0) >= 0:
             raise CallInvalid(ILLEGAL, "history.numEntries must be -1: everything")
         histories = self._state.hub.histories
-        names = [each.channel for each in histories.covered_by(pattern)[: _limit(given)]]
+        covered, _ = histories.covered_by(pattern)
+        names = [each.channel for each in covered[: _limit(given)]]
         return {"emptied": names, "messages": sum(map(histories.erase, names))}
 
     def _page(self, pattern: Channel, given: Options) -> tuple[Sequence[Topic], str | None]:

@@ -10,6 +10,7 @@ from holdfast.bayeux.codec import Json
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.topic_publishing import depth_of
 from holdfast.delivery.channels import Channel
+from holdfast.delivery.kept_messages import MOST_LOOKS
 from holdfast.delivery.messages import Message
 from holdfast.delivery.topics import Topic
 
@@ -78,13 +79,14 @@ def newest(
     now_ms = state.node.now_ms()
     found: list[Message] = []
     size = 0
-    for kept in state.hub.histories.covered_by(pattern):
+    histories, looked = state.hub.histories.covered_by(pattern)
+    for kept in histories:
         for message in reversed(kept.newest(count, now_ms)):
             size += len(message.wire)
             if len(found) == limit or (found and size > _MOST_BYTES):
                 return found, False
             found.append(message)
-    return found, True
+    return found, looked <= MOST_LOOKS
 
 
 def event_of(state: ServerState, message: Message) -> Json:

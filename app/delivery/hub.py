@@ -1,9 +1,9 @@
 """Routes messages from their publisher into the queues of their receivers."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
-from holdfast.delivery.channels import Channel, covers
+from holdfast.delivery.channels import Channel, lookups
 from holdfast.delivery.counters import Counters, Reason
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.filters import Candidate
@@ -236,12 +236,12 @@ class Hub(Generic[R]):
             else:
                 self._give_of_topic(message, message.topic, (receiver,))
 
-    def unsettled(self, patterns: Collection[Channel]) -> list[AcceptedPublish[R]]:
+    def unsettled(self, patterns: Container[str]) -> list[AcceptedPublish[R]]:
         """Return what waits for the store on its way into the histories of these channels."""
         return [
             publication
             for name, lane in self._lanes.open.items()
-            if any(covers(pattern.name, name) for pattern in patterns)
+            if any(pattern in patterns for pattern in lookups(name))
             for publication in lane
             if publication.message.depth is not None
         ]

@@ -4,6 +4,7 @@ from bisect import bisect_left, insort
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from heapq import heapify, heappop, heappush
+from itertools import islice
 from operator import attrgetter
 from typing import Final
 
@@ -15,6 +16,10 @@ _NS_PER_MS: Final = 1_000_000
 NS_PER_CURSOR: Final = 1000
 # Up to this many ends of lifetimes of messages that have left stay in the heap until their time.
 _FEW: Final = 64
+# The most channels that one request looks at.
+MOST_LOOKS: Final = 5_000
+# A name is inserted into the sorted ones unless there are so many new ones, as a share of all.
+_SHARE: Final = 200
 _by_id = attrgetter("id")
 
 
@@ -52,8 +57,12 @@ class KeptMessages:
 
     def newest(self, count: int, now_ms: int) -> list[Message]:
         """Return up to `count` of the newest messages, the oldest first; all if negative."""
-        found = self._alive(self._messages, now_ms)
-        return found if count < 0 else found[max(len(found) - count, 0) :]
+        if count < 0:
+            return self._alive(self._messages, now_ms)
+        alive = (each for each in reversed(self._messages) if not 0 < end_of(each) <= now_ms)
+        found = list(islice(alive, count))
+        found.reverse()
+        return found
 
     def since(self, cursor: int, now_ms: int) -> list[Message]:
         """Return the messages behind the cursor, the oldest first."""
@@ -106,10 +115,13 @@ class Histories:
         # A heap of ends of lifetimes with ids, some of them of messages that have left.
         self._ends: list[tuple[int, int]] = []
         self._mortals = 0
-        # The sorted names of the channels, and those that are not among them yet.
+        # The sorted names of the channels; those that are not among them yet, and those that are
+        # there though they keep nothing any more.
         self._names: list[str] = []
-        self._new: dict[str, None] = {}
-        self._are_sorted = True
+        self._new: set[str] = set()
+        self._gone: set[str] = set()
+        # The number of messages that ever entered.
+        self.appended = 0
         # The number of messages that left to make room.
         self.dropped = 0
         # Up to this cursor, messages may be missing on channels that keep nothing now.
@@ -132,31 +144,63 @@ class Histories:
         """Return the history of the channel, if there is anything in it."""
         return self._by_channel.get(channel)
 
-    def covered_by(self, pattern: Channel) -> list[KeptMessages]:
-        """Return the histories of the channels that the pattern matches, ordered by name."""
+    def covered_by(
+        self, pattern: Channel, most: int = MOST_LOOKS
+    ) -> tuple[list[KeptMessages], int]:
+        """Return the histories of the channels that the pattern matches, ordered by name.
+
+        Args:
+            most: How many channels it looks at. With `*`, those below one of its channels count as
+                one.
+
+        Returns:
+            The histories, and at how many channels it looked: one more than `most` if there are
+            others.
+        """
         if not pattern.is_wild:
             kept = self._by_channel.get(pattern.name)
-            return [] if kept is None else [kept]
+            if kept is None:
+                return [], 0
+            return [kept] if most else [], 1
         names = self._sorted_names()
         stem, _, last = pattern.name.rpartition("/")
         # Names that begin with "stem/" precede "stem0", which is the next character.
-        first, behind = bisect_left(names, stem + "/"), bisect_left(names, stem + "0")
         # Patterns from outside do not match the server's own channels, which keep nothing.
-        found = names[first:behind]
-        if last == "*":
-            length = len(stem) + 1
-            found = [name for name in found if "/" not in name[length:]]
-        return [self._by_channel[name] for name in found]
+        place, behind = bisect_left(names, stem + "/"), bisect_left(names, stem + "0")
+        found: list[KeptMessages] = []
+        looked = 0
+        while place < behind:
+            looked += 1
+            if looked > most:
+                break
+            name = names[place]
+            deeper = name.find("/", len(stem) + 1) if last == "*" else -1
+            if deeper >= 0:
+                place = bisect_left(names, name[:deeper] + "0", place, behind)
+                continue
+            place += 1
+            kept = self._by_channel.get(name)
+            if kept is None:
+                # It has left lately; few have.
+                looked -= 1
+            else:
+                found.append(kept)
+        return found, looked
 
     def _sorted_names(self) -> list[str]:
-        if not self._are_sorted:
-            known = self._by_channel
-            names = [name for name in self._names if name in known and name not in self._new]
-            # Mostly sorted already.
-            self._names = sorted([*names, *self._new])
-            self._new.clear()
-            self._are_sorted = True
+        names, new, gone = self._names, self._new, self._gone
+        if len(gone) * 2 > len(names) or len(new) * _SHARE > len(names):
+            self._names = sorted([*(name for name in names if name not in gone), *new])
+            gone.clear()
+        else:
+            for name in new:
+                insort(names, name)
+        new.clear()
         return self._names
+
+    def latest(self, count: int) -> list[Message]:
+        """Return up to `count` of the messages that entered last."""
+        return list(islice(reversed(self._messages.values()), count))
 
     def append(self, message: Message, depth: HistoryDepth) -> None:
         """Add a message to its channel's history, which may have this depth."""
@@ -168,6 +212,7 @@ class Histories:
             kept = self._begin(message.channel)
         kept.append(message)
         self._messages[message.id] = message
+        self.appended += 1
         if message.topic is not None:
             message.topic.keep()
         self.newest = max(self.newest, message.id)
@@ -198,8 +243,10 @@ class Histories:
 
     def _begin(self, channel: str) -> KeptMessages:
         kept = self._by_channel[channel] = KeptMessages(channel, self.floor)
-        self._new[channel] = None
-        self._are_sorted = False
+        if channel in self._gone:
+            self._gone.remove(channel)
+        else:
+            self._new.add(channel)
         return kept
 
     def _make_room(self, message: Message) -> None:
@@ -223,8 +270,10 @@ class Histories:
             # What is known about it must not take memory for ever.
             self.floor = max(self.floor, kept.floor)
             del self._by_channel[kept.channel]
-            self._new.pop(kept.channel, None)
-            self._are_sorted = False
+            if kept.channel in self._new:
+                self._new.remove(kept.channel)
+            else:
+                self._gone.add(kept.channel)
         if message.topic is not None:
             message.topic.forget()
         self.on_leave(message)

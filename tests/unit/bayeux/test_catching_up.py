@@ -9,6 +9,7 @@ import pytest
 from holdfast.bayeux.options import ChannelRule, Durable
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.history_depth import HistoryDepth, HistoryLimits
+from holdfast.delivery.kept_messages import Histories
 from holdfast.delivery.queue import QueueLimits
 from holdfast.delivery.topics import TopicConfig
 from holdfast.extensions.ack import Ack
@@ -173,6 +174,51 @@ def test_a_filter_that_takes_long_goes_on_in_later_turns() -> None:
     assert asked.data == [2, 3]
 
 
+def test_what_is_published_meanwhile_comes_too() -> None:
+    is_over = False
+    house = House(Delivery, channels=KEEPS, is_turn_over=lambda: is_over)
+    publish(house, 1, 2, 3)
+    is_over = True
+    client = house.client()
+    asked = subscribe(client, "/a", "/b/**", replay={"/a": -2}, filter="data > 1")
+    assert asked.is_held
+    house.server.publish("/a", 4)
+    house.server.publish("/b/x", 5)
+    house.turn()
+    assert asked.data == [2, 3, 4]
+
+
+def test_a_history_is_not_read_again_while_a_filter_takes_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    house = House(Delivery, channels=KEEPS, is_turn_over=lambda: True)
+    publish(house, 1, 2, 3)
+    read: list[Any] = []
+    covered_by = Histories.covered_by
+
+    def note(*given: Any) -> Any:
+        read.append(given)
+        return covered_by(*given)
+
+    monkeypatch.setattr(Histories, "covered_by", note)
+    asked = subscribe(house.client(), "/a", history=last(-1), filter="data > 1")
+    house.turn()
+    assert asked.data == [2, 3]
+    assert len(read) == 1
+
+
+def test_nothing_is_gathered_for_who_has_hung_up() -> None:
+    house = House(Delivery, channels=KEEPS, is_turn_over=lambda: True)
+    publish(house, 1, 2, 3)
+    client = house.client()
+    asked = subscribe(client, "/a", history=last(-1), filter="data > 1")
+    assert asked.is_held
+    house.abort(asked)
+    house.turn()
+    assert not client.session.subscriptions
+    assert not client.session.queue.count
+
+
 def test_a_refused_subscribe_brings_nothing(house: House) -> None:
     publish(house, 1)
     client = house.client()
@@ -210,6 +256,32 @@ def test_as_much_comes_as_the_queue_has_room_for_and_the_oldest_stays_out() -> N
     assert asked.data == [2, 3]
     assert asked.elements[0]["ext"]["replay"]["recovered"] is False
     assert house.balances()
+
+
+@pytest.mark.parametrize("replay", [0, {"/b/**": 0}], ids=repr)
+def test_what_does_not_fit_is_reported_by_subscription(replay: Any) -> None:
+    house = House(channels=KEEPS, queue_limits=QueueLimits(entries=4))
+    house.bayeux.state.hub.histories.floor = 0
+    publish(house, 1, channel="/b/x")
+    publish(house, 2, channel="/b/y")
+    publish(house, 3, 4, channel="/b/x")
+    asked = subscribe(house.client(), "/b/**", replay=replay)
+    assert asked.data == [3, 4]
+    said = asked.elements[0]["ext"]["replay"]
+    messages = list(house.bayeux.state.hub.histories)
+    assert said["lost"] == {"/b/**": {"from": 0, "to": messages[1].id // 1000}}
+
+
+@pytest.mark.parametrize("how", [{"replay": -2}, {"history": {"numEntries": -1}}], ids=repr)
+def test_who_names_no_cursor_is_told_too_what_does_not_fit(how: Json) -> None:
+    house = House(channels=KEEPS, queue_limits=QueueLimits(entries=4))
+    publish(house, 1, 2, 3, channel="/b/x")
+    publish(house, 4, channel="/a")
+    asked = subscribe(house.client(), "/b/**", "/a", **how)
+    said = asked.elements[0]["ext"]["replay"]
+    assert said["recovered"] is False
+    ids = [message.id // 1000 for message in house.bayeux.state.hub.histories]
+    assert said["lost"] == {"/b/**": {"from": ids[0] - 1, "to": ids[1]}}
 
 
 # Replay
@@ -338,6 +410,61 @@ def test_more_channels_than_can_be_read_are_not_recovered(
     asked = subscribe(house.client(), "/b/**", replay=seen)
     assert asked.data == [1]
     assert asked.elements[0]["ext"]["replay"]["recovered"] is False
+    several = subscribe(house.client(), "/b/x", "/b/y", "/b/*", replay=seen)
+    assert several.data == [1]
+    assert several.elements[0]["ext"]["replay"]["lost"].keys() == {"/b/y", "/b/*"}
+    named = subscribe(house.client(), "/b/**", replay={"/b/x": seen, "/b/y": -2})
+    assert named.data == [1]
+    assert named.elements[0]["ext"]["replay"]["lost"].keys() == {"/b/**"}
+    initial = subscribe(house.client(), "/b/**", history=last(1))
+    assert initial.data == [1]
+    assert initial.elements[0]["ext"]["replay"]["recovered"] is False
+
+
+def test_no_more_histories_are_begun_after_many_messages(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.bayeux.catching_up._MOST_MESSAGES", 2)
+    publish(house, 1, 2, 3, channel="/b/x")
+    publish(house, 4, channel="/b/y")
+    asked = subscribe(house.client(), "/b/**", replay=-2)
+    assert asked.data == [1, 2, 3]
+    assert asked.elements[0]["ext"]["replay"]["recovered"] is False
+    named = subscribe(house.client(), "/b/**", replay={"/b/x": -2, "/b/y": -2})
+    assert named.data == [1, 2, 3]
+    assert named.elements[0]["ext"]["replay"]["lost"].keys() == {"/b/**"}
+
+
+@pytest.mark.parametrize("replay", [-1, {"/b/z/**": -2}, {"/other": -2}, {"/b/x": -1}], ids=repr)
+def test_who_wants_nothing_of_histories_reads_none(
+    house: House, replay: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    publish(house, 1, channel="/b/x")
+    read: list[Any] = []
+    monkeypatch.setattr(Histories, "covered_by", read.append)
+    assert subscribe(house.client(), "/b/**", replay=replay).data == []
+    assert not read
+
+
+def test_a_place_for_a_channel_that_keeps_nothing_is_not_recovered(house: House) -> None:
+    publish(house, 1, channel="/none/x")
+    asked = subscribe(house.client(), "/none/*", replay={"/none/x": 5})
+    assert asked.reply["ext"]["replay"]["recovered"] is False
+
+
+def test_only_so_many_places_can_be_named(house: House) -> None:
+    client = house.client()
+    asked = subscribe(client, "/a", replay={f"/x/{number}": -2 for number in range(10_001)})
+    assert asked.reply["error"] == "400:user.illegalArgument,replay:ext_invalid"
+
+
+def test_who_is_refused_reads_no_history(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    publish(house, 1, channel="/b/x")
+    read: list[Any] = []
+    monkeypatch.setattr(Histories, "covered_by", read.append)
+    asked = subscribe(house.client(), "/b/**", "/sys/deadMessage", replay=-2)
+    assert not asked.reply["successful"]
+    assert not read
 
 
 def test_channels_of_a_pattern_can_start_at_places_of_their_own(house: House) -> None:

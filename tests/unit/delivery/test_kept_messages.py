@@ -160,8 +160,50 @@ def test_a_pattern_finds_the_histories_of_its_channels(
 ) -> None:
     for number, name in enumerate(["/b", "/a/b", "/a", "/a0", "/a!", "/a/b/c", "/a/c"], 1):
         put(histories, message(number, name), 1, MUCH)
-    found = histories.covered_by(Channels().named(pattern))
+    found, looked = histories.covered_by(Channels().named(pattern))
+    assert looked >= len(found)
     assert [each.channel for each in found] == names
+
+
+@pytest.mark.parametrize(
+    ("pattern", "most", "names", "looked"),
+    [
+        ("/a/**", 2, ["/a/b", "/a/b/c"], 3),
+        ("/a/**", 4, ["/a/b", "/a/b/c", "/a/b/d", "/a/c"], 4),
+        # What is below /a/b counts as one.
+        ("/a/*", 3, ["/a/b", "/a/c"], 3),
+        ("/a/*", 2, ["/a/b"], 3),
+        ("/a/b", 0, [], 1),
+        ("/a/b", 1, ["/a/b"], 1),
+    ],
+)
+def test_only_so_many_channels_are_looked_at(
+    histories: Histories, pattern: str, most: int, names: list[str], looked: int
+) -> None:
+    for number, name in enumerate(["/a/b", "/a/b/c", "/a/b/d", "/a/c"], 1):
+        put(histories, message(number, name), 1, MUCH)
+    found, count = histories.covered_by(Channels().named(pattern), most)
+    assert [each.channel for each in found] == names
+    assert count == looked
+
+
+def test_channels_that_come_and_go_are_among_the_others() -> None:
+    pattern = Channels().named("/**")
+    big = Histories(HistoryLimits(entries=1000, bytes=MUCH))
+    for number in range(400):
+        put(big, message(number + 1, f"/{number:03}"), 1, MUCH)
+    assert len(big.covered_by(pattern)[0]) == 400
+    for name in ("/000", "/100"):
+        big.erase(name)
+    put(big, message(1000, "/100"), 1, MUCH)
+    put(big, message(1001, "/2000"), 1, MUCH)
+    put(big, message(1002, "/2001"), 1, MUCH)
+    big.erase("/2001")
+    found, looked = big.covered_by(pattern)
+    names = [each.channel for each in found]
+    assert names == sorted(names)
+    assert len(names) == looked == 400
+    assert {"/100", "/2000"} <= set(names)
 
 
 class Model:
@@ -237,5 +279,5 @@ def agree(histories: Histories, model: Model) -> None:
     assert histories.size == sum(len(each.wire) for each in model.messages)
     for pattern in "/**", "/a/*", "/a/**":
         expected = sorted({e.channel for e in model.messages if covers(pattern, e.channel)})
-        names = [each.channel for each in histories.covered_by(Channels().named(pattern))]
+        names = [each.channel for each in histories.covered_by(Channels().named(pattern))[0]]
         assert names == expected
