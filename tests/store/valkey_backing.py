@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, TypeVar
 
 from holdfast.bayeux.server import Bayeux
-from holdfast.delivery.counters import Reason
 from holdfast.delivery.dead_letters import DeadLetter
 from holdfast.delivery.deaths import UnwrittenLetter
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
@@ -16,7 +15,7 @@ from holdfast.delivery.letter_quota import LetterQuota
 from holdfast.delivery.marks import BatchMark, Mark, Marked
 from holdfast.delivery.messages import Message
 from holdfast.delivery.moves import Move
-from holdfast.delivery.outcomes import DISCARDED, Outcome
+from holdfast.delivery.outcomes import Outcome
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.session_record import Recorded
 from holdfast.delivery.store_port import StorePort
@@ -24,12 +23,14 @@ from holdfast.delivery.topics import TopicRecord
 from holdfast.store.address import Address
 from holdfast.store.keys import RedisKeys
 from holdfast.store.link import StoreLink
+from holdfast.store.loading import Orphaned
 from holdfast.store.records import unpack_entry, unpack_letter
 from holdfast.store.scripts import SCRIPTS
 from holdfast.store.store import Store
 from tests.store.desk import queue_of
 from tests.store.servers import ValkeyServer
-from tests.unit.bayeux.delivery_store import Found, number_in
+from tests.unit.bayeux.delivery_store import number_in
+from tests.unit.delivery.fake_keeper import Found
 
 KEYS = RedisKeys("test")
 T = TypeVar("T")
@@ -233,7 +234,7 @@ class ValkeyBacking:
         self._run(self._until(is_there=True))
         self._is_there = True
 
-    def reopen(self) -> list[Found]:
+    def reopen(self) -> None:
         """What was told the store before its server was killed has been done."""
         if self._is_there:
             self.refuse(is_full=False)
@@ -242,15 +243,12 @@ class ValkeyBacking:
             self._server.start()
             self._is_there = True
         self._desk, self._line = self._run(self._open())
-        return self._run(self._load())
 
-    async def _load(self) -> list[Found]:
-        store = self._desk.store
+    def load(self, orphaned: Orphaned) -> list[Found]:
+        return self._run(self._load(orphaned))
 
-        def settle(key: str, messages: Sequence[Message]) -> None:
-            store.settle(key, [message.id for message in messages], DISCARDED[Reason.SESSION_ENDED])
-
-        return [(each.record, each.entries) async for each in store.load(settle)]
+    async def _load(self, orphaned: Orphaned) -> list[Found]:
+        return [(each.record, each.entries) async for each in self._desk.store.load(orphaned)]
 
     def marks(self, key: str) -> list[tuple[int, Mark]]:
         self._run(self._all_answered())

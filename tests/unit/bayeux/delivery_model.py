@@ -5,6 +5,7 @@ it what happens, in the same order, and what time it is.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 
 from tests.unit.bayeux.delivery_answers import Answering
 from tests.unit.bayeux.delivery_books import FULL, GIVEN_UP, LOST, SILENT
@@ -259,15 +260,14 @@ class Model(Answering):
     def restart(self, now: float) -> None:
         """Named sessions go on with what was kept; nobody hears of anything else again."""
         self.now = now
-        unseen = self.unseen()
+        unseen = dict.fromkeys(sent for sent in self.unseen() if sent.is_kept)
         self.places = [place for place in self.places if place.is_durable and not place.is_over]
         self.lanes, self.asked, self.books = {}, [], Counter()
         self.is_store_there, self.is_full, self.held = True, False, set()
         for place in self.places:
             for queue in (place.hands, place.returned, place.waiting):
                 queue[:] = [copy for copy in queue if copy.sent.is_kept]
-            kept = [sent for sent in unseen if sent.is_kept and place in sent.places]
-            place.waiting += map(Copy, dict.fromkeys(kept))
+            place.waiting += [Copy(sent) for sent in unseen if sent.is_for(place)]
             place.waiting.sort(key=lambda copy: (-copy.sent.priority, copy.number))
             self.revive(place, now)
             self.books["restored"] += len(place)
@@ -275,6 +275,16 @@ class Model(Answering):
             if place.is_shut:
                 # What came late for a receiver that had stopped.
                 self.bury_all(place, GIVEN_UP, now)
+        self.clean_up(unseen)
+
+    def clean_up(self, unseen: Iterable[Sent]) -> None:
+        """What came late for sessions that had ended."""
+        there = {place.key for place in self.places}
+        for sent in unseen:
+            for place in sent.places:
+                if place.is_durable and place.key not in there:
+                    self.books["restored"] += 1
+                    self.settle(place, [Copy(sent)], "discarded")
 
     def revive(self, place: Place, now: float) -> None:
         """Its clocks begin anew."""

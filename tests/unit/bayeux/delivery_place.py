@@ -53,6 +53,10 @@ class Sent:
     # The store told of it so late that others may have passed it.
     is_late: bool = False
 
+    def is_for(self, place: "Place") -> bool:
+        """Whether the store keeps it for the place, or for an earlier one of the same name."""
+        return any(each.key == place.key for each in self.places)
+
 
 @dataclass(eq=False, slots=True)
 class Copy:

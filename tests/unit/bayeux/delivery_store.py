@@ -1,6 +1,6 @@
 """The store in a test's hands: slow, refusing, away, or found again by another server."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, partial
 from typing import Protocol
 
@@ -15,12 +15,9 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.moves import Move
 from holdfast.delivery.outcomes import Outcome
 from holdfast.delivery.persist_outcome import PersistOutcome
-from holdfast.delivery.session_record import Recorded, SessionRecord
+from holdfast.delivery.session_record import Recorded
 from holdfast.delivery.store_port import StorePort
-from holdfast.store.records import pack_message, unpack_message
-from tests.unit.delivery.fake_keeper import FakeKeeper
-
-Found = tuple[SessionRecord, list[tuple[Mark, Message]]]
+from tests.unit.delivery.fake_keeper import FakeKeeper, Found
 
 
 class Backing(Protocol):
@@ -63,8 +60,12 @@ class Backing(Protocol):
 
     def come_back(self) -> None: ...
 
-    def reopen(self) -> list[Found]:
-        """What a server finds that takes the place of another."""
+    def reopen(self) -> None:
+        """Another server takes the place of one that was killed."""
+        ...
+
+    def load(self, orphaned: Callable[[str, Sequence[Message]], None]) -> Iterable[Found]:
+        """What it finds: sessions, and queues without one."""
         ...
 
     def marks(self, key: str) -> list[tuple[int, Mark]]:
@@ -162,23 +163,9 @@ class SlowStore(FakeKeeper):
         for what in noted:
             what()
 
-    def reopen(self) -> list[Found]:
+    def reopen(self) -> None:
         self.is_available, self.outcome, self.is_full = True, PersistOutcome.KEPT, False
         self._noted, self._waiting, self._answers = [], [], []
-        found = []
-        for key, record in self.sessions.items():
-            text = orjson.loads(orjson.dumps(record.to_json()))
-            entries = [(mark, _read_again(message)) for mark, message in self.waiting(key)]
-            found.append((SessionRecord.of_json(text), entries))
-        return found
-
-    def histories(self) -> dict[str, list[Message]]:
-        """What channels keep."""
-        return {
-            key: [_read_again(message) for _, message in self.waiting(key)]
-            for key, queue in self.queues.items()
-            if key.startswith("/") and queue
-        }
 
     def marks(self, key: str) -> list[tuple[int, Mark]]:
         return [(number_in(message.wire), mark) for mark, message in self.waiting(key)]
@@ -192,7 +179,3 @@ def number_in(wire: bytes) -> int:
     """What a message says."""
     number: int = orjson.loads(wire)["data"]
     return number
-
-
-def _read_again(message: Message) -> Message:
-    return unpack_message(message.id, pack_message(message))

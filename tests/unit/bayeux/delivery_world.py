@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from holdfast.bayeux.options import ChannelRule
-from holdfast.bayeux.restoring import restore
+from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.attempts import Trail
 from holdfast.delivery.dead_letters import DeadLetter
@@ -39,7 +39,8 @@ class _Loud(logging.Logger):
 
 def new_house(backing: Backing, after: House | None = None) -> House:
     """A server; one that comes after another finds what the store has."""
-    found = [] if after is None else backing.reopen()
+    if after is not None:
+        backing.reopen()
     house = House(
         Delivery,
         partial(Ack, announces_batch=False),
@@ -60,9 +61,11 @@ def new_house(backing: Backing, after: House | None = None) -> House:
     )
     backing.serve(house.bayeux)
     house.bayeux.state.log = _Loud("loud", logging.CRITICAL)
-    for record, entries in found:
-        restore(house.bayeux.life, record, entries, house.now)
-    house.bayeux.life.topics.restore()
+    if after is not None:
+        life = house.bayeux.life
+        for record, entries in backing.load(partial(restore_without_session, life)):
+            restore(life, record, entries, house.now)
+        life.topics.restore()
     return house
 
 
@@ -137,7 +140,7 @@ class Comparison:
         unseen = self._model.unseen()
         for place in self._model.places:
             if place.is_durable and not place.is_over:
-                kept = {sent.number for sent in unseen if sent.is_kept and place in sent.places}
+                kept = {sent.number for sent in unseen if sent.is_kept and sent.is_for(place)}
                 self._same_queue(place, kept)
         told = sorted(self._backing.dead(), key=_letter)
         expected = sorted(self._model.letters)

@@ -29,10 +29,9 @@ class KeptHouse(House):
         self.now = round(self.now + 0.1, 1)
         new = KeptHouse(after=self, **{**self._options, **options})
         new.bayeux.life.topics.expect(dict(self.store.topics))
-        for record, entries in self.store.reopen():
+        self.store.reopen()
+        for record, entries in self.store.load(partial(restore_without_session, new.bayeux.life)):
             restore(new.bayeux.life, record, entries, new.now)
-        for channel, messages in self.store.histories().items():
-            restore_without_session(new.bayeux.life, channel, messages)
         new.bayeux.life.topics.restore()
         new.turn()
         return new

@@ -1,5 +1,6 @@
 """Messages to subjects and sessions: the table of point-to-point, row by row, and its limits."""
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -62,14 +63,8 @@ def waiting(house: House, subject: str) -> int:
 def restarted(house: House, **options: Any) -> House:
     """A server that takes the place of one that was killed."""
     after = house_of(keeper=house.keeper, after=house, **options)
-    keeper = house.keeper
-    for record in list(keeper.sessions.values()):
-        restore(after.bayeux.life, record, keeper.waiting(record.key), after.now)
-    left = {key: keeper.waiting(key) for key in keeper.queues.keys() - keeper.sessions.keys()}
-    for key, entries in left.items():
-        if entries:
-            messages = [mark.waiting(message) for mark, message in entries]
-            restore_without_session(after.bayeux.life, key, messages)
+    for record, entries in house.keeper.load(partial(restore_without_session, after.bayeux.life)):
+        restore(after.bayeux.life, record, entries, after.now)
     after.bayeux.life.topics.restore()
     after.turn()
     return after

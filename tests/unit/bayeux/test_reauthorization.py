@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from holdfast.bayeux.api import ServerApi
 from holdfast.bayeux.extension import ServerExtension, SessionExtension
 from holdfast.bayeux.operation import Operation
-from holdfast.bayeux.restoring import restore
+from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.bayeux.rights import Denial, SecurityPolicy, Vote
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.channels import covers
@@ -385,7 +385,8 @@ def test_an_extension_can_ask_again_about_who_was_kept() -> None:
 
 
 def bring_back(house: KeptHouse, after: House) -> None:
-    for record, entries in house.store.reopen():
+    house.store.reopen()
+    for record, entries in house.store.load(partial(restore_without_session, after.bayeux.life)):
         restore(after.bayeux.life, record, entries, after.now)
 
 

@@ -6,6 +6,7 @@ message twice at the same time.
 """
 
 from collections import Counter
+from functools import partial
 from typing import Any
 
 import pytest
@@ -132,12 +133,8 @@ class Subjects(RuleBasedStateMachine):
         """The server is killed, and another takes its place; all clients begin anew."""
         keeper = self.house.keeper
         house = house_of(keeper=keeper, after=self.house, **LIMITS)
-        for record in list(keeper.sessions.values()):
-            restore(house.bayeux.life, record, keeper.waiting(record.key), house.now)
-        for key in keeper.queues.keys() - keeper.sessions.keys():
-            messages = [mark.waiting(message) for mark, message in keeper.waiting(key)]
-            if messages:
-                restore_without_session(house.bayeux.life, key, messages)
+        for record, entries in keeper.load(partial(restore_without_session, house.bayeux.life)):
+            restore(house.bayeux.life, record, entries, house.now)
         house.bayeux.life.topics.restore()
         house.turn()
         self.house, self.receivers = house, {}

@@ -748,7 +748,7 @@ def test_a_topic_may_have_a_depth_of_its_own_and_keeps_it_over_a_restart() -> No
     assert topic.config.depth == HistoryDepth(2)
     assert topic.kept == 2
     assert new.bayeux.state.hub.may_wait
-    assert len(here.store.histories()["/plain"]) == 2
+    assert len(here.store.queues["/plain"]) == 2
 
 
 def test_a_topic_may_keep_nothing_although_its_rule_does() -> None:

@@ -1,7 +1,9 @@
 """A store in memory: keeps what it is told, answers when a test lets it."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
+
+import orjson
 
 from holdfast.delivery.deaths import UnwrittenLetter
 from holdfast.delivery.guard import ChannelHold
@@ -15,9 +17,13 @@ from holdfast.delivery.publish_keys import LIFE_NS, PublishKey
 from holdfast.delivery.session_record import Recorded, SessionRecord
 from holdfast.delivery.store_port import StorePort
 from holdfast.delivery.topics import TopicRecord
+from holdfast.store.records import pack_message, unpack_message
 
 if TYPE_CHECKING:
     from holdfast.delivery.dead_letters import DeadLetter
+
+# A session with its entries, in the order in which they are to be restored.
+Found = tuple[SessionRecord, list[tuple[Mark, Message]]]
 
 
 class FakeKeeper:
@@ -168,6 +174,22 @@ class FakeKeeper:
             ),
         )
         return [(mark, self.bodies[mark.id]) for mark in ordered]
+
+    def load(self, orphaned: Callable[[str, Sequence[Message]], None]) -> Iterator[Found]:
+        """What the next server finds: all sessions, and then the queues that have none."""
+        sessions = dict(self.sessions)
+        left = {key: self._read(key) for key in self.queues.keys() - sessions.keys()}
+        for key, record in sessions.items():
+            text = orjson.loads(orjson.dumps(record.to_json()))
+            yield SessionRecord.of_json(text), self._read(key)
+        for key, entries in left.items():
+            if entries:
+                orphaned(key, [mark.waiting(message) for mark, message in entries])
+
+    def _read(self, key: str) -> list[tuple[Mark, Message]]:
+        return [
+            (mark, unpack_message(each.id, pack_message(each))) for mark, each in self.waiting(key)
+        ]
 
 
 # The fake is what the core asks for; a type checker says so here.
