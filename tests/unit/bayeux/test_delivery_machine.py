@@ -28,7 +28,7 @@ def test_everything_is_somewhere_whatever_happens() -> None:
     run_state_machine_as_test(
         DeliveryMachine,
         settings=settings(
-            max_examples=200 * TIMES,
+            max_examples=120 * TIMES,
             stateful_step_count=50,
             report_multiple_bugs=False,
             phases=set(Phase) - {Phase.explain},
