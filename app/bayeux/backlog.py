@@ -2,7 +2,7 @@
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 log = logging.getLogger(__name__)
 
@@ -10,6 +10,24 @@ log = logging.getLogger(__name__)
 Work = Callable[[float], bool]
 # Runs later, with the time, for example once the store has answered.
 Step = Callable[[float], None]
+
+
+class Works:
+    """Works done one after another, each begun when the one before it has ended."""
+
+    def __init__(self, works: Iterable[Work], done: Callable[[], None]) -> None:
+        self._works = iter(works)
+        self._done = done
+        self._current: Work | None = None
+
+    def go_on(self, now: float) -> bool:
+        """Do one piece of the present work, or what follows the last."""
+        work = self._current or next(self._works, None)
+        if work is None:
+            self._done()
+            return False
+        self._current = work if work(now) else None
+        return True
 
 
 class Backlog:

@@ -1,7 +1,8 @@
 """The life of topics: what follows when one has changed, its destroy timer, its erasure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+from holdfast.bayeux.backlog import Work, Works
 from holdfast.bayeux.erasure import Erasure
 from holdfast.bayeux.options import ChannelRule
 from holdfast.bayeux.ownership import SessionOwner
@@ -121,5 +122,16 @@ class TopicLife:
 
     def erase(self, topic: Topic, *, is_forced: bool, now: float) -> None:
         """Erase the topic: now or, if many receivers are concerned, over several turns."""
+        self._state.backlog.begin(self._erasure(topic, is_forced=is_forced), now)
+
+    def erase_all(
+        self, names: Sequence[str], *, is_forced: bool, now: float, done: Callable[[], None]
+    ) -> None:
+        """Erase the topics that have these names when their turn comes, then call `done`."""
+        found = map(self._state.topics.get, names)
+        works = (self._erasure(each, is_forced=is_forced) for each in found if each is not None)
+        self._state.backlog.begin(Works(works, done).go_on, now)
+
+    def _erasure(self, topic: Topic, *, is_forced: bool) -> Work:
         erasure = Erasure(self._state, self._owner, self._undelivered, topic, is_forced=is_forced)
-        self._state.backlog.begin(erasure.go_on, now)
+        return erasure.go_on

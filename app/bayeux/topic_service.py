@@ -1,16 +1,16 @@
 """`/service/topics`: clients ask about topics and erase them, as far as their rights go."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
-from holdfast.bayeux.codec import Json
+from holdfast.bayeux.backlog import Works
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.services import ServiceCall
 from holdfast.bayeux.topic_life import TopicLife
-from holdfast.bayeux.topic_status import event_of, newest, page_of, status_of
-from holdfast.delivery.channels import Channel, Kind, covers
+from holdfast.bayeux.topic_status import event_of, newest, page_of, status_of, statuses_of
+from holdfast.delivery.channels import Channel, Kind
 from holdfast.delivery.numbers import whole
-from holdfast.delivery.topics import Topic
 
 TOPICS: Final = "/service/topics"
 ILLEGAL: Final = "user.illegalArgument"
@@ -38,7 +38,7 @@ class TopicService:
         self._life = life
         # Each action with the options that it has.
         self._actions: dict[
-            str, tuple[Callable[[ServiceCall, Channel, Options], Json], frozenset[str]]
+            str, tuple[Callable[[ServiceCall, Channel, Options], None], frozenset[str]]
         ] = {
             "state": (self._show, frozenset()),
             "list": (self._list, frozenset(("after", "limit"))),
@@ -49,11 +49,11 @@ class TopicService:
     def serve(self, call: ServiceCall) -> None:
         """Carry out the call and answer it. Raises `Refused` if the client has not the right."""
         try:
-            call.answer(self._carry_out(call))
+            self._carry_out(call)
         except CallInvalid as invalid:
             call.fail({"code": invalid.code, "message": str(invalid)})
 
-    def _carry_out(self, call: ServiceCall) -> Json:
+    def _carry_out(self, call: ServiceCall) -> None:
         data = call.data
         given: Options = data if isinstance(data, Mapping) else {}
         asked = [name for name in self._actions if name in given]
@@ -66,7 +66,7 @@ class TopicService:
             raise CallInvalid(
                 ILLEGAL, f"{action} has these options: {', '.join(sorted(known)) or 'none'}"
             )
-        return carry_out(call, self._channel(given[action]), given)
+        carry_out(call, self._channel(given[action]), given)
 
     def _channel(self, name: object) -> Channel:
         channel = self._state.channels.get(name) if isinstance(name, str) else None
@@ -81,65 +81,62 @@ class TopicService:
         if not rights.are_open:
             rights.check_subscribe(call.session, channel, call.message, exists=True)
 
-    def _show(self, call: ServiceCall, channel: Channel, _: Options) -> Json:
+    def _show(self, call: ServiceCall, channel: Channel, _: Options) -> None:
         self._check_reading(call, channel)
         topic = self._state.topics.get(channel.name)
         if topic is None:
             raise CallInvalid(UNKNOWN, f"{channel.name} is no topic")
-        return status_of(self._state, topic).to_json()
+        call.answer(status_of(self._state, topic).to_json())
 
-    def _list(self, call: ServiceCall, pattern: Channel, given: Options) -> Json:
+    def _list(self, call: ServiceCall, pattern: Channel, given: Options) -> None:
         self._check_reading(call, pattern)
-        topics, after = self._page(pattern, given)
-        return {
-            "topics": [status_of(self._state, each).to_json() for each in topics],
-            "next": after,
-        }
+        names, after = self._page(pattern, given)
+        found = [each.to_json() for each in statuses_of(self._state, names)]
+        call.answer({"topics": found, "next": after})
 
-    def _get(self, call: ServiceCall, pattern: Channel, given: Options) -> Json:
+    def _get(self, call: ServiceCall, pattern: Channel, given: Options) -> None:
         self._check_reading(call, pattern)
         count, limit = _entries(given, 1), _limit(given)
         messages, is_all = newest(self._state, pattern, count, limit)
-        return {
-            "messages": [event_of(self._state, each) for each in messages],
-            "complete": is_all,
-        }
+        events = [event_of(self._state, each) for each in messages]
+        call.answer({"messages": events, "complete": is_all})
 
-    def _erase(self, call: ServiceCall, pattern: Channel, given: Options) -> Json:
+    def _erase(self, call: ServiceCall, pattern: Channel, given: Options) -> None:
         is_forced = given.get("forceDestroy", False)
         if type(is_forced) is not bool:
             raise CallInvalid(ILLEGAL, "forceDestroy must be true or false")
         if not self._state.rights.are_open:
             self._state.rights.check_erase(call.session, pattern, call.message)
         if "history" in given:
-            return self._empty(pattern, given)
-        topics, after = self._page(pattern, given)
-        for topic in topics:
-            self._life.erase(topic, is_forced=is_forced, now=call.now)
-        return {"erased": [topic.name for topic in topics], "next": after}
+            self._empty(call, pattern, given)
+            return
+        names, after = self._page(pattern, given)
+        answer: dict[str, Any] = {"erased": names, "next": after}
+        done = partial(call.answer, answer)
+        self._life.erase_all(names, is_forced=is_forced, now=call.now, done=done)
 
-    def _empty(self, pattern: Channel, given: Options) -> Json:
-        """Empty histories only."""
+    def _empty(self, call: ServiceCall, pattern: Channel, given: Options) -> None:
+        """Empty histories only, in as many turns as they take."""
         if _entries(given, 0) >= 0:
             raise CallInvalid(ILLEGAL, "history.numEntries must be -1: everything")
         histories = self._state.hub.histories
         covered, _ = histories.covered_by(pattern)
         names = [each.channel for each in covered[: _limit(given)]]
-        return {"emptied": names, "messages": sum(map(histories.erase, names))}
+        answer: dict[str, Any] = {"emptied": names, "messages": 0}
 
-    def _page(self, pattern: Channel, given: Options) -> tuple[Sequence[Topic], str | None]:
+        def empty(name: str, _: float) -> bool:
+            answer["messages"] += histories.erase(name)
+            return False
+
+        works = (partial(empty, name) for name in names)
+        emptying = Works(works, partial(call.answer, answer))
+        self._state.backlog.begin(emptying.go_on, call.now)
+
+    def _page(self, pattern: Channel, given: Options) -> tuple[Sequence[str], str | None]:
         after = given.get("after") or ""
         if not isinstance(after, str):
             raise CallInvalid(ILLEGAL, "after must be the name of a topic")
-        return page_of(self._topics(pattern), after, _limit(given))
-
-    def _topics(self, pattern: Channel) -> Iterable[Topic]:
-        """Return the topics that the pattern covers."""
-        known = self._state.topics
-        if pattern.is_wild:
-            return (topic for topic in known if covers(pattern.name, topic.name))
-        topic = known.get(pattern.name)
-        return () if topic is None else (topic,)
+        return page_of(self._state.topics.names.covered_by(pattern, after), _limit(given))
 
 
 def _limit(given: Options) -> int:

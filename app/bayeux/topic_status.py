@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from heapq import nsmallest
 
 from orjson import loads
 
@@ -12,6 +11,7 @@ from holdfast.bayeux.topic_publishing import depth_of
 from holdfast.delivery.channels import Channel
 from holdfast.delivery.kept_messages import MOST_LOOKS
 from holdfast.delivery.messages import Message
+from holdfast.delivery.sorted_names import Look
 from holdfast.delivery.topics import Topic
 
 _MOST_BYTES = 1024 * 1024
@@ -46,6 +46,12 @@ class TopicStatus:
         }
 
 
+def statuses_of(state: ServerState, names: Iterable[str]) -> list[TopicStatus]:
+    """Return the status of each topic."""
+    found = map(state.topics.get, names)
+    return [status_of(state, topic) for topic in found if topic is not None]
+
+
 def status_of(state: ServerState, topic: Topic) -> TopicStatus:
     """Return the status of a topic."""
     config, channel = topic.config, state.channels.named(topic.name)
@@ -62,11 +68,17 @@ def status_of(state: ServerState, topic: Topic) -> TopicStatus:
     )
 
 
-def page_of(topics: Iterable[Topic], after: str, limit: int) -> tuple[Sequence[Topic], str | None]:
-    """Return the first topics by name, behind this one; with more, the name to go on from."""
-    fit = [topic for topic in topics if topic.name > after]
-    found = nsmallest(limit + 1, fit, key=_name_of)
-    return found[:limit], found[limit - 1].name if len(found) > limit else None
+def page_of(looks: Iterable[Look], limit: int) -> tuple[list[str], str | None]:
+    """Return the first names; if there may be more, also the name to go on from."""
+    names: list[str] = []
+    last = ""
+    for looked, (name, is_covered) in enumerate(looks):
+        if len(names) == limit or looked == MOST_LOOKS:
+            return names, last
+        last = name
+        if is_covered:
+            names.append(name)
+    return names, None
 
 
 def newest(
@@ -103,7 +115,3 @@ def event_of(state: ServerState, message: Message) -> Json:
         delivery["properties"] = message.properties
     event["ext"] = {**event.get("ext", {}), "delivery": delivery}
     return event
-
-
-def _name_of(topic: Topic) -> str:
-    return topic.name

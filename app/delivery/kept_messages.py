@@ -11,6 +11,7 @@ from typing import Final
 from holdfast.delivery.channels import Channel
 from holdfast.delivery.history_depth import HistoryDepth, HistoryLimits
 from holdfast.delivery.messages import Message
+from holdfast.delivery.sorted_names import SortedNames
 
 _NS_PER_MS: Final = 1_000_000
 NS_PER_CURSOR: Final = 1000
@@ -18,8 +19,6 @@ NS_PER_CURSOR: Final = 1000
 _FEW: Final = 64
 # The most channels that one request looks at.
 MOST_LOOKS: Final = 5_000
-# A name is inserted into the sorted ones unless there are so many new ones, as a share of all.
-_SHARE: Final = 200
 _by_id = attrgetter("id")
 
 
@@ -115,11 +114,7 @@ class Histories:
         # A heap of ends of lifetimes with ids, some of them of messages that have left.
         self._ends: list[tuple[int, int]] = []
         self._mortals = 0
-        # The sorted names of the channels; those that are not among them yet, and those that are
-        # there though they keep nothing any more.
-        self._names: list[str] = []
-        self._new: set[str] = set()
-        self._gone: set[str] = set()
+        self._names = SortedNames(self._by_channel)
         # The number of messages that ever entered.
         self.appended = 0
         # The number of messages that left to make room.
@@ -157,46 +152,15 @@ class Histories:
             The histories, and at how many channels it looked: one more than `most` if there are
             others.
         """
-        if not pattern.is_wild:
-            kept = self._by_channel.get(pattern.name)
-            if kept is None:
-                return [], 0
-            return [kept] if most else [], 1
-        names = self._sorted_names()
-        stem, _, last = pattern.name.rpartition("/")
-        # Names that begin with "stem/" precede "stem0", which is the next character.
-        # Patterns from outside do not match the server's own channels, which keep nothing.
-        place, behind = bisect_left(names, stem + "/"), bisect_left(names, stem + "0")
         found: list[KeptMessages] = []
         looked = 0
-        while place < behind:
+        for name, is_covered in self._names.covered_by(pattern):
             looked += 1
             if looked > most:
                 break
-            name = names[place]
-            deeper = name.find("/", len(stem) + 1) if last == "*" else -1
-            if deeper >= 0:
-                place = bisect_left(names, name[:deeper] + "0", place, behind)
-                continue
-            place += 1
-            kept = self._by_channel.get(name)
-            if kept is None:
-                # It has left lately; few have.
-                looked -= 1
-            else:
-                found.append(kept)
+            if is_covered:
+                found.append(self._by_channel[name])
         return found, looked
-
-    def _sorted_names(self) -> list[str]:
-        names, new, gone = self._names, self._new, self._gone
-        if len(gone) * 2 > len(names) or len(new) * _SHARE > len(names):
-            self._names = sorted([*(name for name in names if name not in gone), *new])
-            gone.clear()
-        else:
-            for name in new:
-                insort(names, name)
-        new.clear()
-        return self._names
 
     def latest(self, count: int) -> list[Message]:
         """Return up to `count` of the messages that entered last."""
@@ -243,10 +207,7 @@ class Histories:
 
     def _begin(self, channel: str) -> KeptMessages:
         kept = self._by_channel[channel] = KeptMessages(channel, self.floor)
-        if channel in self._gone:
-            self._gone.remove(channel)
-        else:
-            self._new.add(channel)
+        self._names.add(channel)
         return kept
 
     def _make_room(self, message: Message) -> None:
@@ -270,10 +231,7 @@ class Histories:
             # What is known about it must not take memory for ever.
             self.floor = max(self.floor, kept.floor)
             del self._by_channel[kept.channel]
-            if kept.channel in self._new:
-                self._new.remove(kept.channel)
-            else:
-                self._gone.add(kept.channel)
+            self._names.remove(kept.channel)
         if message.topic is not None:
             message.topic.forget()
         self.on_leave(message)

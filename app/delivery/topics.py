@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.delivery.history_depth import HistoryDepth
+from holdfast.delivery.sorted_names import SortedNames
 from holdfast.delivery.timed import Timed
 from holdfast.delivery.topic_states import TopicInput, TopicState, state_of, step
 
@@ -127,6 +128,7 @@ class Topics:
         # ends.
         self.on_change: Callable[[], None] = _nobody_listens
         self._topics: dict[str, Topic] = {}
+        self.names = SortedNames(self._topics)
         # Whether any channel may be a topic; most servers have none.
         self.are_used = False
         # The topics that changed in this turn.
@@ -170,7 +172,7 @@ class Topics:
         # The process was killed before the store had all of the erasure, or of what came after it.
         if not is_erased or in_history or self._is_subscribed(name):
             return self.configure(draft)
-        self._topics[name] = draft
+        self._enter(draft)
         self.note(draft, TopicState.DEAD)
         return draft
 
@@ -184,7 +186,7 @@ class Topics:
 
         A topic that is configured already keeps its configuration, unless it is configured anew.
         """
-        topic = self._topics.setdefault(draft.name, draft)
+        topic = self._topics.get(draft.name) or self._enter(draft)
         topic.stored = topic.stored or draft.stored
         if anew or not topic.is_configured:
             topic.config = draft.config
@@ -200,10 +202,15 @@ class Topics:
             config = self._config_of(name)
             if config is None or self.are_full:
                 return
-            topic = self._topics[name] = self.draft(name, config)
+            topic = self._enter(self.draft(name, config))
         topic.is_subscribed = True
         topic.is_configured = topic.is_configured or topic.queued > 0
         topic.advance(TopicInput.SUBSCRIBED)
+
+    def _enter(self, draft: Topic) -> Topic:
+        self._topics[draft.name] = draft
+        self.names.add(draft.name)
+        return draft
 
     def unsubscribe(self, name: str) -> None:
         """Note that the last exact subscription to a channel has ended."""
@@ -238,6 +245,7 @@ class Topics:
         for topic in changed:
             if topic.state is TopicState.DEAD:
                 del self._topics[topic.name]
+                self.names.remove(topic.name)
         return changed
 
 

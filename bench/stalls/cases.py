@@ -27,6 +27,8 @@ _EXPIRING, _LETTERS_EACH, _EXPIRE_MS = 100, 500, 1_000
 # Different filters of the server, of which one channel can meet so many in a session, and the
 # characters of a text that patterns search.
 _FILTERS, _FILTERS_EACH, _SEARCHED = 250, 50, 1024
+# Topics of the server, and those that one call lists or erases.
+_TOPICS, _PAGE = 60_000, 1_000
 # A queue holds less than a batch too many, and the last batch must fit.
 _IN_HANDS = 9_900
 
@@ -294,6 +296,31 @@ def kept_publishes(url: str) -> Attack:
     return _attack(Client(url), *[publish("/kept")] * _BATCH)
 
 
+def topics_list(url: str) -> Attack:
+    """A page in the order of names, although the names have just changed."""
+    _topics(url, "listed", _TOPICS)
+    new = publish("/listed/new", ext={"delivery": {"topic": {"destroyDelay": -1}}})
+    return _attack(Client(url), new, _of_topics({"list": "/listed/*", "limit": _PAGE}))
+
+
+def topics_erase(url: str) -> Attack:
+    _topics(url, "erased", _TOPICS)
+    return _attack(Client(url), _of_topics({"erase": "/erased/**", "limit": _PAGE}))
+
+
+def _topics(url: str, name: str, count: int) -> None:
+    """Make so many topics; the later ones are not the last ones by name."""
+    publisher = Client(url)
+    ext = {"delivery": {"topic": {"destroyDelay": -1}}}
+    for at in range(0, count, 250):
+        publisher.say(*(publish(f"/{name}/{n % 97}-{n}", ext=ext) for n in range(at, at + 250)))
+    publisher.close()
+
+
+def _of_topics(call: Message) -> Message:
+    return publish("/service/topics", call)
+
+
 # JSON
 
 
@@ -405,6 +432,7 @@ CASES: dict[str, Case] = {
         *(subscribes, subscribes_named, unsubscribes, deep_patterns, deep_publishes),
         *(holdbacks, refusals, failures, consents, deliveries, acks, repeats, pending),
         *(moves, returns, filters, fanout, fanout_waiting, fanout_large, kept_publishes),
+        *(topics_list, topics_erase),
         *(empty_arrays, empty_objects, endless_objects, small_objects, deep_arrays, deep_objects),
         *(wide_object, wide_texts, wide_letters),
         *(long_numbers, hard_numbers, mixed_values, many_strings, records),

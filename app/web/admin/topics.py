@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, cast
 from orjson import loads
 from pydantic import Field
 
-from holdfast.bayeux.topic_status import newest, page_of, status_of
+from holdfast.bayeux.topic_status import TopicStatus, newest, page_of, status_of, statuses_of
 from holdfast.delivery import topics as core
 from holdfast.delivery.messages import Message
 from holdfast.delivery.topic_states import TopicState
@@ -67,14 +67,14 @@ class Topics:
         self, prefix: Prefix = "", cursor: Cursor = None, limit: Limit = 100
     ) -> Page[Topic]:
         """List topics by name."""
-        fit = (topic for topic in self._state.topics if topic.name.startswith(prefix))
-        found, after = page_of(fit, cursor or "", limit)
-        return Page([self._view(each) for each in found], after)
+        names = self._state.topics.names.beginning(prefix, cursor or "")
+        found, after = page_of(names, limit)
+        return Page([_view(each) for each in statuses_of(self._state, found)], after)
 
     @route("GET", "/topic")
     async def topic(self, channel: Channel) -> Topic:
         """Show one topic."""
-        return self._view(self._find(channel))
+        return _view(status_of(self._state, self._find(channel)))
 
     @route("GET", "/topic/history")
     async def topic_history(self, channel: Channel, limit: EntryLimit = 20) -> list[KeptMessage]:
@@ -112,15 +112,15 @@ class Topics:
             raise RequestFailed(UNKNOWN, f"{channel} is no topic")
         return topic
 
-    def _view(self, topic: core.Topic) -> Topic:
-        status = status_of(self._state, topic)
-        return Topic(
-            status.channel,
-            cast("StateName", status.state),
-            status.destroy_delay_ms,
-            status.is_readonly,
-            status.depth,
-            status.kept,
-            status.queued,
-            status.subscribers,
-        )
+
+def _view(status: TopicStatus) -> Topic:
+    return Topic(
+        status.channel,
+        cast("StateName", status.state),
+        status.destroy_delay_ms,
+        status.is_readonly,
+        status.depth,
+        status.kept,
+        status.queued,
+        status.subscribers,
+    )

@@ -102,6 +102,19 @@ def test_topics_are_listed_by_name_and_page_by_page() -> None:
     assert ask(client, {"list": "/t/none"}) == {"topics": [], "next": None}
 
 
+def test_a_list_looks_at_so_many_channels_and_goes_on_from_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("holdfast.bayeux.topic_status.MOST_LOOKS", 2)
+    client = house().client()
+    for name in ("/t/a/1", "/t/b/1", "/t/b/2", "/t/c", "/t/d"):
+        client.publish(name, 1)
+    first = ask(client, {"list": "/t/*"})
+    assert first == {"topics": [], "next": "/t/b/1"}
+    rest = ask(client, {"list": "/t/*", "after": first["next"]})
+    assert [each["channel"] for each in rest["topics"]] == ["/t/c"]
+
+
 def test_a_topic_is_erased() -> None:
     here = house()
     client = here.client()
@@ -259,3 +272,44 @@ def test_a_policy_that_lets_nobody_create_lets_nobody_erase() -> None:
     here.bayeux.state.rights.policy = NoCreation()
     answer = ask(here.client(), {"erase": "/t/a"})
     assert answer["error"] == "403:denied_by_security_policy:erase_denied"
+
+
+def answers_of(asked: Any) -> list[Any]:
+    return [each["data"] for each in asked.elements if "data" in each]
+
+
+def test_many_topics_are_erased_over_several_turns_and_answered_then() -> None:
+    here = house(is_turn_over=lambda: True)
+    client, names = here.client(), ["/t/a", "/t/b", "/t/c"]
+    for name in names:
+        client.publish(name, 1)
+    here.turn()
+    topics = here.bayeux.state.topics
+    begun = client.send({"channel": SERVICE, "data": {"erase": "/t/*"}})
+    last = topics.get("/t/c")
+    assert last is not None
+    # Somebody else is faster.
+    here.bayeux.life.topics.erase(last, is_forced=False, now=here.now)
+    assert answers_of(begun) == []
+    for _ in range(6):
+        here.turn()
+    assert len(topics) == 0
+    assert answers_of(begun) + answers_of(client.connect()) == [{"erased": names, "next": None}]
+
+
+def test_many_histories_are_emptied_over_several_turns_and_answered_then() -> None:
+    here = house(channels=KEPT, is_turn_over=lambda: True)
+    client, names = here.client(), ["/t/a", "/t/b"]
+    for name in names:
+        client.publish(name, 1)
+    here.turn()
+    begun = client.send(
+        {"channel": SERVICE, "data": {"erase": "/t/*", "history": {"numEntries": -1}}}
+    )
+    histories = here.bayeux.state.hub.histories
+    assert len(histories) == 1
+    for _ in range(4):
+        here.turn()
+    assert len(histories) == 0
+    emptied = {"emptied": names, "messages": 2}
+    assert answers_of(begun) + answers_of(client.connect()) == [emptied]

@@ -1,0 +1,77 @@
+"""Names of channels in order, for those who ask with a pattern or a beginning."""
+
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.delivery.channels import Channels, covers
+from holdfast.delivery.sorted_names import Look, SortedNames
+
+NAMES = ("/a", "/a/b", "/a/b/c", "/a/~", "/ab", "/a0", "/b/b")
+
+
+def asked_for(looks: Iterable[Look]) -> list[str]:
+    return [name for name, is_asked_for in looks if is_asked_for]
+
+
+def sorted_names(*names: str) -> SortedNames:
+    known = dict.fromkeys(names)
+    found = SortedNames(known)
+    for name in known:
+        found.add(name)
+    return found
+
+
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from(NAMES), st.booleans())))
+def test_names_come_and_go_and_are_found_in_order(changes: list[tuple[bool, str, bool]]) -> None:
+    known: dict[str, None] = {}
+    names = SortedNames(known)
+    for is_new, name, is_asked in changes:
+        if is_new and name not in known:
+            known[name] = None
+            names.add(name)
+        elif not is_new and name in known:
+            del known[name]
+            names.remove(name)
+        if is_asked:
+            assert asked_for(names.beginning("/")) == sorted(known)
+    for pattern in ("/**", "/*", "/a/*", "/a/**", "/b/b", "/c/*"):
+        expected = [name for name in sorted(known) if covers(pattern, name)]
+        assert asked_for(names.covered_by(Channels().named(pattern))) == expected
+
+
+@pytest.mark.parametrize(
+    ("prefix", "after", "found"),
+    [
+        ("", "", ["/a", "/a/b", "/a/b/c", "/a/~", "/a0", "/ab", "/b/b"]),
+        ("/a/", "", ["/a/b", "/a/b/c", "/a/~"]),
+        ("/a/", "/a/b", ["/a/b/c", "/a/~"]),
+        ("/a/", "/a/b/b", ["/a/b/c", "/a/~"]),
+        ("/a/", "/b", []),
+        ("/b", "/a", ["/b/b"]),
+        ("/c", "", []),
+    ],
+)
+def test_names_are_found_by_their_beginning(prefix: str, after: str, found: list[str]) -> None:
+    assert asked_for(sorted_names(*NAMES).beginning(prefix, after)) == found
+
+
+def test_those_behind_another_name_are_found() -> None:
+    names = sorted_names(*NAMES)
+    wild, exact = Channels().named("/a/*"), Channels().named("/a/b")
+    assert asked_for(names.covered_by(wild, "/a/b")) == ["/a/~"]
+    assert asked_for(names.covered_by(exact)) == ["/a/b"]
+    assert asked_for(names.covered_by(exact, "/a/b")) == []
+
+
+def test_very_many_names_are_put_in_order_while_they_come() -> None:
+    numbers = [f"/{n}" for n in range(10_000)]
+    assert asked_for(sorted_names(*numbers).beginning("/")) == sorted(numbers)
+
+
+def test_those_below_one_channel_are_looked_at_as_one() -> None:
+    names = sorted_names("/a/b/1", "/a/b/2", "/a/c", "/a/d/1")
+    looks = [("/a/b/1", False), ("/a/c", True), ("/a/d/1", False)]
+    assert list(names.covered_by(Channels().named("/a/*"))) == looks
