@@ -17,6 +17,7 @@ import orjson
 
 PATIENCE_S = 30.0
 MIB = 1024 * 1024
+BUSY = "503::server_busy"
 
 HANDSHAKE = {
     "channel": "/meta/handshake",
@@ -172,10 +173,18 @@ class Person(Wire):
     def __init__(self, url: str, *, receive_buffer: int | None = None, **handshake: Any) -> None:
         super().__init__(url, receive_buffer=receive_buffer)
         self.headers: dict[str, str] = {}
-        answer = self.ask({**HANDSHAKE, **handshake})
+        answer = self._shake_hands({**HANDSHAKE, **handshake})
         assert answer.messages()[0]["successful"], answer.body
         self.client_id: str = answer.messages()[0]["clientId"]
         self.headers["Cookie"] = answer.headers["set-cookie"].partition(";")[0]
+
+    def _shake_hands(self, handshake: Mapping[str, Any]) -> Answer:
+        """Comes again, as told, to a server without time, which happens on a slow machine."""
+        deadline = time.monotonic() + PATIENCE_S
+        while (answer := self.ask(handshake)).messages()[0].get("error") == BUSY:
+            assert time.monotonic() < deadline, answer.body
+            time.sleep(answer.messages()[0]["advice"]["interval"] / 1000)
+        return answer
 
     def message(self, channel: str, **fields: Any) -> dict[str, Any]:
         return {"channel": channel, "clientId": self.client_id, **fields}

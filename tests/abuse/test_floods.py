@@ -8,12 +8,11 @@ from contextlib import ExitStack, contextmanager
 import orjson
 import pytest
 
-from tests.abuse.attacker import HANDSHAKE, MIB, PATIENCE_S, Person, Wire, many, request
+from tests.abuse.attacker import BUSY, HANDSHAKE, MIB, PATIENCE_S, Person, Wire, many, request
 from tests.abuse.conftest import IMPATIENT, MakeTarget
 from tests.abuse.target import Target
 
 HELLO = request(orjson.dumps([HANDSHAKE]))
-BUSY = "503::server_busy"
 
 
 def leave(*persons: Person) -> None:

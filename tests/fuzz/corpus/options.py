@@ -195,8 +195,8 @@ RESERVED = [
     ),
     Finding(
         "a replay for a subscriber",
-        text("/meta/subscribe", subscription="/b", ext={"replay": 1}),
-        _NONE_YET.format("ext.replay"),
+        text("/meta/subscribe", subscription="/b", ext={"replay": "soon"}),
+        _NO_EXT.format("replay"),
     ),
     Finding(
         "others' replies",
