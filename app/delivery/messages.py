@@ -140,6 +140,8 @@ class Message(Event):
         copy = self._copy()
         copy.depth = self.depth
         copy.is_initial = True
+        # Only the first was for whom it was addressed to; this one is for a subscriber.
+        copy.addressed = ()
         return copy
 
     def _copy(self) -> "Message":
