@@ -164,8 +164,8 @@ class CatchUp:
         """Note what may be missing of channels that keep nothing now."""
         if start.cursor is not None:
             self._has_cursor = True
-            keeps = self._state.rule(channel).history is not None
-            self._lose(pattern, start.cursor, self._histories.floor if keeps else self._settled)
+            is_kept = self._state.keeps_all(channel)
+            self._lose(pattern, start.cursor, self._histories.floor if is_kept else self._settled)
 
     def _lose(self, pattern: str, cursor: int, floor: int) -> None:
         if cursor < floor:

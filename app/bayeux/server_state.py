@@ -18,7 +18,7 @@ from holdfast.bayeux.services import Services
 from holdfast.bayeux.session_registry import Sessions
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.shared_queue_sessions import SharedQueueSessions
-from holdfast.delivery.channels import Channel, Channels, Kind
+from holdfast.delivery.channels import Channel, Channels, Kind, covers, lookups
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.guard import Guard
 from holdfast.delivery.hub import Hub
@@ -107,6 +107,14 @@ class ServerState:
         rules = options.channels.values()
         self.keeps_history = any(rule.history is not None for rule in rules)
         self.hub.keeps_history = any(rule.history is not None and rule.durable for rule in rules)
+        # Patterns for some of whose channels a rule says that they keep nothing.
+        self._keep_partly = {
+            pattern
+            for name, rule in options.channels.items()
+            if rule.history is None and not rule.is_work_queue
+            for pattern in lookups(name)
+            if covers(pattern, name)
+        }
         self.store = store
         self.routes, self.counters = self.hub.routes, self.hub.counters
         self.topics = Topics(self.routes.__contains__, self._topic_config, options.max_topics)
@@ -176,6 +184,17 @@ class ServerState:
         if channel is None or channel.kind is not Kind.BROADCAST:
             return None
         return self.rule(channel).topic
+
+    def keeps_all(self, pattern: Channel) -> bool:
+        """Return whether all channels that the pattern can match keep messages by their rules."""
+        if not pattern.is_wild:
+            return self.rule(pattern).history is not None
+        rules = self.options.channels
+        covering = [
+            name for name in pattern.lookups if name in rules and covers(name, pattern.name)
+        ]
+        keeps = bool(covering) and rules[covering[0]].history is not None
+        return keeps and pattern.name not in self._keep_partly
 
     def rule(self, channel: Channel) -> ChannelRule:
         """Return the channel's rule."""

@@ -239,6 +239,19 @@ def test_a_message_leaves_when_its_lifetime_ends(house: House) -> None:
     assert len(house.bayeux.state.hub.histories) == 1
 
 
+def test_a_copy_from_a_history_is_for_its_subscriber_only(house: House) -> None:
+    joe = house.client(ext={"delivery": {"session": "joe/1"}})
+    house.turn()
+    ext = {"delivery": {"destinations": [{"name": "joe"}]}}
+    house.client().publish("/a", 1, ext=ext)
+    house.turn()
+    assert poll(joe).data == [1]
+    (kept,) = house.bayeux.state.hub.histories
+    assert kept.is_for("joe")
+    subscribe(house.client(), "/a", replay=-2)
+    assert not kept.initial().is_for("joe")
+
+
 def test_what_goes_to_destinations_only_is_not_kept(house: House) -> None:
     joe = house.client(ext={"delivery": {"session": "joe/1"}})
     house.turn()
@@ -398,6 +411,51 @@ def test_a_pattern_is_whole_if_nothing_is_missing_on_its_channels(house: House) 
     publish(house, *range(4), channel="/b/y")
     said = subscribe(house.client(), "/b/**", replay=seen).elements[0]["ext"]["replay"]
     assert said["recovered"] is False
+
+
+@pytest.mark.parametrize(
+    ("rules", "pattern", "is_kept"),
+    [
+        (["/**", "-/quiet/**"], "/**", False),
+        (["/**", "-/quiet/**"], "/quiet/*", False),
+        (["/**", "-/quiet/**"], "/loud/**", True),
+        (["/**", "-/quiet/x"], "/quiet/*", False),
+        (["/**", "-/quiet/x"], "/quiet/x/**", True),
+        (["/**", "-/quiet/x/**"], "/quiet/*", True),
+        (["-/**", "/chat/**"], "/chat/**", True),
+        (["/chat/**"], "/**", False),
+        (["/chat/*"], "/chat/**", False),
+    ],
+    ids=str,
+)
+def test_a_pattern_is_whole_only_if_all_of_its_channels_keep_something(
+    rules: list[str], pattern: str, is_kept: bool
+) -> None:
+    house = House(
+        channels={
+            name.removeprefix("-"): ChannelRule(
+                history=None if name.startswith("-") else HistoryDepth(10)
+            )
+            for name in rules
+        }
+    )
+    publish(house, 1, channel="/chat/x")
+    seen = house.bayeux.state.hub.settled_cursor()
+    publish(house, 2, channel="/quiet/x")
+    publish(house, 3, channel="/chat/x")
+    asked = subscribe(house.client(), pattern, replay=seen)
+    assert asked.elements[0]["ext"]["replay"]["recovered"] is is_kept
+
+
+def test_work_queues_do_not_make_a_pattern_incomplete() -> None:
+    rules = {
+        "/**": ChannelRule(history=HistoryDepth(10)),
+        "/work/**": ChannelRule(is_work_queue=True),
+    }
+    house = House(channels=rules)
+    seen = house.bayeux.state.hub.settled_cursor()
+    asked = subscribe(house.client(), "/**", replay=seen)
+    assert asked.elements[0]["ext"]["replay"]["recovered"] is True
 
 
 def test_more_channels_than_can_be_read_are_not_recovered(
