@@ -1,9 +1,15 @@
-// Channels: subscribers, message rates, and channel holds.
+// Channels: subscribers, message rates, channel holds; one channel with its topic and its history.
 import {at, h, known} from "./dom.js";
-import {ago, count, many, rate} from "./format.js";
-import {actions, badge, card, filter, live, mono, parts, when} from "./parts.js";
+import {ago, count, lasting, many, rate} from "./format.js";
+import {actions, ask, badge, card, facts, filter, live, mono, parts, when} from "./parts.js";
+import {history, receivers} from "./sessions.js";
 
-export async function show(app, _, chosen) {
+// The number of messages, and of sessions, that are shown.
+const FIRST = 100;
+
+export const show = (app, [channel], chosen) => (channel === undefined ? all(app, chosen) : one(app, channel));
+
+async function all(app, chosen) {
     const look = () => app.api.get("held-channels");
     const [held, found] = await Promise.all([live(app, look, ({items}) => items.length > 0 && heldBack(app, items)), list(app, chosen)]);
     return [
@@ -17,12 +23,14 @@ export async function show(app, _, chosen) {
 }
 
 const list = (app, chosen) => parts(app, "Channels", [
-    ["Channel", ({name, held}) => [mono(name), held ? [" ", badge("held back", "bad")] : ""]],
+    ["Channel", ({name, held}) => [channelLink(name), held ? [" ", badge("held back", "bad")] : ""]],
     ["Subscribers", ({name, subscribers}) => (subscribers
         ? h("a", {href: at("sessions", {channel: name})}, count(subscribers)) : "0"), "number"],
     ["Messages per second", (channel) => (channel.rate === null ? "–" : rate(channel.rate)), "number"],
     ["Dead letters", ({name}) => h("a", {href: at("dead", "letters", {channel: name})}, "show")],
 ], (cursor, limit) => app.api.get("channels", known({...chosen, cursor, limit})), "No matching channels.");
+
+const channelLink = (name) => h("a", {href: at("channels", name), class: "mono"}, name);
 
 /** Past and next probes of a held channel. */
 function tried({attempts, next_attempt: next}) {
@@ -33,10 +41,65 @@ function tried({attempts, next_attempt: next}) {
 
 const heldBack = (app, channels) => card("Held back: no receiver accepts messages", channels.map((each) =>
     h("div", {class: "held", "data-key": each.channel},
-        h("p", {}, mono(each.channel), " ", when(each.since), h("br"),
+        h("p", {}, channelLink(each.channel), " ", when(each.since), h("br"),
             h("span", {class: "faint small"}, each.reason), h("br"),
             h("span", {class: "small"}, tried(each))),
-        actions(app, ["Release", async () => {
-            await app.api.remove("held-channels", {channel: each.channel});
-            await app.done(`${each.channel} was released.`);
-        }, "primary"]))));
+        actions(app, release(app, each.channel)))));
+
+const release = (app, channel) => ["Release", async () => {
+    await app.api.remove("held-channels", {channel});
+    await app.done(`${channel} was released.`);
+}, "primary"];
+
+async function one(app, name) {
+    const look = () => Promise.all([
+        app.api.get("channels", {prefix: name, limit: 1}),
+        app.api.get("topics", {prefix: name, limit: 1}),
+        app.api.get("held-channels"),
+        app.api.get("topic/history", {channel: name, limit: FIRST}),
+        app.api.get("sessions", {channel: name, limit: FIRST}),
+    ]);
+    const shown = await live(app, look, ([channels, topics, holds, kept, sessions]) => {
+        // No other name with this beginning precedes it.
+        const [known] = channels.items.filter((each) => each.name === name);
+        const [topic] = topics.items.filter(({channel}) => channel === name);
+        const [hold] = holds.items.filter(({channel}) => channel === name);
+        return [
+            h("h1", {}, name, topic ? [" ", badge(topic.state, topic.state === "ALIVE" ? "good" : "")] : ""),
+            hold && h("p", {class: "card panel state warn"}, "Held back ", when(hold.since), `: ${hold.reason}. ${tried(hold)}`),
+            (hold || topic) && actions(app, hold && release(app, name), topic && ["Erase the topic", () => erase(app, name), "danger"]),
+            facets(name, known, topic),
+            history(kept.items),
+            receivers(app, sessions.items, "No session has subscribed to exactly this channel."),
+        ];
+    });
+    return [h("p", {}, h("a", {href: at("channels")}, "All channels")), shown];
+}
+
+const facets = (name, channel, topic) => h("div", {class: "grid"},
+    card("Channel", facts([
+        ["subscribers", count(channel?.subscribers ?? 0)],
+        ["messages per second", channel && channel.rate !== null ? rate(channel.rate) : "–"],
+        ["dead letters", h("a", {href: at("dead", "letters", {channel: name})}, "show")],
+    ])),
+    card("Topic", topic ? facts([
+        ["ends", topic.destroy_delay < 0 ? "only when it is erased" : `${lasting(topic.destroy_delay)} after its last use`],
+        ["messages", topic.readonly ? "one: it is readonly" : "any number"],
+        ["history", `${count(topic.kept)} of ${count(topic.history)}`],
+        ["in queues", count(topic.queued)],
+    ]) : h("p", {class: "faint"}, "This channel is no topic.")));
+
+async function erase(app, channel) {
+    const waiting = {name: "force", label: "What waits in queues", options: [["", "is delivered"], ["true", "is discarded"]]};
+    const given = await ask({
+        title: `Erase ${channel}?`,
+        text: "The topic, its history and the subscriptions to exactly this channel end.",
+        fields: [waiting],
+        yes: "Erase",
+        kind: "danger",
+    });
+    if (given) {
+        await app.api.remove("topic", {channel, ...given});
+        await app.done(`${channel} was erased.`);
+    }
+}

@@ -92,17 +92,35 @@ function held({reason, who, since, until}) {
 
 const titled = (shown, total) => (shown < total ? `Queue: the first ${count(shown)} of ${count(total)}` : "Queue");
 
+/** Sessions, with what they have to do. */
+export const receivers = (app, items, nothing) => sheet("Sessions", [
+    ["Session", ({key}) => sessionLink(key)],
+    ["State", (each) => standing(app, each)],
+    ["Waiting", ({waiting}) => count(waiting), "number"],
+    ["In flight", ({handed}) => count(handed), "number"],
+    ["Seen", (each) => when(each.last_seen)],
+], items, nothing);
+
+// Columns of messages.
+const MESSAGE = ["Message", ({id}) => h("a", {href: at("messages", id), class: "mono"}, id)];
+const ABOUT = [
+    ["From", ({sender}) => sender || "the server"],
+    ["Received", ({published}) => when(published)],
+    ["Data", (entry) => (entry.is_cut ? `${bytes(entry.bytes)}: too long to show`
+        : h("details", {}, h("summary", {}, bytes(entry.bytes)), json(entry.data)))],
+];
+
+/** The newest messages that a channel keeps. */
+export const history = (items) => sheet("History: the newest first", [MESSAGE, ...ABOUT], items, "The channel keeps no messages.");
+
 /** The first messages of a queue. */
 export function queue(items, title) {
     return sheet(title, [
-        ["Message", ({id}) => h("a", {href: at("messages", id), class: "mono"}, id)],
+        MESSAGE,
         ["Channel", ({channel}) => mono(channel)],
         ["State", ({state}) => badge(state === "handed" ? "in flight" : "waiting")],
         ["Attempts", ({attempts, redelivered}) => `${count(attempts)}${redelivered ? ` (redelivered: ${count(redelivered)})` : ""}`, "number"],
-        ["From", ({sender}) => sender || "the server"],
-        ["Received", ({published}) => when(published)],
-        ["Data", (entry) => (entry.is_cut ? `${bytes(entry.bytes)}: too long to show`
-            : h("details", {}, h("summary", {}, bytes(entry.bytes)), json(entry.data)))],
+        ...ABOUT,
     ], items, "The queue is empty.");
 }
 

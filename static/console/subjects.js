@@ -2,8 +2,8 @@
 import {path} from "./api.js";
 import {at, h, known} from "./dom.js";
 import {bytes, count} from "./format.js";
-import {actions, confirmed, live, parts, sheet, when} from "./parts.js";
-import {queue, sessionLink, standing} from "./sessions.js";
+import {actions, confirmed, live, parts, when} from "./parts.js";
+import {queue, receivers} from "./sessions.js";
 
 // The number of messages, and of sessions, that are shown.
 const FIRST = 100;
@@ -37,13 +37,7 @@ async function one(app, subject) {
     const shown = await live(app, look, ([items, {items: sessions}]) => [
         items.length > 0 && actions(app, ["Empty the queue", () => empty(app, here, subject), "danger"]),
         queue(items, items.length === FIRST ? `Queue: the first ${count(FIRST)}` : "Queue"),
-        sheet("Sessions", [
-            ["Session", ({key}) => sessionLink(key)],
-            ["State", (each) => standing(app, each)],
-            ["Waiting", (each) => count(each.waiting), "number"],
-            ["In flight", ({handed}) => count(handed), "number"],
-            ["Seen", (each) => when(each.last_seen)],
-        ], sessions, "The subject has no session."),
+        receivers(app, sessions, "The subject has no session."),
     ]);
     return [h("p", {}, h("a", {href: at("subjects")}, "All subjects")), h("h1", {}, subject), shown];
 }

@@ -155,6 +155,7 @@ POSES: dict[str, Callable[[Studio, Page, str], None]] = {
     "console-subjects": console(lambda _: "#/subjects"),
     "console-subject": console(lambda _: "#/subjects/joe"),
     "console-channels": console(lambda _: "#/channels"),
+    "console-channel": console(lambda _: "#/channels/%2Fprices"),
     "console-audit": console(lambda _: "#/audit"),
     "console-letter": console(lambda world: f"#/dead/letter/{_letter(world)['id']}"),
     "console-message": console(lambda world: f"#/messages/{_letter(world)['message']}"),

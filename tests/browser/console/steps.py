@@ -33,7 +33,8 @@ def addresses(world: World) -> list[str]:
     [letter, *_] = world.ask("GET", "dead-letters?limit=1")["items"]
     replays = world.ask("GET", "replays")["items"]
     return [
-        "#/", "#/sessions", "#/sessions/mail/1", "#/subjects", "#/subjects/mail", "#/channels",
+        "#/", "#/sessions", "#/sessions/mail/1", "#/subjects", "#/subjects/mail",
+        "#/channels", "#/channels/%2Fprices",
         "#/dead",
         f"#/dead/letters?fingerprint={letter['fingerprint']}", f"#/dead/letter/{letter['id']}",
         "#/replays", *(f"#/replays/{each['id']}" for each in replays[:1]),

@@ -173,6 +173,26 @@ def test_channels_have_their_subscribers(page: Page) -> None:
     expect(page.get_by_role("link", name="stock/1")).to_be_visible()
 
 
+def test_a_topic_is_shown_with_its_history_and_erased(page: Page, world: World) -> None:
+    look_at(page, "#/channels/%2Fprices")
+    expect(page.get_by_role("heading", name="/prices ALIVE")).to_be_visible()
+    expect(page.get_by_text("only when it is erased")).to_be_visible()
+    newest = page.get_by_role("region", name="History").get_by_role("row").nth(1)
+    newest.locator("summary").click()
+    expect(newest.locator("pre")).to_contain_text('"tea": 2.75')
+    reader = world.receiver("till/1", "/prices")
+    expect(page.get_by_role("link", name="till/1")).to_be_visible()
+
+    page.get_by_role("button", name="Erase the topic").click()
+    answer(page, "Erase")
+    expect(page.get_by_text("/prices was erased.")).to_be_visible()
+    expect(page.get_by_text("This channel is no topic.")).to_be_visible()
+    expect(page.get_by_text("The channel keeps no messages.")).to_be_visible()
+    expect(page.get_by_role("link", name="till/1")).to_have_count(0)
+    assert world.ask("GET", "topics")["items"] == []
+    reader.send("/meta/disconnect")
+
+
 def test_an_alert_is_shown_and_the_channel_flows_when_somebody_says_so(
     page: Page, world: World
 ) -> None:
@@ -181,6 +201,8 @@ def test_an_alert_is_shown_and_the_channel_flows_when_somebody_says_so(
     expect(page.get_by_role("status").get_by_text("/faulty")).to_be_visible()
     look_at(page, "#/channels")
     expect(page.get_by_role("row").filter(has_text="/faulty")).to_contain_text("held back")
+    page.get_by_role("row").get_by_role("link", name="/faulty").click()
+    expect(page.get_by_text("Held back", exact=False).first).to_be_visible()
     page.get_by_role("button", name="Release").click()
     expect(page.get_by_text("/faulty was released.")).to_be_visible()
     assert world.ask("GET", "held-channels")["items"] == []

@@ -101,6 +101,8 @@ def ordinary(world: World) -> World:
     world.publish("/orders/shipped", *parcels)
     world.take(stock)
     world.publish("/news", {"headline": "Closed on Monday"})
+    prices = {"destroyDelay": -1, "history": {"maxEntries": 10}}
+    world.publish("/prices", {"tea": 2.5}, {"tea": 2.75}, topic=prices)
     for text in ("Call me.", "It is about order 4712."):
         joe = {"name": "joe", "forceQueuing": True}
         world.publisher.send("/service/ptp", data={"destinations": [joe], "content": text})
