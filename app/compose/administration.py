@@ -36,6 +36,7 @@ from holdfast.web.admin.system import System
 from holdfast.web.admin.throttle import STRANGERS, Throttle
 from holdfast.web.admin.tokens import Role, Tokens
 from holdfast.web.admin.topics import Topics
+from holdfast.web.admin.work_queues import WorkQueues
 from holdfast.web.cookies import BrowserCookie
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.tasks import cancel
@@ -94,6 +95,7 @@ def make_administration(
     services = (
         Sessions(running, letters.search),
         Subjects(running),
+        WorkQueues(running),
         Topics(running),
         LettersService(node.name, letters, age_ms, replays, audit),
         Messages(running, letters.search, age_ms, frames, keeps_journal=keeps_journal),

@@ -40,6 +40,7 @@ from holdfast.web.admin.subjects import SubjectQueue
 from holdfast.web.admin.system_views import About, ChannelSummary, Figures, PipelineResult
 from holdfast.web.admin.topics import KeptMessage, Topic
 from holdfast.web.admin.views import Item, Page
+from holdfast.web.admin.work_queues import WorkQueue
 
 NOW_MS = 1_790_000_000_000
 HOLDBACK = "user.update.holdback"
@@ -279,6 +280,19 @@ class FakeOperations:
         await self.subject_queue(subject, 1)
         self.is_cleared = True
         self._changed(who, "subject.clear", subject)
+        return ClearedQueue(2)
+
+    async def work_queues(self, cursor: str | None, limit: int) -> Page[WorkQueue]:
+        self._fail()
+        return Page([WorkQueue("/jobs", 2, 300, NOW_MS - 60_000)], None)
+
+    async def work_queue(self, channel: str, limit: int) -> list[Entry]:
+        self._fail()
+        return [an_entry(n + 1) for n in range(min(2, limit))]
+
+    async def clear_work_queue(self, channel: str, who: str) -> ClearedQueue:
+        self._fail()
+        self._changed(who, "work.clear", channel)
         return ClearedQueue(2)
 
     async def topics(self, prefix: str, cursor: str | None, limit: int) -> Page[Topic]:

@@ -30,6 +30,7 @@ from holdfast.web.admin.sessions import Sessions
 from holdfast.web.admin.subjects import Subjects
 from holdfast.web.admin.system import System
 from holdfast.web.admin.topics import Topics
+from holdfast.web.admin.work_queues import WorkQueues
 from tests.store.desk import Desk, desk, until
 from tests.store.servers import ValkeyServer
 from tests.unit.bayeux.harness import Asked, Client, House, Json
@@ -46,6 +47,7 @@ class Api(NamedTuple):
 
     sessions: Sessions
     subjects: Subjects
+    work_queues: WorkQueues
     topics: Topics
     letters: LettersService
     messages: Messages
@@ -84,6 +86,7 @@ class LiveHouse(House):
         self.api = Api(
             Sessions(server, search),
             Subjects(server),
+            WorkQueues(server),
             Topics(server),
             LettersService("test", self.letters, LETTER_AGE_MS, self.replays, self.audit),
             Messages(server, search, LETTER_AGE_MS, frames, keeps_journal=True),

@@ -11,6 +11,7 @@ from holdfast.web.admin.sessions import Sessions
 from holdfast.web.admin.subjects import Subjects
 from holdfast.web.admin.system import System
 from holdfast.web.admin.topics import Topics
+from holdfast.web.admin.work_queues import WorkQueues
 
 
 class Description:
@@ -22,4 +23,4 @@ class Description:
         return describe(ROUTES, "/admin" + API)
 
 
-ROUTES = routes_of([System, Messages, Sessions, Subjects, Topics, Letters, Description])
+ROUTES = routes_of([System, Messages, Sessions, Subjects, WorkQueues, Topics, Letters, Description])

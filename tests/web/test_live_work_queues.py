@@ -1,0 +1,51 @@
+"""What operators see of messages that wait in work queues."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from holdfast.bayeux.options import ChannelRule
+from tests.store.servers import ValkeyServer
+from tests.web.live_house import LiveHouse, house_at, refused_with
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[LiveHouse]:
+    rules = {"/jobs/**": ChannelRule(is_work_queue=True)}
+    with ValkeyServer() as server:
+        async with house_at(server, channels=rules) as house:
+            yield house
+
+
+async def give(house: LiveHouse, *channels: str) -> None:
+    """Somebody has work, and nobody is there."""
+    for channel in channels:
+        house.client().publish(channel, f"for {channel}")
+        await house.desk.answered()
+
+
+async def test_work_queues_are_listed_with_what_waits_in_them(house: LiveHouse) -> None:
+    await give(house, "/jobs/b", "/jobs/a", "/jobs/b")
+    first = await house.api.work_queues.work_queues(None, 1)
+    assert [(each.channel, each.waiting) for each in first.items] == [("/jobs/a", 1)]
+    rest = await house.api.work_queues.work_queues(first.cursor, 10)
+    assert [(each.channel, each.waiting) for each in rest.items] == [("/jobs/b", 2)]
+    assert rest.cursor is None
+    assert (await house.api.subjects.subjects()).items == []
+    (entry,) = await house.api.work_queues.work_queue("/jobs/a")
+    assert (entry.data, entry.state) == ("for /jobs/a", "waiting")
+
+
+async def test_work_that_was_discarded_is_in_no_queue_and_nowhere_in_the_store(
+    house: LiveHouse,
+) -> None:
+    await give(house, "/jobs/a", "/jobs/a")
+    cleared = await house.api.work_queues.clear_work_queue("/jobs/a", "operator")
+    assert cleared.discarded == 2
+    await house.desk.answered()
+    assert (await house.api.work_queues.work_queues()).items == []
+    assert house.desk.bodies() == set()
+    assert house.balances()
+    assert (await house.audited())[0].action == "work.clear"
+    with refused_with("user.oid.unknown"):
+        await house.api.work_queues.work_queue("/jobs/a")
