@@ -27,9 +27,10 @@ class TopicStatus:
     is_readonly: bool
     # How many messages its history keeps.
     depth: int
-    # Messages in its history, entries in queues, and exact subscriptions.
+    # Messages in its history, entries in queues, those in its work queue, and exact subscriptions.
     kept: int
     queued: int
+    work: int
     subscribers: int
 
     def to_json(self) -> Json:
@@ -42,6 +43,7 @@ class TopicStatus:
             "history": self.depth,
             "kept": self.kept,
             "queued": self.queued,
+            "work": self.work,
             "subscribers": self.subscribers,
         }
 
@@ -56,6 +58,7 @@ def status_of(state: ServerState, topic: Topic) -> TopicStatus:
     """Return the status of a topic."""
     config, channel = topic.config, state.channels.named(topic.name)
     depth = depth_of(state.rule(channel), config)
+    worker = state.work.of(topic.name)
     return TopicStatus(
         topic.name,
         topic.state.value,
@@ -64,6 +67,7 @@ def status_of(state: ServerState, topic: Topic) -> TopicStatus:
         0 if depth is None else depth.entries,
         topic.kept,
         topic.queued,
+        0 if worker is None else worker.queue.count,
         len(state.routes.subscribers(topic.name)),
     )
 

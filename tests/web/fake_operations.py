@@ -169,8 +169,8 @@ class FakeOperations:
         }
         self.changes: list[AuditEntry] = []
         self.known = [
-            Topic("/orders/7", "ALIVE", 60_000, False, 10, 3, 2, 1),
-            Topic("/orders/8", "UNREFERENCED", -1, True, 0, 0, 0, 0),
+            Topic("/orders/7", "ALIVE", 60_000, False, 10, 3, 2, 2, 1),
+            Topic("/orders/8", "UNREFERENCED", -1, True, 0, 0, 0, 0, 0),
         ]
         # Whether nothing waits for subjects any more.
         self.is_cleared = False

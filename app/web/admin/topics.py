@@ -37,6 +37,7 @@ class Topic:
     history: Annotated[Count, Field(description="Messages that its history keeps at most.")]
     kept: Annotated[Count, Field(description="Messages in its history.")]
     queued: Annotated[Count, Field(description="Entries in queues.")]
+    work: Annotated[Count, Field(description="Those of them in its work queue.")]
     subscribers: Annotated[Count, Field(description="Subscriptions to exactly this channel.")]
 
 
@@ -122,5 +123,6 @@ def _view(status: TopicStatus) -> Topic:
         status.depth,
         status.kept,
         status.queued,
+        status.work,
         status.subscribers,
     )

@@ -49,8 +49,20 @@ def test_the_state_of_a_topic_is_told_with_its_reasons() -> None:
         "history": 0,
         "kept": 0,
         "queued": 0,
+        "work": 0,
         "subscribers": 1,
     }
+
+
+def test_a_topic_tells_what_waits_in_its_work_queue() -> None:
+    rule = ChannelRule(topic=TopicConfig(), is_work_queue=True)
+    here = house(channels={"/t/**": rule})
+    client = here.client()
+    for n in range(2):
+        client.publish("/t/a", n)
+        here.turn()
+    status = ask(client, {"state": "/t/a"})
+    assert (status["queued"], status["work"]) == (2, 2)
 
 
 def test_what_is_no_topic_has_no_state() -> None:
