@@ -42,7 +42,8 @@ SCENARIOS = [
         settings={**GREETER, "allow_message_delivery_during_handshake": True},
     ),
     Scenario("isGreetedAfterTheHandshake", settings=GREETER),
-    Scenario("isTurnedAwayWithoutATicket", settings=DOORMAN),
+    # Callback-polling would carry its credentials in a URL.
+    Scenario("isTurnedAwayWithoutATicket", (WEBSOCKET, LONG_POLLING), DOORMAN),
     Scenario("leavesWhenItIsThrownOut", settings=SERVICES),
     # Messages for callback-polling travel with connects alone.
     Scenario("leavesEvenIfNoConnectIsHeld", (WEBSOCKET, LONG_POLLING), SERVICES),

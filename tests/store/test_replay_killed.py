@@ -12,7 +12,7 @@ import pytest
 from tests.integration.talker import Talker
 from tests.serving import Server
 
-MANY = 450
+MANY = 300
 PATIENCE_S = 30.0
 
 
@@ -67,7 +67,7 @@ def _bury_all(joe: Person) -> None:
     for at in range(0, MANY, 150):
         joe.send_all([{"channel": "/orders", "data": n} for n in range(at, at + 150)])
     events = {event["data"]: event for event in joe.take()}
-    for part in range(300, MANY), range(199, -1, -1), range(200, 300):
+    for part in range(200, MANY), range(99, -1, -1), range(100, 200):
         joe.refuse([events[n] for n in part])
     joe.got.clear()
 
@@ -78,10 +78,10 @@ def test_what_was_left_of_a_replay_comes_once_and_in_order(data: Path) -> None:
     try:
         joe = Person(first.url)
         _bury_all(joe)
-        options = {"rate": 600, "canary": 0}
+        options = {"rate": 100, "canary": 0}
         wanted = {"filter": {"receiver": "joe/1"}, "options": options, "dry_run": False}
         id = _ask(first.url, data, "/replays", wanted)["id"]
-        _until(lambda: _ask(first.url, data, f"/replays/{id}")["sent"] > 100)
+        _until(lambda: _ask(first.url, data, f"/replays/{id}")["sent"] > 50)
         joe.take()
         joe.take()
         # What was acknowledged is on its way to the store for a moment.
