@@ -64,6 +64,7 @@ class ChannelSettings(BaseModel):
     topic: bool = False
     destroy_delay: Annotated[int, Field(ge=-1)] = 60_000
     readonly: bool = False
+    presence: bool = False
 
     @model_validator(mode="after")
     def _check_topic(self) -> Self:

@@ -96,6 +96,8 @@ MEANINGS = {
     ErrorReply.REQUEST_TIMEOUT: "The request was not complete within `request_timeout`",
     ErrorReply.CONNECT_SUPERSEDED: "A newer connect of the session replaced this held connect",
     ErrorReply.ERASE_DENIED: "The client may not erase these [topics](topics.md)",
+    ErrorReply.PRESENCE_DENIED: "The client may not see who is on the channel: "
+    "[presence](presence.md)",
     ErrorReply.TOPIC_READONLY: "The topic is `readonly`, and has its only message",
     ErrorReply.MESSAGE_TOO_LARGE: "The message is larger than `max_message_size`",
     ErrorReply.REQUEST_TOO_LARGE: "The request exceeds `max_request_size` (inflated), `max_batch` "

@@ -16,3 +16,5 @@ class Operation(Enum):
     PTP = "ptp"
     # Erase the topic of the channel.
     ERASE = "erase"
+    # See who is on the channel.
+    PRESENCE = "presence"

@@ -35,6 +35,8 @@ class ChannelRule:
     history: HistoryDepth | None = None
     # Whether each message goes to one receiver.
     is_work_queue: bool = False
+    # Whether clients may see who is on the channels.
+    has_presence: bool = False
 
 
 ORDINARY_RULE = ChannelRule()

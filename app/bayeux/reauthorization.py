@@ -142,7 +142,7 @@ class Reauthorization(RightsReview):
             return False
         message = {"channel": "/meta/subscribe", "subscription": name}
         try:
-            self._state.rights.check_system(session, channel)
+            self._state.rights.check_system(session, channel, message)
             self._state.rights.check_subscribe(session, channel, message, exists=True)
         except Refused:
             return False

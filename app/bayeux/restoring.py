@@ -14,7 +14,7 @@ from holdfast.bayeux.subscribe_qos import SubscribeQos
 from holdfast.bayeux.subscriptions import add
 from holdfast.bayeux.terms import Terms
 from holdfast.bayeux.transports import ConnectionType
-from holdfast.delivery.channels import SYSTEM
+from holdfast.delivery.channels import PRESENCE, SYSTEM
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.dispatcher import Dispatcher, QueueHold
 from holdfast.delivery.entries import Entry, SettledBy
@@ -121,6 +121,8 @@ def _subscribe(life: SessionLife, session: Session, record: SessionRecord) -> No
             state.log.warning("%s has lost its subscription to %s: %s", session.name, name, invalid)
         else:
             add(state, session, pattern, qos)
+            if state.has_presence(pattern):
+                state.presence.restore(pattern.name, session)
 
 
 def restore_without_session(life: SessionLife, key: str, messages: Sequence[Message]) -> None:
@@ -160,8 +162,15 @@ def _restore_history(life: SessionLife, name: str, messages: Sequence[Message]) 
 
 
 def _may_have(session: Session, channel: str) -> bool:
-    """Return whether the session may receive the channel: system events need a valid warrant."""
-    return session.identity.is_operator or not channel.startswith(SYSTEM)
+    """Return whether the session may receive the channel: system events need a valid warrant.
+
+    Presence is a matter of rights.
+    """
+    return (
+        session.identity.is_operator
+        or not channel.startswith(SYSTEM)
+        or channel.startswith(PRESENCE)
+    )
 
 
 def _withhold(life: SessionLife, session: Session, messages: list[Message]) -> None:

@@ -12,7 +12,7 @@ from holdfast.bayeux.hooks import check_hook, check_outcome
 from holdfast.bayeux.login import Login
 from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.sessions import Session
-from holdfast.delivery.channels import Channel, Channels, covers, overlaps
+from holdfast.delivery.channels import PRESENCE, Channel, Channels, covers, overlaps
 
 BY_POLICY = "denied_by_security_policy"
 _NOT_GRANTED = "denied_by_not_granting"
@@ -95,6 +95,7 @@ _ERRORS = {
     (Operation.CREATE, Operation.SUBSCRIBE): ErrorReply.CREATE_DENIED,
     (Operation.SUBSCRIBE, Operation.SUBSCRIBE): ErrorReply.SUBSCRIBE_DENIED,
     (Operation.ERASE, Operation.ERASE): ErrorReply.ERASE_DENIED,
+    (Operation.PRESENCE, Operation.PRESENCE): ErrorReply.PRESENCE_DENIED,
 }
 
 
@@ -170,10 +171,19 @@ class Rights:
     ) -> float | None:
         return self.policy.longest_timeout_s(session, subject, number, handshake)
 
-    def check_system(self, session: Session, channel: Channel) -> None:
-        """Refuse the system's own channels to sessions without a role."""
-        if channel.is_system and not session.identity.is_operator:
+    def check_system(self, session: Session, channel: Channel, message: Json) -> None:
+        """Refuse the system's own channels to sessions without a role, or without the right."""
+        if not channel.is_system or session.identity.is_operator:
+            return
+        if not channel.name.startswith(PRESENCE):
             raise Refused(ErrorReply.SUBSCRIBE_DENIED, BY_POLICY)
+        about = self._channels.named("/" + channel.name.removeprefix(PRESENCE))
+        self.check_presence(session, about, message)
+
+    def check_presence(self, session: Session, channel: Channel, message: Json) -> None:
+        """Refuse to tell who is on a channel; a policy decides as on subscribing to it."""
+        if not session.identity.is_operator:
+            self._check(Operation.PRESENCE, Operation.PRESENCE, session, channel, message)
 
     def check_publish(
         self, session: Session, channel: Channel, message: Json, *, exists: bool
@@ -232,7 +242,7 @@ class Rights:
         match operation:
             case Operation.CREATE | Operation.ERASE:
                 return self.policy.can_create(session, channel, message)
-            case Operation.SUBSCRIBE:
+            case Operation.SUBSCRIBE | Operation.PRESENCE:
                 return self.policy.can_subscribe(session, channel, message)
             case Operation.PUBLISH:
                 return self.policy.can_publish(session, channel, message)

@@ -5,6 +5,8 @@ from typing import Final
 from holdfast.bayeux.budgets import Budgets
 from holdfast.bayeux.due_sessions import DueSessions
 from holdfast.bayeux.identities import Identities
+from holdfast.bayeux.presence_events import PresenceEvents
+from holdfast.bayeux.presence_service import PRESENCE_SERVICE, PresenceService
 from holdfast.bayeux.probes import Probes
 from holdfast.bayeux.publishing import Publishing
 from holdfast.bayeux.reauthorization import Reauthorizations
@@ -34,6 +36,8 @@ class Bayeux:
         life = self.life
         self.reauthorizations = Reauthorizations(state, life.ownership, life.undelivered)
         state.services.add(TOPICS, TopicService(state, life.topics).serve)
+        state.services.add(PRESENCE_SERVICE, PresenceService(state).serve)
+        state.presence.changed = PresenceEvents(state).note
         state.hub.recheck = self.reauthorizations.recheck
         self.slots = SessionSlots(state, life.ends, life.undelivered, life.unconnected)
         self.identities = Identities(state, life.ownership)

@@ -26,6 +26,7 @@ from holdfast.delivery.kept_messages import Histories
 from holdfast.delivery.messages import Message
 from holdfast.delivery.node import Node
 from holdfast.delivery.notices import Notices
+from holdfast.delivery.presence import Presence
 from holdfast.delivery.senders import Senders
 from holdfast.delivery.store_port import StorePort
 from holdfast.delivery.subjects import Subjects
@@ -120,14 +121,16 @@ class ServerState:
         self.topics = Topics(self.routes.__contains__, self._topic_config, options.max_topics)
         self.topics.are_used = any(rule.topic for rule in options.channels.values())
         self.routes.topics = self.topics
+        self.presence: Presence[Session] = Presence(
+            is_used=any(rule.has_presence for rule in rules), stamp=node.stamp
+        )
         self.sessions = Sessions(new_id, first=node.stamp() // 1000)
         self.waiting_places = self._waiting_places()
         self.work = self.waiting_places.work
         self.ptp = PointToPoint(self.waiting_places.subjects)
         self.admission = Admission(options.handshake_rate, random)
         self.rights = Rights(self.channels)
-        self.services = Services(self.channels)
-        self.error_handlers = ErrorHandlers(self.channels)
+        self.services, self.error_handlers = Services(self.channels), ErrorHandlers(self.channels)
         self.installed = InstalledExtensions()
 
     def _waiting_places(self) -> WaitingPlaces[Session]:
@@ -195,6 +198,15 @@ class ServerState:
         ]
         keeps = bool(covering) and rules[covering[0]].history is not None
         return keeps and pattern.name not in self._keep_partly
+
+    def has_presence(self, channel: Channel) -> bool:
+        """Return whether clients may see who is on the channel."""
+        return (
+            self.presence.is_used
+            and not channel.is_wild
+            and not channel.is_system
+            and self.rule(channel).has_presence
+        )
 
     def rule(self, channel: Channel) -> ChannelRule:
         """Return the channel's rule."""

@@ -1,14 +1,40 @@
 """Service channels: requests to the server itself, such as CometD's remote calls."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from holdfast.bayeux.hooks import check_hook
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.channels import Channel, Channels
+from holdfast.delivery.numbers import whole
 
 # Delivers an event to one session only.
 Deliver = Callable[[Session, dict[str, Any]], None]
+
+ILLEGAL: Final = "user.illegalArgument"
+# What one call lists or changes, at most and if the call does not say.
+_MOST: Final = 1000
+_USUAL: Final = 100
+
+
+class CallInvalid(Exception):
+    """The call cannot be carried out; `code` is one of xmlBlaster's error codes."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what the caller is told."""
+        return {"code": self.code, "message": str(self)}
+
+
+def limit_of(given: Mapping[str, Any], *, least: int = 1) -> int:
+    """Return the `limit` of a call. Raises `CallInvalid`."""
+    limit = whole(given.get("limit", _USUAL))
+    if limit is None or not least <= limit <= _MOST:
+        raise CallInvalid(ILLEGAL, f"limit must be a number from {least} to {_MOST}")
+    return limit
 
 
 class ServiceCall:

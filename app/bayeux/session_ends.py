@@ -105,6 +105,9 @@ class SessionEnds(Endings):
         self._state.ptp.subjects.leave(session)
         self._state.waiting_places.take_back(session)
         how = COUNTED_AS.get(seen, seen)
+        if self._state.presence.is_used:
+            for name in session.subscriptions:
+                self._state.presence.leave(name, session)
         self._state.hub.remove(session)
         self._expiry.forget(session)
         self._state.journal.session(session, _ENDINGS[how])

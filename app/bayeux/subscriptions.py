@@ -28,6 +28,8 @@ def join(
     more = sum(name not in session.subscriptions for name in patterns)
     for channel in patterns.values():
         add(state, session, channel, qos)
+        if state.has_presence(channel):
+            state.presence.join(channel.name, session)
     if more:
         count_subscriptions(state, session, more)
         state.work.look(session)
@@ -50,7 +52,7 @@ def check_join(
         _check_room(state, session, more)
     routes = state.routes
     for channel in patterns.values():
-        state.rights.check_system(session, channel)
+        state.rights.check_system(session, channel, message)
     if not state.rights.are_open:
         for name, channel in patterns.items():
             state.rights.check_subscribe(session, channel, message, exists=name in routes)
@@ -115,6 +117,8 @@ def part(state: ServerState, session: Session, pattern: str) -> None:
         return
     state.routes.remove(pattern, session)
     session.subscriptions.remove(pattern)
+    if state.presence.is_used:
+        state.presence.leave(pattern, session)
     session.unsubscribed += 1
     if session.subscription_qos is not None:
         session.subscription_qos.pop(pattern, None)

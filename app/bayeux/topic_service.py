@@ -6,28 +6,16 @@ from typing import Any, Final
 
 from holdfast.bayeux.backlog import Works
 from holdfast.bayeux.server_state import ServerState
-from holdfast.bayeux.services import ServiceCall
+from holdfast.bayeux.services import ILLEGAL, CallInvalid, ServiceCall, limit_of
 from holdfast.bayeux.topic_life import TopicLife
 from holdfast.bayeux.topic_status import event_of, newest, page_of, status_of, statuses_of
 from holdfast.delivery.channels import Channel, Kind
 from holdfast.delivery.numbers import whole
 
 TOPICS: Final = "/service/topics"
-ILLEGAL: Final = "user.illegalArgument"
 UNKNOWN: Final = "user.oid.unknown"
-# Topics that one call lists or erases, at most and if the call does not say.
-_MOST: Final = 1000
-_USUAL: Final = 100
 
 Options = Mapping[str, Any]
-
-
-class CallInvalid(Exception):
-    """The call cannot be carried out; `code` is one of xmlBlaster's error codes."""
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 class TopicService:
@@ -51,7 +39,7 @@ class TopicService:
         try:
             self._carry_out(call)
         except CallInvalid as invalid:
-            call.fail({"code": invalid.code, "message": str(invalid)})
+            call.fail(invalid.to_json())
 
     def _carry_out(self, call: ServiceCall) -> None:
         data = call.data
@@ -77,7 +65,7 @@ class TopicService:
     def _check_reading(self, call: ServiceCall, channel: Channel) -> None:
         """Refuse what the client could not subscribe to."""
         rights = self._state.rights
-        rights.check_system(call.session, channel)
+        rights.check_system(call.session, channel, call.message)
         if not rights.are_open:
             rights.check_subscribe(call.session, channel, call.message, exists=True)
 
@@ -96,7 +84,7 @@ class TopicService:
 
     def _get(self, call: ServiceCall, pattern: Channel, given: Options) -> None:
         self._check_reading(call, pattern)
-        count, limit = _entries(given, 1), _limit(given)
+        count, limit = _entries(given, 1), limit_of(given)
         messages, is_all = newest(self._state, pattern, count, limit)
         events = [event_of(self._state, each) for each in messages]
         call.answer({"messages": events, "complete": is_all})
@@ -121,7 +109,7 @@ class TopicService:
             raise CallInvalid(ILLEGAL, "history.numEntries must be -1: everything")
         histories = self._state.hub.histories
         covered, _ = histories.covered_by(pattern)
-        names = [each.channel for each in covered[: _limit(given)]]
+        names = [each.channel for each in covered[: limit_of(given)]]
         answer: dict[str, Any] = {"emptied": names, "messages": 0}
 
         def empty(name: str, _: float) -> bool:
@@ -136,14 +124,7 @@ class TopicService:
         after = given.get("after") or ""
         if not isinstance(after, str):
             raise CallInvalid(ILLEGAL, "after must be the name of a topic")
-        return page_of(self._state.topics.names.covered_by(pattern, after), _limit(given))
-
-
-def _limit(given: Options) -> int:
-    limit = whole(given.get("limit", _USUAL))
-    if limit is None or not 1 <= limit <= _MOST:
-        raise CallInvalid(ILLEGAL, f"limit must be a number from 1 to {_MOST}")
-    return limit
+        return page_of(self._state.topics.names.covered_by(pattern, after), limit_of(given))
 
 
 def _entries(given: Options, usual: int) -> int:

@@ -117,6 +117,7 @@ def _rule(rule: ChannelSettings, max_lazy_timeout: int) -> ChannelRule:
         history=HistoryDepth(rule.history, rule.history_bytes) if rule.history else None,
         topic=TopicConfig(rule.destroy_delay, rule.readonly) if rule.topic else None,
         is_work_queue=rule.work_queue,
+        has_presence=rule.presence,
     )
 
 

@@ -8,6 +8,8 @@ from typing import Final
 
 # Events of the server itself.
 SYSTEM: Final = "/sys/"
+# Followed by the name of a channel: who joins and leaves it.
+PRESENCE: Final = "/sys/presence/"
 SERVICES: Final = "/service/"
 # Reserved for replies to requests.
 REPLIES: Final = "/ret/"

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from holdfast.bayeux.login import Login, Right
 from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.point_to_point import PTP
+from holdfast.bayeux.presence_service import PRESENCE_SERVICE
 from holdfast.bayeux.terms import is_subject
 from holdfast.bayeux.topic_service import TOPICS
 from holdfast.delivery.channels import Channels
@@ -95,7 +96,13 @@ ADMIN = "/service/admin"
 # These services are for every client, or decide themselves for whom they are. To address a
 # message needs a right of its own.
 _ALWAYS = _built_in(
-    {Operation.PUBLISH, Operation.CREATE}, "/service/delivery", LOGIN, ADMIN, PTP, TOPICS
+    {Operation.PUBLISH, Operation.CREATE},
+    "/service/delivery",
+    LOGIN,
+    ADMIN,
+    PTP,
+    TOPICS,
+    PRESENCE_SERVICE,
 )
 EVERYTHING = RightsFile((_built_in(Operation, "/**"),))
 

@@ -247,6 +247,7 @@ WRONG: list[tuple[str, str]] = [
     ("channels", '{"/a": {"history_bytes": 5}}'),
     ("channels", '{"/a": {"history": 5, "work_queue": true}}'),
     ("channels", '{"/a": {"readonly": true}}'),
+    ("channels", '{"/a": {"presence": "for some"}}'),
     ("guard_window", "999"),
     ("guard_receivers", "0"),
     ("guard_messages", "0"),

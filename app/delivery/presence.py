@@ -1,0 +1,62 @@
+"""Presence: who is on a channel, and since when."""
+
+from collections.abc import Callable, Hashable
+from itertools import islice
+from typing import Generic, TypeVar
+
+R = TypeVar("R", bound=Hashable)
+
+
+class Presence(Generic[R]):
+    """The members of channels: receivers with a subscription to exactly this channel.
+
+    Args:
+        is_used: Whether the rule of any channel asks for it.
+        stamp: Returns the time: ascending, each value once.
+    """
+
+    def __init__(self, *, is_used: bool, stamp: Callable[[], int]) -> None:
+        self.is_used = is_used
+        self._stamp = stamp
+        # Of each channel, in the order of joining: since when each member is on it.
+        self._members: dict[str, dict[R, int]] = {}
+        # Learns who has joined or left which channel.
+        self.changed: Callable[[str, R], None] = self._tell_nobody
+
+    def _tell_nobody(self, channel: str, member: R) -> None:
+        """Nobody has asked yet."""
+
+    def restore(self, channel: str, member: R) -> None:
+        """Add a member that was on the channel before a restart."""
+        self._members.setdefault(channel, {})[member] = self._stamp()
+
+    def join(self, channel: str, member: R) -> None:
+        """Add a member, unless it is on the channel already."""
+        if member not in self._members.get(channel, ()):
+            self.restore(channel, member)
+            self.changed(channel, member)
+
+    def leave(self, channel: str, member: R) -> None:
+        """Remove the member, if it is on the channel."""
+        members = self._members.get(channel)
+        if members is None or members.pop(member, None) is None:
+            return
+        if not members:
+            del self._members[channel]
+        self.changed(channel, member)
+
+    def count(self, channel: str) -> int:
+        """Return the number of members of the channel."""
+        return len(self._members.get(channel, ()))
+
+    def since(self, channel: str, member: R) -> int | None:
+        """Return since when the member is on the channel, None if it is not."""
+        members = self._members.get(channel)
+        return None if members is None else members.get(member)
+
+    def page(self, channel: str, after: int, limit: int) -> list[tuple[R, int]]:
+        """Return members that have joined after this time, the first of them first."""
+        members = self._members.get(channel)
+        if members is None:
+            return []
+        return list(islice((each for each in members.items() if each[1] > after), limit))

@@ -1,0 +1,380 @@
+"""Clients see who is on a channel, as far as their rights go."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.bayeux.login import Login, LoginMethod
+from holdfast.bayeux.operation import Operation
+from holdfast.bayeux.options import ChannelRule
+from holdfast.bayeux.rights import Denial, SecurityPolicy, Vote
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.channels import PRESENCE
+from holdfast.delivery.queue import CallbackQueue
+from tests.unit.bayeux.harness import Client, House, Json
+from tests.unit.bayeux.second_lives import KeptHouse, again, drain
+from tests.unit.bayeux.second_lives import named as kept
+from tests.unit.bayeux.test_point_to_point import leave, named
+from tests.unit.extensions.delivering import connect, house_of
+
+RULES = {"/room/**": ChannelRule(has_presence=True)}
+SERVICE = "/service/presence"
+ROOM = "/room/a"
+EVENTS = "/sys/presence/room/a"
+
+
+def house(**options: Any) -> House:
+    return house_of(channels=RULES, **options)
+
+
+def ask(client: Client, data: Any) -> Any:
+    """What the service answers."""
+    asked = client.send({"channel": SERVICE, "data": data})
+    client.house.turn()
+    answers = [each for each in asked.elements if "data" in each]
+    if not answers:
+        return asked.reply.get("error")
+    (answer,) = answers
+    assert answer["successful"] is ("code" not in answer["data"])
+    return answer["data"]
+
+
+def on(house: House, *channels: str) -> Client:
+    """A session that has subscribed."""
+    client = house.client()
+    client.subscribe(*channels)
+    return client
+
+
+def watcher(house: House, *channels: str) -> Client:
+    """Who is told of joins and leaves."""
+    client = on(house, *(channels or (EVENTS,)))
+    client.connect()
+    house.turn()
+    return client
+
+
+def heard(client: Client) -> list[Json]:
+    client.house.turn()
+    events = client.connect(advice={"timeout": 0}).events
+    assert all(event["channel"] == PRESENCE + event["data"]["channel"][1:] for event in events)
+    return [event["data"] for event in events]
+
+
+def sessions(members: list[Json]) -> list[str]:
+    return [each["session"] for each in members]
+
+
+def test_members_are_told_with_the_time_since_when() -> None:
+    here = house()
+    now_ms = here.bayeux.state.node.now_ms()
+    joe = named(here, "joe/1")
+    joe.subscribe(ROOM)
+    here.advance(5.0)
+    guest = on(here, ROOM)
+    answer = ask(here.client(), {"channel": ROOM})
+    first, second = answer.pop("members")
+    assert answer == {"channel": ROOM, "count": 2, "next": None}
+    assert first.pop("since") == pytest.approx(now_ms, abs=100)
+    assert first == {"subject": "joe", "session": "client/joe/1"}
+    assert second["subject"] == "anonymous"
+    assert second["session"] == guest.session.name
+    assert second["since"] == pytest.approx(now_ms + 5000, abs=100)
+
+
+def test_the_number_alone_is_told_without_names() -> None:
+    here = house()
+    on(here, ROOM)
+    assert ask(here.client(), {"channel": ROOM, "limit": 0}) == {"channel": ROOM, "count": 1}
+
+
+def test_who_subscribes_to_a_pattern_is_not_on_its_channels() -> None:
+    here = house()
+    watching = watcher(here)
+    on(here, "/room/*")
+    on(here, "/room/**")
+    on(here, "/**")
+    assert ask(here.client(), {"channel": ROOM})["count"] == 0
+    assert heard(watching) == []
+
+
+def test_members_are_listed_page_by_page_also_if_some_leave_meanwhile() -> None:
+    here = house()
+    members = [on(here, ROOM) for _ in range(5)]
+    names = [each.session.name for each in members]
+    client = here.client()
+    page = ask(client, {"channel": ROOM, "limit": 2})
+    assert sessions(page["members"]) == names[:2]
+    members[1].disconnect()
+    page = ask(client, {"channel": ROOM, "limit": 2, "after": page["next"]})
+    assert sessions(page["members"]) == names[2:4]
+    page = ask(client, {"channel": ROOM, "limit": 2, "after": page["next"]})
+    assert sessions(page["members"]) == names[4:]
+    assert page["next"] is None
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (None, "channel must be one channel"),
+        ({}, "channel must be one channel"),
+        ({"channel": 1}, "channel must be one channel"),
+        ({"channel": "/room/*"}, "channel must be one channel"),
+        ({"channel": "/meta/connect"}, "channel must be one channel"),
+        ({"channel": "/plain"}, "/plain has no presence"),
+        ({"channel": "/sys/login"}, "/sys/login has no presence"),
+        ({"channel": ROOM, "names": True}, "data has only channel, limit and after"),
+        ({"channel": ROOM, "limit": -1}, "limit must be a number from 0 to 1000"),
+        ({"channel": ROOM, "limit": 1001}, "limit must be a number from 0 to 1000"),
+        ({"channel": ROOM, "after": 1}, "after must be the next"),
+        ({"channel": ROOM, "after": "-1"}, "after must be the next"),
+        ({"channel": ROOM, "after": "\u0664"}, "after must be the next"),
+        ({"channel": ROOM, "after": "9" * 5000}, "after must be the next"),
+    ],
+    ids=lambda given: repr(given)[:40],
+)
+def test_a_call_that_makes_no_sense_is_explained(data: Any, message: str) -> None:
+    answer = ask(house().client(), data)
+    assert answer["code"] == "user.illegalArgument"
+    assert message in answer["message"]
+
+
+def test_joining_and_leaving_is_told_once() -> None:
+    here = house()
+    watching = watcher(here)
+    joe = named(here, "joe/1")
+    joe.subscribe(ROOM)
+    joe.subscribe(ROOM)
+    (event,) = heard(watching)
+    (member,) = event["joined"]
+    assert event == {"channel": ROOM, "count": 1, "joined": [member], "left": []}
+    assert member["session"] == "client/joe/1"
+    joe.unsubscribe(ROOM)
+    (event,) = heard(watching)
+    assert event["joined"] == []
+    assert event["left"] == [{"subject": "joe", "session": "client/joe/1"}]
+    assert event["count"] == 0
+
+
+def test_the_end_of_a_session_is_a_leave() -> None:
+    here = house()
+    watching = watcher(here, "/sys/presence/room/*")
+    gone, ended = on(here, ROOM), named(here, "joe/1")
+    ended.subscribe(ROOM, "/room/b", "/elsewhere")
+    name = gone.session.name
+    heard(watching)
+    gone.disconnect()
+    leave(ended)
+    left: dict[str, list[str]] = {}
+    for event in heard(watching):
+        left.setdefault(event["channel"], []).extend(sessions(event["left"]))
+    assert left == {ROOM: [name, "client/joe/1"], "/room/b": ["client/joe/1"]}
+    assert ask(watching, {"channel": "/room/b", "limit": 0})["count"] == 0
+
+
+def test_a_session_that_expires_has_left() -> None:
+    here = house()
+    watching = watcher(here)
+    lost = on(here, ROOM)
+    name = lost.session.name
+    assert [sessions(event["joined"]) for event in heard(watching)] == [[name]]
+    left: list[dict[str, object]] = []
+    while not left:
+        here.advance(5.0)
+        left = [each for event in heard(watching) for each in event["left"]]
+    assert sessions(left) == [name]
+
+
+def test_who_leaves_for_a_moment_and_returns_to_its_session_was_on_it_all_the_time() -> None:
+    here = house()
+    joe = named(here, "joe/1")
+    joe.subscribe(ROOM)
+    watching = watcher(here)
+    before = ask(watching, {"channel": ROOM})
+    joe.disconnect()
+    here.turn()
+    connect(named(here, "joe/1"))
+    assert heard(watching) == []
+    assert ask(watching, {"channel": ROOM}) == before
+
+
+def test_all_changes_of_a_turn_are_one_event_that_tells_how_it_ended() -> None:
+    here = house()
+    watching = watcher(here)
+    clients = [on(here, ROOM) for _ in range(3)]
+    names = [each.session.name for each in clients]
+    clients[0].unsubscribe(ROOM)
+    (event,) = heard(watching)
+    assert sessions(event["joined"]) == names[1:]
+    assert sessions(event["left"]) == names[:1]
+    assert event["count"] == 2
+
+
+def test_ten_thousand_members_that_leave_together_are_told_a_hundred_at_a_time() -> None:
+    here = house()
+    state = here.bayeux.state
+    queue = CallbackQueue(state.options.queue_limits, state.counters)
+    members = [state.sessions.draft(queue) for _ in range(10_000)]
+    presence = state.presence
+    for each in members:
+        presence.join(ROOM, each)
+    watching = watcher(here)
+    other = watcher(here, "/sys/presence/room/b")
+    answer = ask(watching, {"channel": ROOM, "limit": 1000})
+    assert answer["count"] == 10_000
+    assert len(answer["members"]) == 1000
+    for each in members:
+        presence.leave(ROOM, each)
+    presence.join("/room/b", members[0])
+    assert [sessions(event["joined"]) for event in heard(other)] == [[members[0].name]]
+    events = heard(watching)
+    assert {len(event["left"]) for event in events} == {100}
+    assert [name for event in events for name in sessions(event["left"])] == [
+        each.name for each in members
+    ]
+
+
+def test_without_watchers_nothing_is_told() -> None:
+    here = house()
+    on(here, ROOM)
+    assert not here.bayeux.state.backlog
+
+
+def test_a_channel_without_the_setting_has_no_presence() -> None:
+    here = house_of()
+    on(here, ROOM)
+    answer = ask(here.client(), {"channel": ROOM})
+    assert answer["message"] == "/room/a has no presence"
+    assert here.bayeux.state.presence.count(ROOM) == 0
+
+
+def test_the_members_of_a_channel_with_a_very_long_name_are_told_on_demand_only() -> None:
+    here = house()
+    watching = watcher(here, "/sys/presence/**")
+    longest = "/room/" + "a" * (1024 - len("/room/"))
+    on(here, longest)
+    assert ask(watching, {"channel": longest, "limit": 0})["count"] == 1
+    assert heard(watching) == []
+
+
+def test_nobody_else_publishes_joins_and_leaves() -> None:
+    here = house()
+    refused = here.client().publish(EVENTS, {"joined": []}).reply
+    assert refused["error"].startswith("403:")
+
+
+class Granted:
+    """What a login may do: these operations on channels below /room."""
+
+    def __init__(self, *operations: Operation) -> None:
+        self.operations = operations
+
+    def allows(self, operation: Operation, channel: str) -> bool:
+        is_service = channel == SERVICE and operation in (Operation.PUBLISH, Operation.CREATE)
+        return is_service or (channel.startswith("/room/") and operation in self.operations)
+
+
+def user(here: House, *operations: Operation) -> Client:
+    here.bayeux.state.rights.are_open = False
+    client = here.client()
+    client.session.identity.login = Login("ann", LoginMethod.PASSWORD)
+    client.session.identity.grants = Granted(*operations)
+    return client
+
+
+DENIED = "403:denied_by_rights:presence_denied"
+
+
+@pytest.mark.parametrize("channel", [ROOM, "/room/none", "/plain"])
+def test_who_may_only_subscribe_learns_nothing(channel: str) -> None:
+    here = house()
+    on(here, ROOM)
+    reader = user(here, Operation.SUBSCRIBE)
+    assert ask(reader, {"channel": channel}) == DENIED
+    assert ask(reader, {"channel": channel, "limit": 0}) == DENIED
+
+
+@pytest.mark.parametrize("channel", [EVENTS, "/sys/presence/room/*", "/sys/presence/**"])
+def test_who_has_not_the_right_hears_of_no_joins(channel: str) -> None:
+    here = house()
+    reader = user(here, Operation.SUBSCRIBE, Operation.CREATE)
+    assert reader.subscribe(channel).reply["error"] == DENIED
+    on(here, ROOM)
+    assert reader.connect(advice={"timeout": 0}).events == []
+
+
+def test_who_has_the_right_for_a_part_hears_of_this_part() -> None:
+    here = house()
+    reader = user(here, Operation.PRESENCE)
+    on(here, ROOM)
+    assert ask(reader, {"channel": ROOM})["count"] == 1
+    assert reader.subscribe("/sys/presence/room/*").reply["successful"]
+    assert reader.subscribe("/sys/presence/*").reply["error"] == DENIED
+    assert reader.subscribe("/sys/login").reply["error"].startswith("403:")
+
+
+def test_who_loses_the_right_hears_no_more() -> None:
+    here = house()
+    reader = user(here, Operation.PRESENCE)
+    reader.subscribe(EVENTS)
+    reader.connect()
+    reader.session.identity.grants = Granted()
+    here.server.reauthorize(reader.session)
+    here.turn()
+    on(here, ROOM)
+    assert heard(reader) == []
+    assert reader.session.subscriptions == set()
+
+
+class Closed(SecurityPolicy):
+    """Lets nobody subscribe to a room."""
+
+    def can_subscribe(self, session: Session, channel: str, message: Json) -> Denial | None:
+        return Denial() if channel.startswith("/room/") else None
+
+
+def test_a_policy_decides_as_on_subscribing() -> None:
+    here = house()
+    here.bayeux.state.rights.policy = Closed()
+    denied = "403:denied_by_security_policy:presence_denied"
+    assert ask(here.client(), {"channel": ROOM}) == denied
+    assert here.client().subscribe(EVENTS).reply["error"] == denied
+
+
+def test_an_authorizer_that_does_not_know_presence_grants_none() -> None:
+    here = house()
+    grant = {Operation.SUBSCRIBE: Vote.GRANT, Operation.CREATE: Vote.GRANT}
+    here.bayeux.state.rights.add(
+        "/room/**", lambda operation, *_: grant.get(operation, Vote.IGNORE)
+    )
+    assert ask(here.client(), {"channel": ROOM}) == "403:denied_by_not_granting:presence_denied"
+
+
+def test_operators_see_who_is_on_a_channel() -> None:
+    here = house()
+    here.bayeux.state.rights.policy = Closed()
+    operator = here.client()
+    operator.session.identity.role = "operator"
+    assert ask(operator, {"channel": ROOM})["count"] == 0
+
+
+def test_a_restart_is_neither_a_leave_nor_a_join() -> None:
+    before = KeptHouse(channels=RULES)
+    watching, joe = kept(before, name="ann/1"), kept(before, name="joe/1")
+    watching.subscribe(EVENTS)
+    joe.subscribe(ROOM)
+    take_all(watching)
+    after = before.reborn()
+    watching, joe = again(watching, after), again(joe, after)
+    assert sessions(ask(after.client(), {"channel": ROOM})["members"]) == ["client/joe/1"]
+    assert take_all(watching) == []
+    joe.unsubscribe(ROOM)
+    (event,) = take_all(watching)
+    assert sessions(event["left"]) == ["client/joe/1"]
+
+
+def take_all(client: Client) -> list[Any]:
+    """What waits for the client; all of it is acknowledged."""
+    client.house.turn()
+    data, _ = drain(client, client.session.queue.batch)
+    return data
