@@ -308,13 +308,51 @@ def topics_erase(url: str) -> Attack:
     return _attack(Client(url), _of_topics({"erase": "/erased/**", "limit": _PAGE}))
 
 
-def _topics(url: str, name: str, count: int) -> None:
+def catching_up(url: str) -> Attack:
+    _topics(url, "caught", _TOPICS, history=1)
+    return _attack(Client(url), _replay(-2, "/caught/**"))
+
+
+def catching_up_nested(url: str) -> Attack:
+    """What many patterns of one subscribe cover in common, behind a place."""
+    stem = "/nested" + "/x" * (_SEGMENTS - 3)
+    _topics(url, stem[1:], _BATCH, history=1)
+    patterns = [stem[: 7 + 2 * n] + "/**" for n in range(_SEGMENTS - 2)]
+    return _attack(Client(url), _replay(1, *patterns))
+
+
+def catching_up_named(url: str) -> Attack:
+    _topics(url, "each", _PATTERNS, history=1)
+    names = _topic_names("each", range(_PATTERNS))
+    return _attack(Client(url), _replay(1, *names))
+
+
+def catching_up_filtered(url: str) -> Attack:
+    """The filter is asked about everything, and selects nothing."""
+    _topics(url, "sifted", _BATCH, history=1)
+    options = {"filter": "data = 'nothing'", "history": {"numEntries": -1}}
+    return _attack(Client(url), {**subscribe("/sifted/**"), "ext": {"delivery": options}})
+
+
+def _topics(url: str, name: str, count: int, history: int = 0) -> None:
     """Make so many topics; the later ones are not the last ones by name."""
     publisher = Client(url)
-    ext = {"delivery": {"topic": {"destroyDelay": -1}}}
+    topic = {"destroyDelay": -1, "history": {"maxEntries": history}}
+    ext = {"delivery": {"topic": topic}}
     for at in range(0, count, 250):
-        publisher.say(*(publish(f"/{name}/{n % 97}-{n}", ext=ext) for n in range(at, at + 250)))
+        names = _topic_names(name, range(at, at + 250))
+        answers = publisher.say(*(publish(each, ext=ext) for each in names))
+        if not all(answer["successful"] for answer in answers):
+            raise RuntimeError(f"the server refuses topics: {answers[0]}")
     publisher.close()
+
+
+def _replay(start: int, *patterns: str) -> Message:
+    return {**subscribe(*patterns), "ext": {"replay": start}}
+
+
+def _topic_names(name: str, numbers: range) -> list[str]:
+    return [f"/{name}/{n % 97}-{n}" for n in numbers]
 
 
 def _of_topics(call: Message) -> Message:
@@ -432,7 +470,8 @@ CASES: dict[str, Case] = {
         *(subscribes, subscribes_named, unsubscribes, deep_patterns, deep_publishes),
         *(holdbacks, refusals, failures, consents, deliveries, acks, repeats, pending),
         *(moves, returns, filters, fanout, fanout_waiting, fanout_large, kept_publishes),
-        *(topics_list, topics_erase),
+        *(topics_list, topics_erase, catching_up, catching_up_nested),
+        *(catching_up_named, catching_up_filtered),
         *(empty_arrays, empty_objects, endless_objects, small_objects, deep_arrays, deep_objects),
         *(wide_object, wide_texts, wide_letters),
         *(long_numbers, hard_numbers, mixed_values, many_strings, records),
