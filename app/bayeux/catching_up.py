@@ -15,11 +15,11 @@ from holdfast.bayeux.subscribe_qos import SubscribeQos
 from holdfast.bayeux.turn_over import TurnOver
 from holdfast.delivery.channels import Channel, lookups
 from holdfast.delivery.filters import Candidate, Selection
-from holdfast.delivery.kept_messages import MOST_LOOKS, KeptMessages, cursor_of
+from holdfast.delivery.kept_messages import KeptMessages, cursor_of
 from holdfast.delivery.messages import Message
 
 # The most channels whose histories one subscribe reads; it begins none after so many messages.
-_MOST_CHANNELS = MOST_LOOKS
+_MOST_CHANNELS = 1_000
 _MOST_MESSAGES = 10_000
 
 

@@ -131,6 +131,10 @@ def subscribes(url: str) -> Attack:
     return _attack(Client(url), *(subscribe(f"/s/{n}") for n in range(_BATCH)))
 
 
+def subscribes_together(url: str) -> Attack:
+    return _attack(Client(url), subscribe(*(f"/t/{n}" for n in range(_PATTERNS))))
+
+
 def subscribes_named(url: str) -> Attack:
     client = _member(url, "subscribes")
     client.say(subscribe(*(f"/n/{n}" for n in range(_PATTERNS - _BATCH))))
@@ -313,6 +317,16 @@ def catching_up(url: str) -> Attack:
     return _attack(Client(url), _replay(-2, "/caught/**"))
 
 
+def catching_up_deep(url: str) -> Attack:
+    """As much of one channel as half of a queue holds."""
+    publisher = Client(url)
+    topic = {"destroyDelay": -1, "history": {"maxEntries": _QUEUE}}
+    for _ in range(0, _QUEUE, 250):
+        publisher.say(*[publish("/deep", ext={"delivery": {"topic": topic}})] * 250)
+    publisher.close()
+    return _attack(Client(url), _replay(-2, "/deep"))
+
+
 def catching_up_nested(url: str) -> Attack:
     """What many patterns of one subscribe cover in common, behind a place."""
     stem = "/nested" + "/x" * (_SEGMENTS - 3)
@@ -467,11 +481,18 @@ CASES: dict[str, Case] = {
     case.__name__.replace("_", "-"): case
     for case in (
         *(connects, handshakes, disconnects, disconnect_laden, expiries, takeover),
-        *(subscribes, subscribes_named, unsubscribes, deep_patterns, deep_publishes),
+        *(
+            subscribes,
+            subscribes_together,
+            subscribes_named,
+            unsubscribes,
+            deep_patterns,
+            deep_publishes,
+        ),
         *(holdbacks, refusals, failures, consents, deliveries, acks, repeats, pending),
         *(moves, returns, filters, fanout, fanout_waiting, fanout_large, kept_publishes),
-        *(topics_list, topics_erase, catching_up, catching_up_nested),
-        *(catching_up_named, catching_up_filtered),
+        *(topics_list, topics_erase, catching_up, catching_up_deep),
+        *(catching_up_nested, catching_up_named, catching_up_filtered),
         *(empty_arrays, empty_objects, endless_objects, small_objects, deep_arrays, deep_objects),
         *(wide_object, wide_texts, wide_letters),
         *(long_numbers, hard_numbers, mixed_values, many_strings, records),
