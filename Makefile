@@ -64,7 +64,7 @@ CLIENTS := $(addprefix tests/,clients conversations)
 PAGES := tests/browser
 # What is in no other group, but for the unit tests.
 REST = tests $(patsubst %,--ignore %,tests/unit $(PIPELINE) $(ATTACKS) $(CHAOS) $(CLIENTS) $(PAGES))
-# The longest first, four at a time: half of them wait most of the time, and the others, which compute,
+# The longest first, three at a time: half of them wait most of the time, and the others, which compute,
 # give way to them, for some measure how long somebody waits.
 GROUPS := test-pages test-attacks cover-rest cover-store cover-pipeline test-clients test-chaos test-slow
 POLITE := nice -n 3
@@ -80,7 +80,7 @@ COMPILED = $(TEST) --override-ini 'pythonpath=$(INSTALLED) .'
 .PHONY: cover
 cover: ## all tests with the coverage gates; ARGS go to each pytest
 	@rm -f .coverage .coverage.*
-	$(MAKE) --no-print-directory --jobs 4 --output-sync $(BESIDE) $(GROUPS)
+	$(MAKE) --no-print-directory --jobs 3 --output-sync $(BESIDE) $(GROUPS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 	$(BIN)/coverage report --include='app/bayeux/*,app/delivery/*' --fail-under=$(CORE_COVERAGE)

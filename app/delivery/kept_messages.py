@@ -18,7 +18,7 @@ NS_PER_CURSOR: Final = 1000
 # Up to this many ends of lifetimes of messages that have left stay in the heap until their time.
 _FEW: Final = 64
 # The most channels that one request looks at.
-MOST_LOOKS: Final = 5_000
+MOST_LOOKS = 5_000
 _by_id = attrgetter("id")
 
 

@@ -119,11 +119,18 @@ class Target:
             person.ask(person.message("/meta/disconnect"))
 
     @contextmanager
-    def bystander(self, worst_ms: float = WORST_MS) -> Iterator[None]:
-        """Somebody else is served meanwhile, and notices nothing."""
+    def bystander(self, most_work_ms: float = WORST_MS) -> Iterator[None]:
+        """Somebody else is served meanwhile, and notices nothing.
+
+        Where the server's work is bounded more tightly than the wait, its processor time counts:
+        what the machine did instead is nobody's fault.
+        """
         address = urlsplit(self.url)
         process = subprocess.Popen(
-            [sys.executable, "-I", str(BYSTANDER), str(address.hostname), str(address.port)],
+            [
+                *(sys.executable, "-I", str(BYSTANDER)),
+                *(str(address.hostname), str(address.port), str(self.process_id)),
+            ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -136,6 +143,7 @@ class Target:
         finally:
             output, errors = process.communicate(timeout=30)
         assert process.returncode == 0, errors
-        longest_ms, middle_ms = json.loads(output)
-        assert longest_ms < worst_ms, f"a bystander waited {longest_ms:.0f} ms"
+        longest_ms, middle_ms, worked_ms = json.loads(output)
+        assert longest_ms < WORST_MS, f"a bystander waited {longest_ms:.0f} ms"
+        assert worked_ms < most_work_ms, f"the server worked {worked_ms:.0f} ms while one waited"
         assert middle_ms < MIDDLE_MS, f"bystanders waited {middle_ms:.0f} ms"
