@@ -1,28 +1,28 @@
 -- Work queues: each message of such a channel goes to one receiver.
 
 transports: long-polling, websocket
-! channels = {"/work/**": {"work_queue": true}}
+! channels = {"/jobs/**": {"work_queue": true}}
 
 # Each message goes to one receiver, to the next if that one refuses it, and to the dead if all do
 walter watches the dead letters
-ann takes /work/jobs
-ben takes /work/jobs
+ann takes /jobs/print
+ben takes /jobs/print
 bob handshakes
-bob publishes "one" to /work/jobs
+bob publishes "one" to /jobs/print
 ann -> /meta/connect {"ext": {"ack": 1}}
-ann <- /work/jobs {"data": "one", "ext": {"delivery": {"seq": 1, ...}}}
+ann <- /jobs/print {"data": "one", "ext": {"delivery": {"seq": 1, ...}}}
        /meta/connect ok {"ext": {"ack": 2}}
 ben -> /meta/connect {"ext": {"ack": 1}, "advice": {"timeout": 0}}
 ben <- /meta/connect ok {"ext": {"ack": 2}, ...}
 ann -> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.error"}]}}, "advice": {"timeout": 0}}
 ann <- /meta/connect ok {"ext": {"ack": 3}, ...}
 ben -> /meta/connect {"ext": {"ack": 2}}
-ben <- /work/jobs {"data": "one", "ext": {"delivery": {"seq": new $again, "redelivered": 1, ...}}}
+ben <- /jobs/print {"data": "one", "ext": {"delivery": {"seq": new $again, "redelivered": 1, ...}}}
        /meta/connect ok {"ext": {"ack": 3}}
 walter is held
 ben -> /meta/connect {"ext": {"ack": 3, "delivery": {"verdicts": [{"seq": $again, "errorCode": "user.update.error"}]}}, "advice": {"timeout": 0}}
 ben <- /meta/connect ok {"ext": {"ack": 4}, ...}
-walter <~ /sys/deadMessage {"data": {"content": "one", "channel": "/work/jobs", "attemptCount": 2, ...}, ...}
+walter <~ /sys/deadMessage {"data": {"content": "one", "channel": "/jobs/print", "attemptCount": 2, ...}, ...}
           /meta/connect ok {"ext": {"ack": 2}}
 ann disconnects
 ben disconnects
@@ -30,11 +30,11 @@ walter disconnects
 
 # What nobody was there for goes to the first who comes, and to nobody else
 bob handshakes
-bob publishes "early" to /work/early
-ann takes /work/early
-ben takes /work/early
+bob publishes "early" to /jobs/early
+ann takes /jobs/early
+ben takes /jobs/early
 ann -> /meta/connect {"ext": {"ack": 1}}
-ann <- /work/early {"data": "early", ...}
+ann <- /jobs/early {"data": "early", ...}
        /meta/connect ok {"ext": {"ack": 2}}
 ben -> /meta/connect {"ext": {"ack": 1}, "advice": {"timeout": 0}}
 ben <- /meta/connect ok {"ext": {"ack": 2}, ...}

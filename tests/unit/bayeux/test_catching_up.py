@@ -442,7 +442,7 @@ def test_a_pattern_is_whole_only_if_all_of_its_channels_keep_something(
 def test_work_queues_do_not_make_a_pattern_incomplete() -> None:
     rules = {
         "/**": ChannelRule(history=HistoryDepth(10)),
-        "/work/**": ChannelRule(is_work_queue=True),
+        "/jobs/**": ChannelRule(is_work_queue=True),
     }
     house = House(channels=rules)
     seen = house.bayeux.state.hub.settled_cursor()

@@ -16,8 +16,8 @@ from tests.unit.bayeux.harness import Asked, Client, House, Json
 from tests.unit.bayeux.test_point_to_point import leave, restarted
 from tests.unit.extensions.delivering import codes, connect, data_of, house_of, no
 
-JOBS = "/work/a"
-RULES: dict[str, Any] = {"channels": {"/work/**": ChannelRule(is_work_queue=True)}}
+JOBS = "/jobs/a"
+RULES: dict[str, Any] = {"channels": {"/jobs/**": ChannelRule(is_work_queue=True)}}
 REFUSED = "user.update.illegalArgument"
 
 
@@ -122,11 +122,11 @@ def test_a_full_queue_is_an_error_to_the_publisher(limits: dict[str, int]) -> No
 def test_there_are_only_so_many_queues() -> None:
     house = working(work_limits=SharedQueueLimits(queues=1))
     (first,) = put(house, 1)
-    (second,) = put(house, 1, channel="/work/b")
+    (second,) = put(house, 1, channel="/jobs/b")
     assert first["successful"]
-    assert second["error"] == "507:resource.exhaust,/work/b:destination_full"
+    assert second["error"] == "507:resource.exhaust,/jobs/b:destination_full"
     fetch(worker(house))
-    assert put(house, 1, channel="/work/b")[0]["successful"]
+    assert put(house, 1, channel="/jobs/b")[0]["successful"]
 
 
 def test_a_refused_message_goes_to_the_next_receiver() -> None:
@@ -348,10 +348,10 @@ def test_plain_sessions_take_part() -> None:
 
 def test_subscriptions_by_pattern_take_part() -> None:
     house = working()
-    ann, joe = worker(house, channel="/work/*"), worker(house)
+    ann, joe = worker(house, channel="/jobs/*"), worker(house)
     put(house, 1, 2)
     assert [fetch(ann).data, fetch(joe).data] == [[1], [2]]
-    put(house, 3, channel="/work/b")
+    put(house, 3, channel="/jobs/b")
     assert [fetch(ann).data, fetch(joe).data] == [[3], []]
 
 
@@ -364,7 +364,7 @@ def test_the_publisher_takes_part() -> None:
 
 
 @pytest.mark.parametrize("qos", [{"filter": "data.a = 1"}, {"local": False}])
-@pytest.mark.parametrize("channel", [JOBS, "/work/*", "/**"])
+@pytest.mark.parametrize("channel", [JOBS, "/jobs/*", "/**"])
 def test_receivers_cannot_choose_their_work(channel: str, qos: Json) -> None:
     house = working()
     ann = worker(house)

@@ -25,11 +25,11 @@ from tests.unit.bayeux.harness import Client, House, Json
 from tests.unit.bayeux.test_point_to_point import restarted
 from tests.unit.extensions.delivering import connect, house_of, no
 
-JOBS = "/work/a"
+JOBS = "/jobs/a"
 MOST = 4
 LIMITS: dict[str, Any] = {
     # Topics, which count their messages.
-    "channels": {"/work/*": ChannelRule(is_work_queue=True, topic=TopicConfig())},
+    "channels": {"/jobs/*": ChannelRule(is_work_queue=True, topic=TopicConfig())},
     "work_limits": SharedQueueLimits(entries=MOST),
 }
 # Of named and of unnamed sessions.
@@ -61,7 +61,7 @@ class WorkQueue(RuleBasedStateMachine):
 
     # What happens
 
-    @rule(who=people, room=st.sampled_from([1, 9]), pattern=st.sampled_from([JOBS, "/work/*"]))
+    @rule(who=people, room=st.sampled_from([1, 9]), pattern=st.sampled_from([JOBS, "/jobs/*"]))
     def arrive(self, who: int, room: int, pattern: str) -> None:
         if who in self.workers:
             return
