@@ -14,7 +14,7 @@ from holdfast.bayeux.starts import Start, Starts
 from holdfast.bayeux.subscribe_qos import SubscribeQos
 from holdfast.bayeux.turn_over import TurnOver
 from holdfast.delivery.channels import Channel, lookups
-from holdfast.delivery.filters import Candidate, Selection
+from holdfast.delivery.filters import Candidate
 from holdfast.delivery.kept_messages import KeptMessages, cursor_of
 from holdfast.delivery.messages import Message
 
@@ -51,7 +51,7 @@ class CatchUp:
         self._histories = state.hub.histories
         self._session = session
         self._starts = starts
-        self._selection = Selection(qos.filter, "" if qos.local else session.name)
+        self._selection = qos.selection(session.name)
         self._now_ms = state.node.now_ms()
         self._settled = state.hub.settled_cursor()
         self._is_read = False

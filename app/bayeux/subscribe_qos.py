@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from holdfast.bayeux.delivery_options import SAID_BY_RECEIVERS, QosInvalid, refuse_others
 from holdfast.delivery.filter_language import FilterInvalid
-from holdfast.delivery.filters import Filter
+from holdfast.delivery.filters import Filter, Selection
 
 # Of these, `starts` reads history and initialUpdate.
 _OPTIONS = SAID_BY_RECEIVERS | {
@@ -62,6 +62,15 @@ class SubscribeQos:
             )
         except FilterInvalid as invalid:
             raise QosInvalid(f"filter ({invalid})") from invalid
+
+    @property
+    def is_selective(self) -> bool:
+        """Whether the session does not receive all messages of the channel."""
+        return self.filter is not None or not self.local
+
+    def selection(self, session: str) -> Selection:
+        """Return what the session of this name receives."""
+        return Selection(self.filter, "" if self.local else session)
 
     def to_json(self) -> Mapping[str, Any]:
         """Return the options as they are stored."""

@@ -10,7 +10,7 @@ from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.subscribe_qos import PLAIN, SubscribeQos
 from holdfast.delivery.channels import Channel, overlaps
-from holdfast.delivery.filters import Filter, Selection
+from holdfast.delivery.filters import Filter
 
 
 def join(
@@ -24,8 +24,7 @@ def join(
 
     The QoS replaces that of existing subscriptions. Raises `Refused`.
     """
-    check_join(state, session, patterns, message, qos)
-    more = sum(name not in session.subscriptions for name in patterns)
+    more = check_join(state, session, patterns, message, qos)
     for channel in patterns.values():
         add(state, session, channel, qos)
         if state.has_presence(channel):
@@ -41,11 +40,14 @@ def check_join(
     patterns: Mapping[str, Channel],
     message: Json,
     qos: SubscribeQos = PLAIN,
-) -> None:
-    """Check that the session may subscribe to the patterns. Raises `Refused`."""
+) -> int:
+    """Check that the session may subscribe to the patterns; return how many are new to it.
+
+    Raises `Refused`.
+    """
     if qos.filter is not None:
         _check_filters(state, session, qos.filter, patterns)
-    if qos.filter is not None or not qos.local:
+    if qos.is_selective:
         _refuse_choice(state, patterns, "local" if qos.filter is None else "filter")
     more = sum(name not in session.subscriptions for name in patterns)
     if more:
@@ -56,6 +58,7 @@ def check_join(
     if not state.rights.are_open:
         for name, channel in patterns.items():
             state.rights.check_subscribe(session, channel, message, exists=name in routes)
+    return more
 
 
 def add(state: ServerState, session: Session, channel: Channel, qos: SubscribeQos) -> None:
@@ -63,10 +66,7 @@ def add(state: ServerState, session: Session, channel: Channel, qos: SubscribeQo
     routes = state.routes
     if qos.filter is not None:
         qos = replace(qos, filter=routes.filters.shared(qos.filter))
-    selection = None
-    if qos.filter is not None or not qos.local:
-        selection = Selection(qos.filter, "" if qos.local else session.name)
-    routes.add(channel, session, selection)
+    routes.add(channel, session, qos.selection(session.name) if qos.is_selective else None)
     session.subscriptions.add(channel.name)
     if qos != PLAIN:
         if session.subscription_qos is None:

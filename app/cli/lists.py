@@ -1,10 +1,10 @@
-"""Prints lists: the first items as a table, or all of them as JSON lines."""
+"""Prints lists: the first items as a table or as JSON, or all of them as JSON lines."""
 
 from typing import Annotated
 
 import typer
 
-from holdfast.cli.output import Columns, Json, note, print_items, print_json
+from holdfast.cli.output import Columns, Json, brief, note, print_items, print_json
 from holdfast.cli.remote import Params, Remote, Server
 
 _IN_A_TABLE = 100
@@ -19,6 +19,27 @@ Most = Annotated[
         help=f"Maximum number; default: {_IN_A_TABLE}, or all with --json.",
     ),
 ]
+
+First = Annotated[
+    int, typer.Option("--limit", "-n", min=1, max=100, help="Maximum number of messages.")
+]
+
+
+def _data(message: Json) -> str:
+    return "(too long)" if message["is_cut"] else brief(message["data"])
+
+
+# The column of the data of messages.
+DATA = ("DATA", _data)
+
+
+def print_first(server: Server, path: str, params: Params, columns: Columns) -> None:
+    """Print the first messages of a queue or of a history, as a table or as a JSON array."""
+    found = server.get(path, params)["items"]
+    if server.as_json:
+        print_json(found)
+    else:
+        print_items(columns, found)
 
 
 def print_list(

@@ -74,9 +74,9 @@ class Server:
             complain(str(error))
             raise typer.Exit(error.exit) from None
 
-    def get(self, path: str) -> Json:
+    def get(self, path: str, params: Params | None = None) -> Json:
         """GET a path."""
-        return self.talk(lambda remote: remote.get(path))
+        return self.talk(lambda remote: remote.get(path, params))
 
 
 def _data_directory() -> Path:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.lists import Most, print_list
+from holdfast.cli.lists import DATA, Most, print_list
 from holdfast.cli.model_options import options_of
 from holdfast.cli.moments import now_ms
 from holdfast.cli.options import (
@@ -22,7 +22,6 @@ from holdfast.cli.output import (
     Json,
     age,
     answer,
-    brief,
     print_facts,
     print_items,
     print_json,
@@ -44,14 +43,10 @@ def _is_active(session: Json) -> str:
     return "yes" if session["active"] else "held"
 
 
-def _data(entry: Json) -> str:
-    return "(too long)" if entry["is_cut"] else brief(entry["data"])
-
-
 _ACTIVE = ("ACTIVE", _is_active)
 _SEEN = age("last_seen", "SEEN")
 _SESSIONS = ("key", "state", _ACTIVE, "waiting", "handed", "bytes", "transport", _SEEN)
-ENTRIES = ("id", "channel", "state", "attempts", "bytes", ("DATA", _data))
+ENTRIES = ("id", "channel", "state", "attempts", "bytes", DATA)
 
 SessionConditions = Annotated[
     Conditions,

@@ -5,9 +5,9 @@ from urllib.parse import quote
 
 import typer
 
-from holdfast.cli.lists import Most, print_list
+from holdfast.cli.lists import First, Most, print_first, print_list
 from holdfast.cli.options import ToServer, Yes, confirm, gathered, group_of_commands
-from holdfast.cli.output import Json, age, answer, print_items, print_json
+from holdfast.cli.output import Json, age, answer
 from holdfast.cli.remote import Remote
 from holdfast.cli.session import ENTRIES
 
@@ -30,21 +30,9 @@ def list_subjects(*, limit: Most = None, server: ToServer) -> None:
 
 @program.command("show")
 @gathered
-def show(
-    *,
-    subject: Subject,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, max=100, help="Maximum number of messages.")
-    ] = 20,
-    server: ToServer,
-) -> None:
+def show(*, subject: Subject, limit: First = 20, server: ToServer) -> None:
     """Show the first messages that wait for a subject."""
-    path = _path(subject)
-    found = server.talk(lambda remote: remote.get(path, {"limit": limit}))["items"]
-    if server.as_json:
-        print_json(found)
-    else:
-        print_items(ENTRIES, found)
+    print_first(server, _path(subject), {"limit": limit}, ENTRIES)
 
 
 @program.command("clear")

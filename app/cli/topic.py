@@ -4,30 +4,16 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.lists import Most, print_list
+from holdfast.cli.lists import DATA, First, Most, print_first, print_list
 from holdfast.cli.options import ToServer, Yes, confirm, gathered, group_of_commands
-from holdfast.cli.output import (
-    Json,
-    age,
-    answer,
-    brief,
-    print_facts,
-    print_items,
-    print_json,
-)
+from holdfast.cli.output import Json, age, answer, print_facts, print_json
 from holdfast.cli.remote import Params, Remote
 
 program = group_of_commands()
 
 _TOPICS = ("channel", "state", "kept", "queued", "subscribers")
 _PATH = "/topic"
-
-
-def _data(message: Json) -> str:
-    return "(too long)" if message["is_cut"] else brief(message["data"])
-
-
-_MESSAGES = ("id", "sender", age("published", "AGE"), "bytes", ("DATA", _data))
+_MESSAGES = ("id", "sender", age("published", "AGE"), "bytes", DATA)
 Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="The channel, such as /orders/7.")]
 
 
@@ -47,7 +33,7 @@ def list_topics(
 @gathered
 def show_topic(*, channel: Channel, server: ToServer) -> None:
     """Show one topic: its state, its configuration, and what refers to it."""
-    found = server.talk(lambda remote: remote.get(_PATH, {"channel": channel}))
+    found = server.get(_PATH, {"channel": channel})
     if server.as_json:
         print_json(found)
     else:
@@ -56,21 +42,10 @@ def show_topic(*, channel: Channel, server: ToServer) -> None:
 
 @program.command("get")
 @gathered
-def get_messages(
-    *,
-    channel: Channel,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", min=1, max=100, help="Maximum number of messages.")
-    ] = 20,
-    server: ToServer,
-) -> None:
+def get_messages(*, channel: Channel, limit: First = 20, server: ToServer) -> None:
     """Show the newest messages that a channel keeps, the newest first."""
     asked: Params = {"channel": channel, "limit": limit}
-    found = server.talk(lambda remote: remote.get(f"{_PATH}/history", asked))["items"]
-    if server.as_json:
-        print_json(found)
-    else:
-        print_items(_MESSAGES, found)
+    print_first(server, f"{_PATH}/history", asked, _MESSAGES)
 
 
 @program.command("erase")

@@ -2,14 +2,13 @@
 
 from collections.abc import Callable
 
-from tests.clients.node_client import SWITCHED_ON
 from tests.serving import STOP_LIMIT_S, Server, Settings, free_port
 
 
 class MortalServer:
     """`alive` is the process that runs just now."""
 
-    def __init__(self, settings: Settings = SWITCHED_ON) -> None:
+    def __init__(self, settings: Settings) -> None:
         """Without a data directory in the settings, each process has a store of its own."""
         self._settings = {**settings, "port": free_port()}
         self.alive = Server(self._settings)

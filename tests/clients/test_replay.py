@@ -1,6 +1,5 @@
 """cometd.js goes on where it was, with an extension like Salesforce's and without."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,7 @@ from tests.clients.node_client import (
     server_for,
     written,
 )
-from tests.serving import Servers
+from tests.serving import Servers, Settings
 
 SUITE = "cometd_replay"
 KEEPING = {"channels": {f"/{SUITE}/**": {"history": 10, "durable": True}}}
@@ -30,10 +29,8 @@ DEATHS = [Scenario("goesOnAfterTheServerWasKilled", (WEBSOCKET, LONG_POLLING))]
 
 
 @pytest.fixture
-def mortal(tmp_path: Path) -> Iterator[MortalServer]:
-    mortal = MortalServer({**SWITCHED_ON, **KEEPING, "data": str(tmp_path / "data")})
-    yield mortal
-    mortal.alive.stop()
+def mortal_settings(tmp_path: Path) -> Settings:
+    return {**SWITCHED_ON, **KEEPING, "data": str(tmp_path / "data")}
 
 
 @pytest.mark.timeout(40)

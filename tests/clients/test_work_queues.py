@@ -1,6 +1,5 @@
 """Browsers share the messages of a work queue with an unmodified cometd.js."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from tests.clients.node_client import (
     server_for,
     written,
 )
-from tests.serving import Servers
+from tests.serving import Servers, Settings
 
 SUITE = "cometd_work"
 WORKING = {"channels": {f"/{SUITE}/**": {"work_queue": True}}}
@@ -25,10 +24,8 @@ DEATHS = [Scenario("takesWorkThatWaited", (WEBSOCKET, LONG_POLLING))]
 
 
 @pytest.fixture
-def mortal(tmp_path: Path) -> Iterator[MortalServer]:
-    mortal = MortalServer({**SWITCHED_ON, **WORKING, "data": str(tmp_path / "data")})
-    yield mortal
-    mortal.alive.stop()
+def mortal_settings(tmp_path: Path) -> Settings:
+    return {**SWITCHED_ON, **WORKING, "data": str(tmp_path / "data")}
 
 
 @pytest.mark.timeout(40)
