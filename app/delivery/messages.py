@@ -133,6 +133,7 @@ class Message(Event):
         copy.is_direct = self.is_direct
         copy.leaves_no_letter = self.leaves_no_letter
         copy.former, copy.refusals = former, self.refusals
+        copy.generation = self.generation
         return copy
 
     def initial(self) -> "Message":

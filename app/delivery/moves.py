@@ -16,3 +16,5 @@ class Move(NamedTuple):
     targets: Sequence[str]
     # How many of the targets did not have it before.
     copies: int
+    # How many of the targets, the first ones, remember the attempts that the message brings along.
+    remembering: int

@@ -230,7 +230,6 @@ class SharedQueues(ABC, Generic[R]):
         home = known.receiver
         has = {message.id: message for message in home.queue.waiting}
         moves, taken = [], []
-        tried = []
         for _ in range(min(len(known.returning), MOST)):
             key, message = known.returning.popleft()
             taken.append(message)
@@ -238,22 +237,23 @@ class SharedQueues(ABC, Generic[R]):
                 # Its queue was closed before the store had the message.
                 home.queue.take_in(message)
             elif message.id in has:
-                moves.append(self._enter(message, key, (), (home,)))
                 if message.former is not None:
                     message = self._join(home, has[message.id], message.former)
-                    tried.append(message)
+                moves.append(Move(message, key, [home.key], 0, 1))
             else:
                 moves.append(self._enter(message, key, (home,), ()))
             has[message.id] = message
         release(taken)
         if moves:
             self._moved(moves)
-        self._remember(tried, (home.key,))
         self._expire_in_time(home)
         self._hub.make_ready(home)
 
     def _enter(self, message: Message, source: str, new: Sequence[R], old: Sequence[R]) -> Move:
-        """Add the message to new queues; return the move, with the queues that had it already."""
+        """Add the message to new queues; return the move.
+
+        Queues that had it already go on with their own attempts.
+        """
         if message.is_durable:
             self.harden(new)
         for each in new:
@@ -261,7 +261,8 @@ class SharedQueues(ABC, Generic[R]):
             self._hub.make_ready(each)
             if message.expires_ms:
                 self._expire_in_time(each)
-        return Move(message, source, [each.key for each in (*new, *old)], len(new))
+        keys = [each.key for each in (*new, *old)]
+        return Move(message, source, keys, copies=len(new), remembering=len(new))
 
     def _join(self, home: R, message: Message, former: FormerAttempts) -> Message:
         """Let a waiting message remember the attempts of another copy; return it."""
@@ -271,12 +272,6 @@ class SharedQueues(ABC, Generic[R]):
         home.queue.exchange(message, copy)
         return copy
 
-    def _remember(self, messages: Sequence[Message], keys: Sequence[str]) -> None:
-        """Store with these queues what other sessions have attempted."""
-        tried = [Entry(message) for message in messages if message.former and message.is_durable]
-        for key in keys if tried else ():
-            self._hub.store.mark(key, tried)
-
     def _moved(self, moves: Sequence[Move]) -> None:
         """Count and report moves: to the store or, if it never had the messages, to the journal."""
         self._hub.counters.moved += len(moves)
@@ -285,8 +280,6 @@ class SharedQueues(ABC, Generic[R]):
         passing = [each for each in moves if not each.message.is_durable]
         if kept:
             self._hub.store.move(kept)
-            for each in kept:
-                self._remember([each.message], each.targets[: each.copies])
         if passing:
             self._journal.moved(passing)
 

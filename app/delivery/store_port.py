@@ -68,7 +68,7 @@ class StorePort(Protocol):
         ...
 
     def move(self, moves: "Sequence[Move]") -> None:
-        """Move messages between queues of one subject; each leaves one and enters others at once.
+        """Move messages with their attempts; each leaves one queue and enters others at once.
 
         The call's note reports it to the journal.
         """

@@ -80,7 +80,7 @@ def moved(moves: "Sequence[Move]", at: int) -> DecodedNote:
     """Return the new copies, and the rows of those that they came from."""
     copies: list[Publication] = []
     rows: list[Row] = []
-    for message, source, _, count in moves:
+    for message, source, _, count, _ in moves:
         if count:
             kept = count if message.is_durable else 0
             # The size was reported when the message was published.

@@ -151,8 +151,7 @@ class Loading:
             # An entry's own mark is newer than the batch.
             of_batch = handed.get(id, Mark(id))
             mark, generation = marked.pop(id, (of_batch, 0))
-            message = self._messages[id]
-            entries.append((mark, records.replayed(message, generation) if generation else message))
+            entries.append((mark, self._message(id, generation)))
         for id in marked.keys() - self._unreadable:
             self._remove("HDEL", self._keys.marks(record.key), id)
         entries.sort(key=_place)
@@ -168,8 +167,12 @@ class Loading:
             marked(key, marks.keys() & set(ids))
         for id in marks.keys() - set(ids) - self._unreadable:
             self._remove("HDEL", self._keys.marks(key), id)
-        unmarked = (Mark(0), 0)
-        return [marks.get(id, unmarked)[0].waiting(self._messages[id]) for id in ids]
+        found = [(id, *marks.get(id, (Mark(id), 0))) for id in ids]
+        return [mark.waiting(self._message(id, generation)) for id, mark, generation in found]
+
+    def _message(self, id: int, generation: int) -> Message:
+        message = self._messages[id]
+        return records.replayed(message, generation) if generation else message
 
     async def _pages(self, key: str, count: int) -> AsyncIterator[dict[bytes, bytes]]:
         """Return the elements of a hash, page by page."""

@@ -8,6 +8,7 @@ import orjson
 
 from holdfast.delivery import attempts
 from holdfast.delivery.dead_letters import DeadLetter, LetterState, key_of, subject_of
+from holdfast.delivery.entries import Entry
 from holdfast.delivery.guard import ChannelHold
 from holdfast.delivery.history_depth import HistoryDepth
 from holdfast.delivery.json_text import part, to_json
@@ -129,6 +130,14 @@ def pack_mark(mark: Mark, trails: dict[int, bytes]) -> bytes:
 def pack_generation(generation: int) -> bytes:
     """Return the record of a new entry."""
     return b"g%d" % generation if generation else b""
+
+
+def pack_waiting(message: Message, trails: dict[int, bytes]) -> bytes:
+    """Return the record of an entry that waits, with the attempts that its message brings along."""
+    generation = pack_generation(message.generation)
+    if message.former is None:
+        return generation
+    return pack_mark(Entry(message).mark(), trails) + generation
 
 
 def unpack_entry(id: int, entry: bytes) -> tuple[Mark, int]:

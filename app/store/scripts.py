@@ -175,14 +175,18 @@ def _entering(
 
 
 def move(keys: RedisKeys, epoch: str, moves: Sequence[Move]) -> ScriptCall:
-    """Move messages between queues of one subject."""
+    """Move messages between queues, with the attempts that they bring along."""
     positions = _Positions(keys.meta)
     args: list[Word] = [epoch]
+    histories: dict[int, bytes] = {}
     for each in moves:
         id = each.message.id
         args += (id, positions.of(keys.receivers(id)))
         args += (each.source, positions.of(keys.marks(each.source)))
-        args += (len(each.targets), *each.targets)
+        entry = records.pack_waiting(each.message, histories)
+        marked = each.targets[: each.remembering] if entry else ()
+        args += (entry, len(each.targets), len(marked), *each.targets)
+        args += [positions.of(keys.marks(key)) for key in marked]
     return ScriptCall(MOVE, positions.keys, args)
 
 

@@ -283,8 +283,12 @@ class TurnBuffer:
         turn.moves += moves
         turn.gone.update([each.message.id for each in moves])
         for each in moves:
+            message = each.message
             if each.source in self._marked:
-                self._unmark(each.source, (each.message.id,))
+                self._unmark(each.source, (message.id,))
+            if message.former is not None or message.generation:
+                for key in each.targets[: each.remembering]:
+                    self.marked(key, (message.id,))
 
     def disown(self, claims: Iterable[Claim]) -> None:
         """Free the keys of messages that are not stored after all."""

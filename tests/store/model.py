@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from redis import Redis
 
+from holdfast.delivery.attempts import FormerAttempts
 from holdfast.delivery.marks import BatchMark, Mark
 from holdfast.delivery.moves import Move
 from holdfast.delivery.outcomes import ACKED, Outcome
@@ -161,15 +162,21 @@ class Both:
             _, is_replayed, generation = queue[BASE + n].partition("g")
             queue[BASE + n] = f"0 {seq} 1 1 0{is_replayed}{generation}"
 
-    def move(self, n: int, source: str, target: str) -> None:
+    def move(self, n: int, source: str, target: str, attempts: int) -> None:
         # Who was handed a message before may have it again; see the note on batches in `keep`.
         if source == target or BASE + n in self.model.known[target]:
             return
         if BASE + n in self.model.queues[source]:
-            self.told.move([Move(message(n), source, [target], 1)])
+            moved = message(n)
+            if attempts:
+                moved = moved.tried(FormerAttempts(attempts, attempts, ()))
+            self.told.move([Move(moved, source, [target], 1, 1)])
             del self.model.queues[source][BASE + n]
             self.model.batches[source].discard(BASE + n)
-            self.model.queues[target].setdefault(BASE + n, "")
+            if attempts:
+                self.model.queues[target][BASE + n] = f"0 0 0 {attempts} {attempts}"
+            else:
+                self.model.queues[target].setdefault(BASE + n, "")
 
     def settle(self, n: int, key: str) -> None:
         self.told.settle(key, [BASE + n], ACKED)

@@ -87,7 +87,7 @@ async def test_a_move_that_was_not_told_is_told_by_the_next(shared_valkey: Valke
         Office(at)
         at.store.save(session("joe/1"))
         at.keep(message(1), "joe/0")
-        at.store.move([Move(message(1), "joe/0", ["joe/1"], 1)])
+        at.store.move([Move(message(1), "joe/0", ["joe/1"], 1, 1)])
         await at.answered()
     async with desk(shared_valkey) as at:
         await tell_what_was_left(at)

@@ -127,18 +127,19 @@ async def test_the_queue_of_a_subject_remembers_what_ended_sessions_attempted(
 ) -> None:
     for n in (1, 2):
         at.keep(message(n), "joe/-7")
-    at.store.move([Move(message(n), "joe/-7", ["joe/0"], 1) for n in (1, 2)])
     lost = (Attempt(1, 1_763_000_000_000, outcome="lost reply"),)
-    at.store.mark("joe/0", [Mark(BASE + 1, attempts=3, redelivered=2, trail=lost, was_alone=True)])
+    tried = message(1).tried(FormerAttempts(3, 2, lost, was_alone=True))
+    tried.generation = 5
+    at.store.move([Move(each, "joe/-7", ["joe/0"], 1, 1) for each in (tried, message(2))])
     await at.answered()
     at.server.ask("HSET", KEYS.marks("joe/0"), BASE + 9, "0 0 0 1 1")
     async with desk(shared_valkey) as other:
         orphans = dict[str, Sequence[Message]]()
         async for _ in other.store.load(orphans.__setitem__):
             pass
-        assert {each.id - BASE: each.former for each in orphans["joe/0"]} == {
-            1: FormerAttempts(3, 2, lost, was_alone=True),
-            2: None,
+        assert {each.id - BASE: (each.former, each.generation) for each in orphans["joe/0"]} == {
+            1: (FormerAttempts(3, 2, lost, was_alone=True), 5),
+            2: (None, 0),
         }
         other.store.settle("joe/0", ids(1), ACKED)
         await other.answered()

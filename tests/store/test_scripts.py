@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from redis import Redis
 from redis.exceptions import ResponseError
 
+from holdfast.delivery.attempts import FormerAttempts
 from holdfast.delivery.delivery_journal import NO_JOURNAL
 from holdfast.delivery.guard import ChannelHold
 from holdfast.delivery.marks import BatchMark, Mark
@@ -36,7 +37,7 @@ operations = st.one_of(
     st.tuples(st.just("keep"), numbers, st.lists(keys, min_size=1, unique=True)),
     st.tuples(st.just("hand_over"), keys, st.integers(1, 9)),
     st.tuples(st.just("mark"), numbers, keys, st.integers(1, 9)),
-    st.tuples(st.just("move"), numbers, keys, keys),
+    st.tuples(st.just("move"), numbers, keys, keys, st.integers(0, 2)),
     st.tuples(st.just("settle"), numbers, keys),
     st.tuples(st.just("bury"), numbers, keys, st.booleans()),
     st.tuples(st.just("forget"), keys),
@@ -124,7 +125,7 @@ def plain() -> list[ScriptCall]:
         scripts.keep(KEYS, "other", [(message(1), ["joe/1"])]),
         scripts.keep_keyed(KEYS, "other", [(message(1, key="k"), ["joe/1"])], 9),
         scripts.disown(KEYS, "other", [("k", 1)]),
-        scripts.move(KEYS, "other", [Move(message(1), "joe/0", ["joe/1"], 1)]),
+        scripts.move(KEYS, "other", [Move(message(1), "joe/0", ["joe/1"], 1, 1)]),
         scripts.mark(KEYS, "other", {"joe/1": {1: Mark(1, 1)}}),
         scripts.hand_over(KEYS, "other", {"joe/1": BatchMark(1, 1, [1])}),
         scripts.settle(KEYS, "other", {1: ["joe/1"]}),
@@ -177,7 +178,7 @@ def test_each_opening_takes_the_store_from_the_one_before(room: Room) -> None:
 
 def test_a_message_that_left_its_queue_is_not_moved(room: Room) -> None:
     room.call(scripts.keep(KEYS, EPOCH, [(message(1), ["joe/0"])]))
-    there = scripts.move(KEYS, EPOCH, [Move(message(1), "joe/0", ["joe/1", "joe/2"], 2)])
+    there = scripts.move(KEYS, EPOCH, [Move(message(1), "joe/0", ["joe/1", "joe/2"], 2, 2)])
     for _ in range(2):
         room.call(there)
         assert [len(room.queue(key)) for key in ("joe/0", "joe/1", "joe/2")] == [0, 1, 1]
@@ -185,6 +186,16 @@ def test_a_message_that_left_its_queue_is_not_moved(room: Room) -> None:
     room.call(there)
     assert room.hash(KEYS.bodies) == {}
     assert room.queue("joe/1") == {}
+
+
+def test_a_message_moves_with_its_attempts_in_one_step(room: Room) -> None:
+    room.call(scripts.keep(KEYS, EPOCH, [(message(1), ["joe/1", "joe/2"])]))
+    moved = message(1).tried(FormerAttempts(3, 2, (), was_alone=True))
+    moved.generation = 7
+    room.call(scripts.move(KEYS, EPOCH, [Move(moved, "joe/1", ["joe/3", "joe/2"], 1, 1)]))
+    # Who had it already goes on with attempts of its own.
+    queues = [room.queue(f"joe/{n}") for n in (1, 2, 3)]
+    assert queues == [{}, {BASE + 1: ""}, {BASE + 1: "0 0 1 3 2g7"}]
 
 
 def test_a_mark_leaves_it_known_that_the_message_was_replayed(room: Room) -> None:

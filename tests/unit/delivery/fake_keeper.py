@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from holdfast.delivery.deaths import UnwrittenLetter
+from holdfast.delivery.entries import Entry
 from holdfast.delivery.guard import ChannelHold
 from holdfast.delivery.letter_quota import LetterQuota
 from holdfast.delivery.marks import BatchMark, Mark, Marked
@@ -80,10 +81,13 @@ class FakeKeeper:
     def move(self, moves: Sequence[Move]) -> None:
         for each in moves:
             if self.queues.get(each.source, {}).pop(each.message.id, None) is not None:
-                for key in each.targets:
-                    self.queues.setdefault(key, {}).setdefault(
-                        each.message.id, Mark(each.message.id)
-                    )
+                mark = Entry(each.message).mark()
+                for at, key in enumerate(each.targets):
+                    queue = self.queues.setdefault(key, {})
+                    if at < each.remembering:
+                        queue[mark.id] = mark
+                    else:
+                        queue.setdefault(mark.id, Mark(mark.id))
 
     def hand_over(self, key: str, batch: BatchMark) -> None:
         self.mark(key, batch.marks())
