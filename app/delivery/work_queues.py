@@ -64,6 +64,8 @@ class WorkQueues(SharedQueues[R]):
         self._is_used = is_used
         # By each pattern that matches their channels, the queues in which anything waits.
         self._matching: dict[str, dict[str, None]] = {}
+        # The queues with messages that somebody has refused.
+        self._disputed: dict[str, None] = {}
         # How many messages receivers were given.
         self._given = 0
 
@@ -113,6 +115,7 @@ class WorkQueues(SharedQueues[R]):
         super().close_if_idle(receiver)
         name = receiver.subject
         if receiver.has_shared_queue and name not in self._queues:
+            self._disputed.pop(name, None)
             for pattern in lookups(_channel(name)):
                 names = self._matching.get(pattern, {})
                 names.pop(name, None)
@@ -175,22 +178,33 @@ class WorkQueues(SharedQueues[R]):
         """Return a refused entry, which has left the receiver's queue, for the other receivers."""
         (message,) = self._for_others(receiver, [entry])
         message.refusals = (*(message.refusals or ()), Refusal(receiver.key, code, text))
-        self._return(PREFIX + message.channel, receiver.key, [message])
+        name = PREFIX + message.channel
+        self._disputed[name] = None
+        self._return(name, receiver.key, [message])
 
     def take_back(self, receiver: R) -> None:
         """Return all work of a session that ends."""
         if self._is_used and not receiver.has_shared_queue:
+            self._look_at_disputed()
             self._take_back(receiver, receiver.queue.entries())
 
     def relieve(self, receiver: R) -> None:
         """Return the work that waits for a session: it is not live, or subscribed no more."""
-        if not self._is_used or not receiver.queue.count:
+        if not self._is_used:
             return
+        self._look_at_disputed()
         queue = receiver.queue
+        if not queue.count:
+            return
         entries = [*queue.returned.values(), *map(Entry, queue.waiting)]
         if receiver.is_live:
             entries = [each for each in entries if not self._is_taker(receiver, each.message)]
         self._take_back(receiver, entries)
+
+    def _look_at_disputed(self) -> None:
+        """A receiver takes no more work: those that are left may all have refused a message."""
+        for name in self._disputed:
+            self._hub.make_ready(self._queues[name].receiver)
 
     def _is_taker(self, receiver: R, message: Message) -> bool:
         channel = self._channels.get(message.channel)

@@ -334,6 +334,27 @@ def test_a_message_waits_for_a_receiver_that_has_not_refused_it() -> None:
     assert codes(house) == []
 
 
+@pytest.mark.parametrize("how", ["unsubscribes", "ends", "leaves"])
+def test_a_message_that_all_others_refused_is_a_letter_when_the_last_goes(how: str) -> None:
+    house = working()
+    ann = worker(house)
+    idle = worker(house, session="joe/1", queue={"maxEntries": 1})
+    put(house, 1, 2)
+    (first,) = fetch(ann).events
+    fetch(ann, no(first, "user.update.error"))
+    assert waiting(house) == [first["data"]]
+    match how:
+        case "unsubscribes":
+            idle.unsubscribe(JOBS)
+        case "ends":
+            idle.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+        case _:
+            idle.send({"channel": "/meta/disconnect"})
+    house.turn()
+    assert [letter.envelope()["content"] for letter in house.keeper.letters] == [first["data"]]
+    assert house.balances()
+
+
 def test_plain_sessions_take_part() -> None:
     house = working()
     plain, ann = house.connected(), worker(house)
