@@ -71,7 +71,7 @@ POLITE := nice -n 3
 # Without state machines and whatever else takes more than a quarter of a second, and with shorter
 # searches.
 QUICK := -m 'not slow' --hypothesis-profile quick
-UNIT_CORE := $(addprefix tests/unit/,bayeux delivery journal)
+UNIT_CORE := $(addprefix tests/unit/,bayeux delivery)
 TEST := $(BIN)/python -m pytest
 SERVE_INSTALLED := TEST_INSTALLED=1
 COVER := $(BIN)/coverage run -m pytest

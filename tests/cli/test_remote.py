@@ -11,8 +11,8 @@ import pytest
 from holdfast.cli.failures import Exit, RemoteFailed
 from holdfast.cli.remote import Server
 from holdfast.web.admin.faults import RequestFailed
+from tests.cli.conftest import Shell
 from tests.serving import ROOT, free_port
-from tests.unit.cli.conftest import Shell
 
 LIST = ["session", "list"]
 

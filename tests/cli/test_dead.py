@@ -14,8 +14,8 @@ import pytest
 from rich.console import Console
 
 from holdfast.cli import options, output, replay
+from tests.cli.conftest import Shell
 from tests.serving import ROOT
-from tests.unit.cli.conftest import Shell
 from tests.web.fake_operations import a_letter
 
 LETTER = f"{2:019}"

@@ -2,7 +2,7 @@
 
 import json
 
-from tests.unit.cli.conftest import Shell
+from tests.cli.conftest import Shell
 
 
 def test_topics_are_listed_with_what_refers_to_them(shell: Shell) -> None:

@@ -2,7 +2,7 @@
 
 import json
 
-from tests.unit.cli.conftest import Shell
+from tests.cli.conftest import Shell
 
 
 def test_subjects_that_messages_wait_for_are_listed(shell: Shell) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.cli import options
 from holdfast.web.admin.session_views import Hold
-from tests.unit.cli.conftest import Shell
+from tests.cli.conftest import Shell
 from tests.web.fake_operations import NOW_MS, a_session
 
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.unit.cli.conftest import Shell
+from tests.cli.conftest import Shell
 
 
 def test_a_command_says_what_came_of_it(shell: Shell) -> None:
