@@ -334,25 +334,34 @@ def test_a_message_waits_for_a_receiver_that_has_not_refused_it() -> None:
     assert codes(house) == []
 
 
-@pytest.mark.parametrize("how", ["unsubscribes", "ends", "leaves"])
-def test_a_message_that_all_others_refused_is_a_letter_when_the_last_goes(how: str) -> None:
+@pytest.mark.parametrize("how", ["unsubscribes", "is held back"])
+def test_what_all_others_refused_is_a_letter_when_a_busy_receiver_takes_no_more(how: str) -> None:
     house = working()
-    ann = worker(house)
-    idle = worker(house, session="joe/1", queue={"maxEntries": 1})
+    ann, joe = worker(house), worker(house, session="joe/1", queue={"maxEntries": 1})
     put(house, 1, 2)
-    (first,) = fetch(ann).events
-    fetch(ann, no(first, "user.update.error"))
-    assert waiting(house) == [first["data"]]
-    match how:
-        case "unsubscribes":
-            idle.unsubscribe(JOBS)
-        case "ends":
-            idle.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
-        case _:
-            idle.send({"channel": "/meta/disconnect"})
+    fetch(joe)
+    (event,) = fetch(ann).events
+    fetch(ann, no(event, REFUSED))
+    assert waiting(house) == [event["data"]]
+    if how == "unsubscribes":
+        joe.unsubscribe(JOBS)
+    else:
+        house.bayeux.life.hold_back(joe.session, "", "operator", house.now)
     house.turn()
-    assert [letter.envelope()["content"] for letter in house.keeper.letters] == [first["data"]]
+    assert [letter.envelope()["content"] for letter in house.keeper.letters] == [event["data"]]
     assert house.balances()
+
+
+def test_what_all_others_refused_is_a_letter_when_a_receiver_without_room_for_it_ends() -> None:
+    house = working()
+    ann, joe = worker(house), worker(house, session="joe/1", queue={"maxBytes": 10})
+    put(house, 1)
+    (event,) = fetch(ann).events
+    fetch(ann, no(event, REFUSED))
+    assert waiting(house) == [1]
+    joe.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+    house.turn()
+    assert [letter.envelope()["content"] for letter in house.keeper.letters] == [1]
 
 
 def test_plain_sessions_take_part() -> None:
