@@ -1,6 +1,7 @@
 """The erasure of one topic: in one turn, or in as many as its receivers take."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
 from holdfast.bayeux.ownership import SessionOwner
 from holdfast.bayeux.server_state import ServerState
@@ -42,8 +43,7 @@ class Erasure:
         self._exact: list[Session] = []
         self._others: list[Session] = []
         # Whose queues are still to be searched.
-        self._left: list[Session] = []
-        self._before = 0
+        self._left = self._places()
         # Does the next piece of the work; returns whether any is left.
         self._step: Callable[[float], bool] = self._unsubscribe
 
@@ -65,7 +65,10 @@ class Erasure:
         if len(subscribers) > _MOST:
             return True
         self._erase()
-        return bool(self._left)
+        if not (self._is_forced and self._topic.queued):
+            return False
+        self._step = self._discard
+        return True
 
     def _tells(self, session: Session) -> bool:
         """Whether the session is told: it understands states, and its subscription asks for it."""
@@ -82,16 +85,13 @@ class Erasure:
             for session in state.routes.receivers(channel)
             if session not in told and self._tells(session)
         ]
-        self._before = state.node.stamp()
+        if self._is_forced:
+            topic.discards_before = state.node.stamp()
         state.hub.histories.erase(topic.name)
         if topic.state is not TopicState.DEAD:
             state.topics.erase(topic)
         self._tell(self._exact, {"subscription": topic.name})
         self._tell(self._others, {})
-        if self._is_forced and topic.queued:
-            receivers = [*state.sessions, *state.waiting_places.queues()]
-            self._left = [each for each in receivers if each.queue.has_topics]
-            self._step = self._discard
 
     def _tell(self, sessions: Sequence[Session], fields: dict[str, str]) -> None:
         """Deliver the event that says that the topic is erased."""
@@ -105,17 +105,22 @@ class Erasure:
         message.leaves_no_letter = message.is_direct = True
         self._state.hub.publish_to(living, message)
 
+    def _places(self) -> Iterator[Session]:
+        """All who have queues: shared queues come first, as these pass on to sessions.
+
+        What a session that was not searched yet returns is discarded when it enters a shared queue.
+        """
+        yield from self._state.waiting_places.queues()
+        yield from [*self._state.sessions]
+
     def _discard(self, _: float) -> bool:
         """Discard what waits in some queues."""
-        for session in self._left[:_MOST]:
+        some = list(islice(self._left, _MOST))
+        for session in some:
             queue = session.queue
-            gone = [each for each in queue.messages() if self._concerns(each)]
+            gone = [each for each in queue.messages() if each.is_erased] if queue.has_topics else ()
             if gone:
                 queue.take_away(gone)
                 self._undelivered.discarded(session, gone, Reason.ERASED)
                 self._state.waiting_places.close_if_idle(session)
-        del self._left[:_MOST]
-        return bool(self._left)
-
-    def _concerns(self, message: Message) -> bool:
-        return message.topic is self._topic and message.id < self._before
+        return len(some) == _MOST

@@ -59,6 +59,7 @@ class SessionLife:
         self.topics = TopicLife(state, self.ownership, self.undelivered)
         self.undelivered.returns = state.waiting_places
         state.work.dead_letter = self.undelivered.dead_letter
+        state.work.discarded = state.ptp.subjects.discarded = self.undelivered.discarded
 
     def note(self, session: Session, now: float) -> None:
         """Note that the session's record has changed."""

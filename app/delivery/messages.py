@@ -126,6 +126,11 @@ class Message(Event):
         """Whether it is addressed to the subject; a replay is for one session only."""
         return subject in self.addressed and not self.generation
 
+    @property
+    def is_erased(self) -> bool:
+        """Whether its topic was erased by force since it was published."""
+        return self.topic is not None and self.id < self.topic.discards_before
+
     def tried(self, former: "FormerAttempts") -> "Message":
         """Return a copy for the queues of its subject, which remembers these attempts."""
         copy = self._copy()

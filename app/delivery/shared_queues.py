@@ -6,7 +6,7 @@ client: `joe/0` is the queue of a subject, `work:/jobs/0` that of the channel `/
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -22,6 +22,8 @@ from holdfast.delivery.receivers import Receiver
 from holdfast.delivery.senders import AddressedQueue, Senders
 
 R = TypeVar("R", bound=Receiver)
+
+Discarded = Callable[[R, Sequence[Message], Reason], None]
 
 _EXHAUSTED: Final = CODES["resource.exhaust"]
 # The most messages that leave a shared queue in one turn.
@@ -92,6 +94,9 @@ class SharedQueue(Generic[R]):
 
 class SharedQueues(ABC, Generic[R]):
     """The shared queues of one kind, by name: moves messages between them and sessions."""
+
+    # Set when the server is assembled: settles what has left a queue.
+    discarded: Discarded[R]
 
     def __init__(
         self,
@@ -246,6 +251,10 @@ class SharedQueues(ABC, Generic[R]):
         release(taken)
         if moves:
             self._moved(moves)
+        erased = [has[each.id] for each in taken if each.is_erased]
+        if erased:
+            home.queue.take_away(erased)
+            self.discarded(home, erased, Reason.ERASED)
         self._expire_in_time(home)
         self._hub.make_ready(home)
 

@@ -43,6 +43,7 @@ class Topic(Timed):
 
     __slots__ = (
         "config",
+        "discards_before",
         "is_configured",
         "is_subscribed",
         "kept",
@@ -62,6 +63,8 @@ class Topic(Timed):
         # history, and how often they are in queues.
         self.is_configured = False
         self.kept = self.queued = 0
+        # Of its messages, those with lower ids are discarded: it was erased by force.
+        self.discards_before = 0
         self.is_subscribed = False
         # Changed by `advance` only.
         self.state = TopicState.DEAD

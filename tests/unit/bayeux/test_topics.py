@@ -252,6 +252,46 @@ def test_a_forced_erasure_reaches_the_queues_of_subjects() -> None:
     assert here.balances()
 
 
+@pytest.mark.parametrize("has_sibling", [False, True])
+def test_a_forced_erasure_reaches_what_is_on_its_way_back_to_its_subject(
+    *, has_sibling: bool
+) -> None:
+    here = house()
+    joe = receiver(here, name="joe/1")
+    sender = here.client()
+    for number in range(250):
+        publish(sender, number, destinations=["joe"])
+    if has_sibling:
+        receiver(here, name="joe/2")
+    # In one turn, 200 of them return.
+    joe.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+    erase(here, is_forced=True)
+    publish(sender, "later", destinations=[{"name": "joe", "forceQueuing": True}])
+    assert here.bayeux.state.counters.discarded[Reason.ERASED] == 250
+    assert here.balances()
+    state = here.bayeux.state
+    places = [*state.sessions, *state.waiting_places.queues()]
+    (left,) = [message for each in places for message in each.queue.messages()]
+    assert b"later" in left.wire
+
+
+def test_a_forced_erasure_reaches_what_leaves_a_queue_before_that_is_searched() -> None:
+    over = [False]
+    here = house(is_turn_over=lambda: over[0])
+    for _ in range(201):
+        receiver(here, "/topic/*")
+    joe = receiver(here, name="joe/1")
+    sender = here.client()
+    publish(sender, "for joe", destinations=["joe"])
+    over[0] = True
+    erase(here, is_forced=True)
+    over[0] = False
+    joe.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+    assert state_of(here) is GONE
+    assert here.bayeux.state.ptp.subjects.queues() == []
+    assert here.balances()
+
+
 def test_messages_that_move_between_queues_of_a_subject_keep_their_topic() -> None:
     here = house()
     publish(here.client(), destinations=[{"name": "joe", "forceQueuing": True}])
