@@ -12,10 +12,10 @@ from holdfast.delivery.marks import Mark
 from holdfast.delivery.messages import Message
 from holdfast.delivery.session_record import RecordUnreadable, SessionRecord
 from holdfast.delivery.topics import TopicRecord
-from holdfast.store import records
+from holdfast.store import call_sizes, records, scripts
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.keys import RedisKeys
-from holdfast.store.link import StoreLink, ignore_answer
+from holdfast.store.link import Answer, StoreLink, ignore_answer
 from holdfast.store.resp import Word
 
 log = logging.getLogger(__name__)
@@ -112,23 +112,34 @@ class Loading:
         return found
 
     async def _read_messages(self, bodies: Mapping[int, bytes]) -> None:
-        asked = {id: self._ask("SMEMBERS", self._keys.receivers(id)) for id in bodies}
-        for id, body in bodies.items():
-            receivers = await asked[id]
-            if id in self._messages:
-                # A scan may return an element twice.
-                continue
-            if not receivers:
-                self._remove("HDEL", self._keys.bodies, id)
-                continue
-            try:
-                self._messages[id] = records.unpack_message(id, body)
-            except (RecordUnreadable, KeyError, orjson.JSONDecodeError) as error:
-                log.error("message %d was left in the store: %s", id, error)
-                self._unreadable.add(id)
-                continue
-            for key in receivers:
-                self._queues.setdefault(key, []).append(id)
+        # A scan may return an element twice.
+        ids = [id for id in bodies if id not in self._messages]
+        while ids:
+            found = await self._receivers(ids)
+            for id, receivers in zip(ids, found, strict=False):
+                self._read_message(id, bodies[id], receivers)
+            ids = ids[len(found) :]
+
+    def _read_message(self, id: int, body: bytes, receivers: Sequence[bytes]) -> None:
+        if not receivers:
+            self._remove("HDEL", self._keys.bodies, id)
+            return
+        try:
+            self._messages[id] = records.unpack_message(id, body)
+        except (RecordUnreadable, KeyError, orjson.JSONDecodeError) as error:
+            log.error("message %d was left in the store: %s", id, error)
+            self._unreadable.add(id)
+            return
+        for key in receivers:
+            self._queues.setdefault(key, []).append(id)
+
+    def _receivers(self, ids: Sequence[int]) -> asyncio.Future[list[list[bytes]]]:
+        """Return which sessions wait for the first of these messages: as many as one call reads."""
+        script, keys, args = scripts.receivers(self._keys, ids, call_sizes.MOST)
+        answer, done = self._answer()
+        self._line.script(script, keys, args, done, may_be_refused=True)
+        self._line.flush()
+        return answer
 
     async def _read_sessions(self, found: Sequence[SessionRecord]) -> list[LoadedSession]:
         asked = [
@@ -190,6 +201,12 @@ class Loading:
 
     def _ask(self, *parts: Word) -> asyncio.Future[Any]:
         """Send a command; many may be sent before one answer is awaited."""
+        answer, done = self._answer()
+        self._line.call(parts, done)
+        return answer
+
+    def _answer(self) -> tuple[asyncio.Future[Any], Answer]:
+        """Return an answer to await, and what the link calls with the reply."""
         answer: asyncio.Future[Any] = self._loop.create_future()
 
         def done(reply: object) -> None:
@@ -198,8 +215,7 @@ class Loading:
             else:
                 answer.set_result(reply)
 
-        self._line.call(parts, done)
-        return answer
+        return answer, done
 
 
 def _readable(found: dict[bytes, bytes]) -> list[SessionRecord]:

@@ -122,6 +122,17 @@ async def test_a_long_queue_is_loaded_whole(at: Desk) -> None:
         assert [entry.id - BASE for entry, _ in loaded[key].entries] == [*range(5000)]
 
 
+async def test_messages_that_very_many_wait_for_are_loaded_whole(at: Desk) -> None:
+    keys = [f"joe/{n + 1}" for n in range(4000)]
+    for key in keys:
+        at.store.save(session(key))
+    for n in range(5):
+        at.keep(message(n), *keys)
+    await at.answered()
+    loaded = await at.loaded()
+    assert {len(loaded[key].entries) for key in keys} == {5}
+
+
 async def test_the_queue_of_a_subject_remembers_what_ended_sessions_attempted(
     at: Desk, shared_valkey: ValkeyServer
 ) -> None:
