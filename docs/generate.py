@@ -96,6 +96,8 @@ MEANINGS = {
     ErrorReply.REQUEST_TIMEOUT: "The request was not complete within `request_timeout`",
     ErrorReply.CONNECT_SUPERSEDED: "A newer connect of the session replaced this held connect",
     ErrorReply.ERASE_DENIED: "The client may not erase these [topics](topics.md)",
+    ErrorReply.HISTORY_DENIED: "The client may not see what the channel [keeps](replay.md)",
+    ErrorReply.REPLAY_DENIED: "The client may not begin in what the channel [keeps](replay.md)",
     ErrorReply.PRESENCE_DENIED: "The client may not see who is on the channel: "
     "[presence](presence.md)",
     ErrorReply.TOPIC_READONLY: "The topic is `readonly`, and has its only message",

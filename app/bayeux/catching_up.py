@@ -51,6 +51,8 @@ class CatchUp:
         self._histories = state.hub.histories
         self._session = session
         self._starts = starts
+        # What has a place of its own below a pattern, with that pattern.
+        self._named = self._covered_names()
         self._selection = qos.selection(session.name)
         self._now_ms = state.node.now_ms()
         self._settled = state.hub.settled_cursor()
@@ -73,10 +75,11 @@ class CatchUp:
         """Find the messages, in order.
 
         Raises `TurnOver` if there is no time; call it again then. Raises `Refused` if nobody waits
-        for it any more.
+        for it any more, or the session may not have it.
         """
         if not is_wanted:
             raise Refused(ErrorReply.REQUEST_TIMEOUT)
+        self._check_rights()
         self._has_asked = False
         if not self._is_read:
             self._read()
@@ -95,15 +98,37 @@ class CatchUp:
         if self._starts.ordinary.newest_first:
             self.messages.reverse()
 
+    def _covered_names(self) -> list[tuple[Channel, str]]:
+        """Return the channels that have places of their own, each with the pattern over it."""
+        named: list[tuple[Channel, str]] = []
+        for name, start in self._starts.named.items():
+            if name in self.patterns or start.is_at_end:
+                continue
+            pattern = next((each for each in lookups(name) if each in self.patterns), None)
+            channel = None if pattern is None else self._state.channels.get(name)
+            if pattern is not None and channel is not None and not channel.is_wild:
+                named.append((channel, pattern))
+        return named
+
+    def _check_rights(self) -> None:
+        """Check that the session may have all of it, also if its rights have just changed."""
+        if self._session.identity.grants is None:
+            return
+        check, operation = self._state.rights.check_rules, self._starts.operation
+        for pattern in self.patterns.values():
+            if not self._starts.of_pattern(pattern.name).is_at_end:
+                check(operation, self._session, pattern)
+        for channel, _ in self._named:
+            check(operation, self._session, channel)
+
     def _read(self) -> None:
         self._appended = self._histories.appended
         for pattern in self.patterns.values():
             start = self._starts.of_pattern(pattern.name)
             if not start.is_at_end:
                 self._read_pattern(pattern, start)
-        for name, start in self._starts.named.items():
-            if name not in self.patterns and not start.is_at_end:
-                self._read_named(name, start)
+        for channel, pattern_name in self._named:
+            self._read_named(channel, pattern_name)
 
     def _read_pattern(self, pattern: Channel, start: Start) -> None:
         histories, is_whole = self._covered_by(pattern)
@@ -115,12 +140,9 @@ class CatchUp:
         if pattern.is_wild or not histories:
             self._look_for_gap(pattern, pattern.name, start)
 
-    def _read_named(self, name: str, start: Start) -> None:
-        """Read the history of a channel that has a place of its own, if a pattern covers it."""
-        pattern = next((each for each in lookups(name) if each in self.patterns), None)
-        channel = None if pattern is None else self._state.channels.get(name)
-        if pattern is None or channel is None or channel.is_wild:
-            return
+    def _read_named(self, channel: Channel, pattern: str) -> None:
+        """Read the history of a channel that has a place of its own below a pattern."""
+        start = self._starts.named[channel.name]
         histories: list[KeptMessages] = []
         is_whole = True
         if self._starts.of_pattern(pattern).is_at_end:
@@ -130,7 +152,7 @@ class CatchUp:
                 is_whole &= self._read_history(kept, pattern, start)
         if not is_whole:
             self._lose(pattern, start.cursor or 0, self._settled)
-        if self._histories.get(name) is None:
+        if self._histories.get(channel.name) is None:
             self._look_for_gap(channel, pattern, start)
 
     def _covered_by(self, pattern: Channel) -> tuple[list[KeptMessages], bool]:

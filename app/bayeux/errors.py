@@ -27,6 +27,8 @@ class ErrorReply(Enum):
     PUBLISH_DENIED = (403, "publish_denied")
     CREATE_DENIED = (403, "create_denied")
     ERASE_DENIED = (403, "erase_denied")
+    HISTORY_DENIED = (403, "history_denied")
+    REPLAY_DENIED = (403, "replay_denied")
     PRESENCE_DENIED = (403, "presence_denied")
     SUBSCRIBE_DENIED = (403, "subscribe_denied")
     SUBSCRIPTION_MISSING = (403, "subscription_missing")

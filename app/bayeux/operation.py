@@ -14,6 +14,10 @@ class Operation(Enum):
     PUBLISH = "publish"
     # Address a message that is published on the channel.
     PTP = "ptp"
+    # See what the channel keeps: the newest messages, with a subscribe or without.
+    HISTORY = "history"
+    # Begin a subscription at any place in what the channel keeps.
+    REPLAY = "replay"
     # Erase the topic of the channel.
     ERASE = "erase"
     # See who is on the channel.

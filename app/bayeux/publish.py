@@ -9,6 +9,7 @@ from holdfast.bayeux.delivery_options import QosInvalid
 from holdfast.bayeux.destinations import DestinationInvalid, destinations_of
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.hooks import check_outcome
+from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.pending_replies import begin_pending
 from holdfast.bayeux.point_to_point import PTP
 from holdfast.bayeux.publishing import Publishing
@@ -128,7 +129,7 @@ def _check(
     """Raise `Refused` if the message may not be addressed, or must not wait now."""
     if qos is not None:
         if qos.destinations:
-            state.rights.check_addressing(session, channel)
+            state.rights.check_rules(Operation.PTP, session, channel)
         if qos.configures and not state.rights.are_open:
             state.rights.check_topic(session, channel, message)
         if qos.refuse_held and state.guard.is_held(channel.name):

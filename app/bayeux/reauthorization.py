@@ -1,6 +1,6 @@
 """Reauthorization: what a session's rights no longer cover is removed."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from holdfast.bayeux.errors import Refused
 from holdfast.bayeux.ownership import SessionOwner
@@ -58,6 +58,7 @@ class Reauthorization(RightsReview):
         "_answers",
         "_channels",
         "_has_failed",
+        "_may_catch_up",
         "_owner",
         "_patterns",
         "_session",
@@ -82,6 +83,8 @@ class Reauthorization(RightsReview):
         self._channels: list[str] = []
         # The answers so far, by channel or pattern.
         self._answers: dict[str, bool] = {}
+        # Whether the session may have what they keep, by channel of queued messages.
+        self._may_catch_up: dict[str, bool] = {}
         self._has_failed = False
 
     def begin_anew(self) -> None:
@@ -89,6 +92,7 @@ class Reauthorization(RightsReview):
         self._patterns = list(self._session.subscriptions)
         self._channels = []
         self._answers.clear()
+        self._may_catch_up.clear()
 
     def go_on(self, now: float) -> bool:
         """Ask some questions; return whether any are left."""
@@ -116,11 +120,14 @@ class Reauthorization(RightsReview):
         if not self._channels:
             # Messages on other channels may have come meanwhile.
             routed = self._session.queue.routed_channels(self._session.key)
-            self._channels = list(routed.difference(self._answers))
+            self._channels = list(routed.difference(self._may_catch_up))
         if not self._channels:
             return False
         channel = self._channels.pop()
-        self._answers[channel] = self._is_subscribed(channel) or self._may_have(channel)
+        if channel not in self._answers:
+            self._answers[channel] = self._is_subscribed(channel) or self._may_have(channel)
+        of = self._state.channels.named(channel)
+        self._may_catch_up[channel] = self._state.rights.may_catch_up(self._session, of)
         return True
 
     def _is_subscribed(self, name: str) -> bool:
@@ -156,8 +163,15 @@ class Reauthorization(RightsReview):
 
     def _withdraw(self) -> None:
         """Remove what the session may no longer receive from its queue."""
-        denied = {channel for channel, may_have in self._answers.items() if not may_have}
+        denied = _denied(self._answers)
+        without_history = _denied(self._may_catch_up)
+        if not (denied or without_history):
+            return
         queue, key = self._session.queue, self._session.key
-        messages = queue.withdraw_routed(key, denied) if denied else ()
+        messages = queue.withdraw_routed(key, denied, without_history)
         if messages:
             self._undelivered.discarded(self._session, messages, Reason.NOT_ALLOWED)
+
+
+def _denied(answers: Mapping[str, bool]) -> set[str]:
+    return {channel for channel, is_allowed in answers.items() if not is_allowed}

@@ -94,9 +94,14 @@ _ERRORS = {
     (Operation.PUBLISH, Operation.PUBLISH): ErrorReply.PUBLISH_DENIED,
     (Operation.CREATE, Operation.SUBSCRIBE): ErrorReply.CREATE_DENIED,
     (Operation.SUBSCRIBE, Operation.SUBSCRIBE): ErrorReply.SUBSCRIBE_DENIED,
+    (Operation.PTP, Operation.PTP): ErrorReply.PUBLISH_DENIED,
+    (Operation.HISTORY, Operation.HISTORY): ErrorReply.HISTORY_DENIED,
+    (Operation.REPLAY, Operation.REPLAY): ErrorReply.REPLAY_DENIED,
     (Operation.ERASE, Operation.ERASE): ErrorReply.ERASE_DENIED,
     (Operation.PRESENCE, Operation.PRESENCE): ErrorReply.PRESENCE_DENIED,
 }
+
+_CATCHING_UP = (Operation.HISTORY, Operation.REPLAY)
 
 
 class Rights:
@@ -192,11 +197,17 @@ class Rights:
             self._check(Operation.CREATE, Operation.PUBLISH, session, channel, message)
         self._check(Operation.PUBLISH, Operation.PUBLISH, session, channel, message)
 
-    def check_addressing(self, session: Session, channel: Channel) -> None:
-        """Refuse destinations to sessions whose rules do not allow them on the channel."""
-        grants = session.identity.grants
-        if grants is not None and not grants.allows(Operation.PTP, channel.name):
-            raise Refused(ErrorReply.PUBLISH_DENIED, _BY_RULES)
+    def check_rules(self, operation: Operation, session: Session, channel: Channel) -> None:
+        """Refuse what the rules do not allow in addition to a publish or a subscribe.
+
+        Policy and authorizers decide about the publish or the subscribe itself.
+        """
+        if not _is_granted(operation, session, channel):
+            raise Refused(_ERRORS[operation, operation], _BY_RULES)
+
+    def may_catch_up(self, session: Session, channel: Channel) -> bool:
+        """Return whether the rules let the session have what a channel keeps, in either way."""
+        return any(_is_granted(each, session, channel) for each in _CATCHING_UP)
 
     def check_erase(self, session: Session, channel: Channel, message: Json) -> None:
         """Refuse to erase topics without the right; a policy decides as on creating them."""
@@ -221,13 +232,7 @@ class Rights:
         channel: Channel,
         message: Json,
     ) -> None:
-        grants = session.identity.grants
-        # The system's own channels are a matter of roles.
-        if (
-            grants is not None
-            and not channel.is_system
-            and not grants.allows(operation, channel.name)
-        ):
+        if not _is_granted(operation, session, channel):
             raise Refused(_ERRORS[operation, purpose], _BY_RULES)
         denial = self._ask_policy(operation, session, channel.name, message)
         if denial is None and self._authorizers:
@@ -246,8 +251,8 @@ class Rights:
                 return self.policy.can_subscribe(session, channel, message)
             case Operation.PUBLISH:
                 return self.policy.can_publish(session, channel, message)
-            case Operation.PTP:
-                # The policy was asked about the publish.
+            case Operation.PTP | Operation.HISTORY | Operation.REPLAY:
+                # The policy was asked about the publish or the subscribe.
                 return None
             case unknown:
                 assert_never(unknown)
@@ -269,6 +274,13 @@ class Rights:
             elif vote is Vote.IGNORE:
                 return Denial(_NOT_GRANTED)
         return Denial(_NOT_GRANTED) if asked and not granted else None
+
+
+def _is_granted(operation: Operation, session: Session, channel: Channel) -> bool:
+    """Return whether the rules of the session's login allow it, if it needs a login."""
+    grants = session.identity.grants
+    # The system's own channels are a matter of roles.
+    return grants is None or channel.is_system or grants.allows(operation, channel.name)
 
 
 def _vote(pattern: str, outcome: object) -> Vote | Denial:

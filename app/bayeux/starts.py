@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast.bayeux.delivery_options import QosInvalid
 from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.operation import Operation
 from holdfast.delivery.kept_messages import cursor_of
 from holdfast.delivery.numbers import whole
 
@@ -48,6 +49,11 @@ class Starts:
     # Whether it asks for cursors, and has them as Salesforce does.
     has_cursors: bool = True
     has_replay_ids: bool = False
+
+    @property
+    def operation(self) -> Operation:
+        """What a login must be allowed to do for this."""
+        return Operation.REPLAY if self.has_cursors else Operation.HISTORY
 
     def of_pattern(self, pattern: str) -> Start:
         """Return the start of a subscription; its channels may have others."""

@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from holdfast.bayeux.backlog import Works
+from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.services import ILLEGAL, CallInvalid, ServiceCall, limit_of
 from holdfast.bayeux.topic_life import TopicLife
@@ -84,6 +85,7 @@ class TopicService:
 
     def _get(self, call: ServiceCall, pattern: Channel, given: Options) -> None:
         self._check_reading(call, pattern)
+        self._state.rights.check_rules(Operation.HISTORY, call.session, pattern)
         count, limit = _entries(given, 1), limit_of(given)
         messages, is_all = newest(self._state, pattern, count, limit)
         events = [event_of(self._state, each) for each in messages]

@@ -296,9 +296,18 @@ class CallbackQueue(InFlight):
         del self.waiting[place]
         return True
 
-    def withdraw_routed(self, key: str, channels: Collection[str]) -> Sequence[Message]:
-        """Remove what subscriptions alone brought from these channels; the caller counts it."""
-        taken = [message for message in self._routed(key) if message.channel in channels]
+    def withdraw_routed(
+        self, key: str, channels: Collection[str], histories: Collection[str]
+    ) -> Sequence[Message]:
+        """Remove what subscriptions alone brought from these channels; the caller counts it.
+
+        From some channels, only what came from their histories is removed.
+        """
+        taken = [
+            message
+            for message in self._routed(key)
+            if message.channel in channels or (message.is_initial and message.channel in histories)
+        ]
         self.take_away(taken)
         return taken
 

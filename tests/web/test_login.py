@@ -142,6 +142,42 @@ async def test_a_token_brings_rights_of_its_own(tmp_path: Path) -> None:
         assert (await bob.reply("/rooms/quiet", data="psst"))["successful"]
 
 
+async def test_rights_to_histories_are_by_file_and_claim_and_change_at_once(tmp_path: Path) -> None:
+    may_read = '[[rule]]\nwho = ["*"]\nmay = ["history"]\nchannels = ["/rooms/**"]\n'
+    rights = RIGHTS.replace('["all"]', '["subscribe", "publish", "create"]')
+    given = keys(tmp_path, login_rights_claim="may", channels={"/**": {"history": 5}})
+    async with house(tmp_path, rights=rights + may_read, **given) as home:
+        ada, bob = home.person(), home.person()
+        await ada.handshake(token=token())
+        claim = [{"may": ["replay"], "channels": ["/rooms/{subject}"]}]
+        await bob.handshake(token=token(sub="bob", may=claim))
+        for channel in ("/rooms/1", "/rooms/bob"):
+            assert (await ada.reply(channel, data="kept"))["successful"]
+
+        async def asks(person: Person, channel: str, **ext: Any) -> str | None:
+            reply = await person.reply("/meta/subscribe", subscription=channel, ext=ext)
+            error: str | None = reply.get("error")
+            return error
+
+        update: Json = {"delivery": {"initialUpdate": True}}
+        assert await asks(ada, "/rooms/1", replay=-2) == "403:denied_by_rights:replay_denied"
+        assert await asks(bob, "/rooms/1", replay=-2) == "403:denied_by_rights:replay_denied"
+        assert await asks(bob, "/rooms/bob", replay=-2) is None
+        assert await asks(ada, "/rooms/*", **update) is None
+        assert await asks(bob, "/rooms/1", **update) is None
+        (home.home / "rights.toml").write_text(rights)
+
+        async def is_denied() -> bool:
+            error = await asks(ada, "/rooms/2", **update)
+            return error == "403:denied_by_rights:history_denied"
+
+        await until(is_denied)
+        assert (await ada.reply("/rooms/1", data="new"))["successful"]
+        # Of what waits, the messages from histories are no longer theirs; bob may replay one.
+        assert [each.get("data") for each in await ada.connect()] == ["new", None]
+        assert [each.get("data") for each in await bob.connect()] == ["kept", "new", None]
+
+
 async def test_without_a_file_a_token_has_only_the_rights_in_its_claim(tmp_path: Path) -> None:
     async with house(tmp_path, **keys(tmp_path, login_rights_claim="may")) as home:
         ada, bob = home.person(), home.person()

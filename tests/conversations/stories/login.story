@@ -3,6 +3,7 @@
 transports: long-polling, websocket
 ! login_passwords = "tests/conversations/login/passwords"
 ! rights = "tests/conversations/login/rights.toml"
+! channels = {"/login/**": {"history": 5}}
 
 # A session is for its own user alone, also while its client is away
 ada -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "ada/1"}, "authentication": {"user": "ada", "password": "ada's password"}}}
@@ -48,6 +49,34 @@ on websocket:
     bob <- /login/news {"data": "news"}
 bob disconnects
 ada disconnects
+
+# What a channel keeps is for users with a right of its own
+ada -> /meta/handshake {"ext": {"authentication": {"user": "ada", "password": "ada's password"}}}
+ada <- /meta/handshake ok {"clientId": new $ada, ...}
+bob -> /meta/handshake {"ext": {"authentication": {"user": "bob", "password": "bob's password"}}}
+bob <- /meta/handshake ok {"clientId": new $bob, ...}
+bob -> /meta/subscribe {"subscription": "/login/news/1", "ext": {"delivery": {"initialUpdate": true}}}
+       /meta/subscribe {"subscription": "/login/bob", "ext": {"replay": -2}}
+       /meta/subscribe {"subscription": "/login/bob", "ext": {"replay": -1}}
+       /service/topics {"data": {"get": "/login/news/1"}}
+bob <- /meta/subscribe error "403:denied_by_rights:history_denied" {...}
+       /meta/subscribe error "403:denied_by_rights:replay_denied" {...}
+       /meta/subscribe ok {...}
+       /service/topics error "403:denied_by_rights:history_denied" {...}
+ada -> /meta/subscribe {"subscription": "/login/news/*", "ext": {"delivery": {"initialUpdate": true}}}
+       /meta/subscribe {"subscription": "/login/news/**", "ext": {"delivery": {"initialUpdate": true}}}
+       /meta/subscribe {"subscription": "/login/news/1", "ext": {"replay": -2}}
+       /meta/subscribe {"subscription": "/login/ada", "ext": {"replay": -2}}
+       /meta/subscribe {"subscription": "/login/*", "ext": {"replay": {"/login/ada": -2}}}
+       /meta/subscribe {"subscription": "/login/*", "ext": {"replay": {"/login/bob": -2}}}
+ada <- /meta/subscribe ok
+       /meta/subscribe error "403:denied_by_rights:history_denied" {...}
+       /meta/subscribe error "403:denied_by_rights:replay_denied" {...}
+       /meta/subscribe ok {...}
+       /meta/subscribe ok {...}
+       /meta/subscribe error "403:denied_by_rights:replay_denied" {...}
+ada disconnects
+bob disconnects
 
 # Operators hear of each login and logout once
 walter -> /meta/handshake {"ext": {"ack": true, "delivery": true, "authentication": {"token": $operator}}}

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 
+from holdfast.bayeux.login import Login, LoginMethod
+from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.options import ChannelRule, Durable
+from holdfast.delivery.channels import covers
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.history_depth import HistoryDepth, HistoryLimits
 from holdfast.delivery.kept_messages import Histories
@@ -833,3 +836,104 @@ def test_a_topic_is_alive_while_its_history_has_something() -> None:
     late.disconnect()
     house.turn()
     assert topic.state.name == "UNREFERENCED"
+
+
+# Rights
+
+
+class Granted:
+    """What a login may do besides subscribing: operations, each on the channels of one pattern."""
+
+    def __init__(self, **patterns: str) -> None:
+        self.patterns = patterns
+
+    def allows(self, operation: Operation, channel: str) -> bool:
+        pattern = "/**" if operation is Operation.SUBSCRIBE else self.patterns.get(operation.value)
+        return pattern is not None and covers(pattern, channel)
+
+
+def user(house: House, patterns: dict[str, str], *, ack: bool = False) -> Client:
+    client = house.client(ext={"ack": ack})
+    client.session.identity.login = Login("joe", LoginMethod.PASSWORD)
+    client.session.identity.grants = Granted(create="/**", publish="/**", **patterns)
+    return client
+
+
+HISTORY = "403:denied_by_rights:history_denied"
+REPLAY = "403:denied_by_rights:replay_denied"
+
+
+@pytest.mark.parametrize(
+    ("rights", "channels", "asked", "outcome"),
+    [
+        ({}, ["/a"], {"history": {}}, HISTORY),
+        ({}, ["/a"], {"initialUpdate": True}, HISTORY),
+        ({}, ["/a"], {"initialUpdate": False}, []),
+        ({}, ["/a"], {"history": {"numEntries": 0}}, []),
+        ({"replay": "/a"}, ["/a"], {"history": {}}, HISTORY),
+        ({"history": "/a"}, ["/a"], {"history": {}}, [1]),
+        ({"history": "/a"}, ["/a", "/b/x"], {"history": {}}, HISTORY),
+        ({"history": "/b/*"}, ["/b/*"], {"history": {}}, [2]),
+        ({"history": "/b/*"}, ["/b/**"], {"history": {}}, HISTORY),
+        ({}, ["/a"], {"replay": -2}, REPLAY),
+        ({}, ["/a"], {"replay": -1}, []),
+        ({}, ["/a"], {"replay": 0}, REPLAY),
+        ({"history": "/a"}, ["/a"], {"replay": -2}, REPLAY),
+        ({"replay": "/a"}, ["/a"], {"replay": -2}, [1]),
+        ({"replay": "/a"}, ["/**"], {"replay": -2}, REPLAY),
+        ({"replay": "/a"}, ["/**"], {"replay": {"/a": -2}}, [1]),
+        ({"replay": "/a"}, ["/**"], {"replay": {"/a": -2, "/b/x": -2}}, REPLAY),
+        ({"replay": "/a"}, ["/**"], {"replay": {"/a": -2, "/b/x": -1}}, [1]),
+        ({"replay": "/a"}, ["/a", "/b/x"], {"replay": {"/a": -2}}, [1]),
+        ({"replay": "/a"}, ["/a"], {"replay": {"/a": -2, "/b/x": -2}}, [1]),
+    ],
+    ids=repr,
+)
+def test_what_a_channel_keeps_is_for_who_has_the_right(
+    house: House, rights: dict[str, str], channels: list[str], asked: Json, outcome: object
+) -> None:
+    publish(house, 1)
+    publish(house, 2, channel="/b/x")
+    client = user(house, rights)
+    subscribed = subscribe(client, *channels, **asked)
+    if isinstance(outcome, str):
+        assert subscribed.reply["error"] == outcome
+        assert not client.session.subscriptions
+    else:
+        assert subscribed.data == outcome
+        assert client.session.subscriptions == set(channels)
+
+
+def test_a_right_that_is_lost_while_a_history_is_read_ends_the_reading() -> None:
+    house = House(Delivery, channels=KEEPS, is_turn_over=lambda: True)
+    publish(house, 1, 2, 3)
+    client = user(house, {"history": "/a"})
+    asked = subscribe(client, "/a", history=last(-1), filter="data > 1")
+    assert asked.is_held
+    client.session.identity.grants = Granted()
+    house.turn()
+    assert asked.reply["error"] == HISTORY
+    assert not client.session.subscriptions
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "data"),
+    [
+        ({"history": "/**"}, {"history": "/b/**"}, [3]),
+        ({"history": "/**"}, {"replay": "/**"}, [1, 3]),
+        ({"history": "/**"}, {}, [3]),
+    ],
+    ids=repr,
+)
+def test_what_waits_from_a_history_is_taken_back_with_the_right(
+    house: House, before: dict[str, str], after: dict[str, str], data: list[int]
+) -> None:
+    publish(house, 1)
+    client = user(house, before, ack=True)
+    subscribe(client, "/a", history=last(-1))
+    publish(house, 3)
+    client.session.identity.grants = Granted(**after)
+    house.server.reauthorize(client.session)
+    house.turn()
+    assert poll(client).data == data
+    assert house.balances()

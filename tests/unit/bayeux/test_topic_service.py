@@ -265,6 +265,10 @@ def test_rights_decide_who_may_read_create_and_erase() -> None:
     assert ask(owner, {"state": "/t/a"})["error"] == "403:denied_by_rights:subscribe_denied"
     assert ask(owner, {"list": "/t/**"})["error"] == "403:denied_by_rights:subscribe_denied"
     assert ask(owner, {"erase": "/t/a"})["erased"] == ["/t/a"]
+    assert ask(reader, {"get": "/t/**"})["error"] == "403:denied_by_rights:history_denied"
+    assert ask(user(here, Operation.HISTORY), {"get": "/t/a"})["error"].endswith("subscribe_denied")
+    both = user(here, Operation.SUBSCRIBE, Operation.HISTORY)
+    assert ask(both, {"get": "/t/**"}) == {"messages": [], "complete": True}
     sender = user(here, Operation.PUBLISH)
     qos = {"channel": "/t/a", "data": 1, "ext": {"delivery": {"topic": {}}}}
     refused = sender.send(qos).reply
