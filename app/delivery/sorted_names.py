@@ -1,15 +1,14 @@
 """The names of channels in order, to find those that a pattern matches."""
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, insort
 from collections.abc import Container, Iterator
+from itertools import chain, islice
 from typing import Final
 
 from holdfast.delivery.channels import Channel
 
-# With more new names than this, whoever asks would have to wait long.
-_MANY: Final = 4096
-# A name is inserted into the sorted ones unless there are so many new ones, as a share of all.
-_SHARE: Final = 200
+# A piece with more names than this is divided. A name that comes moves as many at most.
+_LONG: Final = 1024
 
 # One look: a name, and whether it is one that is asked for. If not, it stands for all those below
 # one channel.
@@ -17,7 +16,9 @@ Look = tuple[str, bool]
 
 
 class SortedNames:
-    """The names of what is known; they are put in order when somebody asks.
+    """The names of what is known, in order.
+
+    They are kept in pieces, so that no name that comes or goes costs more with their number.
 
     Args:
         known: What has these names: it gains and loses them first.
@@ -25,26 +26,36 @@ class SortedNames:
 
     def __init__(self, known: Container[str]) -> None:
         self._known = known
-        self._names: list[str] = []
-        # Those that are not among the sorted ones yet, and those that still are.
-        self._new: set[str] = set()
-        self._gone: set[str] = set()
+        # Lists in order, none of them empty, and the last name of each.
+        self._pieces: list[list[str]] = []
+        self._lasts: list[str] = []
 
     def add(self, name: str) -> None:
         """Note that the name is known now."""
-        if name in self._gone:
-            self._gone.remove(name)
+        pieces, lasts = self._pieces, self._lasts
+        if not pieces:
+            pieces.append([name])
+            lasts.append(name)
             return
-        self._new.add(name)
-        if len(self._new) > _MANY:
-            self._sorted()
+        at = min(bisect_left(lasts, name), len(lasts) - 1)
+        piece = pieces[at]
+        insort(piece, name)
+        lasts[at] = piece[-1]
+        if len(piece) > _LONG:
+            middle = len(piece) // 2
+            pieces.insert(at + 1, piece[middle:])
+            lasts.insert(at, piece[middle - 1])
+            del piece[middle:]
 
     def remove(self, name: str) -> None:
         """Note that the name is not known any more."""
-        if name in self._new:
-            self._new.remove(name)
+        at = bisect_left(self._lasts, name)
+        piece = self._pieces[at]
+        del piece[bisect_left(piece, name)]
+        if piece:
+            self._lasts[at] = piece[-1]
         else:
-            self._gone.add(name)
+            del self._pieces[at], self._lasts[at]
 
     def covered_by(self, pattern: Channel, after: str = "") -> Iterator[Look]:
         """Find the names that the channel or pattern matches, behind another name.
@@ -66,32 +77,24 @@ class SortedNames:
         Args:
             is_flat: Whether only those without another slash are asked for.
         """
-        names, gone = self._sorted(), self._gone
-        place = max(bisect_left(names, prefix), bisect_right(names, after))
-        while place < len(names):
-            name = names[place]
-            if not name.startswith(prefix):
-                return
-            deeper = name.find("/", len(prefix)) if is_flat else -1
-            if deeper >= 0:
-                yield name, False
-                # Names that begin with "stem/" precede "stem0", which is the next character.
-                place = bisect_left(names, name[:deeper] + "0", place)
-                continue
-            place += 1
-            if name not in gone:
-                yield name, True
+        # The least text behind the other name.
+        since = max(prefix, after + "\0")
+        while since:
+            names, since = self._since(since), ""
+            for name in names:
+                if not name.startswith(prefix):
+                    return
+                deeper = name.find("/", len(prefix)) if is_flat else -1
+                yield name, deeper < 0
+                if deeper >= 0:
+                    # Names that begin with "stem/" precede "stem0", which is the next character.
+                    since = name[:deeper] + "0"
+                    break
 
-    def _sorted(self) -> list[str]:
-        names, new, gone = self._names, self._new, self._gone
-        if len(gone) * 2 > len(names) or len(new) * _SHARE > len(names):
-            self._names = [name for name in names if name not in gone]
-            gone.clear()
-            # Mostly sorted already, which is fast.
-            self._names.extend(new)
-            self._names.sort()
-        else:
-            for name in new:
-                insort(names, name)
-        new.clear()
-        return self._names
+    def _since(self, least: str) -> Iterator[str]:
+        """Find the names from this one on."""
+        at = bisect_left(self._lasts, least)
+        if at < len(self._pieces):
+            first = self._pieces[at]
+            yield from islice(first, bisect_left(first, least), None)
+            yield from chain.from_iterable(islice(self._pieces, at + 1, None))

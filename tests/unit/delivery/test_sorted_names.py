@@ -66,9 +66,33 @@ def test_those_behind_another_name_are_found() -> None:
     assert asked_for(names.covered_by(exact, "/a/b")) == []
 
 
-def test_very_many_names_are_put_in_order_while_they_come() -> None:
-    numbers = [f"/{n}" for n in range(10_000)]
-    assert asked_for(sorted_names(*numbers).beginning("/")) == sorted(numbers)
+class Counted(str):
+    """A name that counts how often it is compared with others."""
+
+    __slots__ = ()
+    comparisons = 0
+
+    def __lt__(self, other: str) -> bool:
+        Counted.comparisons += 1
+        return str.__lt__(self, other)
+
+
+def test_no_single_name_is_expensive_among_very_many() -> None:
+    known: dict[str, None] = {}
+    names, most = SortedNames(known), 0
+    for n in range(10_000):
+        name = Counted(f"/{n}")
+        Counted.comparisons = 0
+        known[name] = None
+        names.add(name)
+        assert next(names.beginning(name)) == (name, True)
+        most = max(most, Counted.comparisons)
+    assert most < 50
+    assert asked_for(names.beginning("/")) == sorted(known)
+    for name in [name for n, name in enumerate(known) if n % 10]:
+        del known[name]
+        names.remove(name)
+    assert asked_for(names.beginning("/")) == sorted(known)
 
 
 def test_those_below_one_channel_are_looked_at_as_one() -> None:
