@@ -408,8 +408,8 @@ class Settings(BaseSettings):
     max_depth: int = Field(512, ge=8, le=512, description="Maximum nesting of JSON.")
     max_values: Limit = Field(
         60_000,
-        description="Maximum number of JSON values in one request; an array or an object counts "
-        "as two.",
+        description="Maximum number of JSON values and names of members in one request; an array "
+        "or an object counts as two.",
     )
     max_subscriptions: Limit = Field(10_000, description="Maximum subscriptions of one session.")
     max_session_filters: Limit = Field(

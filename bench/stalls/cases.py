@@ -19,8 +19,9 @@ _PATTERNS = 10_000
 _SEGMENTS = 64
 _REQUEST = 4 * 1024 * 1024
 _DEPTH = 500
-# An array or an object counts as two; the message itself has some, too.
+# A name counts as one, an array or an object as two; the message itself has some, too.
 _VALUES = 60_000 - 50
+_MEMBERS = _VALUES // 2
 _ROOM = 1_000
 # Sessions that end together, and what waits for each.
 _EXPIRING, _LETTERS_EACH, _EXPIRE_MS = 100, 500, 1_000
@@ -109,12 +110,14 @@ def _deep(channels: int) -> Iterator[str]:
 
 
 def connects(url: str) -> Attack:
-    return _attack(Client(url), *[connect()] * _BATCH)
+    return _attack(Client(url), *[connect()] * (_VALUES // 12))
 
 
 def handshakes(url: str) -> Attack:
-    hello = {"channel": "/meta/handshake", "version": "1.0"}
-    return _attack(Client(url), *[{**hello, "supportedConnectionTypes": ["long-polling"]}] * _BATCH)
+    hello: Message = {"channel": "/meta/handshake", "version": "1.0"}
+    hello["supportedConnectionTypes"] = ["long-polling"]
+    # As often as the values of a request allow.
+    return _attack(Client(url), *[hello] * (_VALUES // 12))
 
 
 def disconnects(url: str) -> Attack:
@@ -395,7 +398,7 @@ def endless_objects(url: str) -> Attack:
 
 
 def small_objects(url: str) -> Attack:
-    return _json(url, _array('{"a":1}', _VALUES // 3))
+    return _json(url, _array('{"a":1}', _VALUES // 4))
 
 
 def deep_arrays(url: str) -> Attack:
@@ -404,21 +407,21 @@ def deep_arrays(url: str) -> Attack:
 
 def deep_objects(url: str) -> Attack:
     one = '{"":' * _DEPTH + "1" + "}" * _DEPTH
-    return _json(url, _array(one, _VALUES // (2 * _DEPTH + 1)))
+    return _json(url, _array(one, _VALUES // (3 * _DEPTH + 1)))
 
 
 def wide_object(url: str) -> Attack:
-    return _json(url, json.dumps({str(n): n for n in range(_VALUES)}))
+    return _json(url, json.dumps({str(n): n for n in range(_MEMBERS)}))
 
 
 def wide_texts(url: str) -> Attack:
     """Names and texts with commas in them, which are no values."""
-    return _json(url, json.dumps({f",{n}": f"{n}," for n in range(_VALUES)}))
+    return _json(url, json.dumps({f",{n}": f"{n}," for n in range(_MEMBERS)}))
 
 
 def wide_letters(url: str) -> Attack:
     """Names of characters beyond all that processors are good at."""
-    return _json(url, json.dumps({f"\U0001f600{n}": n for n in range(_VALUES)}))
+    return _json(url, json.dumps({f"\U0001f600{n}": n for n in range(_MEMBERS)}))
 
 
 def long_numbers(url: str) -> Attack:
@@ -436,7 +439,7 @@ def surrogate_escapes(url: str) -> Attack:
 
 
 def surrogate_names(url: str) -> Attack:
-    return _json(url, json.dumps({f"\U0001f600{n}\ud83d": n for n in range(_VALUES)}))
+    return _json(url, json.dumps({f"\U0001f600{n}\ud83d": n for n in range(_MEMBERS)}))
 
 
 def surrogate_numbers(url: str) -> Attack:
@@ -458,7 +461,7 @@ def many_strings(url: str) -> Attack:
 def records(url: str) -> Attack:
     """A table as applications send it."""
     row = {"id": 1, "name": "Smith, Joe", "price": 1.25, "sold": True, "note": "as [is]"}
-    return _json(url, _array(json.dumps(row), _VALUES // 7))
+    return _json(url, _array(json.dumps(row), _VALUES // 12))
 
 
 def compressed(url: str) -> Attack:
