@@ -89,9 +89,9 @@ def test_no_single_name_is_expensive_among_very_many() -> None:
         most = max(most, Counted.comparisons)
     assert most < 50
     assert asked_for(names.beginning("/")) == sorted(known)
-    for name in [name for n, name in enumerate(known) if n % 10]:
-        del known[name]
-        names.remove(name)
+    for gone in [each for n, each in enumerate(known) if n % 10]:
+        del known[gone]
+        names.remove(gone)
     assert asked_for(names.beginning("/")) == sorted(known)
 
 
