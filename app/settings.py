@@ -407,7 +407,7 @@ class Settings(BaseSettings):
     max_batch: Limit = Field(5_000, description="Maximum messages in one request.")
     max_depth: int = Field(512, ge=8, le=512, description="Maximum nesting of JSON.")
     max_values: Limit = Field(
-        60_000,
+        65_000,
         description="Maximum number of JSON values and names of members in one request; an array "
         "or an object counts as two.",
     )

@@ -32,7 +32,7 @@ class RequestLimits:
     depth: int = 512
     # The names of members count, too, and an array or an object as two. Reading the default number
     # takes some 15 ms.
-    values: int = 60_000
+    values: int = 65_000
 
 
 def decode(body: bytes, limits: RequestLimits) -> list[Json]:

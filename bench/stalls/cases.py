@@ -20,7 +20,7 @@ _SEGMENTS = 64
 _REQUEST = 4 * 1024 * 1024
 _DEPTH = 500
 # A name counts as one, an array or an object as two; the message itself has some, too.
-_VALUES = 60_000 - 50
+_VALUES = 65_000 - 50
 _MEMBERS = _VALUES // 2
 _ROOM = 1_000
 # Sessions that end together, and what waits for each.
@@ -110,14 +110,13 @@ def _deep(channels: int) -> Iterator[str]:
 
 
 def connects(url: str) -> Attack:
-    return _attack(Client(url), *[connect()] * (_VALUES // 12))
+    return _attack(Client(url), *[connect()] * _BATCH)
 
 
 def handshakes(url: str) -> Attack:
     hello: Message = {"channel": "/meta/handshake", "version": "1.0"}
     hello["supportedConnectionTypes"] = ["long-polling"]
-    # As often as the values of a request allow.
-    return _attack(Client(url), *[hello] * (_VALUES // 12))
+    return _attack(Client(url), *[hello] * _BATCH)
 
 
 def disconnects(url: str) -> Attack:

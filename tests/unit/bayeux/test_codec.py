@@ -179,7 +179,7 @@ def batch(count: int) -> list[Json]:
 
 @pytest.mark.parametrize(
     ("messages", "size"),
-    [(batch(3_100), 2**20 * 0.3), ([{"channel": "/a", "data": records(4_900)}], 2**20 * 0.8)],
+    [(batch(3_400), 2**20 * 0.3), ([{"channel": "/a", "data": records(5_400)}], 2**20 * 0.8)],
 )
 def test_what_ordinary_clients_send_at_most_is_taken(messages: list[Json], size: int) -> None:
     body = json.dumps(messages, separators=(",", ":")).encode()

@@ -95,13 +95,13 @@ def test_too_many_messages_are_too_large_whatever_they_are() -> None:
 
 # Each as large as a request may be, or nearly so, before or behind what makes it unfit.
 LARGE = {
-    "numbers": ("1," * 59_000, "1"),
-    "hard numbers": ("2.4703282292062327208e-324," * 59_000, "1"),
-    "arrays": ("[]," * 19_000, "1"),
-    "texts": ('"",' * 59_000, "1"),
+    "numbers": ("1," * 64_000, "1"),
+    "hard numbers": ("2.4703282292062327208e-324," * 64_000, "1"),
+    "arrays": ("[]," * 21_000, "1"),
+    "texts": ('"",' * 64_000, "1"),
     "a text": ('"' + "x" * (4 * 2**20 - 100) + '",', "1"),
     "emojis": ('"' + "\\ud83d\\ude00" * 340_000 + '",', "1"),
-    "members": ("{" + ",".join(f'"{n}":1' for n in range(29_000)) + "},", "1"),
+    "members": ("{" + ",".join(f'"{n}":1' for n in range(32_000)) + "},", "1"),
 }
 
 
