@@ -16,6 +16,8 @@ class Incident(StrEnum):
     REWIND = "frame.rewind"
     # The store was emptied: numbers started again.
     RESTART = "frame.restart"
+    # A frame was changed after it was written.
+    ALTERED = "frame.altered"
     # The frame is damaged.
     UNREADABLE = "frame.unreadable"
     # Only a newer holdfast can read the frame.
@@ -24,4 +26,11 @@ class Incident(StrEnum):
 
 INCIDENTS = tuple(incident.value for incident in Incident)
 # Events are missing, or may be.
-LOSSES = (Incident.GAP, Incident.REWIND, Incident.UNREADABLE, Incident.NEWER, Incident.RESTART)
+LOSSES = (
+    Incident.GAP,
+    Incident.REWIND,
+    Incident.ALTERED,
+    Incident.UNREADABLE,
+    Incident.NEWER,
+    Incident.RESTART,
+)

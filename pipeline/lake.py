@@ -50,7 +50,7 @@ _HOW = {
 # Fewer bytes than this are read before Java has warmed up.
 _SMALL = 32 * 1024**2
 # Increased by every change that invalidates existing tables.
-_VERSION = "2"
+_VERSION = "3"
 
 
 class Lake:

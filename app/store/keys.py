@@ -17,7 +17,9 @@ class RedisKeys:
     def __init__(self, namespace: str) -> None:
         self.prefix = prefix = f"{{{namespace}}}:"
         # Hash: version, seed, fence, epoch (who may write), node, newest and
-        # confirmed (ids of messages); the journal of a node -> number of its newest frame.
+        # confirmed (ids of messages); the journal of a node -> number of its newest frame; "digest"
+        # and the journal -> digest of that frame; "trimmed" and the journal -> number of removed
+        # frames.
         self.meta = prefix + "meta"
         # Hash: id of a message in some queue -> its record.
         self.bodies = prefix + "bodies"

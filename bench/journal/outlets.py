@@ -6,6 +6,7 @@ from typing import BinaryIO, Protocol
 import orjson
 from redis import Redis
 
+from holdfast.store import scripts
 from holdfast.store.keys import RedisKeys
 
 EPOCH = "made-up-1"
@@ -30,19 +31,18 @@ class Streams:
         self._redis = Redis.from_url(url)
         self._keys = RedisKeys(namespace)
         self._pipe = self._redis.pipeline(transaction=False)
-        self._numbers: dict[str, int] = {}
+        self._pipe.hset(self._keys.meta, "epoch", EPOCH)
+        self._number = 0
 
     def write(self, node: str, frame: bytes) -> None:
-        stream = self._keys.journal(node)
-        seq = self._numbers.get(stream, 0) + 1
-        self._numbers[stream] = seq
-        self._pipe.xadd(stream, {"epoch": EPOCH, "seq": seq, "frame": frame})
+        self._number += 1
+        keys, number = self._keys, self._number
+        call = scripts.frame(keys, EPOCH, node, number, frame=frame, notes=())
+        self._pipe.eval(call.script.source, len(call.keys), *call.keys, *call.args)
         if len(self._pipe) >= _TOGETHER:
             self._pipe.execute()
 
     def close(self, truth: bytes) -> None:
-        for stream, seq in self._numbers.items():
-            self._pipe.hset(self._keys.meta, stream, seq)
         self._pipe.set(self._keys.journal("truth"), truth)
         self._pipe.execute()
         self._redis.close()

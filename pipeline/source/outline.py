@@ -15,16 +15,21 @@ BEGIN = "0-0"
 # The most entries per call; Valkey serves nobody else meanwhile.
 _PAGE = 200
 _HEAD = 400
-# KEYS 1 stream   ARGV after id, up to id, most entries; replies id, epoch, number, length,
-# beginning and digest of each frame.
+# KEYS 1 stream   ARGV after id, up to id, most entries; replies of each frame id, epoch, number,
+# digest of the one before, length, beginning, and own digest, as app/store/lua/frame.lua computes
+# it. Frames of older servers carry no digest, and have none here.
 _LOOK = """
 local found = redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[2], 'COUNT', ARGV[3])
 for n, entry in ipairs(found) do
     local given = {}
     for i = 1, #entry[2], 2 do given[entry[2][i]] = entry[2][i + 1] end
-    local frame = given.frame or ''
-    found[n] = {entry[1], given.epoch or '', given.seq or '', #frame, string.sub(frame, 1, ARGV[4]),
-        string.sub(redis.sha1hex(frame), 1, 12)}
+    local frame, before, digest = given.frame or '', given.before, ''
+    local epoch, seq = given.epoch or '', given.seq or ''
+    if before then
+        local signed = table.concat({before, epoch, seq, frame}, '\\n')
+        digest = string.sub(redis.sha1hex(signed), 1, 20)
+    end
+    found[n] = {entry[1], epoch, seq, before or '', #frame, string.sub(frame, 1, ARGV[4]), digest}
 end
 return found
 """
@@ -34,7 +39,8 @@ return found
 class Position:
     """How far a stream was read: the id and number of the last frame.
 
-    `digests` are those of the latest frames, to recognise a repeated one.
+    `digests` are those of the latest frames as they were written, to recognise repeated and altered
+    ones.
     """
 
     id: str = BEGIN
@@ -45,6 +51,14 @@ class Position:
     @property
     def seed(self) -> str:
         return seed_of(self.epoch)
+
+    @property
+    def digest(self) -> str:
+        return self.digests[-1] if self.digests else ""
+
+    def as_written(self, digest: str) -> Self:
+        """Return the position with the last frame's digest as the store knows it."""
+        return replace(self, digests=(*self.digests[:-1], digest)) if digest else self
 
     def as_json(self) -> dict[str, Any]:
         return {"id": self.id, "epoch": self.epoch, "seq": self.seq, "digests": [*self.digests]}
@@ -64,6 +78,8 @@ class Sight:
     epoch: str
     # None if the entry is not a frame.
     seq: int | None
+    # The digest of the frame before it, as this one carries it.
+    before: str
     size: int
     events: int
     digest: str
@@ -99,10 +115,16 @@ def sights(redis: "Redis", stream: str, after: str, upto: str) -> Iterator[Sight
 
 
 def _sight(entry: list[Any]) -> Sight:
-    id, epoch, seq, size, begin, digest = entry
+    id, epoch, seq, before, size, begin, digest = entry
     number = int(seq) if seq.isdigit() and int(seq) < 2**63 else None
     return Sight(
-        id.decode(), epoch.decode("utf-8", "replace"), number, size, _events(begin), digest.decode()
+        id.decode(),
+        epoch.decode("utf-8", "replace"),
+        number,
+        before.decode("utf-8", "replace"),
+        size,
+        _events(begin),
+        digest.decode(),
     )
 
 
@@ -122,7 +144,7 @@ def advance(at: Position, seen: Sight) -> tuple[Position, Finding | None]:
         text = "an entry that Holdfast did not write"
         finding = Finding(Incident.UNREADABLE, seen.id, seen.epoch, at.seq, 1, text)
         return replace(at, id=seen.id), finding
-    if seen.digest in at.digests and seen.seq <= at.seq:
+    if seen.digest and seen.digest in at.digests and seen.seq <= at.seq:
         text = f"frame {seen.seq} is there twice"
         finding = Finding(Incident.REPEAT, seen.id, seen.epoch, seen.seq, 1, text)
         return replace(at, id=seen.id), finding
@@ -134,14 +156,14 @@ def _strange(at: Position, seen: Sight, seq: int) -> Finding | None:
     last = seq - 1
     is_new = at.id != BEGIN and seed_of(seen.epoch) != at.seed
     if seq == at.seq + 1 and not is_new:
-        return None
+        return None if seen.before == at.digest else altered(at, seen)
 
     def finding(kind: Incident, number: int, text: str) -> Finding:
         return Finding(kind, seen.id, seen.epoch, seq, number, text)
 
     if at.id == BEGIN:
         return finding(
-            Incident.BEGINNING, last, f"frames 1 to {last} were trimmed before the first ingest"
+            Incident.BEGINNING, last, f"frames 1 to {last} are gone since before the first ingest"
         )
     if is_new:
         text = f"the store was emptied after frame {at.seq}; its first is {seq}"
@@ -151,6 +173,20 @@ def _strange(at: Position, seen: Sight, seq: int) -> Finding | None:
         return finding(Incident.GAP, last - at.seq, text)
     text = f"the store lost frames {seq} to {at.seq} and wrote others"
     return finding(Incident.REWIND, at.seq - last, text)
+
+
+def beginning(found: Finding, trimmed: int | None) -> Finding:
+    """Return the finding about a missing beginning, of which the server has removed so many."""
+    if trimmed is None or found.number <= trimmed:
+        return found
+    text = f"{found.text}, of which the server removed only {trimmed}"
+    return replace(found, kind=Incident.GAP, number=found.number - trimmed, text=text)
+
+
+def altered(at: Position, seen: Sight) -> Finding:
+    """Return the finding, at an entry, that the last frame is not what was written."""
+    text = f"frame {at.seq} is not as it was written: its digest is another"
+    return Finding(Incident.ALTERED, seen.id, seen.epoch, at.seq, 1, text)
 
 
 def seed_of(epoch: str) -> str:

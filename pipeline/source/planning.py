@@ -6,7 +6,15 @@ from typing import Any
 
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.incidents import Incident
-from holdfast.pipeline.source.outline import Finding, Position, Sight, advance, sights
+from holdfast.pipeline.source.outline import (
+    Finding,
+    Position,
+    Sight,
+    advance,
+    altered,
+    beginning,
+    sights,
+)
 from holdfast.pipeline.source.reading import Piece
 from holdfast.pipeline.source.streams import Journals
 
@@ -52,10 +60,19 @@ class Planner:
         for seen in sights(self._journals.redis, self._journals.stream(node), at.id, upto):
             if most is not None and events and events + seen.events > most:
                 break
-            at, finding = advance(at, seen)
+            at, _ = self._advance(node, at, seen)
             events += seen.events
-            self._check(node, finding)
-        return at
+        ends = self._journals.ends(node)
+        # Of the newest frame, only the store knows what was written.
+        return at.as_written(ends.digest) if at.seq == ends.seq else at
+
+    def _advance(self, node: str, at: Position, seen: Sight) -> tuple[Position, Finding | None]:
+        at, finding = advance(at, seen)
+        if finding is not None and finding.kind is Incident.BEGINNING:
+            # Asked afterwards, because the server may be trimming.
+            finding = beginning(finding, self._journals.ends(node).trimmed)
+        self._check(node, finding)
+        return at, finding
 
     def _check(self, node: str, finding: Finding | None) -> None:
         if finding is not None and finding.kind in _FATAL and not self._accepts_loss:
@@ -67,7 +84,7 @@ class Planner:
     def pieces(self, start: Offset, end: Offset) -> list[Piece]:
         """Divide the frames between the offsets into pieces."""
         walks = {
-            node: self._steps(node, Position.of(start.get(node)), given["id"])
+            node: self._steps(node, Position.of(start.get(node)), Position.of(given))
             for node, given in end.items()
             if Position.of(start.get(node)).id != given["id"]
         }
@@ -79,17 +96,19 @@ class Planner:
             for piece in self._cut(node, Position.of(start.get(node)).id, steps, size)
         ]
 
-    def _steps(self, node: str, at: Position, upto: str) -> list[tuple[Sight, Finding | None]]:
+    def _steps(self, node: str, at: Position, end: Position) -> list[tuple[Sight, Finding | None]]:
         steps = []
-        for seen in sights(self._journals.redis, self._journals.stream(node), at.id, upto):
-            at, finding = advance(at, seen)
-            self._check(node, finding)
+        for seen in sights(self._journals.redis, self._journals.stream(node), at.id, end.id):
+            at, finding = self._advance(node, at, seen)
             steps.append((seen, finding))
-        if at.id != upto:
+        if at.id != end.id:
             raise PipelineFailed(
-                f"the journal of node {node} no longer reaches back to {upto}: it was trimmed "
+                f"the journal of node {node} no longer reaches back to {end.id}: it was trimmed "
                 "before it was read. --accept-loss cannot help; ingest into a new --lake"
             )
+        if at.digest != end.digest:
+            newest, finding = steps[-1]
+            steps[-1] = newest, finding or altered(at, newest)
         return steps
 
     def _cut(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from holdfast.pipeline.failures import PipelineFailed
 
@@ -28,6 +28,16 @@ def connect(url: str) -> "Redis":
     )
 
 
+class Ends(NamedTuple):
+    """What the store itself knows of a journal's two ends."""
+
+    # The number and the digest of the newest frame.
+    seq: int
+    digest: str
+    # The number of frames that the server removed; None if an older server began the journal.
+    trimmed: int | None
+
+
 class Journals:
     """The journals of a namespace, and how far they go."""
 
@@ -49,6 +59,15 @@ class Journals:
         """Return the id of the newest frame; None if there is none left."""
         found: Any = self.redis.xrevrange(self.stream(node), count=1)
         return found[0][0].decode() if found else None
+
+    def ends(self, node: str) -> Ends:
+        """Return the ends of a node's journal."""
+        stream = self.stream(node)
+        fields = (stream, f"digest {stream}", f"trimmed {stream}")
+        seq, digest, trimmed = cast("list[bytes | None]", self.redis.hmget(self._meta, fields))
+        return Ends(
+            int(seq or 0), (digest or b"").decode(), None if trimmed is None else int(trimmed)
+        )
 
     def numbered(self) -> dict[str, int]:
         """Return the number of each node's newest frame, even if that is missing."""

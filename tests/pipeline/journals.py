@@ -2,14 +2,16 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, cast
 
 from holdfast.journal.frame import Body, Head, count, encode
 from holdfast.journal.schema import VERSION, Event
+from holdfast.store import scripts
 from holdfast.store.keys import RedisKeys
 from tests.store.servers import ValkeyServer
 from tests.unit.pipeline.events import NODE
 
+_MANY = 1_000_000_000
 _WHY = ("attempt", "code", "letter", "fingerprint", "generation")
 
 
@@ -105,12 +107,19 @@ def _place(known: list[Any], word: Any) -> int:
     return int(known.index(word))
 
 
+def evaluate(store: ValkeyServer, call: scripts.ScriptCall) -> None:
+    """Do what a server would have the store do."""
+    keys: list[Any] = [len(call.keys), *call.keys]
+    store.ask("EVAL", call.script.source, *keys, *cast("list[Any]", call.args))
+
+
 class Writer:
     """Writes frames of a node into a store, numbered as the server's script does it."""
 
     def __init__(self, store: ValkeyServer, node: str = NODE, namespace: str = "holdfast") -> None:
         self._store = store
         self._keys = RedisKeys(namespace)
+        self._node = node
         self.stream = self._keys.journal(node)
         self.epoch = "seed-1"
 
@@ -119,13 +128,26 @@ class Writer:
 
     def write_frame(self, frame: bytes) -> str:
         """The frame, with the next number; returns the entry's id."""
-        seq = self._store.ask("HINCRBY", self._keys.meta, self.stream, 1)
-        return self.append(seq, frame)
+        self._store.ask("HSET", self._keys.meta, "epoch", self.epoch)
+        # Above all numbers of calls that a server made.
+        number = int(self._store.ask("HGET", self._keys.meta, self.stream) or 0) + _MANY
+        call = scripts.frame(self._keys, self.epoch, self._node, number, frame=frame, notes=())
+        evaluate(self._store, call)
+        return self.entries()[-1]
 
-    def append(self, seq: int, frame: bytes) -> str:
-        """The frame with a number that somebody chose."""
-        words = ("XADD", self.stream, "*", "epoch", self.epoch, "seq", seq, "frame", frame)
-        return str(self._store.ask(*words).decode())
+    def append(self, seq: int, frame: bytes, before: str = "") -> str:
+        """The frame with a number and a digest that somebody chose."""
+        words = ("epoch", self.epoch, "seq", seq, "before", before, "frame", frame)
+        return str(self._store.ask("XADD", self.stream, "*", *words).decode())
+
+    def forge(self, number: int, **fields: str | bytes | int) -> None:
+        """Put other fields into the entry with this place, and leave all else as it is."""
+        told = self._store.ask("XRANGE", self.stream, "-", "+")
+        self._store.ask("DEL", self.stream)
+        told[number][1].update({name.encode(): value for name, value in fields.items()})
+        for id, entry in told:
+            words = [word for pair in entry.items() for word in pair]
+            self._store.ask("XADD", self.stream, id, *words)
 
     def write_all(self, events: Iterable[Event], *, each: int = 5) -> None:
         """The events, so many in a frame."""

@@ -1,6 +1,7 @@
 """Spark reads each event of a journal once, and says what is wrong with it."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 import pytest
@@ -9,7 +10,7 @@ from pyspark.sql.types import StructType
 from redis.exceptions import AuthenticationError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from holdfast.journal.frame import Head, encode
+from holdfast.journal.frame import Head, decode, encode
 from holdfast.journal.schema import VERSION, Event
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.source.journal import JournalSource
@@ -17,8 +18,9 @@ from holdfast.pipeline.source.outline import Position
 from holdfast.pipeline.source.planning import Planner
 from holdfast.pipeline.source.reading import read_piece
 from holdfast.pipeline.source.streams import Journals, answering
+from holdfast.store import scripts
 from holdfast.store.keys import RedisKeys
-from tests.pipeline.journals import Writer, frame_of
+from tests.pipeline.journals import Writer, evaluate, frame_of
 from tests.store.servers import ValkeyServer
 from tests.unit.pipeline.events import event, published
 
@@ -108,14 +110,6 @@ def test_missing_frames_stop_the_reading(store: ValkeyServer) -> None:
     assert incidents(taken(store, accepts_loss=True)) == [("frame.gap", 7, 2)]
 
 
-def test_what_was_cut_off_long_ago_is_told(store: ValkeyServer) -> None:
-    writer = Writer(store)
-    writer.write_all(some_events(0, 10), each=3)
-    writer.delete(*writer.entries()[:3])
-    rows = taken(store)
-    assert (incidents(rows), acks(rows)) == ([("frame.beginning", 4, 3)], 7)
-
-
 def test_a_frame_that_is_there_twice_counts_once(store: ValkeyServer) -> None:
     writer = Writer(store)
     frame = frame_of(some_events(0, 2))
@@ -183,6 +177,115 @@ def alien_frames() -> dict[str, bytes]:
         "of another node": whole.replace(b'"node":"n1"', b'"node":"n2"', 1),
         "more events than there are": whole.replace(b'"n":90', b'"n":91', 1),
     }
+
+
+def edited(packed: bytes, block: str, column: str, value: Any) -> bytes:
+    """The frame with another first value in a column, as somebody would write it."""
+    head, body = decode(packed)
+    cast("Any", body)[block][column][0] = value
+    return encode(head, body)
+
+
+EVENTS = some_events(2, 3)
+FORGERIES: dict[str, Callable[[bytes], bytes]] = {
+    "another time": lambda frame: edited(frame, "delivered", "t", 77),
+    "another code": lambda frame: edited(frame, "delivered", "code", "user.update.error"),
+    "a copy more": lambda frame: edited(frame, "published", "copies", 2),
+    "an ack that is an expiry": lambda frame: frame_of(
+        [each._replace(kind="expired") if each.kind == "acked" else each for each in EVENTS]
+    ),
+    "an ack less": lambda frame: frame_of([each for each in EVENTS if each.kind != "acked"]),
+    "another channel": lambda frame: frame_of(
+        [each._replace(channel="/b") if each.channel else each for each in EVENTS]
+    ),
+}
+
+
+@pytest.mark.parametrize("what", FORGERIES)
+@pytest.mark.parametrize("place", [2, 4])
+def test_a_frame_that_was_edited_is_named_even_the_newest(
+    what: str, place: int, store: ValkeyServer
+) -> None:
+    writer = Writer(store)
+    for n in range(5):
+        writer.write(*(EVENTS if n == place else some_events(n, n + 1)))
+    assert incidents(taken(store)) == []
+    writer.forge(place, frame=FORGERIES[what](frame_of(EVENTS)))
+    assert incidents(taken(store)) == [("frame.altered", place + 1, 1)]
+
+
+def test_an_altered_frame_is_named_once_whatever_is_read_later(store: ValkeyServer) -> None:
+    writer = Writer(store)
+    writer.write_all(some_events(0, 3), each=3)
+    writer.forge(2, frame=frame_of(some_events(7, 8)))
+    journals = Journals(store.url, "holdfast")
+    planner = Planner(journals, cores=1, accepts_loss=False)
+    end = planner.advance({}, planner.newest(), None)
+    (piece,) = planner.pieces({}, end)
+    assert [(each.kind, each.seq) for each in piece.findings] == [("frame.altered", 3)]
+    writer.write_all(some_events(3, 5), each=3)
+    (piece,) = planner.pieces(end, planner.advance(end, planner.newest(), None))
+    assert piece.findings == ()
+
+
+def test_a_frame_with_another_epoch_is_altered_too(store: ValkeyServer) -> None:
+    writer = Writer(store)
+    writer.write_all(some_events(0, 4), each=3)
+    writer.forge(1, epoch="seed-7")
+    assert incidents(taken(store)) == [("frame.altered", 2, 1)]
+
+
+def test_who_removes_a_frame_and_numbers_the_others_anew_is_found(store: ValkeyServer) -> None:
+    writer = Writer(store)
+    writer.write_all(some_events(0, 5), each=3)
+    writer.delete(writer.entries()[2])
+    for place, seq in ((2, 3), (3, 4)):
+        writer.forge(place, seq=seq)
+    # The first frame with another number, which follows the wrong one, and the newest.
+    assert ("frame.altered", 2, 1) in incidents(taken(store))
+
+
+def test_a_chain_goes_on_over_runs(store: ValkeyServer) -> None:
+    writer = Writer(store)
+    for run in range(3):
+        writer.epoch = f"seed-{run}"
+        writer.write_all(some_events(3 * run, 3 * run + 2), each=3)
+    assert incidents(taken(store)) == []
+    writer.forge(1, frame=frame_of(some_events(7, 8)))
+    assert incidents(taken(store)) == [("frame.altered", 2, 1)]
+
+
+def trim(store: ValkeyServer, writer: Writer, before: str) -> None:
+    """Trim as the server does, but at an entry and not at a millisecond."""
+    call = scripts.trim(RedisKeys("holdfast"), writer.epoch, "n1", read_ms=0, oldest_ms=0, size=0)
+    evaluate(store, call._replace(args=[writer.epoch, "0-0", before, 10**9]))
+
+
+def test_three_frames_less_at_the_head_are_told_from_those_that_the_server_removed(
+    store: ValkeyServer,
+) -> None:
+    writer = Writer(store)
+    writer.write_all(some_events(0, 10), each=3)
+    trim(store, writer, writer.entries()[2])
+    rows = taken(store)
+    assert (incidents(rows), acks(rows)) == ([("frame.beginning", 3, 2)], 8)
+    writer.delete(*writer.entries()[:3])
+    with pytest.raises(PipelineFailed, match=r"frames 1 to 5 are gone.*removed only 2"):
+        taken(store)
+    assert incidents(taken(store, accepts_loss=True)) == [("frame.gap", 6, 3)]
+    trim(store, writer, writer.entries()[2])
+    assert incidents(taken(store, accepts_loss=True)) == [("frame.gap", 8, 3)]
+
+
+def test_frames_of_an_older_server_have_no_digest_and_are_read(store: ValkeyServer) -> None:
+    writer = Writer(store)
+    for seq in (1, 2):
+        words = ("epoch", "seed-1", "seq", seq, "frame", frame_of(some_events(seq, seq + 1)))
+        store.ask("XADD", writer.stream, "*", *words)
+        store.ask("HINCRBY", RedisKeys("holdfast").meta, writer.stream, 1)
+    assert incidents(taken(store)) == []
+    writer.write_all(some_events(3, 5), each=3)
+    assert (incidents(taken(store)), acks(taken(store))) == ([], 4)
 
 
 @pytest.mark.parametrize("what", alien_frames())

@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
--- Trims the beginning of a journal.
+-- Trims the beginning of a journal, and counts the removed frames: readers then recognise what
+-- others have removed.
 -- KEYS   1 meta   2 stream   3 progress of readers: name -> id of an entry
 -- ARGV   1 epoch   2 remove entries before this id if all readers have them   3 remove entries
 --        before this id   4 most bytes of the journal
@@ -37,5 +38,9 @@ local size, most = redis.call('MEMORY', 'USAGE', stream) or 0, tonumber(ARGV[4])
 if size > most then
     local left = math.floor(redis.call('XLEN', stream) * most / size)
     others = others + redis.call('XTRIM', stream, 'MAXLEN', left)
+end
+-- A journal that an older server began has no count.
+if redis.call('HEXISTS', KEYS[1], 'trimmed ' .. stream) == 1 then
+    redis.call('HINCRBY', KEYS[1], 'trimmed ' .. stream, read + others)
 end
 return { read, others, redis.call('HLEN', KEYS[3]) }
