@@ -34,8 +34,11 @@ class Identities:
         if session is None or session.is_away:
             return None
         identity, speaker = session.identity, exchange.speaker
-        login = identity.login
-        if login is not None and not self._state.rights.still_proves(login, speaker.caller):
+        if (
+            identity.login is not None
+            and speaker.caller is not identity.proved_by
+            and not self._state.rights.still_proves(identity, speaker.caller)
+        ):
             return None
         if len(speaker.browsers) > 1:
             for browser in filter(identity.has, speaker.browsers):

@@ -3,7 +3,7 @@
 from math import inf
 from typing import TYPE_CHECKING, Protocol
 
-from holdfast.bayeux.caller import Speaker
+from holdfast.bayeux.caller import Caller, Speaker
 from holdfast.bayeux.transports import Source
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ class Identity:
         "login",
         "needs_cookie",
         "newcomer_since",
+        "proofs",
+        "proved_by",
         "role",
         "warrant",
     )
@@ -49,6 +51,10 @@ class Identity:
         # Who the client has proved to be, and what that allows; None if nobody has to log in.
         self.login: Login | None = None
         self.grants: Grants | None = None
+        # The sender of the last request that was found to be of this login, and what such requests
+        # showed: digests of credentials, each with the login that it proved.
+        self.proved_by: Caller | None = None
+        self.proofs: tuple[tuple[bytes, Login], ...] = ()
         # The administrative role (reader, operator or none), and the warrant that proves to a
         # restarted server that the token was right.
         self.role = self.warrant = ""

@@ -9,7 +9,7 @@ from holdfast.bayeux.caller import Caller
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.hooks import check_hook, check_outcome
-from holdfast.bayeux.login import Login
+from holdfast.bayeux.identity import Identity
 from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.channels import PRESENCE, Channel, Channels, covers, overlaps
@@ -85,7 +85,7 @@ def _no_role(_: str) -> str:
     return ""
 
 
-def _proves(_login: Login, _caller: Caller) -> bool:
+def _proves(_identity: Identity, _caller: Caller) -> bool:
     return True
 
 
@@ -117,8 +117,9 @@ class Rights:
         self._authorizers: list[tuple[str, Authorizer]] = []
         # Returns the role of a stored session by its warrant; by default, no session has a role.
         self.role_of: Callable[[str], str] = _no_role
-        # Returns whether a later request may be of the client that has logged in so.
-        self.still_proves: Callable[[Login, Caller], bool] = _proves
+        # Returns whether a later request may be of the client that has logged in so; asked about
+        # each sender once.
+        self.still_proves: Callable[[Identity, Caller], bool] = _proves
         # Whether neither a policy nor an authorizer was set, and nobody has to log in.
         self.are_open = True
         self._requires_login = False

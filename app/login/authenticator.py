@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,6 +16,7 @@ from holdfast.login.credentials import (
     PasswordCredentials,
     Places,
     password_of,
+    shown_by,
     token_of,
     tokens_of,
 )
@@ -22,6 +24,7 @@ from holdfast.login.failures import Cause, LoginFailed
 from holdfast.login.key_sources import KeySource
 from holdfast.login.passwords import Users
 from holdfast.login.tokens import TokenRules, key_id_of, verify
+from holdfast.login.verification_keys import VerificationKeys
 from holdfast.login.watched_file import WatchedFile
 
 # Each keeps a processor busy for 20 ms, and the event loop needs one.
@@ -75,7 +78,30 @@ class Authenticator:
             raise LoginFailed(Cause.CONTRADICTION)
         return renewed
 
-    def still_proves(self, login: Login, caller: Caller) -> bool:
+    def shown_by(self, caller: Caller) -> str:
+        """Return what a request shows of tokens and passwords, besides its messages."""
+        return shown_by(caller, self._methods.places.cookie)
+
+    def check_shown(self, login: Login, caller: Caller) -> Login:
+        """Return the login that a later request shows in its own headers; if none, the session's.
+
+        A password is not hashed again, which would take too long, but the user must be the same:
+        without this header, the request would be accepted, too. Raises `LoginFailed`.
+        """
+        methods, shown = self._methods, login
+        if methods.keys is not None:
+            tokens = tokens_of({}, caller, methods.places.cookie)
+            if tokens:
+                shown = self._proved_by(tokens, methods.keys.keys())
+        password = None if methods.users is None else password_of({}, caller)
+        subjects = {login.subject, shown.subject}
+        if password is not None:
+            subjects.add(password.subject)
+        if len(subjects) > 1:
+            raise LoginFailed(Cause.CONTRADICTION)
+        return shown
+
+    def still_names(self, login: Login, caller: Caller) -> bool:
         """Return whether a request still names the subject and the groups that it named at first.
 
         The user of a proxy may have logged out there or lost a group, and another may have logged
@@ -114,12 +140,17 @@ class Authenticator:
         return None
 
     async def _by_token(self, tokens: list[str], source: KeySource) -> Login:
+        for token in tokens:
+            with suppress(LoginFailed):
+                await source.renew(key_id_of(token))
+        return self._proved_by(tokens, source.keys())
+
+    def _proved_by(self, tokens: list[str], keys: VerificationKeys) -> Login:
         """Return the login that the tokens prove; several must agree."""
         logins, failure = [], LoginFailed(Cause.MISSING)
         for token in tokens:
             try:
-                await source.renew(key_id_of(token))
-                logins.append(verify(token, source.keys(), self._methods.rules))
+                logins.append(verify(token, keys, self._methods.rules))
             except LoginFailed as failed:
                 failure = failed
         if not logins:

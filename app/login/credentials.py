@@ -43,6 +43,12 @@ def tokens_of(message: Json, caller: Caller, cookie: str) -> list[str]:
     return [each for each in caller.cookies(cookie) if looks_like_token(each)] if cookie else []
 
 
+def shown_by(caller: Caller, cookie: str) -> str:
+    """Return what a request itself shows, besides its messages; empty if nothing."""
+    tokens = caller.cookies(cookie) if cookie else []
+    return "\n".join(filter(None, (caller.headers.get("Authorization", ""), *tokens)))
+
+
 def password_of(message: Json, caller: Caller) -> PasswordCredentials | None:
     """Return the user and password, if there are any. Raises `LoginFailed`."""
     asked = _authentication(message)

@@ -10,9 +10,11 @@ from typing import Any, ClassVar
 from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.api import ServerApi
 from holdfast.bayeux.buckets import Buckets, Rate
+from holdfast.bayeux.caller import Caller
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.extension import ServerExtension, SessionExtension
+from holdfast.bayeux.identity import Identity
 from holdfast.bayeux.login import Login, LoginMethod
 from holdfast.bayeux.services import ServiceCall
 from holdfast.bayeux.sessions import Session
@@ -21,6 +23,7 @@ from holdfast.login.authenticator import ANONYMOUS, Authenticator
 from holdfast.login.credentials import token_of
 from holdfast.login.ends import Ends
 from holdfast.login.failures import Cause, LoginFailed
+from holdfast.login.proofs import Proofs, forget_revoked
 from holdfast.login.rights_file import LOGIN, RightsFile
 from holdfast.login.rules import RuleGrants, Rules
 from holdfast.login.tokens import key_id_of
@@ -69,10 +72,11 @@ class Logins(ServerExtension):
         self._wall_s = wall_s
         self._failures = Buckets(_FAILURES)
         self._ends = Ends()
+        self._proofs = Proofs()
         self._of_session = _LoginOfSession(self)
         self._fetching: asyncio.Task[None] | None = None
         server.rights.require_login()
-        server.rights.still_proves = authenticator.still_proves
+        server.rights.still_proves = self.still_proves
         server.services.add(LOGIN, _do_nothing)
 
     @property
@@ -98,6 +102,9 @@ class Logins(ServerExtension):
                 raise await self._refused(failed, session, network, now) from None
         self._server.count_login(login.method)
         self._set(session, login)
+        shown = self._authenticator.shown_by(session.caller)
+        if shown:
+            self._proofs.add(session.identity, shown, login)
         if login is not ANONYMOUS:
             session.go_by(f"{login.subject}/-{session.number}")
             reply.setdefault("ext", {})["authentication"] = _outline(login)
@@ -116,6 +123,27 @@ class Logins(ServerExtension):
             self.watch(session)
         self._server.reauthorize(session)
         return self._of_session
+
+    def still_proves(self, identity: Identity, caller: Caller) -> bool:
+        """Return whether a later request may be of the session's client.
+
+        Its credentials, if it has any, must be those of earlier requests or of the same subject.
+        """
+        login = identity.login
+        if login is None or not self._authenticator.still_names(login, caller):
+            return False
+        shown = self._authenticator.shown_by(caller)
+        # What an operator is follows from a token of another kind.
+        if shown and not identity.is_operator and not self._proofs.includes(identity, shown):
+            try:
+                proved = self._authenticator.check_shown(login, caller)
+                self._check_revoked(proved)
+            except LoginFailed as failed:
+                self._note(failed, caller)
+                return False
+            self._proofs.add(identity, shown, proved)
+        identity.proved_by = caller
+        return True
 
     def renew(self, session: Session, message: Json) -> None:
         """Renew the login of a session by a message's token. Raises `Refused`."""
@@ -178,6 +206,7 @@ class Logins(ServerExtension):
         for place, session in enumerate(list(self._server.sessions)):
             if session.identity.login is not None and revoked.includes(session.identity.login):
                 self._log_out(session, "it was revoked")
+            forget_revoked(session.identity, revoked)
             self._server.reauthorize(session)
             if place % _AT_ONCE == _AT_ONCE - 1:
                 await asyncio.sleep(0)
@@ -200,7 +229,7 @@ class Logins(ServerExtension):
         self, failed: LoginFailed, session: Session, network: str, now: float
     ) -> Refused:
         """Count the failure, and return the refusal after a pause."""
-        self._note(failed, session)
+        self._note(failed, session.caller)
         wait_s = self._failures.take(network, now) if network else 0.0
         await asyncio.sleep(_FAILURE_S * (1 + random.random()))  # noqa: S311 - no secret
         if wait_s:
@@ -209,7 +238,7 @@ class Logins(ServerExtension):
         return Refused(ErrorReply.HANDSHAKE_DENIED)
 
     def _not_renewed(self, failed: LoginFailed, session: Session, message: Json) -> Refused:
-        self._note(failed, session)
+        self._note(failed, session.caller)
         if failed.cause in (Cause.UNKNOWN_KEY, Cause.NO_KEYS):
             # The provider may have new keys: they are there when the client tries again.
             self._fetch_keys(token_of(message))
@@ -217,9 +246,9 @@ class Logins(ServerExtension):
             return Refused(ErrorReply.SERVER_BUSY, advice=advice)
         return Refused(ErrorReply.LOGIN_DENIED)
 
-    def _note(self, failed: LoginFailed, session: Session) -> None:
+    def _note(self, failed: LoginFailed, caller: Caller) -> None:
         self._server.count_login(None)
-        self._server.notice(LOGIN_FAILED, session.caller.address or "this machine", str(failed))
+        self._server.notice(LOGIN_FAILED, caller.address or "this machine", str(failed))
 
     def _fetch_keys(self, token: str) -> None:
         """Fetch newer keys; one attempt at a time."""

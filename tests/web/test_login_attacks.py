@@ -10,8 +10,11 @@ import orjson
 import pytest
 from aiohttp import ClientWebSocketResponse, web
 
+from holdfast.login import authenticator
+from holdfast.login import passwords as hashing
+from holdfast.login.tokens import verify
 from tests.unit.login.signing import ec_key, jwk, token
-from tests.web.people import Json, Provider, house, keys, passwords
+from tests.web.people import House, Json, Person, Provider, house, keys, passwords, until
 
 DENIED = "403::handshake_denied"
 RIGHTS = """
@@ -110,6 +113,111 @@ async def test_a_session_is_closed_to_another_user_of_the_proxy(tmp_path: Path) 
         assert [each.get("data") for each in await ada.connect()] == ["for ada", None]
 
 
+def shows(home: House, owner: Person, **headers: str) -> Person:
+    """A request with the session id and the browser's cookie of another client."""
+    person = home.person(**headers)
+    person.http.cookie_jar.update_cookies({e.key: e.value for e in owner.http.cookie_jar})
+    person.client_id = owner.client_id
+    return person
+
+
+def basic(user: str, password: str) -> str:
+    return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+
+
+@pytest.mark.parametrize("how", ["message", "header", "cookie", "password", "nobody"])
+async def test_a_users_cookie_with_anothers_credentials_is_refused(
+    tmp_path: Path, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    given = keys(
+        tmp_path,
+        login_passwords=passwords(tmp_path),
+        login_cookie="login",
+        login_anonymous=how == "nobody",
+        login_leeway=0,
+    )
+    ways: dict[str, Json] = {
+        "header": {"Authorization": f"Bearer {token()}"},
+        "cookie": {"Cookie": f"login={token()}"},
+        "password": {"Authorization": basic("ada", "correct horse")},
+    }
+    async with house(tmp_path, **given) as home:
+        ada = home.person(**ways.get(how, {}))
+        await ada.handshake(**({"token": token()} if how == "message" else {}))
+        eves, old = token(sub="eve"), token(exp=5)
+        wrong: list[Json] = [
+            {"Authorization": f"Bearer {eves}"},
+            {"Authorization": f"Bearer {old}"},
+            {"Authorization": f"Bearer {token(b'k' * 40)}"},
+            {"Authorization": basic("eve", "x")},
+            {"Cookie": f"login={eves}"},
+            {"Cookie": f"login={token()}; login={eves}"},
+            {"Cookie": f"login={old}"},
+            {"Cookie": f"login={token()}", "Authorization": basic("eve", "x")},
+        ]
+        cookies = "; ".join(f"{e.key}={e.value}" for e in ada.http.cookie_jar)
+        for headers in wrong:
+            if "Cookie" in headers:
+                headers["Cookie"] += f"; {cookies}"
+            [refused] = await shows(home, ada, **headers).connect()
+            assert refused["error"].startswith("402"), headers
+            assert refused["advice"]["reconnect"] == "handshake"
+        socket = await shows(home, ada, **wrong[0]).http.ws_connect("/cometd")
+        refused = await SocketTalk(socket, ada.client_id).until_refused()
+        assert refused["error"].startswith("402")
+        assert not await ada.is_out()
+        assert not await shows(home, ada).is_out()
+        for name, value in (("Authorization", "Bearer "), ("Cookie", f"{cookies}; login=")):
+            own = shows(home, ada, **{name: value + token(jti=name)})
+            assert await own.is_out() is (how == "nobody")
+    assert "failed: another subject than the session's" in caplog.text
+    assert "failed: an expired token" in caplog.text
+    for secret in (*eves.split("."), *old.split("."), "correct horse"):
+        assert secret not in caplog.text
+
+
+async def test_a_revoked_token_on_a_living_session_is_refused(tmp_path: Path) -> None:
+    """Its login is by another token, which is still good."""
+    async with house(tmp_path, rights=RIGHTS, **keys(tmp_path)) as home:
+        ada = home.person()
+        await ada.handshake(token=token(jti="1"))
+        second = shows(home, ada, Authorization=f"Bearer {token(jti='2')}")
+        third = shows(home, ada, Authorization=f"Bearer {token(jti='3')}")
+        assert not await second.is_out()
+        assert not await third.is_out()
+        (home.home / "rights.toml").write_text(RIGHTS + "[revoked]\ntokens=['2']")
+        await until(second.is_out)
+        assert not await third.is_out()
+        assert not await ada.is_out()
+
+
+async def test_credentials_that_requests_repeat_are_checked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = keys(tmp_path, login_passwords=passwords(tmp_path))
+    checked: list[str] = []
+
+    def count(name: str, check: Any) -> Any:
+        def counted(*args: Any) -> Any:
+            checked.append(name)
+            return check(*args)
+
+        return counted
+
+    monkeypatch.setattr(authenticator, "verify", count("token", verify))
+    monkeypatch.setattr(hashing, "verify", count("password", hashing.verify))
+    async with house(tmp_path, **given) as home:
+        by_password = home.person(Authorization=basic("ada", "correct horse"))
+        by_token = home.person(Authorization=f"Bearer {token()}")
+        for person in (by_password, by_token):
+            await person.handshake()
+        renewed = shows(home, by_token, Authorization=f"Bearer {token(jti='2')}")
+        for _ in range(5):
+            for person in (by_password, by_token, renewed):
+                assert not await person.is_out()
+    assert checked == ["password", "token", "token"]
+
+
 async def test_redirects_of_a_provider_are_not_followed(
     tmp_path: Path, aiohttp_server: Any
 ) -> None:
@@ -159,9 +267,9 @@ async def test_unusable_keys_of_a_provider_log_nobody_in(
 class SocketTalk:
     """A session over a WebSocket."""
 
-    def __init__(self, socket: ClientWebSocketResponse) -> None:
+    def __init__(self, socket: ClientWebSocketResponse, client_id: str = "") -> None:
         self._socket = socket
-        self._client_id = ""
+        self._client_id = client_id
         self.heard: list[object] = []
 
     async def begin(self, text: str) -> None:

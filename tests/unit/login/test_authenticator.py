@@ -44,10 +44,10 @@ def named(name: str, groups: str, *, is_proxied: bool = True) -> Caller:
 def test_a_session_is_open_to_requests_that_still_prove_its_login(
     login: Login, caller: Caller, is_proved: bool
 ) -> None:
-    assert Authenticator(Methods(places=PLACES)).still_proves(login, caller) is is_proved
+    assert Authenticator(Methods(places=PLACES)).still_names(login, caller) is is_proved
 
 
 def test_a_method_that_is_configured_no_longer_proves_nothing() -> None:
     authenticator = Authenticator(Methods())
-    assert not authenticator.still_proves(BY_CERTIFICATE, shows("ada", "staff"))
-    assert not authenticator.still_proves(BY_HEADER, named("ada", "staff"))
+    assert not authenticator.still_names(BY_CERTIFICATE, shows("ada", "staff"))
+    assert not authenticator.still_names(BY_HEADER, named("ada", "staff"))
