@@ -11,7 +11,7 @@ from holdfast.bayeux.qos import Qos
 from holdfast.bayeux.quotas import too_much_waits
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
-from holdfast.bayeux.topic_publishing import delivers_nothing, depth_of, topic_of
+from holdfast.bayeux.topic_publishing import depth_of, repeated_by, topic_of
 from holdfast.delivery.channels import Channel, Kind
 from holdfast.delivery.filters import Candidate
 from holdfast.delivery.json_text import NoNumber, to_json, to_strict_json
@@ -54,19 +54,17 @@ class Publishing:
         rule, topic = state.rule(channel), None
         if state.topics.are_used or (qos is not None and qos.concerns_topic):
             topic = topic_of(state, channel, rule, qos)
-            if qos is not None and delivers_nothing(state, channel, topic, event, qos):
+            if topic is not None and qos is not None and qos.is_administrative:
+                state.topics.configure(topic, anew=True)
                 return PersistOutcome.KEPT
-        message = Message(
-            wire,
-            id=state.node.stamp(),
-            channel=channel.name,
-            sender="" if sender is None else sender.name,
-            linger_s=rule.lazy_timeout_s if lazy_s is None else lazy_s,
-        )
+            if qos is not None and not qos.force_update:
+                repeated = repeated_by(state, channel, event)
+                if repeated is not None:
+                    return state.hub.outcome_of(repeated, done)
+        message = self._message(channel, wire, sender, now)
+        message.linger_s = rule.lazy_timeout_s if lazy_s is None else lazy_s
         message.topic = topic
         message.depth = rule.history if topic is None else depth_of(rule, topic.config)
-        if state.guard.held:
-            state.guard.published(channel.name, message.sender, now)
         persistent = rule.durable
         if qos is not None:
             qos.qualify(message, sender)
@@ -80,6 +78,18 @@ class Publishing:
                 channel, message, candidate, leave_out=leave_out, persistent=persistent, done=done
             )
         return self._address(channel, message, candidate, sender, qos, persistent, leave_out, done)
+
+    def _message(
+        self,
+        channel: Channel,
+        wire: bytes,
+        sender: Session | None,
+        now: float,
+    ) -> Message:
+        name = "" if sender is None else sender.name
+        if self._state.guard.held:
+            self._state.guard.published(channel.name, name, now)
+        return Message(wire, id=self._state.node.stamp(), channel=channel.name, sender=name)
 
     def _address(
         self,

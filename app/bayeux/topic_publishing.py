@@ -10,6 +10,7 @@ from holdfast.bayeux.server_state import ServerState
 from holdfast.delivery.channels import Channel, Kind
 from holdfast.delivery.history_depth import HistoryDepth
 from holdfast.delivery.json_text import to_json
+from holdfast.delivery.messages import Message
 from holdfast.delivery.topics import ORDINARY_CONFIG, Topic, TopicConfig
 
 
@@ -48,21 +49,12 @@ def depth_of(rule: ChannelRule, config: TopicConfig) -> HistoryDepth | None:
     return None if depth is None or not depth.entries else depth
 
 
-def delivers_nothing(
-    state: ServerState, channel: Channel, topic: Topic | None, event: Json, qos: Qos
-) -> bool:
-    """Return whether the publish has nothing to deliver; one that only configures has done so."""
-    if topic is not None and qos.is_administrative:
-        state.topics.configure(topic, anew=True)
-        return True
-    return not qos.force_update and _is_newest(state, channel, event)
-
-
-def _is_newest(state: ServerState, channel: Channel, event: Json) -> bool:
-    """Return whether the newest message in the channel's history has the data of this one."""
-    kept = state.hub.histories.get(channel.name)
-    newest = [] if kept is None else kept.newest(1, state.node.now_ms())
-    return bool(newest) and to_json(loads(newest[0].wire)["data"]) == to_json(event["data"])
+def repeated_by(state: ServerState, channel: Channel, event: Json) -> Message | None:
+    """Return the newest message of the channel's history if the event has the same data."""
+    newest = state.hub.newest(channel.name, state.node.now_ms())
+    if newest is None or to_json(loads(newest.wire)["data"]) != to_json(event["data"]):
+        return None
+    return newest
 
 
 def _check_readonly(state: ServerState, topic: Topic) -> None:

@@ -80,7 +80,7 @@ class Hub(Generic[R]):
         # receivers of each.
         self.recheck_before = 0
         self.recheck: Callable[[Message, Sequence[R]], None] | None = None
-        self._lanes: PublishOrder[R] = PublishOrder(self._show_published)
+        self._lanes: PublishOrder[R] = PublishOrder(self._show)
         self._ready: list[R] = []
         self._on_ready = on_ready
         self._linger = linger
@@ -98,6 +98,26 @@ class Hub(Generic[R]):
     def is_coming(self, channel: str) -> bool:
         """Whether an accepted message of the channel waits for the store."""
         return channel in self._lanes.open
+
+    def newest(self, channel: str, now_ms: int) -> Message | None:
+        """Return the newest message that the channel keeps, or will when the store has it."""
+        coming = self._lanes.newest(channel)
+        if coming is not None:
+            return coming.message
+        kept = self.histories.get(channel)
+        newest = [] if kept is None else kept.newest(1, now_ms)
+        return newest[0] if newest else None
+
+    def outcome_of(
+        self, message: Message, done: Callable[[PersistOutcome], None] | None
+    ) -> PersistOutcome | None:
+        """Return what became of the newest message; None if `done` will be called with it later."""
+        coming = self._lanes.newest(message.channel)
+        if coming is None:
+            return PersistOutcome.KEPT
+        if done is not None:
+            coming.tell(done)
+        return None
 
     def publish(
         self,
@@ -157,6 +177,15 @@ class Hub(Generic[R]):
             keys = [*keys, channel.name]
         self.store.keep(message, keys, answered)
         return None
+
+    def _show(self, publication: AcceptedPublish[R]) -> None:
+        message = publication.message
+        if publication.latecomers:
+            # Copies, as from a history: the publish itself is in the journal already.
+            self.store.keep(message.initial(), publication.latecomers, _ignore)
+        self._show_published(
+            message, publication.receivers, publication.leave_out, publication.kept
+        )
 
     def _show_published(
         self, message: Message, receivers: Sequence[R], leave_out: R | None, kept: int
@@ -253,7 +282,7 @@ class Hub(Generic[R]):
         publication.receivers = (*publication.receivers, receiver)
         if publication.message.is_durable and receiver.is_durable:
             publication.kept += 1
-            self.store.keep(publication.message, (receiver.key,), _ignore)
+            publication.latecomers.append(receiver.key)
 
     def settled_cursor(self) -> int:
         """Return the cursor up to which nothing will come any more."""

@@ -15,7 +15,7 @@ R = TypeVar("R", bound=Receiver)
 class AcceptedPublish(Generic[R]):
     """An accepted message, with what was decided at that time."""
 
-    __slots__ = ("done", "kept", "leave_out", "message", "outcome", "receivers")
+    __slots__ = ("done", "kept", "latecomers", "leave_out", "message", "outcome", "receivers")
 
     def __init__(
         self,
@@ -31,18 +31,31 @@ class AcceptedPublish(Generic[R]):
         self.done = done
         # How many receivers have it in the store, if it is stored.
         self.kept = kept
+        # Those receivers among them that subscribed while it waited: the store learns of them when
+        # it has the message.
+        self.latecomers: list[str] = []
         self.outcome: PersistOutcome | None = None
+
+    def tell(self, done: Callable[[PersistOutcome], None]) -> None:
+        """Call `done` with the outcome, too."""
+        first = self.done
+
+        def both(outcome: PersistOutcome) -> None:
+            if first is not None:
+                first(outcome)
+            done(outcome)
+
+        self.done = both
 
 
 class PublishOrder(Generic[R]):
     """A queue for each channel that waits for the store; most channels have none.
 
     Args:
-        show: Gives a message to these receivers, except the third argument; the fourth is how many
-            of them have it in the store.
+        show: Gives a message to its receivers.
     """
 
-    def __init__(self, show: Callable[[Message, Sequence[R], R | None, int], None]) -> None:
+    def __init__(self, show: Callable[[AcceptedPublish[R]], None]) -> None:
         self._show = show
         # By channel, while a message of it waits.
         self.open: dict[str, deque[AcceptedPublish[R]]] = {}
@@ -51,11 +64,16 @@ class PublishOrder(Generic[R]):
         """Deliver an unstored message, now or after those that wait on its channel."""
         lane = self.open.get(channel)
         if lane is None:
-            self._deliver(publication)
+            self._show(publication)
             return PersistOutcome.KEPT
         publication.outcome = PersistOutcome.KEPT
         lane.append(publication)
         return None
+
+    def newest(self, channel: str) -> AcceptedPublish[R] | None:
+        """Return the last message that waits on its way into the channel's history."""
+        lane = self.open.get(channel, ())
+        return next((each for each in reversed(lane) if each.message.depth is not None), None)
 
     def keep(
         self, channel: str, publication: AcceptedPublish[R]
@@ -80,7 +98,7 @@ class PublishOrder(Generic[R]):
         while lane and (known := lane[0].outcome) is not None:
             first = lane.popleft()
             if known is PersistOutcome.KEPT:
-                self._deliver(first)
+                self._show(first)
             if first.done is not None:
                 first.done(known)
         if not lane:
@@ -92,9 +110,4 @@ class PublishOrder(Generic[R]):
         publication.message.is_late = True
         for receiver in publication.receivers:
             receiver.queue.is_mixed = True
-        self._deliver(publication)
-
-    def _deliver(self, publication: AcceptedPublish[R]) -> None:
-        self._show(
-            publication.message, publication.receivers, publication.leave_out, publication.kept
-        )
+        self._show(publication)

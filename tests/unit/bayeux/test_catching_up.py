@@ -13,12 +13,15 @@ from holdfast.delivery.channels import covers
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.history_depth import HistoryDepth, HistoryLimits
 from holdfast.delivery.kept_messages import Histories
+from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.queue import QueueLimits
 from holdfast.delivery.topics import TopicConfig
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery import Delivery
+from holdfast.journal.schema import Kind
 from tests.unit.bayeux.harness import Asked, Client, House, Json, Socket
 from tests.unit.bayeux.second_lives import KeptHouse, again, connect, drain, named, take
+from tests.unit.journal.ledger import JournaledStore
 
 KEEPS = {"/a": ChannelRule(history=HistoryDepth(5)), "/b/**": ChannelRule(history=HistoryDepth(3))}
 DURABLE = {"/a": ChannelRule(history=HistoryDepth(5), durable=True)}
@@ -690,6 +693,33 @@ def test_a_named_session_has_in_the_store_what_it_catches_up_on() -> None:
     client = again(client, house)
     assert connect(client, 0).elements[-1]["ext"]["replay"]
     assert drain(client, 0)[0] == [1, 2]
+    assert house.store.queues["joe/1"] == {}
+
+
+def test_who_subscribes_while_a_message_is_stored_is_another_receiver_of_one_publish() -> None:
+    store = JournaledStore()
+    ack = partial(Ack, announces_batch=False)
+    house = House(Delivery, ack, keeper=store, journal=store.writer, channels=DURABLE)
+    client = house.client(ext={"ack": True, "delivery": {"session": "joe/1"}})
+    house.client().publish("/a", 1)
+    subscribe(client, "/a", replay=-2)
+    house.turn()
+    assert poll(client).data == [1]
+    published = [each for each in store.events() if each.kind == Kind.PUBLISHED]
+    assert [each.copies for each in published] == [0, 1]
+    assert [bool(each.size) for each in published] == [True, False]
+
+
+@pytest.mark.parametrize("outcome", [PersistOutcome.REFUSED, PersistOutcome.REPEATED])
+def test_the_store_has_no_copy_of_a_message_that_it_did_not_take(outcome: PersistOutcome) -> None:
+    house = KeptHouse(channels=DURABLE)
+    client = house.client(ext={"ack": True, "delivery": {"session": "joe/1"}})
+    house.store.outcome = outcome
+    house.client().publish("/a", 1)
+    house.store.outcome = PersistOutcome.KEPT
+    subscribe(client, "/a", replay=-2)
+    house.turn()
+    assert poll(client).data == []
     assert house.store.queues["joe/1"] == {}
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from holdfast.bayeux.options import ChannelRule
+from holdfast.bayeux.qos import Qos
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.history_depth import HistoryDepth
 from holdfast.delivery.messages import Message
@@ -566,6 +567,28 @@ def test_the_same_data_is_not_delivered_again_unless_that_is_forced() -> None:
         assert one.session.queue.count == (1, 2, 2, 2, 3)[n - 1]
     publish(sender, {"a": 1.0}, forceUpdate=False)
     assert one.session.queue.count == 4
+
+
+def test_the_same_data_is_not_delivered_again_while_the_store_is_asked_to_keep_it() -> None:
+    here = KeptHouse(channels={NAME: ChannelRule(history=HistoryDepth(2), durable=True)})
+    one, sender = receiver(here, NAME), here.client()
+    message = {"channel": NAME, "data": 1, "ext": {"delivery": {"forceUpdate": False}}}
+    asked = [sender.send(message) for _ in range(3)]
+    assert all(each.is_held for each in asked)
+    here.turn()
+    assert all(each.reply["successful"] for each in asked)
+    assert one.session.queue.count == 1
+
+
+def test_the_same_data_is_refused_if_the_store_does_not_take_it() -> None:
+    here = KeptHouse(channels={NAME: ChannelRule(history=HistoryDepth(2), durable=True)})
+    sender = here.client()
+    here.store.outcome = PersistOutcome.REFUSED
+    here.server.publish(NAME, 1)
+    asked = sender.send({"channel": NAME, "data": 1, "ext": {"delivery": {"forceUpdate": False}}})
+    here.server.publish(NAME, 1, qos=Qos(force_update=False))
+    here.turn()
+    assert asked.reply["error"].startswith("503:")
 
 
 def test_without_a_history_nothing_is_the_same() -> None:

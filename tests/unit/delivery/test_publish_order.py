@@ -1,6 +1,6 @@
 """The order of a channel while the store is asked."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from holdfast.delivery.counters import Counters
 from holdfast.delivery.messages import Message
@@ -18,17 +18,11 @@ class Street:
         self.shown: list[str] = []
         self.told: list[str] = []
 
-    def _show(
-        self,
-        message: Message,
-        receivers: Sequence[Receiver],
-        leave_out: Receiver | None,
-        kept: int,
-        /,
-    ) -> None:
+    def _show(self, publication: AcceptedPublish[Receiver]) -> None:
+        leave_out = publication.leave_out
         left_out = "" if leave_out is None else f" but {leave_out.number}"
-        others = "".join(str(receiver.number) for receiver in receivers)
-        self.shown.append(f"{message.wire.decode()} to {others}{left_out}")
+        others = "".join(str(receiver.number) for receiver in publication.receivers)
+        self.shown.append(f"{publication.message.wire.decode()} to {others}{left_out}")
 
     def publication(self, text: str, *, is_asked: bool = True) -> AcceptedPublish[Receiver]:
         receivers = [

@@ -79,7 +79,9 @@ class Writing(FakeKeeper):
         self, message: Message, keys: Sequence[str], done: Callable[[PersistOutcome], None]
     ) -> None:
         if self.outcome is PersistOutcome.KEPT:
-            self.note(self.writer.note_kept([(message, keys)]))
+            # A history is no receiver.
+            receivers = [key for key in keys if not key.startswith("/")]
+            self.note(self.writer.note_kept([(message, receivers)]))
         super().keep(message, keys, done)
 
     def hand_over(self, key: str, batch: BatchMark) -> None:
