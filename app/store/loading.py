@@ -155,18 +155,20 @@ class Loading:
     def _loaded(
         self, record: SessionRecord, marks: dict[bytes, bytes], batch: bytes | None
     ) -> LoadedSession:
-        handed = {mark.id: mark for mark in _marks_of(batch, record.key)}
-        marked = dict(_entries_of(marks, record.key))
+        own = dict(_entries_of(marks, record.key))
+        # An entry's own mark is newer than the batch.
+        known = {mark.id: (mark, 0) for mark in _marks_of(batch, record.key)} | own
+        # By id, which is almost the order by place.
+        ids = sorted(self._queues.get(record.key.encode(), ()))
         entries = []
-        for id in self._queues.get(record.key.encode(), ()):
-            # An entry's own mark is newer than the batch.
-            of_batch = handed.get(id, Mark(id))
-            mark, generation = marked.pop(id, (of_batch, 0))
+        for id in ids:
+            mark, generation = known.get(id) or (Mark(id), 0)
             entries.append((mark, self._message(id, generation)))
-        for id in marked.keys() - self._unreadable:
-            self._remove("HDEL", self._keys.marks(record.key), id)
         entries.sort(key=_place)
-        return LoadedSession(record, entries, {int(id) for id in marks} - marked.keys())
+        gone = own.keys() - set(ids)
+        for id in gone - self._unreadable:
+            self._remove("HDEL", self._keys.marks(record.key), id)
+        return LoadedSession(record, entries, {int(id) for id in marks} - gone)
 
     async def _of_subject(
         self, key: str, marked: Callable[[str, Collection[int]], None]
