@@ -94,7 +94,8 @@ def search(term: Term, pattern: "re2.Set") -> Condition:
         text = term(fields)
         if type(text) is not str or len(text) > LONGEST_FOR_PATTERN:
             return None
-        return pattern.Match(text) is not None
+        # `Match` would encode it, too, but more slowly.
+        return pattern.Match(text.encode()) is not None
 
     return test
 
