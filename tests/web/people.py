@@ -1,6 +1,7 @@
 """A server with a login, the people at its doors, and an identity provider."""
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,9 +21,13 @@ Json = dict[str, Any]
 class Person:
     """A client with a cookie jar of its own."""
 
-    def __init__(self, url: str, **headers: str) -> None:
-        jar = aiohttp.CookieJar(unsafe=True)
-        self.http = aiohttp.ClientSession(url, cookie_jar=jar, headers=headers)
+    def __init__(self, url: str, secure: ssl.SSLContext | None = None, /, **headers: str) -> None:
+        self.http = aiohttp.ClientSession(
+            url,
+            cookie_jar=aiohttp.CookieJar(unsafe=True),
+            connector=aiohttp.TCPConnector(ssl=True if secure is None else secure),
+            headers=headers,
+        )
         self.client_id = ""
 
     async def ask(self, channel: str, **fields: Any) -> list[Json]:
@@ -80,8 +85,8 @@ class House:
         self.url, self.home = url, home
         self.people: list[Person] = []
 
-    def person(self, **headers: str) -> Person:
-        person = Person(self.url, **headers)
+    def person(self, secure: ssl.SSLContext | None = None, /, **headers: str) -> Person:
+        person = Person(self.url, secure, **headers)
         self.people.append(person)
         return person
 
