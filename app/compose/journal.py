@@ -29,10 +29,8 @@ async def open_journal(settings: Settings, store: Store, now: float) -> JournalW
     writer = JournalWriter(settings.node, store, now=now, now_ns=time.time_ns)
     store.note_for(writer)
     await store.remove_reported(writer.find(await store.left_notes()))
-    # Write this before anything else happens.
-    writer.flush(now)
-    writer.changed(Kind.NODE, "start")
-    writer.flush(now)
+    # Before anything else happens.
+    writer.begin_run(now)
     return writer
 
 

@@ -14,11 +14,14 @@ and its event in the journal must both survive a kill of the process, or neither
 3. `app/store/journaling.py` numbers the note and puts it into its call: the script changes the
    store and leaves the note in the hash `notes:<node>`, in one step (`app/store/lua/note.lua`).
 4. When the store has answered, `answered` puts the note's events into the next frame.
-5. Once a second, or when a frame is full, `app/journal/journal.py` writes a frame with the numbers
-   of its notes: the script adds the frame to the stream `journal:<node>` and removes those notes,
-   in one step (`app/store/lua/frame.lua`).
+5. Once a second, or a tenth of a second later if there are many, `app/journal/journal.py` writes a
+   frame with the numbers of its notes: the script adds the frame to the stream `journal:<node>` and
+   removes those notes, in one step (`app/store/lua/frame.lua`).
 6. A new process first reads the notes that a killed one left in `notes:<node>`, and writes their
    events (`app/journal/journal_writer.py`, `find`).
+
+Refusals are reported live, but those of durable receivers leave with the note of the call that
+carries them out.
 
 Two kinds of notes matter only after a kill: those of ended sessions (`note_left`) and of replayed
 letters (`note_replayed`). The core reports these events live, and `skip_note` drops their notes.

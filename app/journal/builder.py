@@ -1,11 +1,12 @@
 """Collects events of one node for a frame; equal events become one row."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
 from holdfast.journal.columns import Columns, DecodedNote, FailureDetails, Publication, Row
 from holdfast.journal.frame import Head, encode
-from holdfast.journal.schema import VERSION
+from holdfast.journal.schema import BOOKS, VERSION
 
 if TYPE_CHECKING:
     from holdfast.delivery.messages import Message
@@ -23,6 +24,8 @@ class FrameBuilder:
         # Events of notes that are in no column yet.
         self._waiting_notes: list[DecodedNote] = []
         self.waiting_rows = 0
+        # The number of events in all frames so far by kind; of publishes, the number of copies.
+        self.totals: defaultdict[str, int] = defaultdict(int)
         self._begin()
 
     def _begin(self) -> None:
@@ -94,9 +97,7 @@ class FrameBuilder:
         # All receivers without details of their own share one row.
         row = self._latest.get(kind)
         if row is not None and row[1] == ids and row[2] == attempt and row[3] == why:
-            row[4].append(receiver)
-            row[5].append(at)
-            self.columns.see(at, len(ids))
+            self.columns.join(row, receiver, at)
         else:
             self._latest[kind] = row = (kind, ids, attempt, why, [receiver], [at])
             self.columns.begin(row)
@@ -139,6 +140,11 @@ class FrameBuilder:
         """Note a change of a session, a channel, the node or the journal."""
         self.columns.change(kind, at, what, name, channel, number)
 
+    def books(self) -> dict[str, int]:
+        """Return the books of all frames so far."""
+        totals = self.totals
+        return {name: sum([totals[kind] for kind in kinds]) for name, kinds in BOOKS.items()}
+
     def frame(self) -> bytes:
         """Return all events since the last frame; b"" if there are none."""
         self.take_in()
@@ -146,6 +152,8 @@ class FrameBuilder:
         if not columns.count:
             return b""
         self._begin()
+        for kind, events in columns.tally.items():
+            self.totals[kind] += events
         head = Head(VERSION, self.node, columns.count, columns.first, columns.last)
         return encode(head, columns.body())
 

@@ -1,11 +1,12 @@
 """The columns of a frame that is being built."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, TypedDict, cast
 
 from holdfast.journal.frame import USUAL_PRIORITY, Body, Changed, Delivered, Published
 from holdfast.journal.interning import NOBODY, Interning, Place
-from holdfast.journal.schema import NS_PER_US
+from holdfast.journal.schema import NS_PER_US, Kind
 
 
 class FailureDetails(TypedDict, total=False):
@@ -39,6 +40,8 @@ class Columns:
         self.places = Interning()
         # The number of events, and the times of the earliest and the latest.
         self.count = self.first = self.last = 0
+        # The number of events by kind; of publishes, the number of copies.
+        self.tally: defaultdict[str, int] = defaultdict(int)
         self._published: list[Place] = []
         self._copies: list[int] = []
         self._sizes: list[int] = []
@@ -82,6 +85,7 @@ class Columns:
     ) -> None:
         """Add a publish of the message with this id and place."""
         self.see(id // NS_PER_US, 1)
+        self.tally[Kind.PUBLISHED] += copies
         if kept:
             self._kept[len(self._published)] = kept
         if priority != USUAL_PRIORITY:
@@ -102,6 +106,7 @@ class Columns:
     ) -> None:
         """Add a row for these messages and this group; it counts as `events` events."""
         self.see(at, events)
+        self.tally[kind] += events
         self._kinds.append(kind)
         self._messages.append(messages)
         self._groups.append(group)
@@ -127,6 +132,14 @@ class Columns:
         self._begun[len(self._kinds) - 1] = names
         if why:
             self._why[len(self._kinds) - 1] = why
+
+    def join(self, row: Row, receiver: str, at: int) -> None:
+        """Add a receiver to a row that was begun."""
+        kind, ids, _, _, names, times = row
+        names.append(receiver)
+        times.append(at)
+        self.see(at, len(ids))
+        self.tally[kind] += len(ids)
 
     def change(
         self,

@@ -9,7 +9,7 @@ from typing import Protocol
 from holdfast.journal.builder import FrameBuilder
 from holdfast.journal.columns import DecodedNote
 from holdfast.journal.journal_clock import JournalClock
-from holdfast.journal.schema import FULL, PATIENCE_S, Kind
+from holdfast.journal.schema import BOOKS_S, FULL, PATIENCE_S, Kind
 
 log = logging.getLogger(__name__)
 
@@ -69,6 +69,8 @@ class Journal(FrameBuilder):
         self._notes: list[int] = []
         # When the collected events are sent at the latest.
         self._due = now + PATIENCE_S
+        self._books_due = now + BOOKS_S
+        self._booked: dict[str, int] = {}
 
     def replace(self, number: int, note: DecodedNote) -> None:
         """Include the events of this note in the next frame, which then replaces it."""
@@ -83,13 +85,26 @@ class Journal(FrameBuilder):
         """Advance the clock; send a frame that is full or has waited long enough."""
         if self.waiting_rows >= _MANY:
             self.take_in()
-        if now >= self._due or self.weight >= FULL:
+        if now >= self._books_due:
+            self.write_books(now)
+        elif now >= self._due or self.count >= FULL:
             self.flush(now)
 
     def flush(self, now: float) -> None:
         """Send all events if the store is available."""
         self._due = now + PATIENCE_S
         self.leave()
+
+    def write_books(self, now: float) -> None:
+        """Write the books if anything happened, behind all events that they count."""
+        self._books_due = now + BOOKS_S
+        self.flush(now)
+        books = self.books()
+        if books != self._booked:
+            self._booked, at = books, self.now_us()
+            for what, number in books.items():
+                self.changed(Kind.BOOKS, at, what, number=number)
+            self.flush(now)
 
     def leave(self) -> None:
         """Send all events before anybody waits for them."""

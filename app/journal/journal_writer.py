@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 _NOTHING: DecodedNote = ([], [])
+# The most rows of refusals in a note: its call must not take long.
+_MOST_REFUSALS = 100
 
 
 class JournalWriter(DeliveryJournal):
@@ -45,30 +47,42 @@ class JournalWriter(DeliveryJournal):
         self._acked = Crowds(journal, journal.clock, Kind.ACKED)
         # The notes of unanswered calls.
         self._notes: deque[DecodedNote] = deque()
+        # Refusals that leave with the note of the call that carries them out.
+        self._refusals: list[Row] = []
 
     @property
     def dropped(self) -> int:
         return self.journal.dropped
 
+    def begin_run(self, now: float) -> None:
+        """Note the start, behind what a former process left: the books begin here."""
+        self.flush(now)
+        self.journal.totals.clear()
+        self.changed(Kind.NODE, "start")
+        self.flush(now)
+
     def beat(self, now: float) -> None:
-        # Messages must not be kept in memory for long.
-        self._end_crowds()
+        self._collect()
         self.journal.beat(now)
 
     def flush(self, now: float) -> None:
         """Send all events if the store is available."""
-        self._end_crowds()
+        self._collect()
         self.journal.flush(now)
 
     def _relieve(self) -> None:
         """Send a frame early if one turn of the loop brings more than a frame holds."""
         if self.journal.count >= MOST_EVENTS // 2:
-            self._end_crowds()
+            self._collect()
             self.journal.leave()
 
-    def _end_crowds(self) -> None:
+    def _collect(self) -> None:
+        # Messages must not be kept in memory for long.
         self.end_round()
         self._acked.end()
+        if self._refusals:
+            # No call has carried them out, perhaps because the store is away.
+            self.journal.add_note(([], self._take_refusals()))
 
     # Live
 
@@ -103,10 +117,17 @@ class JournalWriter(DeliveryJournal):
 
     def refused(self, receiver: Receiver, entries: Iterable[Entry], code: ErrorCode) -> None:
         at, key, why = self.journal.now_us(), receiver.key, FailureDetails(code=code.text)
+        if receiver.is_durable and len(self._refusals) < _MOST_REFUSALS:
+            self._refusals += notes.refused(entries, key, why, at)
+            return
         for entry in entries:
             attempt = entry.attempts
             self.journal.delivered(Kind.REFUSED, (entry.message,), key, at, attempt, why)
         self._relieve()
+
+    def _take_refusals(self) -> list[Row]:
+        refusals, self._refusals = self._refusals, []
+        return refusals
 
     def returned(self, receiver: Receiver, entries: Iterable[Entry]) -> None:
         messages = [entry.message for entry in entries]
@@ -170,16 +191,19 @@ class JournalWriter(DeliveryJournal):
         return self._note([], notes.handed_over(batches, self.journal.now_us()))
 
     def note_marked(self, hand_overs: Mapping[str, Sequence[tuple[int, int]]]) -> bytes:
-        return self._note([], notes.handed_again(hand_overs, self.journal.now_us()))
+        rows = notes.handed_again(hand_overs, self.journal.now_us())
+        return self._note([], self._take_refusals() + rows)
 
     def note_moved(self, moves: "Sequence[Move]") -> bytes:
         return self._note(*notes.moved(moves, self.journal.now_us()))
 
     def note_settled(self, entries: Mapping[int, Sequence[str]], outcome: Outcome) -> bytes:
-        return self._note([], notes.settled(entries, outcome, self.journal.now_us()))
+        rows = notes.settled(entries, outcome, self.journal.now_us())
+        return self._note([], self._take_refusals() + rows)
 
     def note_dead(self, letters: "Sequence[tuple[DeadLetter, str | None]]") -> bytes:
-        return self._note([], notes.dead(letters, self.journal.now_us()))
+        rows = notes.dead(letters, self.journal.now_us())
+        return self._note([], self._take_refusals() + rows)
 
     def note_left(self, sessions: Mapping[str, Sequence[int]]) -> bytes:
         rows = notes.left(sessions, self.journal.now_us())

@@ -3,7 +3,7 @@
 A note is JSON: the version, publishes, and rows in the form of the frame builder.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import orjson
@@ -15,6 +15,7 @@ from holdfast.journal.schema import VERSION, Kind
 
 if TYPE_CHECKING:
     from holdfast.delivery.dead_letters import DeadLetter
+    from holdfast.delivery.entries import Entry
     from holdfast.delivery.marks import BatchMark
     from holdfast.delivery.moves import Move
 
@@ -74,6 +75,15 @@ def handed_again(hand_overs: Mapping[str, Sequence[tuple[int, int]]], at: int) -
             kind = Kind.HANDED if attempt == 1 else Kind.REDELIVERED
             rows.append((kind, [id], attempt, None, [key], [at]))
     return rows
+
+
+def refused(entries: "Iterable[Entry]", key: str, why: FailureDetails, at: int) -> Iterator[Row]:
+    """Yield the rows of a session's failed deliveries."""
+    ids: dict[int, list[int]] = {}
+    for entry in entries:
+        ids.setdefault(entry.attempts, []).append(entry.message.id)
+    for attempt, of_attempt in ids.items():
+        yield Kind.REFUSED, of_attempt, attempt, why, [key], [at]
 
 
 def moved(moves: "Sequence[Move]", at: int) -> DecodedNote:

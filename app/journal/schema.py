@@ -7,12 +7,15 @@ both may be added; the version changes when a meaning changes.
 from typing import Final, NamedTuple
 
 VERSION = 2
-# The rows that make a frame a tenth of a second later; a frame itself costs as much as 100 rows.
-FULL = 2000
+# The events that make a frame a tenth of a second later. A frame itself costs as much as 100 rows,
+# but a process that is killed has no time for those that wait.
+FULL = 1000
 # A frame with more events is rejected.
 MOST_EVENTS: Final = 1_000_000
 # How long events may wait, in seconds: as much as an ordinary store loses if its machine fails.
 PATIENCE_S = 1.0
+# How often the books are written.
+BOOKS_S = 60.0
 # Message ids are nanoseconds, times are microseconds.
 NS_PER_US: Final = 1000
 
@@ -47,7 +50,7 @@ class Kind:
     HELD: Final = "held"
     RELEASED: Final = "released"
     NODE: Final = "node"
-    # One of the node's own counters, to be compared with the sum of its events.
+    # One of the node's own counters, to be compared with the sum of its events in earlier frames.
     BOOKS: Final = "books"
     # The number of events that found no room while the store was unavailable; no frame has them.
     DROPPED: Final = "dropped"
@@ -55,6 +58,16 @@ class Kind:
 
 # The events that end a copy; each copy has at most one of them.
 SETTLED = frozenset({Kind.ACKED, Kind.WRITTEN, Kind.DEAD, Kind.EXPIRED, Kind.DISCARDED, Kind.MOVED})
+
+# The books: by counter, the kinds that it counts; of publishes it counts copies.
+BOOKS: Final = {
+    "accepted": (Kind.PUBLISHED, Kind.REPLAYED),
+    "acked": (Kind.ACKED, Kind.WRITTEN),
+    "dead": (Kind.DEAD,),
+    "expired": (Kind.EXPIRED,),
+    "discarded": (Kind.DISCARDED,),
+    "moved": (Kind.MOVED,),
+}
 
 
 class Event(NamedTuple):

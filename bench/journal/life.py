@@ -13,9 +13,11 @@ from itertools import accumulate
 from holdfast.delivery.dead_letters import fingerprint
 from holdfast.delivery.messages import Message
 from holdfast.journal.builder import FrameBuilder
-from holdfast.journal.schema import FULL, Kind
+from holdfast.journal.schema import BOOKS_S, Kind
 
-_HOUR_US = 3_600_000_000
+_BOOKS_US = int(BOOKS_S * 1e6)
+# Rows of a frame.
+_FULL = 2000
 # 2025-11-20 00:00 UTC.
 BEGINNING = 1_763_596_800_000_000
 # Publishes of one turn of the event loop, on an average.
@@ -115,7 +117,7 @@ class Life:
         self._last_id = 0
         # What will happen, when exactly and before which turn.
         self._ahead: dict[int, list[tuple[int, Callable[..., None], tuple[object, ...]]]] = {}
-        self._told_hour = 0
+        self._books_due = BEGINNING + _BOOKS_US
         self.frames = 0
         # Events by kind, dead letters by code, and what is open.
         self.kinds: Counter[str] = Counter()
@@ -125,6 +127,8 @@ class Life:
     def run(self, events: int) -> None:
         """Live until so many events have happened."""
         self._change(Kind.NODE, "start")
+        self._flush()
+        self._change(Kind.BOOKS, "restored", number=0)
         for receiver in self._town.receivers:
             self._change(Kind.SESSION, "opened", name=receiver.name)
         while self.kinds.total() < events:
@@ -153,11 +157,9 @@ class Life:
         self._now += self._dice.randint(50, 800)
         for receiver, messages in waiting.items():
             self._hand_over(receiver, messages)
-        if self._builder.weight >= FULL:
+        if self._builder.weight >= _FULL:
             self._flush()
-        hour = (self._now - BEGINNING) // _HOUR_US
-        if hour > self._told_hour:
-            self._told_hour = hour
+        if self._now >= self._books_due:
             self._tell_books()
 
     def _flush(self) -> None:
@@ -334,18 +336,11 @@ class Life:
         self.kinds[kind] += 1
 
     def _tell_books(self) -> None:
-        kinds = self.kinds
-        accepted = self.copies + kinds[Kind.REPLAYED]
-        for what, number in (
-            ("accepted", accepted),
-            ("acked", kinds[Kind.ACKED] + kinds[Kind.WRITTEN]),
-            ("dead", kinds[Kind.DEAD]),
-            ("expired", kinds[Kind.EXPIRED]),
-            ("discarded", kinds[Kind.DISCARDED]),
-            ("handed", self.in_hands),
-            ("waiting", accepted - self.settled - self.in_hands),
-        ):
+        self._books_due = self._now + _BOOKS_US
+        self._flush()
+        for what, number in self._builder.books().items():
             self._change(Kind.BOOKS, what, number=number)
+        self._flush()
 
     # Time
 

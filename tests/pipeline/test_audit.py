@@ -146,6 +146,23 @@ def start_of_run(after_s: float, restored: int) -> list[Event]:
     return [start(after_s), *books(after_s, restored=restored)]
 
 
+def instead(kind: str, /, **other: Any) -> Change:
+    """The first event of a kind, as somebody else would have it."""
+
+    def replace(told: list[Event]) -> list[Event]:
+        place = next(n for n, each in enumerate(told) if each.kind == kind)
+        return [*told[:place], told[place]._replace(**other), *told[place + 1 :]]
+
+    return replace
+
+
+def of_running_server(change: Change) -> list[Event]:
+    """With the books of a minute, behind which more has happened."""
+    told = {name: number for name, number in SUMS.items() if name != "open"}
+    later = [published(31, 1), handed(31, 31, "ann/1"), acked(31, 31, "ann/1")]
+    return [*start_of_run(-1, RESTORED), *change(the_story()), *books(30, **told), *later]
+
+
 def two_runs(accepted: int) -> list[Event]:
     now = [*start_of_run(0, 0), published(1, 1), handed(1, 1, "ann/1")]
     told = [*now, *books(2, accepted=1, acked=0, open=1)]
@@ -193,6 +210,19 @@ CASES: dict[str, tuple[list[Event], Found]] = {
         [],
     ),
     "each run of a node has books of its own": (two_runs(0), []),
+    "a server that runs": (of_running_server(lambda told: told), []),
+    "an ack less, and the server runs": (
+        of_running_server(without("acked")),
+        [("books_acked", None, -1)],
+    ),
+    "an ack that is an expiry, and the server runs": (
+        of_running_server(instead("acked", kind="expired")),
+        [("books_acked", None, -1), ("books_expired", None, 1)],
+    ),
+    "a copy more, and the server runs": (
+        of_running_server(instead("published", copies=3)),
+        [("books_accepted", None, 1)],
+    ),
     "the books of a later run": (two_runs(1), [("books_accepted", None, -1)]),
     **{name: (changed(change), expected) for name, (change, expected) in FAULTS.items()},
 }

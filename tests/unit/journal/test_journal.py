@@ -7,10 +7,11 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.outcomes import DISCARDED
 from holdfast.delivery.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.receivers import Receiver
+from holdfast.journal import notes
 from holdfast.journal.frame import decode, decode_head
 from holdfast.journal.journal import Journal
 from holdfast.journal.journal_writer import JournalWriter
-from holdfast.journal.schema import FULL, MOST_EVENTS, PATIENCE_S, Event, Kind
+from holdfast.journal.schema import BOOKS_S, FULL, MOST_EVENTS, PATIENCE_S, Event, Kind
 from holdfast.journal.unfold import unfold
 
 WALL = 1_763_600_000_000_000
@@ -116,6 +117,51 @@ def test_a_flush_sends_what_there_is() -> None:
     at.tell(2)
     at.journal.flush(0.1)
     assert len(at.shelf.frames) == 1
+
+
+def books(shelf: Shelf) -> list[dict[str | None, int | None]]:
+    """Those of each frame that has any; such a frame has nothing else."""
+    frames = [unfold(decode(frame)) for frame in shelf.frames]
+    found = [told for told in frames if any(event.kind == Kind.BOOKS for event in told)]
+    assert all(event.kind == Kind.BOOKS for told in found for event in told)
+    return [{event.what: event.number for event in told if event.number} for told in found]
+
+
+def test_books_are_written_every_minute_in_which_anything_happened_behind_what_they_count() -> None:
+    at = Desk()
+    at.journal.published(MESSAGE, copies=5)
+    at.tell(3)
+    at.journal.explained(Kind.DEAD, MESSAGE, "r/9", WALL, code="user.x")
+    at.journal.beat(BOOKS_S - 0.1)
+    assert books(at.shelf) == []
+    at.tell(1, now=BOOKS_S)
+    at.journal.beat(BOOKS_S)
+    told = {"accepted": 5, "acked": 4, "dead": 1}
+    assert (books(at.shelf), at.shelf.events[-1].kind) == ([told], Kind.BOOKS)
+    at.journal.beat(2 * BOOKS_S)
+    assert books(at.shelf) == [told]
+    at.tell(1, now=3 * BOOKS_S - 1)
+    at.journal.beat(3 * BOOKS_S)
+    assert books(at.shelf) == [told, {**told, "acked": 5}]
+
+
+def test_books_count_every_event_of_every_row_and_nothing_of_a_former_run() -> None:
+    shelf = Shelf()
+    writer = JournalWriter("here", shelf, now=0.0, now_ns=Wall())
+    old = notes.packed(([], [(Kind.ACKED, [1, 2], None, None, ["a/1"], [WALL])]))
+    writer.find({1: old})
+    writer.begin_run(0.0)
+    crowd, messages = receivers(10), stream(3)
+    for receiver in crowd:
+        writer.handed(receiver, messages, 0.0)
+        writer.acked(receiver, messages, 0.0)
+    writer.turned_away(crowd, messages[0], DISCARDED[Reason.OVERFLOW_ENTRIES])
+    writer.replayed("a/1", messages[0], 7)
+    row = (Kind.DEAD, [1, 2], 1, None, ["a/1", "b/1"], [WALL])
+    writer.journal.replace(2, ([(1, 4, 4, 10, 5, "", "/a")], [row]))
+    writer.beat(BOOKS_S)
+    assert books(shelf) == [{"accepted": 5, "acked": 30, "dead": 4, "discarded": 10}]
+    assert [event.what for event in shelf.events if event.kind == Kind.NODE] == ["start"]
 
 
 def test_what_is_little_waits_for_company_but_not_for_long() -> None:

@@ -2,13 +2,16 @@
 
 from holdfast.delivery.counters import Counters, Reason
 from holdfast.delivery.delivery_journal import DeliveryJournal
+from holdfast.delivery.entries import Entry
+from holdfast.delivery.error_codes import INTERNAL_ERROR
 from holdfast.delivery.messages import Message
 from holdfast.delivery.outcomes import ACKED, DISCARDED, EXPIRED, NEVER_KEPT, Outcome
 from holdfast.delivery.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.receivers import Receiver
+from holdfast.journal import notes
 from holdfast.journal.frame import decode
 from holdfast.journal.journal_writer import JournalWriter
-from holdfast.journal.schema import SETTLED
+from holdfast.journal.schema import SETTLED, Kind
 from holdfast.journal.unfold import unfold
 from tests.unit.journal.ledger import Shelf
 
@@ -56,6 +59,54 @@ def test_what_is_settled_without_the_store_is_told_in_the_same_words() -> None:
 def test_what_was_never_kept_is_settled_without_a_word() -> None:
     writer, _ = writer_and_shelf()
     assert writer.note_settled({ID: ["joe/1"]}, NEVER_KEPT) == b""
+
+
+def durable() -> Receiver:
+    receiver = Receiver(CallbackQueue(QueueLimits(), Counters()), 1)
+    receiver.is_durable = True
+    return receiver
+
+
+def failed(*attempts: int) -> list[Entry]:
+    entries = [Entry(Message(b"{}", id=ID + n, channel="/a")) for n in range(len(attempts))]
+    for entry, number in zip(entries, attempts, strict=True):
+        entry.attempts = number
+    return entries
+
+
+def test_a_refusal_of_a_durable_session_leaves_with_what_it_leads_to() -> None:
+    receiver, key = durable(), "anonymous/-1"
+    for is_last in (True, False):
+        writer, shelf = writer_and_shelf()
+        writer.refused(receiver, failed(1, 2, 1), INTERNAL_ERROR)
+        outcome = DISCARDED[Reason.NO_LETTER]
+        note = writer.note_settled({ID: [key]}, outcome) if is_last else writer.note_marked({})
+        _, rows = notes.unpacked(note)
+        of_refusals = [(row[0], row[1], row[2], row[4]) for row in rows[:2]]
+        keys = [receiver.key]
+        assert of_refusals == [
+            (Kind.REFUSED, [ID, ID + 2], 1, keys),
+            (Kind.REFUSED, [ID + 1], 2, keys),
+        ]
+        assert told(writer, shelf) == []
+        writer.answered(1, is_there=True)
+        assert [each[0] for each in told(writer, shelf)].count(Kind.REFUSED) == 3
+
+
+def test_a_refusal_that_no_call_carries_out_is_told_live() -> None:
+    writer, shelf = writer_and_shelf()
+    writer.refused(durable(), failed(1), INTERNAL_ERROR)
+    assert [each[0] for each in told(writer, shelf)] == [Kind.REFUSED]
+    assert writer.note_marked({}) == b""
+
+
+def test_very_many_refusals_of_one_turn_are_told_live() -> None:
+    writer, shelf = writer_and_shelf()
+    receiver = durable()
+    for _ in range(150):
+        writer.refused(receiver, failed(1), INTERNAL_ERROR)
+    _, rows = notes.unpacked(writer.note_marked({}))
+    assert (len(rows), len(told(writer, shelf))) == (100, 50)
 
 
 def test_a_writer_leaves_nothing_to_the_port_that_writes_nothing() -> None:
