@@ -1,6 +1,6 @@
 """Catching up: new subscriptions get what their channels keep, ahead of newer messages."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -34,7 +34,7 @@ class _Found(NamedTuple):
 class CatchUp:
     """What one subscribe brings from histories, and what it finds missing there.
 
-    It reads the histories in one turn, and asks the filter in as many as that takes.
+    It reads the histories and asks the filter in as many turns as that takes.
     """
 
     def __init__(
@@ -51,23 +51,27 @@ class CatchUp:
         self._histories = state.hub.histories
         self._session = session
         self._starts = starts
-        # What has a place of its own below a pattern, with that pattern.
-        self._named = self._covered_names()
         self._selection = qos.selection(session.name)
         self._now_ms = state.node.now_ms()
-        self._settled = state.hub.settled_cursor()
-        self._is_read = False
-        # How many channels it has looked at, and how many messages had ever entered then.
+        # What is left to be read.
+        self._steps = self._read()
+        # How many channels it has looked at, and those that have places of their own below a
+        # pattern.
         self._looked = 0
-        self._appended = 0
+        self._named: list[Channel] = []
+        # What enters the histories meanwhile, and the cursor behind which that is.
+        self._arrival = self._histories.arrival
+        self._begun = cursor_of(self._histories.newest)
         self._found: dict[int, _Found] = {}
         # What the filter has yet to be asked about; what it said, by id; whether it was asked in
         # this turn.
         self._unasked: list[Message] = []
         self._answers: dict[int, bool] = {}
         self._has_asked = False
-        # Whether anything depends on a cursor, and the ranges that are missing, by pattern.
+        # Whether anything depends on a cursor. By pattern, the cursors behind which anything may be
+        # missing, and the ranges that are missing.
         self._has_cursor = False
+        self._gaps: dict[str, int] = {}
         self._lost: dict[str, tuple[int, int]] = {}
         self.messages: list[Message] = []
 
@@ -79,12 +83,9 @@ class CatchUp:
         """
         if not is_wanted:
             raise Refused(ErrorReply.REQUEST_TIMEOUT)
-        self._check_rights()
         self._has_asked = False
-        if not self._is_read:
-            self._read()
-            self._is_read = True
-            if self._found and self._state.is_turn_over():
+        for _ in self._steps:
+            if self._state.is_turn_over():
                 raise TurnOver
         self._read_newer()
         while self._unasked:
@@ -92,57 +93,61 @@ class CatchUp:
             self._unasked.pop()
         for publication in self._state.hub.unsettled(self.patterns):
             self._selects(publication.message)
+        self._check_rights()
         found = [self._found[id] for id in sorted(self._found)]
         selected = [each for each in found if self._selects(each.message)]
         self.messages = self._fitting(selected)
         if self._starts.ordinary.newest_first:
             self.messages.reverse()
-
-    def _covered_names(self) -> list[tuple[Channel, str]]:
-        """Return the channels that have places of their own, each with the pattern over it."""
-        named: list[tuple[Channel, str]] = []
-        for name, start in self._starts.named.items():
-            if name in self.patterns or start.is_at_end:
-                continue
-            pattern = next((each for each in lookups(name) if each in self.patterns), None)
-            channel = None if pattern is None else self._state.channels.get(name)
-            if pattern is not None and channel is not None and not channel.is_wild:
-                named.append((channel, pattern))
-        return named
+        settled = self._state.hub.settled_cursor()
+        for name, cursor in self._gaps.items():
+            self._lose(name, cursor, settled)
 
     def _check_rights(self) -> None:
-        """Check that the session may have all of it, also if its rights have just changed."""
+        """Check that the session may have all of it still: its rights may have changed."""
         if self._session.identity.grants is None:
             return
-        check, operation = self._state.rights.check_rules, self._starts.operation
         for pattern in self.patterns.values():
             if not self._starts.of_pattern(pattern.name).is_at_end:
-                check(operation, self._session, pattern)
-        for channel, _ in self._named:
-            check(operation, self._session, channel)
+                self._check_right(pattern)
+        for channel in self._named:
+            self._check_right(channel)
 
-    def _read(self) -> None:
-        self._appended = self._histories.appended
+    def _check_right(self, channel: Channel) -> None:
+        self._state.rights.check_rules(self._starts.operation, self._session, channel)
+
+    def _read(self) -> Iterator[None]:
+        """Read the histories in short steps, each between which some may be cut or erased."""
         for pattern in self.patterns.values():
             start = self._starts.of_pattern(pattern.name)
             if not start.is_at_end:
-                self._read_pattern(pattern, start)
-        for channel, pattern_name in self._named:
-            self._read_named(channel, pattern_name)
+                self._check_right(pattern)
+                yield from self._read_pattern(pattern, start)
+        for name, start in self._starts.named.items():
+            if name not in self.patterns and not start.is_at_end:
+                self._read_named(name, start)
+                yield
 
-    def _read_pattern(self, pattern: Channel, start: Start) -> None:
+    def _read_pattern(self, pattern: Channel, start: Start) -> Iterator[None]:
         histories, is_whole = self._covered_by(pattern)
         for kept in histories:
             own = self._starts.named.get(kept.channel, start)
             is_whole &= self._read_history(kept, pattern.name, own)
+            yield
         if not is_whole:
-            self._lose(pattern.name, start.cursor or 0, self._settled)
+            self._miss(pattern.name, start.cursor or 0)
         if pattern.is_wild or not histories:
             self._look_for_gap(pattern, pattern.name, start)
+            yield
 
-    def _read_named(self, channel: Channel, pattern: str) -> None:
-        """Read the history of a channel that has a place of its own below a pattern."""
-        start = self._starts.named[channel.name]
+    def _read_named(self, name: str, start: Start) -> None:
+        """Read the history of a channel that has a place of its own, if a pattern covers it."""
+        pattern = next((each for each in lookups(name) if each in self.patterns), None)
+        channel = None if pattern is None else self._state.channels.get(name)
+        if pattern is None or channel is None or channel.is_wild:
+            return
+        self._check_right(channel)
+        self._named.append(channel)
         histories: list[KeptMessages] = []
         is_whole = True
         if self._starts.of_pattern(pattern).is_at_end:
@@ -151,7 +156,7 @@ class CatchUp:
             for kept in histories:
                 is_whole &= self._read_history(kept, pattern, start)
         if not is_whole:
-            self._lose(pattern, start.cursor or 0, self._settled)
+            self._miss(pattern, start.cursor or 0)
         if self._histories.get(channel.name) is None:
             self._look_for_gap(channel, pattern, start)
 
@@ -167,11 +172,11 @@ class CatchUp:
         if len(self._found) >= _MOST_MESSAGES:
             return False
         if start.cursor is None:
-            messages = kept.newest(start.count, self._now_ms)
+            messages = kept.newest(start.entries, self._now_ms)
         else:
             messages = kept.since(start.cursor, self._now_ms)
             self._has_cursor = True
-            self._lose(pattern, start.cursor, kept.floor)
+            self._lose_kept(pattern, start.cursor, kept.floor)
         for message in messages:
             self._add(message, pattern, start)
         return True
@@ -186,8 +191,18 @@ class CatchUp:
         """Note what may be missing of channels that keep nothing now."""
         if start.cursor is not None:
             self._has_cursor = True
-            is_kept = self._state.keeps_all(channel)
-            self._lose(pattern, start.cursor, self._histories.floor if is_kept else self._settled)
+            if self._state.keeps_all(channel):
+                self._lose_kept(pattern, start.cursor, self._histories.floor)
+            else:
+                self._miss(pattern, start.cursor)
+
+    def _miss(self, pattern: str, cursor: int) -> None:
+        """Note that anything behind the cursor may be missing, up to the end of the catch-up."""
+        self._gaps[pattern] = min(self._gaps.get(pattern, cursor), cursor)
+
+    def _lose_kept(self, pattern: str, cursor: int, floor: int) -> None:
+        """Note what is not kept any more; what came meanwhile is here, even if it was cut since."""
+        self._lose(pattern, cursor, min(floor, self._begun))
 
     def _lose(self, pattern: str, cursor: int, floor: int) -> None:
         if cursor < floor:
@@ -195,16 +210,20 @@ class CatchUp:
             self._lost[pattern] = (min(before[0], cursor), max(before[1], floor))
 
     def _read_newer(self) -> None:
-        """Find what was published since the histories were read."""
-        count = self._histories.appended - self._appended
-        self._appended += count
-        for message in self._histories.latest(count):
-            for name in lookups(message.channel):
-                if name in self.patterns:
-                    start = self._starts.of_pattern(name)
-                    start = self._starts.named.get(message.channel, start)
-                    if not start.is_at_end:
-                        self._add(message, name, start)
+        """Find what was published meanwhile."""
+        arrival = self._arrival
+        while arrival.message is not None and arrival.next is not None:
+            self._add_newer(arrival.message)
+            arrival = arrival.next
+        self._arrival = arrival
+
+    def _add_newer(self, message: Message) -> None:
+        for name in lookups(message.channel):
+            if name in self.patterns:
+                start = self._starts.of_pattern(name)
+                start = self._starts.named.get(message.channel, start)
+                if not start.is_at_end:
+                    self._add(message, name, start)
 
     def _selects(self, message: Message) -> bool:
         """Return whether the subscription selects the message."""

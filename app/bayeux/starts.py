@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.bayeux.delivery_options import QosInvalid
 from holdfast.bayeux.errors import ErrorReply, Refused
@@ -20,23 +20,22 @@ _NEW_ONLY, _ALL = -1, -2
 _MOST_NAMED = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class Start:
+class Start(NamedTuple):
     """Where in a history a subscription begins: behind a cursor, or with the newest messages."""
 
     cursor: int | None = None
     # The number of newest messages; all if negative.
-    count: int = 0
+    entries: int = 0
     newest_first: bool = False
 
     @property
     def is_at_end(self) -> bool:
         """Whether it needs nothing of the history."""
-        return self.cursor is None and not self.count
+        return self.cursor is None and not self.entries
 
 
 AT_THE_END = Start()
-AT_THE_BEGINNING = Start(count=-1)
+AT_THE_BEGINNING = Start(entries=-1)
 
 
 @dataclass(frozen=True, slots=True)

@@ -98,6 +98,19 @@ def end_of(message: Message) -> int:
     return 0 if life_ms is None else message.id // _NS_PER_MS + life_ms
 
 
+class Arrival:
+    """A place for a message that enters a history next; it leads to those that enter later.
+
+    Whoever holds one finds all that entered since, even what has left again.
+    """
+
+    __slots__ = ("message", "next")
+
+    def __init__(self) -> None:
+        self.message: Message | None = None
+        self.next: Arrival | None = None
+
+
 class Histories:
     """The histories of all channels; the oldest messages make room for new ones.
 
@@ -115,8 +128,8 @@ class Histories:
         self._ends: list[tuple[int, int]] = []
         self._mortals = 0
         self._names = SortedNames(self._by_channel)
-        # The number of messages that ever entered.
-        self.appended = 0
+        # The arrival of the next message.
+        self.arrival = Arrival()
         # The number of messages that left to make room.
         self.dropped = 0
         # Up to this cursor, messages may be missing on channels that keep nothing now.
@@ -162,10 +175,6 @@ class Histories:
                 found.append(self._by_channel[name])
         return found, looked
 
-    def latest(self, count: int) -> list[Message]:
-        """Return up to `count` of the messages that entered last."""
-        return list(islice(reversed(self._messages.values()), count))
-
     def append(self, message: Message, depth: HistoryDepth) -> None:
         """Add a message to its channel's history, which may have this depth."""
         if message.life_ms == 0:
@@ -176,7 +185,8 @@ class Histories:
             kept = self._begin(message.channel)
         kept.append(message)
         self._messages[message.id] = message
-        self.appended += 1
+        arrival, self.arrival = self.arrival, Arrival()
+        arrival.message, arrival.next = message, self.arrival
         if message.topic is not None:
             message.topic.keep()
         self.newest = max(self.newest, message.id)

@@ -5,6 +5,8 @@ from functools import partial
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast.bayeux.login import Login, LoginMethod
 from holdfast.bayeux.operation import Operation
@@ -203,6 +205,128 @@ def test_a_history_is_not_read_again_while_a_filter_takes_long() -> None:
     house.bayeux.state.hub.histories.erase("/a")
     house.turn()
     assert asked.data == [2, 3]
+
+
+def test_histories_are_read_in_as_many_turns_as_that_takes() -> None:
+    house = House(Delivery, channels=KEEPS, is_turn_over=lambda: True)
+    for n, name in enumerate("xyz"):
+        publish(house, n, channel=f"/b/{name}")
+    for channels in (["/b/**"], ["/b/x", "/b/y", "/b/z"]):
+        asked = subscribe(house.client(), *channels, replay=-2)
+        turns = 0
+        while asked.is_held:
+            turns += 1
+            house.go_on()
+        assert turns >= 3
+        assert asked.data == [0, 1, 2]
+
+
+CHANGE = st.tuples(st.sampled_from(["publish", "erase"]), st.sampled_from(["/a", "/b/x", "/b/y"]))
+BEFORE = st.lists(CHANGE, max_size=20)
+BETWEEN_TURNS = st.lists(st.lists(CHANGE, max_size=6), max_size=6)
+
+
+class Reading:
+    """Somebody catches up in many turns, while histories are cut and erased."""
+
+    def __init__(self, before: list[tuple[str, str]]) -> None:
+        self.house = House(Delivery, channels=KEEPS, is_turn_over=lambda: True)
+        # The channels and cursors of what was published, in order.
+        self.published: list[tuple[str, int]] = []
+        self.change(before)
+        self.begun = len(self.published)
+
+    def change(self, moves: list[tuple[str, str]]) -> None:
+        histories = self.house.bayeux.state.hub.histories
+        for move, channel in moves:
+            if move == "erase":
+                histories.erase(channel)
+            else:
+                self.house.server.publish(channel, len(self.published))
+                self.published.append((channel, histories.newest // 1000))
+
+    def finish(self, asked: Asked, changes: list[list[tuple[str, str]]]) -> None:
+        waiting = iter(changes)
+        while asked.is_held:
+            self.change(next(waiting, []))
+            self.house.go_on()
+        # Whatever comes now comes because of the subscription.
+        self.house.turn()
+
+
+@given(BEFORE, BETWEEN_TURNS, st.integers(0, 20))
+def test_who_goes_on_loses_nothing_unsaid_and_gets_nothing_twice(
+    before: list[tuple[str, str]], changes: list[list[tuple[str, str]]], seen: int
+) -> None:
+    reading = Reading(before)
+    cursors = [cursor for _, cursor in reading.published]
+    cursor = cursors[min(seen, len(cursors)) - 1] if seen and cursors else 5
+    newest = reading.house.bayeux.state.hub.histories.newest // 1000
+    asked = subscribe(reading.house.client(), "/a", "/b/**", replay=cursor)
+    reading.finish(asked, changes)
+    said = asked.elements[0]["ext"]["replay"]
+    lost = said.get("lost", {})
+    assert asked.data == sorted(set(asked.data))
+    for n, (channel, at) in enumerate(reading.published):
+        missing = lost.get("/a" if channel == "/a" else "/b/**", {"from": 0, "to": 0})
+        is_lost = missing["from"] < at <= missing["to"]
+        assert (n in asked.data) == (at > cursor) or (is_lost and at > cursor)
+        assert n in asked.data or n < reading.begun
+    assert said["recovered"] is not bool(lost)
+    assert all(each["to"] <= newest for each in lost.values())
+
+
+@given(BEFORE, BETWEEN_TURNS)
+def test_who_wants_one_message_of_each_channel_gets_that_and_all_newer_ones(
+    before: list[tuple[str, str]], changes: list[list[tuple[str, str]]]
+) -> None:
+    reading = Reading(before)
+    asked = subscribe(reading.house.client(), "/a", "/b/**", history=last(1))
+    reading.finish(asked, changes)
+    assert asked.data == sorted(set(asked.data))
+    newer = set(range(reading.begun, len(reading.published)))
+    assert newer <= set(asked.data)
+    older = [reading.published[n][0] for n in asked.data if n < reading.begun]
+    assert len(older) == len(set(older))
+
+
+def test_what_came_and_left_while_a_filter_was_asked_brings_nothing_older() -> None:
+    house = House(Delivery, channels=KEEPS, is_turn_over=lambda: True)
+    publish(house, 1, 2, channel="/b/x")
+    publish(house, 3)
+    asked = subscribe(house.client(), "/**", history=last(1), filter="data > 0")
+    house.go_on()
+    house.server.publish("/a", 4)
+    house.server.publish("/a", 5)
+    house.bayeux.state.hub.histories.erase("/a")
+    house.turn()
+    assert asked.data == [2, 3, 4, 5]
+
+
+def test_what_passes_an_unkept_channel_meanwhile_is_not_recovered() -> None:
+    house = House(Delivery, channels=KEEPS, is_turn_over=lambda: True)
+    publish(house, 1, channel="/b/x")
+    seen = house.bayeux.state.hub.settled_cursor()
+    asked = subscribe(house.client(), "/b/**", "/none", replay=seen)
+    house.server.publish("/none", 2)
+    house.server.publish("/b/x", 3)
+    house.turn()
+    assert asked.data == [3]
+    assert asked.elements[0]["ext"]["replay"]["lost"].keys() == {"/none"}
+
+
+def test_a_right_to_one_of_many_histories_is_checked_again_when_all_are_read() -> None:
+    house = House(Delivery, channels=KEEPS, is_turn_over=lambda: True)
+    publish(house, 1, channel="/b/x")
+    publish(house, 2, channel="/b/y")
+    for replay in ({"/b/x": -2, "/b/y": -2}, -2):
+        client = user(house, {"replay": "/b/**"})
+        asked = subscribe(client, "/b/*", replay=replay)
+        house.go_on()
+        assert asked.is_held
+        client.session.identity.grants = Granted(subscribe="/**")
+        house.turn()
+        assert asked.reply["error"] == REPLAY
 
 
 def test_nothing_is_gathered_for_who_has_hung_up() -> None:
