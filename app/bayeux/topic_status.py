@@ -1,7 +1,8 @@
 """The status of topics, for whoever asks: clients by a service, operators by REST and commands."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Literal, cast
 
 from orjson import loads
 
@@ -15,6 +16,8 @@ from holdfast.delivery.sorted_names import Look
 from holdfast.delivery.topics import Topic
 
 _MOST_BYTES = 1024 * 1024
+# A topic that is DEAD is not found.
+StateName = Literal["UNCONFIGURED", "ALIVE", "UNREFERENCED", "SOFTERASED"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,11 +25,12 @@ class TopicStatus:
     """One topic, with its configuration and what its state follows from."""
 
     channel: str
-    state: str
-    destroy_delay_ms: int
-    is_readonly: bool
-    # How many messages its history keeps.
-    depth: int
+    state: StateName
+    # Milliseconds that it stays unreferenced; -1: until it is erased.
+    destroy_delay: int
+    readonly: bool
+    # How many messages its history keeps at most.
+    history: int
     # Messages in its history, entries in queues, those in its work queue, and exact subscriptions.
     kept: int
     queued: int
@@ -35,17 +39,8 @@ class TopicStatus:
 
     def to_json(self) -> Json:
         """Return the status as clients receive it."""
-        return {
-            "channel": self.channel,
-            "state": self.state,
-            "destroyDelay": self.destroy_delay_ms,
-            "readonly": self.is_readonly,
-            "history": self.depth,
-            "kept": self.kept,
-            "queued": self.queued,
-            "work": self.work,
-            "subscribers": self.subscribers,
-        }
+        found = asdict(self)
+        return {"destroyDelay": found.pop("destroy_delay"), **found}
 
 
 def statuses_of(state: ServerState, names: Iterable[str]) -> list[TopicStatus]:
@@ -61,7 +56,7 @@ def status_of(state: ServerState, topic: Topic) -> TopicStatus:
     worker = state.work.of(topic.name)
     return TopicStatus(
         topic.name,
-        topic.state.value,
+        cast("StateName", topic.state.value),
         config.destroy_delay_ms,
         config.is_readonly,
         0 if depth is None else depth.entries,

@@ -20,9 +20,7 @@ Most = Annotated[
     ),
 ]
 
-First = Annotated[
-    int, typer.Option("--limit", "-n", min=1, max=100, help="Maximum number of messages.")
-]
+First = Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="Maximum number.")]
 
 
 def _data(message: Json) -> str:
@@ -34,7 +32,7 @@ DATA = ("DATA", _data)
 
 
 def print_first(server: Server, path: str, params: Params, columns: Columns) -> None:
-    """Print the first messages of a queue or of a history, as a table or as a JSON array."""
+    """Print the first items of a short list, as a table or as a JSON array."""
     found = server.get(path, params)["items"]
     if server.as_json:
         print_json(found)

@@ -17,6 +17,7 @@ COMMANDS = {
     "dead": ("holdfast.cli.dead", "List, replay and remove dead letters."),
     "session": ("holdfast.cli.session", "List and end sessions."),
     "subject": ("holdfast.cli.subject", "List and clear what waits for subjects."),
+    "work": ("holdfast.cli.work", "List and clear work queues; show their receivers."),
     "topic": ("holdfast.cli.topic", "List, show and erase topics; show what channels keep."),
     "dispatcher": ("holdfast.cli.dispatcher", "Hold back and resume delivery."),
     "user": ("holdfast.cli.user", "Manage users who log in with a password."),

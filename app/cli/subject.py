@@ -6,14 +6,13 @@ from urllib.parse import quote
 import typer
 
 from holdfast.cli.lists import First, Most, print_first, print_list
-from holdfast.cli.options import ToServer, Yes, confirm, gathered, group_of_commands
-from holdfast.cli.output import Json, age, answer
-from holdfast.cli.remote import Remote
+from holdfast.cli.options import ToServer, Yes, gathered, group_of_commands
 from holdfast.cli.session import ENTRIES
+from holdfast.cli.shared_queue import WAITING, clear_queue
 
 program = group_of_commands()
 
-_SUBJECTS = ("subject", "waiting", "bytes", age("oldest", "OLDEST"))
+_SUBJECTS = ("subject", *WAITING)
 Subject = Annotated[str, typer.Argument(metavar="SUBJECT", help="The subject, such as joe.")]
 
 
@@ -39,12 +38,5 @@ def show(*, subject: Subject, limit: First = 20, server: ToServer) -> None:
 @gathered
 def clear(*, subject: Subject, yes: Yes = False, server: ToServer) -> None:
     """Discard all messages that wait for a subject."""
-    path = _path(subject)
-
-    async def conversation(remote: Remote) -> Json:
-        await remote.get(path, {"limit": 1})
-        confirm(f"Discard all messages that wait for {subject}?", yes=yes)
-        return await remote.ask("DELETE", path)
-
-    done = server.talk(conversation)
-    answer(done, f"{done['discarded']} messages were discarded", as_json=server.as_json)
+    question = f"Discard all messages that wait for {subject}?"
+    clear_queue(server, _path(subject), {}, question, yes=yes)

@@ -16,13 +16,14 @@ import {show as overview} from "./overview.js";
 import {show as replays} from "./replays.js";
 import {show as results} from "./results.js";
 import {show as sessions} from "./sessions.js";
-import {show as subjects} from "./subjects.js";
+import {subjects, work} from "./shared_queues.js";
 
 const PAGES = new Map(Object.entries({
     "": ["Overview", overview],
     sessions: ["Sessions", sessions],
     subjects: ["Subjects", subjects],
     channels: ["Channels", channels],
+    work: ["Work queues", work],
     dead: ["Dead letters", dead],
     replays: ["Replays", replays],
     messages: ["Messages", messages],

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 from tests.browser import chatting
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
-from tests.browser.console.world import World, examined, ordinary
+from tests.browser.console.world import RULES, World, examined, ordinary
 from tests.serving import Server, end_whoever_lives_in
 
 SIZES = {"desk": (1280, 800), "phone": (390, 780)}
@@ -112,6 +112,18 @@ def console_door(studio: Studio, page: Page, _: str) -> None:
     page.goto(f"{studio.world.url}/console/", wait_until="networkidle")
 
 
+def _work_queue(world: World) -> str:
+    """Somebody works, and has no more room."""
+    if "painter/1" not in world.talkers:
+        worker = world.receiver("painter/1")
+        worker.handshake(
+            ext={"ack": True, "delivery": {"session": "painter/1", "queue": {"maxEntries": 1}}}
+        )
+        worker.send("/meta/subscribe", subscription="/jobs/*")
+        world.take(worker)
+    return "#/work/%2Fjobs%2Fpictures"
+
+
 def _letter(world: World) -> Any:
     return world.ask("GET", "dead-letters?code=user.update.error&limit=1")["items"][0]
 
@@ -154,6 +166,8 @@ POSES: dict[str, Callable[[Studio, Page, str], None]] = {
     "console-sessions": console(lambda _: "#/sessions"),
     "console-subjects": console(lambda _: "#/subjects"),
     "console-subject": console(lambda _: "#/subjects/joe"),
+    "console-work": console(lambda _: "#/work"),
+    "console-work-queue": console(_work_queue),
     "console-channels": console(lambda _: "#/channels"),
     "console-channel": console(lambda _: "#/channels/%2Fprices"),
     "console-audit": console(lambda _: "#/audit"),
@@ -172,7 +186,7 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     home = tempfile.TemporaryDirectory(prefix="holdfast-shots-")
     data = Path(home.name)
-    server = Server({"journal": True, "data": home.name})
+    server = Server({"journal": True, "data": home.name, "channels": RULES})
     try:
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)

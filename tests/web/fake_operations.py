@@ -8,6 +8,7 @@ import orjson
 
 from holdfast.bayeux.commands import Command, Result, understand
 from holdfast.bayeux.grammar import Verb
+from holdfast.bayeux.topic_status import TopicStatus
 from holdfast.store.audit import AuditEntry
 from holdfast.store.letter_filter import LetterFilter
 from holdfast.store.letters import Import, Refusal
@@ -38,7 +39,7 @@ from holdfast.web.admin.session_views import (
 )
 from holdfast.web.admin.subjects import SubjectQueue
 from holdfast.web.admin.system_views import About, ChannelSummary, Figures, PipelineResult
-from holdfast.web.admin.topics import KeptMessage, Topic
+from holdfast.web.admin.topics import KeptMessage
 from holdfast.web.admin.views import Item, Page
 from holdfast.web.admin.work_queues import WorkQueue
 
@@ -169,8 +170,8 @@ class FakeOperations:
         }
         self.changes: list[AuditEntry] = []
         self.known = [
-            Topic("/orders/7", "ALIVE", 60_000, False, 10, 3, 2, 2, 1),
-            Topic("/orders/8", "UNREFERENCED", -1, True, 0, 0, 0, 0, 0),
+            TopicStatus("/orders/7", "ALIVE", 60_000, False, 10, 3, 2, 2, 1),
+            TopicStatus("/orders/8", "UNREFERENCED", -1, True, 0, 0, 0, 0, 0),
         ]
         # Whether nothing waits for subjects any more.
         self.is_cleared = False
@@ -197,8 +198,7 @@ class FakeOperations:
     ) -> Page[SessionSummary]:
         self._fail()
         found = self._meant(filter)
-        names = SessionSummary.__dataclass_fields__
-        summaries = [SessionSummary(**{n: getattr(each, n) for n in names}) for each in found]
+        summaries = [_summary(each) for each in found]
         return _page(summaries, cursor, limit)
 
     def _meant(self, which: SessionFilter) -> list[Session]:
@@ -272,35 +272,38 @@ class FakeOperations:
 
     async def subject_queue(self, subject: str, limit: int) -> list[Entry]:
         self._fail()
-        if subject != "joe" or self.is_cleared:
-            raise RequestFailed(UNKNOWN, f"no messages wait for the subject {subject}")
-        return [an_entry(n + 1) for n in range(min(2, limit))]
+        waiting = 0 if subject != "joe" or self.is_cleared else 2
+        return [an_entry(n + 1) for n in range(min(waiting, limit))]
 
     async def clear_subject(self, subject: str, who: str) -> ClearedQueue:
-        await self.subject_queue(subject, 1)
+        cleared = len(await self.subject_queue(subject, 2))
         self.is_cleared = True
         self._changed(who, "subject.clear", subject)
-        return ClearedQueue(2)
+        return ClearedQueue(cleared)
 
     async def work_queues(self, cursor: str | None, limit: int) -> Page[WorkQueue]:
         self._fail()
-        return Page([WorkQueue("/jobs", 2, 300, NOW_MS - 60_000)], None)
+        return Page([WorkQueue("/jobs", 2, 300, NOW_MS - 60_000, 1)], None)
 
     async def work_queue(self, channel: str, limit: int) -> list[Entry]:
         self._fail()
         return [an_entry(n + 1) for n in range(min(2, limit))]
+
+    async def work_receivers(self, channel: str, limit: int) -> list[SessionSummary]:
+        self._fail()
+        return [_summary(each) for each in list(self.by_key.values())[:limit]]
 
     async def clear_work_queue(self, channel: str, who: str) -> ClearedQueue:
         self._fail()
         self._changed(who, "work.clear", channel)
         return ClearedQueue(2)
 
-    async def topics(self, prefix: str, cursor: str | None, limit: int) -> Page[Topic]:
+    async def topics(self, prefix: str, cursor: str | None, limit: int) -> Page[TopicStatus]:
         self._fail()
         fit = [each for each in self.known if each.channel.startswith(prefix)]
         return _page(fit, cursor, limit)
 
-    async def topic(self, channel: str) -> Topic:
+    async def topic(self, channel: str) -> TopicStatus:
         self._fail()
         found = [each for each in self.known if each.channel == channel]
         if not found:
@@ -560,3 +563,7 @@ def _page(found: list[Item], cursor: str | None, limit: int) -> Page[Item]:
     start = int(cursor or 0)
     end = start + limit
     return Page(found[start:end], str(end) if end < len(found) else None)
+
+
+def _summary(session: Session) -> SessionSummary:
+    return SessionSummary(**{n: getattr(session, n) for n in SessionSummary.__dataclass_fields__})

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.bayeux.options import ChannelRule
 from tests.store.servers import ValkeyServer
-from tests.web.live_house import LiveHouse, house_at, refused_with
+from tests.web.live_house import LiveHouse, house_at
 
 
 @pytest.fixture
@@ -47,5 +47,14 @@ async def test_work_that_was_discarded_is_in_no_queue_and_nowhere_in_the_store(
     assert house.desk.bodies() == set()
     assert house.balances()
     assert (await house.audited())[0].action == "work.clear"
-    with refused_with("user.oid.unknown"):
-        await house.api.work_queues.work_queue("/jobs/a")
+    assert await house.api.work_queues.work_queue("/jobs/a") == []
+
+
+async def test_receivers_are_shown_with_what_they_have_to_do(house: LiveHouse) -> None:
+    ann, joe = house.client(), house.client()
+    for session, channel in ((ann, "/jobs/a"), (joe, "/jobs/*")):
+        session.subscribe(channel)
+    await give(house, "/jobs/a", "/jobs/a")
+    shown = await house.api.work_queues.work_receivers("/jobs/a")
+    assert sorted(each.waiting + each.handed for each in shown) == [1, 1]
+    assert await house.api.work_queues.work_receivers("/nobody/here") == []

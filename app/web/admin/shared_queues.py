@@ -7,7 +7,6 @@ from holdfast.bayeux.session_status import first_entries
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.shared_queues import SharedQueues
 from holdfast.web.admin.changes import RunningServer
-from holdfast.web.admin.faults import UNKNOWN, RequestFailed
 from holdfast.web.admin.session_views import ClearedQueue, Entry, entry
 
 _NS_PER_MS = 1_000_000
@@ -43,20 +42,22 @@ class QueuesByName:
     def first(self, name: str, limit: int) -> list[Entry]:
         """Return the first messages of a queue."""
         receiver = self._find(name)
+        if receiver is None:
+            return []
         state = self._server.state
         return [entry(state, receiver, each) for each in first_entries(receiver.queue, limit)]
 
     async def clear(self, name: str, who: str) -> ClearedQueue:
         """Discard what waits in a queue."""
         async with self._server.change(who, f"{self._kind}.clear", name) as detail:
-            detail["discarded"] = discarded = self._server.life.clear(self._find(name))
+            receiver = self._find(name)
+            discarded = 0 if receiver is None else self._server.life.clear(receiver)
+            detail["discarded"] = discarded
         return ClearedQueue(discarded)
 
-    def _find(self, name: str) -> Session:
-        receiver = self._queues.queue(self._prefix + name)
-        if receiver is None or not receiver.queue.count:
-            raise RequestFailed(UNKNOWN, f"no messages wait for the {self._kind} {name}")
-        return receiver
+    def _find(self, name: str) -> Session | None:
+        """Return who has the queue; it need not exist while nothing waits."""
+        return self._queues.queue(self._prefix + name)
 
 
 def oldest_ms(receiver: Session) -> int:

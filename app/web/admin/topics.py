@@ -1,15 +1,15 @@
 """The service for topics: their states and what keeps them, and erasing them."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any
 
 from orjson import loads
 from pydantic import Field
 
 from holdfast.bayeux.topic_status import TopicStatus, newest, page_of, status_of, statuses_of
-from holdfast.delivery import topics as core
 from holdfast.delivery.messages import Message
 from holdfast.delivery.topic_states import TopicState
+from holdfast.delivery.topics import Topic
 from holdfast.store.fields import Channel, Count, Ms
 from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.faults import UNKNOWN, RequestFailed, illegal
@@ -20,25 +20,7 @@ from holdfast.web.admin.views import Page
 _NS_PER_MS = 1_000_000
 # Larger data is not shown.
 _LARGEST = 64 * 1024
-StateName = Literal["UNCONFIGURED", "ALIVE", "UNREFERENCED", "SOFTERASED"]
 Force = Annotated[bool, Field(description="Discard what waits in queues.")]
-
-
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """One topic, with its configuration and what its state follows from."""
-
-    channel: str
-    state: StateName
-    destroy_delay: Annotated[
-        int, Field(description="Milliseconds that it stays unreferenced; -1: until it is erased.")
-    ]
-    readonly: bool
-    history: Annotated[Count, Field(description="Messages that its history keeps at most.")]
-    kept: Annotated[Count, Field(description="Messages in its history.")]
-    queued: Annotated[Count, Field(description="Entries in queues.")]
-    work: Annotated[Count, Field(description="Those of them in its work queue.")]
-    subscribers: Annotated[Count, Field(description="Subscriptions to exactly this channel.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +48,16 @@ class Topics:
     @route("GET", "/topics")
     async def topics(
         self, prefix: Prefix = "", cursor: Cursor = None, limit: Limit = 100
-    ) -> Page[Topic]:
+    ) -> Page[TopicStatus]:
         """List topics by name."""
         names = self._state.topics.names.beginning(prefix, cursor or "")
         found, after = page_of(names, limit)
-        return Page([_view(each) for each in statuses_of(self._state, found)], after)
+        return Page(statuses_of(self._state, found), after)
 
     @route("GET", "/topic")
-    async def topic(self, channel: Channel) -> Topic:
+    async def topic(self, channel: Channel) -> TopicStatus:
         """Show one topic."""
-        return _view(status_of(self._state, self._find(channel)))
+        return status_of(self._state, self._find(channel))
 
     @route("GET", "/topic/history")
     async def topic_history(self, channel: Channel, limit: EntryLimit = 20) -> list[KeptMessage]:
@@ -107,22 +89,8 @@ class Topics:
             life, now = self._server.life.topics, self._server.clock()
             life.erase(self._find(channel), is_forced=force, now=now)
 
-    def _find(self, channel: str) -> core.Topic:
+    def _find(self, channel: str) -> Topic:
         topic = self._state.topics.get(channel)
         if topic is None or topic.state is TopicState.DEAD:
             raise RequestFailed(UNKNOWN, f"{channel} is no topic")
         return topic
-
-
-def _view(status: TopicStatus) -> Topic:
-    return Topic(
-        status.channel,
-        cast("StateName", status.state),
-        status.destroy_delay_ms,
-        status.is_readonly,
-        status.depth,
-        status.kept,
-        status.queued,
-        status.work,
-        status.subscribers,
-    )

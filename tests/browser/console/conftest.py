@@ -7,7 +7,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.console.steps import sign_in
-from tests.browser.console.world import World, ordinary
+from tests.browser.console.world import RULES, World, ordinary
 from tests.serving import Server, end_whoever_lives_in
 
 
@@ -15,7 +15,8 @@ from tests.serving import Server, end_whoever_lives_in
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     data = tmp_path_factory.mktemp("console")
     # The guard decides soon.
-    server = Server({"journal": True, "data": str(data), "guard_window": 6000})
+    settings = {"journal": True, "data": str(data), "guard_window": 6000, "channels": RULES}
+    server = Server(settings)
     yield ordinary(World(server.url, data))
     server.stop()
     end_whoever_lives_in(data)

@@ -34,6 +34,7 @@ def addresses(world: World) -> list[str]:
     replays = world.ask("GET", "replays")["items"]
     return [
         "#/", "#/sessions", "#/sessions/mail/1", "#/subjects", "#/subjects/mail",
+        "#/work", "#/work/%2Fjobs%2Fpictures",
         "#/channels", "#/channels/%2Fprices",
         "#/dead",
         f"#/dead/letters?fingerprint={letter['fingerprint']}", f"#/dead/letter/{letter['id']}",

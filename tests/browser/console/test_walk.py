@@ -166,6 +166,44 @@ def test_what_waits_for_a_subject_is_shown_and_discarded(page: Page, world: Worl
     expect(page.get_by_role("link", name="joe/1")).to_be_visible()
 
 
+def test_what_waits_in_a_work_queue_is_shown_handed_out_and_discarded(
+    page: Page, world: World
+) -> None:
+    go(page, "Work queues")
+    row = page.get_by_role("row").filter(has_text="/jobs/pictures")
+    expect(row.get_by_role("cell").nth(1)).to_have_text("3")
+    expect(row.get_by_role("cell").nth(4)).to_have_text("0")
+    row.get_by_role("link", name="/jobs/pictures").click()
+    expect(page.get_by_text("No session has subscribed to this channel.")).to_be_visible()
+    work = page.get_by_role("region", name="Queue").get_by_role("row")
+    expect(work).to_have_count(4)
+
+    painter = world.receiver("painter/1", "/jobs/*")
+    world.take(painter)
+    has = page.get_by_role("row").filter(has_text="painter/1").get_by_role("cell")
+    expect(has.nth(3)).to_have_text("3")
+    expect(page.get_by_text("The queue is empty.")).to_be_visible()
+    painter.send("/meta/unsubscribe", subscription="/jobs/*")
+    painter.handshake(ext={"ack": True, "delivery": {"session": "painter/1"}})
+
+    expect(work).to_have_count(4)
+    page.get_by_role("button", name="Empty the queue").click()
+    answer(page, "Discard all")
+    expect(page.get_by_text("Queue emptied.")).to_be_visible()
+    assert world.ask("GET", "work-queues")["items"] == []
+
+
+@pytest.mark.parametrize("name", ["constructor", "__proto__"])
+def test_names_that_objects_have_are_names_like_others(page: Page, name: str) -> None:
+    look_at(page, f"#/subjects/{name}")
+    expect(page.get_by_text("The queue is empty.")).to_be_visible()
+    look_at(page, f"#/work/%2Fjobs%2F{name}")
+    expect(page.get_by_role("heading", name=f"/jobs/{name}")).to_be_visible()
+    expect(page.get_by_text("The queue is empty.")).to_be_visible()
+    look_at(page, f"#/channels/%2F{name}")
+    expect(page.get_by_text("This channel is no topic.")).to_be_visible()
+
+
 def test_channels_have_their_subscribers(page: Page) -> None:
     go(page, "Channels")
     row = page.get_by_role("row").filter(has_text="/orders/**")

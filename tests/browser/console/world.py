@@ -15,6 +15,8 @@ FAILED = "user.update.error"
 
 
 HOUR_MS = 3_600_000
+# What the server needs to have a work queue.
+RULES = {"/jobs/*": {"work_queue": True}}
 CHANNELS = ("/orders/paid", "/orders/shipped", "/orders/cancelled", "/news")
 
 
@@ -106,6 +108,8 @@ def ordinary(world: World) -> World:
     for text in ("Call me.", "It is about order 4712."):
         joe = {"name": "joe", "forceQueuing": True}
         world.publisher.send("/service/ptp", data={"destinations": [joe], "content": text})
+    for number in range(3):
+        world.publish("/jobs/pictures", {"picture": number, "width": 640})
     hold = {"reason": "the mail relay is down until noon", "until": None}
     world.ask("PUT", "sessions/mail/1/hold", hold)
     return world

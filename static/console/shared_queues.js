@@ -1,0 +1,83 @@
+// Queues that sessions share, of subjects and of channels: what waits in them, for whom, and discarding it.
+import {path} from "./api.js";
+import {at, h, known} from "./dom.js";
+import {bytes, count} from "./format.js";
+import {actions, confirmed, live, parts, when} from "./parts.js";
+import {queue, receivers} from "./sessions.js";
+
+// The number of messages, and of sessions, that are shown.
+const FIRST = 100;
+
+// One kind of queues: `list` asks for those that have messages, `first` for what waits in one of them, `sessions`
+// for its sessions, and `clear` discards what waits.
+const SUBJECTS = {
+    page: "subjects",
+    title: "Subjects",
+    heading: "Subject",
+    name: ({subject}) => subject,
+    columns: [["Sessions", ({subject}) => h("a", {href: at("sessions", {prefix: `${subject}/`})}, "show")]],
+    nothing: "No messages wait for subjects.",
+    about: "Messages to a subject wait while none of its sessions takes them.",
+    nobody: "The subject has no session.",
+    discarded: "All messages that wait for the subject are discarded permanently, without dead letters.",
+    list: (api, query) => api.get("subjects", query),
+    first: (api, subject) => api.get(path("subjects", subject, "queue"), {limit: FIRST}),
+    sessions: (api, subject) => api.get("sessions", {prefix: `${subject}/`, limit: FIRST}),
+    clear: (api, subject) => api.remove(path("subjects", subject, "queue")),
+};
+
+const WORK = {
+    page: "work",
+    title: "Work queues",
+    heading: "Channel",
+    name: ({channel}) => channel,
+    columns: [["Receivers", (each) => count(each.receivers), "number"]],
+    nothing: "No messages wait in work queues.",
+    about: "Each message goes to one receiver. Messages wait while no receiver has room for them.",
+    nobody: "No session has subscribed to this channel.",
+    discarded: "All messages that wait in the work queue are discarded permanently, without dead letters. " +
+        "Receivers keep what they have.",
+    list: (api, query) => api.get("work-queues", query),
+    first: (api, channel) => api.get("work-queue", {channel, limit: FIRST}),
+    sessions: (api, channel) => api.get("work-queue/receivers", {channel, limit: FIRST}),
+    clear: (api, channel) => api.remove("work-queue", {channel}),
+};
+
+const pageOf = (kind) => (app, [name]) => (name === undefined ? list(app, kind) : one(app, kind, name));
+
+export const subjects = pageOf(SUBJECTS);
+export const work = pageOf(WORK);
+
+async function list(app, kind) {
+    const ask = async (cursor, limit) => {
+        const found = await kind.list(app.api, known({cursor, limit}));
+        return {...found, items: found.items.map((each) => ({...each, key: kind.name(each)}))};
+    };
+    const found = await parts(app, kind.title, [
+        [kind.heading, ({key}) => h("a", {href: at(kind.page, key)}, key)],
+        ["Waiting", ({waiting}) => count(waiting), "number"],
+        ["Size", (each) => bytes(each.bytes), "number"],
+        ["Oldest", ({oldest}) => when(oldest)],
+        ...kind.columns,
+    ], ask, kind.nothing);
+    return [h("h1", {}, kind.title), found, h("p", {class: "faint small"}, kind.about)];
+}
+
+async function one(app, kind, name) {
+    const look = () => Promise.all([kind.first(app.api, name), kind.sessions(app.api, name)]);
+    const shown = await live(app, look, ([{items}, {items: sessions}]) => [
+        items.length > 0 && actions(app, ["Empty the queue", () => empty(app, kind, name), "danger"]),
+        queue(items, items.length === FIRST ? `Queue: the first ${count(FIRST)}` : "Queue"),
+        receivers(app, sessions, kind.nobody),
+    ]);
+    return [h("p", {}, h("a", {href: at(kind.page)}, `All ${kind.title.toLowerCase()}`)), h("h1", {}, name), shown];
+}
+
+const empty = (app, kind, name) => confirmed({
+    title: `Empty the queue of ${name}?`,
+    text: kind.discarded,
+    yes: "Discard all",
+}, async () => {
+    await kind.clear(app.api, name);
+    await app.done("Queue emptied.");
+});

@@ -1,0 +1,31 @@
+"""`holdfast work` against an administration."""
+
+import json
+
+from tests.cli.conftest import Shell
+
+
+def test_work_queues_are_listed_with_the_number_of_their_receivers(shell: Shell) -> None:
+    rows = [line.split("\t") for line in shell.run("work", "list").stdout.splitlines()]
+    assert rows[0] == ["CHANNEL", "WAITING", "BYTES", "OLDEST", "RECEIVERS"]
+    assert (rows[1][:3], rows[1][4]) == (["/jobs", "2", "300"], "1")
+
+
+def test_the_first_messages_are_shown(shell: Shell) -> None:
+    told = json.loads(shell.run("work", "show", "/jobs", "--limit", "1", "--json").stdout)
+    assert [entry["data"] for entry in told] == [{"n": 1}]
+
+
+def test_receivers_are_shown_with_what_they_have_to_do(shell: Shell) -> None:
+    rows = [
+        line.split("\t") for line in shell.run("work", "receivers", "/jobs").stdout.splitlines()
+    ]
+    assert rows[0] == ["KEY", "STATE", "ACTIVE", "CONNECTED", "WAITING", "HANDED"]
+    assert rows[1][0] == "joe/1"
+
+
+def test_what_waits_is_discarded_after_a_question(shell: Shell) -> None:
+    assert shell.run("work", "clear", "/jobs").exit_code == 2
+    assert shell.operations.changes == []
+    assert shell.run("work", "clear", "/jobs", "--yes").stdout == "2 messages were discarded\n"
+    assert [each.action for each in shell.operations.changes] == ["work.clear"]
