@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from holdfast.bayeux.delivery_options import QosInvalid
-from holdfast.delivery.history_depth import HISTORY_BYTES, MOST_ENTRIES, HistoryDepth
+from holdfast.delivery.history_depth import HISTORY_BYTES, MOST_BYTES, MOST_ENTRIES, HistoryDepth
 from holdfast.delivery.numbers import whole
 from holdfast.delivery.topics import TopicConfig
 
@@ -53,6 +53,6 @@ def _depth(asked: object) -> HistoryDepth | None:
     entries, size = whole(asked.get("maxEntries")), whole(asked.get("maxBytes", HISTORY_BYTES))
     if entries is None or not 0 <= entries <= MOST_ENTRIES:
         raise QosInvalid("topic.history.maxEntries")
-    if size is None or size < 1:
+    if size is None or not 1 <= size <= MOST_BYTES:
         raise QosInvalid("topic.history.maxBytes")
     return HistoryDepth(entries, size)

@@ -6,6 +6,8 @@ from typing import Final
 # The most messages that one channel keeps, and their size if nothing else is said.
 MOST_ENTRIES: Final = 10_000
 HISTORY_BYTES: Final = 1024 * 1024
+# The largest size that a publisher may ask for. JavaScript counts no further.
+MOST_BYTES: Final = 2**53 - 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,7 @@ class KeptMessages:
 
     def newest(self, count: int, now_ms: int) -> list[Message]:
         """Return up to `count` of the newest messages, the oldest first; all if negative."""
-        if count < 0:
+        if not 0 <= count < len(self._messages):
             return self._alive(self._messages, now_ms)
         alive = (each for each in reversed(self._messages) if not 0 < end_of(each) <= now_ms)
         found = list(islice(alive, count))

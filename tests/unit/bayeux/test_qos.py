@@ -53,6 +53,7 @@ def test_priorities_are_ten(priority: int) -> None:
         ({"topic": {"history": {"maxEntries": -1}}}, "topic.history.maxEntries"),
         ({"topic": {"history": {"maxEntries": 10001}}}, "topic.history.maxEntries"),
         ({"topic": {"history": {"maxEntries": 1, "maxBytes": 0}}}, "topic.history.maxBytes"),
+        ({"topic": {"history": {"maxEntries": 1, "maxBytes": 1e30}}}, "topic.history.maxBytes"),
         ({"topic": {"destroyDelay": -2}}, "topic.destroyDelay"),
         ({"topic": {"destroyDelay": "1"}}, "topic.destroyDelay"),
         ({"administrative": 1}, "administrative"),

@@ -48,6 +48,7 @@ def test_the_newest_messages_come_in_their_order(histories: Histories) -> None:
     assert numbers(kept(histories).newest(2, 0)) == [4, 5]
     assert numbers(kept(histories).newest(-1, 0)) == [3, 4, 5]
     assert kept(histories).newest(0, 0) == []
+    assert numbers(kept(histories).newest(2**64, 0)) == [3, 4, 5]
     assert histories.dropped == 2
 
 
