@@ -25,7 +25,8 @@ def drop_outdated(session: Session, undelivered: Undelivered[Session]) -> None:
         if channel not in is_of_such:
             pattern = session.subscription(channel) or ""
             is_of_such[channel] = qos.get(pattern, PLAIN).newest_only
-        if not is_of_such[channel] or not message.is_routed or message.addressed:
+        is_for_all = message.is_routed and not message.addressed and message.refusals is None
+        if not (is_of_such[channel] and is_for_all):
             continue
         other = newest.setdefault(channel, message)
         if other is not message:

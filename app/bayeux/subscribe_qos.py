@@ -68,6 +68,15 @@ class SubscribeQos:
         """Whether the session does not receive all messages of the channel."""
         return self.filter is not None or not self.local
 
+    @property
+    def choice(self) -> str:
+        """The option by which the session chooses among the messages; empty if there is none."""
+        if self.filter is not None:
+            return "filter"
+        if not self.local:
+            return "local"
+        return "newestOnly" if self.newest_only else ""
+
     def selection(self, session: str) -> Selection:
         """Return what the session of this name receives."""
         return Selection(self.filter, "" if self.local else session)

@@ -47,8 +47,8 @@ def check_join(
     """
     if qos.filter is not None:
         _check_filters(state, session, qos.filter, patterns)
-    if qos.is_selective:
-        _refuse_choice(state, patterns, "local" if qos.filter is None else "filter")
+    if qos.choice:
+        _refuse_choice(state, patterns, qos.choice)
     more = sum(name not in session.subscriptions for name in patterns)
     if more:
         _check_room(state, session, more)
@@ -92,7 +92,7 @@ def _check_filters(
 
 
 def _refuse_choice(state: ServerState, patterns: Iterable[str], option: str) -> None:
-    """Refuse an option that selects messages of a work queue: their receiver is not chosen yet."""
+    """Refuse an option by which a receiver would choose among the messages of a work queue."""
     for work in state.options.work_patterns:
         if any(overlaps(work, pattern) for pattern in patterns):
             raise Refused(ErrorReply.DELIVERY_INVALID, "user.illegalArgument", option)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from holdfast.bayeux.caller import Caller
-from holdfast.bayeux.options import ChannelRule, QuotaLimits
+from holdfast.bayeux.options import ChannelRule, Durable, QuotaLimits
 from holdfast.bayeux.replaying import Replaying
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.marks import Mark
@@ -393,7 +393,7 @@ def test_the_publisher_takes_part() -> None:
     assert fetch(ann).data == [1]
 
 
-@pytest.mark.parametrize("qos", [{"filter": "data.a = 1"}, {"local": False}])
+@pytest.mark.parametrize("qos", [{"filter": "data.a = 1"}, {"local": False}, {"newestOnly": True}])
 @pytest.mark.parametrize("channel", [JOBS, "/jobs/*", "/**"])
 def test_receivers_cannot_choose_their_work(channel: str, qos: Json) -> None:
     house = working()
@@ -404,6 +404,19 @@ def test_receivers_cannot_choose_their_work(channel: str, qos: Json) -> None:
     (name,) = qos
     assert asked.reply["error"].startswith(f"400:user.illegalArgument,{name}")
     assert ann.send({**message, "subscription": "/other/*"}).reply["successful"], name
+
+
+def test_a_channel_that_becomes_a_work_queue_loses_no_work_to_older_subscriptions() -> None:
+    house = house_of(durable=Durable.NAMED)
+    ann = worker(house, session="ann/1")
+    subscribing = {"channel": "/meta/subscribe", "subscription": JOBS}
+    ann.send({**subscribing, "ext": {"delivery": {"newestOnly": True}}})
+    house.turn()
+    house = restarted(house, **RULES)
+    ann = worker(house, session="ann/1", channel="/other")
+    put(house, 1, 2, 3)
+    assert fetch(ann).data == [1, 2, 3]
+    assert house.balances()
 
 
 def test_work_is_not_addressed() -> None:
