@@ -1,7 +1,7 @@
 """Checks that every accepted copy has exactly one end, and that no receiver got a copy twice.
 
 Each violation is a row: its kind, its subject, the excess or shortage, and a text. Copies without
-an end so far are no violation.
+an end so far are no violation. See `holdfast.pipeline.coverage` for what cannot be checked.
 """
 
 from collections.abc import Mapping
@@ -14,14 +14,22 @@ from pyspark.sql import functions as F
 from holdfast.journal.schema import Kind
 from holdfast.pipeline.books import unbalanced
 from holdfast.pipeline.copies import COPY, ENDS, MESSAGE, is_kind, together
+from holdfast.pipeline.coverage import unknowns
 from holdfast.pipeline.incidents import LOSSES
 from holdfast.pipeline.reach import with_age
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+FINDING = ("kind", "node", "msg", "receiver", "since", "until", "number", "what")
 VIOLATION = "kind string, node string, msg bigint, receiver string, number bigint, what string"
 _NAMES = [column.split()[0] for column in VIOLATION.split(", ")]
+
+
+def findings(events: "DataFrame", lacking: Mapping[str, int]) -> "DataFrame":
+    """Return the times of which not everything is known, and all violations: FINDING."""
+    found = unknowns(events).unionByName(violations(events, lacking), allowMissingColumns=True)
+    return found.select(*FINDING)
 
 
 def violations(events: "DataFrame", lacking: Mapping[str, int] | None = None) -> "DataFrame":

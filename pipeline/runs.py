@@ -36,12 +36,13 @@ class _Run(NamedTuple):
 
     def is_before(self, other: "_Run") -> bool:
         """Return whether this run of the node is earlier; times decide if numbers started again."""
-        seed, number = _parts(self.epoch)
-        others, later = _parts(other.epoch)
+        seed, number = parts(self.epoch)
+        others, later = parts(other.epoch)
         return number < later if seed == others else self.began_us < other.began_us
 
 
-def _parts(epoch: str) -> tuple[str, int]:
+def parts(epoch: str) -> tuple[str, int]:
+    """Return the seed of an epoch, and its number."""
     seed, _, number = epoch.rpartition("-")
     return (seed, int(number)) if number.isdecimal() else (epoch, 0)
 

@@ -13,6 +13,7 @@ class Exit(IntEnum):
     USAGE = 2
     UNREACHABLE = 3
     NOT_ALLOWED = 4
+    UNCERTAIN = 5
 
 
 # All others are failures.

@@ -248,20 +248,27 @@ def audit(
 ) -> None:
     """Check that every copy was settled exactly once; show those that were not.
 
-    The exit code is 1 if there is a violation.
+    It also shows times of which not everything is known. The exit code is 1 if there is a
+    violation, and 5 if there is none, but a run was killed or has no books.
     """
     with spark.tables(journal, engine) as (lake, session), spinner("Auditing"):
-        from holdfast.pipeline.audit import violations
+        from holdfast.pipeline.audit import findings
+        from holdfast.pipeline.coverage import UNCERTAIN
         from holdfast.pipeline.lacking import remembered
         from holdfast.pipeline.reports.catalogue import result_of
 
-        found = violations(lake.table(session, "events"), remembered(lake)).cache()
+        found = findings(lake.table(session, "events"), remembered(lake)).cache()
         keep(found, parquet)
         result = result_of(found, limit)
-        count = found.count()
+        counts: dict[str, int] = dict(found.groupBy("kind").count().collect())
     if result.rows or as_json:
         print_rows(*result, as_json=as_json)
-    if count:
-        complain(f"{count} violations" if count > 1 else "1 violation")
+    violations = sum(counts[kind] for kind in counts if not kind.startswith("run."))
+    if violations:
+        complain(f"{violations} violations" if violations > 1 else "1 violation")
         raise typer.Exit(Exit.FAILED)
     note("No violations")
+    times = sum(counts.get(kind, 0) for kind in UNCERTAIN)
+    if times:
+        complain(f"not everything is known of {times} times: see {', '.join(UNCERTAIN)}")
+        raise typer.Exit(Exit.UNCERTAIN)

@@ -8,6 +8,7 @@ import pytest
 from holdfast.journal.schema import Event
 from holdfast.pipeline import schemas
 from holdfast.pipeline.audit import violations
+from holdfast.pipeline.coverage import unknowns
 from tests.unit.pipeline.events import NODE, SECOND, START_US, event, published
 from tests.unit.pipeline.stories import acked, books, delivery, died, handed, start, the_story
 
@@ -239,3 +240,5 @@ def test_the_audit_finds_what_is_wrong_and_nothing_else(spark: "SparkSession") -
         name = [*CASES][int(row.node[1:])]
         found[name].append((row.kind, row.receiver, row.number))
     assert found == {name: expected for name, (_, expected) in CASES.items()}
+    times = {(row.kind, row.node) for row in unknowns(frames(spark, rows)).collect()}
+    assert times == {("run.open", f"n{number}") for number in range(len(CASES))}

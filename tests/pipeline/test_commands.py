@@ -83,7 +83,15 @@ def test_from_a_journal_to_a_report(lent: None, store: ValkeyServer, tmp_path: P
     audit = run("audit", "--json", *place)
     assert audit.exit_code == 1
     kinds = [row["kind"] for row in lines(audit)]
-    found = {"frame.gap", "frame.lacking", "never_handed", "settled_twice", "too_many_ends"}
+    found = {
+        "frame.gap",
+        "frame.lacking",
+        "never_handed",
+        "settled_twice",
+        "too_many_ends",
+        "run.cut",
+        "run.open",
+    }
     assert {*kinds} == found
     parquet = tmp_path / "throughput"
     table = run("report", "throughput", "--parquet", str(parquet), *place).stdout.splitlines()

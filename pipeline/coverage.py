@@ -1,0 +1,145 @@
+"""Finds what the journal cannot know: runs that were killed, and those without books.
+
+A run begins with the start of a process and ends with its stop. A process that is killed takes the
+events with it that were in no frame.
+"""
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import groupby, pairwise
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+from pyspark.sql import functions as F
+
+from holdfast.journal.schema import BOOKS_S, FULL, PATIENCE_S, Kind
+from holdfast.pipeline.copies import is_kind
+from holdfast.pipeline.runs import parts
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# It was killed; it has no books; it has not ended; its start is gone.
+UNCLEAN, UNBOOKED, OPEN, CUT = "run.unclean", "run.unbooked", "run.open", "run.cut"
+# Nobody can say that nothing is wrong there.
+UNCERTAIN = (UNCLEAN, UNBOOKED)
+UNKNOWN = "kind string, node string, since timestamp, until timestamp, number bigint, what string"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_BOOKS_US = int(BOOKS_S * 1e6)
+_LOSS = (
+    f"of what was not stored, its last {PATIENCE_S:.0f} s can be missing; "
+    f"under load, its last 0.1 s and {FULL} events"
+)
+
+
+class Stretch(NamedTuple):
+    """The events of a node under one epoch: microseconds since 1970."""
+
+    node: str
+    epoch: str
+    first_us: int
+    last_us: int
+    # The start of the process, and its last books.
+    start_us: int | None = None
+    booked_us: int | None = None
+    is_stopped: bool = False
+
+
+class Unknown(NamedTuple):
+    """A time of which not everything is known; `until_us` is None if it has not ended."""
+
+    kind: str
+    node: str
+    since_us: int
+    until_us: int | None
+    what: str
+
+
+def unknowns(events: "DataFrame") -> "DataFrame":
+    """Return the times of which not everything is known, and their length in ms: UNKNOWN."""
+    stretches = [Stretch(*row) for row in _stretches(events).collect()]
+    rows = [_row(unknown) for unknown in unknowns_of(stretches)]
+    return events.sparkSession.createDataFrame(rows, UNKNOWN)
+
+
+def _stretches(events: "DataFrame") -> "DataFrame":
+    """Return the stretches, without incidents: these are the pipeline's."""
+    us = F.unix_micros("ts")
+    is_node = is_kind(Kind.NODE)
+    is_books = is_kind(Kind.BOOKS) & (F.col("what") != "restored")
+    return (
+        events.where("pos >= 0")
+        .groupBy("node", "epoch")
+        .agg(
+            F.min(us),
+            # Not the latest: clocks are put back.
+            F.max_by(us, "seq"),
+            F.min(F.when(is_node & (F.col("what") == "start"), us)),
+            F.max(F.when(is_books, us)),
+            F.coalesce(F.bool_or(is_node & (F.col("what") == "stop")), F.lit(False)),
+        )
+    )
+
+
+def unknowns_of(stretches: Iterable[Stretch]) -> Iterator[Unknown]:
+    """Yield what is not known of all nodes, in the order of their runs."""
+    for _, of_node in groupby(sorted(stretches), attrgetter("node")):
+        found = _runs(list(of_node))
+        for run, following in pairwise([*found, None]):
+            if run is not None:
+                yield from _of_run(run, following)
+
+
+def _runs(of_node: list[Stretch]) -> list[Stretch]:
+    """Return the runs in their order; an epoch without a start belongs to the run before."""
+    began: dict[str, int] = {}
+    for each in of_node:
+        seed, _ = parts(each.epoch)
+        began[seed] = min(each.first_us, began.get(seed, each.first_us))
+
+    def order(each: Stretch) -> tuple[int, int]:
+        seed, number = parts(each.epoch)
+        return began[seed], number
+
+    runs: list[Stretch] = []
+    for each in sorted(of_node, key=order):
+        if each.start_us is not None or not runs:
+            runs.append(each)
+        else:
+            last = runs[-1]
+            runs[-1] = last._replace(
+                last_us=max(last.last_us, each.last_us),
+                booked_us=each.booked_us or last.booked_us,
+                is_stopped=each.is_stopped,
+            )
+    return runs
+
+
+def _of_run(run: Stretch, following: Stretch | None) -> Iterator[Unknown]:
+    if not run.is_stopped:
+        if following is None:
+            text = "it has not stopped: it is running, or was killed; nothing later is known"
+            yield Unknown(OPEN, run.node, run.last_us, None, text)
+        else:
+            yield Unknown(
+                UNCLEAN, run.node, run.last_us, following.start_us, f"it was killed: {_LOSS}"
+            )
+    if run.start_us is None:
+        text = "its start is not in the tables, so its books cannot be compared"
+        yield Unknown(CUT, run.node, run.first_us, run.last_us, text)
+    else:
+        since = run.start_us if run.booked_us is None else run.booked_us
+        if run.last_us - since > 2 * _BOOKS_US:
+            text = "its events cannot be compared with books: there are none"
+            yield Unknown(UNBOOKED, run.node, since, run.last_us, text)
+
+
+def _row(unknown: Unknown) -> tuple[object, ...]:
+    kind, node, since_us, until_us, what = unknown
+    # A clock that was put back leaves no time between.
+    ms = None if until_us is None else max(until_us - since_us, 0) // 1000
+    return kind, node, _time(since_us), _time(until_us), ms, what
+
+
+def _time(us: int | None) -> datetime | None:
+    return None if us is None else _EPOCH + timedelta(microseconds=us)

@@ -1,0 +1,69 @@
+"""The audit says of which times not everything is known."""
+
+from collections.abc import Iterable
+
+from holdfast.pipeline.coverage import Stretch, unknowns_of
+
+MINUTE = 60_000_000
+
+
+def told(stretches: Iterable[Stretch]) -> list[tuple[str, int, int | None]]:
+    return [
+        (unknown.kind, unknown.since_us, unknown.until_us) for unknown in unknowns_of(stretches)
+    ]
+
+
+def run(epoch: str, start: int, last: int, *, stops: bool = True, node: str = "n1") -> Stretch:
+    return Stretch(node, epoch, start, last, start, last, stops)
+
+
+def test_runs_that_stop_leave_nothing_to_say() -> None:
+    assert told([run("seed-1", 10, 20), run("seed-2", 30, 40)]) == []
+
+
+def test_of_a_killed_run_nothing_is_known_from_its_last_event_to_the_next_start() -> None:
+    found = told([run("seed-1", 10, 20, stops=False), run("seed-2", 30, 40)])
+    assert found == [("run.unclean", 20, 30)]
+
+
+def test_a_run_that_has_not_stopped_goes_on_or_was_killed() -> None:
+    assert told([run("seed-1", 10, 20, stops=False)]) == [("run.open", 20, None)]
+
+
+def test_each_kill_of_each_node_is_told_whatever_the_order_of_the_epochs() -> None:
+    epochs = [run(f"seed-{n}", 10 * n, 10 * n + 5, stops=n % 2 == 0) for n in range(1, 13)]
+    others = [run("seed-1", 7, 9, node="n2"), run("seed-2", 11, 12, node="n2")]
+    killed = [("run.unclean", 10 * n + 5, 10 * n + 10) for n in range(1, 12, 2)]
+    assert told([*reversed(epochs), *others]) == killed
+
+
+def test_what_the_next_process_writes_for_a_killed_one_is_of_the_next_run() -> None:
+    later = run("seed-2", 30, 40)._replace(first_us=15)
+    assert told([run("seed-1", 10, 20, stops=False), later]) == [("run.unclean", 20, 30)]
+
+
+def test_a_process_that_lost_its_store_for_a_while_goes_on_in_another_epoch() -> None:
+    again = Stretch("n1", "seed-2", 25, 35, booked_us=35, is_stopped=True)
+    assert told([run("seed-1", 10, 20, stops=False), again]) == []
+    emptied = again._replace(epoch="other-1")
+    assert told([run("seed-1", 10, 20, stops=False), emptied]) == []
+
+
+def test_a_clock_that_was_put_back_gives_no_time_between() -> None:
+    found = list(unknowns_of([run("seed-1", 100, 200, stops=False), run("seed-2", 50, 60)]))
+    assert [(unknown.since_us, unknown.until_us) for unknown in found] == [(200, 50)]
+
+
+def test_a_run_without_books_is_named_and_so_is_what_follows_the_last() -> None:
+    without = run("seed-1", 10, 10 + 3 * MINUTE)._replace(booked_us=None)
+    assert told([without]) == [("run.unbooked", 10, 10 + 3 * MINUTE)]
+    late = run("seed-1", 10, 10 + 9 * MINUTE)._replace(booked_us=10 + MINUTE)
+    assert told([late]) == [("run.unbooked", 10 + MINUTE, 10 + 9 * MINUTE)]
+    young = run("seed-1", 10, 10 + MINUTE)._replace(booked_us=None)
+    assert told([young]) == []
+
+
+def test_a_run_whose_start_is_gone_has_books_that_compare_with_nothing() -> None:
+    assert told([Stretch("n1", "seed-1", 10, 20, None, 20, is_stopped=True)]) == [
+        ("run.cut", 10, 20)
+    ]
