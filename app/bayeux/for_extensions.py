@@ -27,7 +27,6 @@ class ForExtensions(ServerApi):
     def __init__(self, bayeux: Bayeux, clock: Callable[[], float]) -> None:
         self._state, self._life = bayeux.state, bayeux.life
         self._publishing, self._budgets = bayeux.publishing, bayeux.budgets
-        self._reauthorizations = bayeux.reauthorizations
         self._clock = clock
         self.rights = bayeux.state.rights
         self.services = bayeux.state.services
@@ -62,7 +61,7 @@ class ForExtensions(ServerApi):
         self._state.counters.logins["failed" if method is None else method.value] += 1
 
     def reauthorize(self, session: Session) -> None:
-        self._reauthorizations.reauthorize(session)
+        self._life.reauthorizations.reauthorize(session)
 
     def agree(self, session: Session, terms: Terms | None, *, acks: bool) -> None:
         self._life.agree(session, terms, acks=acks)

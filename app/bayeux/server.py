@@ -9,7 +9,6 @@ from holdfast.bayeux.presence_events import PresenceEvents
 from holdfast.bayeux.presence_service import PRESENCE_SERVICE, PresenceService
 from holdfast.bayeux.probes import Probes
 from holdfast.bayeux.publishing import Publishing
-from holdfast.bayeux.reauthorization import Reauthorizations
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.session_slots import SessionSlots
@@ -34,11 +33,10 @@ class Bayeux:
         self.publishing = Publishing(state)
         self.life = SessionLife(state, self.publishing)
         life = self.life
-        self.reauthorizations = Reauthorizations(state, life.ownership, life.undelivered)
         state.services.add(TOPICS, TopicService(state, life.topics).serve)
         state.services.add(PRESENCE_SERVICE, PresenceService(state).serve)
         state.presence.changed = PresenceEvents(state).note
-        state.hub.recheck = self.reauthorizations.recheck
+        state.hub.recheck = life.reauthorizations.recheck
         self.slots = SessionSlots(state, life.ends, life.undelivered, life.unconnected)
         self.identities = Identities(state, life.ownership)
         self.budgets = Budgets(state, state.options.budgets)

@@ -7,6 +7,7 @@ from holdfast.bayeux.expiry import Expiry
 from holdfast.bayeux.login_events import LoginEvents
 from holdfast.bayeux.ownership import SessionOwner
 from holdfast.bayeux.publishing import Publishing
+from holdfast.bayeux.reauthorization import Reauthorizations
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_clock import SessionClock
 from holdfast.bayeux.session_ends import SessionEnds
@@ -40,6 +41,7 @@ class SessionLife:
         )
         self.undelivered = self.settlement.undelivered
         self.failures = self.settlement.failures
+        self.reauthorizations = Reauthorizations(state, self.ownership, self.undelivered)
         self.hand_overs = self.settlement.hand_overs
         self.expiry = Expiry(state, self.undelivered)
         self.answers = Answers(state, self.clock, self.settlement, self.expiry)

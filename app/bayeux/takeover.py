@@ -32,6 +32,9 @@ def take_over(life: SessionLife, session: Session, draft: Session, now: float) -
     life.unconnected.desert(session)
     _take_queue(life, session, draft, now)
     state.journal.session(session, "taken_over")
+    if not state.rights.are_open:
+        # This client may have fewer rights than the one before.
+        life.reauthorizations.reauthorize(session)
     _take_dispatcher(life, session, draft, now)
     after = None if session.dispatcher is None else session.dispatcher.state
     if after is not None and after is not before:

@@ -22,7 +22,7 @@ from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery import Delivery
 from tests.unit.bayeux.harness import Client, House, Json, Socket
-from tests.unit.bayeux.second_lives import KeptHouse, named
+from tests.unit.bayeux.second_lives import KeptHouse, named, take
 
 SECRET = "/secret/**"
 
@@ -95,6 +95,24 @@ def test_a_subscription_that_would_be_denied_now_is_gone_and_others_stay() -> No
     publish(house, "/secret/x", 1)
     publish(house, "/a", 2)
     assert heard(client) == [2]
+
+
+def test_who_takes_a_session_over_with_fewer_rights_gets_nothing_that_these_do_not_cover() -> None:
+    house = KeptHouse()
+    policy = guarded(house)
+    old = named(house)
+    old.subscribe("/secret/x")
+    house.turn()
+    old.disconnect()
+    publish(house, "/secret/x", 1)
+    publish(house, "/a", 2)
+    house.turn()
+    policy.forbidden.add(SECRET)
+    new = house.guest()
+    take(new)
+    assert heard(new, ext={"ack": 0}) == [2]
+    assert new.session.subscriptions == {"/a"}
+    assert discarded(house) == 1
 
 
 def test_nobody_asks_whether_channels_may_be_created_and_nobody_else_is_asked_about() -> None:
