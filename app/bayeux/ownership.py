@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from holdfast.bayeux.channel_holds import release_channel
+from holdfast.bayeux.channel_holds import held_by_guard, release_by_server
 from holdfast.bayeux.options import ORDINARY_RULE, ChannelRule
 from holdfast.bayeux.point_to_point import PTP
 from holdfast.bayeux.records import ChangedSession
@@ -18,7 +18,6 @@ from holdfast.delivery.dead_letters import CHANNEL
 from holdfast.delivery.deaths import UnwrittenLetter
 from holdfast.delivery.entries import SettledBy
 from holdfast.delivery.error_codes import ErrorCode
-from holdfast.delivery.notices import CHANNEL_FREE, CHANNEL_HELD
 from holdfast.delivery.reactions import (
     DefaultErrorHandler,
     ErrorHandler,
@@ -27,7 +26,6 @@ from holdfast.delivery.reactions import (
     RetryThenDead,
 )
 
-ALERT = "/sys/alert"
 _PASSES = "a message that it was tried with was taken"
 _DEFAULT = {choice.value: DefaultErrorHandler(choice) for choice in OnUserException}
 
@@ -96,15 +94,10 @@ class SessionOwner:
                 yield session.person
 
     def alert(self, channel: str, reason: str) -> None:
-        self._state.notices.report(CHANNEL_HELD, channel, reason)
-        data = {"kind": "channel held back", "channel": channel, "reason": reason}
-        publish_event(self._state, {"channel": ALERT, "data": data})
+        held_by_guard(self._state, channel, reason)
 
     def release(self, channel: str) -> None:
-        self._state.notices.report(CHANNEL_FREE, channel, _PASSES)
-        release_channel(self._state, channel, "guard")
-        data = {"kind": "channel flows again", "channel": channel, "reason": _PASSES}
-        publish_event(self._state, {"channel": ALERT, "data": data})
+        release_by_server(self._state, channel, "guard", _PASSES)
 
     def note(self, session: Session, now: float) -> None:
         if session.is_gone:

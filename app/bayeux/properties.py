@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import orjson
 
 from holdfast.bayeux import interventions
+from holdfast.bayeux.channel_holds import hold_channel, release_channel
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.command_scope import CommandScope
 from holdfast.bayeux.session_status import (
@@ -180,6 +181,13 @@ def _activate(at: CommandScope, session: Session, is_active: bool, who: str) -> 
         at.life.hold_back(session, "dispatcherActive=false", who, at.now)
 
 
+def _activate_channel(at: CommandScope, topic: Topic, is_active: bool, who: str) -> None:
+    if is_active:
+        release_channel(at.state, topic.name, "operator", who)
+    elif not at.state.guard.is_held(topic.name):
+        hold_channel(at.state, topic.name, "dispatcherActive=false", who)
+
+
 def _agreed(at: CommandScope, session: Session) -> str:
     """Return the terms as in the `ext` of a handshake, without the secret."""
     acks = session.queue.settling is SettledBy.BATCH
@@ -285,6 +293,11 @@ SESSION: Mapping[str, Property[Session]] = {
 
 TOPIC: Mapping[str, Property[Topic]] = {
     "destroyDelay": Reading(lambda _, topic: topic.config.destroy_delay_ms),
+    "dispatcherActive": Setting(
+        read=lambda at, topic: not at.state.guard.is_held(topic.name),
+        set=_activate_channel,
+        takes=ValueForm.BOOLEAN,
+    ),
     "erase": Operation(
         lambda at, topic, is_forced, _: at.life.topics.erase(
             topic, is_forced=is_forced, now=at.now

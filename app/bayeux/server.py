@@ -3,6 +3,7 @@
 from typing import Final
 
 from holdfast.bayeux.budgets import Budgets
+from holdfast.bayeux.channel_holds import release_what_is_over
 from holdfast.bayeux.due_sessions import DueSessions
 from holdfast.bayeux.identities import Identities
 from holdfast.bayeux.presence_events import PresenceEvents
@@ -88,6 +89,7 @@ class Bayeux:
         self.life.topics.tick(wall_ms)
         self._due.tick(now)
         self.slots.tick(now)
+        release_what_is_over(state, wall_ms)
         self._probes.tick(now)
         state.notices.beat(now)
         state.journal.beat(now)

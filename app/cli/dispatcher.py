@@ -1,15 +1,14 @@
-"""`holdfast dispatcher`: shows, holds and resumes delivery to sessions and channels."""
+"""`holdfast dispatcher`: shows what is held back, holds and resumes delivery to sessions."""
 
 import sys
 from typing import Annotated
 
 import typer
 
-from holdfast.cli.moments import moment
+from holdfast.cli.holds import Reason, Until, hold_body, told
 from holdfast.cli.options import Key, ToServer, gathered, group_of_commands, path_of
 from holdfast.cli.output import Json, print_facts, print_json, print_table, since, when
 from holdfast.cli.remote import Remote, Server
-from holdfast.cli.session import hold_of
 
 program = group_of_commands()
 
@@ -18,7 +17,9 @@ _FACTS = ("key", "state", "active", "connected", "waiting", "handed", "retry", "
 
 
 def _why(channel: Json) -> str:
-    """Why a channel is held, and when the next probe is due."""
+    """Why a channel is held, and when that may end."""
+    if channel["who"] != "guard":
+        return told(channel)
     again = "now" if channel["next_attempt"] is None else f"at {when(channel['next_attempt'])}"
     return f"{channel['reason']}; {channel['attempts']} failed probes, next {again}"
 
@@ -28,7 +29,7 @@ def _row(held: Json) -> list[object]:
     if "key" not in held:
         return [held["channel"], "", since(held["since"]), _why(held)]
     entries = held["waiting"] + held["handed"]
-    return [held["key"], entries, since(held["hold"]["since"]), hold_of(held)]
+    return [held["key"], entries, since(held["hold"]["since"]), told(held["hold"])]
 
 
 @program.command("show")
@@ -68,7 +69,7 @@ def _tell(server: Server, session: Json, change: str = "") -> None:
         sys.stdout.write(f"{facts['key']} is {change}; {facts['waiting']} entries are waiting\n")
     else:
         again = when(session["next_attempt"])
-        print_facts({**facts, "hold": hold_of(session), "next attempt": again})
+        print_facts({**facts, "hold": told(session["hold"]), "next attempt": again})
 
 
 @program.command("hold")
@@ -76,19 +77,15 @@ def _tell(server: Server, session: Json, change: str = "") -> None:
 def hold(
     *,
     key: Key,
-    reason: Annotated[str, typer.Option("--reason", help="The reason, shown with the hold.")] = "",
-    until: Annotated[
-        str | None,
-        typer.Option("--until", help="Resume automatically: in 30m, or at 2026-11-20T08:00."),
-    ] = None,
+    reason: Reason = "",
+    until: Until = None,
     server: ToServer,
 ) -> None:
     """Hold back delivery to a session.
 
     Its messages wait, and none is lost, until the given time or until you resume it.
     """
-    body = {"reason": reason, "until": moment(until, ago=False)}
-    path = f"{path_of(key)}/hold"
+    path, body = f"{path_of(key)}/hold", hold_body(reason, until)
     _tell(server, server.talk(lambda remote: remote.ask("PUT", path, body)), "held back")
 
 
@@ -96,23 +93,9 @@ def hold(
 @gathered
 def resume(
     *,
-    key: Annotated[
-        str | None, typer.Argument(metavar="SESSION", help="The session, such as joe/1.")
-    ] = None,
-    channel: Annotated[
-        str | None, typer.Option("--channel", help="Release a held channel instead.")
-    ] = None,
+    key: Key,
     server: ToServer,
 ) -> None:
-    """Resume delivery to a session, or release a channel."""
-    if (key is None) is (channel is None):
-        raise typer.BadParameter("name a session, or use --channel")
-    if key is not None:
-        path = f"{path_of(key)}/hold"
-        _tell(server, server.talk(lambda remote: remote.ask("DELETE", path)), "active")
-        return
-    server.talk(lambda remote: remote.ask("DELETE", "/held-channels", params={"channel": channel}))
-    if server.as_json:
-        print_json({"channel": channel, "active": True})
-    else:
-        sys.stdout.write(f"{channel} is released\n")
+    """Resume delivery to a session."""
+    path = f"{path_of(key)}/hold"
+    _tell(server, server.talk(lambda remote: remote.ask("DELETE", path)), "active")

@@ -31,7 +31,7 @@ _LISTS = {
     "/sessions/": "list sessions with holdfast session list",
     "/dead-letters/": "list letters with holdfast dead list",
     "/replays/": "list replays with holdfast dead replays",
-    "/held-channels": "list holds with holdfast dispatcher show",
+    "/held-channels": "list what is held back with holdfast dispatcher show",
 }
 
 

@@ -18,8 +18,11 @@ COMMANDS = {
     "session": ("holdfast.cli.session", "List and end sessions."),
     "subject": ("holdfast.cli.subject", "List and clear what waits for subjects."),
     "work": ("holdfast.cli.work", "List and clear work queues; show their receivers."),
-    "topic": ("holdfast.cli.topic", "List, show and erase topics; show what channels keep."),
-    "dispatcher": ("holdfast.cli.dispatcher", "Hold back and resume delivery."),
+    "topic": (
+        "holdfast.cli.topic",
+        "List, show and erase topics; show what channels keep, and hold them.",
+    ),
+    "dispatcher": ("holdfast.cli.dispatcher", "Hold back and resume delivery to sessions."),
     "user": ("holdfast.cli.user", "Manage users who log in with a password."),
     "rights": ("holdfast.cli.rights", "Check and explain rights."),
     "pipeline": ("holdfast.cli.pipeline", "Read the journal into tables and report on messages."),

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from holdfast.cli.holds import told
 from holdfast.cli.lists import DATA, Most, print_list
 from holdfast.cli.model_options import options_of
 from holdfast.cli.moments import now_ms
@@ -25,7 +26,6 @@ from holdfast.cli.output import (
     print_facts,
     print_items,
     print_json,
-    when,
 )
 from holdfast.cli.remote import Remote
 from holdfast.cli.sweep import sweep
@@ -94,18 +94,9 @@ def show_session(
         return
     entries = found.pop("queue", [])
     channels = " ".join(found["channels"])
-    print_facts({**found, "hold": hold_of(found), "channels": channels}, _TIMES)
+    print_facts({**found, "hold": told(found["hold"]), "channels": channels}, _TIMES)
     if entries:
         print_items(ENTRIES, entries)
-
-
-def hold_of(found: Json) -> str:
-    """Return the hold of a session as text."""
-    hold = found["hold"]
-    if hold is None:
-        return ""
-    until = f" until {when(hold['until'])}" if hold["until"] is not None else ""
-    return f"{hold['reason'] or 'no reason given'} ({hold['who']}, {when(hold['since'])}{until})"
 
 
 @program.command("kill")

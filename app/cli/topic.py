@@ -1,9 +1,10 @@
-"""`holdfast topic`: lists, shows and erases topics, and shows what channels keep."""
+"""`holdfast topic`: lists, shows and erases topics, shows what channels keep, and holds them."""
 
 from typing import Annotated
 
 import typer
 
+from holdfast.cli.holds import Reason, Until, hold_body
 from holdfast.cli.lists import DATA, First, Most, print_first, print_list
 from holdfast.cli.options import ToServer, Yes, confirm, gathered, group_of_commands
 from holdfast.cli.output import Json, age, answer, print_facts, print_json
@@ -13,6 +14,7 @@ program = group_of_commands()
 
 _TOPICS = ("channel", "state", "kept", "queued", "subscribers")
 _PATH = "/topic"
+_HELD = "/held-channels"
 _MESSAGES = ("id", "sender", age("published", "AGE"), "bytes", DATA)
 Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="The channel, such as /orders/7.")]
 
@@ -46,6 +48,27 @@ def get_messages(*, channel: Channel, limit: First = 20, server: ToServer) -> No
     """Show the newest messages that a channel keeps, the newest first."""
     asked: Params = {"channel": channel, "limit": limit}
     print_first(server, f"{_PATH}/history", asked, _MESSAGES)
+
+
+@program.command("hold")
+@gathered
+def hold(*, channel: Channel, reason: Reason = "", until: Until = None, server: ToServer) -> None:
+    """Hold back a channel, whether or not it is a topic.
+
+    Its messages wait in the queues, and none is lost, until the given time or until you release it.
+    """
+    body = {"channel": channel, **hold_body(reason, until)}
+    done = server.talk(lambda remote: remote.ask("PUT", _HELD, body))
+    answer(done, f"{channel} is held back", as_json=server.as_json)
+
+
+@program.command("release")
+@gathered
+def release(*, channel: Channel, server: ToServer) -> None:
+    """Release a channel that you or the server holds back."""
+    server.talk(lambda remote: remote.ask("DELETE", _HELD, params={"channel": channel}))
+    done = {"channel": channel, "active": True}
+    answer(done, f"{channel} is released", as_json=server.as_json)
 
 
 @program.command("erase")

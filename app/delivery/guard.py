@@ -1,8 +1,12 @@
-"""Holds a channel when its receivers are broken, but not when its messages are poison."""
+"""Holds a channel when its receivers are broken, but not when its messages are poison.
+
+Operators hold channels, too; these are not probed.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Final
 
 from holdfast.delivery.channel_verdicts import ChannelVerdicts, GuardLimits
 from holdfast.delivery.messages import Message
@@ -10,13 +14,21 @@ from holdfast.delivery.probe import Probe
 
 __all__ = ["ChannelHold", "Guard", "GuardLimits"]
 
+# Who holds a channel, unless an operator does.
+GUARD: Final = "guard"
+
 
 @dataclass(frozen=True, slots=True)
 class ChannelHold:
-    """Why and since when (ms since 1970) a channel is held."""
+    """Why, since when and until when (ms since 1970) a channel is held, and by whom."""
 
     since: int
     reason: str
+    who: str = GUARD
+    until: int | None = None
+
+    def is_over(self, now_ms: int) -> bool:
+        return self.until is not None and now_ms >= self.until
 
 
 class Guard:
@@ -92,10 +104,25 @@ class Guard:
 
     def restore(self, channel: str, held: ChannelHold, now: float) -> bool:
         """Restore a stored hold; return False if this server must not hold the channel."""
-        if self._limits.is_on:
-            self._held[channel] = held
+        is_its_own = held.who == GUARD
+        if is_its_own and not self._limits.is_on:
+            return False
+        self._held[channel] = held
+        if is_its_own:
             self._retrials[channel] = Probe(self._limits, now)
-        return self._limits.is_on
+        return True
+
+    def hold(self, channel: str, held: ChannelHold) -> bool:
+        """Hold a channel for an operator; return False if too many are held."""
+        if channel not in self._held and len(self._held) >= self._limits.channels:
+            return False
+        self.release(channel)
+        self._held[channel] = held
+        return True
+
+    def over(self, now_ms: int) -> list[str]:
+        """Return the channels that were to be held until now."""
+        return [channel for channel, held in self._held.items() if held.is_over(now_ms)]
 
     def is_held(self, channel: str) -> bool:
         return channel in self._held

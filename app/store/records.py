@@ -9,7 +9,7 @@ import orjson
 from holdfast.delivery import attempts
 from holdfast.delivery.dead_letters import DeadLetter, LetterState, key_of, subject_of
 from holdfast.delivery.entries import Entry
-from holdfast.delivery.guard import ChannelHold
+from holdfast.delivery.guard import GUARD, ChannelHold
 from holdfast.delivery.history_depth import HistoryDepth
 from holdfast.delivery.json_text import part, to_json
 from holdfast.delivery.marks import BatchMark, Mark
@@ -272,13 +272,15 @@ def _letter(
 
 def pack_held(held: ChannelHold) -> bytes:
     """Return the record of a channel hold."""
-    return orjson.dumps({"v": VERSION, "since": held.since, "reason": held.reason})
+    told = {"since": held.since, "reason": held.reason, "who": held.who, "until": held.until}
+    return orjson.dumps({"v": VERSION, **told})
 
 
 def unpack_held(record: bytes) -> ChannelHold:
     """Undo `pack_held`."""
     head = _head(record, "held channel")
-    return ChannelHold(head["since"], head["reason"])
+    # Earlier versions wrote only holds of the guard.
+    return ChannelHold(head["since"], head["reason"], head.get("who", GUARD), head.get("until"))
 
 
 def pack_topic(topic: TopicRecord) -> bytes:

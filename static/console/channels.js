@@ -2,7 +2,7 @@
 import {at, h, known} from "./dom.js";
 import {ago, count, lasting, many, rate} from "./format.js";
 import {actions, ask, badge, card, facts, filter, live, mono, parts, when} from "./parts.js";
-import {history, receivers} from "./sessions.js";
+import {held, history, receivers} from "./sessions.js";
 
 // The number of messages, and of sessions, that are shown.
 const FIRST = 100;
@@ -11,10 +11,10 @@ export const show = (app, [channel], chosen) => (channel === undefined ? all(app
 
 async function all(app, chosen) {
     const look = () => app.api.get("held-channels");
-    const [held, found] = await Promise.all([live(app, look, ({items}) => items.length > 0 && heldBack(app, items)), list(app, chosen)]);
+    const [heldNow, found] = await Promise.all([live(app, look, ({items}) => items.length > 0 && heldBack(app, items)), list(app, chosen)]);
     return [
         h("h1", {}, "Channels"),
-        held,
+        heldNow,
         filter(app, "/channels", ["channels"], chosen),
         found,
         h("p", {class: "faint small"}, "Rates are measured while a console is open. ",
@@ -32,17 +32,20 @@ const list = (app, chosen) => parts(app, "Channels", [
 
 const channelLink = (name) => h("a", {href: at("channels", name), class: "mono"}, name);
 
-/** Past and next probes of a held channel. */
-function tried({attempts, next_attempt: next}) {
+/** Past and next probes of a channel that the server holds back; others are not probed. */
+function tried({who, attempts, next_attempt: next}) {
+    if (who !== "guard") {
+        return "";
+    }
     const before = attempts ? `Probed ${many(attempts, "time")} without success; ` : "";
     const then = next === null ? "a probe is running." : `the next probe is ${ago(next)}.`;
     return before ? before + then : then[0].toUpperCase() + then.slice(1);
 }
 
-const heldBack = (app, channels) => card("Held back: no receiver accepts messages", channels.map((each) =>
+const heldBack = (app, channels) => card("Held back", channels.map((each) =>
     h("div", {class: "held", "data-key": each.channel},
-        h("p", {}, channelLink(each.channel), " ", when(each.since), h("br"),
-            h("span", {class: "faint small"}, each.reason), h("br"),
+        h("p", {}, channelLink(each.channel), h("br"),
+            h("span", {class: "faint small"}, held(each)), h("br"),
             h("span", {class: "small"}, tried(each))),
         actions(app, release(app, each.channel)))));
 
@@ -50,6 +53,21 @@ const release = (app, channel) => ["Release", async () => {
     await app.api.remove("held-channels", {channel});
     await app.done(`${channel} was released.`);
 }, "primary"];
+
+async function holdBack(app, channel) {
+    const {reason, until} = app.requests.body("HoldChannelBody");
+    const given = await ask({
+        title: `Hold back ${channel}`,
+        text: "Sessions that acknowledge messages get none of this channel until you release it: they wait in the queues, up to their " +
+            "limits. Other sessions still get everything.",
+        fields: [reason, until],
+        yes: "Hold back",
+    });
+    if (given) {
+        await app.api.put("held-channels", {channel, ...given});
+        await app.done(`${channel} is held back.`);
+    }
+}
 
 async function one(app, name) {
     const look = () => Promise.all([
@@ -66,8 +84,9 @@ async function one(app, name) {
         const [hold] = holds.items.filter(({channel}) => channel === name);
         return [
             h("h1", {}, name, topic ? [" ", badge(topic.state, topic.state === "ALIVE" ? "good" : "")] : ""),
-            hold && h("p", {class: "card panel state warn"}, "Held back ", when(hold.since), `: ${hold.reason}. ${tried(hold)}`),
-            (hold || topic) && actions(app, hold && release(app, name), topic && ["Erase the topic", () => erase(app, name), "danger"]),
+            hold && h("p", {class: "card panel state warn"}, held(hold), " ", tried(hold)),
+            // Patterns have no messages of their own.
+            !name.includes("*") && actions(app, hold ? release(app, name) : ["Hold back the channel", () => holdBack(app, name)], topic && ["Erase the topic", () => erase(app, name), "danger"]),
             facets(name, known, topic),
             history(kept.items),
             receivers(app, sessions.items, "No session has subscribed to exactly this channel."),

@@ -86,8 +86,9 @@ const facets = (it) => h("div", {class: "grid"},
     card(`Subscriptions (${count(it.subscriptions)})`, h("ul", {class: "plain mono"},
         it.channels.map((channel) => h("li", {}, channel)))));
 
-function held({reason, who, since, until}) {
-    return [`Held back by ${who} `, when(since), until ? [", until ", time(until)] : "", reason ? `: ${reason}` : "."];
+/** By whom, since when, until when and why a session or a channel is held back. */
+export function held({reason, who, since, until}) {
+    return [`Held back by ${who === "guard" ? "the server" : who} `, when(since), until ? [", until ", time(until)] : "", reason ? `: ${reason}` : "."];
 }
 
 const titled = (shown, total) => (shown < total ? `Queue: the first ${count(shown)} of ${count(total)}` : "Queue");

@@ -103,15 +103,6 @@ def test_delivery_is_held_back_shown_and_resumed(shell: Shell) -> None:
     assert (told["sessions"], told["channels"][0]["channel"]) == ([], "/orders")
 
 
-def test_a_channel_is_released(shell: Shell) -> None:
-    assert (
-        shell.run("dispatcher", "resume", "--channel", "/orders").stdout == "/orders is released\n"
-    )
-    assert shell.run("dispatcher", "resume", "--channel", "/orders").exit_code == 1
-    assert shell.run("dispatcher", "resume").exit_code == 2
-    assert shell.run("dispatcher", "resume", "joe/1", "--channel", "/x").exit_code == 2
-
-
 def test_sessions_are_ended_by_conditions(shell: Shell) -> None:
     for number in range(3, 2004):
         key = f"thief/{number}"

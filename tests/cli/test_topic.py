@@ -37,3 +37,15 @@ def test_a_topic_is_erased_after_a_question(shell: Shell) -> None:
         {"force": True},
     )
     assert shell.run("topic", "erase", "/orders/7", "--yes").exit_code == 1
+
+
+def test_a_channel_is_held_back_and_released(shell: Shell) -> None:
+    done = shell.run("topic", "hold", "/orders/7", "--reason", "stock-taking", "--until", "30m")
+    assert done.stdout == "/orders/7 is held back\n"
+    shown = shell.run("dispatcher", "show").stdout
+    assert "stock-taking (operator" in shown
+    assert "2 failed probes" in shown
+    assert shell.run("topic", "release", "/orders/7").stdout == "/orders/7 is released\n"
+    assert shell.run("topic", "release", "/orders/7").exit_code == 1
+    changes = [(each.action, each.target) for each in shell.operations.changes]
+    assert changes == [("channel.hold", "/orders/7"), ("channel.release", "/orders/7")]

@@ -166,7 +166,9 @@ class FakeOperations:
         self.jobs: dict[str, Replay] = {}
         self.remarks: dict[str, Remark] = {}
         self.held = {
-            "/orders": HeldChannel("/orders", "nobody takes it", NOW_MS, 2, NOW_MS + 20_000)
+            "/orders": HeldChannel(
+                "/orders", "nobody takes it", "guard", NOW_MS, None, 2, NOW_MS + 20_000
+            )
         }
         self.changes: list[AuditEntry] = []
         self.known = [
@@ -373,6 +375,13 @@ class FakeOperations:
     async def held_channels(self) -> list[HeldChannel]:
         self._fail()
         return list(self.held.values())
+
+    async def hold_channel(
+        self, channel: str, reason: str, until: int | None, who: str
+    ) -> HeldChannel:
+        self._changed(who, "channel.hold", channel)
+        self.held[channel] = HeldChannel(channel, reason, who, NOW_MS, until, 0, None)
+        return self.held[channel]
 
     async def release(self, channel: str, who: str) -> None:
         if self.held.pop(channel, None) is None:

@@ -8,7 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from holdfast.bayeux.grammar import CommandRefused
+from holdfast.bayeux.channel_holds import release_what_is_over
+from holdfast.bayeux.grammar import ILLEGAL, CommandRefused
 from holdfast.store.letter_filter import LetterFilter
 from holdfast.store.replay_options import ReplayOptions
 from holdfast.web.admin.session_filter import SessionFilter
@@ -382,3 +383,27 @@ async def test_without_its_store_the_server_says_what_it_knows() -> None:
             outcomes = {entry.action: entry.outcome for entry in await house.audited()}
             assert outcomes["session.hold"] == "ok"
             assert outcomes["dead.purge"] == "resource.db.unavailable"
+
+
+async def test_an_operator_holds_a_channel_back_for_a_time(house: LiveHouse) -> None:
+    joe = await house.receiver("joe/1")
+    until = house.bayeux.state.node.now_ms() + 60_000
+    held = await house.api.system.hold_channel("/a", "stock-taking", until, who="operator/ann")
+    assert (held.who, held.reason, held.until) == ("operator/ann", "stock-taking", until)
+    assert (held.attempts, held.next_attempt) == (0, None)
+    await house.publish("waits")
+    assert (await house.connect(joe)).data == []
+    release_what_is_over(house.bayeux.state, until - 1)
+    assert [each.channel for each in await house.api.system.held_channels()] == ["/a"]
+    release_what_is_over(house.bayeux.state, until)
+    assert await house.api.system.held_channels() == []
+    assert (await house.connect(joe)).data == ["waits"]
+
+
+@pytest.mark.parametrize("channel", ["/a/*", "/service/ptp", "/meta/connect"])
+async def test_only_channels_for_publishes_are_held_back(house: LiveHouse, channel: str) -> None:
+    with pytest.raises(CommandRefused, match=ILLEGAL):
+        await house.api.system.hold_channel(channel, who="operator")
+    with pytest.raises(CommandRefused, match=ILLEGAL):
+        await house.api.system.hold_channel("/a", until=1, who="operator")
+    assert await house.api.system.held_channels() == []

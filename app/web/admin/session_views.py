@@ -129,11 +129,13 @@ class ClearedQueue:
 
 @dataclass(frozen=True, slots=True)
 class HeldChannel:
-    """A held channel, whose receivers refused its messages."""
+    """A held channel: its receivers refused its messages, or an operator holds it back."""
 
     channel: str
     reason: str
+    who: Annotated[str, Field(description="`guard`, or an operator. Only its own are probed.")]
     since: Ms
+    until: Ms | None
     attempts: Annotated[Count, Field(description="Number of probes without success.")]
     next_attempt: Annotated[Ms | None, Field(description="Null while one is under way.")]
 

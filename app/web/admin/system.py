@@ -6,7 +6,7 @@ from typing import Annotated, Literal, cast
 
 from pydantic import Field
 
-from holdfast.bayeux.channel_holds import release_channel
+from holdfast.bayeux.channel_holds import hold_channel, release_channel
 from holdfast.bayeux.command_scope import CommandScope
 from holdfast.bayeux.commands import Command, Result, carry_out, understand
 from holdfast.bayeux.grammar import Verb
@@ -18,12 +18,20 @@ from holdfast.store.pipeline_results import PipelineResults
 from holdfast.web.admin import system_views as views
 from holdfast.web.admin.changes import RunningServer, asking, check_cursor
 from holdfast.web.admin.faults import UNKNOWN, RequestFailed, illegal
-from holdfast.web.admin.fields import CommandText, Cursor, Limit, Prefix, ResultName, Text
+from holdfast.web.admin.fields import (
+    CommandText,
+    Cursor,
+    HoldEnd,
+    Limit,
+    Prefix,
+    ResultName,
+    Text,
+)
 from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.queue_waits import QueueWaits
 from holdfast.web.admin.route import route
 from holdfast.web.admin.session_views import HeldChannel
-from holdfast.web.admin.views import Page
+from holdfast.web.admin.views import Page, view_of
 
 # Nothing is before 0-0, and Redis will not be asked for it.
 _CURSOR = re.compile(r"(?!0+-0+$)[0-9]{1,19}-[0-9]{1,19}")
@@ -117,19 +125,34 @@ class System:
         return [self._held_channel(channel, held[channel]) for channel in sorted(held)]
 
     def _held_channel(self, channel: str, held: ChannelHold) -> HeldChannel:
-        retrial = self._state.guard.retrials[channel]
+        probe = self._state.guard.retrials.get(channel)
         next_attempt = (
             None
-            if retrial.is_under_way
-            else wall_ms(self._state, retrial.due, self._server.clock())
+            if probe is None or probe.is_under_way
+            else wall_ms(self._state, probe.due, self._server.clock())
         )
-        return HeldChannel(channel, held.reason, held.since, retrial.failures, next_attempt)
+        return view_of(
+            HeldChannel,
+            held,
+            channel=channel,
+            attempts=0 if probe is None else probe.failures,
+            next_attempt=next_attempt,
+        )
+
+    @route("PUT", "/held-channels")
+    async def hold_channel(
+        self, channel: Channel, reason: Text = "", until: HoldEnd = None, *, who: str
+    ) -> HeldChannel:
+        """Hold back a channel until the given time, or until it is released."""
+        async with self._server.change(who, "channel.hold", channel, reason=reason, until=until):
+            hold_channel(self._state, channel, reason, who, until)
+        return self._held_channel(channel, self._state.guard.held[channel])
 
     @route("DELETE", "/held-channels")
     async def release(self, channel: Channel, who: str) -> None:
         """Release a held channel."""
         async with self._server.change(who, "channel.release", channel):
-            if not release_channel(self._server.life.state, channel):
+            if not release_channel(self._state, channel, "operator", who):
                 raise RequestFailed(UNKNOWN, f"{channel} is not held back")
 
     # Commands and the audit

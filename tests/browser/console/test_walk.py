@@ -193,6 +193,23 @@ def test_what_waits_in_a_work_queue_is_shown_handed_out_and_discarded(
     assert world.ask("GET", "work-queues")["items"] == []
 
 
+def test_a_channel_is_held_back_by_hand_and_released(page: Page, world: World) -> None:
+    look_at(page, "#/channels/%2Fnews")
+    page.get_by_role("button", name="Hold back the channel").click()
+    answer(page, "Hold back", Reason="the newsroom moves", Until="2099-01-01T12:00")
+    expect(page.get_by_text("Held back by operator/ann")).to_contain_text("the newsroom moves")
+    [hold] = world.ask("GET", "held-channels")["items"]
+    assert (hold["channel"], hold["who"]) == ("/news", "operator/ann")
+    go(page, "Channels")
+    expect(page.locator(".held")).to_contain_text("Held back by operator/ann")
+    page.get_by_role("button", name="Release").click()
+    expect(page.get_by_text("/news was released.")).to_be_visible()
+    assert world.ask("GET", "held-channels")["items"] == []
+    look_at(page, "#/channels/%2Forders%2F**")
+    expect(page.get_by_role("heading", name="/orders/**")).to_be_visible()
+    expect(page.get_by_role("button", name="Hold back the channel")).to_have_count(0)
+
+
 @pytest.mark.parametrize("name", ["constructor", "__proto__"])
 def test_names_that_objects_have_are_names_like_others(page: Page, name: str) -> None:
     look_at(page, f"#/subjects/{name}")

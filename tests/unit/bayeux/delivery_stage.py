@@ -215,7 +215,7 @@ class Stage:
             bayeux.state.hub.store.save_channel_hold(PATIENT, held)
             self.model.held = {PATIENT}
         else:
-            release_channel(bayeux.state, PATIENT)
+            release_channel(bayeux.state, PATIENT, "operator", "operator/ann")
             self.model.held = set()
         self.end_turn()
 

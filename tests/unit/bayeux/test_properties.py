@@ -124,6 +124,12 @@ def test_a_topic_is_addressed_by_its_channel() -> None:
     assert ask(house, "topic/t/a/?state").value == "UNREFERENCED"
     assert ask(house, "topic/t/a?destroyDelay").command == "/node/test/topic/t/a/?destroyDelay"
     assert "/t/a" in ask(house, "?topicList").value.split("\n")
+    ask(house, "topic/t/a/?dispatcherActive=false")
+    ask(house, "topic/t/a/?dispatcherActive=false")
+    assert ask(house, "topic/t/a/?dispatcherActive").value == "false"
+    assert house.bayeux.state.guard.is_held("/t/a")
+    ask(house, "topic/t/a/?dispatcherActive=true")
+    assert not house.bayeux.state.guard.is_held("/t/a")
     ask(house, "topic/t/a/?erase=false")
     house.turn()
     with pytest.raises(CommandRefused, match="no topic has this name"):

@@ -349,6 +349,43 @@ def test_a_guard_that_is_off_holds_nothing_back() -> None:
     assert not watch.is_held()
 
 
+def by_hand(until: int | None = None) -> ChannelHold:
+    return ChannelHold(NOW_MS, "stock-taking", "operator/ann", until)
+
+
+def test_operators_hold_channels_also_if_the_guard_is_off() -> None:
+    watch = Watch(is_on=False)
+    assert watch.guard.hold(CHANNEL, by_hand())
+    assert watch.is_held()
+    other = Watch(is_on=False)
+    assert other.guard.restore(CHANNEL, by_hand(), other.now)
+    assert other.guard.held == watch.guard.held
+
+
+def test_what_an_operator_holds_is_not_probed_even_if_the_guard_held_it_before() -> None:
+    watch = Watch()
+    assert watch.guard.restore(CHANNEL, ChannelHold(NOW_MS, "why"), watch.now)
+    assert CHANNEL in watch.guard.retrials
+    assert watch.guard.hold(CHANNEL, by_hand())
+    assert CHANNEL not in watch.guard.retrials
+    assert watch.guard.held[CHANNEL].who == "operator/ann"
+
+
+def test_a_hold_is_over_when_its_time_has_come() -> None:
+    watch = Watch()
+    watch.guard.hold("/a", by_hand())
+    watch.guard.hold("/b", by_hand(NOW_MS + 5))
+    assert watch.guard.over(NOW_MS + 4) == []
+    assert watch.guard.over(NOW_MS + 5) == ["/b"]
+
+
+def test_operators_hold_no_more_channels_than_the_guard_may() -> None:
+    watch = Watch(channels=1)
+    assert watch.guard.hold("/a", by_hand())
+    assert not watch.guard.hold("/b", by_hand())
+    assert watch.guard.hold("/a", by_hand(NOW_MS))
+
+
 def test_what_is_held_back_can_only_be_changed_by_the_guard() -> None:
     watch = Watch()
     with pytest.raises(TypeError):

@@ -59,7 +59,7 @@ def test_what_waits_for_a_channel_that_is_held_back_is_not_slow() -> None:
     assert longest(house, watch) == 1
     waiting = wait(client)
     house.advance(1.0)
-    release_channel(house.bayeux.state, "/a")
+    release_channel(house.bayeux.state, "/a", "operator", "operator/ann")
     house.turn()
     assert waiting.data == ["held back"]
     assert longest(house, watch) is None

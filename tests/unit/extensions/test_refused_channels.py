@@ -100,7 +100,7 @@ def test_a_channel_whose_receivers_all_break_down_is_held_back() -> None:
     publish(house, "later")
     assert connect(clients[0]).data[-1:] != ["later"]
     assert len(codes(house)) == before
-    release_channel(house.bayeux.state, "/a")
+    release_channel(house.bayeux.state, "/a", "operator", "operator/ann")
     assert connect(clients[0]).data[-1] == "later"
     assert house.keeper.held == {}
 
@@ -362,7 +362,7 @@ def test_a_publisher_who_asks_is_told_that_the_channel_is_held_back() -> None:
     assert ann.publish("/a", "urgent", ext=asked).reply["error"] == HELD_BACK
     assert ann.publish("/a", "patient", ext={"delivery": {"refuseHeld": False}}).reply["successful"]
     assert ann.publish("/b", "urgent", ext=asked).reply["successful"]
-    release_channel(house.bayeux.state, "/a")
+    release_channel(house.bayeux.state, "/a", "operator", "operator/ann")
     assert ann.publish("/a", "urgent", ext=asked).reply["successful"]
     assert connect(clients[0]).data[-2:] == ["patient", "urgent"]
     wrong = ann.publish("/a", "x", ext={"delivery": {"refuseHeld": "yes"}}).reply["error"]

@@ -1,0 +1,27 @@
+"""What the commands that hold back sessions and channels share."""
+
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.moments import moment
+from holdfast.cli.output import Json, when
+
+Reason = Annotated[str, typer.Option("--reason", help="The reason, shown with the hold.")]
+Until = Annotated[
+    str | None,
+    typer.Option("--until", help="Resume automatically: in 30m, or at 2026-11-20T08:00."),
+]
+
+
+def hold_body(reason: str, until: str | None) -> Json:
+    """Return what a request to hold something back says."""
+    return {"reason": reason, "until": moment(until, ago=False)}
+
+
+def told(hold: Json | None) -> str:
+    """Return a hold as text."""
+    if hold is None:
+        return ""
+    until = f" until {when(hold['until'])}" if hold["until"] is not None else ""
+    return f"{hold['reason'] or 'no reason given'} ({hold['who']}, {when(hold['since'])}{until})"
