@@ -17,6 +17,7 @@ from holdfast.bayeux.commands import Command, Note, Result, carry_out, understan
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.extension import ServerExtension
 from holdfast.bayeux.grammar import ILLEGAL, CommandRefused
+from holdfast.bayeux.identity import OPERATOR, READER
 from holdfast.bayeux.services import ServiceCall
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.notices import WRONG_TOKEN
@@ -24,9 +25,6 @@ from holdfast.delivery.notices import WRONG_TOKEN
 SERVICE = "/service/admin"
 EXHAUSTED = "resource.exhaust"
 
-# Operators may change things; readers may not.
-OPERATOR = "operator"
-READER = "reader"
 _MAX_VALUE = 4096
 # Limit on commands that wait at the same time, for all sessions together.
 _MOST_WAITING = 100

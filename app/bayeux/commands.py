@@ -227,7 +227,7 @@ def carry_out(
     target = f"{command.target.absolute(scope.node)}?{command.name}"
     with audited(note, who, "command", target, {"argument": command.argument}):
         if not is_allowed:
-            raise CommandRefused(NOT_ALLOWED, "this requires the operator's token")
+            raise CommandRefused(NOT_ALLOWED, "this requires the role of an operator")
         return run(command, scope, who)
 
 

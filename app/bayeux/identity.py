@@ -1,10 +1,14 @@
 """Who a session's client is, and what proves it."""
 
 from math import inf
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from holdfast.bayeux.caller import Caller, Speaker
 from holdfast.bayeux.transports import Source
+
+# What `Identity.role` may be: operators may change things, readers may not.
+OPERATOR: Final = "operator"
+READER: Final = "reader"
 
 if TYPE_CHECKING:
     from holdfast.bayeux.login import Login
@@ -55,8 +59,8 @@ class Identity:
         # showed: digests of credentials, each with the login that it proved.
         self.proved_by: Caller | None = None
         self.proofs: tuple[tuple[bytes, Login], ...] = ()
-        # The administrative role (reader, operator or none), and the warrant that proves to a
-        # restarted server that the token was right.
+        # The administrative role, or none. If a token of the administration gave it, the warrant
+        # proves to a restarted server that the token was right; otherwise the login gives it.
         self.role = self.warrant = ""
 
     @property

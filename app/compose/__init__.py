@@ -68,7 +68,7 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         writer = await open_journal(settings, storage.store, clock())
         bayeux = _make_bayeux(settings, storage, ticker, tasks, writer)
         server = ForExtensions(bayeux, clock)
-        make_logins(settings, server, stack, lambda token: tokens.role(token) is not None)
+        logins = make_logins(settings, server, stack, lambda token: tokens.role(token) is not None)
         _install_extensions(server, settings, _pause(tasks))
         endpoint = Endpoint(
             bayeux,
@@ -77,7 +77,9 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
             ticker.coalescer,
             Intake(settings.max_unfinished_bytes),
         )
-        administration = make_administration(settings, stack, endpoint, server, storage, tokens)
+        administration = make_administration(
+            settings, stack, endpoint, server, storage, tokens, logins
+        )
         ticker.collector.begin()
         await storage.load(bayeux, clock)
         begin_journal(writer, bayeux.state, storage.store, settings, stack, clock)

@@ -15,6 +15,7 @@ from holdfast.bayeux.command_scope import CommandScope, Process
 from holdfast.bayeux.replaying import Replaying
 from holdfast.compose.storage import Storage
 from holdfast.extensions.operators import Operators
+from holdfast.login.logins import Logins
 from holdfast.settings import Settings
 from holdfast.store.audit import Audit
 from holdfast.store.journal_frames import JournalFrames
@@ -62,6 +63,7 @@ def make_administration(
     server: ServerApi,
     storage: Storage,
     tokens: Tokens,
+    logins: Logins | None,
 ) -> Administration:
     """Install the operators' extension and build the API of the running server."""
     bayeux, clock = endpoint.bayeux, endpoint.clock
@@ -108,7 +110,9 @@ def make_administration(
             keeps_journal=keeps_journal,
         ),
     )
-    return Administration(make_admin(services, tokens, clock, _feed_of(endpoint)), replays)
+    by_login = None if logins is None else logins.operator
+    admin = make_admin(services, tokens, clock, _feed_of(endpoint), by_login)
+    return Administration(admin, replays)
 
 
 def _operators(

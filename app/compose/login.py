@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
@@ -27,10 +28,10 @@ def make_logins(
     server: ServerApi,
     stack: AsyncExitStack,
     is_operators: Callable[[str], bool],
-) -> None:
+) -> Logins | None:
     """Install the login, if one is configured. Raises `CannotStart`."""
     if not settings.requires_login:
-        return
+        return None
     try:
         methods = _methods(settings, stack)
         rights = None if settings.rights is None else WatchedFile(settings.rights, read_rights)
@@ -39,6 +40,7 @@ def make_logins(
     logins = Logins(
         server,
         Authenticator(methods),
+        of_administration=_of_administration(methods),
         rights=rights,
         otherwise=without_file(has_claims=settings.login_rights_claim is not None),
         is_operators=is_operators,
@@ -47,6 +49,16 @@ def make_logins(
     # Before all others: the name that a client claims depends on its login.
     server.extend(logins)
     stack.push_async_callback(cancel, asyncio.create_task(logins.run()))
+    return logins
+
+
+def _of_administration(methods: Methods) -> Authenticator:
+    """Return how requests to the administration log in: without cookies, and not anonymously.
+
+    Any page of this site could send a request with its users' cookies.
+    """
+    places = replace(methods.places, cookie="")
+    return Authenticator(replace(methods, places=places, allows_anonymous=False))
 
 
 def _methods(settings: Settings, stack: AsyncExitStack) -> Methods:

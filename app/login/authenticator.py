@@ -22,7 +22,7 @@ from holdfast.login.credentials import (
 )
 from holdfast.login.failures import Cause, LoginFailed
 from holdfast.login.key_sources import KeySource
-from holdfast.login.passwords import Users
+from holdfast.login.passwords import CheckedPasswords, User, Users
 from holdfast.login.tokens import TokenRules, key_id_of, verify
 from holdfast.login.verification_keys import VerificationKeys
 from holdfast.login.watched_file import WatchedFile
@@ -50,6 +50,7 @@ class Authenticator:
     def __init__(self, methods: Methods) -> None:
         self._methods = methods
         self._hashing = asyncio.Semaphore(_PASSWORDS_AT_ONCE)
+        self._checked = CheckedPasswords()
 
     async def authenticate(
         self, handshake: Json, caller: Caller, may_guess: Callable[[], bool]
@@ -166,6 +167,9 @@ class Authenticator:
         may_guess: Callable[[], bool],
     ) -> Login:
         file.refresh()
+        known = file.value.get(given.subject)
+        if known is not None and self._checked.fits(known, given.password):
+            return _by_user(known)
         async with self._hashing:
             # Others may have sent wrong passwords meanwhile.
             if not may_guess():
@@ -173,7 +177,12 @@ class Authenticator:
             user = await asyncio.to_thread(
                 passwords.verify, file.value, given.subject, given.password
             )
-        return Login(user.subject, LoginMethod.PASSWORD, frozenset(user.groups))
+        self._checked.add(user, given.password)
+        return _by_user(user)
+
+
+def _by_user(user: User) -> Login:
+    return Login(user.subject, LoginMethod.PASSWORD, frozenset(user.groups))
 
 
 def _by_header(caller: Caller, places: Places) -> Login | None:

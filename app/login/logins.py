@@ -43,6 +43,7 @@ class Logins(ServerExtension):
     """Makes each client log in, renews its login, and ends it when it expires.
 
     Args:
+        of_administration: How requests to the administration prove a login.
         rights: The file of rights, if there is one.
         otherwise: The rights that apply without a file.
         is_operators: Returns whether a token is an operator's, which is no login.
@@ -56,6 +57,7 @@ class Logins(ServerExtension):
         server: ServerApi,
         authenticator: Authenticator,
         *,
+        of_administration: Authenticator,
         rights: WatchedFile[RightsFile] | None,
         otherwise: RightsFile,
         is_operators: Callable[[str], bool],
@@ -67,6 +69,7 @@ class Logins(ServerExtension):
         self._otherwise = otherwise
         self._rules = Rules(self.rights.rules)
         self._authenticator = authenticator
+        self._of_administration = of_administration
         self._is_operators = is_operators
         self._warning_s = warning_s
         self._wall_s = wall_s
@@ -93,13 +96,11 @@ class Logins(ServerExtension):
         else:
             try:
                 login = await self._authenticator.authenticate(
-                    handshake,
-                    session.caller,
-                    lambda: not network or self._failures.wait_s(network, now) == 0.0,
+                    handshake, session.caller, lambda: self._may_guess(network, now)
                 )
                 self._check_revoked(login)
             except LoginFailed as failed:
-                raise await self._refused(failed, session, network, now) from None
+                raise await self._refused(failed, session.caller, now) from None
         self._server.count_login(login.method)
         self._set(session, login)
         shown = self._authenticator.shown_by(session.caller)
@@ -109,6 +110,25 @@ class Logins(ServerExtension):
             session.go_by(f"{login.subject}/-{session.number}")
             reply.setdefault("ext", {})["authentication"] = _outline(login)
         return self._of_session
+
+    async def operator(self, caller: Caller, now: float) -> tuple[str, str] | None:
+        """Return the role and the subject of a request to the administration.
+
+        The role may be empty; None if the request proves no login.
+        """
+        try:
+            login = await self._of_administration.authenticate(
+                {}, caller, lambda: self._may_guess(caller.network, now)
+            )
+            self._check_revoked(login)
+        except LoginFailed as failed:
+            if failed.cause is not Cause.MISSING:
+                await self._refused(failed, caller, now)
+            return None
+        return self.rights.roles.role_of(login), login.subject
+
+    def _may_guess(self, network: str, now: float) -> bool:
+        return not network or self._failures.wait_s(network, now) == 0.0
 
     def resume(self, session: Session, now: float) -> SessionExtension:
         login = session.identity.login
@@ -133,8 +153,8 @@ class Logins(ServerExtension):
         if login is None or not self._authenticator.still_names(login, caller):
             return False
         shown = self._authenticator.shown_by(caller)
-        # What an operator is follows from a token of another kind.
-        if shown and not identity.is_operator and not self._proofs.includes(identity, shown):
+        # Who has a token of the administration has no other login.
+        if shown and not identity.warrant and not self._proofs.includes(identity, shown):
             try:
                 proved = self._authenticator.check_shown(login, caller)
                 self._check_revoked(proved)
@@ -207,6 +227,7 @@ class Logins(ServerExtension):
             if session.identity.login is not None and revoked.includes(session.identity.login):
                 self._log_out(session, "it was revoked")
             forget_revoked(session.identity, revoked)
+            self._set_role(session.identity)
             self._server.reauthorize(session)
             if place % _AT_ONCE == _AT_ONCE - 1:
                 await asyncio.sleep(0)
@@ -214,6 +235,12 @@ class Logins(ServerExtension):
     def _set(self, session: Session, login: Login) -> None:
         session.identity.login = login
         session.identity.grants = RuleGrants(self._rules, login)
+        self._set_role(session.identity)
+
+    def _set_role(self, identity: Identity) -> None:
+        """Give the role that the login has; a role by a token of the administration stays."""
+        if identity.login is not None and not identity.warrant:
+            identity.role = self.rights.roles.role_of(identity.login)
 
     def _check_revoked(self, login: Login) -> None:
         if self.rights.revoked.includes(login):
@@ -225,12 +252,10 @@ class Logins(ServerExtension):
         except LoginFailed:
             return False
 
-    async def _refused(
-        self, failed: LoginFailed, session: Session, network: str, now: float
-    ) -> Refused:
+    async def _refused(self, failed: LoginFailed, caller: Caller, now: float) -> Refused:
         """Count the failure, and return the refusal after a pause."""
-        self._note(failed, session.caller)
-        wait_s = self._failures.take(network, now) if network else 0.0
+        self._note(failed, caller)
+        wait_s = self._failures.take(caller.network, now) if caller.network else 0.0
         await asyncio.sleep(_FAILURE_S * (1 + random.random()))  # noqa: S311 - no secret
         if wait_s:
             advice = reconnect_advice(self._server.options, "handshake", wait_s)

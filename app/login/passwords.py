@@ -6,10 +6,12 @@ import re
 import secrets
 import stat
 import tempfile
+from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,6 +31,8 @@ _PREFIX = "$argon2id$"
 LONGEST = 1024
 # 19 MiB and two passes, as OWASP advises for servers that do other things meanwhile.
 _HASHER = PasswordHasher(time_cost=2, memory_cost=19 * 1024, parallelism=1)
+# The most passwords whose check is remembered.
+_MOST_CHECKED = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,33 @@ def verify(users: Users, subject: str, password: str) -> User:
     if user is None:
         raise LoginFailed(Cause.PASSWORD)
     return user
+
+
+class CheckedPasswords:
+    """Passwords that were right: requests that repeat them need no slow hash."""
+
+    def __init__(self) -> None:
+        self._key = secrets.token_bytes(32)
+        # The stored hashes that they fitted, by digest; another password has another hash.
+        self._hashes: OrderedDict[bytes, str] = OrderedDict()
+
+    def fits(self, user: User, password: str) -> bool:
+        """Return whether this password was right for the user, as it is stored now."""
+        digest = self._digest(user, password)
+        if self._hashes.get(digest) != user.hash:
+            return False
+        self._hashes.move_to_end(digest)
+        return True
+
+    def add(self, user: User, password: str) -> None:
+        """Remember a password that was right."""
+        self._hashes[self._digest(user, password)] = user.hash
+        if len(self._hashes) > _MOST_CHECKED:
+            self._hashes.popitem(last=False)
+
+    def _digest(self, user: User, password: str) -> bytes:
+        text = f"{user.subject}\n{password}".encode("utf-8", "surrogatepass")
+        return blake2b(text, digest_size=16, key=self._key).digest()
 
 
 def hashed(password: str) -> str:

@@ -1,6 +1,7 @@
 """Rights as operators write them: in a file, and in a claim of tokens.
 
-In the file, `[[rule]]` says who may do what, and `[revoked]` whose logins are void.
+In the file, `[[rule]]` says who may do what, `[administration]` who may administer the server, and
+`[revoked]` whose logins are void.
 """
 
 import tomllib
@@ -11,6 +12,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from holdfast.bayeux.identity import OPERATOR, READER
 from holdfast.bayeux.login import Login, Right
 from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.point_to_point import PTP
@@ -20,7 +22,7 @@ from holdfast.bayeux.topic_service import TOPICS
 from holdfast.delivery.channels import Channels
 from holdfast.delivery.receivers import NOBODY
 from holdfast.login.failures import Unusable
-from holdfast.login.rules import EVERYBODY, GROUP, PLACEHOLDER, Rule, RuleSource
+from holdfast.login.rules import EVERYBODY, GROUP, PLACEHOLDER, Rule, RuleSource, is_among
 
 _MOST_RULES = 10_000
 # In the claim of one token.
@@ -53,10 +55,18 @@ class _RevokedGiven(BaseModel):
     issued_before: datetime | None = None
 
 
+class _AdministrationGiven(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    operators: list[str] = []
+    readers: list[str] = []
+
+
 class _Given(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     rule: list[_RuleGiven] = Field(default=[], max_length=_MOST_RULES)
+    administration: _AdministrationGiven = _AdministrationGiven()
     revoked: _RevokedGiven = _RevokedGiven()
 
 
@@ -78,11 +88,26 @@ class Revoked:
 
 
 @dataclass(frozen=True, slots=True)
+class Roles:
+    """Who has which role in the administration."""
+
+    operators: frozenset[str] = frozenset()
+    readers: frozenset[str] = frozenset()
+
+    def role_of(self, login: Login) -> str:
+        """Return the role; empty if the login has none."""
+        if is_among(self.operators, login):
+            return OPERATOR
+        return READER if is_among(self.readers, login) else ""
+
+
+@dataclass(frozen=True, slots=True)
 class RightsFile:
     """The content of the file."""
 
     rules: tuple[Rule, ...]
     revoked: Revoked = Revoked()
+    roles: Roles = Roles()
 
 
 def _built_in(operations: Iterable[Operation], *channels: str) -> Rule:
@@ -123,7 +148,7 @@ def read_rights(text: bytes) -> RightsFile:
     except ValidationError as error:
         raise Unusable(_first(error)) from None
     rules = tuple(_rule(number, each) for number, each in enumerate(given.rule, 1))
-    return RightsFile((_ALWAYS, *rules), _revoked(given.revoked))
+    return RightsFile((_ALWAYS, *rules), _revoked(given.revoked), _roles(given.administration))
 
 
 def read_claim(given: object) -> tuple[Right, ...]:
@@ -139,6 +164,13 @@ def _first(error: ValidationError) -> str:
     found = error.errors()[0]
     place = ".".join(str(each + 1 if isinstance(each, int) else each) for each in found["loc"])
     return f"{place}: {found['msg']}"
+
+
+def _roles(given: _AdministrationGiven) -> Roles:
+    for name in (*given.operators, *given.readers):
+        if not name.startswith(GROUP) and not is_subject(name):
+            raise Unusable(f"administration: {name!r} is neither a subject nor an @group")
+    return Roles(frozenset(given.operators), frozenset(given.readers))
 
 
 def _rule(number: int, given: _RuleGiven) -> Rule:

@@ -24,6 +24,17 @@ class RuleSource(Enum):
     CLAIM = "claim"
 
 
+def is_among(who: frozenset[str], login: Login) -> bool:
+    """Return whether the login is among these subjects and groups."""
+    if login.method is LoginMethod.ANONYMOUS:
+        return NOBODY in who
+    return (
+        EVERYBODY in who
+        or login.subject in who
+        or any(GROUP + group in who for group in login.groups)
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """Gives a right to some subjects."""
@@ -36,14 +47,7 @@ class Rule:
 
     def concerns(self, login: Login) -> bool:
         """Return whether the rule is about this login."""
-        who = self.who
-        if login.method is LoginMethod.ANONYMOUS:
-            return NOBODY in who
-        return (
-            EVERYBODY in who
-            or login.subject in who
-            or any(GROUP + group in who for group in login.groups)
-        )
+        return is_among(self.who, login)
 
     def patterns(self, subject: str) -> list[str]:
         """Return the channels, with the subject in the place of `{subject}`."""

@@ -48,7 +48,7 @@ def test_a_server_without_an_administration_is_an_error(shell: Shell) -> None:
     ("token", "command", "code", "word"),
     [
         ("wrong" * 8, LIST, Exit.NOT_ALLOWED, "--token-file"),
-        ("reader", ["dispatcher", "resume", "joe/1"], Exit.NOT_ALLOWED, "operator's token"),
+        ("reader", ["dispatcher", "resume", "joe/1"], Exit.NOT_ALLOWED, "role of an operator"),
         ("reader", LIST, Exit.OK, ""),
         ("", LIST, Exit.USAGE, "the file has no token"),
         ("a\nb", LIST, Exit.USAGE, "the file has no token"),

@@ -140,7 +140,7 @@ def test_settings_in_examples_are_accepted() -> None:
     examples = code_in("toml")
     assert examples
     for block in examples:
-        if "[[rule]]" in block.text:
+        if "[[rule]]" in block.text or "[administration]" in block.text:
             assert read_rights(block.text.encode()).rules
         else:
             Settings(**tomllib.loads(block.text))

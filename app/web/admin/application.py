@@ -12,6 +12,7 @@ from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
 from holdfast.bayeux.buckets import Rate
+from holdfast.bayeux.caller import Caller as Sender
 from holdfast.bayeux.commands import NOT_ALLOWED, OUR_FAULT
 from holdfast.bayeux.grammar import ILLEGAL, CommandRefused
 from holdfast.delivery.notices import WRONG_TOKEN, Notices
@@ -60,6 +61,10 @@ class Caller:
     who: str
 
 
+# Returns the role and the subject of a request by an ordinary login. The role may be empty; None if
+# there is no login.
+ByLogin = Callable[[Sender, float], Awaitable[tuple[str, str] | None]]
+
 _CALLER = web.RequestKey("caller", Caller)
 
 
@@ -68,6 +73,7 @@ def make_admin(
     tokens: Tokens,
     clock: Callable[[], float],
     feed: Endpoint | None = None,
+    by_login: ByLogin | None = None,
 ) -> web.Application:
     """Return the application to be mounted at /admin; the clock counts seconds.
 
@@ -78,7 +84,7 @@ def make_admin(
     """
     notices = Notices() if feed is None else feed.bayeux.state.notices
     peers = Peers() if feed is None else feed.options.peers
-    door = _AccessControl(tokens, clock, notices, peers)
+    door = _AccessControl(tokens, clock, notices, peers, by_login)
 
     @web.middleware
     async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -99,21 +105,27 @@ async def _add_headers(_: web.Request, response: web.StreamResponse) -> None:
 
 
 class _AccessControl:
-    """Admits requests with a token, within their rate, and answers failures with JSON."""
+    """Admits requests with a role, within their rate, and answers failures with JSON."""
 
     def __init__(
-        self, tokens: Tokens, clock: Callable[[], float], notices: Notices, peers: Peers
+        self,
+        tokens: Tokens,
+        clock: Callable[[], float],
+        notices: Notices,
+        peers: Peers,
+        by_login: ByLogin | None,
     ) -> None:
         self._tokens = tokens
         self._clock = clock
         self._notices = notices
         self._peers = peers
+        self._by_login = by_login
         self._signed_in = {role: Throttle(_SIGNED_IN) for role in Role}
         self._strangers = Throttle(STRANGERS)
 
     async def serve(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         try:
-            request[_CALLER] = self._let_in(request)
+            request[_CALLER] = await self._let_in(request)
             return await handler(request)
         except RequestFailed as failed:
             return faults.failure(failed.status, failed.code, failed.message, failed.headers)
@@ -126,10 +138,14 @@ class _AccessControl:
             log.exception("an administrative request failed")
             return faults.failure(500, OUR_FAULT, "the server failed; see its log")
 
-    def _let_in(self, request: web.Request) -> Caller:
-        role = self._role(request)
-        address = self._peers.caller(request.headers, request.transport).address
-        if role is None and "Authorization" in request.headers:
+    async def _let_in(self, request: web.Request) -> Caller:
+        sender = self._peers.caller(request.headers, request.transport)
+        address, role, subject = sender.address, self._role(request), ""
+        is_single = len(request.headers.getall("Authorization", [])) <= 1
+        if role is None and self._by_login is not None and is_single:
+            title, subject = await self._by_login(sender, self._clock()) or ("", "")
+            role = Role[title.upper()] if title else None
+        elif role is None and "Authorization" in request.headers:
             self._notices.report(WRONG_TOKEN, address or "this machine", "the administration")
         throttle = self._strangers if role is None else self._signed_in[role]
         # A right token is never kept out by wrong ones from the same address, such as a proxy's.
@@ -137,6 +153,8 @@ class _AccessControl:
         if wait_s > 0.0:
             headers = {"Retry-After": str(math.ceil(wait_s))}
             raise RequestFailed(faults.TOO_OFTEN, "too many requests", status=429, headers=headers)
+        if role is None and subject:
+            raise RequestFailed(NOT_ALLOWED, f"{subject} has no role in the administration")
         if role is None:
             raise RequestFailed(
                 faults.NOT_SIGNED_IN, "a valid token is required", status=401, headers=_SIGN_IN
@@ -145,7 +163,7 @@ class _AccessControl:
             request.protocol.keep_place()
         if request.method != "GET":
             _check_origin(request)
-        return Caller(role, _who(request, role))
+        return Caller(role, f"{role.title} {subject}" if subject else _who(request, role))
 
     def _role(self, request: web.Request) -> Role | None:
         presented = request.headers.getall("Authorization", [])
@@ -181,7 +199,7 @@ def _handler(route: Route, method: Callable[..., Any]) -> _Handler:
     async def answer(request: web.Request) -> web.StreamResponse:
         caller = request[_CALLER]
         if caller.role < route.role:
-            raise RequestFailed(NOT_ALLOWED, "this requires the operator's token")
+            raise RequestFailed(NOT_ALLOWED, "this requires the role of an operator")
         params, body = _params(request, route), await _body(request, route)
         found = method(**route.arguments(params, body, caller.who))
         if isinstance(found, AsyncIterator):

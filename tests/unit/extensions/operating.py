@@ -6,10 +6,11 @@ from typing import Any
 
 from holdfast.bayeux.command_scope import CommandScope, Process
 from holdfast.bayeux.commands import Command
+from holdfast.bayeux.identity import OPERATOR, READER
 from holdfast.bayeux.restoring import restore
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery import Delivery
-from holdfast.extensions.operators import OPERATOR, READER, Operators
+from holdfast.extensions.operators import Operators
 from tests.unit.bayeux.harness import Asked, Client, House, Json
 
 ROLES = {"open-sesame": OPERATOR, "let-me-see": READER}

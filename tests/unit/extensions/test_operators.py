@@ -84,7 +84,7 @@ def test_a_reader_looks_and_changes_nothing() -> None:
         False,
         {
             "code": "user.security.authorization.notAuthorized",
-            "message": "this requires the operator's token",
+            "message": "this requires the role of an operator",
         },
     )
     assert not other.session.is_gone

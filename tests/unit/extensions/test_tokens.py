@@ -6,12 +6,12 @@ import pytest
 
 from holdfast.bayeux.caller import Caller
 from holdfast.bayeux.extension import ServerExtension
+from holdfast.bayeux.identity import OPERATOR
 from holdfast.bayeux.restoring import restore
 from holdfast.bayeux.rights import Denial, SecurityPolicy
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.counters import Reason
 from holdfast.extensions.delivery import Delivery
-from holdfast.extensions.operators import OPERATOR
 from tests.unit.bayeux.harness import Client, House, Json
 from tests.unit.bayeux.second_lives import again
 from tests.unit.extensions.operating import MOST_GUESSES, ROLES, command, house_of, signed_in
