@@ -6,9 +6,9 @@ from itertools import pairwise
 
 from tests.chaos.history import Phase
 from tests.chaos.ledger import HANDING_OUT_NS, SENDING_NS, SETTLING_NS, STORE_DIED, Ledger, by_copy
-from tests.chaos.records import Copy, Delivery, Scan, Settlement
+from tests.chaos.records import Copy, Delivery, Scan, Settlement, subject_of
 
-WAYS = ("acked", "waiting", "handed", "dead", "expired", "discarded", "returned")
+WAYS = ("acked", "waiting", "handed", "dead", "expired", "discarded", "moved")
 
 Found = Iterator[str]
 
@@ -68,9 +68,16 @@ def more_than_one_fate(ledger: Ledger) -> Found:
 def _fates_of_settled(ledger: Ledger, scan: Scan) -> Found:
     dead = {each.copy for each in scan.dead}
     pending = {each.copy for each in scan.pending}
+    # What waits for a subject with one session waits for that.
+    pending |= {
+        each._replace(subscriber=subscriber)
+        for each in pending
+        if each.subscriber.endswith("/0")
+        for subscriber in ledger.sessions_of(subject_of(each.subscriber))
+    }
     for settlement in ledger.settlements:
         copy = settlement.copy
-        if ledger.forgives(settlement, scan.at_ns):
+        if ledger.is_shared(copy) or ledger.forgives(settlement, scan.at_ns):
             continue
         was_long_ago = settlement.ended_ns + SETTLING_NS <= scan.at_ns
         if settlement.is_accepted and copy in dead:
@@ -85,6 +92,8 @@ def forgotten_attempts(ledger: Ledger) -> Found:
     yield from _seqs(ledger)
     copies = by_copy(ledger.deliveries)
     for copy, deliveries in copies.items():
+        if ledger.is_shared(copy):
+            continue
         for earlier, later in pairwise(deliveries):
             before, after = earlier.redelivered or 0, later.redelivered or 0
             if after < before and not _store_died(ledger, earlier, later):
@@ -95,21 +104,32 @@ def forgotten_attempts(ledger: Ledger) -> Found:
         counts = [(each.copy, each.attempts, read_ns) for each in scan.pending]
         counts += [(each.copy, each.attempts, scan.at_ns) for each in scan.dead]
         for copy, attempts, until_ns in counts:
-            seen = [each for each in copies.get(copy, ()) if each.at_ns <= until_ns]
+            if ledger.is_shared(copy):
+                continue
+            deliveries = copies.get(_session_of(ledger, copy), [])
+            seen = [each for each in deliveries if each.at_ns <= until_ns]
             certain = [each for each in seen if not ledger.forgot(each, scan.at_ns)]
             if len(certain) > attempts:
                 yield f"{copy.tag} came to {copy.subscriber} {len(seen)} times, {attempts} counted"
 
 
+def _session_of(ledger: Ledger, copy: Copy) -> Copy:
+    """The copy as the only session of its subject had it before it went back to the subject."""
+    if copy.subscriber.endswith("/0"):
+        for subscriber in ledger.sessions_of(subject_of(copy.subscriber)):
+            return copy._replace(subscriber=subscriber)
+    return copy
+
+
 def _seqs(ledger: Ledger) -> Found:
-    last: dict[str, Delivery] = {}
+    last: dict[tuple[str, int], Delivery] = {}
     for delivery in ledger.deliveries:
         subscriber = delivery.copy.subscriber
-        before = last.get(subscriber)
+        before = last.get((subscriber, delivery.life))
         is_back = before is not None and 0 < delivery.seq <= before.seq
         if before is not None and is_back and not _store_died(ledger, before, delivery):
             yield f"seq {delivery.seq} came to {subscriber} after {before.seq}"
-        last[subscriber] = delivery
+        last[subscriber, delivery.life] = delivery
 
 
 def _store_died(ledger: Ledger, earlier: Delivery, later: Delivery) -> bool:

@@ -26,6 +26,13 @@ SETTINGS: Mapping[str, Any] = {
     "timeout": 1000,
     "max_interval": 30_000,
     "max_sessions_per_browser": -1,
+    "quota_addressed": 0,
+    "quota_addressed_bytes": 0,
+    "channels": {
+        "/jobs/*": {"work_queue": True},
+        "/news/long": {"history": 10_000, "durable": True},
+        "/news/short": {"history": 20, "durable": True},
+    },
 }
 HISTORY = "history.ndjson"
 PATIENCE_S = 3.0
@@ -61,13 +68,19 @@ class Arena:
         return kind(self.proxy.url, timeout_s=PATIENCE_S)
 
     def add_receiver(
-        self, name: str, manner: Manner, *, by: type[Talker] = Talker, is_named: bool = True
+        self,
+        name: str,
+        manner: Manner,
+        *,
+        by: type[Talker] = Talker,
+        is_named: bool = True,
+        channels: Sequence[str] = ("/chaos/**",),
     ) -> Receiver:
         receiver = Receiver(
             name,
             self.talker(by),
             self.recorder,
-            channels=["/chaos/**"],
+            channels=channels,
             manner=manner,
             is_named=is_named,
         )
@@ -81,16 +94,19 @@ class Arena:
         is_careful: bool = True,
         has_keys: bool = False,
         priorities: Sequence[int] = (5,),
+        channels: Sequence[str] = ("/chaos/a", "/chaos/b"),
+        **more: Any,
     ) -> Publisher:
         publisher = Publisher(
             name,
             self.talker(),
             self.recorder,
             Random(self.random.random()),
-            channels=["/chaos/a", "/chaos/b"],
+            channels=channels,
             is_careful=is_careful,
             has_keys=has_keys,
             priorities=priorities,
+            **more,
         )
         self._busy.append(lambda: publisher.run(self._done))
         return publisher

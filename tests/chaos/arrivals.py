@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 from tests.chaos.history import Phase
-from tests.chaos.ledger import STORE_DIED, Ledger, by_copy, settlements_by_copy
-from tests.chaos.records import Copy, Delivery, Publish, Settlement, matches
+from tests.chaos.ledger import STORE_DIED, Ledger, belongs, by_copy, settlements_by_copy
+from tests.chaos.records import Copy, Delivery, Publish, Settlement, matches, subject_of
 from tests.chaos.silence import Silence
 
 # A command answers before the last response sent ahead of it has arrived.
@@ -17,33 +17,36 @@ Found = Iterator[str]
 
 def lost(ledger: Ledger) -> Found:
     """Which part of a publisher's messages is missing says where to look."""
-    for subscriber in ledger.subscribers:
-        missing = missing_of(ledger, subscriber)
+    for owner in ledger.owners:
+        missing = missing_of(ledger, owner)
         for publish in missing:
-            part = _part(ledger, subscriber, publish, missing)
-            yield f"{publish.tag} never reached {subscriber}, in the {part} of its publisher's"
+            part = _part(ledger, owner, publish, missing)
+            yield f"{publish.tag} never reached {owner}, in the {part} of its publisher's"
 
 
-def missing_of(ledger: Ledger, subscriber: str) -> list[Publish]:
+def missing_of(ledger: Ledger, owner: str) -> list[Publish]:
     found = {
         settlement.copy.tag
         for settlement in ledger.settlements
-        if settlement.copy.subscriber == subscriber and settlement.may_be_accepted
+        if settlement.may_be_accepted and belongs(settlement.copy.subscriber, owner)
     }
     scan = ledger.last_scan
     if scan is not None:
         copies = [each.copy for each in scan.pending] + [each.copy for each in scan.dead]
-        found |= {copy.tag for copy in copies if copy.subscriber == subscriber}
+        found |= {copy.tag for copy in copies if belongs(copy.subscriber, owner)}
+    gaps = [gap for gap in ledger.gaps if gap.subscriber == owner]
     return [
         publish
-        for publish in ledger.owed(subscriber)
-        if publish.tag not in found and not ledger.had_expired(publish)
+        for publish in ledger.owed(owner)
+        if publish.tag not in found
+        and not ledger.had_expired(publish)
+        and not any(gap.excuses(publish) for gap in gaps)
     ]
 
 
-def _part(ledger: Ledger, subscriber: str, publish: Publish, missing: list[Publish]) -> str:
+def _part(ledger: Ledger, owner: str, publish: Publish, missing: list[Publish]) -> str:
     gone = {each.tag for each in missing}
-    theirs = [each for each in ledger.owed(subscriber) if each.publisher == publish.publisher]
+    theirs = [each for each in ledger.owed(owner) if each.publisher == publish.publisher]
     there = [each.serial for each in theirs if each.tag not in gone]
     if not there or publish.serial > max(there):
         return "postfix"
@@ -65,11 +68,13 @@ def from_nowhere(ledger: Ledger) -> Found:
             yield f"{who} on {delivery.channel} instead of {publish.channel}"
         elif publish.sha != delivery.sha:
             yield f"{who} with other bytes"
-        elif not _was_asked_for(ledger, delivery):
-            yield f"{who} without a subscription"
+        elif not _was_asked_for(ledger, publish, delivery):
+            yield f"{who}, who neither subscribed nor was addressed"
 
 
-def _was_asked_for(ledger: Ledger, delivery: Delivery) -> bool:
+def _was_asked_for(ledger: Ledger, publish: Publish, delivery: Delivery) -> bool:
+    if publish.destinations:
+        return publish.is_for(delivery.copy.subscriber)
     return any(
         window.begun_ns <= delivery.at_ns and matches(window.pattern, delivery.channel)
         for window in ledger.windows_of(delivery.copy.subscriber)
@@ -79,7 +84,11 @@ def _was_asked_for(ledger: Ledger, delivery: Delivery) -> bool:
 def duplicates(ledger: Ledger) -> Found:
     settled = settlements_by_copy(each for each in ledger.settlements if each.is_accepted)
     returned = _Returned(ledger)
+    # Those who go on behind a cursor may get some again.
+    readers = {each.subscriber for each in ledger.windows if each.has_cursor}
     for copy, deliveries in by_copy(ledger.deliveries).items():
+        if ledger.is_shared(copy) or copy.subscriber in readers:
+            continue
         for earlier, later in pairwise(deliveries):
             if later.redelivered != 0 or returned.between(earlier, later):
                 continue
@@ -166,8 +175,25 @@ def disorder(ledger: Ledger) -> Found:
     for subscriber, answers in _answers(ledger).items():
         for answer in answers:
             yield from _rising(ledger, answer, f"came in one answer to {subscriber}")
+    yield from _less_urgent_first(ledger)
     accepted = _firsts(each.copy for each in ledger.settlements if each.is_accepted)
     yield from _rising(ledger, accepted, "was accepted", silence)
+
+
+def _less_urgent_first(ledger: Ledger) -> Found:
+    """What waits for a subject is handed over by priority, then by age; what comes again is not."""
+    before: dict[tuple[str, int], Publish] = {}
+    for delivery in ledger.deliveries:
+        subscriber, tag, _ = delivery.copy
+        publish = ledger.publishes.get(tag)
+        if publish is None or ledger.is_shared(delivery.copy) or delivery.redelivered:
+            continue
+        if subject_of(subscriber) not in publish.destinations or not publish.received:
+            continue
+        earlier = before.get((subscriber, delivery.asked_ns), publish)
+        if publish.urgency < earlier.urgency:
+            yield f"{tag} came behind {earlier.tag}, for {subscriber}, and is more urgent or older"
+        before[subscriber, delivery.asked_ns] = publish
 
 
 def _firsts(copies: Iterable[Copy]) -> Iterable[Copy]:
@@ -188,13 +214,15 @@ def _answers(ledger: Ledger) -> dict[str, list[list[Copy]]]:
 def _rising(
     ledger: Ledger, copies: Iterable[Copy], how: str, silence: Silence | None = None
 ) -> Found:
-    last: dict[tuple[str, str, str, int], tuple[Publish, Copy]] = {}
+    last: dict[tuple[str, str, str, int, bool], tuple[Publish, Copy]] = {}
     for copy in copies:
         publish = ledger.publishes.get(copy.tag)
+        if ledger.is_shared(copy):
+            continue
         # Whoever gave up waiting may see it arrive behind what was published later.
         if publish is None or publish.outcome is not Phase.OK:
             continue
-        key = (copy.subscriber, *publish.order)
+        key = (copy.subscriber, *publish.order(copy.subscriber))
         before, other = last.get(key, (None, copy))
         if before is not None and before.serial >= publish.serial:
             if silence is not None and silence.hid(copy, other):

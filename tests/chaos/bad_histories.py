@@ -304,7 +304,151 @@ def one_that_is_sent_again_is_taken_for_a_new_one(story: Story) -> None:
     story.add(What.REPEAT, "p", tag="p-1", received="8")
 
 
+# What is addressed
+
+
+def one_for_a_subject_reaches_nobody(story: Story) -> None:
+    story.address("p-1", "p-2", to=("joe",))
+    story.get("p-1")
+    story.scan()
+
+
+def one_for_a_session_is_lost_when_its_subject_has_another_copy(story: Story) -> None:
+    story.address("p-1", to=(JOE, "joe"))
+    story.get("p-1", subscriber="joe/2")
+    story.scan()
+
+
+def one_for_a_subject_comes_to_another(story: Story) -> None:
+    story.address("p-1", to=("ann",))
+    story.get("p-1")
+
+
+def one_comes_to_a_session_that_did_not_take_it(story: Story) -> None:
+    story.address("p-1", to=("joe/2", "ann"), taken=("ann",))
+    story.get("p-1", subscriber="joe/2")
+
+
+def one_for_a_subject_comes_again_after_it_was_accepted(story: Story) -> None:
+    story.address("p-1", to=("joe",))
+    story.get("p-1")
+    story.end()
+    story.answer("p-1", redelivered=1)
+
+
+def one_that_came_back_does_not_say_so_to_the_next_session(story: Story) -> None:
+    story.address("p-1", to=("joe",))
+    story.answer("p-1")
+    story.end()
+    story.get("p-1")
+
+
+def one_for_a_subject_overtakes_another(story: Story) -> None:
+    story.address("p-1", "p-2", to=("joe",))
+    story.get("p-2")
+    story.end()
+    story.get("p-1")
+
+
+def a_subject_gets_the_less_urgent_first(story: Story) -> None:
+    story.address("p-1", to=("joe",), received="1", priority=9)
+    story.address("q-1", to=("joe",), received="2")
+    story.get("q-1", "p-1")
+
+
+def a_subject_gets_the_more_recent_first(story: Story) -> None:
+    story.address("p-1", to=("joe",), received="1")
+    story.address("q-1", to=("joe",), received="2")
+    story.get("q-1", "p-1")
+
+
+def one_for_a_subject_was_accepted_and_waits_for_the_next_session(story: Story) -> None:
+    story.address("p-1", to=("joe",))
+    story.get("p-1")
+    story.pause(2000)
+    story.scan(pending={"joe/0": [{"tag": "p-1", "attempts": 1}]})
+
+
+def an_attempt_is_forgotten_on_the_way_back_to_the_subject(story: Story) -> None:
+    story.address("p-1", to=("joe",))
+    story.answer("p-1")
+    story.end()
+    story.pause(300)
+    story.scan(pending={"joe/0": [{"tag": "p-1", "attempts": 0}]})
+
+
+# Work
+
+
+def work_reaches_nobody(story: Story) -> None:
+    story.publish("p-1", is_work=True)
+    story.scan()
+
+
+def work_is_given_to_two(story: Story) -> None:
+    story.subscribe("ann/1")
+    story.publish("p-1", is_work=True)
+    story.answer("p-1")
+    story.answer("p-1", subscriber="ann/1", redelivered=1)
+    story.settle("p-1")
+
+
+def work_is_done_twice(story: Story) -> None:
+    story.subscribe("ann/1")
+    story.publish("p-1", is_work=True)
+    story.get("p-1")
+    story.get("p-1", subscriber="ann/1", redelivered=1)
+
+
+def work_is_kept_for_two(story: Story) -> None:
+    story.publish("p-1", is_work=True)
+    story.scan(pending={key: [{"tag": "p-1", "attempts": 0}] for key in (JOE, "ann/1")})
+
+
+def the_next_receiver_of_work_is_not_told_that_it_was_handed_over_before(story: Story) -> None:
+    story.subscribe("ann/1")
+    story.publish("p-1", is_work=True)
+    story.answer("p-1")
+    story.settle("p-1", code=ERROR)
+    story.get("p-1", subscriber="ann/1")
+
+
+# Histories
+
+
+def one_published_between_two_sessions_is_missing(story: Story) -> None:
+    story.subscribe("eve", cursor=-2)
+    story.publish("p-1", received="7000")
+    story.go_on("eve", recovered=True)
+    story.get("p-1")
+
+
+def one_is_missing_behind_what_may_be_missing(story: Story) -> None:
+    story.subscribe("eve", cursor=-2)
+    story.publish("p-1", received="7000")
+    story.go_on("eve", recovered=False, lost={"/chaos": {"from": 2, "to": 6}})
+    story.get("p-1")
+
+
 BAD: list[tuple[Tale, Invariant]] = [
+    (one_for_a_subject_reaches_nobody, Invariant.NO_LOSS),
+    (one_for_a_session_is_lost_when_its_subject_has_another_copy, Invariant.NO_LOSS),
+    (one_for_a_subject_comes_to_another, Invariant.FROM_SOMEWHERE),
+    (one_comes_to_a_session_that_did_not_take_it, Invariant.FROM_SOMEWHERE),
+    (one_for_a_subject_comes_again_after_it_was_accepted, Invariant.NO_DUPLICATE),
+    (one_that_came_back_does_not_say_so_to_the_next_session, Invariant.NO_DUPLICATE),
+    (one_for_a_subject_overtakes_another, Invariant.ORDER),
+    (a_subject_gets_the_less_urgent_first, Invariant.ORDER),
+    (a_subject_gets_the_more_recent_first, Invariant.ORDER),
+    (one_for_a_subject_was_accepted_and_waits_for_the_next_session, Invariant.ONE_FATE),
+    (an_attempt_is_forgotten_on_the_way_back_to_the_subject, Invariant.ATTEMPTS),
+    (work_reaches_nobody, Invariant.NO_LOSS),
+    (work_is_given_to_two, Invariant.ONE_RECEIVER),
+    (work_is_done_twice, Invariant.ONE_RECEIVER),
+    (work_is_kept_for_two, Invariant.ONE_RECEIVER),
+    (the_next_receiver_of_work_is_not_told_that_it_was_handed_over_before, Invariant.ONE_RECEIVER),
+    (one_published_between_two_sessions_is_missing, Invariant.NO_LOSS),
+    (one_is_missing_behind_what_may_be_missing, Invariant.NO_LOSS),
     (the_last_is_missing, Invariant.NO_LOSS),
     (a_refused_one_is_nowhere, Invariant.NO_LOSS),
     (one_was_delivered_and_forgotten_when_the_receiver_said_nothing, Invariant.NO_LOSS),

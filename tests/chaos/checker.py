@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
-from tests.chaos import accounts, arrivals
+from tests.chaos import accounts, arrivals, work
 from tests.chaos.arrivals import missing_of
 from tests.chaos.entries import open_ledger
 from tests.chaos.history import Operation, Phase, read
@@ -31,6 +31,7 @@ class Invariant(Enum):
     REPLAY = "I10: a replay delivers once"
     HOLD = "I11: nothing arrives while the receiver is held back"
     ONE_MESSAGE = "I12: what is sent again with its key is the message that it was"
+    ONE_RECEIVER = "I13: work is with one receiver at a time, and is done once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,7 @@ CHECKS: dict[Invariant, Callable[[Ledger], Iterator[str]]] = {
     Invariant.REPLAY: accounts.bad_replays,
     Invariant.HOLD: arrivals.broken_holds,
     Invariant.ONE_MESSAGE: arrivals.multiplied,
+    Invariant.ONE_RECEIVER: work.with_two,
 }
 
 
@@ -116,7 +118,7 @@ def _counted(ledger: Ledger) -> Result:
         delivered=len(set(copies)),
         processed=len({each.copy for each in ledger.settlements if each.is_accepted}),
         duplicated=len(copies) - len(set(copies)),
-        lost=sum(len(missing_of(ledger, each)) for each in ledger.subscribers),
+        lost=sum(len(missing_of(ledger, each)) for each in ledger.owners),
         faults=len(ledger.faults),
     )
     scan = ledger.last_scan

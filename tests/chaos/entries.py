@@ -12,6 +12,7 @@ from tests.chaos.records import (
     Dead,
     Delivery,
     Fault,
+    Gap,
     Hold,
     Pending,
     Publish,
@@ -46,6 +47,8 @@ def _publish(ledger: Ledger, operation: Operation) -> None:
         ended_ns=FOR_EVER if operation.ended_ns is None else operation.ended_ns,
         outcome=operation.outcome,
         received=fields.get("received", ""),
+        destinations=frozenset(fields.get("taken", fields.get("destinations", ()))),
+        is_work=fields.get("is_work", False),
     )
 
 
@@ -59,8 +62,20 @@ def _subscribe(ledger: Ledger, operation: Operation) -> None:
             begun_ns=operation.begun_ns,
             ended_ns=certain_ns,
             is_durable=fields.get("is_durable", True),
+            has_cursor=fields.get("cursor") is not None,
         )
     )
+
+
+def _go_on(ledger: Ledger, operation: Operation) -> None:
+    """Of one who goes on where it was, what it is not told that it may miss is owed."""
+    fields = operation.fields
+    for pattern, lost in fields.get("lost", {}).items():
+        ledger.gaps.append(Gap(fields["subscriber"], pattern, lost["from"], lost["to"]))
+
+
+def _end(ledger: Ledger, operation: Operation) -> None:
+    ledger.endings.setdefault(operation.fields["subscriber"], []).append(operation.begun_ns)
 
 
 def _unsubscribe(ledger: Ledger, operation: Operation) -> None:
@@ -96,6 +111,7 @@ def _deliver(ledger: Ledger, operation: Operation) -> None:
             asked_ns=fields["asked"],
             timeout_ns=_ns(fields.get("timeout_ms")),
             received=fields.get("received", ""),
+            life=len(ledger.endings.get(fields["subscriber"], ())),
         )
     )
 
@@ -180,6 +196,8 @@ _ENTRIES: dict[What, Callable[[Ledger, Operation], None]] = {
     What.PUBLISH: _publish,
     What.REPEAT: lambda ledger, operation: ledger.repeats.append(operation),
     What.SUBSCRIBE: _subscribe,
+    What.GO_ON: _go_on,
+    What.END: _end,
     What.UNSUBSCRIBE: _unsubscribe,
     What.SESSION_LOST: _session_lost,
     What.CONNECT: lambda ledger, operation: ledger.connects.append(operation),

@@ -220,13 +220,85 @@ def what_finds_no_room_is_on_its_way_out(story: Story) -> None:
 
 
 def the_books_balance(story: Story) -> None:
-    story.count(
-        accepted=7, acked=1, waiting=1, handed=1, dead=1, expired=1, discarded=1, returned=1
-    )
+    story.count(accepted=7, acked=1, waiting=1, handed=1, dead=1, expired=1, discarded=1, moved=1)
     story.count(accepted=1, restored=2, acked=2, waiting=1)
 
 
+def what_a_session_left_comes_to_the_next_one(story: Story) -> None:
+    story.address("p-1", "p-2", "p-3", to=("joe",))
+    story.get("p-1")
+    story.answer("p-2")
+    story.end()
+    story.scan(pending={"joe/0": [{"tag": f"p-{n}", "attempts": 1} for n in (2, 3)]})
+    story.answer("p-2", redelivered=1, seq=1)
+    story.answer("p-3", seq=2)
+    story.settle("p-2", "p-3")
+    story.scan()
+
+
+def sessions_of_one_subject_have_copies_of_their_own(story: Story) -> None:
+    story.address("p-1", "p-2", to=("joe",))
+    story.get("p-1", "p-2")
+    story.answer("p-2", subscriber="joe/2")
+    story.end("joe/2")
+    # What another left may come again, late and after it was accepted.
+    story.get("p-2", redelivered=1)
+    story.scan()
+
+
+def addressed_ones_are_refused_expire_or_find_nobody(story: Story) -> None:
+    story.address("p-1", to=(JOE,))
+    story.address("p-2", to=(JOE, "ann/1"), taken=(JOE,), life_ms=10)
+    story.address("p-3", to=("ann/1",), outcome=Phase.FAIL)
+    story.answer("p-1")
+    story.settle("p-1", code=ERROR)
+    story.pause(20)
+    story.scan(dead=("p-1",))
+
+
+def the_more_recent_of_what_is_addressed_otherwise_comes_first(story: Story) -> None:
+    story.address("p-1", to=("joe",))
+    story.address("p-2", to=(JOE,))
+    story.get("p-2", "p-1")
+
+
+def refused_work_goes_to_the_next(story: Story) -> None:
+    story.subscribe("ann/1")
+    story.publish("p-1", "p-2", is_work=True)
+    story.answer("p-1")
+    story.settle("p-1", code=ERROR)
+    story.get("p-1", subscriber="ann/1", redelivered=1)
+    story.scan(pending={"work:/chaos/0": [{"tag": "p-2", "attempts": 0}]})
+
+
+def work_of_one_who_vanished_goes_to_the_next(story: Story) -> None:
+    story.subscribe("ann/1")
+    story.publish("p-1", "p-2", is_work=True)
+    story.answer("p-1")
+    story.end()
+    story.answer("p-1", subscriber="ann/1", redelivered=1)
+    story.lose()
+    story.settle("p-1", subscriber="ann/1")
+    story.get("p-2")
+
+
+def who_goes_on_gets_some_again_and_is_told_what_is_missing(story: Story) -> None:
+    story.subscribe("eve", cursor=-2)
+    story.publish("p-1", "p-2", received="7000")
+    story.get("p-1", "p-2")
+    story.get("p-2", subscriber="eve", redelivered=None)
+    story.go_on("eve", recovered=False, lost={"/chaos": {"from": 6, "to": 7}})
+    story.answer("p-2", subscriber="eve", redelivered=None)
+
+
 GOOD: list[Tale] = [
+    what_a_session_left_comes_to_the_next_one,
+    sessions_of_one_subject_have_copies_of_their_own,
+    addressed_ones_are_refused_expire_or_find_nobody,
+    the_more_recent_of_what_is_addressed_otherwise_comes_first,
+    refused_work_goes_to_the_next,
+    work_of_one_who_vanished_goes_to_the_next,
+    who_goes_on_gets_some_again_and_is_told_what_is_missing,
     everything_arrives,
     a_reply_was_lost,
     unknown_publishes_turn_up_or_do_not,

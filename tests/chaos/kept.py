@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 from redis.asyncio import Redis
 
-from holdfast.store.keys import RedisKeys
+from holdfast.store.keys import RedisKeys, is_history
 from holdfast.store.records import unpack_batch, unpack_entry, unpack_letter
 
 _KEYS = RedisKeys("holdfast")
@@ -39,6 +39,8 @@ async def look(socket: Path) -> dict[str, Any]:
         await redis.aclose()
     pending: dict[str, list[Record]] = {}
     for key, id, body, mark, batch in sorted(entries):
+        if is_history(key.decode()):
+            continue
         entry = _entry(int(id), body, mark, batch)
         pending.setdefault(key.decode(), []).append(entry)
     dead = zip(letters[::2], letters[1::2], strict=True)

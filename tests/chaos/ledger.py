@@ -9,11 +9,13 @@ from tests.chaos.records import (
     Copy,
     Delivery,
     Fault,
+    Gap,
     Hold,
     Publish,
     Scan,
     Settlement,
     Window,
+    subject_of,
 )
 
 # An acceptance may reach the store that much after the receiver was told.
@@ -44,15 +46,29 @@ class Ledger:
     replays: list[Operation] = field(default_factory=list)
     repeats: list[Operation] = field(default_factory=list)
     counters: list[Operation] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    # When receivers ended their sessions.
+    endings: dict[str, list[int]] = field(default_factory=dict)
     end_ns: int = 0
     # By the moment of a death, found out once: the last publish that was kept before it, and what
     # each receiver asked for last.
     _last_kept_ns: dict[int, int] = field(default_factory=dict)
     _last_asked: dict[int, dict[str, int]] = field(default_factory=dict)
+    _sessions: dict[str, set[str]] = field(default_factory=dict)
 
     @property
     def subscribers(self) -> list[str]:
         return sorted({window.subscriber for window in self.windows})
+
+    @property
+    def owners(self) -> list[str]:
+        """All who are owed messages: subscribers, subjects, sessions and work queues."""
+        found = set(self.subscribers)
+        for publish in self.publishes.values():
+            found |= publish.destinations
+            if publish.is_work:
+                found.add(queue_of(publish))
+        return sorted(found)
 
     @property
     def last_scan(self) -> Scan | None:
@@ -61,12 +77,37 @@ class Ledger:
     def windows_of(self, subscriber: str) -> list[Window]:
         return [window for window in self.windows if window.subscriber == subscriber]
 
-    def owed(self, subscriber: str) -> Iterator[Publish]:
-        """What was acknowledged to its publisher while this subscriber was there."""
-        windows = self.windows_of(subscriber)
+    def owed(self, owner: str) -> Iterator[Publish]:
+        """What was acknowledged to its publisher while this owner was there or was to get it."""
+        windows = self.windows_of(owner)
         for publish in self.publishes.values():
-            if publish.outcome is Phase.OK and any(window.owes(publish) for window in windows):
+            if publish.outcome is Phase.OK and (
+                owner in publish.destinations
+                or (publish.is_work and owner == queue_of(publish))
+                or any(window.owes(publish) for window in windows)
+            ):
                 yield publish
+
+    def is_shared(self, copy: Copy) -> bool:
+        """Whether others may have had the message, and given it back, so that it comes again."""
+        publish = self.publishes.get(copy.tag)
+        if publish is None:
+            return False
+        subject = subject_of(copy.subscriber)
+        is_of_several = subject in publish.destinations and len(self.sessions_of(subject)) > 1
+        return publish.is_work or is_of_several
+
+    def is_work(self, copy: Copy) -> bool:
+        publish = self.publishes.get(copy.tag)
+        return publish is not None and publish.is_work
+
+    def sessions_of(self, subject: str) -> set[str]:
+        """The sessions of a subject that ever received anything or asked for it."""
+        if subject not in self._sessions:
+            known = {each.process for each in self.connects}
+            known |= {each.copy.subscriber for each in self.deliveries}
+            self._sessions[subject] = {each for each in known if subject_of(each) == subject}
+        return self._sessions[subject]
 
     def had_expired(self, publish: Publish) -> bool:
         if publish.life_ms is None:
@@ -146,6 +187,16 @@ class Ledger:
             if fault.kind in STORE_FAULTS and was_away:
                 safe_ns = max(safe_ns, fault.ended_ns + SETTLING_NS)
         return self.died(settlement.begun_ns, min(safe_ns, seen_ns))
+
+
+def queue_of(publish: Publish) -> str:
+    """The name by which the store knows the queue of work."""
+    return f"work:{publish.channel}"
+
+
+def belongs(subscriber: str, owner: str) -> bool:
+    """Whether what this session has, or the queue of a subject or channel, is the owner's."""
+    return owner in (subscriber, subject_of(subscriber)) or owner.startswith("work:")
 
 
 def by_copy(found: Iterable[Delivery]) -> dict[Copy, list[Delivery]]:

@@ -27,10 +27,14 @@ class Manner:
     stumbles_at: int = 0
     # After so many answers it forgets its session, as if its process had died.
     crashes_after: int = 0
+    # Each time after so many answers it ends its session, whatever it has in hands.
+    leaves_after: int = 0
     # Whenever it sees this message, the same happens, and it says nothing of what came with it.
     dies_of: str = ""
     # Each time after so many answers it acknowledges what was never sent.
     lies_after: int = 0
+    # It remembers the cursor of its last answer, and goes on behind it in each session.
+    goes_on: bool = False
     options: dict[str, Any] = field(default_factory=lambda: {"retries": -1})
 
     @property

@@ -17,6 +17,11 @@ _AGAIN_S = 0.1
 # so is the first in each session.
 _FORGETS_ONE_IN = 5
 _REMEMBERED = 50
+# Of addressed messages, one in so many has a short life; more than one destination is usual.
+_MORTAL_ONE_IN = 10
+_LIFE_MS = 500
+_DESTINATIONS = (1, 1, 2, 3)
+_TAKEN = ("OK", "QUEUED")
 
 
 def fingerprint(data: Any) -> str:
@@ -41,6 +46,8 @@ class Publisher:
         is_careful: bool = True,
         has_keys: bool = False,
         priorities: Sequence[int] = (5,),
+        addresses: Sequence[str] = (),
+        is_work: bool = False,
         pause_s: float = 0.02,
     ) -> None:
         self.name = name
@@ -53,6 +60,9 @@ class Publisher:
         # What was answered, to be sent again by somebody who has forgotten the answer.
         self._answered: deque[tuple[str, Message]] = deque(maxlen=_REMEMBERED)
         self._priorities = priorities
+        # Subjects and sessions, to some of which each message is addressed.
+        self._addresses = addresses
+        self._is_work = is_work
         self._pause_s = pause_s
         self._serial = 0
 
@@ -85,33 +95,51 @@ class Publisher:
             "channel": channel,
             "priority": priority,
         }
-        begun = self._recorder.begin(self.name, What.PUBLISH, **known, sha=fingerprint(data))
         options: dict[str, Any] = {"persistent": True, "priority": priority}
         if self._has_keys:
             options["key"] = tag
+        if self._is_work:
+            known["is_work"] = True
+        if self._addresses:
+            known |= self._address(options)
+        begun = self._recorder.begin(self.name, What.PUBLISH, **known, sha=fingerprint(data))
         message: Message = {"channel": channel, "data": data, "ext": {"delivery": options}}
-        outcome, word = await self._insist(message, stop)
+        outcome, told = await self._insist(message, stop)
         match outcome:
             case Phase.OK:
-                begun.ok(received=word)
+                begun.ok(**told)
                 if self._has_keys:
                     self._answered.append((tag, message))
             case Phase.FAIL:
-                begun.fail(error=word)
+                begun.fail(**told)
             case _:
-                begun.info(error=word)
+                begun.info(**told)
         return outcome
+
+    def _address(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Write destinations into the options of a publish; return what the history says of it."""
+        count = min(self._random.choice(_DESTINATIONS), len(self._addresses))
+        names = self._random.sample(list(self._addresses), count)
+        # What is for a subject waits for it.
+        options["destinations"] = [
+            name if "/" in name else {"name": name, "forceQueuing": True} for name in names
+        ]
+        known: dict[str, Any] = {"destinations": names}
+        if not self._random.randrange(_MORTAL_ONE_IN):
+            options["expiration"] = {"lifeTime": _LIFE_MS, "forceDestroy": True}
+            known["life_ms"] = _LIFE_MS
+        return known
 
     async def publish_again(self, tag: str, message: Message) -> None:
         """What was answered has an answer still, and the same one."""
         begun = self._recorder.begin(self.name, What.REPEAT, tag=tag)
         try:
-            begun.ok(received=await self._say(message))
+            begun.ok(**await self._say(message))
         except (Lost, Denied) as error:
             begun.info(error=str(error))
 
-    async def _insist(self, message: Message, stop: asyncio.Event) -> tuple[Phase, str]:
-        """What became of it, and when it was received or why it was not."""
+    async def _insist(self, message: Message, stop: asyncio.Event) -> tuple[Phase, dict[str, Any]]:
+        """What became of it, and what its publisher was told or why it was told nothing."""
         is_unsure = False
         while True:
             try:
@@ -122,12 +150,14 @@ class Publisher:
                 error, is_unsure = str(lost), True
             except Denied as denied:
                 error, is_unsure = denied.error, is_unsure or denied.is_unsure
+                if self._addresses and denied.is_of_destinations:
+                    return Phase.INFO if is_unsure else Phase.FAIL, {"error": error}
             may_repeat = self._has_keys or (self._is_careful and not is_unsure)
             if stop.is_set() or not may_repeat:
-                return Phase.INFO if is_unsure else Phase.FAIL, error
+                return Phase.INFO if is_unsure else Phase.FAIL, {"error": error}
             await asyncio.sleep(_AGAIN_S)
 
-    async def _say(self, message: Message) -> str:
+    async def _say(self, message: Message) -> dict[str, Any]:
         if self._talker.client_id is None:
             try:
                 await self._talker.handshake({})
@@ -140,4 +170,11 @@ class Publisher:
                 self._talker.client_id = None
             raise
         told = (reply.get("ext") or {}).get("delivery") or {}
-        return str(told.get("rcvTimestamp", ""))
+        said: dict[str, Any] = {"received": str(told.get("rcvTimestamp", ""))}
+        if self._addresses:
+            said["taken"] = [
+                each["name"].removeprefix("client/")
+                for each in told["destinations"]
+                if each["state"] in _TAKEN
+            ]
+        return said

@@ -12,6 +12,7 @@ from tests.chaos.talker import Denied, Lost, Message, Talker, reply_to
 
 CONNECT = "/meta/connect"
 FAR_BEYOND = 1_000_000
+AWAY_S = 0.2
 
 
 class Receiver:
@@ -44,6 +45,9 @@ class Receiver:
         # What was done is done, whatever becomes of the session.
         self._finished: set[tuple[str, int]] = set()
         self._stopped_at: set[str] = set()
+        self._is_leaving = False
+        # Up to where it has everything, as the server said; -2: from the oldest message on.
+        self._cursor: int | None = -2 if manner.goes_on else None
 
     @property
     def limit(self) -> int:
@@ -66,6 +70,8 @@ class Receiver:
         """One request."""
         if self._talker.client_id is None:
             await self._try(self._begin())
+        elif self._is_leaving:
+            await self._leave()
         elif self.is_held:
             await self._sit_out()
         else:
@@ -112,23 +118,47 @@ class Receiver:
     async def _subscribe(self, channel: str) -> None:
         if channel in self._subscribed:
             return
-        fields = {"subscriber": self.name, "channel": channel, "is_durable": self._is_named}
-        begun = self._recorder.begin(self.name, What.SUBSCRIBE, **fields)
+        fields = {"subscriber": self.name, "channel": channel, "is_durable": self._is_constant}
+        what = What.SUBSCRIBE if self._cursor is None or self._cursor < 0 else What.GO_ON
+        begun = self._recorder.begin(self.name, what, **fields, cursor=self._cursor)
         try:
-            await self._talker.subscribe(channel)
+            reply = await self._talker.subscribe(channel, self._cursor)
         except Exception:
             # Without all its subscriptions it is no session of ours.
             self._forget_session()
             begun.info()
             raise
         self._subscribed.add(channel)
-        begun.ok()
+        begun.ok(**(reply.get("ext") or {}).get("replay", {}))
 
     def _forget_session(self) -> None:
         self._talker.client_id = None
         if not self._is_named and self._subscribed:
-            self._recorder.note(self.name, What.SESSION_LOST, subscriber=self.name)
+            if not self._is_constant:
+                self._recorder.note(self.name, What.SESSION_LOST, subscriber=self.name)
             self._subscribed.clear()
+
+    @property
+    def _is_constant(self) -> bool:
+        """Whether it gets what is published between its sessions."""
+        return self._is_named or self._manner.goes_on
+
+    async def _leave(self) -> None:
+        """End the session, and forget what it had in hands."""
+        self._is_leaving = False
+        self._entries.clear()
+        begun = self._recorder.begin(self.name, What.END, subscriber=self.name)
+        ext = {"delivery": {"end": True}} if self._is_named else {}
+        try:
+            channel = "/meta/disconnect"
+            reply_to(channel, await self._talker.ask({"channel": channel, "ext": ext}))
+        except (Lost, Denied) as error:
+            begun.info(error=str(error))
+        else:
+            begun.ok()
+        self._forget_session()
+        self._subscribed.clear()
+        await asyncio.sleep(AWAY_S)
 
     async def _connect(self, timeout_ms: int | None = None) -> None:
         """Say what was done, get what is there."""
@@ -163,6 +193,8 @@ class Receiver:
         batch = (reply.get("ext") or {}).get("ack")
         begun.ok(batch=batch)
         self._go_on(batch)
+        if self._cursor is not None:
+            self._cursor = reply["ext"]["replay"]["cursor"]
         self._take([each for each in found if "data" in each], begun.at_ns)
 
     def _begin_to_say(self) -> list[Begun]:
@@ -201,6 +233,7 @@ class Receiver:
         if is_deadly or self._is_time(self._manner.crashes_after):
             self._forget_session()
             return
+        self._is_leaving = self._is_time(self._manner.leaves_after)
         for entry in entries:
             done = self._work(entry)
             self._entries.append(done)

@@ -34,11 +34,28 @@ class Publish:
     outcome: Phase
     # What its publisher was told of it, which identifies the message.
     received: str = ""
+    # Subjects and sessions that it is for: if that is known, those that took it.
+    destinations: frozenset[str] = frozenset()
+    # Whether one receiver gets it, and no other.
+    is_work: bool = False
 
     @property
-    def order(self) -> tuple[str, str, int]:
+    def is_routed(self) -> bool:
+        """Whether each subscriber gets it."""
+        return not (self.destinations or self.is_work)
+
+    def order(self, subscriber: str) -> tuple[str, str, int, bool]:
         """Messages with the same stay in the order of publishing."""
-        return self.publisher, self.channel, self.priority
+        return self.publisher, self.channel, self.priority, subscriber in self.destinations
+
+    @property
+    def urgency(self) -> tuple[int, int]:
+        """Its place in the queue of a subject."""
+        return -self.priority, int(self.received)
+
+    def is_for(self, subscriber: str) -> bool:
+        """Whether it is addressed to the session, or to its subject."""
+        return bool(self.destinations & {subscriber, subject_of(subscriber)})
 
 
 @dataclass(slots=True)
@@ -51,15 +68,34 @@ class Window:
     ended_ns: int
     until_ns: int = FOR_EVER
     is_durable: bool = True
+    # Its subscriber goes on behind a cursor.
+    has_cursor: bool = False
     # The session of one that is not durable is gone, and what it had with it.
     is_lost: bool = False
 
     def owes(self, publish: Publish) -> bool:
         return (
-            matches(self.pattern, publish.channel)
+            publish.is_routed
+            and matches(self.pattern, publish.channel)
             and publish.begun_ns >= self.ended_ns
             and publish.ended_ns <= self.until_ns
             and not (self.is_lost and not self.is_durable)
+        )
+
+
+@dataclass(slots=True)
+class Gap:
+    """What a subscriber was told that it may miss, by the times of publishing in microseconds."""
+
+    subscriber: str
+    pattern: str
+    behind_us: int
+    until_us: int
+
+    def excuses(self, publish: Publish) -> bool:
+        return (
+            matches(self.pattern, publish.channel)
+            and self.behind_us < int(publish.received) // 1000 <= self.until_us
         )
 
 
@@ -78,6 +114,8 @@ class Delivery:
     timeout_ns: int | None = None
     # Which message it is, where events say it.
     received: str = ""
+    # How many sessions its receiver had ended before.
+    life: int = 0
 
 
 @dataclass(slots=True)
@@ -145,6 +183,10 @@ class Scan:
     pending: list[Pending]
     dead: list[Dead]
     limits: dict[str, int]
+
+
+def subject_of(subscriber: str) -> str:
+    return subscriber.rpartition("/")[0]
 
 
 def matches(pattern: str, channel: str) -> bool:

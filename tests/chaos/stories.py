@@ -49,6 +49,17 @@ class Story:
             known = {"tag": tag, "serial": int(serial), "channel": CHANNEL, "sha": f"sha of {tag}"}
             self.add(What.PUBLISH, publisher, outcome, **{**known, **fields})
 
+    def address(self, *tags: str, to: tuple[str, ...], **fields: Any) -> None:
+        """Publish to these sessions and subjects, all of whom take it unless it says who does."""
+        self.publish(*tags, destinations=to, **{"taken": to, **fields})
+
+    def go_on(self, subscriber: str, **fields: Any) -> None:
+        """Subscribe again, behind a cursor."""
+        self.add(What.GO_ON, subscriber, subscriber=subscriber, channel=CHANNEL, **fields)
+
+    def end(self, subscriber: str = JOE) -> None:
+        self.add(What.END, subscriber, subscriber=subscriber)
+
     def answer(self, *tags: str, subscriber: str = JOE, **fields: Any) -> None:
         """One response, and what it brought."""
         asked_ns = self._last_asked_ns = self.now_ns
@@ -81,7 +92,8 @@ class Story:
     def get(self, *tags: str, **fields: Any) -> None:
         """Delivered and accepted."""
         self.answer(*tags, **fields)
-        self.settle(*tags, **{key: fields[key] for key in fields.keys() & {"generation"}})
+        known = fields.keys() & {"generation", "subscriber"}
+        self.settle(*tags, **{key: fields[key] for key in known})
 
     def fault(self, kind: str, lasts_ms: int = 500) -> None:
         self.add(What.FAULT, "nemesis", lasts_ms=lasts_ms, kind=kind)

@@ -32,6 +32,11 @@ class Denied(Exception):
         return self.error.startswith("402")
 
     @property
+    def is_of_destinations(self) -> bool:
+        """Whether there is nobody who takes the message: that may be otherwise later."""
+        return self.error.startswith(("403", "404", "507"))
+
+    @property
     def is_unsure(self) -> bool:
         return "unknown" in self.error.split(":")[1].split(",")[1:]
 
@@ -84,9 +89,13 @@ class Talker:
         self.sessions += 1
         return found
 
-    async def subscribe(self, channel: str) -> Message:
+    async def subscribe(self, channel: str, cursor: int | None = None) -> Message:
+        """Subscribe, behind this cursor if there is one."""
         name = "/meta/subscribe"
-        return reply_to(name, await self.ask({"channel": name, "subscription": channel}))
+        message: Message = {"channel": name, "subscription": channel}
+        if cursor is not None:
+            message["ext"] = {"replay": cursor}
+        return reply_to(name, await self.ask(message))
 
 
 class SocketTalker(Talker):

@@ -24,6 +24,8 @@ class ScriptedTalker(Talker):
         self.client_id = None
         self.sessions = 0
         self.asked: list[Mapping[str, Any]] = []
+        # Where subscriptions were to begin.
+        self.places: list[Any] = []
         self.answers: list[list[Message] | Exception] = []
 
     async def close(self) -> None:
@@ -35,6 +37,7 @@ class ScriptedTalker(Talker):
             self.asked.append(message)
             return [yes(channel, clientId=f"client {self.sessions}")]
         if channel == "/meta/subscribe":
+            self.places += [message["ext"]] if "ext" in message else []
             return [yes(channel)]
         self.asked.append(message)
         answer = self.answers.pop(0)
@@ -244,11 +247,39 @@ async def test_at_the_end_what_was_done_is_said(scene: Scene) -> None:
     assert scene.found(What.SETTLE)[0].is_ok
 
 
+async def test_whoever_leaves_forgets_what_it_has_and_comes_back(scene: Scene) -> None:
+    receiver = scene.receiver(Manner(leaves_after=1))
+    scene.talker.answers = [batch(1, event("p-1", 1)), [yes("/meta/disconnect")], batch(1)]
+    await steps(receiver, 5)
+    (ended,) = scene.found(What.END)
+    assert ended.is_ok
+    assert scene.talker.asked[2]["ext"] == {"delivery": {"end": True}}
+    assert scene.talker.sessions == 2
+    assert not scene.found(What.SETTLE)
+
+
+async def test_who_goes_on_begins_behind_the_last_cursor(scene: Scene) -> None:
+    def told(number: int, cursor: int) -> list[Message]:
+        return [yes("/meta/connect", ext={"ack": number, "replay": {"cursor": cursor}})]
+
+    manner = Manner(gives_verdicts=False, goes_on=True)
+    receiver = scene.receiver(manner, is_named=False)
+    scene.talker.answers = [told(1, 7), no("/meta/connect", GONE), told(1, 9)]
+    await steps(receiver, 5)
+    (first,) = scene.found(What.SUBSCRIBE)
+    (again,) = scene.found(What.GO_ON)
+    assert (first.fields["cursor"], again.fields["cursor"]) == (-2, 7)
+    assert scene.talker.places == [{"replay": -2}, {"replay": 7}]
+    assert first.fields["is_durable"]
+    assert not scene.found(What.SESSION_LOST)
+
+
 # Publishers
 
 
 UNSURE = "503:communication.noConnection,unknown:nobody knows"
 SURE = "503:communication.noConnection:the store is away"
+NOBODY = "404:user.ptp.unknownDestination,client/joe/1:destination_unknown"
 
 
 @pytest.mark.parametrize(
@@ -294,6 +325,25 @@ async def test_a_publisher_with_keys_repeats_until_it_knows_the_outcome(scene: S
     assert publish.fields["received"] == "7"
     said = [each for each in scene.talker.asked if each["channel"] == "/a"]
     assert [each["ext"]["delivery"]["key"] for each in said] == ["p-1"] * 5
+
+
+async def test_destinations_and_those_that_took_it_are_recorded(scene: Scene) -> None:
+    found = [
+        {"name": "client/ann", "state": "QUEUED"},
+        {"name": "client/joe/1", "state": "ERROR", "errorCode": "user.ptp.unknownDestination"},
+    ]
+    answered = yes("/a", ext={"delivery": {"rcvTimestamp": "7", "destinations": found}})
+    scene.talker.answers = [[answered], no("/a", NOBODY)]
+    publisher = scene.publisher(addresses=("ann", "joe/1"))
+    for _ in range(2):
+        await publisher.publish("/a", asyncio.Event())
+    first, second = scene.found(What.PUBLISH)
+    assert set(first.fields["destinations"]) <= {"ann", "joe/1"}
+    assert first.fields["taken"] == ["ann"]
+    for each in scene.talker.last["ext"]["delivery"]["destinations"]:
+        assert each in ("joe/1", {"name": "ann", "forceQueuing": True})
+    # Nobody is asked twice whether somebody is there.
+    assert second.outcome is Phase.FAIL
 
 
 async def test_a_refusal_after_a_lost_reply_leaves_the_outcome_unknown(scene: Scene) -> None:
