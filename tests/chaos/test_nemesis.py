@@ -11,6 +11,7 @@ import pytest
 
 from tests.chaos.arena import HISTORY, arena
 from tests.chaos.checker import Result
+from tests.chaos.correspondents import add_correspondents
 from tests.chaos.history import What, read
 from tests.chaos.manners import Manner
 from tests.chaos.nemesis import NETWORK, SERVER, Kind, schedule
@@ -69,7 +70,8 @@ async def torment(home: Path, seed: int, seconds: float, kinds: Kinds, durabilit
         ring.add_publisher("urgent", priorities=(1, 5, 9))
         ring.add_publisher("careless", is_careful=False)
         ring.add_publisher("insistent", has_keys=True)
-        ring.add_operator("joe/1", "bob/1")
+        add_correspondents(ring)
+        ring.add_operator("joe/1", "bob/1", "max/1")
         return await ring.play(schedule(seed, seconds, kinds), within_s=seconds)
 
 
@@ -92,6 +94,11 @@ async def outlive(home: Path, seed: int, seconds: float) -> Result:
         ring.add_publisher("insistent", has_keys=True)
         ring.add_publisher("urgent", priorities=(1, 5, 9))
         return await ring.play(schedule(seed, seconds, NETWORK + DEATHS), within_s=seconds)
+
+
+def takers(home: Path) -> set[str]:
+    """Everybody who took anything."""
+    return {each.process for each in read(home / HISTORY) if each.what is What.SETTLE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +167,12 @@ def test_acknowledging_sessions_that_are_kept_outlive_their_servers(
     assert play.result.processed > play.seconds, play.report()
     history = read(play.home / HISTORY)
     assert not [each for each in history if each.what is What.SESSION_LOST], play.report()
+
+
+@pytest.mark.parametrize("name", ["deaths", "everything"])
+def test_all_kinds_of_receivers_take_part(plays: dict[str, Play], name: str) -> None:
+    correspondents = {"tom/1", "sue/1", "sue/2", "ida/1", "max/1", "eva/1", "reader"}
+    assert takers(plays[name].home) >= correspondents | {"joe/1", "ann/1", "eve/1", "bob/1"}
 
 
 def test_named_sessions_lose_nothing_when_servers_die(plays: dict[str, Play]) -> None:
