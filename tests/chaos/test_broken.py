@@ -7,16 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.arena import arena
+from tests.chaos.arena import Arena, arena
 from tests.chaos.broken.builds import BUILDS
 from tests.chaos.checker import Invariant, Result
+from tests.chaos.correspondents import add_correspondents
 from tests.chaos.manners import Manner
 from tests.chaos.nemesis import Kind, Step
+from tests.chaos.receiver import Receiver
 from tests.serving import PROGRAM
 
 AT_ONCE = 4
 REPEATS = 3
 AT_LEAST_S = 2.5
+# So many messages has somebody who leaves and comes back, before anything fails.
+ENOUGH = 10
 # What a broken server has lost never drains.
 DRAIN_S = 1.0
 # What such a receiver was not sent again at once comes late, but it comes.
@@ -31,15 +35,23 @@ class Situation:
     steps: tuple[Step, ...]
     held_s: float = 0.4
     durability: str = "always"
+    has_subscribers: bool = True
+    has_correspondents: bool = False
 
 
 BROKEN = {
-    name: Situation((sys.executable, "-m", "tests.chaos.broken", name), build.steps, build.held_s)
+    name: Situation(
+        (sys.executable, "-m", "tests.chaos.broken", name),
+        build.steps,
+        build.held_s,
+        has_subscribers=not build.is_of_correspondents,
+        has_correspondents=build.is_of_correspondents,
+    )
     for name, build in BUILDS.items()
 }
 # Everything that brings one of them to light, one after the other.
 ALL_STEPS = tuple(dict.fromkeys(step for build in BUILDS.values() for step in build.steps))
-WHOLE = Situation(PROGRAM, ALL_STEPS)
+WHOLE = Situation(PROGRAM, ALL_STEPS, has_correspondents=True)
 # Nothing is broken, but nothing was promised either.
 FORGETFUL = Situation(PROGRAM, (Step(0.7, (Kind.LOSE_POWER,), 0.1),), durability="memory")
 
@@ -79,19 +91,28 @@ async def play(home: Path, situation: Situation) -> Result:
     """Everything that a receiver can do, in a few seconds."""
     program, durability = situation.program, situation.durability
     async with arena(home, seed=1, program=program, durability=durability) as ring:
-        ring.add_receiver("joe/1", Manner(refuses_one_in=8))
-        ring.add_receiver("ann/1", Manner(is_explicit=True, crashes_after=9))
-        ring.add_receiver("ann/2", Manner(acks=False, options=IMPATIENT))
-        eve = ring.add_receiver("eve/1", Manner(holds_back_at=20, held_s=situation.held_s))
-        ring.add_publisher("careful")
-        ring.add_publisher("careless", is_careful=False)
-        ring.add_publisher("insistent", has_keys=True)
+        tom = add_correspondents(ring) if situation.has_correspondents else None
+        eve = add_subscribers(ring, situation) if situation.has_subscribers else None
         return await ring.play(
             situation.steps,
             at_least_s=AT_LEAST_S,
             drain_s=DRAIN_S,
-            is_time=lambda: eve.is_held,
+            # There is something to break.
+            is_time=lambda: (
+                (tom is None or tom.accepted >= ENOUGH) and (eve is None or eve.is_held)
+            ),
         )
+
+
+def add_subscribers(ring: Arena, situation: Situation) -> Receiver:
+    """All manners of receivers; returns the one that is held back."""
+    ring.add_receiver("joe/1", Manner(refuses_one_in=8))
+    ring.add_receiver("ann/1", Manner(is_explicit=True, crashes_after=9))
+    ring.add_receiver("ann/2", Manner(acks=False, options=IMPATIENT))
+    ring.add_publisher("careful")
+    ring.add_publisher("careless", is_careful=False)
+    ring.add_publisher("insistent", has_keys=True)
+    return ring.add_receiver("eve/1", Manner(holds_back_at=20, held_s=situation.held_s))
 
 
 @pytest.mark.parametrize("name", BUILDS)

@@ -6,16 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.bayeux import connect, qos, records
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.cursors import Cursors
 from holdfast.bayeux.publish_keys import key_of
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery import in_flight
 from holdfast.delivery.deaths import UnwrittenLetter
 from holdfast.delivery.dispatcher import Dispatcher
+from holdfast.delivery.entries import Entry
 from holdfast.delivery.messages import Message
 from holdfast.delivery.outcomes import ACKED
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.queue import CallbackQueue
 from holdfast.delivery.session_record import HoldRecord, SessionRecord
+from holdfast.delivery.subjects import Subjects
+from holdfast.delivery.work_queues import WorkQueues
 from holdfast.extensions.delivery import DeliveryDecorator
 from holdfast.store import scripts
 from holdfast.store.script import Script
@@ -33,10 +38,18 @@ class Build:
     steps: tuple[Step, ...] = ()
     # How long receivers stay held back.
     held_s: float = 0.4
+    # Whether it shows among people who write to each other and share work.
+    is_of_correspondents: bool = False
 
     @property
     def name(self) -> str:
         return self.damage.__name__
+
+
+def _among_correspondents(
+    damage: Callable[[], None], breaks: Invariant, steps: tuple[Step, ...] = ()
+) -> Build:
+    return Build(damage, breaks, steps, is_of_correspondents=True)
 
 
 _KILL = (Step(0.7, (Kind.KILL_SERVER,), 0.1),)
@@ -134,18 +147,7 @@ def holdback_is_ignored() -> None:
 
 
 def bodies_go_with_their_first_entry() -> None:
-    careful = "if redis.call('EXISTS', receivers) == 0 then"
-
-    def careless(script: Script, with_note: Script | None = None) -> Script:
-        assert careful in script.source
-        return Script(script.name, script.source.replace(careful, "if true then"), with_note)
-
-    settle = scripts.SETTLE
-    assert settle.with_note is not None
-    with_note = careless(settle.with_note)
-    broken = {settle.with_note: with_note, settle: careless(settle, with_note)}
-    _replace(scripts, "SCRIPTS", tuple(broken.get(each, each) for each in scripts.SCRIPTS))
-    _replace(scripts, "SETTLE", broken[settle])
+    _rewrite("SETTLE", "if redis.call('EXISTS', receivers) == 0 then", "if true then")
 
 
 def holds_are_forgotten_at_a_restart() -> None:
@@ -189,6 +191,46 @@ def keys_take_two_steps() -> None:
     _replace(Store, "keep", slowly)
 
 
+def what_moves_stays_in_the_store() -> None:
+    _rewrite("MOVE", "redis.call('SREM', receivers, ARGV[at + 2])", "")
+
+
+def what_moves_forgets_its_attempts() -> None:
+    _replace(Entry, "for_others", lambda self: self.message)
+
+
+def what_waits_for_subjects_is_not_stored() -> None:
+    keep = Store.keep
+
+    def lightly(
+        self: Store, message: Message, keys: Sequence[str], done: Callable[[PersistOutcome], None]
+    ) -> None:
+        keep(self, message, [key for key in keys if not key.endswith("/0")], done)
+
+    _replace(Store, "keep", lightly)
+
+
+def everybody_gets_what_is_for_a_subject() -> None:
+    def takers(self: Subjects[Session], _: str) -> list[Session]:
+        siblings = [each for known in self._sessions.values() for each in known.values()]
+        return [each for each in siblings if each.takes_addressed]
+
+    _replace(Subjects, "_takers", takers)
+
+
+def work_goes_to_everybody() -> None:
+    _replace(WorkQueues, "_moves", Subjects._moves)
+
+
+def cursors_do_not_wait() -> None:
+    tell = Cursors.tell
+
+    def hastily(self: Cursors, reply: Json, settled: int, *, is_idle: bool) -> None:
+        tell(self, reply, settled, is_idle=True)
+
+    _replace(Cursors, "tell", hastily)
+
+
 BUILDS = {
     build.name: build
     for build in (
@@ -207,12 +249,35 @@ BUILDS = {
         Build(keys_are_forgotten_at_a_restart, Invariant.ONE_MESSAGE, _KILL),
         Build(keys_take_two_steps, Invariant.NO_LOSS, _KILL_OFTEN),
         Build(holds_are_forgotten_at_a_restart, Invariant.HOLD, _KILL_OFTEN, held_s=math.inf),
+        _among_correspondents(what_moves_stays_in_the_store, Invariant.ONE_RECEIVER, _KILL),
+        _among_correspondents(what_moves_forgets_its_attempts, Invariant.NO_DUPLICATE),
+        _among_correspondents(
+            what_waits_for_subjects_is_not_stored, Invariant.NO_LOSS, _KILL_OFTEN
+        ),
+        _among_correspondents(everybody_gets_what_is_for_a_subject, Invariant.FROM_SOMEWHERE),
+        _among_correspondents(work_goes_to_everybody, Invariant.ONE_RECEIVER),
+        _among_correspondents(cursors_do_not_wait, Invariant.NO_LOSS),
     )
 }
 
 
 def _nothing(*_: object) -> None:
     """Instead of what should be done."""
+
+
+def _rewrite(name: str, line: str, broken_line: str) -> None:
+    """Break one line of a script, with and without its note."""
+
+    def broken(script: Script, with_note: Script | None = None) -> Script:
+        assert line in script.source
+        return Script(script.name, script.source.replace(line, broken_line), with_note)
+
+    script: Script = getattr(scripts, name)
+    assert script.with_note is not None
+    with_note = broken(script.with_note)
+    instead = {script.with_note: with_note, script: broken(script, with_note)}
+    _replace(scripts, "SCRIPTS", tuple(instead.get(each, each) for each in scripts.SCRIPTS))
+    _replace(scripts, name, instead[script])
 
 
 def _replace(owner: object, name: str, broken: object) -> None:
