@@ -86,9 +86,8 @@ class Answers:
         if connect is not None:
             slot, reply, ext = connect
             if session.cursors is not None:
-                is_idle = not session.queue.count
-                settled = self._state.hub.settled_cursor()
-                session.cursors.tell(reply, settled, is_idle=is_idle)
+                undelivered = session.queue.ids() if session.queue.count else ()
+                session.cursors.tell(reply, self._state.hub.settled_cursor(), undelivered)
             if session.extensions:
                 # Run first: messages that outgoing hooks deliver travel along.
                 run_outgoing(session, reply, ext, now)

@@ -83,9 +83,10 @@ class Cursors:
         # Nothing up to this cursor will come any more, if the client has what it was sent.
         self.promised = promised
 
-    def tell(self, reply: Json, settled: int, *, is_idle: bool) -> None:
-        """Put the cursor into a connect reply; it moves on while nothing is on its way."""
-        if is_idle:
-            self.promised = max(self.promised, settled)
+    def tell(self, reply: Json, settled: int, undelivered: Sequence[int]) -> None:
+        """Put the cursor into a connect reply; it stays behind messages that are on their way."""
+        if undelivered:
+            settled = min(settled, cursor_of(min(undelivered)) - 1)
+        self.promised = max(self.promised, settled)
         told = {"cursor": self.promised, "epoch": self.form.epoch}
         reply.setdefault("ext", {})["replay"] = told

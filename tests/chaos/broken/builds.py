@@ -225,8 +225,8 @@ def work_goes_to_everybody() -> None:
 def cursors_do_not_wait() -> None:
     tell = Cursors.tell
 
-    def hastily(self: Cursors, reply: Json, settled: int, *, is_idle: bool) -> None:
-        tell(self, reply, settled, is_idle=True)
+    def hastily(self: Cursors, reply: Json, settled: int, _: Sequence[int]) -> None:
+        tell(self, reply, settled, ())
 
     _replace(Cursors, "tell", hastily)
 

@@ -109,3 +109,17 @@ def test_who_goes_on_misses_nothing_or_is_told_so(
             reader.come()
     reader.is_served()
     assert house.balances()
+
+
+def test_the_cursor_moves_on_although_each_reply_carries_messages() -> None:
+    house = KeptHouse(channels=RULES)
+    reader = Reader(house, has_acks=True)
+    reader.come()
+    cursors = []
+    for number in range(4):
+        house.server.publish(CHANNELS[0], number)
+        house.turn()
+        reader.poll()
+        cursors.append(reader.cursor)
+    assert reader.got == [0, 1, 2, 3]
+    assert cursors == sorted(set(cursors))
