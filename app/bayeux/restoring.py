@@ -14,6 +14,7 @@ from holdfast.bayeux.subscribe_qos import SubscribeQos
 from holdfast.bayeux.subscriptions import add
 from holdfast.bayeux.terms import Terms
 from holdfast.bayeux.transports import ConnectionType
+from holdfast.delivery.attempts import FormerAttempts
 from holdfast.delivery.channels import PRESENCE, SYSTEM
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.dispatcher import Dispatcher, QueueHold
@@ -27,6 +28,8 @@ from holdfast.delivery.queue import CallbackQueue
 from holdfast.delivery.session_record import SessionRecord
 
 _NS_PER_US = 1000
+# The marks of an ended session are gone before the last of very many messages has returned.
+_UNKNOWN = FormerAttempts(attempts=1, redelivered=1, trail=())
 
 
 def restore(
@@ -143,7 +146,7 @@ def restore_without_session(life: SessionLife, key: str, messages: Sequence[Mess
     session.is_durable = True
     state.counters.restored += len(messages)
     takes_back = state.waiting_places.take_back_late
-    left = [message for message in messages if not takes_back(session, message)]
+    left = [message for message in messages if not takes_back(session, message.tried(_UNKNOWN))]
     if left:
         life.undelivered.discarded(session, left, Reason.SESSION_ENDED)
 

@@ -721,6 +721,21 @@ def test_what_a_session_leaves_returns_in_as_many_turns_as_that_takes() -> None:
     assert house.balances()
 
 
+def test_what_a_killed_server_had_no_time_to_return_says_that_it_may_have_come_before() -> None:
+    house = house_of()
+    bob, joe = house.client(), named(house, "joe/1")
+    for number in range(250):
+        letter(bob, number, "joe")
+    assert len(connect(joe).data) == 250
+    joe.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+    assert waiting(house, "joe") == 200
+    house = restarted(house)
+    asked = connect(arriving(house, "joe/2"))
+    house.turn()
+    assert sorted(asked.data) == [*range(250)]
+    assert redelivered(asked) == [1] * 250
+
+
 DEADLY: dict[str, Any] = {"channels": {"/service/ptp": ChannelRule(max_attempts=3)}}
 
 
