@@ -168,7 +168,7 @@ class Arena:
         """Wait until nothing waits for anybody; if that never happens the checker will say so."""
         deadline_s = asyncio.get_running_loop().time() + within_s
         while asyncio.get_running_loop().time() < deadline_s:
-            if not await self.left() and not any(each.is_held for each in self.receivers):
+            if not await self.left() and all(each.is_there for each in self.receivers):
                 return
             await asyncio.sleep(_LOOK_S)
 

@@ -55,6 +55,12 @@ class Receiver:
         limit: int = self._manner.options.get("queue", {}).get("maxEntries", 0)
         return limit
 
+    @property
+    def is_there(self) -> bool:
+        """Whether it has a session with all its subscriptions, and gets what there is."""
+        has_session = self._talker.client_id is not None and not self._is_leaving
+        return has_session and self._subscribed.issuperset(self._channels) and not self.is_held
+
     async def run(self, stop: asyncio.Event) -> None:
         """Receive until told to stop; what has been done by then is said."""
         self._over = stop
