@@ -674,8 +674,8 @@ def test_no_cursor_passes_what_the_client_has_yet_to_get(house: House) -> None:
     before = poll(client).reply["ext"]["replay"]["cursor"]
     publish(house, 1)
     answer = poll(client)
-    assert answer.elements[-1]["ext"]["replay"]["cursor"] == before
-    assert cursors(answer.events)[0] > before
+    (coming,) = cursors(answer.events)
+    assert before < answer.elements[-1]["ext"]["replay"]["cursor"] < coming
     number = answer.elements[-1]["ext"]["ack"]
     acked = client.connect(ext={"ack": number}, advice={"timeout": 0})
     assert acked.reply["ext"]["replay"]["cursor"] == cursors(answer.events)[0]
