@@ -24,7 +24,7 @@ from holdfast.store.address import Address
 from holdfast.store.keys import RedisKeys
 from holdfast.store.link import StoreLink
 from holdfast.store.loading import Orphaned
-from holdfast.store.records import unpack_entry, unpack_letter
+from holdfast.store.records import unpack_batch, unpack_entry, unpack_letter
 from holdfast.store.scripts import SCRIPTS
 from holdfast.store.store import Store
 from tests.store.desk import queue_of
@@ -257,6 +257,20 @@ class ValkeyBacking:
         bodies = self._pairs(KEYS.bodies)
         ordered = sorted(marks, key=lambda mark: (not mark.position, mark.position, mark.id))
         return [(number_in(bodies[b"%d" % mark.id].partition(b"\n")[2]), mark) for mark in ordered]
+
+    def attempts(self) -> dict[str, dict[int, int]]:
+        """By queue, what its messages say and how often they were handed over."""
+        self._run(self._all_answered())
+        found: dict[str, dict[int, int]] = {}
+        batches = self._pairs(KEYS.handed)
+        for id, body in self._pairs(KEYS.bodies).items():
+            for key in self._server.ask("SMEMBERS", KEYS.receivers(int(id))):
+                mark = self._server.ask("HGET", KEYS.marks(key.decode()), id) or b""
+                was_handed = not mark and int(id) in unpack_batch(batches.get(key, b"0 0")).ids
+                count = 1 if was_handed else unpack_entry(int(id), mark)[0].attempts
+                number = number_in(body.partition(b"\n")[2])
+                found.setdefault(key.decode(), {})[number] = count
+        return found
 
     def dead(self) -> Sequence[DeadLetter]:
         self._run(self._all_answered())
