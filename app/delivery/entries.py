@@ -94,8 +94,10 @@ class Entry:
         """Return the message for other sessions of its subject, with its attempts."""
         if not self.attempts:
             return self.message
+        # What was returned before has been counted then.
+        redelivered = self.redelivered + self.is_in_flight
         return self.message.tried(
-            FormerAttempts(self.attempts, self.redelivered + 1, self.trail, self.was_alone)
+            FormerAttempts(self.attempts, redelivered, self.trail, self.was_alone)
         )
 
     def mark(self) -> Mark:

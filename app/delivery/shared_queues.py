@@ -217,7 +217,7 @@ class SharedQueues(ABC, Generic[R]):
 
     def _tried(self, entries: Sequence[Entry]) -> list[Message]:
         """Return the messages of entries that have left their queue, with the attempts."""
-        self._hub.counters.redelivered += sum([bool(each.attempts) for each in entries])
+        self._hub.counters.redelivered += sum([each.is_in_flight for each in entries])
         return [each.for_others() for each in entries]
 
     def _return(self, name: str, key: str, messages: Sequence[Message]) -> None:

@@ -14,7 +14,7 @@ from holdfast.delivery.shared_queues import SharedQueueLimits
 from holdfast.store.records import message_of
 from tests.unit.bayeux.harness import Asked, Client, House, Json
 from tests.unit.bayeux.test_point_to_point import leave, restarted
-from tests.unit.extensions.delivering import codes, connect, data_of, house_of, no
+from tests.unit.extensions.delivering import codes, connect, data_of, house_of, no, redelivered
 
 JOBS = "/jobs/a"
 RULES: dict[str, Any] = {"channels": {"/jobs/**": ChannelRule(is_work_queue=True)}}
@@ -417,6 +417,34 @@ def test_a_channel_that_becomes_a_work_queue_loses_no_work_to_older_subscription
     put(house, 1, 2, 3)
     assert fetch(ann).data == [1, 2, 3]
     assert house.balances()
+
+
+@pytest.mark.parametrize("name", [{}, {"session": "ann/1"}])
+def test_each_hand_over_counts_once_whoever_gets_the_message_then(name: Json) -> None:
+    house = working()
+    ann = worker(house, **name)
+    put(house, 1, 2)
+    fetch(ann)
+    joe, eve = worker(house, maxEntries=1), worker(house)
+    ann.disconnect()
+    house.turn()
+    assert redelivered(fetch(joe)) == redelivered(fetch(eve)) == [1]
+    assert house.bayeux.state.counters.redelivered == 2
+    assert house.balances()
+
+
+def test_what_only_waited_for_a_receiver_was_not_handed_over_once_more() -> None:
+    house = working()
+    ann = worker(house)
+    put(house, 1)
+    fetch(ann)
+    joe = worker(house)
+    ann.disconnect()
+    house.turn()
+    eve = worker(house)
+    joe.unsubscribe(JOBS)
+    house.turn()
+    assert redelivered(fetch(eve)) == [1]
 
 
 def test_work_is_not_addressed() -> None:
