@@ -12,10 +12,10 @@ from holdfast.delivery.marks import Mark
 from holdfast.delivery.messages import Message
 from holdfast.delivery.session_record import RecordUnreadable, SessionRecord
 from holdfast.delivery.topics import TopicRecord
-from holdfast.store import call_sizes, records, scripts
+from holdfast.store import records
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.keys import RedisKeys
-from holdfast.store.link import Answer, StoreLink, ignore_answer
+from holdfast.store.link import StoreLink, ignore_answer
 from holdfast.store.resp import Word
 
 log = logging.getLogger(__name__)
@@ -86,8 +86,8 @@ class Loading:
 
     async def gone(self, keys: Collection[str]) -> list[str]:
         """Return those of these sessions that do not exist."""
-        asked = {key: self._ask("HEXISTS", self._keys.sessions, key) for key in keys}
-        return [key for key, answer in asked.items() if not await answer]
+        found = await self._ask_all([("HEXISTS", self._keys.sessions, key) for key in keys])
+        return [key for key, is_there in zip(keys, found, strict=True) if not is_there]
 
     async def held_channels(self) -> dict[str, ChannelHold]:
         """Return the stored channel holds."""
@@ -114,11 +114,9 @@ class Loading:
     async def _read_messages(self, bodies: Mapping[int, bytes]) -> None:
         # A scan may return an element twice.
         ids = [id for id in bodies if id not in self._messages]
-        while ids:
-            found = await self._receivers(ids)
-            for id, receivers in zip(ids, found, strict=False):
-                self._read_message(id, bodies[id], receivers)
-            ids = ids[len(found) :]
+        found = await self._ask_all([("SMEMBERS", self._keys.receivers(id)) for id in ids])
+        for id, receivers in zip(ids, found, strict=True):
+            self._read_message(id, bodies[id], receivers)
 
     def _read_message(self, id: int, body: bytes, receivers: Sequence[bytes]) -> None:
         if not receivers:
@@ -133,24 +131,10 @@ class Loading:
         for key in receivers:
             self._queues.setdefault(key, []).append(id)
 
-    def _receivers(self, ids: Sequence[int]) -> asyncio.Future[list[list[bytes]]]:
-        """Return which sessions wait for the first of these messages: as many as one call reads."""
-        script, keys, args = scripts.receivers(self._keys, ids, call_sizes.MOST)
-        answer, done = self._answer()
-        self._line.script(script, keys, args, done, may_be_refused=True)
-        self._line.flush()
-        return answer
-
     async def _read_sessions(self, found: Sequence[SessionRecord]) -> list[LoadedSession]:
-        asked = [
-            (
-                record,
-                self._ask("HGETALL", self._keys.marks(record.key)),
-                self._ask("HGET", self._keys.handed, record.key),
-            )
-            for record in found
-        ]
-        return [self._loaded(record, await marks, await batch) for record, marks, batch in asked]
+        marks = await self._ask_all([("HGETALL", self._keys.marks(each.key)) for each in found])
+        handed = await self._ask_all([("HGET", self._keys.handed, each.key) for each in found])
+        return list(map(self._loaded, found, marks, handed))
 
     def _loaded(
         self, record: SessionRecord, marks: dict[bytes, bytes], batch: bytes | None
@@ -201,23 +185,28 @@ class Loading:
         # If this fails, the next process removes it.
         self._line.call(parts, ignore_answer)
 
-    def _ask(self, *parts: Word) -> asyncio.Future[Any]:
-        """Send a command; many may be sent before one answer is awaited."""
-        answer, done = self._answer()
-        self._line.call(parts, done)
+    async def _ask(self, *parts: Word) -> Any:  # noqa: ANN401 - whatever the store answers
+        """Send a command and wait for the answer."""
+        [answer] = await self._ask_all([parts])
         return answer
 
-    def _answer(self) -> tuple[asyncio.Future[Any], Answer]:
-        """Return an answer to await, and what the link calls with the reply."""
-        answer: asyncio.Future[Any] = self._loop.create_future()
+    def _ask_all(self, commands: Sequence[Sequence[Word]]) -> asyncio.Future[list[Any]]:
+        """Send commands; the answers come together, which takes less time than one by one."""
+        answers: asyncio.Future[list[Any]] = self._loop.create_future()
+        replies: list[object] = []
 
         def done(reply: object) -> None:
-            if isinstance(reply, Exception):
-                answer.set_exception(StoreUnavailable(f"the store cannot be read: {reply}"))
-            else:
-                answer.set_result(reply)
+            replies.append(reply)
+            if isinstance(reply, Exception) and not answers.done():
+                answers.set_exception(StoreUnavailable(f"the store cannot be read: {reply}"))
+            elif len(replies) == len(commands) and not answers.done():
+                answers.set_result(replies)
 
-        return answer, done
+        if not commands:
+            answers.set_result(replies)
+        for command in commands:
+            self._line.call(command, done)
+        return answers
 
 
 def _readable(found: dict[bytes, bytes]) -> list[SessionRecord]:

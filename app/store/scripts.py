@@ -67,8 +67,6 @@ REMARK = _script("remark", "fence")
 REPLAY_TAKE = _journalled("replay_take")
 REPLAY_NOTE = _script("replay_note", "fence")
 REPLAY_FORGET = _script("replay_forget", "fence")
-# It only reads.
-RECEIVERS = _script("receivers")
 
 # Read-only, for any connection.
 LETTERS_COUNT = Script("letters_count", _source("letters_count"))
@@ -174,11 +172,6 @@ def _entering(
     if generation:
         words += [positions.of(keys.marks(key)) for key in receivers]
     return words
-
-
-def receivers(keys: RedisKeys, ids: Sequence[int], most: int) -> ScriptCall:
-    """Read which sessions wait for messages; the reply ends early when it has so many names."""
-    return ScriptCall(RECEIVERS, [keys.receivers(id) for id in ids], [most])
 
 
 def move(keys: RedisKeys, epoch: str, moves: Sequence[Move]) -> ScriptCall:
