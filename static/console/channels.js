@@ -106,6 +106,7 @@ const facets = (name, channel, topic) => h("div", {class: "grid"},
         ["messages", topic.readonly ? "one: it is readonly" : "any number"],
         ["history", `${count(topic.kept)} of ${count(topic.history)}`],
         ["in queues", count(topic.queued)],
+        ["in its work queue", topic.work ? h("a", {href: at("work", topic.channel)}, count(topic.work)) : null],
     ]) : h("p", {class: "faint"}, "This channel is no topic.")));
 
 async function erase(app, channel) {

@@ -124,6 +124,13 @@ def _work_queue(world: World) -> str:
     return "#/work/%2Fjobs%2Fpictures"
 
 
+def _held(world: World) -> str:
+    """An operator holds a channel back."""
+    body = {"channel": "/news", "reason": "the newsroom moves", "until": None}
+    world.ask("PUT", "held-channels", body)
+    return "#/channels/%2Fnews"
+
+
 def _letter(world: World) -> Any:
     return world.ask("GET", "dead-letters?code=user.update.error&limit=1")["items"][0]
 
@@ -170,6 +177,7 @@ POSES: dict[str, Callable[[Studio, Page, str], None]] = {
     "console-work-queue": console(_work_queue),
     "console-channels": console(lambda _: "#/channels"),
     "console-channel": console(lambda _: "#/channels/%2Fprices"),
+    "console-held": console(_held),
     "console-audit": console(lambda _: "#/audit"),
     "console-letter": console(lambda world: f"#/dead/letter/{_letter(world)['id']}"),
     "console-message": console(lambda world: f"#/messages/{_letter(world)['message']}"),

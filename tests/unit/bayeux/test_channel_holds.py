@@ -1,0 +1,80 @@
+"""Operators hold channels back, and release them."""
+
+import pytest
+
+from holdfast.bayeux.channel_holds import (
+    TOO_MANY,
+    hold_channel,
+    release_by_server,
+    release_channel,
+)
+from holdfast.bayeux.grammar import ILLEGAL, CommandRefused
+from holdfast.delivery.guard import GuardLimits
+from tests.unit.bayeux.desk import connect, house_of, receiver
+from tests.unit.bayeux.harness import House
+
+ANN = "operator/ann"
+
+
+def hold(house: House, channel: str = "/a", until_ms: int | None = None) -> None:
+    hold_channel(house.bayeux.state, channel, "stock-taking", ANN, until_ms)
+
+
+def test_messages_of_a_held_channel_wait_until_it_is_released() -> None:
+    house = house_of()
+    joe = receiver(house)
+    hold(house)
+    joe.publish("/a", 1)
+    house.turn()
+    assert connect(joe) == []
+    assert release_channel(house.bayeux.state, "/a", "operator", ANN)
+    assert not release_channel(house.bayeux.state, "/a", "operator", ANN)
+    assert connect(joe) == [1]
+
+
+def test_a_hold_ends_when_its_time_has_come() -> None:
+    house = house_of()
+    hold(house, until_ms=house.bayeux.state.node.now_ms() + 2000)
+    house.advance(1)
+    assert house.bayeux.state.guard.is_held("/a")
+    house.advance(2)
+    assert not house.bayeux.state.guard.is_held("/a")
+
+
+def test_only_what_somebody_held_is_released_by_the_server() -> None:
+    house = house_of()
+    release_by_server(house.bayeux.state, "/a", "guard", "it was taken")
+    assert not house.bayeux.state.guard.held
+
+
+@pytest.mark.parametrize("channel", ["/a/*", "/a/**", "/service/ptp", "/meta/connect", "a", ""])
+def test_only_one_channel_for_publishes_is_held(channel: str) -> None:
+    house = house_of()
+    with pytest.raises(CommandRefused) as refused:
+        hold(house, channel)
+    assert refused.value.code == ILLEGAL
+    assert not house.bayeux.state.guard.held
+
+
+def test_a_hold_cannot_end_before_it_begins() -> None:
+    house = house_of()
+    with pytest.raises(CommandRefused) as refused:
+        hold(house, until_ms=1)
+    assert refused.value.code == ILLEGAL
+
+
+def test_there_is_a_most_of_held_channels() -> None:
+    house = house_of()
+    for number in range(GuardLimits().channels):
+        hold(house, f"/held/{number}")
+    with pytest.raises(CommandRefused) as refused:
+        hold(house)
+    assert refused.value.code == TOO_MANY
+    hold(house, "/held/0")
+
+
+@pytest.mark.parametrize("name", ["constructor", "__proto__", "__class__"])
+def test_a_channel_may_have_any_name(name: str) -> None:
+    house = house_of()
+    hold(house, f"/{name}")
+    assert list(house.bayeux.state.guard.held) == [f"/{name}"]
