@@ -190,4 +190,6 @@ def test_what_a_killed_server_wrote_down_is_whole_and_forgeries_of_it_are_found(
     # What is left of what was published in the frame that is gone; and what never was.
     assert found.pop("not_published") > 1
     assert found.pop("never_handed") >= 1
-    assert {*found} <= {"too_many_ends"}
+    # If all this took a minute, there are books, too.
+    kinds = {kind for kind in found if not kind.startswith("books_")}
+    assert kinds <= {"too_many_ends"}
