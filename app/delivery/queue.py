@@ -30,7 +30,7 @@ def _precedence(message: Message) -> int:
     return -message.priority
 
 
-def _rightful_place(message: Message) -> tuple[int, int]:
+def rightful_place(message: Message) -> tuple[int, int]:
     return -message.priority, message.id
 
 
@@ -107,8 +107,8 @@ class CallbackQueue(InFlight):
         self.size += len(message.wire)
         self.is_mixed = True
         # Most come in order, thousands of them when a session ends.
-        if self.waiting and _rightful_place(message) < _rightful_place(self.waiting[-1]):
-            insort(self.waiting, message, key=_rightful_place)
+        if self.waiting and rightful_place(message) < rightful_place(self.waiting[-1]):
+            insort(self.waiting, message, key=rightful_place)
         else:
             self.waiting.append(message)
         if message.expires_ms:
@@ -138,7 +138,7 @@ class CallbackQueue(InFlight):
     def _rank(self, message: Message) -> None:
         """Insert by priority, behind messages of the same priority; late messages by their id."""
         self.is_mixed = True
-        insort(self.waiting, message, key=_rightful_place if message.is_late else _precedence)
+        insort(self.waiting, message, key=rightful_place if message.is_late else _precedence)
         if message.expires_ms:
             self.add_mortal(message)
 
@@ -290,7 +290,7 @@ class CallbackQueue(InFlight):
 
     def _remove(self, message: Message) -> bool:
         """Remove a waiting message, if it is where its priority and id place it."""
-        place = bisect_left(self.waiting, _rightful_place(message), key=_rightful_place)
+        place = bisect_left(self.waiting, rightful_place(message), key=rightful_place)
         if place == len(self.waiting) or self.waiting[place] is not message:
             return False
         del self.waiting[place]

@@ -5,10 +5,10 @@ entries. What a receiver refuses, or has when it stops being live, returns to th
 priority and age place it.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
-from itertools import islice
 from typing import Final, TypeVar
 
 from holdfast.delivery.channels import Channels, lookups
@@ -19,6 +19,7 @@ from holdfast.delivery.hub import Hub
 from holdfast.delivery.messages import Message
 from holdfast.delivery.moves import Move
 from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.queue import rightful_place
 from holdfast.delivery.receivers import Receiver
 from holdfast.delivery.refusals import Refusal
 from holdfast.delivery.senders import Senders
@@ -38,7 +39,23 @@ PREFIX: Final = "work:"
 # A message with so many refusals becomes a dead letter, even if others would take it.
 MOST_REFUSALS: Final = 10
 
+# A receiver with its rank.
+_Ranked = tuple[int, int, int, R]
 DeadLetter = Callable[[R, Sequence[Entry], ErrorCode, str], None]
+
+
+class _Search:
+    """How far a queue was looked through for work that a receiver with room takes."""
+
+    __slots__ = ("count", "has_news", "place")
+
+    def __init__(self, count: int) -> None:
+        # Where it goes on: behind this place; None at the beginning.
+        self.place: tuple[int, int] | None = None
+        # The length of the queue when it was left.
+        self.count = count
+        # Whether work has come or gone meanwhile, or a receiver got room: then another one follows.
+        self.has_news = False
 
 
 class WorkQueues(SharedQueues[R]):
@@ -66,6 +83,8 @@ class WorkQueues(SharedQueues[R]):
         self._matching: dict[str, dict[str, None]] = {}
         # The queues with messages that somebody has refused.
         self._disputed: dict[str, None] = {}
+        # Of queues whose first messages find no receiver with room.
+        self._searches: dict[str, _Search] = {}
         # How many messages receivers were given.
         self._given = 0
 
@@ -77,6 +96,8 @@ class WorkQueues(SharedQueues[R]):
             return
         for pattern in self._matching.keys() & receiver.subscriptions:
             for name in self._matching[pattern]:
+                if name in self._searches:
+                    self._searches[name].has_news = True
                 self._hub.make_ready(self._queues[name].receiver)
 
     def _takers(self, name: str) -> list[R]:
@@ -116,6 +137,7 @@ class WorkQueues(SharedQueues[R]):
         name = receiver.subject
         if receiver.has_shared_queue and name not in self._queues:
             self._disputed.pop(name, None)
+            self._searches.pop(name, None)
             for pattern in lookups(_channel(name)):
                 names = self._matching.get(pattern, {})
                 names.pop(name, None)
@@ -146,11 +168,51 @@ class WorkQueues(SharedQueues[R]):
         Those that wait for a receiver with room keep no later ones waiting.
         """
         source = known.receiver
-        moves: list[Move] = []
-        refused: list[Message] = []
+        waiting = source.queue.waiting
         ranked = [_rank(each) for each in takers if each.queue.lacks_room(1) is None]
         heapify(ranked)
-        for message in islice(source.queue.waiting, MOST):
+        if len(waiting) <= MOST:
+            self._searches.pop(source.subject, None)
+            return self._share_out(source, waiting, ranked, takers)
+        moves = self._share_out(source, waiting[:MOST], ranked, takers)
+        if moves or source.queue.waiting is not waiting:
+            # Others are the first now.
+            self._hub.make_ready(source)
+            return moves
+        return self._search(source, ranked, takers) if ranked else []
+
+    def _search(self, source: R, ranked: list[_Ranked[R]], takers: Sequence[R]) -> list[Move]:
+        """Look at some more of the queue: the first messages find no receiver with room."""
+        queue, name = source.queue, source.subject
+        search = self._searches.setdefault(name, _Search(queue.count))
+        search.has_news = search.has_news or search.count != queue.count
+        begin = MOST
+        if search.place is not None:
+            begin = max(MOST, bisect_right(queue.waiting, search.place, key=rightful_place))
+        part = queue.waiting[begin : begin + MOST]
+        is_last = begin + MOST >= len(queue.waiting)
+        moves = self._share_out(source, part, ranked, takers)
+        search.count = queue.count - len(moves)
+        if not is_last:
+            search.place = rightful_place(part[-1])
+        elif search.has_news:
+            self._searches[name] = _Search(search.count)
+        else:
+            del self._searches[name]
+            return moves
+        self._hub.make_ready(source)
+        return moves
+
+    def _share_out(
+        self,
+        source: R,
+        messages: Sequence[Message],
+        ranked: list[_Ranked[R]],
+        takers: Sequence[R],
+    ) -> list[Move]:
+        moves: list[Move] = []
+        refused: list[Message] = []
+        for message in messages:
             if not ranked:
                 break
             if _is_refused(message, takers):
@@ -242,12 +304,12 @@ def _channel(name: str) -> str:
     return name.removeprefix(PREFIX)
 
 
-def _rank(receiver: R) -> tuple[int, int, int, R]:
+def _rank(receiver: R) -> _Ranked[R]:
     """The order of choice: fewest entries first, of several whoever has waited longest for work."""
     return receiver.queue.count, receiver.worked_at, receiver.number, receiver
 
 
-def _choose(ranked: list[tuple[int, int, int, R]], message: Message) -> R | None:
+def _choose(ranked: list[_Ranked[R]], message: Message) -> R | None:
     """Remove the first receiver that has room for the message and has not refused it."""
     size = len(message.wire)
     refusers = {each.key for each in message.refusals or ()}

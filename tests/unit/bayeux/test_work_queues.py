@@ -334,6 +334,56 @@ def test_a_message_waits_for_a_receiver_that_has_not_refused_it() -> None:
     assert codes(house) == []
 
 
+def refused_by_all_but_a_busy_one(house: House, count: int) -> tuple[Client, Client]:
+    """Two receivers: one has refused so many messages, and the other has room for none."""
+    ann, joe = worker(house), worker(house, queue={"maxEntries": 1})
+    put(house, -1, -2)
+    fetch(joe)
+    fetch(ann)
+    fetch(ann)
+    for n in range(count):
+        house.server.publish(JOBS, n)
+    house.turn()
+    events = fetch(ann).events
+    while events:
+        events = fetch(ann, *[no(each, REFUSED) for each in events]).events
+    assert len(waiting(house)) == count
+    return ann, joe
+
+
+@pytest.mark.parametrize("count", [250, 650])
+def test_what_only_a_busy_receiver_may_take_keeps_no_later_work_from_others(count: int) -> None:
+    house = working()
+    ann, joe = refused_by_all_but_a_busy_one(house, count)
+    put(house, count, count + 1)
+    assert fetch(ann).data == [count, count + 1]
+    # A place between those that nobody takes now is found, too.
+    put(house, count + 2, priority=5)
+    put(house, count + 3)
+    assert fetch(ann).data == [count + 2, count + 3]
+    assert waiting(house) == list(range(count))
+    fetch(joe)
+    assert fetch(joe).data == [0]
+    assert house.balances()
+
+
+def test_work_and_room_that_come_while_much_is_looked_through_are_found() -> None:
+    house = working()
+    ann, joe = refused_by_all_but_a_busy_one(house, 650)
+    for n in range(650, 653):
+        house.server.publish(JOBS, n)
+        house.keeper.turn()
+        # One part of the queue is looked at.
+        house.flush()
+    house.server.publish(JOBS, 653)
+    house.keeper.turn()
+    house.flush()
+    fetch(joe)
+    assert fetch(ann).data == [650, 651, 652, 653]
+    assert fetch(joe).data == [0]
+    assert house.balances()
+
+
 @pytest.mark.parametrize("how", ["unsubscribes", "is held back"])
 def test_what_all_others_refused_is_a_letter_when_a_busy_receiver_takes_no_more(how: str) -> None:
     house = working()
