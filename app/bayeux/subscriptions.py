@@ -68,7 +68,7 @@ def add(state: ServerState, session: Session, channel: Channel, qos: SubscribeQo
         qos = replace(qos, filter=routes.filters.shared(qos.filter))
     routes.add(channel, session, qos.selection(session.name) if qos.is_selective else None)
     session.subscriptions.add(channel.name)
-    if qos != PLAIN:
+    if qos is not PLAIN and qos != PLAIN:
         if session.subscription_qos is None:
             session.subscription_qos = {}
         session.subscription_qos[channel.name] = qos

@@ -73,6 +73,10 @@ class Topic(Timed):
 
     def advance(self, seen: TopicInput) -> None:
         """Follow a change of the conditions. Raises `IllegalTopic`."""
+        is_one_more = seen is TopicInput.SUBSCRIBED or seen is TopicInput.REFERRED
+        if is_one_more and self.state is TopicState.ALIVE:
+            # Nothing follows from one more reference.
+            return
         found = state_of(
             is_configured=self.is_configured,
             has_history=self.kept > 0,

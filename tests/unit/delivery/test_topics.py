@@ -189,6 +189,17 @@ def test_the_first_configuration_holds_until_another_is_made_on_purpose() -> Non
     assert first.config is KEEPS_FOR_EVER
 
 
+def test_nothing_follows_from_one_more_reference_to_a_living_topic() -> None:
+    known = topics()
+    topic = known.configure(known.draft("/a", ORDINARY_CONFIG))
+    topic.keep()
+    known.take_changed()
+    known.subscribe("/a")
+    topic.refer()
+    assert topic.is_subscribed
+    assert not known.take_changed()
+
+
 def test_an_erased_topic_is_configured_by_the_next_publish() -> None:
     known = topics()
     topic = known.configure(known.draft("/a", ORDINARY_CONFIG))
