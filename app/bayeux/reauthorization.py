@@ -114,7 +114,8 @@ class Reauthorization(RightsReview):
         """Ask the next question; return False if there is none."""
         if self._patterns:
             pattern = self._patterns.pop()
-            if not self._may_have(pattern):
+            self._answers[pattern] = self._may_have(pattern)
+            if not self._answers[pattern]:
                 part(self._state, self._session, pattern)
             return True
         if not self._channels:
@@ -137,12 +138,6 @@ class Reauthorization(RightsReview):
 
     def _may_have(self, name: str) -> bool:
         """Return whether the session could subscribe to this now."""
-        answer = self._answers.get(name)
-        if answer is None:
-            answer = self._answers[name] = self._ask(name)
-        return answer
-
-    def _ask(self, name: str) -> bool:
         session = self._session
         channel = self._state.channels.get(name)
         if channel is None:

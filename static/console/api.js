@@ -1,4 +1,4 @@
-// The administration over HTTP. Requests carry the token in a header only.
+// The administration over HTTP. Requests carry the credentials in a header only.
 import {parse} from "./json.js";
 
 const ROOT = new URL("../admin/api/v1/", location.href);
@@ -13,8 +13,9 @@ export class Failure extends Error {
 export class Api {
     #headers;
 
-    constructor(token, name) {
-        this.#headers = {Authorization: `Bearer ${token}`, ...(name && {"X-Operator": name})};
+    /** `authorization` is empty if the connection, or a proxy, proves who this is. */
+    constructor(authorization, name) {
+        this.#headers = {...(authorization && {Authorization: authorization}), ...(name && {"X-Operator": name})};
     }
 
     async get(path, query = {}) {

@@ -1,7 +1,8 @@
 // Live figures and alerts over Bayeux with acknowledgements. Each request to the console's own path
-// carries the token.
+// carries the credentials.
 const FIGURES = "/sys/figures";
 const ALERT = "/sys/alert";
+const BEARER = "Bearer ";
 const PATIENCE_MS = 2000;
 // How long a reply may take beyond the timeout of a held connect.
 const GRACE_MS = 15_000;
@@ -19,8 +20,8 @@ export class Feed {
     #heard = new Set();
 
     /** `hear` gets each reading, `alert` each alert, and `state` whether readings arrive. */
-    constructor(url, token, {hear, alert, state}) {
-        Object.assign(this, {url, token, state});
+    constructor(url, authorization, {hear, alert, state}) {
+        Object.assign(this, {url, authorization, state});
         this.listeners = new Map([[FIGURES, hear], [ALERT, alert]]);
         this.#begin();
     }
@@ -56,7 +57,8 @@ export class Feed {
     }
 
     async #greet() {
-        const ext = {ack: true, delivery: true, authentication: {token: this.token}};
+        const token = this.authorization.startsWith(BEARER) && this.authorization.slice(BEARER.length);
+        const ext = {ack: true, delivery: true, ...(token && {authentication: {token}})};
         const hello = {channel: "/meta/handshake", version: "1.0", ext};
         const [reply] = await this.#send([{...hello, supportedConnectionTypes: ["long-polling"]}]);
         this.#clientId = this.#accepted(reply).clientId;
@@ -87,7 +89,7 @@ export class Feed {
     /** Sends messages; returns their replies. Events in the same response are passed to `hear`. */
     async #send(messages, options) {
         const sent = messages.map((each) => ({...each, id: String(++this.#lastId), clientId: this.#clientId}));
-        const headers = {"Content-Type": "application/json", Authorization: `Bearer ${this.token}`};
+        const headers = {"Content-Type": "application/json", ...(this.authorization && {Authorization: this.authorization})};
         // After a sleep or a change of network, a dead connection reports no error.
         const signal = AbortSignal.timeout((this.#advice.timeout ?? 0) + GRACE_MS);
         const request = {method: "POST", headers, body: JSON.stringify(sent), signal, ...options};

@@ -30,7 +30,12 @@ const PAGES = new Map(Object.entries({
     results: ["Results", results],
     audit: ["Audit", audit],
 }));
-const TOKEN = "holdfast.token";
+const TOKEN = "holdfast.authorization";
+const REFUSED = {
+    Bearer: "The server does not accept this token.",
+    Basic: "The server does not accept this user and password.",
+    "": "The server does not know you. Enter a token, or a user and a password.",
+};
 const NAME = "holdfast.operator";
 const SHOWN_MS = 6000;
 // Readings of the live figures, at most one a second.
@@ -61,10 +66,10 @@ class App {
     #heardAt = null;
     #readingDue = Date.now() + LATE_MS;
 
-    constructor(token, name, about, requests) {
+    constructor(authorization, name, about, requests) {
         Object.assign(this, {about, name, requests, isOperator: about.role === "operator", readings: [], alerts: []});
-        this.api = new Api(token, name);
-        this.#feed = new Feed(new URL("../admin/feed", location.href), token, {
+        this.api = new Api(authorization, name);
+        this.#feed = new Feed(new URL("../admin/feed", location.href), authorization, {
             hear: (figures) => this.#hear(figures),
             alert: (alert) => this.#warn(alert),
             state: (isLive, why) => this.#showFeed(isLive, why),
@@ -223,28 +228,32 @@ function signOut() {
     location.reload();
 }
 
-/** Shows the console or, without a token, the form that asks for it. */
-async function begin(token, name) {
-    if (!token) {
+/** Shows the console, or the form that asks for credentials. */
+async function begin(authorization, name) {
+    if (authorization === undefined) {
         return ask("");
     }
     try {
-        const api = new Api(token, name);
+        const api = new Api(authorization, name);
         const [about, description] = await Promise.all([api.get("about"), api.get("openapi.json")]);
-        await new App(token, name, about, new Requests(description)).start();
+        await new App(authorization, name, about, new Requests(description)).start();
     } catch (error) {
-        error.status === 401 && tab?.removeItem(TOKEN);
-        ask(error.status === 401 ? "The server does not accept this token." : error.message);
+        const isUnknown = error.status === 401 || error.status === 403;
+        isUnknown && tab?.removeItem(TOKEN);
+        ask(error.status === 401 ? REFUSED[kind(authorization)] : error.message);
     }
 }
 
 function ask(problem) {
-    content.replaceChildren(signIn(recall(browser, NAME) ?? "", problem, (token, name) => {
-        keep(tab, TOKEN, token);
+    content.replaceChildren(signIn(recall(browser, NAME) ?? "", problem, (authorization, name) => {
+        // A password is never stored.
+        kind(authorization) !== "Basic" && keep(tab, TOKEN, authorization);
         keep(browser, NAME, name);
-        begin(token, name);
+        begin(authorization, name);
     }));
     content.querySelector("input")?.focus();
 }
+
+const kind = (authorization) => authorization.split(" ")[0];
 
 await begin(recall(tab, TOKEN), recall(browser, NAME) ?? "");

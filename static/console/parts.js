@@ -3,7 +3,7 @@ import {at, h, known, say} from "./dom.js";
 import {ago, time} from "./format.js";
 import {renewChildren} from "./renew.js";
 
-const READERS = "This needs the operator's token.";
+const READERS = "This needs the role of an operator.";
 
 export const badge = (text, mood = "") => h("span", {class: `badge ${mood}`}, text);
 export const when = (ms) => h("time", {title: time(ms)}, ago(ms));

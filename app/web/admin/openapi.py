@@ -16,8 +16,8 @@ _JSON, _LINES = "application/json", "application/x-ndjson"
 _MODES: dict[str, JsonSchemaMode] = {"answer": "serialization", "body": "validation"}
 _TITLE = "Holdfast's administration"
 _DESCRIPTION = (
-    "Times are milliseconds since 1970, sizes bytes. Changes need the operator's token; the header "
-    "X-Operator may name who makes them."
+    "Times are milliseconds since 1970, sizes bytes. Changes need the role of an operator; "
+    "the header X-Operator may name who makes them."
 )
 
 

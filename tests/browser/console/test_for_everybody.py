@@ -44,7 +44,7 @@ def test_readers_see_everything_and_change_nothing(desk: BrowserContext, world: 
     expect(page.get_by_text("reader: read only")).to_be_visible()
     for address in ("#/sessions/mail/1", "#/dead/letters"):
         look_at(page, address)
-        why = page.get_by_text("This needs the operator's token.")
+        why = page.get_by_text("This needs the role of an operator.")
         expect(why).to_be_visible()
         assert why.locator("..").get_by_role("button").all()
         for button in why.locator("..").get_by_role("button").all():
