@@ -68,6 +68,7 @@ def more_than_one_fate(ledger: Ledger) -> Found:
 def _fates_of_settled(ledger: Ledger, scan: Scan) -> Found:
     dead = {each.copy for each in scan.dead}
     pending = {each.copy for each in scan.pending}
+    copies = by_copy(ledger.deliveries)
     # What waits for a subject with one session waits for that.
     pending |= {
         each._replace(subscriber=subscriber)
@@ -78,6 +79,8 @@ def _fates_of_settled(ledger: Ledger, scan: Scan) -> Found:
     for settlement in ledger.settlements:
         copy = settlement.copy
         if ledger.is_shared(copy) or ledger.forgives(settlement, scan.at_ns):
+            continue
+        if ledger.is_void(settlement, copies.get(copy, ())):
             continue
         was_long_ago = settlement.ended_ns + SETTLING_NS <= scan.at_ns
         if settlement.is_accepted and copy in dead:

@@ -106,9 +106,7 @@ def _was_certain(
     """Whether the acceptance cannot have been undone when it was delivered all the same."""
     if delivery.asked_ns < settlement.begun_ns:
         return False
-    # What the store forgot was never handed over: then nothing of it can be accepted.
-    meant = [each for each in deliveries if each.at_ns <= settlement.begun_ns]
-    if meant and ledger.forgot(meant[-1], settlement.ended_ns):
+    if ledger.is_void(settlement, deliveries):
         return False
     says_so = delivery.redelivered or ledger.died(settlement.begun_ns, delivery.at_ns, STORE_DIED)
     return not says_so or not ledger.forgives(settlement, delivery.at_ns)

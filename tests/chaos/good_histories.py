@@ -183,6 +183,17 @@ def an_acceptance_of_what_the_store_forgot_is_void(story: Story) -> None:
     story.scan()
 
 
+def one_that_died_after_it_was_accepted_in_vain(story: Story) -> None:
+    story.address("p-1", to=(JOE,))
+    story.answer("p-1")
+    story.fault("lose power")
+    story.settle("p-1")
+    story.answer("p-1")
+    story.end()
+    story.pause(2000)
+    story.scan(dead=("p-1",))
+
+
 def nobody_read_of_the_hand_over_any_more(story: Story) -> None:
     story.publish("p-1")
     story.answer("p-1")
@@ -320,6 +331,7 @@ GOOD: list[Tale] = [
     a_letter_was_replayed,
     the_store_forgot_what_was_not_on_disk,
     an_acceptance_of_what_the_store_forgot_is_void,
+    one_that_died_after_it_was_accepted_in_vain,
     nobody_read_of_the_hand_over_any_more,
     urgent_ones_overtake,
     one_was_sent_again_with_its_key,
