@@ -515,6 +515,21 @@ class Settings(BaseSettings):
     quota_addressed_bytes: int = Field(
         64 * 1024**2, ge=0, description="The same for the bytes of these messages."
     )
+    quota_history: int = Field(
+        50_000,
+        ge=0,
+        description="Maximum messages of one subject, or of one address without subjects, in all "
+        "histories; the oldest of them make room. 0 is unlimited.",
+    )
+    quota_history_bytes: int = Field(
+        32 * 1024**2, ge=0, description="The same for the bytes of these messages."
+    )
+    quota_topics: int = Field(
+        10_000,
+        ge=0,
+        description="Maximum topics that publishes of one address, and of one subject, have made; "
+        "0 is unlimited.",
+    )
     request_timeout: Limit = Field(
         30_000, description="Time within which a request must arrive completely."
     )

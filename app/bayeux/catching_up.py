@@ -3,8 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import orjson
-
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.cursors import Cursors
 from holdfast.bayeux.errors import ErrorReply, Refused
@@ -99,9 +97,11 @@ class CatchUp:
         self.messages = self._fitting(selected)
         if self._starts.ordinary.newest_first:
             self.messages.reverse()
-        settled = self._state.hub.settled_cursor()
-        for name, cursor in self._gaps.items():
-            self._lose(name, cursor, settled)
+        if self._gaps:
+            # What is not kept does not move the cursor of all that is settled.
+            end = cursor_of(self._state.node.stamp())
+            for name, cursor in self._gaps.items():
+                self._lose(name, cursor, end)
 
     def _check_rights(self) -> None:
         """Check that the session may have all of it still: its rights may have changed."""
@@ -191,7 +191,7 @@ class CatchUp:
         """Note what may be missing of channels that keep nothing now."""
         if start.cursor is not None:
             self._has_cursor = True
-            if self._state.keeps_all(channel):
+            if self._state.keeps_all(channel) and not self._histories.misses(channel):
                 self._lose_kept(pattern, start.cursor, self._histories.floor)
             else:
                 self._miss(pattern, start.cursor)
@@ -234,14 +234,7 @@ class CatchUp:
             if self._has_asked and self._state.is_turn_over():
                 raise TurnOver
             self._has_asked = True
-            candidate = Candidate(
-                channel=message.channel,
-                data=orjson.loads(message.wire).get("data"),
-                sender=message.sender,
-                priority=message.priority,
-                properties=message.properties,
-            )
-            answers[message.id] = candidate.suits(selection)
+            answers[message.id] = Candidate.of(message).suits(selection)
         return answers[message.id]
 
     def _fitting(self, found: Sequence[_Found]) -> list[Message]:

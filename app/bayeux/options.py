@@ -72,6 +72,8 @@ class QuotaLimits:
     # Messages that they have sent and that wait for subjects.
     addressed: int = 1_000
     addressed_bytes: int = 64 * 1024 * 1024
+    # Topics that their publishes have made.
+    topics: int = 10_000
 
 
 @dataclass(frozen=True, slots=True)

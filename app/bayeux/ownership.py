@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.bayeux.channel_holds import held_by_guard, release_by_server
 from holdfast.bayeux.options import ORDINARY_RULE, ChannelRule
-from holdfast.bayeux.point_to_point import PTP
+from holdfast.bayeux.point_to_point import is_ptp
 from holdfast.bayeux.records import ChangedSession
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_clock import SessionClock
@@ -128,7 +128,7 @@ class SessionOwner:
         if is_plain and not session.has_shared_queue:
             return False
         # A service's answer is only for its caller, and only while it waits.
-        is_answer = channel.startswith(SERVICES) and channel != PTP
+        is_answer = channel.startswith(SERVICES) and not is_ptp(channel)
         return not is_answer and self._rule(channel).dead_letters
 
     def _rule(self, channel: str) -> ChannelRule:

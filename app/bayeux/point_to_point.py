@@ -21,10 +21,12 @@ from holdfast.delivery.store_port import StorePort
 from holdfast.delivery.subjects import DENIED, UNKNOWN, Subjects
 
 if TYPE_CHECKING:
-    from holdfast.delivery.senders import AddressedQueue
+    from holdfast.delivery.addressed_queue import AddressedQueue
 
 # Messages that are addressed only travel on this channel.
 PTP = "/service/ptp"
+# Each message may have a channel of its own below it.
+_BELOW = PTP + "/"
 _ERRORS = {
     UNKNOWN: ErrorReply.DESTINATION_UNKNOWN,
     DENIED: ErrorReply.DESTINATION_DENIED,
@@ -174,6 +176,11 @@ class PointToPoint:
         return addressing
 
 
+def is_ptp(channel: str) -> bool:
+    """Return whether what travels on the channel is addressed only."""
+    return channel == PTP or channel.startswith(_BELOW)
+
+
 def accounts_of(sender: Session | None) -> Sequence[str]:
     """Return who accounts for what a session makes wait: its address and its subject.
 
@@ -183,3 +190,9 @@ def accounts_of(sender: Session | None) -> Sequence[str]:
         return ()
     network, subject = sender.caller.network, sender.subject
     return (network,) if subject == NOBODY else (network, f"client/{subject}")
+
+
+def account_of(sender: Session | None) -> str:
+    """Return the subject that accounts for what a session publishes; without one, its address."""
+    accounts = accounts_of(sender)
+    return accounts[-1] if accounts else ""

@@ -12,6 +12,7 @@ from holdfast.bayeux.hooks import check_outcome
 from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.pending_replies import begin_pending
 from holdfast.bayeux.point_to_point import PTP
+from holdfast.bayeux.publish_keys import key_of
 from holdfast.bayeux.publishing import Publishing
 from holdfast.bayeux.qos import Qos
 from holdfast.bayeux.reserved import refuse_replies, refuse_service
@@ -76,6 +77,8 @@ def publish(
     elif channel.kind is Kind.SERVICE:
         return _serve(state, answers, publishing, exchange, session, channel, message, reply)
     _check(state, session, channel, message, qos)
+    if qos is not None and qos.generates_channel:
+        channel = _generated(state, session, qos)
     event = _event(state, channel, message)
     candidate = publishing.candidate(channel, event, session, qos)
     candidate = _ask_filters(state, exchange, channel, candidate)
@@ -141,15 +144,29 @@ def _check(
 def _addressed(message: Json, qos: Qos | None) -> tuple[Json, Qos]:
     """Return the message and its QoS, which are in the data of a message to `/service/ptp`."""
     data = message["data"]
-    if not isinstance(data, Mapping) or data.keys() != {"destinations", "content"}:
+    known = {"destinations", "content"}
+    if not isinstance(data, Mapping) or not known <= data.keys() <= known | {"channel"}:
         raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "data")
+    if data.get("channel", "") != "":
+        raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "channel")
     qos = qos or Qos()
     try:
         qos.destinations = destinations_of(data["destinations"])
     except DestinationInvalid as invalid:
         raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "destinations") from invalid
     qos.is_subscribable = False
+    qos.generates_channel = "channel" in data
     return {**message, "data": data["content"]}, qos
+
+
+def _generated(state: ServerState, session: Session, qos: Qos) -> Channel:
+    """Return a channel for this message alone: for its repeats, if it has a key, the same."""
+    if qos.key is None:
+        name = f"{state.node.name}-{state.node.stamp()}"
+    else:
+        name = key_of(session, qos.key).digest
+    qos.channel = f"{PTP}/{name}"
+    return state.channels.named(qos.channel)
 
 
 def _serve(

@@ -6,12 +6,12 @@ from typing import cast
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.options import ChannelRule
-from holdfast.bayeux.point_to_point import SenderOverQuota, accounts_of
+from holdfast.bayeux.point_to_point import SenderOverQuota, account_of, accounts_of
 from holdfast.bayeux.qos import Qos
 from holdfast.bayeux.quotas import too_much_waits
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
-from holdfast.bayeux.topic_publishing import depth_of, repeated_by, topic_of
+from holdfast.bayeux.topic_publishing import depth_for, repeated_by, topic_of
 from holdfast.delivery.channels import Channel, Kind
 from holdfast.delivery.filters import Candidate
 from holdfast.delivery.json_text import NoNumber, to_json, to_strict_json
@@ -47,13 +47,10 @@ class Publishing:
         installed = state.installed
         if installed.eventful:
             installed.complete(event)
-        is_touched = sender is None or installed.has_others or not state.rights.are_open
-        wire = self._write(event, sender) if is_touched else to_json(event)
-        if len(wire) > state.options.max_message_size:
-            raise Refused(ErrorReply.MESSAGE_TOO_LARGE, str(state.options.max_message_size))
+        wire = self._encoded(event, sender)
         rule, topic = state.rule(channel), None
         if state.topics.are_used or (qos is not None and qos.concerns_topic):
-            topic = topic_of(state, channel, rule, qos)
+            topic = topic_of(state, channel, rule, qos, sender)
             if topic is not None and qos is not None and qos.is_administrative:
                 state.topics.configure(topic, anew=True)
                 return PersistOutcome.KEPT
@@ -64,8 +61,10 @@ class Publishing:
         message = self._message(channel, wire, sender, now)
         message.linger_s = rule.lazy_timeout_s if lazy_s is None else lazy_s
         message.topic = topic
-        message.depth = rule.history if topic is None else depth_of(rule, topic.config)
+        message.depth = rule.history if topic is None else depth_for(state, rule, topic, message)
         persistent = rule.durable
+        if message.depth is not None:
+            message.account = account_of(sender)
         if qos is not None:
             qos.qualify(message, sender)
             persistent = rule.durable if qos.persistent is None else qos.persistent
@@ -178,6 +177,14 @@ class Publishing:
             priority=ORDINARY_PRIORITY if qos is None else qos.priority,
             properties=None if qos is None else qos.properties,
         )
+
+    def _encoded(self, event: Json, sender: Session | None) -> bytes:
+        state = self._state
+        is_touched = sender is None or state.installed.has_others or not state.rights.are_open
+        wire = self._write(event, sender) if is_touched else to_json(event)
+        if len(wire) > state.options.max_message_size:
+            raise Refused(ErrorReply.MESSAGE_TOO_LARGE, str(state.options.max_message_size))
+        return wire
 
     def _write(self, event: Json, sender: Session | None) -> bytes:
         """Encode the event; raises if an extension made it unfit for JSON."""

@@ -54,6 +54,9 @@ class Qos:
     is_administrative: bool = False
     # Whether to deliver the message although the newest one of the channel has the same data.
     force_update: bool = True
+    # Whether an addressed message gets a channel of its own, and its name.
+    generates_channel: bool = field(default=False, compare=False, repr=False)
+    channel: str = field(default="", compare=False, repr=False)
     # What became of the message for each destination.
     outcomes: Sequence[Mapping[str, Any]] = field(default=(), compare=False, repr=False)
     message: Message | None = field(default=None, compare=False, repr=False)
@@ -129,6 +132,8 @@ class Qos:
             return {"state": "OK"}
         first = message.id if message.key is None else message.key.first or message.id
         confirmed: dict[str, Any] = {"state": "OK", "rcvTimestamp": str(first)}
+        if self.channel:
+            confirmed["channel"] = self.channel
         if self.outcomes:
             confirmed["destinations"] = self.outcomes
         return confirmed

@@ -10,7 +10,7 @@ from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
-from holdfast.bayeux.usage import ADDRESSED, BYTES, SESSIONS, SUBSCRIPTIONS
+from holdfast.bayeux.usage import ADDRESSED, BYTES, SESSIONS, SUBSCRIPTIONS, TOPICS
 from holdfast.delivery.notices import OVERSPENT
 from holdfast.delivery.receivers import NOBODY
 
@@ -55,6 +55,11 @@ def too_much_waits(
     if outcomes:
         refused.ext = {"delivery": {"destinations": outcomes}}
     return refused
+
+
+def too_many_topics(state: ServerState, session: Session) -> Refused:
+    """Return the refusal of a message that would make another topic."""
+    return _refused(state, session, TOPICS, "retry")
 
 
 def _refused(state: ServerState, session: Session, kind: str, reconnect: str) -> Refused:

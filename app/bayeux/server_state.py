@@ -118,7 +118,12 @@ class ServerState:
         }
         self.store = store
         self.routes, self.counters = self.hub.routes, self.hub.counters
-        self.topics = Topics(self.routes.__contains__, self._topic_config, options.max_topics)
+        self.topics = Topics(
+            self.routes.__contains__,
+            self._topic_config,
+            options.max_topics,
+            Senders(options.quotas.topics, 0),
+        )
         self.topics.are_used = any(rule.topic for rule in options.channels.values())
         self.routes.topics = self.topics
         self.presence: Presence[Session] = Presence(

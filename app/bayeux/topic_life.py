@@ -44,7 +44,7 @@ class TopicLife:
                 self._let_end(topic)
             if topic.state is TopicState.DEAD and topics.get(topic.name) is None:
                 # Messages from before the channel became a topic did not keep it alive.
-                self._state.hub.histories.erase(topic.name)
+                self._state.hub.histories.forget(topic.name)
             record = topics.record(topic)
             if record != topic.stored:
                 changes[topic.name] = topic.stored = record

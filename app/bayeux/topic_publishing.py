@@ -5,17 +5,25 @@ from orjson import loads
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.options import ChannelRule
+from holdfast.bayeux.point_to_point import accounts_of
 from holdfast.bayeux.qos import Qos
+from holdfast.bayeux.quotas import too_many_topics
 from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.sessions import Session
 from holdfast.delivery.channels import Channel, Kind
 from holdfast.delivery.history_depth import HistoryDepth
 from holdfast.delivery.json_text import to_json
 from holdfast.delivery.messages import Message
+from holdfast.delivery.topic_states import TopicState
 from holdfast.delivery.topics import ORDINARY_CONFIG, Topic, TopicConfig
 
 
 def topic_of(
-    state: ServerState, channel: Channel, rule: ChannelRule, qos: Qos | None
+    state: ServerState,
+    channel: Channel,
+    rule: ChannelRule,
+    qos: Qos | None,
+    sender: Session | None,
 ) -> Topic | None:
     """Return the topic that the publish is for, or the draft of one; None for ordinary channels.
 
@@ -25,11 +33,10 @@ def topic_of(
         return None
     topic = state.topics.get(channel.name)
     configures = qos is not None and qos.configures
-    if topic is None:
-        if rule.topic is None and not configures:
+    if topic is None or topic.state is TopicState.UNCONFIGURED:
+        if topic is None and rule.topic is None and not configures:
             return None
-        if state.topics.are_full:
-            raise Refused(ErrorReply.TOPICS_USED_UP, "resource.exhaust", channel.name)
+        _check_room(state, channel, sender)
     elif topic.is_configured and not (qos is not None and qos.is_administrative):
         _check_readonly(state, topic)
         return topic
@@ -40,13 +47,33 @@ def topic_of(
         config = qos.topic.over(config)
         if config.depth is not None:
             state.keep_history()
-    return state.topics.draft(channel.name, config)
+    draft = state.topics.draft(channel.name, config)
+    draft.makers = accounts_of(sender)
+    return draft
+
+
+def _check_room(state: ServerState, channel: Channel, sender: Session | None) -> None:
+    """Refuse to make another topic for the sender if there are too many."""
+    if state.topics.are_full:
+        raise Refused(ErrorReply.TOPICS_USED_UP, "resource.exhaust", channel.name)
+    if sender is not None and not state.topics.makers.may_add(accounts_of(sender), 0):
+        raise too_many_topics(state, sender)
 
 
 def depth_of(rule: ChannelRule, config: TopicConfig) -> HistoryDepth | None:
     """Return how much a topic with this configuration keeps; None if nothing."""
     depth = config.depth or rule.history
     return None if depth is None or not depth.entries else depth
+
+
+def depth_for(
+    state: ServerState, rule: ChannelRule, topic: Topic, message: Message
+) -> HistoryDepth | None:
+    """Return how much the history of a topic keeps that gets the message; None if nothing."""
+    depth = depth_of(rule, topic.config)
+    if depth is None and topic.config.depth is not None:
+        state.hub.histories.miss(message)
+    return depth
 
 
 def repeated_by(state: ServerState, channel: Channel, event: Json) -> Message | None:

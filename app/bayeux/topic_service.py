@@ -5,12 +5,17 @@ from functools import partial
 from typing import Any, Final
 
 from holdfast.bayeux.backlog import Works
+from holdfast.bayeux.commands import NOT_ALLOWED
+from holdfast.bayeux.errors import Refused
+from holdfast.bayeux.history_search import HistorySearch
 from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.services import ILLEGAL, CallInvalid, ServiceCall, limit_of
 from holdfast.bayeux.topic_life import TopicLife
-from holdfast.bayeux.topic_status import event_of, newest, page_of, status_of, statuses_of
+from holdfast.bayeux.topic_status import event_of, page_of, status_of, statuses_of
 from holdfast.delivery.channels import Channel, Kind
+from holdfast.delivery.filter_language import FilterInvalid
+from holdfast.delivery.filters import Filter
 from holdfast.delivery.numbers import whole
 
 TOPICS: Final = "/service/topics"
@@ -31,7 +36,7 @@ class TopicService:
         ] = {
             "state": (self._show, frozenset()),
             "list": (self._list, frozenset(("after", "limit"))),
-            "get": (self._get, frozenset(("history", "limit"))),
+            "get": (self._get, frozenset(("filter", "history", "limit"))),
             "erase": (self._erase, frozenset(("after", "limit", "forceDestroy", "history"))),
         }
 
@@ -84,12 +89,26 @@ class TopicService:
         call.answer({"topics": found, "next": after})
 
     def _get(self, call: ServiceCall, pattern: Channel, given: Options) -> None:
+        self._check_get(call, pattern)
+        count, limit = _entries(given, 1), limit_of(given)
+        done = partial(self._found, call, pattern)
+        search = HistorySearch(self._state, pattern, count, limit, _filter_of(given), done)
+        self._state.spend_catch_up(call.session, search.asked, call.now)
+        self._state.backlog.begin(search.go_on, call.now)
+
+    def _found(self, call: ServiceCall, pattern: Channel, search: HistorySearch) -> None:
+        """Answer with what was found, unless the client has lost the right meanwhile."""
+        try:
+            self._check_get(call, pattern)
+        except Refused:
+            call.fail(CallInvalid(NOT_ALLOWED, f"{pattern.name} may not be read").to_json())
+            return
+        events = [event_of(self._state, each) for each in search.messages]
+        call.answer({"messages": events, "complete": search.is_complete})
+
+    def _check_get(self, call: ServiceCall, pattern: Channel) -> None:
         self._check_reading(call, pattern)
         self._state.rights.check_rules(Operation.HISTORY, call.session, pattern)
-        count, limit = _entries(given, 1), limit_of(given)
-        messages, is_all = newest(self._state, pattern, count, limit)
-        events = [event_of(self._state, each) for each in messages]
-        call.answer({"messages": events, "complete": is_all})
 
     def _erase(self, call: ServiceCall, pattern: Channel, given: Options) -> None:
         is_forced = given.get("forceDestroy", False)
@@ -127,6 +146,16 @@ class TopicService:
         if not isinstance(after, str):
             raise CallInvalid(ILLEGAL, "after must be the name of a topic")
         return page_of(self._state.topics.names.covered_by(pattern, after), limit_of(given))
+
+
+def _filter_of(given: Options) -> Filter | None:
+    text = given.get("filter")
+    if not isinstance(text, str | None):
+        raise CallInvalid(ILLEGAL, "filter must be a text")
+    try:
+        return None if text is None else Filter(text)
+    except FilterInvalid as invalid:
+        raise CallInvalid(ILLEGAL, f"filter: {invalid}") from invalid
 
 
 def _entries(given: Options, usual: int) -> int:

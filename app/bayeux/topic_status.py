@@ -1,6 +1,6 @@
 """The status of topics, for whoever asks: clients by a service, operators by REST and commands."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Literal, cast
 
@@ -9,13 +9,11 @@ from orjson import loads
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.topic_publishing import depth_of
-from holdfast.delivery.channels import Channel
 from holdfast.delivery.kept_messages import MOST_LOOKS
 from holdfast.delivery.messages import Message
 from holdfast.delivery.sorted_names import Look
 from holdfast.delivery.topics import Topic
 
-_MOST_BYTES = 1024 * 1024
 # A topic that is DEAD is not found.
 StateName = Literal["UNCONFIGURED", "ALIVE", "UNREFERENCED", "SOFTERASED"]
 
@@ -78,26 +76,6 @@ def page_of(looks: Iterable[Look], limit: int) -> tuple[list[str], str | None]:
         if is_covered:
             names.append(name)
     return names, None
-
-
-def newest(
-    state: ServerState, pattern: Channel, count: int, limit: int
-) -> tuple[Sequence[Message], bool]:
-    """Return up to `count` messages of each history of the pattern, the newest first.
-
-    Returns at most `limit` in total, or 1 MiB, and whether these are all.
-    """
-    now_ms = state.node.now_ms()
-    found: list[Message] = []
-    size = 0
-    histories, looked = state.hub.histories.covered_by(pattern)
-    for kept in histories:
-        for message in reversed(kept.newest(count, now_ms)):
-            size += len(message.wire)
-            if len(found) == limit or (found and size > _MOST_BYTES):
-                return found, False
-            found.append(message)
-    return found, looked <= MOST_LOOKS
 
 
 def event_of(state: ServerState, message: Message) -> Json:

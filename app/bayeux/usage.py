@@ -4,7 +4,7 @@ from holdfast.bayeux.sessions import Session
 from holdfast.delivery.receivers import NOBODY
 
 SESSIONS, SUBSCRIPTIONS, BYTES = "sessions", "subscriptions", "waiting_bytes"
-ADDRESSED = "addressed"
+ADDRESSED, TOPICS = "addressed", "topics"
 # Sums are this old at most: counting anew costs a look at each session.
 _STALE_MS = 1000
 
@@ -36,7 +36,7 @@ class Usages:
         # A session counts for the first address that has it, wherever its client is later.
         self._networks: dict[Session, str] = {}
         # How often a quota of each kind was exceeded.
-        self.exceeded = dict.fromkeys((SESSIONS, SUBSCRIPTIONS, BYTES, ADDRESSED), 0)
+        self.exceeded = dict.fromkeys((SESSIONS, SUBSCRIPTIONS, BYTES, ADDRESSED, TOPICS), 0)
 
     def add(self, session: Session) -> None:
         """Count the session for its subject, and for its caller's address unless it has one."""

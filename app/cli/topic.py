@@ -44,9 +44,20 @@ def show_topic(*, channel: Channel, server: ToServer) -> None:
 
 @program.command("get")
 @gathered
-def get_messages(*, channel: Channel, limit: First = 20, server: ToServer) -> None:
+def get_messages(
+    *,
+    channel: Channel,
+    filter: Annotated[
+        str | None,
+        typer.Option(
+            "--filter", show_default=False, help="Only messages that pass: data.price > 100."
+        ),
+    ] = None,
+    limit: First = 20,
+    server: ToServer,
+) -> None:
     """Show the newest messages that a channel keeps, the newest first."""
-    asked: Params = {"channel": channel, "limit": limit}
+    asked: Params = {"channel": channel, "filter": filter, "limit": limit}
     print_first(server, f"{_PATH}/history", asked, _MESSAGES)
 
 

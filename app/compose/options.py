@@ -60,7 +60,10 @@ def options_of(settings: Settings) -> Options:
         ),
         queue_limits=QueueLimits(entries=settings.max_queue, bytes=settings.max_queue_bytes),
         history_limits=HistoryLimits(
-            entries=settings.max_history, bytes=settings.max_history_bytes
+            entries=settings.max_history,
+            bytes=settings.max_history_bytes,
+            share_entries=settings.quota_history,
+            share_bytes=settings.quota_history_bytes,
         ),
         subject_limits=SharedQueueLimits(
             entries=settings.max_subject_queue,
@@ -93,6 +96,7 @@ def options_of(settings: Settings) -> Options:
             bytes=settings.quota_waiting_bytes,
             addressed=settings.quota_addressed,
             addressed_bytes=settings.quota_addressed_bytes,
+            topics=settings.quota_topics,
         ),
         channel_limits=ChannelLimits(
             length=settings.max_channel_length, segments=settings.max_channel_segments

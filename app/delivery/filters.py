@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from orjson import loads
+
 from holdfast.delivery.conditions import Fields
 from holdfast.delivery.filter_language import parse
-from holdfast.delivery.messages import ORDINARY_PRIORITY
+from holdfast.delivery.messages import ORDINARY_PRIORITY, Message
 
 
 class Filter:
@@ -58,6 +60,17 @@ class Candidate:
             "sender": sender,
         }
         self._answers: dict[Filter, bool] = {}
+
+    @classmethod
+    def of(cls, message: Message) -> "Candidate":
+        """Return a kept message as a candidate."""
+        return cls(
+            channel=message.channel,
+            data=loads(message.wire).get("data"),
+            sender=message.sender,
+            priority=message.priority,
+            properties=message.properties,
+        )
 
     def suits(self, selection: Selection) -> bool:
         """Return whether the subscription selects the message."""

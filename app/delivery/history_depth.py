@@ -24,3 +24,6 @@ class HistoryLimits:
 
     entries: int = 100_000
     bytes: int = 64 * 1024 * 1024
+    # What they keep on account of one subject or address; zero means no limit.
+    share_entries: int = 50_000
+    share_bytes: int = 32 * 1024 * 1024

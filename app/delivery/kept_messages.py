@@ -111,6 +111,16 @@ class Arrival:
         self.next: Arrival | None = None
 
 
+class _Share:
+    """What histories keep on one account, the oldest message first."""
+
+    __slots__ = ("messages", "size")
+
+    def __init__(self) -> None:
+        self.messages: OrderedDict[int, Message] = OrderedDict()
+        self.size = 0
+
+
 class Histories:
     """The histories of all channels; the oldest messages make room for new ones.
 
@@ -124,12 +134,17 @@ class Histories:
         # The messages of all channels by id, the oldest first, and their size.
         self._messages: OrderedDict[int, Message] = OrderedDict()
         self.size = 0
+        # By account; what is on nobody's is in no share.
+        self._shares: dict[str, _Share] = {}
         # A heap of ends of lifetimes with ids, some of them of messages that have left.
         self._ends: list[tuple[int, int]] = []
         self._mortals = 0
         self._names = SortedNames(self._by_channel)
         # The arrival of the next message.
         self.arrival = Arrival()
+        # The cursors up to which topics miss messages that they were configured not to keep.
+        self._missed: dict[str, int] = {}
+        self._missed_names = SortedNames(self._missed)
         # The number of messages that left to make room.
         self.dropped = 0
         # Up to this cursor, messages may be missing on channels that keep nothing now.
@@ -185,6 +200,8 @@ class Histories:
             kept = self._begin(message.channel)
         kept.append(message)
         self._messages[message.id] = message
+        if message.account:
+            self._charge(message)
         arrival, self.arrival = self.arrival, Arrival()
         arrival.message, arrival.next = message, self.arrival
         if message.topic is not None:
@@ -197,8 +214,53 @@ class Histories:
         while len(kept) > depth.entries or kept.size > depth.bytes:
             self._make_room(kept.oldest)
         limits = self.limits
+        if message.account:
+            self._trim_share(message.account)
         while len(self._messages) > limits.entries or self.size > limits.bytes:
             self._make_room(next(iter(self._messages.values())))
+
+    def _charge(self, message: Message) -> None:
+        share = self._shares.get(message.account)
+        if share is None:
+            share = self._shares[message.account] = _Share()
+        share.messages[message.id] = message
+        share.size += len(message.wire)
+
+    def _trim_share(self, account: str) -> None:
+        """Let the oldest messages of an account make room for its newest."""
+        share, limits = self._shares.get(account), self.limits
+        while share is not None and (
+            0 < limits.share_entries < len(share.messages) or 0 < limits.share_bytes < share.size
+        ):
+            self._make_room(next(iter(share.messages.values())))
+
+    def _discharge(self, message: Message) -> None:
+        share = self._shares[message.account]
+        del share.messages[message.id]
+        share.size -= len(message.wire)
+        if not share.messages:
+            del self._shares[message.account]
+
+    def miss(self, message: Message) -> None:
+        """Note that a topic was configured not to keep its messages, such as this one."""
+        channel = message.channel
+        self.erase(channel)
+        if channel not in self._missed:
+            self._missed[channel] = 0
+            self._missed_names.add(channel)
+        self._missed[channel] = cursor_of(message.id)
+
+    def forget(self, channel: str) -> None:
+        """Erase what the channel keeps, and what is known about it: its topic has ended."""
+        self.erase(channel)
+        if channel in self._missed:
+            self.floor = max(self.floor, self._missed.pop(channel))
+            self._missed_names.remove(channel)
+
+    def misses(self, pattern: Channel) -> bool:
+        """Return whether a topic that the pattern matches was configured to keep nothing."""
+        looks = enumerate(self._missed_names.covered_by(pattern))
+        return any(is_covered or looked == MOST_LOOKS for looked, (_, is_covered) in looks)
 
     def restore(
         self, channel: str, messages: Sequence[Message], depth: HistoryDepth, *, is_whole: bool
@@ -217,6 +279,7 @@ class Histories:
 
     def _begin(self, channel: str) -> KeptMessages:
         kept = self._by_channel[channel] = KeptMessages(channel, self.floor)
+        kept.floor = max(self.floor, self._missed.get(channel, 0))
         self._names.add(channel)
         return kept
 
@@ -234,6 +297,8 @@ class Histories:
         kept.remove(message)
         del self._messages[message.id]
         self.size -= len(message.wire)
+        if message.account:
+            self._discharge(message)
         if message.life_ms is not None:
             self._mortals -= 1
             self._forget_ends()

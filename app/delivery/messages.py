@@ -34,6 +34,7 @@ class Message(Event):
     """
 
     __slots__ = (
+        "account",
         "addressed",
         "channel",
         "depth",
@@ -85,6 +86,8 @@ class Message(Event):
         self.is_durable = False
         # How much the channel keeps of such messages; None if nothing.
         self.depth: HistoryDepth | None = None
+        # On whose account its history keeps it: a subject's or an address's; empty if nobody's.
+        self.account = ""
         # A copy from the history of its channel.
         self.is_initial = False
         # Published to one receiver, whatever it subscribed to.

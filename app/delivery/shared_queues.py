@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
+from holdfast.delivery.addressed_queue import AddressedQueue
 from holdfast.delivery.attempts import FormerAttempts, joined
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.delivery_journal import DeliveryJournal
@@ -19,7 +20,7 @@ from holdfast.delivery.hub import Hub
 from holdfast.delivery.messages import Message, release
 from holdfast.delivery.moves import Move
 from holdfast.delivery.receivers import Receiver
-from holdfast.delivery.senders import AddressedQueue, Senders
+from holdfast.delivery.senders import Senders
 
 R = TypeVar("R", bound=Receiver)
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from holdfast.delivery.history_depth import HistoryDepth
+from holdfast.delivery.senders import Senders
 from holdfast.delivery.sorted_names import SortedNames
 from holdfast.delivery.timed import Timed
 from holdfast.delivery.topic_states import TopicInput, TopicState, state_of, step
@@ -47,6 +48,7 @@ class Topic(Timed):
         "is_configured",
         "is_subscribed",
         "kept",
+        "makers",
         "name",
         "queued",
         "state",
@@ -59,6 +61,8 @@ class Topic(Timed):
         self.name = name
         self.config = config
         self.topics = topics
+        # On whose account it is configured; nobody's if it is from before a restart.
+        self.makers: Sequence[str] = ()
         # The four conditions; of the second and the third, how many of its messages are in its
         # history, and how often they are in queues.
         self.is_configured = False
@@ -118,6 +122,7 @@ class Topics:
     """All topics by name.
 
     Args:
+        most: How many there may be with messages or a configuration, and how many without.
         is_subscribed: Returns whether the channel of this name has an exact subscription.
         config_of: Returns the configuration that the rule of a channel says, if it is a topic.
     """
@@ -127,10 +132,15 @@ class Topics:
         is_subscribed: Callable[[str], bool],
         config_of: Callable[[str], TopicConfig | None],
         most: int,
+        makers: Senders,
     ) -> None:
         self._is_subscribed = is_subscribed
         self._config_of = config_of
         self._most = most
+        # How many topics each address and each subject has made.
+        self.makers = makers
+        # Those on whose account there is a topic, by its name.
+        self._accounts: dict[str, Sequence[str]] = {}
         # Called when the first topic has changed; then `take_changed` must be called when the turn
         # ends.
         self.on_change: Callable[[], None] = _nobody_listens
@@ -154,8 +164,8 @@ class Topics:
 
     @property
     def are_full(self) -> bool:
-        """Whether there is no room for another topic."""
-        return len(self._topics) >= self._most
+        """Whether there is no room for another topic that is more than a subscription."""
+        return len(self._topics) - self.states[TopicState.UNCONFIGURED] >= self._most
 
     def record(self, topic: Topic) -> TopicRecord | None:
         """Return what the store should have of the topic; None if nothing."""
@@ -195,6 +205,8 @@ class Topics:
         """
         topic = self._topics.get(draft.name) or self._enter(draft)
         topic.stored = topic.stored or draft.stored
+        if not topic.is_configured:
+            self._charge(topic, draft.makers)
         if anew or not topic.is_configured:
             topic.config = draft.config
         topic.is_subscribed = self._is_subscribed(topic.name)
@@ -207,12 +219,18 @@ class Topics:
         topic = self._topics.get(name)
         if topic is None:
             config = self._config_of(name)
-            if config is None or self.are_full:
+            if config is None or self.states[TopicState.UNCONFIGURED] >= self._most:
                 return
             topic = self._enter(self.draft(name, config))
         topic.is_subscribed = True
         topic.is_configured = topic.is_configured or topic.queued > 0
         topic.advance(TopicInput.SUBSCRIBED)
+
+    def _charge(self, topic: Topic, makers: Sequence[str]) -> None:
+        self.makers.remove(self._accounts.pop(topic.name, ()), 0)
+        if makers:
+            self._accounts[topic.name] = makers
+            self.makers.add(makers, 0)
 
     def _enter(self, draft: Topic) -> Topic:
         self._topics[draft.name] = draft
@@ -251,6 +269,7 @@ class Topics:
         changed, self._changed = list(self._changed), {}
         for topic in changed:
             if topic.state is TopicState.DEAD:
+                self._charge(topic, ())
                 del self._topics[topic.name]
                 self.names.remove(topic.name)
         return changed

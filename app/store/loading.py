@@ -169,6 +169,8 @@ class Loading:
 
     def _message(self, id: int, generation: int) -> Message:
         message = self._messages[id]
+        if generation == records.FROM_HISTORY:
+            return message.initial()
         return records.replayed(message, generation) if generation else message
 
     async def _pages(self, key: str, count: int) -> AsyncIterator[dict[bytes, bytes]]:

@@ -2,7 +2,7 @@
 
 import re
 from sys import intern
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -95,10 +95,12 @@ def message_head(letter: DeadLetter) -> bytes:
 
 # Entries: "position seq batch attempts redelivered", with a negative seq if the entry was returned,
 # and, if it waits, with 1 as its batch if it was alone in its last attempt by an ended session;
-# after failed attempts, followed by " t<version><trail>"; after a replay, by "g<generation>",
-# which may also stand alone. Most entries have an empty record: they wait, or were in the session's
-# last batch, which is stored as "number seq id id ...".
+# after failed attempts, followed by " t<version><trail>"; after a replay, by "g<generation>", and
+# if it is a copy from a history, by "g0". These may also stand alone. Most entries have an empty
+# record: they wait, or were in the session's last batch, which is stored as "number seq id id ...".
 
+# Instead of a generation: the message is a copy from the history of its channel.
+FROM_HISTORY: Final = -1
 _TRAIL_VERSION = 1
 _ENTRY = re.compile(rb"(?:(\d+ -?\d+ \d+ \d+ \d+)(?: t(\d+)(\[.*\]))?)?(?:g(\d+))?", re.DOTALL)
 # Longest stored trail, in bytes; the reason of a dead letter has a limit of its own.
@@ -132,21 +134,26 @@ def pack_generation(generation: int) -> bytes:
     return b"g%d" % generation if generation else b""
 
 
+def pack_origin(message: Message) -> bytes:
+    """Return the record of a new entry with the message: most have none."""
+    return b"g0" if message.is_initial else pack_generation(message.generation)
+
+
 def pack_waiting(message: Message, trails: dict[int, bytes]) -> bytes:
     """Return the record of an entry that waits, with the attempts that its message brings along."""
-    generation = pack_generation(message.generation)
+    generation = pack_origin(message)
     if message.former is None:
         return generation
     return pack_mark(Entry(message).mark(), trails) + generation
 
 
 def unpack_entry(id: int, entry: bytes) -> tuple[Mark, int]:
-    """Return the mark of an entry, and its message's generation."""
+    """Return the mark of an entry, and its message's generation or `FROM_HISTORY`."""
     found = _ENTRY.fullmatch(entry)
     if found is None:
         raise RecordUnreadable(f"entry {id} is {entry!r}")
     counts, version, trail_text, replays = found.groups()
-    generation = int(replays or 0)
+    generation = int(replays or 0) or (FROM_HISTORY if replays else 0)
     if not counts:
         return Mark(id), generation
     position, seq, batch, tries, redelivered = map(int, counts.split())

@@ -166,7 +166,7 @@ def _entering(
 ) -> list[Word]:
     """Return a message on its way into queues."""
     receivers_at = positions.of(keys.receivers(message.id))
-    generation = records.pack_generation(message.generation)
+    generation = records.pack_origin(message)
     body = records.pack_message(message)
     words: list[Word] = [message.id, receivers_at, body, generation, len(receivers), *receivers]
     if generation:

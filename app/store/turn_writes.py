@@ -271,7 +271,7 @@ class TurnBuffer:
             turn = self._next()
         kind = turn.messages if message.key is None else turn.keyed
         kind.append(PendingPublish(message, keys, done))
-        if message.generation:
+        if message.generation or message.is_initial:
             for key in keys:
                 self.marked(key, (message.id,))
 

@@ -51,7 +51,11 @@ def _entry(id: int, body: bytes, mark: bytes, batch: bytes) -> Record:
     found, generation = unpack_entry(id, mark)
     was_handed = not mark and batch and id in unpack_batch(batch).ids
     tag = tag_of(body.partition(b"\n")[2])
-    return {"tag": tag, "generation": generation, "attempts": 1 if was_handed else found.attempts}
+    return {
+        "tag": tag,
+        "generation": max(generation, 0),
+        "attempts": 1 if was_handed else found.attempts,
+    }
 
 
 def _dead(letter: str, record: bytes) -> Record:

@@ -25,6 +25,8 @@ def test_the_newest_messages_of_a_channel_are_shown(shell: Shell) -> None:
     assert '{"n":1}' in done.stdout
     told = json.loads(shell.run("topic", "get", "/orders/7", "--json").stdout)
     assert [each["data"] for each in told] == [{"n": 1}, {"n": 1}]
+    asked = ("topic", "get", "/orders/7", "--filter", "data.n = 1", "--json")
+    assert len(json.loads(shell.run(*asked).stdout)) == 1
 
 
 def test_a_topic_is_erased_after_a_question(shell: Shell) -> None:

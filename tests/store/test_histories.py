@@ -3,6 +3,8 @@
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pytest
+
 from holdfast.bayeux.options import ChannelRule
 from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.delivery.history_depth import HistoryDepth
@@ -12,7 +14,7 @@ from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.journal.frame import decode
 from holdfast.journal.journal_writer import JournalWriter
 from holdfast.journal.unfold import unfold
-from tests.store.desk import BASE, KEYS, Desk, desk, ids, message, session, until
+from tests.store.desk import BASE, KEYS, Desk, batch, desk, ids, message, session, until
 from tests.store.servers import ValkeyServer
 from tests.unit.bayeux.harness import House
 
@@ -70,6 +72,31 @@ async def test_who_catches_up_has_the_message_too(at: Desk) -> None:
     await at.answered()
     assert bodies(at) == [1]
     assert [e.id - BASE for e, _ in (await at.loaded())["joe/1"].entries] == [1]
+
+
+@pytest.mark.parametrize("is_handed", [False, True])
+async def test_a_copy_from_a_history_is_one_after_a_restart_too(
+    at: Desk, *, is_handed: bool
+) -> None:
+    for key in ("joe/1", "joe/2"):
+        at.store.save(session(key))
+    first = kept(1)
+    first.addressed = ("joe",)
+    at.keep(first, "joe/1", CHANNEL)
+    await at.answered()
+    at.keep(first.initial(), "joe/2")
+    if is_handed:
+        at.store.hand_over("joe/2", batch(1))
+    await at.answered()
+    found = await at.loaded()
+    (_, own), (mark, copy) = found["joe/1"].entries[0], found["joe/2"].entries[0]
+    assert (own.is_initial, own.addressed) == (False, ["joe"])
+    assert (copy.is_initial, copy.addressed) == (True, ())
+    assert (copy.id, copy.wire, mark.attempts) == (own.id, own.wire, int(is_handed))
+    at.store.settle("joe/2", ids(1), ACKED)
+    await at.answered()
+    assert at.hash(KEYS.marks("joe/2")) == {}
+    assert at.receivers(1) == {"joe/1"}, "nobody has taken over the history"
 
 
 async def test_what_leaves_a_history_is_no_hurry(at: Desk) -> None:

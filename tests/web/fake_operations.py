@@ -312,7 +312,9 @@ class FakeOperations:
             raise RequestFailed(UNKNOWN, f"{channel} is no topic")
         return found[0]
 
-    async def topic_history(self, channel: str, limit: int) -> list[KeptMessage]:
+    async def topic_history(
+        self, channel: str, limit: int, filter: str | None
+    ) -> list[KeptMessage]:
         self._fail()
         kept = KeptMessage(
             "holdfast-1790000000000000000",
@@ -325,7 +327,7 @@ class FakeOperations:
             {"n": 1},
             False,
         )
-        return [kept] * min(limit, 2)
+        return [kept] * min(limit, 1 if filter else 2)
 
     async def erase_topic(self, channel: str, who: str, *, force: bool) -> None:
         self.known.remove(await self.topic(channel))

@@ -41,6 +41,10 @@ async def test_what_a_channel_keeps_is_shown_the_newest_first(house: LiveHouse) 
     assert (await house.api.topics.topic("/a")).kept == 3
     with refused_with("user.illegalArgument"):
         await house.api.topics.topic_history("nothing", 1)
+    (found,) = await house.api.topics.topic_history("/a", 1, "data = 1")
+    assert found.data == 1
+    with refused_with("user.illegalArgument"):
+        await house.api.topics.topic_history("/a", 1, "data =")
 
 
 async def test_a_forced_erasure_leaves_nothing_in_queues_or_the_store(house: LiveHouse) -> None:

@@ -55,6 +55,10 @@ FrameCursor = Annotated[
     Annotated[str, Field(pattern=r"^[0-9]{1,19}-[0-9]{1,19}$")] | None,
     Field(description=_FROM_THE_PART_BEFORE),
 ]
+FilterText = Annotated[
+    Annotated[str, Field(max_length=1000, examples=["data.price > 100"])] | None,
+    Field(description="Only messages that this filter of subscriptions passes."),
+]
 Limit = Annotated[int, Field(ge=1, le=500, description="Items at most.")]
 EntryLimit = Annotated[int, Field(ge=1, le=100, description="Entries at most.")]
 SessionLimit = Annotated[int, Field(ge=1, le=5000, description="Sessions to end at most.")]

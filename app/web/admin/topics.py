@@ -1,19 +1,23 @@
 """The service for topics: their states and what keeps them, and erasing them."""
 
+import asyncio
 from dataclasses import dataclass
 from typing import Annotated, Any
 
 from orjson import loads
 from pydantic import Field
 
-from holdfast.bayeux.topic_status import TopicStatus, newest, page_of, status_of, statuses_of
+from holdfast.bayeux.history_search import HistorySearch
+from holdfast.bayeux.topic_status import TopicStatus, page_of, status_of, statuses_of
+from holdfast.delivery.filter_language import FilterInvalid
+from holdfast.delivery.filters import Filter
 from holdfast.delivery.messages import Message
 from holdfast.delivery.topic_states import TopicState
 from holdfast.delivery.topics import Topic
 from holdfast.store.fields import Channel, Count, Ms
 from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.faults import UNKNOWN, RequestFailed, illegal
-from holdfast.web.admin.fields import Cursor, EntryLimit, Limit, Prefix
+from holdfast.web.admin.fields import Cursor, EntryLimit, FilterText, Limit, Prefix
 from holdfast.web.admin.route import route
 from holdfast.web.admin.views import Page
 
@@ -60,13 +64,31 @@ class Topics:
         return status_of(self._state, self._find(channel))
 
     @route("GET", "/topic/history")
-    async def topic_history(self, channel: Channel, limit: EntryLimit = 20) -> list[KeptMessage]:
-        """Show the newest messages that a channel keeps, the newest first."""
+    async def topic_history(
+        self, channel: Channel, limit: EntryLimit = 20, filter: FilterText = None
+    ) -> list[KeptMessage]:
+        """Show the newest messages that a channel keeps, the newest first.
+
+        A filter is asked about 10,000 messages at most.
+        """
         pattern = self._state.channels.get(channel)
         if pattern is None:
             raise illegal(f"{channel} is no channel")
-        found, _ = newest(self._state, pattern, limit, limit)
-        return [self._kept(each) for each in found]
+        try:
+            compiled = None if filter is None else Filter(filter)
+        except FilterInvalid as invalid:
+            raise illegal(f"filter: {invalid}") from invalid
+        found: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def done(_: HistorySearch) -> None:
+            if not found.done():
+                found.set_result(None)
+
+        count = limit if compiled is None else -1
+        search = HistorySearch(self._state, pattern, count, limit, compiled, done)
+        self._state.backlog.begin(search.go_on, self._server.clock())
+        await found
+        return [self._kept(each) for each in search.messages]
 
     def _kept(self, message: Message) -> KeptMessage:
         is_cut = len(message.wire) > _LARGEST

@@ -8,9 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.bayeux.caller import Caller
 from holdfast.bayeux.login import Login, LoginMethod
 from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.options import ChannelRule, Durable
+from holdfast.bayeux.qos import Qos
+from holdfast.bayeux.topic_options import TopicOptions
 from holdfast.delivery.channels import covers
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.history_depth import HistoryDepth, HistoryLimits
@@ -515,6 +518,14 @@ def test_a_channel_that_keeps_nothing_recovers_nothing(house: House) -> None:
     assert asked.reply["ext"]["replay"]["recovered"] is False
 
 
+def test_who_has_seen_all_that_is_kept_may_miss_what_is_not(house: House) -> None:
+    publish(house, 1)
+    seen = house.bayeux.state.hub.settled_cursor()
+    publish(house, 2, channel="/none")
+    asked = subscribe(house.client(), "/none", replay=seen)
+    assert asked.reply["ext"]["replay"]["recovered"] is False
+
+
 def test_cursors_of_another_epoch_say_nothing(house: House) -> None:
     publish(house, 1, 2)
     cursor = house.bayeux.state.hub.settled_cursor()
@@ -567,6 +578,53 @@ def test_a_pattern_is_whole_only_if_all_of_its_channels_keep_something(
     publish(house, 3, channel="/chat/x")
     asked = subscribe(house.client(), pattern, replay=seen)
     assert asked.elements[0]["ext"]["replay"]["recovered"] is is_kept
+
+
+NOTHING = Qos(topic=TopicOptions(depth=HistoryDepth(0)))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_whole"), [("/b/x", False), ("/b/*", False), ("/b/**", False), ("/b/y", True)]
+)
+def test_a_topic_that_keeps_nothing_is_missed_although_its_rule_keeps_something(
+    house: House, pattern: str, is_whole: bool
+) -> None:
+    publish(house, 1, channel="/b/y")
+    seen = house.bayeux.state.hub.settled_cursor()
+    house.server.publish("/b/x", 2, qos=NOTHING)
+    house.server.publish("/b/x", 3)
+    asked = subscribe(house.client(), pattern, replay=seen)
+    assert asked.elements[0]["ext"]["replay"]["recovered"] is is_whole
+
+
+@pytest.mark.parametrize("is_ended", [False, True])
+def test_what_a_topic_did_not_keep_is_missed_when_it_keeps_something_again(
+    house: House, is_ended: bool
+) -> None:
+    publish(house, 1, channel="/b/x")
+    seen = house.bayeux.state.hub.settled_cursor()
+    house.server.publish("/b/x", 2, qos=NOTHING)
+    assert house.bayeux.state.hub.histories.get("/b/x") is None
+    if is_ended:
+        house.advance(61.0)
+        assert house.bayeux.state.topics.get("/b/x") is None
+    else:
+        kept = TopicOptions(depth=HistoryDepth(3))
+        house.server.publish("/b/x", 0, qos=Qos(topic=kept, is_administrative=True))
+    publish(house, 3, channel="/b/x")
+    asked = subscribe(house.client(), "/b/x", replay=seen)
+    assert asked.data == [3]
+    assert asked.elements[0]["ext"]["replay"]["recovered"] is False
+
+
+def test_more_topics_that_keep_nothing_than_can_be_looked_at_are_missed(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.delivery.kept_messages.MOST_LOOKS", 1)
+    house.server.publish("/b/x/1", 1, qos=NOTHING)
+    house.server.publish("/b/y/1", 1, qos=NOTHING)
+    asked = subscribe(house.client(), "/b/*", replay=house.bayeux.state.hub.settled_cursor())
+    assert asked.elements[0]["ext"]["replay"]["recovered"] is False
 
 
 def test_work_queues_do_not_make_a_pattern_incomplete() -> None:
@@ -961,6 +1019,41 @@ def test_all_channels_keep_no_more_than_the_server_has_room_for() -> None:
     publish(house, 1, 2, 3)
     assert house.bayeux.state.hub.histories.dropped == 1
     assert subscribe(house.client(), "/a", replay=-2).data == [2, 3]
+
+
+def test_who_publishes_much_makes_room_for_it_alone() -> None:
+    limits = HistoryLimits(share_entries=2)
+    house = House(Delivery, channels={"/a": ChannelRule(history=HistoryDepth(9))})
+    histories = house.bayeux.state.hub.histories
+    histories.limits = limits
+    one, other = (
+        house.client(caller=Caller(address=each, network=each)) for each in ("10.0.0.1", "10.0.0.2")
+    )
+    for n in (1, 2):
+        other.publish("/a", n)
+    for n in (3, 4, 5):
+        one.publish("/a", n)
+    publish(house, 6, 7, 8)
+    house.turn()
+    assert subscribe(house.client(), "/a", replay=-2).data == [1, 2, 4, 5, 6, 7, 8]
+    assert histories.dropped == 1
+    histories.erase("/a")
+    for n in (1, 2, 3):
+        one.publish("/a", n)
+    assert subscribe(house.client(), "/a", replay=-2).data == [2, 3]
+
+
+def test_a_share_has_so_many_bytes() -> None:
+    house = House(
+        Delivery,
+        channels={"/a": ChannelRule(history=HistoryDepth(9))},
+        history_limits=HistoryLimits(share_bytes=100),
+    )
+    one = house.client(caller=Caller(address="10.0.0.1", network="10.0.0.1"))
+    for data in ("x" * 40, "y" * 40, "z" * 100):
+        one.publish("/a", data)
+        found = subscribe(house.client(), "/a", replay=-2).data
+        assert found == ([data] if len(data) == 40 else [])
 
 
 def test_without_durable_sessions_a_durable_history_is_stored_first() -> None:

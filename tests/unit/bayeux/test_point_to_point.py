@@ -16,6 +16,7 @@ from holdfast.delivery.shared_queues import SharedQueueLimits
 from tests.unit.bayeux.harness import Asked, Client, House, Json, Socket
 from tests.unit.extensions.delivering import codes, connect, data_of, house_of, no, redelivered
 
+KEY = {"delivery": {"key": "k"}}
 UNKNOWN = "user.ptp.unknownDestination"
 
 
@@ -45,6 +46,58 @@ def letter(client: Client, data: object, *destinations: Any) -> Json:
     asked = client.publish("/service/ptp", content)
     client.house.turn()
     return asked.reply
+
+
+def test_a_message_may_have_a_channel_of_its_own() -> None:
+    house = house_of()
+    joe, sender = named(house, "joe/1"), house.guest()
+    sender.handshake()
+    content = {"destinations": ["joe"], "content": 1, "channel": ""}
+    asked = [sender.publish("/service/ptp", content) for _ in range(2)]
+    house.turn()
+    channels = [each.reply["ext"]["delivery"]["channel"] for each in asked]
+    assert len(set(channels)) == 2
+    assert all(each.startswith("/service/ptp/test-") for each in channels)
+    events = connect(joe).events
+    assert [each["channel"] for each in events] == channels
+
+
+def test_a_repeat_has_the_channel_of_the_first() -> None:
+    house = house_of()
+    joe, sender = named(house, "joe/1"), house.guest()
+    sender.handshake()
+    content = {"destinations": ["joe"], "content": 1, "channel": ""}
+    asked = [sender.publish("/service/ptp", content, ext=KEY) for _ in range(2)]
+    house.turn()
+    first, again = [each.reply["ext"]["delivery"]["channel"] for each in asked]
+    assert first == again
+    assert [each["channel"] for each in connect(joe).events] == [first]
+
+
+@pytest.mark.parametrize("channel", ["/a", None, 5])
+def test_nobody_chooses_the_channel_of_a_message_that_is_only_addressed(channel: object) -> None:
+    house = house_of()
+    sender = house.guest()
+    sender.handshake()
+    content = {"destinations": ["joe"], "content": 1, "channel": channel}
+    reply = sender.publish("/service/ptp", content).reply
+    assert reply["error"].startswith("400:user.publish,channel")
+
+
+def test_a_message_with_a_channel_of_its_own_waits_like_others_and_is_for_no_pattern() -> None:
+    house = house_of()
+    watcher, sender = house.client(), house.guest()
+    watcher.subscribe("/**")
+    sender.handshake()
+    content = {"destinations": [forced("joe")], "content": 1, "channel": ""}
+    assert sender.publish("/service/ptp", content).is_held
+    house.turn()
+    assert connect(watcher).data == []
+    joe = arriving(house, "joe/1")
+    (event,) = connect(joe).events
+    assert event["channel"].startswith("/service/ptp/")
+    leave(joe)
+    assert waiting(house, "joe") == 1
 
 
 def forced(name: str) -> Json:

@@ -182,6 +182,90 @@ def test_the_newest_messages_are_shown_first() -> None:
     assert ask(sender, {"get": "/t/none"}) == {"messages": [], "complete": True}
 
 
+def keeping(count: int, **options: Any) -> House:
+    here = house(channels=KEPT, **options)
+    for n in range(count):
+        here.server.publish("/t/a", {"n": n})
+    here.turn()
+    return here
+
+
+ALL = {"numEntries": -1}
+
+
+def test_a_filter_selects_from_what_is_kept() -> None:
+    here = keeping(9)
+    sender = here.client()
+    asked = {"get": "/t/*", "history": ALL, "filter": "data.n > 5"}
+    answer = ask(sender, asked)
+    assert [each["data"]["n"] for each in answer["messages"]] == [8, 7, 6]
+    assert answer["complete"] is True
+    answer = ask(sender, {**asked, "limit": 2})
+    assert [each["data"]["n"] for each in answer["messages"]] == [8, 7]
+    assert answer["complete"] is False
+    assert ask(sender, {**asked, "history": {"numEntries": 2}, "filter": "data.n = 6"}) == {
+        "messages": [],
+        "complete": True,
+    }
+
+
+@pytest.mark.parametrize("filter", [5, "data.n >"])
+def test_a_filter_that_makes_no_sense_is_explained(filter: object) -> None:
+    answer = ask(keeping(1).client(), {"get": "/t/a", "filter": filter})
+    assert answer["code"] == "user.illegalArgument"
+    assert answer["message"].startswith("filter")
+
+
+def test_a_filter_is_asked_about_so_many_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.bayeux.history_search._MOST_MESSAGES", 4)
+    answer = ask(keeping(9).client(), {"get": "/t/a", "history": ALL, "filter": "data.n < 6"})
+    assert [each["data"]["n"] for each in answer["messages"]] == [5]
+    assert answer["complete"] is False
+
+
+def test_so_many_bytes_are_shown() -> None:
+    here = house(channels={"/t/a": ChannelRule(history=HistoryDepth(10, 4_000_000))})
+    for _ in range(3):
+        here.server.publish("/t/a", "x" * 600_000)
+    answer = ask(here.client(), {"get": "/t/a", "history": ALL})
+    assert len(answer["messages"]) == 1
+    assert answer["complete"] is False
+
+
+def test_a_filter_that_takes_long_is_asked_over_several_turns() -> None:
+    here = keeping(5, is_turn_over=lambda: True)
+    client = here.client()
+    asked = {"get": "/t/a", "history": ALL, "filter": "data.n < 2"}
+    begun = client.send({"channel": SERVICE, "data": asked})
+    assert here.bayeux.state.backlog
+    while here.bayeux.state.backlog:
+        here.turn()
+    (answer,) = answers_of(begun) + answers_of(client.connect())
+    assert [each["data"]["n"] for each in answer["messages"]] == [1, 0]
+
+
+def test_who_loses_the_right_meanwhile_reads_nothing() -> None:
+    here = keeping(5, is_turn_over=lambda: True)
+    client = here.client()
+    begun = client.send({"channel": SERVICE, "data": {"get": "/t/a", "history": ALL}})
+    client.session.identity.login = Login("joe", LoginMethod.PASSWORD)
+    client.session.identity.grants = Granted(Operation.SUBSCRIBE)
+    here.bayeux.state.rights.are_open = False
+    while here.bayeux.state.backlog:
+        here.turn()
+    (answer,) = answers_of(begun) + answers_of(client.connect())
+    assert answer["code"] == "user.security.authorization.notAuthorized"
+
+
+def test_what_a_filter_is_asked_about_is_charged() -> None:
+    here = keeping(9)
+    charged: list[int] = []
+    here.bayeux.state.spend_catch_up = lambda _, count, now: charged.append(count)
+    ask(here.client(), {"get": "/t/a", "history": ALL, "filter": "data.n < 2"})
+    ask(here.client(), {"get": "/t/a", "history": ALL})
+    assert charged == [9, 0]
+
+
 def test_a_history_has_the_depth_of_its_rule() -> None:
     depths = {"/t/none": None, "/t/1": 1, "/t/2": 2, "/t/5": 5}
     rules = {

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.options import ChannelRule
+from holdfast.bayeux.caller import Caller
+from holdfast.bayeux.options import ChannelRule, QuotaLimits
 from holdfast.bayeux.qos import Qos
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.history_depth import HistoryDepth
@@ -416,6 +417,56 @@ def test_there_is_a_limit_on_topics() -> None:
     refused = publish(client, channel="/topic/b")
     assert refused["error"] == "503:resource.exhaust,/topic/b:topics_used_up"
     assert publish(client, channel="/plain")["successful"]
+
+
+def test_subscriptions_alone_use_up_no_topics() -> None:
+    here = house(max_topics=1)
+    receiver(here, "/topic/a", "/topic/b")
+    assert len(here.bayeux.state.topics) == 1
+    assert publish(here.client(), channel="/topic/c")["successful"]
+    refused = publish(here.client(), channel="/topic/a")
+    assert refused["error"] == "503:resource.exhaust,/topic/a:topics_used_up"
+
+
+def remote(house: House, network: str, name: str = "") -> Client:
+    ext = {"delivery": {"session": name} if name else True}
+    return house.client(caller=Caller(address=network, network=network), ext=ext)
+
+
+def test_nobody_uses_up_all_topics() -> None:
+    here = house(quotas=QuotaLimits(topics=1))
+    one, other, joe = remote(here, "10.0.0.1"), remote(here, "10.0.0.2"), here.client()
+    assert publish(one)["successful"]
+    refused = publish(one, channel="/topic/b")
+    assert refused["error"] == "429:topics:budget_exceeded"
+    assert refused["advice"] == {"reconnect": "retry", "interval": 5000, "timeout": 30000}
+    assert here.bayeux.state.sessions.usages.exceeded["topics"] == 1
+    assert publish(one)["successful"], "the topic is there"
+    assert publish(other, channel="/topic/b")["successful"]
+    assert publish(joe, channel="/topic/c")["successful"], "this machine is not counted"
+    assert publish(joe, channel="/topic/d")["successful"]
+    erase(here)
+    assert state_of(here) is GONE
+    assert publish(one, channel="/topic/e")["successful"]
+
+
+def test_a_subject_has_its_topics_from_all_addresses() -> None:
+    here = house(quotas=QuotaLimits(topics=1))
+    receiver(here, NAME)
+    assert publish(remote(here, "10.0.0.1", "joe/1"))["successful"]
+    refused = publish(remote(here, "10.0.0.2", "joe/2"), channel="/topic/b")
+    assert refused["error"] == "429:topics:budget_exceeded"
+
+
+def test_a_topic_that_is_made_anew_belongs_to_who_made_it() -> None:
+    here = house(quotas=QuotaLimits(topics=1))
+    receiver(here, NAME)
+    one = remote(here, "10.0.0.1")
+    publish(one)
+    erase(here)
+    assert state_of(here) is TopicState.SOFTERASED
+    assert publish(one)["successful"]
+    assert publish(one, channel="/topic/b")["error"] == "429:topics:budget_exceeded"
 
 
 @pytest.mark.parametrize("qos", [{"topic": {}}, {"administrative": True}])

@@ -13,6 +13,7 @@ from hypothesis.stateful import (
 )
 
 from holdfast.delivery.messages import Message, release
+from holdfast.delivery.senders import Senders
 from holdfast.delivery.topic_states import TopicState, state_of
 from holdfast.delivery.topics import ORDINARY_CONFIG, TopicConfig, Topics
 
@@ -38,7 +39,9 @@ class TopicsMachine(RuleBasedStateMachine):
         self.naive = {"/a": Naive(), "/b": Naive()}
         self.queues: list[list[Message]] = [[] for _ in range(QUEUES)]
         self.changes = 0
-        self.topics = Topics(self._is_subscribed, lambda _: ORDINARY_CONFIG, most=10)
+        self.topics = Topics(
+            self._is_subscribed, lambda _: ORDINARY_CONFIG, most=10, makers=Senders(0, 0)
+        )
         self.topics.on_change = self._on_change
 
     def _is_subscribed(self, name: str) -> bool:
@@ -169,7 +172,10 @@ def test_every_topic_has_the_state_of_its_conditions() -> None:
 
 
 def topics(most: int = 10) -> Topics:
-    return Topics(lambda _: False, lambda name: None if name == "/plain" else KEEPS_FOR_EVER, most)
+    def config_of(name: str) -> TopicConfig | None:
+        return None if name == "/plain" else KEEPS_FOR_EVER
+
+    return Topics(lambda _: False, config_of, most, Senders(0, 0))
 
 
 def test_a_subscription_to_an_ordinary_channel_makes_no_topic() -> None:
@@ -215,7 +221,9 @@ def test_topics_have_a_limit() -> None:
     known.configure(known.draft("/a", ORDINARY_CONFIG))
     assert known.are_full
     known.subscribe("/b")
-    assert known.get("/b") is None
+    known.subscribe("/c")
+    assert known.get("/b") is not None
+    assert known.get("/c") is None
 
 
 def test_messages_of_ordinary_channels_are_not_counted() -> None:
