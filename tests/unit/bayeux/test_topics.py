@@ -1,5 +1,6 @@
 """Topics as clients make, use and lose them; the life of each as xmlBlaster's tests have it."""
 
+import gc
 from functools import partial
 from typing import Any
 
@@ -13,7 +14,7 @@ from holdfast.delivery.history_depth import HistoryDepth
 from holdfast.delivery.messages import Message
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.topic_states import TopicState
-from holdfast.delivery.topics import TopicConfig, TopicRecord
+from holdfast.delivery.topics import Topic, TopicConfig, TopicRecord
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery import Delivery
 from tests.unit.bayeux.harness import Asked, Client, House, Json
@@ -467,6 +468,29 @@ def test_a_topic_that_is_made_anew_belongs_to_who_made_it() -> None:
     assert state_of(here) is TopicState.SOFTERASED
     assert publish(one)["successful"]
     assert publish(one, channel="/topic/b")["error"] == "429:topics:budget_exceeded"
+
+
+def test_topics_that_have_ended_leave_nothing_in_memory_or_the_store() -> None:
+    rule = ChannelRule(
+        topic=TopicConfig(destroy_delay_ms=1000), history=HistoryDepth(3), durable=True
+    )
+    here = KeptHouse(channels={"/topic/**": rule})
+    sender = remote(here, "10.0.0.1")
+    for n in range(50):
+        publish(sender, n, channel=f"/topic/{n}", expiration={"lifeTime": 500})
+    topics = here.bayeux.state.topics
+    assert len(topics) == 50
+    here.advance(1.0)
+    here.advance(2.0)
+    here.turn()
+    assert (len(topics), topics.states.total()) == (0, 0)
+    assert here.store.topics == {}
+    assert not any(here.store.queues.values())
+    # This store keeps messages for ever.
+    here.store.bodies.clear()
+    gc.collect()
+    left = [each for each in gc.get_objects() if isinstance(each, Topic)]
+    assert not [each for each in left if each.topics is topics]
 
 
 @pytest.mark.parametrize("qos", [{"topic": {}}, {"administrative": True}])
