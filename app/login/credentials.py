@@ -82,5 +82,10 @@ def token_of(message: Json) -> str:
 
 
 def _authentication(message: Json) -> Mapping[str, object]:
+    """Return what the message says. Raises `LoginFailed`: nobody is anonymous by mistake."""
     asked = (message.get("ext") or {}).get("authentication")
-    return asked if isinstance(asked, Mapping) else {}
+    if asked is None:
+        return {}
+    if not isinstance(asked, Mapping):
+        raise LoginFailed(Cause.MALFORMED)
+    return asked
