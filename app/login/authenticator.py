@@ -167,6 +167,9 @@ class Authenticator:
         may_guess: Callable[[], bool],
     ) -> Login:
         file.refresh()
+        if not may_guess():
+            # Also if the password was checked before: otherwise guesses of it would be free.
+            raise LoginFailed(Cause.TOO_MANY)
         known = file.value.get(given.subject)
         if known is not None and self._checked.fits(known, given.password):
             return _by_user(known)
