@@ -166,28 +166,33 @@ class Both:
         # Who was handed a message before may have it again; see the note on batches in `keep`.
         if source == target or BASE + n in self.model.known[target]:
             return
-        if BASE + n in self.model.queues[source]:
-            moved = message(n)
-            if attempts:
-                moved = moved.tried(FormerAttempts(attempts, attempts, ()))
-            self.told.move([Move(moved, source, [target], 1, 1)])
-            del self.model.queues[source][BASE + n]
-            self.model.batches[source].discard(BASE + n)
-            if attempts:
-                self.model.queues[target][BASE + n] = f"0 0 0 {attempts} {attempts}"
-            else:
-                self.model.queues[target].setdefault(BASE + n, "")
+        queues = self.model.queues
+        if BASE + n not in queues[source]:
+            return
+        moved = message(n)
+        if attempts:
+            moved = moved.tried(FormerAttempts(attempts, attempts, ()))
+        # A session that has a copy goes on with its own attempts.
+        new = int(BASE + n not in queues[target])
+        self.told.move([Move(moved, source, [target], new, new)])
+        del queues[source][BASE + n]
+        self.model.batches[source].discard(BASE + n)
+        if new:
+            queues[target][BASE + n] = f"0 0 0 {attempts} {attempts}" if attempts else ""
 
     def settle(self, n: int, key: str) -> None:
-        self.told.settle(key, [BASE + n], ACKED)
-        self.model.queues[key].pop(BASE + n, None)
+        # Nobody settles what is not in the queue: it may have moved on.
+        if BASE + n in self.model.queues[key]:
+            self.told.settle(key, [BASE + n], ACKED)
+            del self.model.queues[key][BASE + n]
 
     def dead_letter(self, n: int, key: str, *, is_durable: bool) -> None:
         self.letters += 1
         dead = letter(1000 + self.letters, of=n, receiver=key, channel=f"/orders/{n % 2}")
-        self.told.dead_letter([dead], key if is_durable else None)
-        if is_durable:
-            self.model.queues[key].pop(BASE + n, None)
+        is_queued = is_durable and BASE + n in self.model.queues[key]
+        self.told.dead_letter([dead], key if is_queued else None)
+        if is_queued:
+            del self.model.queues[key][BASE + n]
         self.model.letters[dead.id] = dead
 
     def forget(self, key: str) -> None:
