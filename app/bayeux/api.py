@@ -77,6 +77,10 @@ class ServerApi(ABC):
     def extend(self, extension: ServerExtension) -> None:
         """Install an extension behind the installed ones."""
 
+    @abstractmethod
+    def offer_presence(self, pattern: str) -> None:
+        """Let clients with the right see who is on the matching channels; call it at the start."""
+
     @property
     @abstractmethod
     def extensions(self) -> Sequence[ServerExtension]:

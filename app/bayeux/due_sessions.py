@@ -138,6 +138,7 @@ class DueSessions:
             return
         # From now on the dispatcher waits, for as long as the session may last.
         self._clock.detach(session, now)
+        self._state.presence.show(session, session.subscriptions)
         is_named = session.terms is not None and session.terms.is_named
         if session.takes_messages or not is_named:
             # A stopped session may still be taken over by its name.

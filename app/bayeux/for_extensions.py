@@ -39,6 +39,9 @@ class ForExtensions(ServerApi):
     def extend(self, extension: ServerExtension) -> None:
         self._state.installed.extend(extension)
 
+    def offer_presence(self, pattern: str) -> None:
+        self._state.presence.offer(pattern)
+
     @property
     def extensions(self) -> Sequence[ServerExtension]:
         return self._state.installed.all

@@ -103,6 +103,9 @@ class SessionOwner:
         if session.is_gone:
             return
         self._clock.schedule_hold_end(session, now)
+        if session.dispatcher is not None and session.dispatcher.hold_record is not None:
+            # The hold may be new.
+            self._state.presence.show(session, session.subscriptions)
         if self._state.hub.expiry is not None:
             self._state.hub.expiry.watch(session)
         if session.is_durable:

@@ -1,6 +1,8 @@
-"""`/sys/presence/<channel>`: who joins a channel, and who leaves it."""
+"""`/sys/presence/<channel>`: who joins a channel, who leaves it, and the states of its members."""
 
+from enum import Enum
 from itertools import islice
+from math import inf
 from typing import Final
 
 from holdfast.bayeux.codec import Json
@@ -11,19 +13,31 @@ from holdfast.delivery.channels import PRESENCE
 
 # Sessions that one event names.
 _MOST_NAMED: Final = 100
+# Events are useless to watchers that return later: they ask who is there.
+_LIFE_MS: Final = 60_000
 _NS_PER_MS: Final = 1_000_000
 
 
+class MemberState(Enum):
+    """Whether a member gets the messages of the channel now."""
+
+    HERE = "here"
+    # Its client has left, or was silent for too long.
+    AWAY = "away"
+    # Its queue is held back.
+    HELD = "held"
+
+
 class PresenceEvents:
-    """Tells watchers who has joined or left: one event for all changes of a turn."""
+    """Tells watchers who has joined, left or changed: one event for all changes of a turn."""
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
-        # By channel, sessions that have joined or left. Events tell what is the case when they are
-        # made, so a session is here once, however often it joins and leaves.
-        self._untold: dict[str, dict[Session, None]] = {}
+        # By channel, sessions that have changed, and whether they have joined or left. Events tell
+        # what is the case when they are made, so a session is here once, however often it changes.
+        self._untold: dict[str, dict[Session, bool]] = {}
 
-    def note(self, name: str, session: Session) -> None:
+    def note(self, name: str, session: Session, has_moved: bool) -> None:
         """Tell the channel's watchers, if there are any, at the end of the turn."""
         channel = self._state.channels.get(PRESENCE + name[1:])
         # With its prefix, the name may be too long.
@@ -31,31 +45,37 @@ class PresenceEvents:
             return
         if not self._untold:
             self._state.backlog.add(self._tell_next)
-        self._untold.setdefault(name, {})[session] = None
+        sessions = self._untold.setdefault(name, {})
+        sessions[session] = has_moved or sessions.get(session, False)
 
     def _tell_next(self, now: float) -> bool:
         """Publish one event; return whether any are left."""
         name = next(iter(self._untold))
         sessions = self._untold.pop(name)
-        told = list(islice(sessions, _MOST_NAMED))
+        told = dict(islice(sessions.items(), _MOST_NAMED))
         for each in told:
             del sessions[each]
         if sessions:
             # After the other channels.
             self._untold[name] = sessions
-        publish_event(self._state, self._event(name, told))
+        publish_event(self._state, self._event(name, told), life_ms=_LIFE_MS)
         return bool(self._untold)
 
-    def _event(self, name: str, sessions: list[Session]) -> Json:
+    def _event(self, name: str, sessions: dict[Session, bool]) -> Json:
         presence = self._state.presence
-        joined, left = [], []
-        for session in sessions:
+        joined: list[Json] = []
+        left: list[Json] = []
+        changed: list[Json] = []
+        for session, has_moved in sessions.items():
             since = presence.since(name, session)
             if since is None:
                 left.append({"subject": session.subject, "session": session.name})
-            else:
+            elif has_moved:
                 joined.append(member_of(session, since))
-        data = {"channel": name, "count": presence.count(name), "joined": joined, "left": left}
+            else:
+                changed.append(member_of(session, since))
+        moves = {"joined": joined, "left": left, "changed": changed}
+        data = {"channel": name, "count": presence.count(name), **moves}
         return {"channel": PRESENCE + name[1:], "data": data}
 
 
@@ -65,4 +85,13 @@ def member_of(session: Session, since: int) -> Json:
         "subject": session.subject,
         "session": session.name,
         "since": since // _NS_PER_MS,
+        "state": _state_of(session).value,
     }
+
+
+def _state_of(session: Session) -> MemberState:
+    dispatcher = session.dispatcher
+    if dispatcher is not None and dispatcher.hold_record is not None:
+        return MemberState.HELD
+    # It waits for its client.
+    return MemberState.AWAY if session.deadline == inf else MemberState.HERE

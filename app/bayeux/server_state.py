@@ -206,12 +206,9 @@ class ServerState:
 
     def has_presence(self, channel: Channel) -> bool:
         """Return whether clients may see who is on the channel."""
-        return (
-            self.presence.is_used
-            and not channel.is_wild
-            and not channel.is_system
-            and self.rule(channel).has_presence
-        )
+        if not self.presence.is_used or channel.is_wild or channel.is_system:
+            return False
+        return self.rule(channel).has_presence or self.presence.is_offered(channel.lookups)
 
     def rule(self, channel: Channel) -> ChannelRule:
         """Return the channel's rule."""

@@ -61,6 +61,8 @@ class SessionClock:
 
     def attach(self, session: Session) -> None:
         """Stop waiting for the client: it is connected."""
+        if session.deadline == inf:
+            self._state.presence.show(session, session.subscriptions)
         session.ends_at = 0.0
         self._unconnected.leave(session)
 

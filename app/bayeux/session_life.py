@@ -157,6 +157,7 @@ class SessionLife:
         dispatcher.resume(now)
         self.state.notices.report(RESUMED, session.key, by)
         self.state.journal.released(by, receiver=session.key)
+        self.state.presence.show(session, session.subscriptions)
         self.state.hub.flow_again(session)
         self.state.waiting_places.look(session)
         self.note(session, now)

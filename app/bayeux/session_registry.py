@@ -1,7 +1,7 @@
 """All sessions of this server: by id, by name, and how many connects each browser has held."""
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from holdfast.bayeux.names import Names
 from holdfast.bayeux.sessions import Exchange, Session
@@ -52,6 +52,10 @@ class Sessions:
     def named(self, key: str) -> Session | None:
         """Return the session with a name that its client chose."""
         return self.names.get(key)
+
+    def of_subject(self, subject: str) -> Sequence[Session]:
+        """Return all sessions of the subject, with names of their own or not."""
+        return self.usages.of_subject(subject)
 
     def of_client(self, client_id: str | None) -> Session | None:
         """Return the session with a client id, whatever the browser; not for ids from clients."""

@@ -1,5 +1,7 @@
 """Gives a named session to a new client, or leaves it waiting for one; `claims` says who may."""
 
+from math import inf
+
 from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.caller import UNKNOWN
 from holdfast.bayeux.errors import ErrorReply, Refused
@@ -39,6 +41,9 @@ def take_over(life: SessionLife, session: Session, draft: Session, now: float) -
     after = None if session.dispatcher is None else session.dispatcher.state
     if after is not None and after is not before:
         state.journal.dispatcher(session, after)
+    if session.deadline == inf:
+        # It was away.
+        state.presence.show(session, session.subscriptions)
 
 
 def _take_queue(life: SessionLife, session: Session, draft: Session, now: float) -> None:
@@ -58,6 +63,7 @@ def _take_dispatcher(life: SessionLife, session: Session, draft: Session, now: f
     if new.hold_record is not None and old.hold_record is None:
         old.hold_back(new.hold_record)
         life.state.journal.held("client", receiver=session.key)
+        life.state.presence.show(session, session.subscriptions)
     elif draft.terms is not None and draft.terms.dispatcher_active:
         life.resume(session, now, "client")
 
@@ -70,6 +76,7 @@ def leave(life: SessionLife, session: Session, now: float, reconnect: str = "non
     life.state.work.relieve(session)
     life.state.journal.session(session, "left")
     life.clock.detach(session, now)
+    life.state.presence.show(session, session.subscriptions)
     life.note(session, now)
 
 

@@ -51,6 +51,11 @@ class Usages:
         _take(self._of_subject, session.subject, session)
         _take(self._of_network, self._networks.pop(session, ""), session)
 
+    def of_subject(self, subject: str) -> list[Session]:
+        """Return the sessions of the subject; those of nobody are not listed."""
+        usage = self._of_subject.get(subject)
+        return [] if usage is None else list(usage.sessions)
+
     def of(self, session: Session) -> list[Usage]:
         """Return the usages that a session, or a draft of one, counts for."""
         found = (

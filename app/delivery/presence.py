@@ -1,6 +1,6 @@
 """Presence: who is on a channel, and since when."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from itertools import islice
 from typing import Generic, TypeVar
 
@@ -18,13 +18,25 @@ class Presence(Generic[R]):
     def __init__(self, *, is_used: bool, stamp: Callable[[], int]) -> None:
         self.is_used = is_used
         self._stamp = stamp
+        # Patterns of channels that have it whatever their rules say.
+        self._offered: set[str] = set()
         # Of each channel, in the order of joining: since when each member is on it.
         self._members: dict[str, dict[R, int]] = {}
-        # Learns who has joined or left which channel.
-        self.changed: Callable[[str, R], None] = self._tell_nobody
+        # Learns who has joined or left which channel: the last argument. Otherwise, the member's
+        # state may have changed.
+        self.changed: Callable[[str, R, bool], None] = self._tell_nobody
 
-    def _tell_nobody(self, channel: str, member: R) -> None:
+    def _tell_nobody(self, channel: str, member: R, has_moved: bool) -> None:
         """Nobody has asked yet."""
+
+    def offer(self, pattern: str) -> None:
+        """Keep who is on channels that match the pattern."""
+        self.is_used = True
+        self._offered.add(pattern)
+
+    def is_offered(self, patterns: Iterable[str]) -> bool:
+        """Return whether one of the patterns that match a channel was offered."""
+        return not self._offered.isdisjoint(patterns)
 
     def restore(self, channel: str, member: R) -> None:
         """Add a member that was on the channel before a restart."""
@@ -34,7 +46,7 @@ class Presence(Generic[R]):
         """Add a member, unless it is on the channel already."""
         if member not in self._members.get(channel, ()):
             self.restore(channel, member)
-            self.changed(channel, member)
+            self.changed(channel, member, True)
 
     def leave(self, channel: str, member: R) -> None:
         """Remove the member, if it is on the channel."""
@@ -43,7 +55,14 @@ class Presence(Generic[R]):
             return
         if not members:
             del self._members[channel]
-        self.changed(channel, member)
+        self.changed(channel, member, True)
+
+    def show(self, member: R, channels: Iterable[str]) -> None:
+        """Tell those channels that the member is on of its state, which may have changed."""
+        if self.is_used:
+            for channel in channels:
+                if member in self._members.get(channel, ()):
+                    self.changed(channel, member, False)
 
     def count(self, channel: str) -> int:
         """Return the number of members of the channel."""

@@ -14,7 +14,7 @@ bob -> /meta/handshake {"ext": {"delivery": {"session": "bob/1"}, "authenticatio
 bob <- /meta/handshake ok {"clientId": new $bob, ...}
 ada ~> /meta/connect
 bob subscribes to /login/room
-ada <~ /sys/presence/login/room {"data": {"channel": "/login/room", "count": 1, "joined": [{"subject": "bob", "session": "client/bob/1", "since": new $since}], "left": []}, ...}
+ada <~ /sys/presence/login/room {"data": {"channel": "/login/room", "count": 1, "joined": [{"subject": "bob", "session": "client/bob/1", "since": new $since, "state": "here"}], "left": [], "changed": []}, ...}
        /meta/connect ok
 -- Another client goes on with the session: it was on the channel all the time.
 bob -> /meta/handshake {"ext": {"delivery": {"session": "bob/1"}, "authentication": {"user": "bob", "password": "bob's password"}}}
@@ -22,12 +22,12 @@ bob <- /meta/handshake ok {"clientId": new $bob, "ext": {"delivery": {"resumed":
 ada -> /service/presence {"data": {"channel": "/login/room"}}
 ada <- /service/presence ok
 ada -> /meta/connect
-ada <- /service/presence {"data": {"channel": "/login/room", "count": 1, "members": [{"subject": "bob", "session": "client/bob/1", "since": $since}], "next": null}, "successful": true, ...}
+ada <- /service/presence {"data": {"channel": "/login/room", "count": 1, "members": [{"subject": "bob", "session": "client/bob/1", "since": $since, "state": "here"}], "next": null}, "successful": true, ...}
        /meta/connect ok
 ada ~> /meta/connect
 ada is held
 bob ends the session
-ada <~ /sys/presence/login/room {"data": {"channel": "/login/room", "count": 0, "joined": [], "left": [{"subject": "bob", "session": "client/bob/1"}]}, ...}
+ada <~ /sys/presence/login/room {"data": {"channel": "/login/room", "count": 0, "joined": [], "left": [{"subject": "bob", "session": "client/bob/1"}], "changed": []}, ...}
        /meta/connect ok
 ada ends the session
 

@@ -15,7 +15,7 @@ from tests.unit.bayeux.harness import Client, House, Json
 from tests.unit.bayeux.second_lives import KeptHouse, again, drain
 from tests.unit.bayeux.second_lives import named as kept
 from tests.unit.bayeux.test_point_to_point import leave, named
-from tests.unit.extensions.delivering import connect, house_of
+from tests.unit.extensions.delivering import HOLDBACK, connect, house_of, no, publish
 
 RULES = {"/room/**": ChannelRule(has_presence=True)}
 SERVICE = "/service/presence"
@@ -76,7 +76,7 @@ def test_members_are_told_with_the_time_since_when() -> None:
     first, second = answer.pop("members")
     assert answer == {"channel": ROOM, "count": 2, "next": None}
     assert first.pop("since") == pytest.approx(now_ms, abs=100)
-    assert first == {"subject": "joe", "session": "client/joe/1"}
+    assert first == {"subject": "joe", "session": "client/joe/1", "state": "here"}
     assert second["subject"] == "anonymous"
     assert second["session"] == guest.session.name
     assert second["since"] == pytest.approx(now_ms + 5000, abs=100)
@@ -147,7 +147,7 @@ def test_joining_and_leaving_is_told_once() -> None:
     joe.subscribe(ROOM)
     (event,) = heard(watching)
     (member,) = event["joined"]
-    assert event == {"channel": ROOM, "count": 1, "joined": [member], "left": []}
+    assert event == {"channel": ROOM, "count": 1, "joined": [member], "left": [], "changed": []}
     assert member["session"] == "client/joe/1"
     joe.unsubscribe(ROOM)
     (event,) = heard(watching)
@@ -185,6 +185,12 @@ def test_a_session_that_expires_has_left() -> None:
     assert sessions(left) == [name]
 
 
+def states(events: list[Json]) -> list[tuple[str, str]]:
+    """Of events that tell nothing but states."""
+    assert not any(event["joined"] or event["left"] for event in events)
+    return [(each["session"], each["state"]) for event in events for each in event["changed"]]
+
+
 def test_who_leaves_for_a_moment_and_returns_to_its_session_was_on_it_all_the_time() -> None:
     here = house()
     joe = named(here, "joe/1")
@@ -192,10 +198,91 @@ def test_who_leaves_for_a_moment_and_returns_to_its_session_was_on_it_all_the_ti
     watching = watcher(here)
     before = ask(watching, {"channel": ROOM})
     joe.disconnect()
-    here.turn()
+    assert states(heard(watching)) == [("client/joe/1", "away")]
+    assert ask(watching, {"channel": ROOM})["members"][0]["state"] == "away"
     connect(named(here, "joe/1"))
-    assert heard(watching) == []
+    assert states(heard(watching))[-1] == ("client/joe/1", "here")
     assert ask(watching, {"channel": ROOM}) == before
+
+
+def test_a_client_that_is_silent_for_too_long_is_away_until_it_connects() -> None:
+    here = house()
+    joe = named(here, "joe/1")
+    joe.subscribe(ROOM)
+    watching = watcher(here)
+    told: list[tuple[str, str]] = []
+    while not told:
+        here.advance(5.0)
+        told = states(heard(watching))
+    assert set(told) == {("client/joe/1", "away")}
+    connect(joe)
+    assert states(heard(watching)) == [("client/joe/1", "here")]
+    connect(joe)
+    assert heard(watching) == []
+
+
+def test_it_is_told_who_is_held_back_and_who_is_resumed() -> None:
+    here = house()
+    joe = named(here, "joe/1")
+    joe.subscribe(ROOM)
+    watching = watcher(here)
+    here.bayeux.life.hold_back(joe.session, "a break", "operator", here.now)
+    assert states(heard(watching)) == [("client/joe/1", "held")]
+    assert ask(watching, {"channel": ROOM})["members"][0]["state"] == "held"
+    here.bayeux.life.resume(joe.session, here.now)
+    assert states(heard(watching)) == [("client/joe/1", "here")]
+
+
+def test_a_client_that_takes_its_session_over_and_holds_it_back_is_held() -> None:
+    here = house()
+    joe = named(here, "joe/1")
+    joe.subscribe(ROOM)
+    watching = watcher(here)
+    connect(named(here, "joe/1", dispatcherActive=False))
+    assert states(heard(watching))[-1] == ("client/joe/1", "held")
+
+
+def test_a_client_that_refuses_with_a_holdback_is_held() -> None:
+    here = house()
+    joe = named(here, "joe/1")
+    joe.subscribe(ROOM)
+    watching = watcher(here)
+    publish(here, 1, channel=ROOM)
+    here.turn()
+    (event,) = connect(joe).events
+    connect(joe, no(event, HOLDBACK))
+    assert states(heard(watching)) == [("client/joe/1", "held")]
+
+
+def test_who_joins_and_changes_in_one_turn_has_joined() -> None:
+    here = house()
+    watching = watcher(here)
+    joe = named(here, "joe/1")
+    joe.subscribe(ROOM)
+    here.bayeux.life.hold_back(joe.session, "a break", "operator", here.now)
+    (event,) = heard(watching)
+    assert [each["state"] for each in event["joined"]] == ["held"]
+    assert event["changed"] == []
+
+
+def test_an_event_expires_for_watchers_that_do_not_fetch_it() -> None:
+    here = house()
+    ann = named(here, "ann/1")
+    ann.subscribe(EVENTS)
+    on(here, ROOM).disconnect()
+    here.turn()
+    assert ann.session.queue.count == 1
+    here.advance(61.0)
+    assert ann.session.queue.count == 0
+
+
+def test_an_extension_offers_the_presence_of_channels_whatever_their_rules_say() -> None:
+    here = house_of(channels={"/room/**": ChannelRule()})
+    here.server.offer_presence("/room/*")
+    on(here, ROOM, "/room/a/b")
+    assert ask(here.client(), {"channel": ROOM})["count"] == 1
+    answer = ask(here.client(), {"channel": "/room/a/b"})
+    assert answer["message"] == "/room/a/b has no presence"
 
 
 def test_all_changes_of_a_turn_are_one_event_that_tells_how_it_ended() -> None:

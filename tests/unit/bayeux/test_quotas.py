@@ -60,6 +60,17 @@ def test_a_subject_has_so_many_sessions_from_wherever_it_comes() -> None:
     assert enter(place, ELSEWHERE, "ada/1")["successful"]
 
 
+def test_all_sessions_of_a_subject_are_found_and_none_of_nobody() -> None:
+    house = House(Delivery)
+    sessions = [
+        house.client(ext={"delivery": {"session": name}}).session for name in ("joe/1", "joe")
+    ]
+    house.client()
+    found = house.bayeux.state.sessions.of_subject("joe")
+    assert sorted(each.name for each in found) == sorted(each.name for each in sessions)
+    assert house.bayeux.state.sessions.of_subject("anonymous") == []
+
+
 def test_subscriptions_count_for_all_sessions_together() -> None:
     place = house(subscriptions=3)
     one, other = client(place, HERE, "ada/1"), client(place, THERE, "ada/2")

@@ -23,8 +23,8 @@ def test_members_are_in_the_order_of_joining() -> None:
 
 def test_only_changes_are_told() -> None:
     here = presence()
-    told: list[tuple[str, str]] = []
-    here.changed = lambda channel, member: told.append((channel, member))
+    told: list[tuple[str, str, bool]] = []
+    here.changed = lambda *change: told.append(change)
     here.restore("/a", "ann")
     here.join("/a", "ann")
     here.leave("/a", "joe")
@@ -32,7 +32,26 @@ def test_only_changes_are_told() -> None:
     assert told == []
     here.join("/a", "joe")
     here.leave("/a", "joe")
-    assert told == [("/a", "joe"), ("/a", "joe")]
+    assert told == [("/a", "joe", True), ("/a", "joe", True)]
+
+
+def test_the_state_of_a_member_is_told_where_it_is_one() -> None:
+    here = presence()
+    here.join("/a", "joe")
+    told: list[tuple[str, str, bool]] = []
+    here.changed = lambda *change: told.append(change)
+    here.show("joe", ["/a", "/b"])
+    here.show("ann", ["/a"])
+    assert told == [("/a", "joe", False)]
+
+
+def test_presence_is_used_once_it_is_offered() -> None:
+    here: Presence[str] = Presence(is_used=False, stamp=count(1).__next__)
+    assert not here.is_offered(["/a/b", "/a/*"])
+    here.offer("/a/*")
+    assert here.is_used
+    assert here.is_offered(["/a/b", "/a/*"])
+    assert not here.is_offered(["/b/a", "/b/*"])
 
 
 def test_a_channel_without_members_is_forgotten() -> None:
