@@ -437,6 +437,11 @@ class Settings(BaseSettings):
     max_subject_queues: Limit = Field(
         10_000, description="Maximum number of subjects that messages wait for."
     )
+    ptp_create_session: bool = Field(
+        default=False,
+        description="Whether a message with `forceQueuing` may wait for a named session that does "
+        "not exist: see [point-to-point](point-to-point.md#sessions-that-do-not-exist).",
+    )
     max_history: Limit = Field(
         100_000, description="Maximum messages in the histories of all channels together."
     )

@@ -31,17 +31,21 @@ def claim(
     known = sessions.named(terms.key)
     others = [each for each in sessions.names.of_subject(draft.subject) if each is not known]
     ending = others if terms.clear_sessions else []
+    # The first client of an unclaimed session needs the room that it would need for a new one.
+    is_first = known is None or known.is_unclaimed
+    claimed = [each for each in others if not each.is_unclaimed]
     _check_operators(draft, ending if known is None else [known, *ending])
-    if not terms.clear_sessions and known is None and len(others) >= terms.max_sessions:
+    if not terms.clear_sessions and is_first and len(claimed) >= terms.max_sessions:
         raise Refused(ErrorReply.SESSIONS_EXCEEDED, _TOO_MANY)
-    if known is None and not state.rights.judges_handshakes:
+    if is_first and not state.rights.judges_handshakes:
         _check_names(state, draft)
     for other in ending:
         # A client that may not take a session over may not end it either.
         number = 0 if other.terms is None else other.terms.number
         state.rights.check_name(draft, other.subject, number, handshake)
-    if known is None and not ending:
+    if is_first and not ending:
         check_session(state, draft)
+    if known is None and not ending:
         slots.give(now)
     for other in ending:
         ends.end_by_server(other, now, f"{draft.name}, with clearSessions")

@@ -27,7 +27,8 @@ class Destination:
 
     subject: str
     number: int = 0
-    # Whether the message waits for a subject without sessions, instead of being refused.
+    # Whether the message waits for a subject without sessions, instead of being refused; by a
+    # setting, also for a session that does not exist.
     forces_queuing: bool = False
     # Whether it does not matter if the destination is unknown.
     is_optional: bool = False

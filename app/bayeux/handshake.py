@@ -9,7 +9,6 @@ from holdfast.bayeux.claims import claim
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.extension import ServerExtension, SessionExtension
-from holdfast.bayeux.options import Durable
 from holdfast.bayeux.quotas import check_session
 from holdfast.bayeux.reading import check_ext
 from holdfast.bayeux.server_state import Outcome, ServerState
@@ -19,7 +18,6 @@ from holdfast.bayeux.sessions import Exchange, Session
 from holdfast.bayeux.starts import Starts, starts_of
 from holdfast.bayeux.takeover import take_over
 from holdfast.delivery.counters import Reason
-from holdfast.delivery.entries import SettledBy
 from holdfast.delivery.json_text import NoNumber, has_no_number
 from holdfast.delivery.life import SessionInput
 from holdfast.delivery.queue import CallbackQueue
@@ -147,7 +145,7 @@ class Handshake:
         exchange, draft = self._exchange, self._session
         if self._state.is_stopping:
             raise busy(self._state)
-        is_durable = _is_durable(self._state, draft)
+        is_durable = self._life.is_to_keep(draft)
         if not _can_write_down(self._life, draft, is_durable=is_durable):
             raise busy(self._state)
         browser, pipe = exchange.browser, exchange.pipe
@@ -178,7 +176,8 @@ class Handshake:
             # cometd.js waits for this many messages before it connects.
             self._reply["x-messages"] = waiting
         if is_durable:
-            self._keep(session, now)
+            self._life.keep(session, now)
+            self._state.when_kept(self._fulfil)
         return not is_durable
 
     def _offer_cursors(self, session: Session) -> None:
@@ -196,39 +195,15 @@ class Handshake:
         if terms is None or not terms.is_named:
             check_session(self._state, draft)
             self._slots.give(now)
-            self._open(draft)
+            self._life.open(draft)
             return draft
         known = claim(self._state, self._life.ends, self._slots, draft, terms, self._message, now)
         if known is not None:
             take_over(self._life, known, draft, now)
             return known
-        self._open(draft)
+        self._life.open(draft)
         self._state.sessions.name(draft, terms.key)
         return draft
-
-    def _open(self, session: Session) -> None:
-        self._state.sessions.add(session)
-        self._life.unconnected.arrive(session)
-        self._state.journal.session(session, "opened")
-        if session.dispatcher is not None and session.dispatcher.hold_record is not None:
-            self._state.journal.held("client", receiver=session.key)
-
-    def _keep(self, session: Session, now: float) -> None:
-        if not session.is_durable:
-            session.is_durable = True
-            self._state.hub.durables += 1
-        self._life.note(session, now)
-        self._state.when_kept(self._fulfil)
-
-
-def _is_durable(state: ServerState, session: Session) -> bool:
-    match state.options.durable:
-        case Durable.NONE:
-            return False
-        case Durable.NAMED:
-            return session.terms is not None and session.terms.is_named
-        case Durable.ACKED:
-            return session.terms is not None or session.queue.settling is not SettledBy.WRITTEN
 
 
 def _can_write_down(life: SessionLife, draft: Session, *, is_durable: bool) -> bool:

@@ -20,13 +20,13 @@ class LoginEvents:
         self._untold: deque[Json] = deque()
 
     def began(self, session: Session) -> None:
-        """Tell of a new session; one that another client takes over is none."""
+        """Tell of the first client of a session; those that take it over later are not told of."""
         if self._state.routes.receivers(self._login):
             self._tell(LOGIN, session, {})
 
     def ended(self, session: Session, how: str) -> None:
-        """Tell of the end of a session."""
-        if self._state.routes.receivers(self._logout):
+        """Tell of the end of a session, unless no client has ever come."""
+        if not session.is_unclaimed and self._state.routes.receivers(self._logout):
             self._tell(LOGOUT, session, {"how": how})
 
     def _tell(self, channel: str, session: Session, more: Json) -> None:

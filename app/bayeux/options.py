@@ -101,6 +101,8 @@ class Options:
     max_session_timeout_s: float = 24 * 3600.0
     # The share of all session slots that unconnected sessions keep when slots run out.
     unconnected_share: float = 0.5
+    # Whether messages to named sessions that do not exist may wait for them.
+    ptp_create_session: bool = False
     max_subscriptions: int = 10_000
     # Of all sessions together; beyond it, each session may have its equal share.
     max_total_subscriptions: int = 2_000_000

@@ -13,6 +13,7 @@ from holdfast.bayeux.destinations import (
 )
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.sessions import Session
+from holdfast.delivery.error_codes import CODES, NO_CONNECTION
 from holdfast.delivery.messages import Message
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.receivers import NOBODY
@@ -30,15 +31,20 @@ _BELOW = PTP + "/"
 _ERRORS = {
     UNKNOWN: ErrorReply.DESTINATION_UNKNOWN,
     DENIED: ErrorReply.DESTINATION_DENIED,
+    # Those of sessions that a message would have been the first for.
+    CODES["user.configuration.maxSession"]: ErrorReply.SESSIONS_EXCEEDED,
+    NO_CONNECTION: ErrorReply.STORE_UNAVAILABLE,
 }
 
 
 class SenderOverQuota(Exception):
     """No destination takes the message, because its sender makes too much wait already."""
 
-    def __init__(self, sender: Session, outcomes: list[dict[str, Any]]) -> None:
+    def __init__(self, sender: Session, kind: str, outcomes: list[dict[str, Any]]) -> None:
         super().__init__()
         self.sender = sender
+        # The quota.
+        self.kind = kind
         self.outcomes = outcomes
 
 
@@ -76,13 +82,13 @@ class Addressing:
         # The destinations that take it.
         self.keys: list[str] = []
 
-    def add(self, destination: Destination) -> None:
-        """Find the receivers of one destination. Raises `Undeliverable`."""
-        if destination.number:
-            subject, key = destination.subject, destination.key
-            self.receivers.append(self._subjects.session(subject, key, self._size))
-            self._taken(destination, OK)
-            return
+    def add_session(self, destination: Destination, session: Session) -> None:
+        """Address the message to a session."""
+        self.receivers.append(session)
+        self._taken(destination, QUEUED if session.is_unclaimed else OK)
+
+    def add_subject(self, destination: Destination) -> None:
+        """Find the receivers of what is addressed to a subject. Raises `Undeliverable`."""
         takers = self._takers(destination)
         self._passing += [each for each in takers if not each.is_durable]
         self.receivers += takers
@@ -147,16 +153,27 @@ class PointToPoint:
 
     def __init__(self, subjects: Subjects[Session]) -> None:
         self.subjects = subjects
+        # Makes the session that a message of this size is to wait for, or raises `Undeliverable`;
+        # None if messages wait for no session that does not exist.
+        self.open: Callable[[Destination, int, Session | None, float], Session] | None = None
 
     def address(
-        self, message: Message, destinations: Sequence[Destination], sender: Session | None
+        self,
+        message: Message,
+        destinations: Sequence[Destination],
+        sender: Session | None,
+        now: float,
     ) -> Addressing:
         """Address the message. Raises `Refused` or `SenderOverQuota` if no destination takes it."""
         addressing = Addressing(self.subjects, message, accounts_of(sender))
         failures: list[tuple[Destination, Undeliverable]] = []
         for each in destinations:
             try:
-                addressing.add(each)
+                if each.number:
+                    session = self._session(each, len(message.wire), sender, now)
+                    addressing.add_session(each, session)
+                else:
+                    addressing.add_subject(each)
             except Undeliverable as undeliverable:
                 code = undeliverable.code
                 if each.is_optional and code is UNKNOWN:
@@ -167,13 +184,25 @@ class PointToPoint:
         if failures and not addressing.keys:
             first, why = failures[0]
             if isinstance(why, OverQuota) and sender is not None:
-                raise SenderOverQuota(sender, addressing.outcomes)
+                raise SenderOverQuota(sender, why.quota, addressing.outcomes)
             ext = {"delivery": {"destinations": addressing.outcomes}}
             error = _ERRORS.get(why.code, ErrorReply.DESTINATION_FULL)
             raise Refused(error, why.code.text, first.name, ext=ext)
         addressing.reserve()
         message.addressed = addressing.keys
         return addressing
+
+    def _session(
+        self, destination: Destination, size: int, sender: Session | None, now: float
+    ) -> Session:
+        """Find or make the session that a message is addressed to. Raises `Undeliverable`."""
+        try:
+            return self.subjects.session(destination.subject, destination.key, size)
+        except Undeliverable as undeliverable:
+            is_made = destination.forces_queuing and undeliverable.code is UNKNOWN
+            if not is_made or self.open is None:
+                raise
+            return self.open(destination, size, sender, now)
 
 
 def is_ptp(channel: str) -> bool:

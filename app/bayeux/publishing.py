@@ -76,7 +76,9 @@ class Publishing:
             return state.hub.publish(
                 channel, message, candidate, leave_out=leave_out, persistent=persistent, done=done
             )
-        return self._address(channel, message, candidate, sender, qos, persistent, leave_out, done)
+        return self._address(
+            channel, message, candidate, sender, qos, persistent, leave_out, now, done
+        )
 
     def _message(
         self,
@@ -99,14 +101,15 @@ class Publishing:
         qos: Qos,
         persistent: bool | None,
         leave_out: Session | None,
+        now: float,
         done: Callable[[PersistOutcome], None] | None,
     ) -> PersistOutcome | None:
         """Publish the message to its destinations too. Raises `Refused` if none takes it."""
         state = self._state
         try:
-            addressing = state.ptp.address(message, qos.destinations, sender)
+            addressing = state.ptp.address(message, qos.destinations, sender, now)
         except SenderOverQuota as over:
-            raise too_much_waits(state, over.sender, over.outcomes) from None
+            raise too_much_waits(state, over.sender, over.kind, over.outcomes) from None
         qos.outcomes = addressing.outcomes
         if persistent is not False and not addressing.harden(state.store):
             addressing.release(PersistOutcome.REFUSED)
@@ -142,7 +145,7 @@ class Publishing:
             home = state.work.accept(channel.name, message, accounts_of(sender))
         except OverQuota as over:
             # Only sessions have a quota.
-            raise too_much_waits(state, cast("Session", sender), ()) from over
+            raise too_much_waits(state, cast("Session", sender), over.quota, ()) from over
         except Undeliverable as full:
             error = ErrorReply.DESTINATION_FULL
             raise Refused(error, full.code.text, channel.name) from full

@@ -10,7 +10,7 @@ from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
-from holdfast.bayeux.usage import ADDRESSED, BYTES, SESSIONS, SUBSCRIPTIONS, TOPICS
+from holdfast.bayeux.usage import BYTES, SESSIONS, SUBSCRIPTIONS, TOPICS
 from holdfast.delivery.notices import OVERSPENT
 from holdfast.delivery.receivers import NOBODY
 
@@ -20,14 +20,22 @@ _RETRY_S = 5.0
 
 def check_session(state: ServerState, draft: Session) -> None:
     """Check that one more session may be opened. Raises `Refused` before any change."""
+    kind = used_up(state, draft)
+    if kind:
+        raise _refused(state, draft, kind, "handshake")
+
+
+def used_up(state: ServerState, session: Session) -> str:
+    """Return which quota forbids one more session on account of this one; empty if none does."""
     limits = state.options.quotas
     # Clients on this machine are not counted.
-    for usage in state.sessions.usages.of(draft) if draft.caller.network else ():
+    for usage in state.sessions.usages.of(session) if session.caller.network else ():
         usage.count(state.node.now_ms())
         if 0 < limits.sessions <= len(usage.sessions):
-            raise _refused(state, draft, SESSIONS, "handshake")
+            return SESSIONS
         if 0 < limits.bytes <= usage.bytes:
-            raise _refused(state, draft, BYTES, "handshake")
+            return BYTES
+    return ""
 
 
 def check_subscriptions(state: ServerState, session: Session, more: int) -> None:
@@ -48,10 +56,10 @@ def count_subscriptions(state: ServerState, session: Session, more: int) -> None
 
 
 def too_much_waits(
-    state: ServerState, session: Session, outcomes: Sequence[Mapping[str, Any]]
+    state: ServerState, session: Session, kind: str, outcomes: Sequence[Mapping[str, Any]]
 ) -> Refused:
     """Return the refusal of a message that would wait, with what befell it if it was addressed."""
-    refused = _refused(state, session, ADDRESSED, "retry")
+    refused = _refused(state, session, kind, "retry")
     if outcomes:
         refused.ext = {"delivery": {"destinations": outcomes}}
     return refused

@@ -55,6 +55,7 @@ def record_of(session: Session, now_ms: int) -> SessionRecord:
         is_given_up=not session.takes_messages,
         timeout_s=0.0 if terms is None else terms.timeout / 1000,
         is_granted=terms is not None and terms.is_granted,
+        is_unclaimed=session.is_unclaimed,
         replay_ids=None if session.cursors is None else session.cursors.form.has_replay_ids,
         created_ms=session.created // 1_000_000,
         seen_ms=now_ms,

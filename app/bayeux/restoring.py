@@ -49,6 +49,7 @@ def restore(
     terms = _terms_of(record, state.options.max_session_timeout_s)
     life.agree(session, terms, acks=record.acks)
     session.go_by(record.key)
+    session.is_unclaimed = record.is_unclaimed
     _identify(session, record, state.rights)
     _stop(session, record)
     queue.batch = record.batch

@@ -15,6 +15,7 @@ from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.session_slots import SessionSlots
 from holdfast.bayeux.sessions import Exchange, Pipe, Session
 from holdfast.bayeux.topic_service import TOPICS, TopicService
+from holdfast.bayeux.unclaimed_sessions import UnclaimedSessions
 
 # After this many sessions, `_send_news` checks whether the turn is over.
 _TOLD: Final = 16
@@ -39,6 +40,8 @@ class Bayeux:
         state.presence.changed = PresenceEvents(state).note
         state.hub.recheck = life.reauthorizations.recheck
         self.slots = SessionSlots(state, life.ends, life.undelivered, life.unconnected)
+        if state.options.ptp_create_session:
+            state.ptp.open = UnclaimedSessions(life, self.slots).open
         self.identities = Identities(state, life.ownership)
         self.budgets = Budgets(state, state.options.budgets)
         state.spend_catch_up = self.budgets.spend_catch_up

@@ -5,6 +5,7 @@ from holdfast.bayeux.answers import Answers
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.expiry import Expiry
 from holdfast.bayeux.login_events import LoginEvents
+from holdfast.bayeux.options import Durable
 from holdfast.bayeux.ownership import SessionOwner
 from holdfast.bayeux.publishing import Publishing
 from holdfast.bayeux.reauthorization import Reauthorizations
@@ -62,6 +63,31 @@ class SessionLife:
         self.undelivered.returns = state.waiting_places
         state.work.dead_letter = self.undelivered.dead_letter
         state.work.discarded = state.ptp.subjects.discarded = self.undelivered.discarded
+
+    def open(self, session: Session) -> None:
+        """Register a session that has begun."""
+        self.state.sessions.add(session)
+        self.unconnected.arrive(session)
+        self.state.journal.session(session, "opened")
+        if session.dispatcher is not None and session.dispatcher.hold_record is not None:
+            self.state.journal.held("client", receiver=session.key)
+
+    def is_to_keep(self, session: Session) -> bool:
+        """Return whether the store is to have the session."""
+        match self.state.options.durable:
+            case Durable.NONE:
+                return False
+            case Durable.NAMED:
+                return session.terms is not None and session.terms.is_named
+            case Durable.ACKED:
+                return session.terms is not None or session.queue.settling is not SettledBy.WRITTEN
+
+    def keep(self, session: Session, now: float) -> None:
+        """Let the store have the session."""
+        if not session.is_durable:
+            session.is_durable = True
+            self.state.hub.durables += 1
+        self.note(session, now)
 
     def note(self, session: Session, now: float) -> None:
         """Note that the session's record has changed."""

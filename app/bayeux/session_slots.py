@@ -44,11 +44,11 @@ class SessionSlots:
     @property
     def has_room(self) -> bool:
         """Whether a slot is free, or a session can be evicted for a new one."""
-        return self._free() > 0 or self._gives_way() is not None
+        return self.free() > 0 or self._gives_way() is not None
 
     def give(self, now: float) -> None:
         """Ensure that a slot is free. Raises `Refused` before any change."""
-        if self._free() > 0:
+        if self.free() > 0:
             return
         idlest = self._gives_way()
         if idlest is None:
@@ -69,7 +69,7 @@ class SessionSlots:
             self._state.backlog.begin(self._clear_one, now)
 
     def _should_clear(self) -> bool:
-        is_short = self._free() < self._spare
+        is_short = self.free() < self._spare
         return is_short and self._idlest() is not None and not self._undelivered.is_congested
 
     def _clear_one(self, now: float) -> bool:
@@ -85,7 +85,8 @@ class SessionSlots:
         self._is_clearing = self._should_clear()
         return self._is_clearing
 
-    def _free(self) -> int:
+    def free(self) -> int:
+        """Return how many sessions may be made before any is evicted."""
         return self._most - len(self._state.sessions) - self._state.handshakes_pending
 
     def _idlest(self) -> Session | None:

@@ -9,6 +9,7 @@ from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.error_codes import GIVEN_UP
 from holdfast.delivery.life import SessionInput
+from holdfast.delivery.subjects import DENIED
 
 
 def take_over(life: SessionLife, session: Session, draft: Session, now: float) -> None:
@@ -21,8 +22,14 @@ def take_over(life: SessionLife, session: Session, draft: Session, now: float) -
     session.extensions = draft.extensions
     session.attributes = draft.attributes
     session.caller, session.identity = draft.caller, draft.identity
-    # A restored session counts for no address yet.
-    state.sessions.usages.add(session)
+    is_first = session.is_unclaimed
+    session.is_unclaimed = False
+    if is_first:
+        state.sessions.usages.claim(session)
+        life.login_events.began(session)
+    else:
+        # A restored session counts for no address yet.
+        state.sessions.usages.add(session)
     session.timeout_s = draft.timeout_s
     session.interval_s = session.rest_interval_s = draft.interval_s
     session.deliver_only = draft.deliver_only
@@ -33,6 +40,8 @@ def take_over(life: SessionLife, session: Session, draft: Session, now: float) -
     session.ends_at = 0.0
     life.unconnected.desert(session)
     _take_queue(life, session, draft, now)
+    if is_first and not session.takes_addressed:
+        life.undelivered.dead_letter_all(session, DENIED, "", now)
     state.journal.session(session, "taken_over")
     if not state.rights.are_open:
         # This client may have fewer rights than the one before.

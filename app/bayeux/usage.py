@@ -2,9 +2,10 @@
 
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.receivers import NOBODY
+from holdfast.delivery.shared_queues import ADDRESSED
 
 SESSIONS, SUBSCRIPTIONS, BYTES = "sessions", "subscriptions", "waiting_bytes"
-ADDRESSED, TOPICS = "addressed", "topics"
+TOPICS = "topics"
 # Sums are this old at most: counting anew costs a look at each session.
 _STALE_MS = 1000
 
@@ -35,20 +36,38 @@ class Usages:
         self._of_network: dict[str, Usage] = {}
         # A session counts for the first address that has it, wherever its client is later.
         self._networks: dict[Session, str] = {}
+        # The subjects that unclaimed sessions count for.
+        self._senders: dict[Session, str] = {}
         # How often a quota of each kind was exceeded.
         self.exceeded = dict.fromkeys((SESSIONS, SUBSCRIPTIONS, BYTES, ADDRESSED, TOPICS), 0)
 
     def add(self, session: Session) -> None:
-        """Count the session for its subject, and for its caller's address unless it has one."""
-        if session.subject != NOBODY:
-            self._of_subject.setdefault(session.subject, Usage()).sessions.add(session)
-        network = session.caller.network
+        """Count the session for its subject, and for its caller's address unless it has one.
+
+        Unclaimed sessions count for the senders of messages: see `charge`.
+        """
+        if not session.is_unclaimed:
+            self._count(session, session.subject, session.caller.network)
+
+    def charge(self, session: Session, sender: Session) -> None:
+        """Count an unclaimed session for the sender of the message that it was made for."""
+        self._senders[session] = sender.subject
+        self._count(session, sender.subject, sender.caller.network)
+
+    def claim(self, session: Session) -> None:
+        """Count a session no longer for a sender, but for its first client."""
+        self.remove(session)
+        self.add(session)
+
+    def _count(self, session: Session, subject: str, network: str) -> None:
+        if subject != NOBODY:
+            self._of_subject.setdefault(subject, Usage()).sessions.add(session)
         if network and session not in self._networks:
             self._networks[session] = network
             self._of_network.setdefault(network, Usage()).sessions.add(session)
 
     def remove(self, session: Session) -> None:
-        _take(self._of_subject, session.subject, session)
+        _take(self._of_subject, self._senders.pop(session, session.subject), session)
         _take(self._of_network, self._networks.pop(session, ""), session)
 
     def of_subject(self, subject: str) -> list[Session]:

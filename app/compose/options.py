@@ -39,6 +39,7 @@ def options_of(settings: Settings) -> Options:
         max_names_per_address=settings.max_names_per_address,
         max_session_timeout_s=settings.max_session_timeout / 1000,
         unconnected_share=settings.unconnected_share / 100,
+        ptp_create_session=settings.ptp_create_session,
         durable=Durable(settings.durable),
         max_subscriptions=settings.max_subscriptions,
         max_session_filters=settings.max_session_filters,

@@ -36,6 +36,7 @@ class Receiver(Timed):
         "is_durable",
         "is_gone",
         "is_ready",
+        "is_unclaimed",
         "key",
         "last_exception",
         "name",
@@ -68,6 +69,8 @@ class Receiver(Timed):
         # Most receivers never need one: it would be ALIVE and active all the time. It is DEAD if
         # and only if the receiver takes no messages.
         self.dispatcher: Dispatcher | None = None
+        # Whether it was made for a message that is addressed to it, and no client has come yet.
+        self.is_unclaimed = False
         # When the rights were checked last; messages accepted before have lower ids.
         self.authorized_at = 0
         # Whether the queue is kept in the store.

@@ -63,6 +63,8 @@ class SessionRecord:
     timeout_s: float = 0.0
     # Whether the timeout was granted specially; it may exceed the server's limit.
     is_granted: bool = False
+    # Whether it was made for a message that is addressed to it, and no client has come yet.
+    is_unclaimed: bool = False
     # Whether its client has cursors, and if so whether in the data, too.
     replay_ids: bool | None = None
     created_ms: int = 0

@@ -26,7 +26,9 @@ R = TypeVar("R", bound=Receiver)
 
 Discarded = Callable[[R, Sequence[Message], Reason], None]
 
-_EXHAUSTED: Final = CODES["resource.exhaust"]
+EXHAUSTED: Final = CODES["resource.exhaust"]
+# The quota of what waits for subjects, and of work that waits.
+ADDRESSED: Final = "addressed"
 # The most messages that leave a shared queue in one turn.
 MOST: Final = 200
 
@@ -49,7 +51,11 @@ class Undeliverable(Exception):
 
 
 class OverQuota(Undeliverable):
-    """The sender makes too much wait already."""
+    """The sender makes too much wait already; `quota` names what it may not exceed."""
+
+    def __init__(self, quota: str) -> None:
+        super().__init__(EXHAUSTED)
+        self.quota = quota
 
 
 class SharedQueueOwner(ABC, Generic[R]):
@@ -142,11 +148,11 @@ class SharedQueues(ABC, Generic[R]):
         """
         size = len(message.wire)
         if not self._senders.may_add(senders, size):
-            raise OverQuota(_EXHAUSTED)
+            raise OverQuota(ADDRESSED)
         known = self._queues.get(name)
         if known is None:
             if len(self._queues) >= self._limits.queues:
-                raise Undeliverable(_EXHAUSTED)
+                raise Undeliverable(EXHAUSTED)
             known = self._open(name)
         queue = known.queue
         lacking = None

@@ -68,9 +68,13 @@ class Subjects(SharedQueues[R]):
         if self._queues and receiver.subject in self._queues:
             self._hub.make_ready(self._queues[receiver.subject].receiver)
 
-    def _takers(self, name: str) -> list[R]:
+    def _claimed(self, name: str) -> list[R]:
+        """Return the sessions that are the subject's own: messages to others make the rest."""
         siblings = self._sessions.get(name, {}).values()
-        return [each for each in siblings if each.takes_addressed]
+        return [each for each in siblings if not each.is_unclaimed]
+
+    def _takers(self, name: str) -> list[R]:
+        return [each for each in self._claimed(name) if each.takes_addressed]
 
     # Addressing
 
@@ -92,10 +96,9 @@ class Subjects(SharedQueues[R]):
         None do while an earlier one waits for room, or if none has room. Raises `Undeliverable` if
         there is no session that may.
         """
-        siblings = self._sessions.get(subject, {}).values()
         takers = self._takers(subject)
         if not takers:
-            has_sessions = any(each.takes_messages for each in siblings)
+            has_sessions = any(each.takes_messages for each in self._claimed(subject))
             raise Undeliverable(DENIED if has_sessions else UNKNOWN)
         waiting = self._queues.get(subject)
         if waiting is not None and not waiting.is_first:

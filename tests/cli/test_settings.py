@@ -121,6 +121,7 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "max_subject_queue": (35, ["35"]),
     "max_subject_queue_bytes": (36, ["36"]),
     "max_subject_queues": (37, ["37"]),
+    "ptp_create_session": (True, []),
     "max_history": (39, ["39"]),
     "max_history_bytes": (40, ["40"]),
     "max_work_queue": (38, ["38"]),

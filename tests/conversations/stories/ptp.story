@@ -280,3 +280,39 @@ alice <- /ptp/words {"data": "just right", ...}
          /meta/connect ok {"ext": {"ack": 2}}
 alice -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
 alice <- /meta/disconnect ok
+
+# By a setting, a message waits for a session that does not exist
+transports: long-polling, websocket
+! ptp_create_session = true
+bob handshakes
+bob -> /service/ptp {"data": {"destinations": ["puck/3"], "content": 1}}
+       /service/ptp {"data": {"destinations": [{"name": "puck/3", "forceQueuing": true}], "content": 2}}
+       /service/ptp {"data": {"destinations": [{"name": "puck", "forceQueuing": true}], "content": 3}}
+       /service/ptp {"data": {"destinations": ["puck/3"], "content": 4}}
+bob <- /service/ptp error "404:user.ptp.unknownDestination,client/puck/3:destination_unknown" {"ext": {...}}
+       /service/ptp ok {"ext": {"delivery": {"destinations": [{"name": "client/puck/3", "state": "QUEUED"}], ...}}}
+       /service/ptp ok {"ext": {"delivery": {"destinations": [{"name": "client/puck", "state": "QUEUED"}], ...}}}
+       /service/ptp ok {"ext": {"delivery": {"destinations": [{"name": "client/puck/3", "state": "QUEUED"}], ...}}}
+puck -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "puck/3"}}}
+puck <- /meta/handshake ok {"clientId": new $puck, ...}
+puck -> /meta/connect {"ext": {"ack": 0}}
+puck <- /service/ptp {"data": 2, ...}
+        /service/ptp {"data": 3, ...}
+        /service/ptp {"data": 4, ...}
+        /meta/connect ok {"ext": {"ack": 1}}
+puck -> /meta/disconnect {"ext": {"ack": 1, "delivery": {"end": true}}}
+puck <- /meta/disconnect ok
+
+# What waits for a session is dead if its first client takes no point-to-point
+transports: long-polling, websocket
+! ptp_create_session = true
+walter watches the dead letters
+bob handshakes
+bob -> /service/ptp {"data": {"destinations": [{"name": "peaseblossom/4", "forceQueuing": true}], "content": "hello"}}
+bob <- /service/ptp ok {...}
+puck -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "peaseblossom/4", "ptp": false}}}
+puck <- /meta/handshake ok {"clientId": new $puck, "ext": {"delivery": {"waiting": 0, ...}, ...}, ...}
+walter <~ /sys/deadMessage {"data": {"content": "hello", "receiver": "client/peaseblossom/4", "errorCode": "user.ptp.denied", ...}, ...}
+          /meta/connect ok {"ext": {"ack": 2}}
+puck -> /meta/disconnect {"ext": {"delivery": {"end": true}}}
+puck <- /meta/disconnect ok

@@ -1,0 +1,78 @@
+"""Named sessions that messages are addressed to before any client has come."""
+
+from dataclasses import replace
+
+from holdfast.bayeux.destinations import Destination
+from holdfast.bayeux.options import Options
+from holdfast.bayeux.quotas import used_up
+from holdfast.bayeux.session_life import SessionLife
+from holdfast.bayeux.session_slots import SessionSlots
+from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.takeover import leave
+from holdfast.bayeux.terms import Terms, TermsInvalid
+from holdfast.delivery.error_codes import CODES, NO_CONNECTION
+from holdfast.delivery.queue import CallbackQueue
+from holdfast.delivery.shared_queues import EXHAUSTED, OverQuota, Undeliverable
+from holdfast.delivery.subjects import UNKNOWN
+
+
+class UnclaimedSessions:
+    """Makes them as a handshake with this name would have left them when its client went away.
+
+    Until a client comes, they take nothing that is addressed to the subject or belongs to it.
+    """
+
+    def __init__(self, life: SessionLife, slots: SessionSlots) -> None:
+        self._life, self._slots = life, slots
+
+    def open(
+        self, destination: Destination, size: int, sender: Session | None, now: float
+    ) -> Session:
+        """Make the session for a message of this size. Raises `Undeliverable` before any change."""
+        life, state = self._life, self._life.state
+        terms = _terms_of(destination, state.options)
+        session = state.sessions.draft(CallbackQueue(state.options.queue_limits, state.counters))
+        session.go_by(terms.key)
+        life.agree(session, terms, acks=False)
+        self._check(session, size, sender)
+        session.is_unclaimed = True
+        session.created = state.node.stamp()
+        life.open(session)
+        state.sessions.name(session, terms.key)
+        if sender is not None and sender.caller.network:
+            state.sessions.usages.charge(session, sender)
+        if life.is_to_keep(session):
+            life.keep(session, now)
+        leave(life, session, now)
+        state.ptp.subjects.join(session)
+        return session
+
+    def _check(self, draft: Session, size: int, sender: Session | None) -> None:
+        """Check that there is room for the session, without evicting another."""
+        state = self._life.state
+        siblings = state.sessions.names.of_subject(draft.subject)
+        if any(each.key == draft.key for each in siblings):
+            # It exists, and its delivery has stopped.
+            raise Undeliverable(UNKNOWN)
+        if len(siblings) >= state.options.max_sessions_per_subject:
+            raise Undeliverable(CODES["user.configuration.maxSession"])
+        lacking = draft.queue.lacks_room(size)
+        if lacking is not None:
+            raise Undeliverable(CODES[lacking.value])
+        quota = "" if sender is None else used_up(state, sender)
+        if quota:
+            raise OverQuota(quota)
+        if self._slots.free() <= 0:
+            raise Undeliverable(EXHAUSTED)
+        if self._life.is_to_keep(draft) and not state.store.is_available:
+            raise Undeliverable(NO_CONNECTION)
+
+
+def _terms_of(destination: Destination, options: Options) -> Terms:
+    """Return the terms of a client that asks only for the name. Raises `Undeliverable`."""
+    try:
+        terms = Terms.of({"session": destination.key})
+    except TermsInvalid as invalid:
+        raise Undeliverable(UNKNOWN) from invalid
+    most = options.max_sessions_per_subject
+    return replace(terms, max_sessions=most).waiting_at_most(options.max_session_timeout_s)
