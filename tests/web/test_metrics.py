@@ -176,7 +176,7 @@ async def test_labels_have_values_of_the_tables_alone(rig: Rig) -> None:
         "why": {why.value for why in Removal},
         "kind": {
             *("requests", "handshakes", "publishes", "bytes", "letters", "addressed"),
-            *("sessions", "subscriptions", "waiting_bytes"),
+            *("sessions", "subscriptions", "topics", "waiting_bytes"),
         },
         "method": {"failed", *(method.value for method in LoginMethod)},
     }
