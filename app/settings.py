@@ -26,6 +26,7 @@ Milliseconds = Annotated[int, Field(ge=0)]
 Limit = Annotated[int, Field(ge=1)]
 # The chat is off if channel names may not be this long.
 _CHAT_LENGTH = len("/service/chat/private")
+_CHAT_SEGMENTS = "/sys/presence/chat/room/NAME".count("/")
 _YEAR_S = 365 * 24 * 3600
 _ADDRESS = re.compile(r"(?:[^:\s]+|\[[0-9a-fA-F:]+\]):([0-9]{1,5})")
 _HOST_NAME = re.compile(r"\*|(?:\*\.)?(?:[A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]+")
@@ -650,10 +651,12 @@ class Settings(BaseSettings):
             raise ValueError(
                 f"durability {self.durability} needs redis: a server's own store has no replicas"
             )
-        if self.chat and (self.max_channel_length < _CHAT_LENGTH or self.max_channel_segments < 3):
+        if self.chat and (
+            self.max_channel_length < _CHAT_LENGTH or self.max_channel_segments < _CHAT_SEGMENTS
+        ):
             raise ValueError(
-                f"the chat's channels have {_CHAT_LENGTH} characters and 3 segments: "
-                "allow them, or switch chat off"
+                f"the chat's channels have {_CHAT_LENGTH} characters and {_CHAT_SEGMENTS} "
+                "segments: allow them, or switch chat off"
             )
         return self
 

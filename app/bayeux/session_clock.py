@@ -33,7 +33,9 @@ class SessionClock:
             self._unconnected.hear(session)
 
     def await_return(self, session: Session, now: float) -> None:
-        """Start the client's timeout."""
+        """Start the client's timeout; a client that takes over a session is answered now."""
+        if session.deadline == inf:
+            self._state.presence.show(session, session.subscriptions)
         due = now + session.rest_interval_s + self._state.options.max_interval_s
         session.deadline = due
         dispatcher = session.dispatcher

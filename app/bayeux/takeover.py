@@ -1,7 +1,5 @@
 """Gives a named session to a new client, or leaves it waiting for one; `claims` says who may."""
 
-from math import inf
-
 from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.caller import UNKNOWN
 from holdfast.bayeux.errors import ErrorReply, Refused
@@ -50,9 +48,6 @@ def take_over(life: SessionLife, session: Session, draft: Session, now: float) -
     after = None if session.dispatcher is None else session.dispatcher.state
     if after is not None and after is not before:
         state.journal.dispatcher(session, after)
-    if session.deadline == inf:
-        # It was away.
-        state.presence.show(session, session.subscriptions)
 
 
 def _take_queue(life: SessionLife, session: Session, draft: Session, now: float) -> None:

@@ -49,8 +49,6 @@ from holdfast.web.websocket import WebSocketFrontEnd
 
 log = logging.getLogger(__name__)
 
-Pause = Callable[[float, Callable[[float], None]], None]
-
 
 @asynccontextmanager
 async def serving(settings: Settings) -> AsyncIterator[str]:
@@ -69,7 +67,7 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         bayeux = _make_bayeux(settings, storage, ticker, tasks, writer)
         server = ForExtensions(bayeux, clock)
         logins = make_logins(settings, server, stack, lambda token: tokens.role(token) is not None)
-        _install_extensions(server, settings, _pause(tasks))
+        _install_extensions(server, settings)
         endpoint = Endpoint(
             bayeux,
             web_options(settings),
@@ -157,13 +155,6 @@ def _make_bayeux(
     )
 
 
-def _pause(tasks: Tasks) -> Pause:
-    def pause(seconds: float, done: Callable[[float], None]) -> None:
-        tasks(asyncio.sleep(seconds), lambda _, now: done(now))
-
-    return pause
-
-
 async def _close(websockets: WebSocketFrontEnd, listener: Listener) -> None:
     await websockets.close_all()
     await listener.close()
@@ -185,7 +176,7 @@ def _identifiers() -> Iterator[str]:
         yield from (digits[start : start + 32] for start in range(0, len(digits), 32))
 
 
-def _install_extensions(server: ServerApi, settings: Settings, pause: Pause) -> None:
+def _install_extensions(server: ServerApi, settings: Settings) -> None:
     if settings.delivery:
         # Before acks: a verdict on one message takes precedence over the ack of its batch.
         server.extend(Delivery(server))
@@ -195,7 +186,7 @@ def _install_extensions(server: ServerApi, settings: Settings, pause: Pause) -> 
     if settings.timesync:
         server.extend(TimeSync(_wall_ms))
     if settings.chat:
-        server.extend(Chat(server, pause))
+        Chat(server)
     if settings.timestamp:
         server.extend(Timestamp(_wall_ms))
     if settings.max_inactivity:

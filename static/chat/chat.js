@@ -78,8 +78,12 @@ export class Chat {
         this.#rooms.drawList();
     }
 
-    members(room, news) {
-        this.#rooms.members(room, news);
+    members(room, presence) {
+        this.#rooms.list(room, presence);
+    }
+
+    membersChanged(room, presence) {
+        return this.#rooms.change(room, presence);
     }
 
     typing(room, name) {

@@ -3,10 +3,12 @@ import {DeliveryExtension, Refuse} from "../js/delivery.js";
 import {newKey, Outbox} from "../js/outbox.js";
 import {Acks, Cable} from "./faults.js";
 import {LOGIN} from "./login.js";
-import {idOf, membersOf, nameOf, roomsOf, wordsOf} from "./said.js";
+import {MOST} from "./members.js";
+import {idOf, nameOf, presenceOf, roomsOf, wordsOf} from "./said.js";
 
 export const PRIVATE = "/service/chat/private";
-const HERE = "/service/chat/here";
+const ROOMS = "/service/chat/rooms";
+const PRESENCE = "/service/presence";
 const TRANSPORTS = ["websocket", "long-polling", "callback-polling"];
 const TYPING_LIFE_MS = 3000;
 // The delay before a temporarily refused message is redelivered.
@@ -18,7 +20,7 @@ const VOLATILE = {
 };
 
 export const roomChannel = (room) => `/chat/room/${room}`;
-const membersChannel = (room) => `/chat/members/${room}`;
+const presenceChannel = (room) => `/sys/presence/chat/room/${room}`;
 const typingChannel = (room) => `/chat/typing/${room}`;
 
 /**
@@ -75,9 +77,14 @@ export class Connection {
         this.#cometd.addListener("/meta/handshake", (reply) => this.#onHandshake(reply));
         this.#cometd.addListener("/meta/connect", (reply) => this.#onConnect(reply));
         this.#cometd.addListener(PRIVATE, ({data}) => this.#hearWhisper(data));
-        this.#cometd.addListener(HERE, ({data}) => this.#know(...roomsOf(data)));
+        this.#cometd.addListener(ROOMS, ({data}) => this.#know(...roomsOf(data)));
+        this.#cometd.addListener(PRESENCE, ({data}) => this.#hearMembers(data));
         this.#listen(roomChannel, (room, message) => this.#hear(room, message));
-        this.#listen(membersChannel, (room, {data}) => show.members(room, membersOf(data)));
+        this.#listen(presenceChannel, (room, {data}) => {
+            if (show.membersChanged(room, presenceOf(data))) {
+                this.#ask(room);
+            }
+        });
         this.#listen(typingChannel, (room, message) => this.#hearTyping(room, message));
         const {name} = me;
         this.outbox = new Outbox(this.#cometd, {name, subject: login && name});
@@ -95,7 +102,9 @@ export class Connection {
     }
 
     join() {
-        this.#cometd.handshake();
+        // Without reliable messages, too, the session belongs to a name.
+        const named = {ext: {delivery: {session: this.#me.name, oneway: true}}};
+        this.#cometd.handshake(this.#me.reliable ? {} : named);
     }
 
     /** Also ends the session: no messages wait for it any longer. */
@@ -109,10 +118,7 @@ export class Connection {
     openRoom(room) {
         this.#left.delete(room);
         if (!this.#cometd.isDisconnected()) {
-            this.#cometd.batch(() => {
-                this.#enter(room);
-                this.#cometd.publish(HERE, {name: this.#me.name});
-            });
+            this.#cometd.batch(() => this.#enter(room));
         }
     }
 
@@ -122,7 +128,6 @@ export class Connection {
         if (!this.#cometd.isDisconnected()) {
             this.#cometd.batch(() => {
                 this.#entered.get(room)?.forEach((each) => this.#cometd.unsubscribe(each));
-                this.#cometd.publish(HERE, {name: this.#me.name});
             });
         }
     }
@@ -156,10 +161,10 @@ export class Connection {
 
     again() {
         if (this.#cometd.isDisconnected()) {
-            this.#cometd.handshake();
+            this.join();
         } else {
             // Later: cometd.js is still closing its connection when it calls back.
-            this.#cometd.disconnect(() => setTimeout(() => this.#cometd.handshake(), 0));
+            this.#cometd.disconnect(() => setTimeout(() => this.join(), 0));
         }
     }
 
@@ -196,7 +201,7 @@ export class Connection {
         }
         this.#cometd.batch(() => {
             this.#me.rooms.forEach((room) => this.#enter(room));
-            this.#cometd.publish(HERE, {name: this.#me.name});
+            this.#cometd.publish(ROOMS, {});
         });
     }
 
@@ -208,8 +213,8 @@ export class Connection {
             this.#show.state(`Connected by ${type}`, "good");
             this.#missed.forEach((room) => this.#enter(room));
             if (wasLost) {
-                // It may be another server, which does not know this session.
-                this.#cometd.publish(HERE, {name: this.#me.name});
+                // Events may have expired. Another server may not know this session, and says so.
+                this.#me.rooms.forEach((room) => this.#ask(room));
             }
         } else if (this.#cometd.getStatus() === "disconnecting") {
             this.#show.state("Connecting …", "warn");
@@ -235,10 +240,10 @@ export class Connection {
         // cometd.js treats a channel with a listener as subscribed.
         this.#entered.get(room)?.forEach((each) => this.#cometd.removeListener(each));
         this.#missed.delete(room);
-        const onReply = ({failure, error}) => {
+        const onReply = ({failure, error, subscription}) => {
             if (failure) {
                 this.#missed.add(room);
-            } else if (error?.startsWith("403")) {
+            } else if (error?.startsWith("403") && subscription === roomChannel(room)) {
                 this.#show.notAllowed(room);
             }
         };
@@ -246,9 +251,25 @@ export class Connection {
             this.#cometd.subscribe(channelOf(room), () => undefined, props, onReply);
         this.#entered.set(room, [
             subscribe(roomChannel, {}),
-            subscribe(membersChannel, ONEWAY),
+            subscribe(presenceChannel, ONEWAY),
             subscribe(typingChannel, ONEWAY),
         ]);
+        this.#ask(room);
+    }
+
+    /** Asks who is in the room. */
+    #ask(room) {
+        this.#cometd.publish(PRESENCE, {channel: roomChannel(room), limit: MOST});
+    }
+
+    #hearMembers(data) {
+        const prefix = roomChannel("");
+        if (Array.isArray(data?.members) && data.channel?.startsWith(prefix)) {
+            const room = data.channel.slice(prefix.length);
+            if (!this.#left.has(room)) {
+                this.#show.members(room, presenceOf(data));
+            }
+        }
     }
 
     /** The server has listed the rooms of this session. */

@@ -1,8 +1,7 @@
 // The user's rooms as the page shows them: messages, members, unread counts.
+import {Members} from "./members.js";
 import {Typing} from "./typing.js";
 import * as view from "./view.js";
-
-const NOBODY = {members: [], others: 0};
 
 export class Rooms {
     #me;
@@ -43,11 +42,17 @@ export class Rooms {
         }
     }
 
-    members(room, news) {
-        this.#members.set(room, news);
-        if (room === this.#current) {
-            this.#drawMembers();
-        }
+    /** The server has listed the members of a room. */
+    list(room, presence) {
+        this.#membersOf(room).list(presence);
+        this.#showMembers(room);
+    }
+
+    /** Members have changed; returns whether their list must be asked for again. */
+    change(room, presence) {
+        const isIncomplete = this.#membersOf(room).change(presence);
+        this.#showMembers(room);
+        return isIncomplete;
     }
 
     typing(room, name) {
@@ -85,10 +90,23 @@ export class Rooms {
         });
     }
 
+    #membersOf(room) {
+        if (!this.#members.has(room)) {
+            this.#members.set(room, new Members());
+        }
+        return this.#members.get(room);
+    }
+
+    #showMembers(room) {
+        if (room === this.#current) {
+            this.#drawMembers();
+        }
+    }
+
     #drawMembers() {
-        const {members, others} = this.#members.get(this.#current) ?? NOBODY;
-        view.drawMembers(members, others);
-        view.drawReceivers(members.map(({name}) => name).filter((name) => name !== this.#me.name));
+        const {people, others} = this.#membersOf(this.#current);
+        view.drawMembers(people, others);
+        view.drawReceivers(people.map(({name}) => name).filter((name) => name !== this.#me.name));
     }
 
     #drawTyping() {

@@ -1,9 +1,9 @@
 // Reads chat messages from data that anybody may have published, in any form.
 import {textOf} from "../text.js";
+import {MOST} from "./members.js";
 
 const LONGEST_NAME = 63;
 const LONGEST_ID = 100;
-const MOST_NAMED = 500;
 
 export const nameOf = (value) => textOf(value, LONGEST_NAME);
 /** Undefined if there is none. */
@@ -16,14 +16,20 @@ export const wordsOf = (data) => textOf(data?.text ?? data);
 
 export const roomsOf = (data) => listOf(data?.rooms).map(nameOf);
 
-/** The listed members of a room, and the number of others. */
-export const membersOf = (data) => ({
-    others: countOf(data?.others),
-    members: listOf(data?.members)
-        .slice(0, MOST_NAMED)
+const membersOf = (value) =>
+    listOf(value)
+        .slice(0, MOST)
         .map((each) => ({
-            name: nameOf(each?.name),
+            session: textOf(each?.session, LONGEST_ID),
+            name: nameOf(each?.subject),
             state: textOf(each?.state, LONGEST_NAME),
-            waiting: countOf(each?.waiting),
-        })),
+        }));
+
+/** What presence says of a channel: an answer lists members, an event tells of changes. */
+export const presenceOf = (data) => ({
+    count: countOf(data?.count),
+    members: membersOf(data?.members),
+    joined: membersOf(data?.joined),
+    left: membersOf(data?.left),
+    changed: membersOf(data?.changed),
 });

@@ -116,11 +116,9 @@ function leaveButton(room, onLeave) {
 }
 
 export function drawMembers(members, others) {
-    const items = members.map(({name, state, waiting}) => {
+    const items = members.map(({name, state}) => {
         const item = make("li", "member", face(name), make("span", "name", name));
-        const standing = STATES.get(state) ?? "";
-        const words = waiting > 0 ? `${standing}, ${waiting} waiting` : standing;
-        item.append(badge(words, MOODS.get(state) ?? ""));
+        item.append(badge(STATES.get(state) ?? "", MOODS.get(state) ?? ""));
         return item;
     });
     const rest = others > 0 ? [make("li", "member faint small", `and ${others} more`)] : [];

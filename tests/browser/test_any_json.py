@@ -17,10 +17,13 @@ REFUSED = "#wire .badge.bad"
 # Everything that the server or somebody else may have said to the chat, given to its parts.
 DRAW = """async (values) => {
     const view = await import("/static/chat/view.js");
-    const {membersOf} = await import("/static/chat/said.js");
+    const {presenceOf} = await import("/static/chat/said.js");
+    const {Members} = await import("/static/chat/members.js");
+    const members = new Members();
     for (const value of values) {
-        const {members, others} = membersOf(value);
-        view.drawMembers(members, others);
+        members.list(presenceOf(value));
+        members.change(presenceOf(value));
+        view.drawMembers(members.people, members.others);
     }
 }"""
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.browser.chatting import go_to, is_connected, join, line, lines, press, say, wire
+from tests.browser.chatting import go_to, is_connected, join, leave, line, lines, press, say, wire
 from tests.browser.conftest import SETTINGS, TIMEOUT_MS
 from tests.browser.publishing import publish
 from tests.serving import Server, Servers
@@ -83,10 +83,11 @@ def test_who_is_held_back_is_seen_to_wait_and_gets_all_of_it(two: tuple[Page, Pa
     is_connected(bob)
     say(ada, "while you pause")
     expect(line(ada, "while you pause")).to_be_visible()
-    expect(ada.locator("#members .member").nth(1)).to_contain_text("held back, 1 waiting")
+    expect(ada.locator("#members .member").nth(1)).to_contain_text("held back")
     expect(lines(bob)).to_have_count(0)
     hold.click()
     expect(lines(bob)).to_have_text(["while you pause"])
+    expect(ada.locator("#members .member").nth(1)).not_to_contain_text("held back")
     expect(hold).to_have_attribute("aria-pressed", "false")
 
 
@@ -172,7 +173,7 @@ def test_text_stays_text_wherever_it_comes_from(two: tuple[Page, Page], room: st
     expect(lines(bob)).to_have_text(INJECTIONS)
     expect(bob.locator("#typing")).to_contain_text(INJECTIONS[0])
     # The server lets nobody have such a name.
-    members = [{"name": text, "state": text, "waiting": 0} for text in INJECTIONS]
+    members = [{"name": text, "state": text} for text in INJECTIONS]
     bob.evaluate(DRAW_MEMBERS, [members, 0])
     expect(bob.locator("#members .name")).to_have_text(INJECTIONS)
     assert bob.evaluate("window.hacked") is None
@@ -200,8 +201,40 @@ def test_nobody_is_taken_for_another(two: tuple[Page, Page], room: str) -> None:
 def test_a_crowd_is_counted(two: tuple[Page, Page]) -> None:
     ada, _ = two
     expect(ada.locator("#members .name")).to_have_text(["ada", "bob"])
-    ada.evaluate(DRAW_MEMBERS, [[{"name": "eve", "state": "away", "waiting": 3}], 9800])
-    expect(ada.locator("#members li")).to_contain_text(["away, 3 waiting", "and 9800 more"])
+    ada.evaluate(DRAW_MEMBERS, [[{"name": "eve", "state": "away"}], 9800])
+    expect(ada.locator("#members li")).to_contain_text(["away", "and 9800 more"])
+
+
+def test_who_has_two_tabs_is_listed_once_until_the_last_of_them_is_left(
+    two: tuple[Page, Page], profile: BrowserContext, server: Server, room: str
+) -> None:
+    tabs = [profile.new_page() for _ in range(2)]
+    for tab in tabs:
+        # Names of objects' own properties are names like others.
+        join(tab, server.url, "constructor", room=room, reliable=False)
+    names = two[0].locator("#members .name")
+    expect(names).to_have_text(["ada", "bob", "constructor"])
+    leave(tabs[0])
+    say(tabs[1], "still here")
+    expect(line(two[0], "still here")).to_be_visible()
+    expect(names).to_have_text(["ada", "bob", "constructor"])
+    leave(tabs[1])
+    expect(names).to_have_text(["ada", "bob"])
+
+
+def test_who_closes_the_page_is_away_and_back_with_the_page(
+    profile: BrowserContext, servers: Servers, room: str
+) -> None:
+    url = servers.with_settings({"max_interval": 1000}).url
+    watching, eve = profile.new_page(), profile.new_page()
+    for page, name in ((watching, "watching"), (eve, "eve")):
+        join(page, url, name, room=room)
+    row = watching.locator("#members .member").filter(has_text="eve")
+    expect(row).to_contain_text("here")
+    eve.close()
+    expect(row).to_contain_text("away")
+    join(profile.new_page(), url, "eve", room=room)
+    expect(row).to_contain_text("here")
 
 
 def test_a_room_opened_without_a_connection_is_entered_when_it_is_back(

@@ -221,6 +221,20 @@ def test_a_client_that_is_silent_for_too_long_is_away_until_it_connects() -> Non
     assert heard(watching) == []
 
 
+def test_a_client_that_comes_back_while_the_store_is_slow_is_here_when_it_is_answered() -> None:
+    here = house()
+    joe = named(here, "joe/1")
+    joe.subscribe(ROOM)
+    watching = watcher(here)
+    joe.disconnect()
+    heard(watching)
+    again = here.guest()
+    again.handshake(ext={"delivery": {"session": "joe/1"}})
+    # The turn ends before the store has confirmed who the client is.
+    here.flush()
+    assert states(heard(watching))[-1:] == [("client/joe/1", "here")]
+
+
 def test_it_is_told_who_is_held_back_and_who_is_resumed() -> None:
     here = house()
     joe = named(here, "joe/1")

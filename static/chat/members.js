@@ -1,0 +1,54 @@
+// Who is in a room. Presence tells of sessions, of which a person may have several.
+
+// How many sessions the page knows of in a crowd, and from how few on it asks for more.
+export const MOST = 200;
+const FEW = 100;
+// A person is as near as the nearest of the sessions.
+const NEAREST_LAST = ["away", "held", "here"];
+const byName = (one, other) => (one.name < other.name ? -1 : 1);
+
+export class Members {
+    #sessions = new Map();
+    #count = 0;
+
+    /** Begins anew with the members that the server lists. */
+    list({count, members}) {
+        this.#sessions.clear();
+        this.#count = count;
+        members.forEach((each) => this.#put(each));
+    }
+
+    /** Applies an event; returns whether events were lost, so that the list must be asked for again. */
+    change({count, joined, left, changed}) {
+        this.#count = count;
+        left.forEach(({session}) => this.#sessions.delete(session));
+        [...joined, ...changed].forEach((each) => this.#put(each));
+        const known = this.#sessions.size;
+        // A full event is not the last one of its turn.
+        const isLast = joined.length + left.length + changed.length < FEW;
+        return isLast && (known > count || known < Math.min(count, FEW));
+    }
+
+    /** The people by name, each once, with the nearest state. */
+    get people() {
+        const people = new Map();
+        for (const {name, state} of this.#sessions.values()) {
+            const nearness = NEAREST_LAST.indexOf(state);
+            if (!people.has(name) || nearness > NEAREST_LAST.indexOf(people.get(name))) {
+                people.set(name, state);
+            }
+        }
+        return [...people].map(([name, state]) => ({name, state})).sort(byName);
+    }
+
+    /** How many sessions are there beside these. */
+    get others() {
+        return Math.max(this.#count - this.#sessions.size, 0);
+    }
+
+    #put(member) {
+        if (this.#sessions.size < MOST || this.#sessions.has(member.session)) {
+            this.#sessions.set(member.session, member);
+        }
+    }
+}
