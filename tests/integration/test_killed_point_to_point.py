@@ -1,4 +1,4 @@
-"""What is written to a subject arrives although its server is killed, wherever it is then."""
+"""What waits for a subject or a session arrives although its server is killed."""
 
 import http.cookiejar
 import json
@@ -49,10 +49,10 @@ class Client:
         return found
 
 
-def write(server: Server, *contents: object) -> None:
+def write(server: Server, *contents: object, name: str = "joe") -> None:
     bob = Client(server)
     for content in contents:
-        destinations = [{"name": "joe", "forceQueuing": True}]
+        destinations = [{"name": name, "forceQueuing": True}]
         data = {"destinations": destinations, "content": content}
         (reply,) = bob.send("/service/ptp", data=data)
         assert reply["successful"], reply
@@ -80,6 +80,23 @@ def test_what_is_written_arrives_although_its_server_is_killed_twice(tmp_path: P
         assert joe.fetch_soon() == [*range(8)]
     finally:
         # The last one has the store that the others left.
+        for server in reversed(servers):
+            server.stop()
+        end_whoever_lives_in(tmp_path)
+
+
+def test_what_waits_for_a_session_that_does_not_exist_outlives_a_kill(tmp_path: Path) -> None:
+    settings = {"data": str(tmp_path / "data"), "ptp_create_session": True}
+    servers = [Server(settings)]
+    try:
+        write(servers[0], *range(4), name="joe/3")
+        kill(servers[0])
+        servers.append(Server(settings))
+        write(servers[1], *range(4, 8), name="joe/3")
+        joe = Client(servers[1], ack=True, delivery={"session": "joe/3"})
+        assert joe.fetch_soon() == [*range(8)]
+    finally:
+        # The last one has the store that the other left.
         for server in reversed(servers):
             server.stop()
         end_whoever_lives_in(tmp_path)
