@@ -1,7 +1,7 @@
 """The status of topics, for whoever asks: clients by a service, operators by REST and commands."""
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal, cast
 
 from orjson import loads
@@ -37,8 +37,17 @@ class TopicStatus:
 
     def to_json(self) -> Json:
         """Return the status as clients receive it."""
-        found = asdict(self)
-        return {"destroyDelay": found.pop("destroy_delay"), **found}
+        return {
+            "channel": self.channel,
+            "state": self.state,
+            "destroyDelay": self.destroy_delay,
+            "readonly": self.readonly,
+            "history": self.history,
+            "kept": self.kept,
+            "queued": self.queued,
+            "work": self.work,
+            "subscribers": self.subscribers,
+        }
 
 
 def statuses_of(state: ServerState, names: Iterable[str]) -> list[TopicStatus]:
