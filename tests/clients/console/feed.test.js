@@ -33,7 +33,7 @@ function feed(...answers) {
         const told = [...events, {id, channel, successful: true, ...reply}];
         return {ok: true, json: async () => told};
     });
-    const it = new Feed("http://here/cometd", token, {
+    const it = new Feed("http://here/cometd", `Bearer ${token}`, {
         hear: (figures) => heard.push(figures),
         alert: (alert) => heard.push(alert),
         state: (isLive, why) => states.push(isLive ? "live" : why),

@@ -1,7 +1,7 @@
 // Rooms, people, ids and receivers may be named as what every object of JavaScript inherits.
 import assert from "node:assert/strict";
 import {test} from "node:test";
-import {membersOf, roomsOf} from "../../../static/chat/said.js";
+import {presenceOf, roomsOf} from "../../../static/chat/said.js";
 import {Transcript} from "../../../static/chat/transcript.js";
 import {Typing} from "../../../static/chat/typing.js";
 import {inOrder} from "../../../static/console/order.js";
@@ -75,8 +75,8 @@ test("who types is known in the room alone, whatever both are called", () => {
 });
 
 test("members and rooms keep their names", () => {
-    const members = NAMES.map((name) => ({name, state: name}));
-    assert.deepEqual(membersOf({members}).members.map(({name}) => name), NAMES);
+    const members = NAMES.map((subject) => ({subject, session: subject, state: subject}));
+    assert.deepEqual(presenceOf({members}).members.map(({name}) => name), NAMES);
     assert.deepEqual(roomsOf({rooms: NAMES}), NAMES);
 });
 

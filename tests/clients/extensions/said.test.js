@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import {test} from "node:test";
-import {idOf, membersOf, nameOf, roomsOf, wordsOf} from "../../../static/chat/said.js";
+import {idOf, nameOf, presenceOf, roomsOf, wordsOf} from "../../../static/chat/said.js";
 
 const DATA = [
     undefined, null, true, 0, 1e308, "", "x".repeat(100_000), [], [[null]], {}, {text: null},
     {id: {}, from: [], text: {toString: 1}}, {toString: 1, valueOf: null}, {rooms: 7, members: {}},
     JSON.parse('{"__proto__": {"text": "inherited"}, "constructor": 1}'),
-    {rooms: [null, {toString: 1}], members: [null, 7, {name: {}, state: [], waiting: "many"}]},
+    {rooms: [null, {toString: 1}], members: [null, 7, {subject: {}, session: 1, state: []}], count: "many"},
 ];
 
 test("whatever is published is read as texts and counts of a bounded length", () => {
@@ -16,10 +16,10 @@ test("whatever is published is read as texts and counts of a bounded length", ()
         assert.ok(["string", "undefined"].includes(typeof idOf(data)));
         assert.ok(nameOf(data).length <= 63);
         assert.ok(roomsOf(data).every((room) => typeof room === "string"));
-        const {members, others} = membersOf(data);
-        assert.ok(Number.isSafeInteger(others));
-        for (const {name, state, waiting} of members) {
-            assert.deepEqual([typeof name, typeof state, typeof waiting], ["string", "string", "number"]);
+        const {count, ...lists} = presenceOf(data);
+        assert.ok(Number.isSafeInteger(count));
+        for (const {session, name, state} of Object.values(lists).flat()) {
+            assert.deepEqual([typeof session, typeof name, typeof state], ["string", "string", "string"]);
         }
     }
 });
