@@ -17,7 +17,7 @@ from tests.chaos.receiver import Receiver
 from tests.serving import PROGRAM
 
 AT_ONCE = 4
-REPEATS = 3
+REPEATS = 8
 AT_LEAST_S = 2.5
 # So many messages has somebody who leaves and comes back, before anything fails.
 ENOUGH = 10
