@@ -208,7 +208,7 @@ class ServerState:
         """Return whether clients may see who is on the channel."""
         if not self.presence.is_used or channel.is_wild or channel.is_system:
             return False
-        return self.rule(channel).has_presence or self.presence.is_offered(channel.lookups)
+        return self.rule(channel).has_presence or self.presence.is_offered(channel.name)
 
     def rule(self, channel: Channel) -> ChannelRule:
         """Return the channel's rule."""

@@ -4,6 +4,8 @@ from collections.abc import Callable, Hashable, Iterable
 from itertools import islice
 from typing import Generic, TypeVar
 
+from holdfast.delivery.channels import covers
+
 R = TypeVar("R", bound=Hashable)
 
 
@@ -34,9 +36,10 @@ class Presence(Generic[R]):
         self.is_used = True
         self._offered.add(pattern)
 
-    def is_offered(self, patterns: Iterable[str]) -> bool:
-        """Return whether one of the patterns that match a channel was offered."""
-        return not self._offered.isdisjoint(patterns)
+    def is_offered(self, channel: str) -> bool:
+        """Return whether a pattern that matches the channel was offered."""
+        # There are few of these, but a channel with many segments has many that match.
+        return any(covers(pattern, channel) for pattern in self._offered)
 
     def restore(self, channel: str, member: R) -> None:
         """Add a member that was on the channel before a restart."""

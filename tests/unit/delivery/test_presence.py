@@ -47,11 +47,11 @@ def test_the_state_of_a_member_is_told_where_it_is_one() -> None:
 
 def test_presence_is_used_once_it_is_offered() -> None:
     here: Presence[str] = Presence(is_used=False, stamp=count(1).__next__)
-    assert not here.is_offered(["/a/b", "/a/*"])
+    assert not here.is_offered("/a/b")
     here.offer("/a/*")
     assert here.is_used
-    assert here.is_offered(["/a/b", "/a/*"])
-    assert not here.is_offered(["/b/a", "/b/*"])
+    assert here.is_offered("/a/b")
+    assert not here.is_offered("/b/a")
 
 
 def test_a_channel_without_members_is_forgotten() -> None:
