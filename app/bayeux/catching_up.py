@@ -8,7 +8,7 @@ from holdfast.bayeux.cursors import Cursors
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
-from holdfast.bayeux.starts import Start, Starts
+from holdfast.bayeux.starts import MOST_CHANNELS, Start, Starts
 from holdfast.bayeux.subscribe_qos import SubscribeQos
 from holdfast.bayeux.turn_over import TurnOver
 from holdfast.delivery.channels import Channel, lookups
@@ -17,7 +17,6 @@ from holdfast.delivery.kept_messages import KeptMessages, cursor_of
 from holdfast.delivery.messages import Message
 
 # The most channels whose histories one subscribe reads; it begins none after so many messages.
-_MOST_CHANNELS = 1_000
 _MOST_MESSAGES = 10_000
 
 
@@ -162,7 +161,7 @@ class CatchUp:
 
     def _covered_by(self, pattern: Channel) -> tuple[list[KeptMessages], bool]:
         """Return the histories of a pattern, and whether these are all."""
-        most = _MOST_CHANNELS - self._looked
+        most = MOST_CHANNELS - self._looked
         histories, looked = self._histories.covered_by(pattern, most)
         self._looked += min(looked, most)
         return histories, looked <= most

@@ -16,8 +16,8 @@ _US_PER_MS = 1000
 _MESSAGE_ID = re.compile(r"(?:[a-z0-9-]{1,32}-)?([0-9]{1,19})")
 _MOST_DIGITS = 2**63
 _NEW_ONLY, _ALL = -1, -2
-# The most channels and patterns that can have places of their own.
-_MOST_NAMED = 10_000
+# The most channels that a catch-up reads, and that can be named with places of their own.
+MOST_CHANNELS = 1_000
 
 
 class Start(NamedTuple):
@@ -65,7 +65,7 @@ def starts_of(replay: object, epoch: str) -> Starts | None:
         return None
     if not (isinstance(replay, Mapping) and any(name.startswith("/") for name in replay)):
         return Starts(_start_of(replay, epoch))
-    if len(replay) > _MOST_NAMED or not all(name.startswith("/") for name in replay):
+    if len(replay) > MOST_CHANNELS or not all(name.startswith("/") for name in replay):
         raise _invalid()
     named = {name: _start_of(value, epoch) for name, value in replay.items()}
     return Starts(AT_THE_END, named, has_replay_ids=True)

@@ -426,10 +426,13 @@ def _costs_of_leaving(entries: Mapping[int, Sequence[str]]) -> list[int]:
 def _shares_of_marks(
     marked: Mapping[str, Mapping[int, Marked]],
 ) -> Iterator[Mapping[str, Mapping[int, Mark]]]:
-    """Divide the marks into calls; one session may have more than a call has room for."""
-    marks = [(key, entry.mark()) for key, entries in marked.items() for entry in entries.values()]
-    for part in parts(marks, repeat(MARK)):
+    """Divide the marks into calls; one session may have more than a call has room for.
+
+    Marks are made call by call: ten thousand at once would keep others waiting.
+    """
+    waiting = [(key, entry) for key, entries in marked.items() for entry in entries.values()]
+    for part in parts(waiting, repeat(MARK)):
         share: dict[str, dict[int, Mark]] = {}
-        for key, mark in part:
-            share.setdefault(key, {})[mark.id] = mark
+        for key, entry in part:
+            share.setdefault(key, {})[entry.id] = entry.mark()
         yield share

@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 from bench.stalls.clients import Client, Message, connect, publish, subscribe
 
-# The limits: messages of a request, entries of a queue, subscriptions of a session, segments of a
-# channel, bytes of a request, depth of JSON, and values in it.
+# The limits: messages of a request, entries of a queue, subscriptions of a session, channels with
+# places of their own, segments of a channel, bytes of a request, depth of JSON, and values in it.
 _BATCH = 5_000
 _QUEUE = 10_000
 _PATTERNS = 10_000
+_NAMED = 1_000
 _SEGMENTS = 64
 _REQUEST = 4 * 1024 * 1024
 _DEPTH = 500
@@ -339,7 +340,7 @@ def catching_up_nested(url: str) -> Attack:
 
 def catching_up_named(url: str) -> Attack:
     _topics(url, "each", _PATTERNS, history=1)
-    names = _topic_names("each", range(_PATTERNS))
+    names = _topic_names("each", range(0, _PATTERNS, _PATTERNS // _NAMED))
     return _attack(Client(url), _replay(1, *names))
 
 
