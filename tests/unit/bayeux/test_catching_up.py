@@ -641,7 +641,7 @@ def test_work_queues_do_not_make_a_pattern_incomplete() -> None:
 def test_more_channels_than_can_be_read_are_not_recovered(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.bayeux.catching_up._MOST_CHANNELS", 1)
+    monkeypatch.setattr("holdfast.bayeux.catching_up.MOST_CHANNELS", 1)
     seen = house.bayeux.state.hub.settled_cursor()
     publish(house, 1, channel="/b/x")
     publish(house, 2, channel="/b/y")
