@@ -5,7 +5,7 @@ between the comments `<!-- made by docs.generate: NAME -->` and `<!-- end -->`.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -21,22 +21,12 @@ from holdfast.delivery.letter_quota import LetterQuota
 from holdfast.delivery.node import Node
 from holdfast.delivery.store_port import StorePort
 from holdfast.journal.journal_writer import JournalWriter
-from holdfast.settings import Settings
+from holdfast.settings import SECTIONS
+from holdfast.settings.section import Section
 from holdfast.web.connection_limit import ConnectionLimit
 from holdfast.web.metrics import BayeuxCollector
 
 DOCS = Path(__file__).parent
-
-# The first setting of each group, and the group's heading.
-GROUPS = {
-    "host": "Where it listens and what it needs",
-    "transports": "Protocol",
-    "ack": "Extensions that come with it",
-    "login_keys": "Login and rights",
-    "browser_cookie_name": "The browser's cookie",
-    "callback_parameter": "Callback-polling and WebSocket",
-    "max_message_size": "Limits",
-}
 
 MEANINGS = {
     ErrorReply.CHANNEL_MISSING: "The message has no `channel`, or an unsubscribe names a channel "
@@ -134,13 +124,16 @@ _UNITS = {"size": _BINARY_UNITS, "bytes": _BINARY_UNITS, "age": ((24 * 3600 * 10
 
 
 def settings() -> str:
-    """The table of settings, in groups."""
-    groups: list[list[str]] = []
-    for name, field in Settings.model_fields.items():
-        if name in GROUPS:
-            groups.append([f"\n## {GROUPS[name]}\n", *_head("Setting", "Default", "Meaning")])
-        groups[-1].append(_row(f"`{name}`", _default(name, field), field.description or ""))
-    return "\n".join(line for group in groups for line in group) + "\n"
+    """The table of settings, by sections."""
+    return "".join(
+        f"\n## {section.heading}\n\n" + _table(("Setting", "Default", "Meaning"), _rows(section))
+        for section in SECTIONS
+    )
+
+
+def _rows(section: type[Section]) -> Iterator[str]:
+    for name, field in section.model_fields.items():
+        yield _row(f"`{name}`", _default(name, field), field.description or "")
 
 
 def _default(name: str, field: FieldInfo) -> str:

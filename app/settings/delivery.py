@@ -1,0 +1,51 @@
+"""What the server does when a delivery fails, and how long it keeps dead letters."""
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from holdfast.settings.section import Limit, Milliseconds, Section
+
+
+class DeliverySettings(Section):
+    heading: ClassVar[str] = "Delivery and dead letters"
+
+    delivery: bool = Field(
+        True, description="Offer reliable delivery, with verdicts on single messages."
+    )
+    dead_letter_age: Milliseconds = Field(
+        30 * 24 * 3600 * 1000, description="Time after which dead letters are removed."
+    )
+    dead_letter_count: Limit = Field(100_000, description="Maximum number of dead letters.")
+    dead_letter_bytes: Limit = Field(256 * 1024**2, description="Maximum size of all dead letters.")
+    dead_letter_share_bytes: Limit = Field(
+        64 * 1024**2,
+        description="Maximum size of the dead letters of one channel, and of one subject.",
+    )
+    guard: bool = Field(
+        True,
+        description="Hold a channel when its receivers are broken and refuse every message.",
+    )
+    guard_window: int = Field(
+        60_000, ge=1_000, description="Time for which the guard remembers refusals."
+    )
+    guard_receivers: Limit = Field(
+        3, description="Minimum number of receivers that refuse before a channel is held."
+    )
+    guard_messages: int = Field(
+        5,
+        ge=1,
+        le=1_000,
+        description="Minimum number of refused messages before a channel is held.",
+    )
+    guard_retry: int = Field(
+        5_000,
+        ge=100,
+        le=300_000,
+        description="Delay before a held channel is probed; it doubles, up to 5 minutes.",
+    )
+    ptp_create_session: bool = Field(
+        False,
+        description="Let messages with `forceQueuing` wait for a named session that does not "
+        "exist: see [point-to-point](point-to-point.md#sessions-that-do-not-exist).",
+    )

@@ -1,0 +1,30 @@
+"""Which extensions the server has."""
+
+from typing import ClassVar
+
+from pydantic import Field, field_validator
+
+from holdfast.settings.section import Milliseconds, Section
+
+
+class ExtensionSettings(Section):
+    heading: ClassVar[str] = "Extensions"
+
+    extension: list[str] = Field([], description="Extension to install, as MODULE:FACTORY.")
+    ack: bool = Field(True, description="Offer acknowledged messages.")
+    timesync: bool = Field(True, description="Offer clock synchronisation.")
+    chat: bool = Field(True, description="Offer the chat demo at /chat/.")
+    timestamp: bool = Field(False, description="Add a timestamp to every message sent.")
+    max_inactivity: Milliseconds = Field(
+        0,
+        description="Time after which a session that sends only connects ends; 0 is never.",
+    )
+
+    @field_validator("extension")
+    @classmethod
+    def _check_extensions(cls, extensions: list[str]) -> list[str]:
+        for extension in extensions:
+            module, _, factory = extension.partition(":")
+            if not module or not factory.isidentifier():
+                raise ValueError(f"{extension!r} must be like package.module:factory")
+        return extensions

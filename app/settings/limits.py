@@ -1,0 +1,148 @@
+"""How much all clients together, one address, or one subject may use."""
+
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from holdfast.settings.section import Limit, Section
+
+# 0 is unlimited.
+Quota = Annotated[int, Field(ge=0)]
+
+
+class LimitSettings(Section):
+    heading: ClassVar[str] = "Limits"
+
+    max_message_size: Limit = Field(2 * 1024**2, description="Maximum size of one message.")
+    max_request_size: Limit = Field(
+        4 * 1024**2, description="Maximum size of one request, decompressed."
+    )
+    max_unfinished_bytes: Limit = Field(
+        256 * 1024**2,
+        description="Maximum size of all incomplete and waiting requests together; one address "
+        "may use half of it.",
+    )
+    max_batch: Limit = Field(5_000, description="Maximum messages in one request.")
+    max_depth: int = Field(512, ge=8, le=512, description="Maximum nesting of JSON.")
+    max_values: Limit = Field(
+        65_000,
+        description="Maximum number of JSON values and names of members in one request; an array "
+        "or an object counts as two.",
+    )
+    max_subscriptions: Limit = Field(10_000, description="Maximum subscriptions of one session.")
+    max_session_filters: Limit = Field(
+        100, description="Maximum subscriptions of one session that have a filter."
+    )
+    max_topics: Limit = Field(100_000, description="Maximum topics.")
+    max_filters: Limit = Field(
+        250, description="Maximum different filters of all subscriptions together."
+    )
+    max_total_subscriptions: Limit = Field(
+        2_000_000,
+        description="Maximum subscriptions of all sessions together. Beyond it, each session "
+        "may still have this number divided by max_sessions.",
+    )
+    max_queue: Limit = Field(10_000, description="Maximum messages in the queue of one session.")
+    max_queue_bytes: Limit = Field(
+        16 * 1024**2, description="Maximum size of the queue of one session."
+    )
+    max_subject_queue: Limit = Field(
+        10_000, description="Maximum messages that wait for one subject without sessions."
+    )
+    max_subject_queue_bytes: Limit = Field(
+        16 * 1024**2, description="Maximum size of the messages that wait for one subject."
+    )
+    max_subject_queues: Limit = Field(
+        10_000, description="Maximum number of subjects that messages wait for."
+    )
+    max_history: Limit = Field(
+        100_000, description="Maximum messages in the histories of all channels together."
+    )
+    max_history_bytes: Limit = Field(
+        64 * 1024**2, description="Maximum size of the messages in all histories."
+    )
+    max_work_queue: Limit = Field(
+        10_000, description="Maximum messages that wait in one [work queue](work-queues.md)."
+    )
+    max_work_queue_bytes: Limit = Field(
+        16 * 1024**2, description="Maximum size of the messages that wait in one work queue."
+    )
+    max_work_queues: Limit = Field(
+        10_000, description="Maximum number of work queues that messages wait in."
+    )
+    max_publish_keys: Limit = Field(
+        1_000_000, description="Maximum number of publish keys that the server remembers."
+    )
+    max_sessions: Limit = Field(100_000, description="Maximum number of sessions.")
+    max_sessions_per_subject: Limit = Field(
+        10, description="Maximum named sessions of one subject; a client may ask for a lower limit."
+    )
+    max_names_per_browser: Limit = Field(
+        100,
+        description="Maximum named sessions of one browser cookie, if no policy decides who may "
+        "use which name.",
+    )
+    max_names_per_address: Limit = Field(
+        1_000,
+        description="Maximum named sessions of one address, as trusted_proxies report it, if no "
+        "policy decides who may use which name.",
+    )
+    max_session_timeout: Limit = Field(
+        24 * 3600 * 1000,
+        description="Longest session timeout that a client may ask for; a policy may grant more.",
+    )
+    unconnected_share: int = Field(
+        50,
+        ge=0,
+        le=100,
+        description="Percentage of max_sessions that unconnected sessions may keep when session "
+        "slots run out; the idlest ones beyond it are evicted first.",
+    )
+    max_channel_length: Limit = Field(1024, description="Maximum length of a channel name.")
+    max_channel_segments: Limit = Field(64, description="Maximum segments of a channel name.")
+    handshake_rate: Limit = Field(20_000, description="Maximum handshakes per second.")
+
+
+class QuotaSettings(Section):
+    heading: ClassVar[str] = "Budgets and quotas"
+
+    budget_requests: Quota = Field(
+        2_000,
+        description="Maximum requests per second of one address, and of one subject; 0 is "
+        "unlimited.",
+    )
+    budget_handshakes: Quota = Field(200, description="The same for handshakes.")
+    budget_publishes: Quota = Field(2_000, description="The same for publishes and service calls.")
+    budget_bytes: Quota = Field(16 * 1024**2, description="The same for bytes of requests.")
+    budget_letters: Quota = Field(
+        200, description="The same for refused messages, which become dead letters."
+    )
+    quota_sessions: Quota = Field(
+        5_000,
+        description="Maximum sessions of one address, and of one subject; 0 is unlimited.",
+    )
+    quota_subscriptions: Quota = Field(200_000, description="The same for subscriptions.")
+    quota_waiting_bytes: Quota = Field(
+        512 * 1024**2, description="The same for the bytes that wait in their queues."
+    )
+    quota_addressed: Quota = Field(
+        1_000,
+        description="Maximum messages from one address, and from one subject, that wait for "
+        "subjects without sessions; 0 is unlimited.",
+    )
+    quota_addressed_bytes: Quota = Field(
+        64 * 1024**2, description="The same for the bytes of these messages."
+    )
+    quota_history: Quota = Field(
+        50_000,
+        description="Maximum messages of one subject, or of one address without subjects, in all "
+        "histories; the oldest of them make room. 0 is unlimited.",
+    )
+    quota_history_bytes: Quota = Field(
+        32 * 1024**2, description="The same for the bytes of these messages."
+    )
+    quota_topics: Quota = Field(
+        10_000,
+        description="Maximum topics that publishes of one address, and of one subject, have made; "
+        "0 is unlimited.",
+    )

@@ -1,0 +1,112 @@
+"""How clients log in, and where their rights are."""
+
+from pathlib import Path
+from typing import ClassVar, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, model_validator
+
+from holdfast.settings.section import Milliseconds, Section, Token
+
+
+def _check_url(name: str, url: str) -> None:
+    """Keys that come over a network must come over TLS, unless from this machine."""
+    parts = urlsplit(url)
+    is_here = parts.hostname in ("localhost", "127.0.0.1", "::1")
+    if not parts.hostname or (parts.scheme != "https" and not (parts.scheme == "http" and is_here)):
+        raise ValueError(f"{name} must be an https URL")
+
+
+class LoginSettings(Section):
+    heading: ClassVar[str] = "Login and rights"
+
+    login_keys: str | None = Field(
+        None,
+        description="Keys that verify tokens (JWT): a file with a JWK Set, public keys in PEM or "
+        "a secret, or the https URL of a JWK Set.",
+    )
+    login_issuer: str | None = Field(
+        None,
+        description="The iss that tokens must have. Without login_keys, the URL of an OpenID "
+        "provider, which is asked for its keys.",
+    )
+    login_audience: list[str] = Field(
+        [], description="Audience (aud) of which a token must have one; by default any."
+    )
+    login_leeway: Milliseconds = Field(
+        30_000, description="Difference between the clocks of the issuer and this server."
+    )
+    login_subject_claim: str = Field(
+        "sub", min_length=1, description="Claim with the subject, as a.b within another claim."
+    )
+    login_groups_claim: str = Field(
+        "groups", min_length=1, description="Claim with the groups, as a.b within another claim."
+    )
+    login_rights_claim: str | None = Field(
+        None,
+        min_length=1,
+        description="Claim with rights of the token's own, as a.b within another claim.",
+    )
+    login_key_host: list[str] = Field(
+        [],
+        description="Host, besides the issuer's own, from which the provider's keys may come.",
+    )
+    login_cookie: Token | None = Field(None, description="Cookie in which a token may come.")
+    login_passwords: Path | None = Field(
+        None, description="File of users and passwords, made by holdfast user."
+    )
+    login_header: Token | None = Field(
+        None, description="Header in which trusted proxies name the subject."
+    )
+    login_groups_header: Token | None = Field(
+        None, description="Header in which trusted proxies list the groups, separated by commas."
+    )
+    login_certificate: bool = Field(
+        False,
+        description="Take the subject from the common name of a verified client certificate, and "
+        "the groups from its organizational units.",
+    )
+    login_anonymous: bool = Field(
+        False, description="Let clients without credentials in, as anonymous."
+    )
+    login_warning: Milliseconds = Field(
+        60_000, description="Time before the end of a login at which the client is warned."
+    )
+    rights: Path | None = Field(
+        None,
+        description="File that says who may do what. By default every client may do everything.",
+    )
+
+    @model_validator(mode="after")
+    def _check_login(self) -> Self:
+        if self.login_groups_header is not None and self.login_header is None:
+            raise ValueError("login_groups_header needs login_header")
+        if self.login_issuer is not None and self.login_keys is None:
+            _check_url("login_issuer", self.login_issuer)
+        if self.login_keys is not None and "://" in self.login_keys:
+            _check_url("login_keys", self.login_keys)
+        for name in ("login_audience", "login_cookie", "login_key_host", "login_rights_claim"):
+            if getattr(self, name) and not self.takes_tokens:
+                raise ValueError(f"{name} needs login_keys or login_issuer")
+        for name in ("login_anonymous", "rights"):
+            if getattr(self, name) and not self.requires_login:
+                raise ValueError(
+                    f"{name} needs a way to log in: login_keys, login_issuer, login_passwords, "
+                    "login_header or login_certificate"
+                )
+        return self
+
+    @property
+    def takes_tokens(self) -> bool:
+        """Whether clients may log in with tokens."""
+        return self.login_keys is not None or self.login_issuer is not None
+
+    @property
+    def requires_login(self) -> bool:
+        """Whether there is a way to log in, so that clients have to."""
+        return (
+            self.takes_tokens
+            or self.login_passwords is not None
+            or self.login_header is not None
+            or self.login_certificate
+        )

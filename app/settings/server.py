@@ -1,0 +1,141 @@
+"""Where the server listens, and whom it trusts there."""
+
+import ipaddress
+import re
+from pathlib import Path
+from typing import ClassVar, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator, model_validator
+
+from holdfast.settings.section import Limit, Milliseconds, Section
+
+_ADDRESS = re.compile(r"(?:[^:\s]+|\[[0-9a-fA-F:]+\]):([0-9]{1,5})")
+_HOST_NAME = re.compile(r"\*|(?:\*\.)?(?:[A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]+")
+# Paths as they appear in requests, without characters that have several spellings.
+_PATH = re.compile(r"(?:/(?!\.\.?(?:/|$))[A-Za-z0-9._~!$&'()*+,;=:@-]+)+")
+# The first segments of the server's other paths.
+_TAKEN = frozenset({"admin", "chat", "console", "healthz", "readyz", "metrics", "static"})
+
+
+class ServerSettings(Section):
+    heading: ClassVar[str] = "Server"
+
+    host: str = Field("127.0.0.1", description="Address to listen on.")
+    port: int = Field(8080, ge=0, le=65535, description="Port to listen on; 0 picks a free one.")
+    unix: Path | None = Field(None, description="Listen on this Unix socket instead.")
+    admin: str | None = Field(
+        None,
+        description="Separate address for the administration, as HOST:PORT. Beyond loopback it "
+        "uses TLS if the server has a certificate.",
+    )
+    open: bool = Field(
+        False,
+        description="Allow an address beyond loopback: everybody who can reach the port may "
+        "connect.",
+    )
+    paths: list[str] = Field(["/cometd", "/bayeux"], description="Paths of the Bayeux server.")
+    allow_origin: list[str] = Field(
+        [], description="Origin whose pages may use this server, besides its own; * allows all."
+    )
+    trusted_proxies: list[str] = Field(
+        [],
+        description="Address or network of a proxy that is trusted to report the client's "
+        "address; unix trusts all who connect to the Unix socket.",
+    )
+    forwarded_header: Literal["X-Forwarded-For", "Forwarded"] = Field(
+        "X-Forwarded-For",
+        description="Header in which trusted proxies report the client's address; the other one "
+        "is ignored.",
+    )
+    host_name: list[str] = Field(
+        [],
+        description="Host name by which clients reach this server, besides localhost, literal "
+        "addresses, host, and the hosts of allow_origin. *.example.org allows all "
+        "names below example.org, * allows all.",
+    )
+    tls_cert: Path | None = Field(None, description="Certificate chain; switches TLS on.")
+    tls_key: Path | None = Field(None, description="Private key of the certificate.")
+    tls_client_ca: Path | None = Field(
+        None,
+        description="Certificate authorities for client certificates, which are requested but "
+        "not required. Extensions see the subject.",
+    )
+    hsts: int | None = Field(
+        None,
+        ge=0,
+        description="Seconds for which browsers must use TLS with this host (HSTS); 0 ends it. "
+        "By default a year, if the server has a certificate or "
+        "browser_cookie_secure is set.",
+    )
+    fast_lane: bool = Field(
+        True, description="Answer ordinary POST requests without aiohttp's request handling."
+    )
+    request_timeout: Limit = Field(
+        30_000, description="Time within which a request must arrive completely."
+    )
+    write_timeout: Limit = Field(
+        30_000,
+        description="Time for which a client may stop reading before its connection is closed.",
+    )
+    shutdown_timeout: Milliseconds = Field(5_000, description="Maximum time for an orderly stop.")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="Lowest level that is logged."
+    )
+
+    @field_validator("paths")
+    @classmethod
+    def _check_paths(cls, paths: list[str]) -> list[str]:
+        for path in paths:
+            if _PATH.fullmatch(path) is None:
+                raise ValueError(f"{path!r} must begin with a slash and not end with one")
+            if path.split("/")[1] in _TAKEN:
+                raise ValueError(f"{path!r} is used by another part of the server")
+        if not paths or len(set(paths)) < len(paths):
+            raise ValueError("name at least one path, and each path once")
+        return paths
+
+    @field_validator("allow_origin")
+    @classmethod
+    def _check_origins(cls, origins: list[str]) -> list[str]:
+        for origin in origins:
+            parts = urlsplit(origin)
+            more = parts.path or parts.query or parts.fragment or "@" in parts.netloc
+            is_web = parts.scheme in ("http", "https") and parts.netloc and origin.isascii()
+            if origin != "*" and (more or not is_web or "*" in origin or parts.port == 0):
+                raise ValueError(f"{origin!r} must be like https://example.org, or *")
+        return origins
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _check_proxies(cls, proxies: list[str]) -> list[str]:
+        for proxy in proxies:
+            if proxy != "unix":
+                # The error of `ip_network` says what is wrong, such as bits behind the mask.
+                ipaddress.ip_network(proxy)
+        return proxies
+
+    @field_validator("host_name")
+    @classmethod
+    def _check_host_names(cls, names: list[str]) -> list[str]:
+        for name in names:
+            if _HOST_NAME.fullmatch(name) is None:
+                raise ValueError(f"{name!r} must be like push.example.org, *.example.org or *")
+        return names
+
+    @field_validator("admin")
+    @classmethod
+    def _check_admin(cls, address: str | None) -> str | None:
+        if address is not None:
+            found = _ADDRESS.fullmatch(address)
+            if found is None or int(found[1]) > 65535:
+                raise ValueError("must be HOST:PORT, such as 127.0.0.1:9000")
+        return address
+
+    @model_validator(mode="after")
+    def _check_tls(self) -> Self:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise ValueError("tls_cert and tls_key require each other")
+        if self.tls_client_ca is not None and self.tls_cert is None:
+            raise ValueError("tls_client_ca needs tls_cert: without TLS there are no certificates")
+        return self

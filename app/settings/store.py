@@ -1,0 +1,67 @@
+"""Where the server keeps its data, and how safely."""
+
+from pathlib import Path
+from typing import ClassVar, Literal, Self
+from urllib.parse import urlsplit
+
+from pydantic import Field, field_validator, model_validator
+
+from holdfast.settings.section import Limit, Milliseconds, Section
+
+
+class StoreSettings(Section):
+    heading: ClassVar[str] = "Store and journal"
+
+    data: Path = Field(Path("data"), description="Data directory, for this server only.")
+    redis: str | None = Field(
+        None,
+        description="URL of a Redis or Valkey: redis://HOST:PORT/DB. By default the server "
+        "runs its own Valkey in the data directory.",
+    )
+    namespace: str = Field(
+        "holdfast",
+        pattern=r"^[a-z0-9-]{1,32}$",
+        description="Name of this deployment in Redis, the prefix of all its keys.",
+    )
+    node: str = Field(
+        "holdfast",
+        pattern=r"^[a-z0-9-]{1,32}$",
+        description="Name of this server; message ids begin with it.",
+    )
+    durable: Literal["none", "named", "acked"] = Field(
+        "named",
+        description="Sessions that survive a restart of the server: none, named ones, or also "
+        "those with acknowledgements.",
+    )
+    durability: str = Field(
+        "everysec",
+        pattern=r"^(?:memory|everysec|always|replicas:[1-9])$",
+        description="When a write counts as safe: memory, everysec, always, replicas:N.",
+    )
+    journal: bool = Field(True, description="Record the life of every message in the journal.")
+    journal_age: Milliseconds = Field(
+        7 * 24 * 3600 * 1000,
+        description="Time after which journal frames are removed, read or not.",
+    )
+    journal_size: Limit = Field(
+        128 * 1024**2,
+        description="Maximum size of the journal in the store; beyond it the oldest frames are "
+        "removed.",
+    )
+
+    @field_validator("redis")
+    @classmethod
+    def _check_redis(cls, url: str | None) -> str | None:
+        if url is not None:
+            parts = urlsplit(url)
+            if parts.scheme not in ("redis", "rediss", "unix") or parts.port == 0:
+                raise ValueError("must be like redis://host:6379/0")
+        return url
+
+    @model_validator(mode="after")
+    def _check_durability(self) -> Self:
+        if self.durability.startswith("replicas:") and self.redis is None:
+            raise ValueError(
+                f"durability {self.durability} needs redis: a server's own store has no replicas"
+            )
+        return self
