@@ -6,9 +6,8 @@ leave behind. Three kinds of collections look for them:
 - Python looks at new objects by itself, which takes 5 ms.
 - In a quiet second, after some of these, or when many entries have been queued, everything is
   collected that is not exempt.
-- In a quiet minute, or a quiet second after very many new objects, nothing is exempt. This takes
-  125 ms with ten million waiting entries. It bounds the memory of cycles that were exempt when they
-  were left, and waits for such a second until there are ten times as many.
+- In a quiet minute, or after very many new objects, nothing is exempt. This takes 125 ms with ten
+  million waiting entries. It bounds the memory of cycles that were exempt when they were left.
 
 Exempt are the objects made at start, and all survivors of a collection that took long or followed
 many entries. So the next one is short, however many sessions there are. And it is short however
@@ -27,11 +26,9 @@ _NEVER = 2**31 - 1
 # The server is quiet after this many beats in a row with less work (in seconds) than this.
 _LITTLE_S = 0.005
 _QUIET_SECOND, _QUIET_MINUTE = 10, 600
-# After this many new objects, the next collection cannot wait for a quiet second.
-_MANY = 3 * _YOUNG
-# After so many, the next one without exemptions cannot wait for a quiet minute, and for a quiet
-# second only until there are as many as the last of these.
-_VERY_MANY, _TOO_MANY = 500 * _YOUNG, 5_000 * _YOUNG
+# After this many new objects, the next collection cannot wait for a quiet second or minute. The
+# second number is that of several busy minutes, since the pause is long.
+_MANY, _VERY_MANY = 3 * _YOUNG, 5_000 * _YOUNG
 # In seconds. The survivors of a collection that takes longer become exempt.
 _LONG_S = 0.015
 # So do queues with this many new entries in all, which a collection takes 6 ms to look at.
@@ -82,7 +79,7 @@ class Collector:
         is_quiet = worked_s - self._seen_s < _LITTLE_S
         self._seen_s = worked_s
         self._quiet_beats = self._quiet_beats + 1 if is_quiet else 0
-        if self._is_exempting and self._is_whole_due():
+        if self._is_exempting and self._is_due(self._whole_at, _QUIET_MINUTE, _VERY_MANY):
             gc.unfreeze()
             self._is_exempting = False
             self._collect(queued)
@@ -93,11 +90,6 @@ class Collector:
     def _is_due(self, last: int, quiet_beats: int, many: int) -> bool:
         made = self._made() - last
         return made >= many or (made > 0 and self._quiet_beats >= quiet_beats)
-
-    def _is_whole_due(self) -> bool:
-        has_very_many = self._made() - self._whole_at >= _VERY_MANY
-        quiet = _QUIET_SECOND if has_very_many else _QUIET_MINUTE
-        return self._is_due(self._whole_at, quiet, _TOO_MANY)
 
     def _made(self) -> int:
         """Return how many new objects were collected, whether or not they were garbage."""
