@@ -10,6 +10,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import date
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,6 +38,7 @@ TABLES = {
 CARRIED = ("messages", OPEN)
 
 
+_FILES = "*.parquet"
 _DIFFERENT = ("ts", "msg", "pos", "letter", "handed_ts", "ended_ts")
 # Dictionaries are useless for columns of unique values; the lowest compression level packs as well.
 _HOW = {
@@ -100,7 +102,7 @@ class Lake:
 
     def is_small(self) -> bool:
         """Return whether the work takes no longer than Java's warm-up."""
-        return sum(file.stat().st_size for file in self.root.rglob("*.parquet")) < _SMALL
+        return sum(file.stat().st_size for file in self.root.rglob(_FILES)) < _SMALL
 
     def positions(self) -> dict[str, Position]:
         """Return how far each node's journal was read."""
@@ -201,18 +203,41 @@ class Lake:
         """Return a batch of a table; empty if there is none."""
         columns, in_name = TABLES[table]
         schema = ", ".join(filter(None, (columns, in_name)))
-        return _read(spark, schema, self.folder(table, batch))
+        folder = self.folder(table, batch)
+        return _read(spark, schema, folder, folder.rglob(_FILES))
 
-    def table(self, spark: "SparkSession", table: str) -> "DataFrame":
-        """Return all committed batches of a table, or the newest of a carried one."""
+    def table(
+        self,
+        spark: "SparkSession",
+        table: str,
+        since: date | None = None,
+        until: date | None = None,
+    ) -> "DataFrame":
+        """Return the rows of these days as in `files`; all but carried ones with their `batch`."""
+        files = self.files(table, since, until)
+        columns, in_name = TABLES[table]
+        if table in CARRIED:
+            return _read(spark, columns, self.folder(table, self.newest()), files)
+        schema = ", ".join(filter(None, (columns, in_name, "batch int")))
+        return _read(spark, schema, self.root / table, files)
+
+    def files(self, table: str, since: date | None = None, until: date | None = None) -> list[Path]:
+        """Return the files of all committed batches of a table, or of the newest of a carried one.
+
+        Every reader takes them from here. Of events, only those of the days from `since` to `until`
+        are returned.
+        """
         newest = self.newest()
         if table in CARRIED:
-            return self.batch(spark, table, newest)
-        columns, in_name = TABLES[table]
-        schema = ", ".join(filter(None, (columns, in_name, "batch int")))
-        rows = _read(spark, schema, self.root / table).where(f"batch <= {newest}")
-        # Lives that were open after a batch have their end in a later one, or are in `open`.
-        return rows.where(f"state <> '{OPEN}'") if table == "life" else rows
+            return sorted(self.folder(table, newest).rglob(_FILES))
+        folders = (self.root / table).glob("batch=*")
+        return sorted(
+            file
+            for folder in folders
+            if batch_of(folder) <= newest
+            for file in folder.rglob(_FILES)
+            if _is_wanted(file.parent.name, since, until)
+        )
 
     def forget_carried(self, batch: int) -> None:
         """Remove what earlier batches carried, once the next batch has begun."""
@@ -260,7 +285,7 @@ def receipts(table: Path) -> Iterable[Path]:
 def _give_receipt(folder: Path) -> None:
     receipt = receipt_of(folder)
     receipt.parent.mkdir(parents=True, exist_ok=True)
-    write_down(receipt, [str(file.relative_to(folder)) for file in folder.rglob("*.parquet")])
+    write_down(receipt, [str(file.relative_to(folder)) for file in folder.rglob(_FILES)])
 
 
 def _received(folder: Path) -> list[str]:
@@ -291,9 +316,22 @@ def remove(place: Path) -> None:
         shutil.rmtree(place)
 
 
-def _read(spark: "SparkSession", schema: str, folder: Path) -> "DataFrame":
-    if any(folder.rglob("*.parquet")):
-        return spark.read.schema(schema).parquet(_url(folder))
+def _is_wanted(part: str, since: date | None, until: date | None) -> bool:
+    name, _, value = part.partition("=")
+    if name == "state":
+        # Lives that were open after a batch have their end in a later one, or are in `open`.
+        return value != OPEN
+    if name != "d" or (since is None and until is None):
+        return True
+    # Days in this form are in the order of their names; events without a time come last.
+    return str(since or "") <= value <= str(until or "9")
+
+
+def _read(spark: "SparkSession", schema: str, base: Path, files: Iterable[Path]) -> "DataFrame":
+    """Read files; the names of their folders below `base` are columns."""
+    urls = [*map(_url, files)]
+    if urls:
+        return spark.read.schema(schema).option("basePath", _url(base)).parquet(*urls)
     # Spark sees that the table is empty, and plans accordingly.
     columns = (column.split() for column in schema.split(", "))
     nulls = [f"cast(null as {kind}) as {name}" for name, kind in columns]
