@@ -2,21 +2,18 @@
 
 from collections.abc import Sequence
 from math import ceil
-from typing import TYPE_CHECKING
 
+from holdfast.bayeux.admission import Admission
 from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.buckets import Buckets, Rate
 from holdfast.bayeux.caller import Caller
 from holdfast.bayeux.errors import ErrorReply, Refused, RequestRefused
-from holdfast.bayeux.options import BudgetRates
-from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.options import Options
+from holdfast.bayeux.sessions import Exchange, Session
 from holdfast.delivery.error_codes import HOLDBACK
-from holdfast.delivery.notices import OVERSPENT
+from holdfast.delivery.notices import OVERSPENT, Notices
 from holdfast.delivery.receivers import NOBODY
 from holdfast.delivery.verdicts import Verdict
-
-if TYPE_CHECKING:
-    from holdfast.bayeux.sessions import Exchange, Session
 
 # Seconds of tokens in a full bucket: bursts of this length always pass.
 BURST_S = 10
@@ -57,8 +54,11 @@ class Budget:
 class Budgets:
     """All budgets of a server. Callers without a network have no address budget."""
 
-    def __init__(self, state: ServerState, rates: BudgetRates) -> None:
-        self._state = state
+    def __init__(self, options: Options, admission: Admission, notices: Notices) -> None:
+        self._options = options
+        self._admission = admission
+        self._notices = notices
+        rates = options.budgets
         self.requests = Budget("requests", rates.requests)
         self.handshakes = Budget("handshakes", rates.handshakes)
         self.publishes = Budget("publishes", rates.publishes)
@@ -80,7 +80,7 @@ class Budgets:
             self._report(budget, network, NOBODY)
             raise RequestRefused(ErrorReply.BUDGET_EXCEEDED, wait_s=wait_s)
 
-    def spend_request(self, exchange: "Exchange", size: int) -> Refused | None:
+    def spend_request(self, exchange: Exchange, size: int) -> Refused | None:
         """Charge a request to its subject and, over a socket, also to its address.
 
         Returns None, or the refusal for each of the request's messages.
@@ -100,23 +100,23 @@ class Budgets:
         """Charge a handshake. Raises `Refused`, as do all methods below."""
         self._spend(self.handshakes, caller.network, NOBODY, 1, now)
 
-    def spend_claim(self, session: "Session", now: float) -> None:
+    def spend_claim(self, session: Session, now: float) -> None:
         """Charge a handshake to the subject that it turned out to be for."""
         network, subject = session.caller.network, session.subject
         wait_s = self.handshakes.spend("", subject, now) if network else 0.0
         if wait_s > 0.0:
             raise self._refused(self.handshakes, network, subject, wait_s)
 
-    def spend_publish(self, session: "Session", now: float) -> None:
+    def spend_publish(self, session: Session, now: float) -> None:
         self._spend(self.publishes, session.caller.network, session.subject, 1, now)
 
-    def spend_catch_up(self, session: "Session", messages: int, now: float) -> None:
+    def spend_catch_up(self, session: Session, messages: int, now: float) -> None:
         """Charge what a subscribe brings from histories: ten messages cost as much as a request."""
         count = messages // _PER_REQUEST
         if count:
             self._spend(self.requests, session.caller.network, session.subject, count, now)
 
-    def spend_letters(self, session: "Session", verdicts: Sequence[Verdict], now: float) -> None:
+    def spend_letters(self, session: Session, verdicts: Sequence[Verdict], now: float) -> None:
         """Charge the dead letters that the verdicts may cause."""
         count = len([each for each in verdicts if not each.ok and each.code is not HOLDBACK])
         if count:
@@ -132,13 +132,13 @@ class Budgets:
         self._report(budget, network, subject)
         if budget is self.handshakes:
             # Clients that come back together would be refused together.
-            delay_s = wait_s + self._state.admission.delay_s()
-            advice = reconnect_advice(self._state.options, "handshake", delay_s)
+            delay_s = wait_s + self._admission.delay_s()
+            advice = reconnect_advice(self._options, "handshake", delay_s)
         else:
             # Not earlier: the request would be refused again.
-            advice = reconnect_advice(self._state.options, "retry", ceil(wait_s * 1000) / 1000)
+            advice = reconnect_advice(self._options, "retry", ceil(wait_s * 1000) / 1000)
         return Refused(ErrorReply.BUDGET_EXCEEDED, budget.kind, advice=advice)
 
     def _report(self, budget: Budget, network: str, subject: str) -> None:
         who = network if subject == NOBODY else f"{network} as {subject}"
-        self._state.notices.report(OVERSPENT, who, budget.kind)
+        self._notices.report(OVERSPENT, who, budget.kind)

@@ -190,7 +190,7 @@ class CatchUp:
         """Note what may be missing of channels that keep nothing now."""
         if start.cursor is not None:
             self._has_cursor = True
-            if self._state.keeps_all(channel) and not self._histories.misses(channel):
+            if self._state.rules.keeps_all(channel) and not self._histories.misses(channel):
                 self._lose_kept(pattern, start.cursor, self._histories.floor)
             else:
                 self._miss(pattern, start.cursor)

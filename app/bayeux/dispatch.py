@@ -239,7 +239,7 @@ def _is_within_budget(
     bayeux: Bayeux, messages: Sequence[Json], exchange: Exchange, size: int
 ) -> bool:
     """Whether the caller's budgets allow the request; if not, all its messages are refused."""
-    refused = bayeux.budgets.spend_request(exchange, size)
+    refused = bayeux.state.budgets.spend_request(exchange, size)
     if refused is None:
         return True
     for message in messages:
@@ -373,9 +373,9 @@ def _validate(bayeux: Bayeux, message: Json) -> Channel:
 def _handshake(bayeux: Bayeux, message: Json, exchange: Exchange, reply: Json) -> bool:
     """Returns whether the reply is complete; asynchronous extensions may still work on it."""
     # First, because one caller must not use up what is for all.
-    bayeux.budgets.spend_handshake(exchange.speaker.caller, exchange.now)
+    bayeux.state.budgets.spend_handshake(exchange.speaker.caller, exchange.now)
     check_capacity(bayeux.state, bayeux.slots, message, exchange.now)
-    handshake = Handshake(bayeux.life, bayeux.slots, bayeux.budgets, exchange, message, reply)
+    handshake = Handshake(bayeux.life, bayeux.slots, exchange, message, reply)
     if handshake.start(exchange.now):
         _begin_request(exchange)
         return True
@@ -402,16 +402,14 @@ def _carry_out(
         bayeux.state.sessions.usages.add(session)
     if exchange.progress is None:
         if caller.network and channel.kind is not _META:
-            bayeux.budgets.spend_publish(session, exchange.now)
+            bayeux.state.budgets.spend_publish(session, exchange.now)
         if (
             session.terms is not None or session.is_durable
         ) and bayeux.life.undelivered.is_congested:
             raise _congested(bayeux)
         ext = message.get("ext")
         exchange.client_verdicts = (
-            read_ext(bayeux.state, bayeux.budgets, session, channel, message, exchange.now)
-            if ext
-            else SILENT
+            read_ext(bayeux.state, session, channel, message, exchange.now) if ext else SILENT
         )
     if session.extensions:
         run_incoming(session, message, exchange.now, begin, notices=bayeux.state.notices)

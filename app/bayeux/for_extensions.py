@@ -26,7 +26,7 @@ class ForExtensions(ServerApi):
 
     def __init__(self, bayeux: Bayeux, clock: Callable[[], float]) -> None:
         self._state, self._life = bayeux.state, bayeux.life
-        self._publishing, self._budgets = bayeux.publishing, bayeux.budgets
+        self._publishing = bayeux.publishing
         self._clock = clock
         self.rights = bayeux.state.rights
         self.services = bayeux.state.services
@@ -79,7 +79,7 @@ class ForExtensions(ServerApi):
         judge_by_message(self._state, self._life.settlement, session, message, now)
 
     def judge_by_call(self, call: ServiceCall) -> None:
-        judge_by_call(self._state, self._life.settlement, self._budgets, call, self._clock())
+        judge_by_call(self._state, self._life.settlement, call, self._clock())
 
     def ignore_verdicts(self, count: int) -> None:
         self._state.counters.verdicts_unknown += count

@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable
 
 from holdfast.bayeux.advice import reconnect_advice, session_advice
-from holdfast.bayeux.budgets import Budgets
 from holdfast.bayeux.catching_up import give_cursors
 from holdfast.bayeux.claims import claim
 from holdfast.bayeux.codec import Json
@@ -30,14 +29,12 @@ class Handshake:
         self,
         life: SessionLife,
         slots: SessionSlots,
-        budgets: Budgets,
         exchange: Exchange,
         message: Json,
         reply: Json,
     ) -> None:
         self._life, self._state = life, life.state
         self._slots = slots
-        self._budgets = budgets
         self._exchange = exchange
         self._message = message
         self._reply = reply
@@ -191,7 +188,7 @@ class Handshake:
     def _settle_in(self, draft: Session, now: float) -> Session:
         """Turn the draft into a session, or into the client of an existing one."""
         terms = draft.terms
-        self._budgets.spend_claim(draft, now)
+        self._state.budgets.spend_claim(draft, now)
         if terms is None or not terms.is_named:
             check_session(self._state, draft)
             self._slots.give(now)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from holdfast.bayeux.budgets import Budgets
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.reading import verdicts_of
@@ -39,7 +38,6 @@ def judge_by_message(
 def judge_by_call(
     state: ServerState,
     settlement: Settlement[Session],
-    budgets: Budgets,
     call: ServiceCall,
     now: float,
 ) -> None:
@@ -51,7 +49,7 @@ def judge_by_call(
     request = session.request
     is_new = request is None or request.progress is None
     verdicts = verdicts_of(state.options, call.data) if is_new else ()
-    budgets.spend_letters(session, verdicts, now)
+    state.budgets.spend_letters(session, verdicts, now)
     call.is_kept = session.is_durable
     _judge(state, settlement, session, verdicts, now)
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from holdfast.bayeux.channel_holds import held_by_guard, release_by_server
-from holdfast.bayeux.options import ORDINARY_RULE, ChannelRule
 from holdfast.bayeux.point_to_point import is_ptp
 from holdfast.bayeux.records import ChangedSession
 from holdfast.bayeux.server_state import ServerState
@@ -50,10 +49,10 @@ class SessionOwner:
         self._random = state.random
         # The channel of dead letters.
         self._channel = state.channels.named(CHANNEL)
-        rules = state.options.channels.values()
+        self._rules = state.rules
         # Letters to report to subscribers, and the step that follows the last one.
         self._unannounced: deque[tuple[UnwrittenLetter, Callable[[], None] | None]] = deque()
-        self._has_limits = any(rule.max_attempts is not None for rule in rules)
+        self._has_limits = any(rule.max_attempts is not None for rule in state.rules.all)
 
     def serve(self, ends: Endings) -> None:
         """Set what ends sessions."""
@@ -84,7 +83,7 @@ class SessionOwner:
     def max_attempts(self, channel: str) -> int | None:
         if not self._has_limits:
             return None
-        return self._rule(channel).max_attempts
+        return self._rules.named(channel).max_attempts
 
     def reached(self, channel: str, now: float) -> Iterator[str]:
         found = self._state.channels.get(channel)
@@ -114,7 +113,7 @@ class SessionOwner:
     def handler(self, session: Session, channel: str) -> ErrorHandler:
         choice = "continue" if session.terms is None else session.terms.on_user_exception
         default: ErrorHandler = _DEFAULT[choice]
-        rule = self._rule(channel)
+        rule = self._rules.named(channel)
         if rule.attempts > 1:
             default = RetryThenDead(
                 rule.attempts,
@@ -132,12 +131,7 @@ class SessionOwner:
             return False
         # A service's answer is only for its caller, and only while it waits.
         is_answer = channel.startswith(SERVICES) and not is_ptp(channel)
-        return not is_answer and self._rule(channel).dead_letters
-
-    def _rule(self, channel: str) -> ChannelRule:
-        state = self._state
-        found = state.channels.get(channel) if state.options.channels else None
-        return ORDINARY_RULE if found is None else state.rule(found)
+        return not is_answer and self._rules.named(channel).dead_letters
 
     def policy(self, session: Session) -> Mapping[str, Any] | None:
         if session.terms is None:

@@ -48,7 +48,7 @@ class Publishing:
         if installed.eventful:
             installed.complete(event)
         wire = self._encoded(event, sender)
-        rule, topic = state.rule(channel), None
+        rule, topic = state.rules.of(channel), None
         if state.topics.are_used or (qos is not None and qos.concerns_topic):
             topic = topic_of(state, channel, rule, qos, sender)
             if topic is not None and qos is not None and qos.is_administrative:

@@ -6,7 +6,6 @@ message, and the error names the path of the part.
 
 from collections.abc import Sequence
 
-from holdfast.bayeux.budgets import Budgets
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.delivery_options import SAID_BY_RECEIVERS, QosInvalid, refuse_others
 from holdfast.bayeux.disconnect import parting_of
@@ -32,7 +31,6 @@ _LEAST_MOST = 10_000
 
 def read_ext(
     state: ServerState,
-    budgets: Budgets,
     session: Session,
     channel: Channel,
     message: Json,
@@ -44,7 +42,7 @@ def read_ext(
     if asked is None:
         return SILENT
     try:
-        return _read_delivery(state.options, budgets, session, channel, message, asked, now)
+        return _read_delivery(state, session, channel, message, asked, now)
     except (Unreadable, QosInvalid) as invalid:
         raise _refused(invalid) from invalid
 
@@ -71,8 +69,7 @@ def verdicts_of(options: Options, client_verdicts: object) -> Sequence[Verdict]:
 
 
 def _read_delivery(
-    options: Options,
-    budgets: Budgets,
+    state: ServerState,
     session: Session,
     channel: Channel,
     message: Json,
@@ -81,11 +78,11 @@ def _read_delivery(
 ) -> ClientVerdicts:
     if type(asked) is not dict:
         raise Unreadable("delivery")
-    client_verdicts = read_client_verdicts(asked, most_verdicts(options))
+    client_verdicts = read_client_verdicts(asked, most_verdicts(state.options))
     if session.terms is None and (client_verdicts.verdicts or client_verdicts.pending):
         # Without terms, it does not know the ids of entries.
         raise Unreadable("verdicts" if client_verdicts.verdicts else "pending")
-    budgets.spend_letters(session, client_verdicts.verdicts, now)
+    state.budgets.spend_letters(session, client_verdicts.verdicts, now)
     name = message["channel"]
     if name == "/meta/disconnect":
         parting_of(message)

@@ -6,7 +6,6 @@ from dataclasses import replace
 from holdfast.bayeux.cursors import Cursors
 from holdfast.bayeux.delivery_options import QosInvalid
 from holdfast.bayeux.login import Login
-from holdfast.bayeux.options import ORDINARY_RULE
 from holdfast.bayeux.rights import Rights
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.sessions import Session
@@ -154,8 +153,7 @@ def restore_without_session(life: SessionLife, key: str, messages: Sequence[Mess
 
 def _restore_history(life: SessionLife, name: str, messages: Sequence[Message]) -> None:
     state = life.state
-    channel = state.channels.get(name)
-    rule = ORDINARY_RULE if channel is None else state.rule(channel)
+    rule = state.rules.named(name)
     depth = life.topics.depth(name, rule)
     if depth is not None:
         is_whole = rule.durable is True

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from holdfast.bayeux.budgets import Budgets
 from holdfast.bayeux.channel_holds import release_what_is_over
 from holdfast.bayeux.due_sessions import DueSessions
 from holdfast.bayeux.identities import Identities
@@ -43,8 +42,6 @@ class Bayeux:
         if state.options.ptp_create_session:
             state.ptp.open = UnclaimedSessions(life, self.slots).open
         self.identities = Identities(state, life.ownership)
-        self.budgets = Budgets(state, state.options.budgets)
-        state.spend_catch_up = self.budgets.spend_catch_up
         self._due = DueSessions(self.life)
         self._probes = Probes(state)
 

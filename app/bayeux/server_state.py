@@ -7,18 +7,20 @@ from typing import Protocol
 
 from holdfast.bayeux.admission import Admission
 from holdfast.bayeux.backlog import Backlog, Step
+from holdfast.bayeux.budgets import Budgets
+from holdfast.bayeux.channel_rules import ChannelRules
 from holdfast.bayeux.cursors import CursorForm
 from holdfast.bayeux.error_handlers import ErrorHandlers
 from holdfast.bayeux.extension import SessionExtension
 from holdfast.bayeux.installed import InstalledExtensions
-from holdfast.bayeux.options import ORDINARY_RULE, ChannelRule, Options
+from holdfast.bayeux.options import Options
 from holdfast.bayeux.point_to_point import PointToPoint
 from holdfast.bayeux.rights import Rights
 from holdfast.bayeux.services import Services
 from holdfast.bayeux.session_registry import Sessions
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.shared_queue_sessions import SharedQueueSessions
-from holdfast.delivery.channels import Channel, Channels, Kind, covers, lookups
+from holdfast.delivery.channels import Channel, Channels
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.guard import Guard
 from holdfast.delivery.hub import Hub
@@ -30,7 +32,7 @@ from holdfast.delivery.presence import Presence
 from holdfast.delivery.senders import Senders
 from holdfast.delivery.store_port import StorePort
 from holdfast.delivery.subjects import Subjects
-from holdfast.delivery.topics import TopicConfig, Topics
+from holdfast.delivery.topics import Topics
 from holdfast.delivery.waiting_places import WaitingPlaces
 from holdfast.delivery.work_queues import WorkQueues
 
@@ -39,10 +41,6 @@ Outcome = SessionExtension | BaseException | None
 
 def never() -> bool:
     return False
-
-
-def _charge_nothing(session: Session, messages: int, now: float) -> None:
-    """There are no budgets yet."""
 
 
 class RunLater(Protocol):
@@ -75,8 +73,6 @@ class ServerState:
         self.new_id = new_id
         self.random = random
         self.run_later = run_later
-        # Charges what a subscribe brings from histories; raises `Refused`.
-        self.spend_catch_up: Callable[[Session, int, float], None] = _charge_nothing
         # Returns whether divisible work should continue in a later turn.
         self.is_turn_over = is_turn_over
         self._on_ready = on_ready
@@ -93,6 +89,7 @@ class ServerState:
         self.journal = journal
         self.backlog = Backlog(self.wake, is_turn_over)
         self.channels = Channels(options.channel_limits)
+        self.rules = ChannelRules(self.channels, options.channels)
         self.guard = Guard(options.guard)
         self.notices = Notices()
         # Sessions with a lazy message of this turn, and its delay in seconds.
@@ -105,26 +102,18 @@ class ServerState:
             journal=journal,
             notices=self.notices,
         )
-        rules = options.channels.values()
+        rules = self.rules.all
         self.keeps_history = any(rule.history is not None for rule in rules)
         self.hub.keeps_history = any(rule.history is not None and rule.durable for rule in rules)
-        # Patterns for some of whose channels a rule says that they keep nothing.
-        self._keep_partly = {
-            pattern
-            for name, rule in options.channels.items()
-            if rule.history is None and not rule.is_work_queue
-            for pattern in lookups(name)
-            if covers(pattern, name)
-        }
         self.store = store
         self.routes, self.counters = self.hub.routes, self.hub.counters
         self.topics = Topics(
             self.routes.__contains__,
-            self._topic_config,
+            self.rules.topic,
             options.max_topics,
             Senders(options.quotas.topics, 0),
         )
-        self.topics.are_used = any(rule.topic for rule in options.channels.values())
+        self.topics.are_used = any(rule.topic for rule in rules)
         self.routes.topics = self.topics
         self.presence: Presence[Session] = Presence(
             is_used=any(rule.has_presence for rule in rules), stamp=node.stamp
@@ -134,6 +123,7 @@ class ServerState:
         self.work = self.waiting_places.work
         self.ptp = PointToPoint(self.waiting_places.subjects)
         self.admission = Admission(options.handshake_rate, random)
+        self.budgets = Budgets(options, self.admission, self.notices)
         self.rights = Rights(self.channels)
         self.services, self.error_handlers = Services(self.channels), ErrorHandlers(self.channels)
         self.installed = InstalledExtensions()
@@ -187,33 +177,8 @@ class ServerState:
         """
         self.keeps_history = self.hub.keeps_history = True
 
-    def _topic_config(self, name: str) -> TopicConfig | None:
-        channel = self.channels.get(name)
-        if channel is None or channel.kind is not Kind.BROADCAST:
-            return None
-        return self.rule(channel).topic
-
-    def keeps_all(self, pattern: Channel) -> bool:
-        """Return whether all channels that the pattern can match keep messages by their rules."""
-        if not pattern.is_wild:
-            return self.rule(pattern).history is not None
-        rules = self.options.channels
-        covering = [
-            name for name in pattern.lookups if name in rules and covers(name, pattern.name)
-        ]
-        keeps = bool(covering) and rules[covering[0]].history is not None
-        return keeps and pattern.name not in self._keep_partly
-
     def has_presence(self, channel: Channel) -> bool:
         """Return whether clients may see who is on the channel."""
         if not self.presence.is_used or channel.is_wild or channel.is_system:
             return False
-        return self.rule(channel).has_presence or self.presence.is_offered(channel.name)
-
-    def rule(self, channel: Channel) -> ChannelRule:
-        """Return the channel's rule."""
-        rules = self.options.channels
-        for name in channel.lookups if rules else ():
-            if name in rules:
-                return rules[name]
-        return ORDINARY_RULE
+        return self.rules.of(channel).has_presence or self.presence.is_offered(channel.name)

@@ -57,7 +57,7 @@ def subscribe(
         except TurnOver:
             exchange.progress = progress
             raise
-        state.spend_catch_up(session, len(catch_up.messages), exchange.now)
+        state.budgets.spend_catch_up(session, len(catch_up.messages), exchange.now)
         join(state, session, catch_up.patterns, message, catch_up.qos)
         catch_up.deliver()
         answer = catch_up.answer()

@@ -93,7 +93,7 @@ class TopicService:
         count, limit = _entries(given, 1), limit_of(given)
         done = partial(self._found, call, pattern)
         search = HistorySearch(self._state, pattern, count, limit, _filter_of(given), done)
-        self._state.spend_catch_up(call.session, search.asked, call.now)
+        self._state.budgets.spend_catch_up(call.session, search.asked, call.now)
         self._state.backlog.begin(search.go_on, call.now)
 
     def _found(self, call: ServiceCall, pattern: Channel, search: HistorySearch) -> None:

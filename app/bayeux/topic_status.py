@@ -59,7 +59,7 @@ def statuses_of(state: ServerState, names: Iterable[str]) -> list[TopicStatus]:
 def status_of(state: ServerState, topic: Topic) -> TopicStatus:
     """Return the status of a topic."""
     config, channel = topic.config, state.channels.named(topic.name)
-    depth = depth_of(state.rule(channel), config)
+    depth = depth_of(state.rules.of(channel), config)
     worker = state.work.of(topic.name)
     return TopicStatus(
         topic.name,

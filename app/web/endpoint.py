@@ -98,12 +98,12 @@ class Endpoint:
     def admit(self, caller: Caller) -> None:
         """Count a request against the caller's budgets. Raises `RequestRefused` beyond one."""
         if caller.network:
-            self.bayeux.budgets.admit(caller, self.clock())
+            self.bayeux.state.budgets.admit(caller, self.clock())
 
     def admit_body(self, caller: Caller, body: bytes) -> None:
         """Count a body against the caller's budgets. Raises `RequestRefused` beyond one."""
         if caller.network:
-            self.bayeux.budgets.admit_bytes(caller, len(body), self.clock())
+            self.bayeux.state.budgets.admit_bytes(caller, len(body), self.clock())
 
     def speaker(self, headers: "Headers", caller: Caller, source: Source) -> Speaker:
         """Identify the browser, or the program, behind a request."""

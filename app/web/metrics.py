@@ -144,7 +144,7 @@ class BayeuxCollector(Collector):
             "Requests and messages refused because an address or subject exceeded a limit.",
             labels=["kind"],
         )
-        for budget in self._bayeux.budgets.all:
+        for budget in self._bayeux.state.budgets.all:
             overspent.add_metric([budget.kind], budget.overspent)
         for kind, count in self._bayeux.state.sessions.usages.exceeded.items():
             overspent.add_metric([kind], count)

@@ -41,7 +41,7 @@ def errors(client: Client, count: int) -> list[str | None]:
 
 
 def overspent(house: House) -> dict[str, int]:
-    return {each.kind: each.overspent for each in house.bayeux.budgets.all if each.overspent}
+    return {each.kind: each.overspent for each in house.bayeux.state.budgets.all if each.overspent}
 
 
 def test_publishes_beyond_the_budget_of_an_address_are_refused_each_by_itself() -> None:

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from holdfast.bayeux.caller import Caller
 from holdfast.bayeux.login import Login, LoginMethod
 from holdfast.bayeux.operation import Operation
-from holdfast.bayeux.options import ChannelRule
+from holdfast.bayeux.options import BudgetRates, ChannelRule
 from holdfast.bayeux.rights import Denial, SecurityPolicy
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.history_depth import HistoryDepth
@@ -183,7 +184,7 @@ def test_the_newest_messages_are_shown_first() -> None:
 
 
 def keeping(count: int, **options: Any) -> House:
-    here = house(channels=KEPT, **options)
+    here = house(**{"channels": KEPT, **options})
     for n in range(count):
         here.server.publish("/t/a", {"n": n})
     here.turn()
@@ -258,12 +259,16 @@ def test_who_loses_the_right_meanwhile_reads_nothing() -> None:
 
 
 def test_what_a_filter_is_asked_about_is_charged() -> None:
-    here = keeping(9)
-    charged: list[int] = []
-    here.bayeux.state.spend_catch_up = lambda _, count, now: charged.append(count)
-    ask(here.client(), {"get": "/t/a", "history": ALL, "filter": "data.n < 2"})
-    ask(here.client(), {"get": "/t/a", "history": ALL})
-    assert charged == [9, 0]
+    # The bucket pays for 100 messages, and the history has as many.
+    deep = {"/t/a": ChannelRule(history=HistoryDepth(100))}
+    here = keeping(100, channels=deep, budgets=BudgetRates(requests=1))
+    client = here.client(caller=Caller("203.0.113.7", network="203.0.113.7"))
+    every = {"get": "/t/a", "history": ALL}
+    selected = {**every, "filter": "data.n < 2"}
+    for _ in range(3):
+        assert len(ask(client, every)["messages"]) == 100
+    assert len(ask(client, selected)["messages"]) == 2
+    assert ask(client, selected) == {"error": "429:requests:budget_exceeded"}
 
 
 def test_a_history_has_the_depth_of_its_rule() -> None:
