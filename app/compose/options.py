@@ -9,6 +9,8 @@ from holdfast.delivery.queue import QueueLimits
 from holdfast.delivery.shared_queues import SharedQueueLimits
 from holdfast.delivery.topics import TopicConfig
 from holdfast.settings import ChannelSettings, Settings
+from holdfast.settings.delivery import DeliverySettings
+from holdfast.settings.limits import LimitSettings, QuotaSettings
 from holdfast.web.cookies import DEFAULT_NAME, BrowserCookie
 from holdfast.web.endpoint import WebOptions
 from holdfast.web.hosts import Hosts, name_of
@@ -53,19 +55,9 @@ def options_of(settings: Settings) -> Options:
             pattern: _rule(rule, settings.max_lazy_timeout)
             for pattern, rule in settings.channels.items()
         },
-        request_limits=RequestLimits(
-            bytes=settings.max_request_size,
-            messages=settings.max_batch,
-            depth=settings.max_depth,
-            values=settings.max_values,
-        ),
+        request_limits=_request_limits(settings),
         queue_limits=QueueLimits(entries=settings.max_queue, bytes=settings.max_queue_bytes),
-        history_limits=HistoryLimits(
-            entries=settings.max_history,
-            bytes=settings.max_history_bytes,
-            share_entries=settings.quota_history,
-            share_bytes=settings.quota_history_bytes,
-        ),
+        history_limits=_history_limits(settings),
         subject_limits=SharedQueueLimits(
             entries=settings.max_subject_queue,
             bytes=settings.max_subject_queue_bytes,
@@ -76,32 +68,62 @@ def options_of(settings: Settings) -> Options:
             bytes=settings.max_work_queue_bytes,
             queues=settings.max_work_queues,
         ),
-        guard=GuardLimits(
-            is_on=settings.guard,
-            window_s=settings.guard_window / 1000,
-            min_receivers=settings.guard_receivers,
-            min_messages=settings.guard_messages,
-            hearing_s=settings.guard_window / 12_000,
-            first_pause_s=settings.guard_retry / 1000,
-        ),
-        budgets=BudgetRates(
-            requests=settings.budget_requests,
-            handshakes=settings.budget_handshakes,
-            publishes=settings.budget_publishes,
-            bytes=settings.budget_bytes,
-            letters=settings.budget_letters,
-        ),
-        quotas=QuotaLimits(
-            sessions=settings.quota_sessions,
-            subscriptions=settings.quota_subscriptions,
-            bytes=settings.quota_waiting_bytes,
-            addressed=settings.quota_addressed,
-            addressed_bytes=settings.quota_addressed_bytes,
-            topics=settings.quota_topics,
-        ),
+        guard=_guard_limits(settings),
+        budgets=_budgets(settings),
+        quotas=_quotas(settings),
         channel_limits=ChannelLimits(
             length=settings.max_channel_length, segments=settings.max_channel_segments
         ),
+    )
+
+
+def _request_limits(settings: LimitSettings) -> RequestLimits:
+    return RequestLimits(
+        bytes=settings.max_request_size,
+        messages=settings.max_batch,
+        depth=settings.max_depth,
+        values=settings.max_values,
+    )
+
+
+def _history_limits(settings: Settings) -> HistoryLimits:
+    return HistoryLimits(
+        entries=settings.max_history,
+        bytes=settings.max_history_bytes,
+        share_entries=settings.quota_history,
+        share_bytes=settings.quota_history_bytes,
+    )
+
+
+def _guard_limits(settings: DeliverySettings) -> GuardLimits:
+    return GuardLimits(
+        is_on=settings.guard,
+        window_s=settings.guard_window / 1000,
+        min_receivers=settings.guard_receivers,
+        min_messages=settings.guard_messages,
+        hearing_s=settings.guard_window / 12_000,
+        first_pause_s=settings.guard_retry / 1000,
+    )
+
+
+def _budgets(settings: QuotaSettings) -> BudgetRates:
+    return BudgetRates(
+        requests=settings.budget_requests,
+        handshakes=settings.budget_handshakes,
+        publishes=settings.budget_publishes,
+        bytes=settings.budget_bytes,
+        letters=settings.budget_letters,
+    )
+
+
+def _quotas(settings: QuotaSettings) -> QuotaLimits:
+    return QuotaLimits(
+        sessions=settings.quota_sessions,
+        subscriptions=settings.quota_subscriptions,
+        bytes=settings.quota_waiting_bytes,
+        addressed=settings.quota_addressed,
+        addressed_bytes=settings.quota_addressed_bytes,
+        topics=settings.quota_topics,
     )
 
 

@@ -7,7 +7,8 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
-from tests.serving import Server, end_whoever_lives_in
+from tests.integration.successors import following
+from tests.serving import Server
 
 Json = dict[str, Any]
 PATIENCE_S = 30.0
@@ -58,45 +59,23 @@ def write(server: Server, *contents: object, name: str = "joe") -> None:
         assert reply["successful"], reply
 
 
-def kill(server: Server) -> None:
-    server.process.kill()
-    server.process.wait()
-
-
 def test_what_is_written_arrives_although_its_server_is_killed_twice(tmp_path: Path) -> None:
-    settings = {"data": str(tmp_path / "data"), "max_interval": 500}
-    servers = [Server(settings)]
-    try:
-        write(servers[0], *range(8))
+    with following(tmp_path, max_interval=500) as servers:
+        write(servers.last, *range(8))
         # While it waits for the subject.
-        kill(servers[0])
-        servers.append(Server(settings))
-        joe = Client(servers[1], ack=True, delivery={"session": "joe"})
+        servers.kill()
+        joe = Client(servers.last, ack=True, delivery={"session": "joe"})
         assert joe.fetch(0) == [*range(8)]
         # While a session without a name has it and has not said that it arrived.
-        kill(servers[1])
-        servers.append(Server(settings))
-        joe = Client(servers[2], ack=True, delivery={"session": "joe/1"})
+        servers.kill()
+        joe = Client(servers.last, ack=True, delivery={"session": "joe/1"})
         assert joe.fetch_soon() == [*range(8)]
-    finally:
-        # The last one has the store that the others left.
-        for server in reversed(servers):
-            server.stop()
-        end_whoever_lives_in(tmp_path)
 
 
 def test_what_waits_for_a_session_that_does_not_exist_outlives_a_kill(tmp_path: Path) -> None:
-    settings = {"data": str(tmp_path / "data"), "ptp_create_session": True}
-    servers = [Server(settings)]
-    try:
-        write(servers[0], *range(4), name="joe/3")
-        kill(servers[0])
-        servers.append(Server(settings))
-        write(servers[1], *range(4, 8), name="joe/3")
-        joe = Client(servers[1], ack=True, delivery={"session": "joe/3"})
+    with following(tmp_path, ptp_create_session=True) as servers:
+        write(servers.last, *range(4), name="joe/3")
+        servers.kill()
+        write(servers.last, *range(4, 8), name="joe/3")
+        joe = Client(servers.last, ack=True, delivery={"session": "joe/3"})
         assert joe.fetch_soon() == [*range(8)]
-    finally:
-        # The last one has the store that the other left.
-        for server in reversed(servers):
-            server.stop()
-        end_whoever_lives_in(tmp_path)

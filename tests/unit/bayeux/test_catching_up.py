@@ -52,6 +52,12 @@ def subscribe(client: Client, *channels: str, replay: Any = None, **delivery: An
     return client.send({"channel": "/meta/subscribe", "subscription": list(channels), "ext": ext})
 
 
+def said_of(asked: Asked) -> Json:
+    """What the reply says of the replay."""
+    said: Json = asked.elements[0]["ext"]["replay"]
+    return said
+
+
 def last(count: int, *, newest_first: bool = False) -> Json:
     return {"numEntries": count, "newestFirst": newest_first}
 
@@ -267,7 +273,7 @@ def test_who_goes_on_loses_nothing_unsaid_and_gets_nothing_twice(
     newest = reading.house.bayeux.state.hub.histories.newest // 1000
     asked = subscribe(reading.house.client(), "/a", "/b/**", replay=cursor)
     reading.finish(asked, changes)
-    said = asked.elements[0]["ext"]["replay"]
+    said = said_of(asked)
     lost = said.get("lost", {})
     assert asked.data == sorted(set(asked.data))
     for n, (channel, at) in enumerate(reading.published):
@@ -315,7 +321,7 @@ def test_what_passes_an_unkept_channel_meanwhile_is_not_recovered() -> None:
     house.server.publish("/b/x", 3)
     house.turn()
     assert asked.data == [3]
-    assert asked.elements[0]["ext"]["replay"]["lost"].keys() == {"/none"}
+    assert said_of(asked)["lost"].keys() == {"/none"}
 
 
 def test_a_right_to_one_of_many_histories_is_checked_again_when_all_are_read() -> None:
@@ -392,7 +398,7 @@ def test_as_much_comes_as_the_queue_has_room_for_and_the_oldest_stays_out() -> N
     publish(house, 1, 2, 3)
     asked = subscribe(house.client(), "/a", replay=0)
     assert asked.data == [2, 3]
-    assert asked.elements[0]["ext"]["replay"]["recovered"] is False
+    assert said_of(asked)["recovered"] is False
     assert house.balances()
 
 
@@ -405,7 +411,7 @@ def test_what_does_not_fit_is_reported_by_subscription(replay: Any) -> None:
     publish(house, 3, 4, channel="/b/x")
     asked = subscribe(house.client(), "/b/**", replay=replay)
     assert asked.data == [3, 4]
-    said = asked.elements[0]["ext"]["replay"]
+    said = said_of(asked)
     messages = list(house.bayeux.state.hub.histories)
     assert said["lost"] == {"/b/**": {"from": 0, "to": messages[1].id // 1000}}
 
@@ -416,7 +422,7 @@ def test_who_names_no_cursor_is_told_too_what_does_not_fit(how: Json) -> None:
     publish(house, 1, 2, 3, channel="/b/x")
     publish(house, 4, channel="/a")
     asked = subscribe(house.client(), "/b/**", "/a", **how)
-    said = asked.elements[0]["ext"]["replay"]
+    said = said_of(asked)
     assert said["recovered"] is False
     ids = [message.id // 1000 for message in house.bayeux.state.hub.histories]
     assert said["lost"] == {"/b/**": {"from": ids[0] - 1, "to": ids[1]}}
@@ -434,7 +440,7 @@ def test_a_client_goes_on_behind_the_last_message_that_it_saw(house: House) -> N
     publish(house, 3)
     asked = subscribe(house.client(), "/a", replay=cursors(events)[-1])
     assert asked.data == [3]
-    said = asked.elements[0]["ext"]["replay"]
+    said = said_of(asked)
     assert said["recovered"] is True
     assert "lost" not in said
 
@@ -504,7 +510,7 @@ def test_what_is_no_longer_kept_is_reported_as_lost(house: House) -> None:
     publish(house, 2, 3, 4, 5, 6, 7)
     asked = subscribe(house.client(), "/a", replay=seen)
     assert asked.data == [3, 4, 5, 6, 7]
-    said = asked.elements[0]["ext"]["replay"]
+    said = said_of(asked)
     assert said["recovered"] is False
     messages = list(house.bayeux.state.hub.histories)
     assert said["lost"]["/a"]["from"] == seen
@@ -531,7 +537,7 @@ def test_cursors_of_another_epoch_say_nothing(house: House) -> None:
     cursor = house.bayeux.state.hub.settled_cursor()
     asked = subscribe(house.client(), "/a", replay={"cursor": cursor, "epoch": "another"})
     assert asked.data == [1, 2]
-    assert asked.elements[0]["ext"]["replay"]["recovered"] is False
+    assert said_of(asked)["recovered"] is False
 
 
 def test_a_pattern_is_whole_if_nothing_is_missing_on_its_channels(house: House) -> None:
@@ -540,9 +546,9 @@ def test_a_pattern_is_whole_if_nothing_is_missing_on_its_channels(house: House) 
     publish(house, 2, channel="/b/y")
     asked = subscribe(house.client(), "/b/**", replay=seen)
     assert asked.data == [2]
-    assert asked.elements[0]["ext"]["replay"]["recovered"] is True
+    assert said_of(asked)["recovered"] is True
     publish(house, *range(4), channel="/b/y")
-    said = subscribe(house.client(), "/b/**", replay=seen).elements[0]["ext"]["replay"]
+    said = said_of(subscribe(house.client(), "/b/**", replay=seen))
     assert said["recovered"] is False
 
 
@@ -577,7 +583,7 @@ def test_a_pattern_is_whole_only_if_all_of_its_channels_keep_something(
     publish(house, 2, channel="/quiet/x")
     publish(house, 3, channel="/chat/x")
     asked = subscribe(house.client(), pattern, replay=seen)
-    assert asked.elements[0]["ext"]["replay"]["recovered"] is is_kept
+    assert said_of(asked)["recovered"] is is_kept
 
 
 NOTHING = Qos(topic=TopicOptions(depth=HistoryDepth(0)))
@@ -594,7 +600,7 @@ def test_a_topic_that_keeps_nothing_is_missed_although_its_rule_keeps_something(
     house.server.publish("/b/x", 2, qos=NOTHING)
     house.server.publish("/b/x", 3)
     asked = subscribe(house.client(), pattern, replay=seen)
-    assert asked.elements[0]["ext"]["replay"]["recovered"] is is_whole
+    assert said_of(asked)["recovered"] is is_whole
 
 
 @pytest.mark.parametrize("is_ended", [False, True])
@@ -614,7 +620,7 @@ def test_what_a_topic_did_not_keep_is_missed_when_it_keeps_something_again(
     publish(house, 3, channel="/b/x")
     asked = subscribe(house.client(), "/b/x", replay=seen)
     assert asked.data == [3]
-    assert asked.elements[0]["ext"]["replay"]["recovered"] is False
+    assert said_of(asked)["recovered"] is False
 
 
 def test_more_topics_that_keep_nothing_than_can_be_looked_at_are_missed(
@@ -624,7 +630,7 @@ def test_more_topics_that_keep_nothing_than_can_be_looked_at_are_missed(
     house.server.publish("/b/x/1", 1, qos=NOTHING)
     house.server.publish("/b/y/1", 1, qos=NOTHING)
     asked = subscribe(house.client(), "/b/*", replay=house.bayeux.state.hub.settled_cursor())
-    assert asked.elements[0]["ext"]["replay"]["recovered"] is False
+    assert said_of(asked)["recovered"] is False
 
 
 def test_work_queues_do_not_make_a_pattern_incomplete() -> None:
@@ -635,7 +641,7 @@ def test_work_queues_do_not_make_a_pattern_incomplete() -> None:
     house = House(channels=rules)
     seen = house.bayeux.state.hub.settled_cursor()
     asked = subscribe(house.client(), "/**", replay=seen)
-    assert asked.elements[0]["ext"]["replay"]["recovered"] is True
+    assert said_of(asked)["recovered"] is True
 
 
 def test_more_channels_than_can_be_read_are_not_recovered(
@@ -647,16 +653,16 @@ def test_more_channels_than_can_be_read_are_not_recovered(
     publish(house, 2, channel="/b/y")
     asked = subscribe(house.client(), "/b/**", replay=seen)
     assert asked.data == [1]
-    assert asked.elements[0]["ext"]["replay"]["recovered"] is False
+    assert said_of(asked)["recovered"] is False
     several = subscribe(house.client(), "/b/x", "/b/y", "/b/*", replay=seen)
     assert several.data == [1]
-    assert several.elements[0]["ext"]["replay"]["lost"].keys() == {"/b/y", "/b/*"}
+    assert said_of(several)["lost"].keys() == {"/b/y", "/b/*"}
     named = subscribe(house.client(), "/b/**", replay={"/b/x": seen, "/b/y": -2})
     assert named.data == [1]
-    assert named.elements[0]["ext"]["replay"]["lost"].keys() == {"/b/**"}
+    assert said_of(named)["lost"].keys() == {"/b/**"}
     initial = subscribe(house.client(), "/b/**", history=last(1))
     assert initial.data == [1]
-    assert initial.elements[0]["ext"]["replay"]["recovered"] is False
+    assert said_of(initial)["recovered"] is False
 
 
 def test_no_more_histories_are_begun_after_many_messages(
@@ -667,10 +673,10 @@ def test_no_more_histories_are_begun_after_many_messages(
     publish(house, 4, channel="/b/y")
     asked = subscribe(house.client(), "/b/**", replay=-2)
     assert asked.data == [1, 2, 3]
-    assert asked.elements[0]["ext"]["replay"]["recovered"] is False
+    assert said_of(asked)["recovered"] is False
     named = subscribe(house.client(), "/b/**", replay={"/b/x": -2, "/b/y": -2})
     assert named.data == [1, 2, 3]
-    assert named.elements[0]["ext"]["replay"]["lost"].keys() == {"/b/**"}
+    assert said_of(named)["lost"].keys() == {"/b/**"}
 
 
 @pytest.mark.parametrize("replay", [-1, {"/b/z/**": -2}, {"/other": -2}, {"/b/x": -1}], ids=repr)
@@ -916,7 +922,7 @@ def test_a_durable_history_survives_a_restart() -> None:
     house = house.reborn()
     asked = subscribe(house.client(), "/a", replay=seen)
     assert asked.data == [6, 7]
-    assert asked.elements[0]["ext"]["replay"]["recovered"] is True
+    assert said_of(asked)["recovered"] is True
     publish(house, 8)
     assert subscribe(house.client(), "/a", replay=-2).data == [4, 5, 6, 7, 8]
 
@@ -931,7 +937,7 @@ def test_a_passing_history_does_not_and_that_is_said() -> None:
     asked = subscribe(house.client(), "/a", replay=-2)
     assert asked.data == [2], "a durable receiver made it durable"
     asked = subscribe(house.client(), "/a", replay=seen - 1)
-    assert asked.elements[0]["ext"]["replay"]["recovered"] is False
+    assert said_of(asked)["recovered"] is False
 
 
 def test_a_history_that_is_no_longer_wanted_leaves_the_store() -> None:

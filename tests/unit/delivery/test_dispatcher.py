@@ -13,6 +13,7 @@ from holdfast.delivery.dispatcher import (
     QueueHold,
     step,
 )
+from tests.unit.delivery.dispatchers import alive, attempts
 
 PAGE = Path(__file__).parents[3] / "docs" / "delivery.md"
 
@@ -23,21 +24,6 @@ ALIVE    ALIVE  ALIVE  POLLING  POLLING  ALIVE    DEAD  DEAD
 POLLING  ALIVE  ALIVE  POLLING  POLLING  POLLING  DEAD  DEAD
 DEAD     DEAD   DEAD   DEAD     DEAD     DEAD     DEAD  DEAD
 """
-
-
-def alive(retries: int = 0, delay_s: float = 1.0) -> Dispatcher:
-    dispatcher = Dispatcher(Policy(retries, delay_s))
-    dispatcher.contact(0.0)
-    return dispatcher
-
-
-def attempts(dispatcher: Dispatcher) -> list[float | None]:
-    """When the attempts of a receiver that never answers fall due; None at the end: it is dead."""
-    dues: list[float | None] = []
-    while len(dues) < 6 and dispatcher.deadline is not None:
-        dues.append(round(dispatcher.deadline, 6))
-        dispatcher.due(dispatcher.deadline)
-    return [*dues, None] if dispatcher.is_dead else dues
 
 
 @pytest.mark.parametrize("line", TABLE.split("\n")[1:-1])
@@ -278,8 +264,8 @@ def test_no_delay_is_a_short_one_that_doubles_with_each_hand_over_up_to_the_dela
     None
 ):
     dispatcher, now, pauses = alive(retries=-1, delay_s=3.0), 10.0, []
-    for attempts in range(1, 9):
-        dispatcher.refused(now, 0.0, attempts)
+    for hand_overs in range(1, 9):
+        dispatcher.refused(now, 0.0, hand_overs)
         assert dispatcher.deadline is not None
         pauses.append(round(dispatcher.deadline - now, 3))
         now = dispatcher.deadline

@@ -2,24 +2,10 @@
 
 import pytest
 
-from holdfast.delivery.dispatcher import Dispatcher, DispatcherState, Policy, QueueHold
+from holdfast.delivery.dispatcher import Dispatcher, DispatcherState, QueueHold
+from tests.unit.delivery.dispatchers import alive, attempts
 
 HELD = QueueHold("disk full", "joe/1", since=1_000)
-
-
-def alive(retries: int = 0, delay_s: float = 1.0) -> Dispatcher:
-    dispatcher = Dispatcher(Policy(retries, delay_s))
-    dispatcher.contact(0.0)
-    return dispatcher
-
-
-def attempts(dispatcher: Dispatcher) -> list[float | None]:
-    """When the attempts of a receiver that never answers fall due; None at the end: it is dead."""
-    dues: list[float | None] = []
-    while len(dues) < 6 and dispatcher.deadline is not None:
-        dues.append(round(dispatcher.deadline, 6))
-        dispatcher.due(dispatcher.deadline)
-    return [*dues, None] if dispatcher.is_dead else dues
 
 
 # Pauses

@@ -1,0 +1,40 @@
+"""Servers that are killed, with others that follow them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.serving import Server, end_whoever_lives_in
+
+
+class Successors:
+    """Servers that follow each other in one directory, each after a kill."""
+
+    def __init__(self, data: Path, **settings: object) -> None:
+        self._settings = {"data": str(data), **settings}
+        self._servers = [Server(self._settings)]
+
+    @property
+    def last(self) -> Server:
+        return self._servers[-1]
+
+    def kill(self) -> None:
+        """Kill the last one; another follows."""
+        self.last.process.kill()
+        self.last.process.wait()
+        self._servers.append(Server(self._settings))
+
+    def stop(self) -> None:
+        # The last one has the store that the others left.
+        for server in reversed(self._servers):
+            server.stop()
+
+
+@contextmanager
+def following(tmp_path: Path, **settings: object) -> Iterator[Successors]:
+    servers = Successors(tmp_path / "data", **settings)
+    try:
+        yield servers
+    finally:
+        servers.stop()
+        end_whoever_lives_in(tmp_path)
