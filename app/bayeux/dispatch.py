@@ -243,7 +243,7 @@ def _is_within_budget(
     if refused is None:
         return True
     for message in messages:
-        reply = _skeleton(message)
+        reply = skeleton(message)
         _refuse(bayeux, refused, exchange, reply)
         exchange.replies.append(encode_reply(reply))
     return False
@@ -298,14 +298,14 @@ def _handshake_first(messages: Sequence[Json]) -> Sequence[Json]:
 
 
 def _refuse_companion(message: Json, exchange: Exchange) -> None:
-    reply = _skeleton(message)
+    reply = skeleton(message)
     Refused(ErrorReply.HANDSHAKE_BATCHED).fill(reply)
     exchange.replies.append(encode_reply(reply))
 
 
 def _handle(bayeux: Bayeux, message: Json, exchange: Exchange, begin: int) -> int:
     """Answer a message; if there is no time, return the extension that continues with it."""
-    reply = _skeleton(message)
+    reply = skeleton(message)
     try:
         channel = _validate(bayeux, message)
         if message["channel"] == _HANDSHAKE:
@@ -462,7 +462,7 @@ def _unknown(bayeux: Bayeux, message: Json, exchange: Exchange) -> Refused:
     return Refused(ErrorReply.SESSION_UNKNOWN)
 
 
-def _skeleton(message: Json) -> Json:
+def skeleton(message: Json) -> Json:
     """The fields that every reply repeats from its message."""
     channel, message_id = message.get("channel"), message.get("id")
     reply: Json = {"channel": channel} if type(channel) is str else {}

@@ -100,7 +100,7 @@ def publish(
     if outcome is None:
         pending.begin()
         return False
-    _fill(session, reply, outcome, qos)
+    _fill(state, session, reply, outcome, qos)
     return True
 
 
@@ -234,7 +234,7 @@ class _PendingPublish:
         session = self._session
         self._state.counters.repeated += outcome is PersistOutcome.REPEATED
         try:
-            _fill(session, self._reply, outcome, self._qos)
+            _fill(self._state, session, self._reply, outcome, self._qos)
         except Refused as refused:
             refused.fill(self._reply)
         self._state.backlog.at_turn_end(self._finish)
@@ -248,13 +248,15 @@ class _PendingPublish:
             go_on(now)
 
 
-def _fill(session: Session, reply: Json, outcome: PersistOutcome, qos: Qos | None) -> None:
+def _fill(
+    state: ServerState, session: Session, reply: Json, outcome: PersistOutcome, qos: Qos | None
+) -> None:
     match outcome:
         case PersistOutcome.KEPT | PersistOutcome.REPEATED:
             session.published += outcome is PersistOutcome.KEPT
             reply["successful"] = True
             if qos is not None:
-                reply["ext"] = {"delivery": qos.confirmation()}
+                reply["ext"] = {"delivery": qos.confirmation(state.node.name)}
         case PersistOutcome.REFUSED:
             raise Refused(ErrorReply.STORE_UNAVAILABLE, NO_CONNECTION.text)
         case PersistOutcome.UNKNOWN:

@@ -125,13 +125,21 @@ class Qos:
         """Whether it depends on its topic what becomes of the message."""
         return self.configures or not self.force_update
 
-    def confirmation(self) -> Mapping[str, Any]:
-        """Return what the reply says: for a repeated publish, what its first reply said."""
+    def confirmation(self, node: str) -> Mapping[str, Any]:
+        """Return what the reply says: for a repeated publish, what its first reply said.
+
+        Args:
+            node: The name of this server, with which ids of messages begin.
+        """
         message = self.message
         if message is None:
             return {"state": "OK"}
         first = message.id if message.key is None else message.key.first or message.id
-        confirmed: dict[str, Any] = {"state": "OK", "rcvTimestamp": str(first)}
+        confirmed: dict[str, Any] = {
+            "state": "OK",
+            "id": f"{node}-{first}",
+            "rcvTimestamp": str(first),
+        }
         if self.channel:
             confirmed["channel"] = self.channel
         if self.outcomes:

@@ -15,7 +15,9 @@ _HOST_NAME = re.compile(r"\*|(?:\*\.)?(?:[A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]+")
 # Paths as they appear in requests, without characters that have several spellings.
 _PATH = re.compile(r"(?:/(?!\.\.?(?:/|$))[A-Za-z0-9._~!$&'()*+,;=:@-]+)+")
 # The first segments of the server's other paths.
-_TAKEN = frozenset({"admin", "chat", "console", "healthz", "readyz", "metrics", "static"})
+_TAKEN = frozenset(
+    {"admin", "chat", "console", "healthz", "readyz", "metrics", "publish", "static"}
+)
 
 
 class ServerSettings(Section):

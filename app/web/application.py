@@ -8,13 +8,14 @@ from prometheus_client import CONTENT_TYPE_LATEST
 
 from holdfast.bayeux.errors import ErrorReply
 from holdfast.web.callback_polling import callback_poll
-from holdfast.web.endpoint import FIXED_HEADERS, Endpoint, WebOptions, hsts_headers
+from holdfast.web.endpoint import FIXED_HEADERS, PUBLISH_PATH, Endpoint, WebOptions, hsts_headers
 from holdfast.web.hosts import Hosts
 from holdfast.web.long_polling import long_poll, refusal
 from holdfast.web.metrics import Metrics
 from holdfast.web.misdirected import answering_to
 from holdfast.web.origins import only_value
 from holdfast.web.pages import PAGE_HEADERS, add_console, add_pages
+from holdfast.web.publish_requests import PublishRequests
 from holdfast.web.static_files import StaticFiles
 from holdfast.web.websocket import WebSocketFrontEnd
 
@@ -39,6 +40,7 @@ def make_application(
     for path in endpoint.options.paths:
         application.router.add_route("*", path, bayeux)
         application.router.add_route("*", path + "/{suffix:.*}", bayeux)
+    _add_publish(application, endpoint)
     _add_metrics(application, metrics)
     add_pages(application, endpoint, files, chat=chat, console=admin is not None, login=login)
     if admin is not None:
@@ -63,16 +65,12 @@ def make_administration_apart(
 def _bayeux_handler(
     endpoint: Endpoint, websockets: WebSocketFrontEnd
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    origins = endpoint.options.origins
-
     async def bayeux(request: web.Request) -> web.StreamResponse:
         """Dispatch to a transport by method, headers and query."""
         if request.method == "POST":
             return await long_poll(request, endpoint)
         if request.method == "OPTIONS":
-            origin, host = only_value(request.headers, "Origin"), request.headers.get("Host")
-            headers = FIXED_HEADERS | origins.preflight_headers(origin, host)
-            return web.Response(headers=headers)
+            return _preflight(request, endpoint)
         if request.method == "GET" and request.headers.get("Upgrade", "").lower() == "websocket":
             if "websocket" in endpoint.options.transports:
                 return await websockets.serve(request)
@@ -81,6 +79,20 @@ def _bayeux_handler(
         return refusal(request, ErrorReply.TRANSPORT_UNKNOWN, endpoint)
 
     return bayeux
+
+
+def _preflight(request: web.Request, endpoint: Endpoint) -> web.Response:
+    origin, host = only_value(request.headers, "Origin"), request.headers.get("Host")
+    headers = FIXED_HEADERS | endpoint.options.origins.preflight_headers(origin, host)
+    return web.Response(headers=headers)
+
+
+def _add_publish(application: web.Application, endpoint: Endpoint) -> None:
+    async def preflight(request: web.Request) -> web.Response:
+        return _preflight(request, endpoint)
+
+    application.router.add_post(PUBLISH_PATH, PublishRequests(endpoint).answer)
+    application.router.add_options(PUBLISH_PATH, preflight)
 
 
 def _with_probes(endpoint: Endpoint, readiness: Readiness, hosts: Hosts) -> web.Application:

@@ -34,8 +34,14 @@ for _codec in _CODECS:
     codecs.lookup(_codec)
 
 
+async def read_messages(request: web.Request, endpoint: Endpoint, network: str) -> bytes:
+    """Return the request's messages, also those of a form, as UTF-8; raises `RequestRefused`."""
+    body = await read_body(request, endpoint, network)
+    return _messages_of_form(body) if request.content_type == _FORM else body
+
+
 async def read_body(request: web.Request, endpoint: Endpoint, network: str) -> bytes:
-    """Return the request's messages as UTF-8 JSON; raises `RequestRefused`."""
+    """Return the request's body as UTF-8; raises `RequestRefused`."""
     decoder = _decoder_of(request)
     limit = endpoint.options.max_request_size
     if request.content_length is not None and request.content_length > limit:
@@ -49,8 +55,7 @@ async def read_body(request: web.Request, endpoint: Endpoint, network: str) -> b
         raise RequestRefused(ErrorReply.REQUEST_TIMEOUT) from None
     except (web.RequestPayloadError, ClientError, ValueError):
         raise RequestRefused(ErrorReply.REQUEST_MALFORMED) from None
-    body = to_utf8(body, request.charset)
-    return _messages_of_form(body) if request.content_type == _FORM else body
+    return to_utf8(body, request.charset)
 
 
 def _decoder_of(request: web.Request) -> Decoder | None:

@@ -35,6 +35,8 @@ FIXED_HEADERS = {
     "Server": "Holdfast",
 }
 JSON_TYPE = "application/json;charset=UTF-8"
+# Where scripts publish without a session.
+PUBLISH_PATH = "/publish"
 
 _wire_of = attrgetter("wire")
 

@@ -11,7 +11,7 @@ from holdfast.bayeux.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.sessions import Exchange
 from holdfast.bayeux.transports import ConnectionType
 from holdfast.delivery.messages import Event
-from holdfast.web.bodies import read_body
+from holdfast.web.bodies import read_messages
 from holdfast.web.endpoint import (
     FIXED_HEADERS,
     JSON_TYPE,
@@ -93,7 +93,7 @@ async def long_poll(request: web.Request, endpoint: Endpoint) -> web.Response:
         if ConnectionType.LONG_POLLING not in endpoint.options.transports:
             raise RequestRefused(ErrorReply.TRANSPORT_UNKNOWN)
         caller = endpoint.caller(request)
-        body = await read_body(request, endpoint, caller.network)
+        body = await read_messages(request, endpoint, caller.network)
         speaker = endpoint.speaker(request.headers, caller, source)
         exchange, answer = await exchange_over_http(
             request, endpoint, speaker, ConnectionType.LONG_POLLING, body

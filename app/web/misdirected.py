@@ -8,7 +8,7 @@ from holdfast.bayeux.commands import NOT_ALLOWED
 from holdfast.bayeux.errors import ErrorReply
 from holdfast.delivery.notices import MISDIRECTED
 from holdfast.web.admin import faults
-from holdfast.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, error_body
+from holdfast.web.endpoint import FIXED_HEADERS, JSON_TYPE, PUBLISH_PATH, Endpoint, error_body
 from holdfast.web.hosts import Hosts
 
 _SETTING = "host_name"
@@ -46,7 +46,8 @@ def _refusal(path: str, endpoint: Endpoint) -> web.Response:
     error = ErrorReply.HOST_UNKNOWN
     if path.startswith("/admin/"):
         return faults.failure(error.code, NOT_ALLOWED, _TEXT)
-    if any(path == each or path.startswith(f"{each}/") for each in endpoint.options.paths):
+    paths = endpoint.options.paths
+    if path == PUBLISH_PATH or any(path == each or path.startswith(f"{each}/") for each in paths):
         headers = {"Content-Type": JSON_TYPE, **FIXED_HEADERS}
         return web.Response(status=error.code, body=error_body(error, _SETTING), headers=headers)
     return web.Response(status=error.code, text=f"{_TEXT}\n")

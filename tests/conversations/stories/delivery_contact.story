@@ -325,7 +325,7 @@ bob -> /s19 {"data": "zero", "ext": {"delivery": {"priority": 0}}}
        /s19 {"data": "nine", "ext": {"delivery": {"priority": 9}}}
        /s19 {"data": "six again", "ext": {"delivery": {"priority": 6}}}
        /s19 {"data": "zero again", "ext": {"delivery": {"priority": 0}}}
-bob <- 6 times /s19 ok {"ext": {"delivery": {"state": "OK", "rcvTimestamp": <text>}}}
+bob <- 6 times /s19 ok {"ext": {"delivery": {"state": "OK", "id": <text>, "rcvTimestamp": <text>}}}
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /s19 {"data": "nine", ...}
          /s19 {"data": "six", ...}

@@ -180,9 +180,9 @@ bob -> /s20 {"data": "one", "ext": {"delivery": {"priority": 1}}}
        /s20 {"data": "five", "ext": {"delivery": {"priority": 5}}}
        /s20 {"data": "nine", "ext": {"delivery": {"priority": 9}}}
        /s20 {"data": "five again"}
-bob <- /s20 ok {"ext": {"delivery": {"state": "OK", "rcvTimestamp": <text>}}}
-       /s20 ok {"ext": {"delivery": {"state": "OK", "rcvTimestamp": <text>}}}
-       /s20 ok {"ext": {"delivery": {"state": "OK", "rcvTimestamp": <text>}}}
+bob <- /s20 ok {"ext": {"delivery": {"state": "OK", "id": <text>, "rcvTimestamp": <text>}}}
+       /s20 ok {"ext": {"delivery": {"state": "OK", "id": <text>, "rcvTimestamp": <text>}}}
+       /s20 ok {"ext": {"delivery": {"state": "OK", "id": <text>, "rcvTimestamp": <text>}}}
        /s20 ok
 alice is held for 100 ms
 olga operates
@@ -222,7 +222,7 @@ bob -> /s19/all {"data": "0", "ext": {"delivery": {"priority": 0}}}
        /s19/all {"data": "7 again", "ext": {"delivery": {"priority": 7}}}
        /s19/all {"data": "8 again", "ext": {"delivery": {"priority": 8}}}
        /s19/all {"data": "9 again", "ext": {"delivery": {"priority": 9}}}
-bob <- 20 times /s19/all ok {"ext": {"delivery": {"state": "OK", "rcvTimestamp": <text>}}}
+bob <- 20 times /s19/all ok {"ext": {"delivery": {"state": "OK", "id": <text>, "rcvTimestamp": <text>}}}
 olga asks "client/s19all/1/?cbQueueNumMsgs" and hears "20"
 alice is held for 100 ms
 olga sets "client/s19all/1/?dispatcherActive" to "true"

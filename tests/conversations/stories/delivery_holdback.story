@@ -7,7 +7,7 @@ transports: long-polling, websocket
 alice takes /s05 under {"session": "s05/1", "retries": -1, "delay": 5000}
 bob handshakes
 bob -> /s05 {"data": {"part": 1, "text": <text of 5000 characters>}, "ext": {"delivery": {"persistent": true}}}
-bob <- /s05 ok {"ext": {"delivery": {"state": "OK", "rcvTimestamp": <text>}}}
+bob <- /s05 ok {"ext": {"delivery": {"state": "OK", "id": <text>, "rcvTimestamp": <text>}}}
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /s05 {"data": <any>, "ext": {"delivery": {"seq": 1, "redelivered": absent, ...}}}
          /meta/connect ok {"ext": {"ack": 2}}
@@ -136,7 +136,7 @@ alice ~> /meta/connect {"ext": {"ack": 1}}
 alice is held for 100 ms
 -- Nor do messages get past it that are more urgent.
 bob -> /s06/again {"data": 2, "ext": {"delivery": {"priority": 9}}}
-bob <- /s06/again ok {"ext": {"delivery": {"state": "OK", "rcvTimestamp": <text>}}}
+bob <- /s06/again ok {"ext": {"delivery": {"state": "OK", "id": <text>, "rcvTimestamp": <text>}}}
 alice is held for 100 ms
 olga operates
 olga sets "client/s06again/1/?dispatcherActive" to "true"

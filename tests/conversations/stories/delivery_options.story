@@ -12,7 +12,7 @@ bob -> /options/private {"data": "between us", "ext": {"delivery": {"destination
 bob <- /options/private error "404:user.ptp.unknownDestination,client/joe/1:destination_unknown" {"ext": {"delivery": {"destinations": [{"name": "client/joe/1", "state": "ERROR", "errorCode": "user.ptp.unknownDestination"}]}}}
        /options/private error "400:user.publish,priorty:delivery_invalid"
        /options/private error "400:user.publish,forceUpdate:delivery_invalid"
-       /options/private ok {"ext": {"delivery": {"state": "OK", "rcvTimestamp": <text>}}}
+       /options/private ok {"ext": {"delivery": {"state": "OK", "id": <text>, "rcvTimestamp": <text>}}}
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /options/private {"data": 3, ...}
          /meta/connect ok {"ext": {"ack": 2}}
@@ -38,7 +38,7 @@ alice disconnects
 alice takes /options/properties
 bob handshakes
 bob -> /options/properties {"data": 1, "ext": {"delivery": {"properties": {"oneKey": "one", "twoKey": "two", "threeKey": 55, "fourKey": {"deep": [true, null, 1.5]}}}}}
-bob <- /options/properties ok {"ext": {"delivery": {"state": "OK", "rcvTimestamp": <text>}}}
+bob <- /options/properties ok {"ext": {"delivery": {"state": "OK", "id": <text>, "rcvTimestamp": <text>}}}
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /options/properties {"data": 1, "ext": {"delivery": {"properties": {"oneKey": "one", "twoKey": "two", "threeKey": 55, "fourKey": {"deep": [true, null, 1.5]}}, ...}}}
          /meta/connect ok {"ext": {"ack": 2}}

@@ -158,7 +158,7 @@ alice takes /s11/x under {"session": "s11/1", "retries": 2, "delay": 1234}
 bob -> /meta/handshake {"ext": {"delivery": {"session": "s11bob"}}}
 bob <- /meta/handshake ok {"clientId": new $bob, "ext": {"delivery": {"session": {"name": new $sender, ...}, ...}}, ...}
 bob -> /s11/x {"data": {"text": "häßlich", "n": [1, 2.5, null, 18446744073709551616]}, "ext": {"delivery": {"priority": 7, "expiration": {"lifeTime": 60000}, "properties": {"color": "red", "size": 55}}}}
-bob <- /s11/x ok {"ext": {"delivery": {"state": "OK", "rcvTimestamp": new $accepted}}}
+bob <- /s11/x ok {"ext": {"delivery": {"state": "OK", "id": <text>, "rcvTimestamp": new $accepted}}}
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /s11/x {"data": {"text": "häßlich", "n": [1, 2.5, null, 18446744073709552000.0]}, "ext": {"delivery": {
              "id": <text like holdfast-[0-9]{19}>, "seq": 1, "state": "OK", "sender": $sender, "subscription": "/s11/x",

@@ -8,7 +8,7 @@ carol takes /ptp/none under {"session": "pia/2"}
 dave takes /ptp/none under {"session": "pim/1"}
 bob handshakes
 bob -> /service/ptp {"data": {"destinations": ["client/pia"], "content": "hello"}}
-bob <- /service/ptp ok {"ext": {"delivery": {"state": "OK", "rcvTimestamp": <text>, "destinations": [{"name": "client/pia", "state": "OK"}]}}}
+bob <- /service/ptp ok {"ext": {"delivery": {"state": "OK", "id": <text>, "rcvTimestamp": <text>, "destinations": [{"name": "client/pia", "state": "OK"}]}}}
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /service/ptp {"data": "hello", "ext": {"delivery": {...}}}
          /meta/connect ok {"ext": {"ack": 2}}
@@ -29,7 +29,7 @@ alice takes /ptp/none under {"session": "pit/1"}
 bob handshakes
 alice ~> /meta/connect {"ext": {"ack": 1}}
 bob -> /letters {"data": "hello", "ext": {"delivery": {"destinations": [{"name": "pit/1"}], "subscribable": false}}}
-bob <- /letters ok {"ext": {"delivery": {"state": "OK", "rcvTimestamp": <text>, "destinations": [{"name": "client/pit/1", "state": "OK"}]}}}
+bob <- /letters ok {"ext": {"delivery": {"state": "OK", "id": <text>, "rcvTimestamp": <text>, "destinations": [{"name": "client/pit/1", "state": "OK"}]}}}
 alice <~ /letters {"data": "hello", "ext": {"delivery": {"sender": <text>, ...}}}
          /meta/connect ok {"ext": {"ack": 2}}
 alice -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
@@ -55,7 +55,7 @@ paul <- /meta/disconnect ok
 alice takes /ptp/none under {"session": "pete/1"}
 bob handshakes
 bob -> /service/ptp {"data": {"destinations": ["pete", "nobody", {"name": "noone", "ignoreSilently": true}], "content": 1}}
-bob <- /service/ptp ok {"ext": {"delivery": {"state": "OK", "rcvTimestamp": <text>, "destinations": [{"name": "client/pete", "state": "OK"}, {"name": "client/nobody", "state": "ERROR", "errorCode": "user.ptp.unknownDestination"}, {"name": "client/noone", "state": "IGNORED"}]}}}
+bob <- /service/ptp ok {"ext": {"delivery": {"state": "OK", "id": <text>, "rcvTimestamp": <text>, "destinations": [{"name": "client/pete", "state": "OK"}, {"name": "client/nobody", "state": "ERROR", "errorCode": "user.ptp.unknownDestination"}, {"name": "client/noone", "state": "IGNORED"}]}}}
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /service/ptp {"data": 1, ...}
          /meta/connect ok {"ext": {"ack": 2}}
@@ -114,7 +114,7 @@ carol takes /ptp/none under {"session": "tim/1"}
 bob -> /meta/handshake {"ext": {"delivery": {"session": "tell"}}}
 bob <- /meta/handshake ok {"clientId": new $bob, "ext": {"delivery": {"session": {"name": new $sender, ...}, ...}}, ...}
 bob -> /service/ptp {"data": {"destinations": ["tom", "tim/1"], "content": "hello"}}
-bob <- /service/ptp ok {"ext": {"delivery": {"state": "OK", "rcvTimestamp": new $received, "destinations": [{"name": "client/tom", "state": "OK"}, {"name": "client/tim/1", "state": "OK"}]}}}
+bob <- /service/ptp ok {"ext": {"delivery": {"state": "OK", "id": <text>, "rcvTimestamp": new $received, "destinations": [{"name": "client/tom", "state": "OK"}, {"name": "client/tim/1", "state": "OK"}]}}}
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /service/ptp {"data": "hello", "ext": {"delivery": {"sender": $sender, "rcvTimestamp": $received, ...}}}
          /meta/connect ok {"ext": {"ack": 2}}

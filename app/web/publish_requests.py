@@ -1,0 +1,164 @@
+"""`POST /publish`: publishing by scripts that keep no session.
+
+Such a request is handled as a client would do the same: a handshake, publishes, a disconnect. So
+its login, rights, budgets, quotas and extensions are those of any client.
+"""
+
+import asyncio
+import re
+
+import orjson
+from aiohttp import web
+
+from holdfast.bayeux.caller import Caller, Speaker
+from holdfast.bayeux.codec import Json, decode
+from holdfast.bayeux.dispatch import skeleton
+from holdfast.bayeux.errors import ErrorReply, Refused, RequestRefused
+from holdfast.bayeux.rights import BY_POLICY
+from holdfast.bayeux.server import Bayeux
+from holdfast.bayeux.sessions import Exchange, Session
+from holdfast.bayeux.transports import ConnectionType
+from holdfast.bayeux.unfit import Unfit
+from holdfast.delivery.channels import Kind
+from holdfast.delivery.json_text import to_json
+from holdfast.web.admin.address import LINES
+from holdfast.web.bodies import read_body
+from holdfast.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, retry_headers
+from holdfast.web.intake import SMALL
+from holdfast.web.long_polling import Waiting, exchange_over_http, refusal
+from holdfast.web.origins import source_of
+
+_LONG_POLLING = ConnectionType.LONG_POLLING
+_CODE = re.compile("[45][0-9][0-9](?=:)")
+# A session that takes no messages: what waits for its subject is for others.
+_HANDSHAKE = {
+    "channel": "/meta/handshake",
+    "version": "1.0",
+    "supportedConnectionTypes": [_LONG_POLLING.value],
+    "ext": {"delivery": {"ptp": False}},
+}
+
+
+class PublishRequests:
+    """Answers `POST /publish`."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._endpoint = endpoint
+        # Large bodies are decoded one after the other, each in a turn of its own.
+        self._decoding = asyncio.Lock()
+
+    async def answer(self, request: web.Request) -> web.Response:
+        """Publish the messages of the body; the response has a result for each."""
+        endpoint = self._endpoint
+        try:
+            source = source_of(endpoint.check_origin(request.headers))
+            if _LONG_POLLING not in endpoint.options.transports:
+                raise RequestRefused(ErrorReply.TRANSPORT_UNKNOWN)
+            caller = endpoint.caller(request)
+            messages = await self._messages(request, caller)
+            # An identity of its own, whatever cookies the request has: the session is not shared.
+            speaker = Speaker(caller, (endpoint.bayeux.state.new_id(),), source=source)
+            results = await self._publish(request, speaker, messages)
+        except RequestRefused as refused:
+            return refusal(request, refused.error, endpoint, refused.wait_s)
+        return self._response(request, results)
+
+    async def _messages(self, request: web.Request, caller: Caller) -> list[Json]:
+        """Read and decode the body. Raises `RequestRefused`."""
+        endpoint = self._endpoint
+        # Not as a form: that is what curl calls any data.
+        body = await read_body(request, endpoint, caller.network)
+        if request.content_type == LINES:
+            body = b"[" + b",".join(filter(None, map(bytes.strip, body.split(b"\n")))) + b"]"
+        limits = endpoint.bayeux.state.options.request_limits
+        if len(body) <= SMALL:
+            return decode(body, limits)
+        endpoint.intake.take(len(body), caller.network)
+        try:
+            async with self._decoding:
+                await asyncio.sleep(0)
+                return decode(body, limits)
+        finally:
+            endpoint.intake.give_back(len(body), caller.network)
+
+    async def _publish(
+        self, request: web.Request, speaker: Speaker, messages: list[Json]
+    ) -> list[Json]:
+        """Publish in a session for this request alone; returns the results in order."""
+        endpoint = self._endpoint
+        handshake, answer = await exchange_over_http(
+            request, endpoint, speaker, _LONG_POLLING, to_json(_HANDSHAKE)
+        )
+        session = handshake.session
+        if session is None:
+            refused = orjson.loads(answer)
+            fault = {name: refused[name] for name in ("successful", "error", "advice")}
+            return [skeleton(message) | fault for message in messages]
+        try:
+            return await self._publish_as(request, speaker, session, messages)
+        finally:
+            self._disconnect(request, speaker, session)
+
+    async def _publish_as(
+        self, request: web.Request, speaker: Speaker, session: Session, messages: list[Json]
+    ) -> list[Json]:
+        refusals = [_refusal(self._endpoint.bayeux, message) for message in messages]
+        publishes = [
+            {**message, "clientId": session.client_id}
+            for message, refused in zip(messages, refusals, strict=True)
+            if refused is None
+        ]
+        answer = b""
+        if publishes:
+            _, answer = await exchange_over_http(
+                request, self._endpoint, speaker, _LONG_POLLING, to_json(publishes)
+            )
+        # Events to the session, such as those of services, have no such field.
+        replies = (each for each in orjson.loads(b"[" + answer + b"]") if "successful" in each)
+        return [refused or next(replies) for refused in refusals]
+
+    def _disconnect(self, request: web.Request, speaker: Speaker, session: Session) -> None:
+        """End the session; nobody waits for the reply."""
+        message = {"channel": "/meta/disconnect", "clientId": session.client_id}
+        exchange = Exchange(Waiting(request, _LONG_POLLING), speaker)
+        self._endpoint.scheduler.receive(to_json(message), exchange)
+
+    def _response(self, request: web.Request, results: list[Json]) -> web.Response:
+        """Answer in the form of the request."""
+        is_lines = request.content_type == LINES
+        body = b"".join(to_json(each) + b"\n" for each in results) if is_lines else to_json(results)
+        headers = {
+            "Content-Type": LINES if is_lines else JSON_TYPE,
+            **FIXED_HEADERS,
+            **self._endpoint.cors(request.headers),
+        }
+        status = 200
+        if not any(result["successful"] for result in results):
+            # So `curl --fail` notices, and what a retry repeats was not published.
+            status = _status(results[0])
+            headers |= retry_headers(results[0].get("advice", {}).get("interval", 0) / 1000)
+        return web.Response(status=status, body=body, headers=headers)
+
+
+def _refusal(bayeux: Bayeux, message: Json) -> Json | None:
+    """Return the result of a message that is no publish and would change the session."""
+    if isinstance(message, Unfit):
+        refused = Refused(message.fault)
+    elif _is_meta(bayeux, message.get("channel")):
+        refused = Refused(ErrorReply.PUBLISH_DENIED, BY_POLICY)
+    else:
+        return None
+    result = skeleton(message)
+    refused.fill(result)
+    return result
+
+
+def _is_meta(bayeux: Bayeux, name: object) -> bool:
+    channel = bayeux.state.channels.get(name) if isinstance(name, str) else None
+    return channel is not None and channel.kind is Kind.META
+
+
+def _status(result: Json) -> int:
+    """Return the HTTP status for an error; extensions may have written another error."""
+    found = _CODE.match(str(result.get("error")))
+    return ErrorReply.SERVER_FAULT.code if found is None else int(found[0])

@@ -1,0 +1,263 @@
+"""`POST /publish`: scripts publish without a session of their own."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from holdfast.compose import serving
+from tests.unit.login.signing import token
+from tests.web.people import House, Json, Person, house, settings
+
+LINES = "application/x-ndjson"
+RIGHTS = """
+[[rule]]
+who = ["*"]
+may = ["all"]
+channels = ["/rooms/**", "/service/**"]
+"""
+
+
+@asynccontextmanager
+async def open_house(home: Path, **given: Any) -> AsyncIterator[House]:
+    """A server where nobody logs in."""
+    async with serving(settings(home, **given)) as url:
+        made = House(url, home)
+        yield made
+        for person in made.people:
+            await person.http.close()
+
+
+@pytest.fixture
+async def home(tmp_path: Path) -> AsyncIterator[House]:
+    async with open_house(tmp_path) as home:
+        yield home
+
+
+async def publish(person: Person, *messages: Json, **options: Any) -> tuple[int, list[Json]]:
+    async with person.http.post("/publish", data=orjson.dumps(messages), **options) as response:
+        return response.status, await response.json(content_type=None)
+
+
+async def metric(person: Person, name: str) -> float:
+    async with person.http.get("/metrics") as response:
+        text = await response.text()
+    return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith(name))
+
+
+async def subscriber(home: House, *channels: str) -> Person:
+    person = home.person()
+    await person.handshake()
+    for channel in channels:
+        assert (await person.reply("/meta/subscribe", subscription=channel))["successful"]
+    await person.connect()
+    return person
+
+
+async def test_a_message_is_published_and_its_result_tells_so(home: House) -> None:
+    ann = await subscriber(home, "/orders")
+
+    status, results = await publish(
+        home.person(), {"channel": "/orders", "data": {"n": 1}, "id": 7}
+    )
+
+    assert (status, results) == (200, [{"channel": "/orders", "id": "7", "successful": True}])
+    event, _ = await ann.connect()
+    assert (event["channel"], event["data"]) == ("/orders", {"n": 1})
+
+
+async def test_any_data_is_json_whatever_curl_calls_it(home: House) -> None:
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    body = b'{"channel": "/orders", "data": "a=1&message=2"}'
+    async with home.person().http.post("/publish", data=body, headers=headers) as response:
+        assert response.status == 200
+
+
+async def test_a_publisher_that_asks_is_told_the_id_that_receivers_see(home: House) -> None:
+    ann = await subscriber(home, "/orders")
+
+    _, (result,) = await publish(
+        home.person(), {"channel": "/orders", "data": 1, "ext": {"delivery": {"priority": 9}}}
+    )
+
+    event, _ = await ann.connect()
+    assert result["ext"]["delivery"]["id"] == event["ext"]["delivery"]["id"]
+    assert event["ext"]["delivery"]["priority"] == 9
+
+
+async def test_json_lines_are_published_in_order_and_answered_by_lines(home: House) -> None:
+    ann = await subscriber(home, "/orders")
+    body = b"\r\n".join(b'{"channel": "/orders", "data": %d}' % n for n in range(300)) + b"\n\n"
+
+    headers = {"Content-Type": f"{LINES}; charset=utf-8"}
+    async with home.person().http.post("/publish", data=body, headers=headers) as response:
+        assert (response.status, response.content_type) == (200, LINES)
+        lines = (await response.text()).splitlines()
+
+    assert [orjson.loads(line)["successful"] for line in lines] == [True] * 300
+    *events, _ = await ann.connect()
+    assert [event["data"] for event in events] == list(range(300))
+
+
+async def test_each_message_has_a_result_of_its_own(home: House) -> None:
+    ann = await subscriber(home, "/orders")
+
+    status, results = await publish(
+        home.person(),
+        {"channel": "/orders", "data": 1},
+        {"channel": "/meta/subscribe", "subscription": "/orders"},
+        {"channel": "/orders/*", "data": 2},
+        {"channel": "/orders"},
+        {"data": 3},
+        {"channel": "/orders", "data": 4, "clientId": "another's"},
+    )
+
+    assert status == 200
+    assert [result.get("error") for result in results] == [
+        None,
+        "403:denied_by_security_policy:publish_denied",
+        "405::channel_invalid",
+        "400::data_missing",
+        "400::channel_missing",
+        None,
+    ]
+    *events, _ = await ann.connect()
+    assert [event["data"] for event in events] == [1, 4]
+
+
+@pytest.mark.parametrize(
+    ("message", "status"),
+    [
+        ({"channel": "/orders/*", "data": 2}, 405),
+        ({"channel": "/meta/handshake"}, 403),
+        ({"channel": "/meta/connect", "id": 1}, 403),
+        ({"channel": "/orders"}, 400),
+        ({"channel": "/orders", "data": 1, "ext": {"delivery": {"priority": 10}}}, 400),
+    ],
+)
+async def test_the_status_is_an_error_if_nothing_was_published(
+    home: House, message: Json, status: int
+) -> None:
+    before = await metric(home.person(), "holdfast_sessions_created_total")
+
+    found, (result,) = await publish(home.person(), message)
+
+    assert (found, result["successful"]) == (status, False)
+    assert await metric(home.person(), "holdfast_sessions_created_total") == before + 1
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type", "status"),
+    [
+        (b"", "application/json", 400),
+        (b"[]", "application/json", 400),
+        (b"{", "application/json", 400),
+        (b"7", "application/json", 400),
+        (b"\n\n", LINES, 400),
+        (b'{"channel":"/a","data":1}\n{"channel"\n', LINES, 400),
+        (b'{"channel":"/a","data":1}', "multipart/form-data", 415),
+    ],
+)
+async def test_a_request_that_cannot_be_read_publishes_nothing(
+    home: House, body: bytes, content_type: str, status: int
+) -> None:
+    ann = await subscriber(home, "/a")
+
+    headers = {"Content-Type": content_type}
+    async with home.person().http.post("/publish", data=body, headers=headers) as response:
+        assert response.status == status
+
+    assert [each["channel"] for each in await ann.connect()] == ["/meta/connect"]
+
+
+async def test_a_message_that_no_receiver_could_read_is_refused_alone(home: House) -> None:
+    body = rb'[{"channel":"/a","id":1,"data":"\ud83d"},{"channel":"/a","data":1}]'
+
+    async with home.person().http.post("/publish", data=body) as response:
+        bad, good = await response.json(content_type=None)
+
+    assert bad == {"channel": "/a", "id": "1", "successful": False, "error": "400::text_invalid"}
+    assert good["successful"]
+
+
+async def test_no_session_and_no_cookie_is_left(home: House) -> None:
+    person = home.person()
+
+    async with person.http.post("/publish", json={"channel": "/a", "data": 1}) as response:
+        assert response.status == 200
+        assert "Set-Cookie" not in response.headers
+
+    assert await metric(person, "holdfast_sessions ") == 0
+    assert await metric(person, 'holdfast_sessions_ended_total{how="disconnect"}') == 1
+
+
+async def test_rights_decide_as_for_any_client(tmp_path: Path) -> None:
+    async with house(tmp_path, rights=RIGHTS) as home:
+        ada = home.person(Authorization=f"Bearer {token()}")
+
+        status, results = await publish(
+            ada, {"channel": "/rooms/1", "data": 1}, {"channel": "/halls/1", "data": 1}
+        )
+
+        assert status == 200
+        assert [result["successful"] for result in results] == [True, False]
+        assert results[1]["error"].startswith("403:denied_by_rights:")
+        nobody = home.person()
+        status, (result,) = await publish(nobody, {"channel": "/rooms/1", "data": 1, "id": "x"})
+        assert (status, result["error"], result["id"]) == (403, "403::handshake_denied", "x")
+
+
+async def test_receivers_see_who_the_token_is_of(tmp_path: Path) -> None:
+    async with house(tmp_path) as home:
+        ann = home.person()
+        await ann.handshake(token=token(sub="ann"))
+        await ann.reply("/meta/subscribe", subscription="/rooms/1")
+        await ann.connect()
+
+        await publish(
+            home.person(Authorization=f"Bearer {token()}"), {"channel": "/rooms/1", "data": 1}
+        )
+
+        event, _ = await ann.connect()
+        assert event["ext"]["delivery"]["sender"].startswith("client/ada/-")
+
+
+async def test_what_waits_for_a_subject_does_not_go_to_its_scripts(tmp_path: Path) -> None:
+    async with house(tmp_path) as home:
+        script = home.person(Authorization=f"Bearer {token()}")
+        destination = {"name": "client/ada", "forceQueuing": True}
+
+        for number in (1, 2):
+            letter = {"destinations": [destination], "content": number}
+            assert (await publish(script, {"channel": "/service/ptp", "data": letter}))[0] == 200
+
+        ada = home.person()
+        await ada.handshake(session="ada/1", token=token())
+        events = [*await ada.connect(), *await ada.connect()]
+        assert {event["data"] for event in events if "data" in event} == {1, 2}
+
+
+async def test_it_is_a_post_and_off_with_long_polling(tmp_path: Path) -> None:
+    async with open_house(tmp_path, transports=["websocket"]) as home:
+        person = home.person()
+        status, (result,) = await publish(person, {"channel": "/a", "data": 1})
+        assert (status, result["error"]) == (400, "400::transport_unknown")
+        async with person.http.get("/publish") as response:
+            assert response.status == 405
+
+
+async def test_large_bodies_wait_for_each_other_and_all_are_published(home: House) -> None:
+    ann = await subscriber(home, "/a")
+    text = "x" * 5000
+
+    done = await asyncio.gather(
+        *(publish(home.person(), {"channel": "/a", "data": text}) for _ in range(8))
+    )
+
+    assert [status for status, _ in done] == [200] * 8
+    *events, _ = await ann.connect()
+    assert len(events) == 8
