@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from socket import gethostname
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,8 @@ from holdfast.pipeline.lake import CARRIED, OPEN, Lake
 from holdfast.pipeline.making import make
 from holdfast.pipeline.runs import Runs, runs_of
 from holdfast.pipeline.source.journal import FORMAT, JournalSource
+from holdfast.pipeline.source.outline import seed_of
+from holdfast.pipeline.source.readers import Readers
 from holdfast.pipeline.source.streams import Journals, answering
 from holdfast.pipeline.swap import steady, unread
 
@@ -28,7 +31,6 @@ if TYPE_CHECKING:
 MOST_EVENTS = 5_000_000
 PAUSE = "5 seconds"
 _LOOK_S = 0.5
-_CONSUMER = "ingest"
 
 
 @dataclass(slots=True)
@@ -51,6 +53,9 @@ class Source:
     most: int = MOST_EVENTS
     accepts_loss: bool = False
 
+    def journals(self) -> Journals:
+        return Journals(self.url, self.namespace)
+
     def options(self, cores: int, into: Path) -> Mapping[str, str]:
         return {
             "url": self.url,
@@ -71,7 +76,7 @@ def take_what_is_there(
         PipelineFailed: The journal lacks something, or cannot be read; what is in the tables stays.
     """
     with answering(source.url):
-        numbered = Journals(source.url, source.namespace).numbered()
+        numbered = source.journals().numbered()
     with lake.alone("ingest"):
         taken, query = _start(spark, source, lake, report, once=True)
         _wait(query)
@@ -120,7 +125,11 @@ def _start(
 ) -> tuple[Taken, "StreamingQuery"]:
     with steady(lake):
         lake.check()
+    with answering(source.url):
+        _check_store(source, lake)
     lake.sign()
+    # From now on the server keeps what comes.
+    _report_committed(source, lake)
     # No other process is at work here.
     lake.sweep()
     taken = Taken()
@@ -142,11 +151,26 @@ def _start(
     return taken, writer.trigger(processingTime=PAUSE).start()
 
 
+def _check_store(source: Source, lake: Lake) -> None:
+    """Refuse to put the events of two stores into the same tables.
+
+    Raises:
+        PipelineFailed: These are of another store, or of this one before it was emptied.
+    """
+    seed = seed_of(source.journals().epoch())
+    known = {at.seed for at in lake.positions().values()}
+    if seed and known and seed not in known and not source.accepts_loss:
+        raise PipelineFailed(
+            f"{lake.root} has the events of another store: name another --lake. If this store is "
+            "the same, but was emptied, use --accept-loss; the audit keeps reporting it"
+        )
+
+
 def _report_committed(source: Source, lake: Lake) -> None:
     """Report committed frames to the server, which may then trim them."""
     with answering(source.url):
-        journals = Journals(source.url, source.namespace)
-        journals.report_read(_CONSUMER, {node: at.id for node, at in lake.positions().items()})
+        readers = Readers(source.journals())
+        readers.report(lake.id, f"{gethostname()}:{lake.root}", lake.positions())
 
 
 def _wait(query: "StreamingQuery") -> None:

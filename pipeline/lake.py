@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from datetime import date
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from holdfast.pipeline import schemas
@@ -64,6 +65,7 @@ class Lake:
         # Files of running tasks, which are not part of a table yet.
         self.coming = self.root / "_coming"
         self._version = self.root / "_version"
+        self._id = self.root / "_id"
 
     @contextmanager
     def alone(self, who: str) -> Iterator[None]:
@@ -141,10 +143,19 @@ class Lake:
                 "pipeline backfill"
             )
 
+    @property
+    def id(self) -> str:
+        """The name under which the server knows how far these tables are."""
+        return self._id.read_text("utf-8")
+
     def sign(self) -> None:
-        """Record the version of these tables."""
+        """Record the version of these tables, and their id, which they keep."""
         self.root.mkdir(parents=True, exist_ok=True)
         self._version.write_text(_VERSION, "utf-8")
+        if not self._id.exists():
+            draft = self._id.with_suffix(".draft")
+            draft.write_text(token_hex(4), "utf-8")
+            draft.rename(self._id)
 
     def _check_version(self) -> None:
         if not (self.root / "events").exists():

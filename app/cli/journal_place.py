@@ -28,12 +28,15 @@ class JournalPlace:
 
     data: Path
     redis: str | None
-    given_lake: Path | None
+    # None if nothing says where the tables of this store are.
+    known_lake: Path | None
     namespace: str
 
     @property
     def lake(self) -> Path:
-        return self.given_lake or self.data / _LAKE
+        if self.known_lake is None:
+            raise typer.BadParameter("--redis needs --lake, the folder of the tables")
+        return self.known_lake
 
     @contextmanager
     def store(self) -> Iterator[str]:
@@ -74,7 +77,24 @@ def _answers(place: Path) -> bool:
 
 _DATA = typer.Option("--data", metavar="DIR", help="The server's data directory.")
 _REDIS = typer.Option("--redis", metavar="URL", help="The store, if it is not the embedded one.")
-_LAKE_DIR = typer.Option("--lake", metavar="DIR", help="Folder of the tables; default: DATA/lake.")
+
+
+def _folder(given: str) -> Path:
+    """Refuse object storage, which would become a folder of that name."""
+    if "://" in given:
+        raise typer.BadParameter(
+            f"{given} is not a folder: the tables need one that all machines see. Copies of it may "
+            "be kept elsewhere"
+        )
+    return Path(given)
+
+
+_LAKE_DIR = typer.Option(
+    "--lake",
+    metavar="DIR",
+    parser=_folder,
+    help="Folder of the tables; default: DATA/lake.",
+)
 _NAMESPACE = typer.Option("--namespace", metavar="NAME", help="The server's namespace.")
 
 
@@ -85,15 +105,14 @@ def journal(
     namespace: Annotated[str, _NAMESPACE] = "holdfast",
 ) -> JournalPlace:
     """Return the location of the journal and the tables."""
-    if redis is not None and lake is None and data is None:
-        raise typer.BadParameter("--redis needs --lake, the folder of the tables")
     if redis is not None:
         try:
             Address.of(redis)
         except ValueError as error:
             raise typer.BadParameter(f"--redis: {error}") from None
     place = data or Path(os.environ.get("HOLDFAST_DATA", "data"))
-    return JournalPlace(place, redis, lake, namespace)
+    is_known = redis is None or data is not None
+    return JournalPlace(place, redis, lake or (place / _LAKE if is_known else None), namespace)
 
 
 AtJournal = Annotated[JournalPlace, journal]

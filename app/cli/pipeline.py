@@ -22,6 +22,7 @@ from holdfast.cli.output import (
     progress,
     spinner,
 )
+from holdfast.cli.pipeline_lakes import program as lakes
 from holdfast.cli.pipeline_replay import replay
 from holdfast.cli.pipeline_upkeep import backfill, compact, retain
 from holdfast.cli.spark import (
@@ -49,6 +50,9 @@ program.command("replay")(replay)
 program.command("compact")(compact)
 program.command("retain")(retain)
 program.command("backfill")(backfill)
+program.add_typer(
+    lakes, name="lake", help="List and drop the tables for which the server keeps frames."
+)
 
 
 @program.command("doctor")

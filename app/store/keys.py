@@ -42,6 +42,8 @@ class RedisKeys:
         # Sorted set of the ids of replay jobs; stream of the audit.
         self.replays = prefix + "replays"
         self.audit = prefix + "audit"
+        # Hash: id of a lake that reads the journals -> its machine and folder.
+        self.lakes = prefix + "lakes"
         # Sorted sets of ids of dead letters with score 0: all, and one for each index.
         self.all_dead = prefix + "dead:all"
 
@@ -62,7 +64,7 @@ class RedisKeys:
         return f"{self.prefix}journal:{node}"
 
     def journal_read(self, node: str) -> str:
-        """Hash: name of a reader -> id of the last journal entry that it has stored."""
+        """Hash: id of a lake -> id of the last journal entry that it has stored."""
         return f"{self.journal(node)}:read"
 
     def notes(self, node: str) -> str:

@@ -1,6 +1,6 @@
 """The journals in a store, one stream for each node."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -45,6 +45,8 @@ class Journals:
         self._url = url
         self.redis = connect(url)
         prefix = f"{{{namespace}}}:"
+        # The machine and folder of each lake that reads.
+        self.lakes = f"{prefix}lakes"
         self._meta = f"{prefix}meta"
         self._stream = f"{prefix}journal:"
 
@@ -54,6 +56,15 @@ class Journals:
 
     def stream(self, node: str) -> str:
         return self._stream + node
+
+    def marks(self, node: str) -> str:
+        """Return the key of the marks of all readers: by lake, the id of the last frame."""
+        return f"{self.stream(node)}:read"
+
+    def epoch(self) -> str:
+        """Return the epoch of the store; empty if no server has used it."""
+        found = cast("bytes | None", self.redis.hget(self._meta, "epoch"))
+        return (found or b"").decode()
 
     def newest(self, node: str) -> str | None:
         """Return the id of the newest frame; None if there is none left."""
@@ -84,11 +95,6 @@ class Journals:
         with answering(self._url):
             sizes = (self.redis.memory_usage(self.stream(node)) for node in self.nodes())
             return sum(size or 0 for size in sizes) < _SMALL
-
-    def report_read(self, consumer: str, ids: Mapping[str, str]) -> None:
-        """Report what is stored in the tables for good; the server may trim it."""
-        for node, id in ids.items():
-            self.redis.hset(f"{self.stream(node)}:read", consumer, id)
 
 
 @contextmanager

@@ -125,7 +125,7 @@ def test_every_event_is_there_once_and_every_life_is_told(
     assert counted_by_others(lake) == (events, events, "2025-11-20")
     assert lives(spark, lake) == the_lives() | THE_LIVES_OF_PROCESSES
     told = store.ask("HGETALL", f"{writer.stream}:read")
-    assert told == {b"ingest": writer.entries()[-1].encode()}
+    assert told == {lake.id.encode(): writer.entries()[-1].encode()}
     # One of the three was not even handed over.
     lost = lake.table(spark, "lost").orderBy("channel").collect()
     assert [(row.channel, row.n) for row in lost] == [("/mixed", 2), ("/passing", 1)]
@@ -163,7 +163,7 @@ def test_an_ingest_that_goes_on_takes_what_comes(
         writer.write(start(1))
         assert heard.get(timeout=60) == 2
         # The second is not for good as long as this goes on.
-        assert store.ask("HGET", f"{writer.stream}:read", "ingest").decode() == first
+        assert store.ask("HGET", f"{writer.stream}:read", lake.id).decode() == first
         is_over.set()
         done.result(60)
 

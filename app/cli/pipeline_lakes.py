@@ -1,0 +1,43 @@
+"""`holdfast pipeline lake`: the tables for which the server keeps frames."""
+
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.failures import Exit
+from holdfast.cli.journal_place import AtJournal
+from holdfast.cli.options import AsJson, Yes, confirm, gathered, group_of_commands
+from holdfast.cli.output import answer, complain, print_json, print_table, when
+from holdfast.cli.spark import failing
+from holdfast.pipeline.source.readers import Readers
+from holdfast.pipeline.source.streams import Journals, answering
+
+program = group_of_commands()
+Id = Annotated[str, typer.Argument(metavar="LAKE", help="Its id, as in the list.")]
+
+
+@program.command("list")
+@gathered
+def show(*, as_json: AsJson = False, journal: AtJournal) -> None:
+    """List all tables that the journal is read into, and how far each is."""
+    with failing(), journal.store() as url, answering(url):
+        found = Readers(Journals(url, journal.namespace)).all()
+    if as_json:
+        for reader in found:
+            print_json(reader._asdict(), is_line=True)
+        return
+    rows = [(reader.lake, reader.place, when(reader.until)) for reader in found]
+    print_table(("LAKE", "FOLDER", "UNTIL"), rows)
+
+
+@program.command("drop")
+@gathered
+def drop(*, id: Id, yes: Yes = False, as_json: AsJson = False, journal: AtJournal) -> None:
+    """Stop keeping frames for tables that are no more; the tables themselves are not touched."""
+    confirm(f"Stop keeping frames for lake {id}?", yes=yes)
+    with failing(), journal.store() as url, answering(url):
+        was_known = Readers(Journals(url, journal.namespace)).drop(id)
+    if not was_known:
+        complain(f"no lake has the id {id}: list them with holdfast pipeline lake list")
+        raise typer.Exit(Exit.FAILED)
+    answer({"lake": id}, f"dropped {id}", as_json=as_json)

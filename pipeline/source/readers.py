@@ -1,0 +1,72 @@
+"""Journal readers: the lakes that read the journals of a namespace, and how far each is.
+
+The server keeps a frame until all of them have it, within limits of age and size.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple, cast
+
+from holdfast.pipeline.source.outline import BEGIN, Position
+from holdfast.pipeline.source.streams import Journals
+
+# Older versions had one mark for all lakes.
+_SHARED = "ingest"
+
+
+class JournalReader(NamedTuple):
+    """A lake that reads the journals."""
+
+    lake: str
+    # Its machine and folder.
+    place: str
+    # When the store got the latest frame that it has, in ms since 1970; None if it has none.
+    until: int | None
+
+
+class Readers:
+    """All readers of the journals of one namespace."""
+
+    def __init__(self, journals: Journals) -> None:
+        self._journals = journals
+        self._redis = journals.redis
+
+    def report(self, lake: str, place: str, positions: Mapping[str, Position]) -> None:
+        """Report what a lake has for good: the server may trim it if all others have it, too.
+
+        Of a node that is not mentioned it has nothing.
+        """
+        with self._redis.pipeline(transaction=True) as together:
+            together.hset(self._journals.lakes, lake, place)
+            for node in self._journals.nodes():
+                marks = self._journals.marks(node)
+                together.hset(marks, lake, positions.get(node, Position()).id)
+                together.hdel(marks, _SHARED)
+            together.execute()
+
+    def all(self) -> list[JournalReader]:
+        """Return all readers, by the ids of their lakes."""
+        found = cast("dict[bytes, bytes]", self._redis.hgetall(self._journals.lakes))
+        return [
+            JournalReader(lake.decode(), place.decode("utf-8", "replace"), self._until(lake))
+            for lake, place in sorted(found.items())
+        ]
+
+    def _until(self, lake: bytes) -> int | None:
+        nodes = self._journals.nodes()
+        marks = (self._redis.hget(self._journals.marks(node), lake.decode()) for node in nodes)
+        ids = (cast("bytes", mark).decode() for mark in marks if mark is not None)
+        return max((_ms(id) for id in ids if id != BEGIN), default=None)
+
+    def drop(self, lake: str) -> bool:
+        """Forget a lake that is no more, for which frames need not stay; return whether it was
+        known.
+        """
+        with self._redis.pipeline(transaction=True) as together:
+            for node in self._journals.nodes():
+                together.hdel(self._journals.marks(node), lake)
+            together.hdel(self._journals.lakes, lake)
+            return bool(together.execute()[-1])
+
+
+def _ms(id: str) -> int:
+    return int(id.partition("-")[0])

@@ -1,0 +1,133 @@
+"""The server keeps a frame until every lake has it, and for those that are dropped no longer."""
+
+from pathlib import Path
+
+import orjson
+import pytest
+from typer.testing import CliRunner, Result
+
+from holdfast.cli.main import program
+from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.ingest import Source, _check_store
+from holdfast.pipeline.lake import Lake, write_down
+from holdfast.pipeline.source.outline import Position
+from holdfast.pipeline.source.readers import JournalReader, Readers
+from holdfast.pipeline.source.streams import Journals
+from holdfast.store import scripts
+from holdfast.store.keys import RedisKeys
+from tests.pipeline.journals import Writer, evaluate
+from tests.store.servers import ValkeyServer
+from tests.unit.pipeline.stories import start
+
+LATER_MS = 4_000_000_000_000
+
+
+@pytest.fixture
+def writer(store: ValkeyServer) -> Writer:
+    """A journal of four frames."""
+    writer = Writer(store)
+    for second in range(4):
+        writer.write(start(second))
+    return writer
+
+
+@pytest.fixture
+def readers(store: ValkeyServer, writer: Writer) -> Readers:
+    return Readers(Journals(store.url, "holdfast"))
+
+
+def left(store: ValkeyServer, writer: Writer) -> int:
+    """The number of frames that the server leaves when it trims what all have read."""
+    call = scripts.trim(
+        RedisKeys("holdfast"), writer.epoch, "n1", read_ms=LATER_MS, oldest_ms=0, size=2**30
+    )
+    evaluate(store, call)
+    return len(writer.entries())
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(program, ["pipeline", "lake", *words])
+
+
+def test_frames_stay_until_every_lake_has_them(
+    store: ValkeyServer, writer: Writer, readers: Readers
+) -> None:
+    ids = writer.entries()
+    readers.report("one", "here:/one", {"n1": Position(ids[2])})
+    readers.report("two", "here:/two", {})
+    assert left(store, writer) == 4
+    readers.report("two", "here:/two", {"n1": Position(ids[0])})
+    assert left(store, writer) == 3
+    assert readers.drop("two")
+    assert left(store, writer) == 1
+
+
+def test_a_mark_that_older_versions_left_holds_no_frames(
+    store: ValkeyServer, writer: Writer, readers: Readers
+) -> None:
+    ids = writer.entries()
+    store.ask("HSET", f"{writer.stream}:read", "ingest", ids[0])
+    readers.report("one", "here:/one", {"n1": Position(ids[3])})
+    assert left(store, writer) == 0
+
+
+def test_the_list_says_how_far_each_lake_is(writer: Writer, readers: Readers) -> None:
+    id = writer.entries()[1]
+    readers.report("two", "here:/two", {})
+    readers.report("one", "here:/one", {"n1": Position(id)})
+    ms = int(id.partition("-")[0])
+    assert readers.all() == [
+        JournalReader("one", "here:/one", ms),
+        JournalReader("two", "here:/two", None),
+    ]
+
+
+def test_operators_list_and_drop_lakes(
+    store: ValkeyServer, writer: Writer, readers: Readers
+) -> None:
+    readers.report("one", "here:/one", {})
+    listed = run("list", "--json", "--redis", store.url)
+    told = {"lake": "one", "place": "here:/one", "until": None}
+    assert orjson.loads(listed.stdout) == told
+    assert "here:/one" in run("list", "--redis", store.url).stdout
+    assert run("drop", "one", "--redis", store.url).exit_code == 2
+    assert run("drop", "one", "--yes", "--redis", store.url).exit_code == 0
+    assert readers.all() == []
+    again = run("drop", "one", "--yes", "--redis", store.url)
+    assert (again.exit_code, "lake list" in again.stderr) == (1, True)
+
+
+def test_each_lake_has_an_id_of_its_own_and_keeps_it(tmp_path: Path) -> None:
+    one, two = Lake(tmp_path / "one"), Lake(tmp_path / "two")
+    one.sign()
+    two.sign()
+    id = one.id
+    one.sign()
+    assert one.id == id != two.id
+
+
+def read_until(lake: Lake, epoch: str) -> None:
+    """As if an ingest had read so far."""
+    for name in ("commits", "offsets"):
+        (lake.checkpoint / name).mkdir(parents=True, exist_ok=True)
+    (lake.checkpoint / "commits/0").touch()
+    write_down(lake.checkpoint / "offsets/0", {"n1": Position("1-0", epoch, 1).as_json()})
+
+
+def test_the_events_of_two_stores_do_not_come_into_the_same_tables(
+    store: ValkeyServer, writer: Writer, tmp_path: Path
+) -> None:
+    lake = Lake(tmp_path / "lake")
+    _check_store(Source(store.url), lake)
+    read_until(lake, "seed-1")
+    _check_store(Source(store.url), lake)
+    read_until(lake, "other-1")
+    with pytest.raises(PipelineFailed, match=r"of another store: name another --lake.*emptied"):
+        _check_store(Source(store.url), lake)
+    _check_store(Source(store.url, accepts_loss=True), lake)
+
+
+@pytest.mark.parametrize("place", ["s3a://bucket/lake", "file:///lake"])
+def test_object_storage_does_not_become_a_folder_of_that_name(place: str) -> None:
+    said = CliRunner().invoke(program, ["pipeline", "ingest", "--once", "--lake", place])
+    assert (said.exit_code, "not a folder" in said.stderr) == (2, True)
