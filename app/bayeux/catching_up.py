@@ -1,7 +1,7 @@
 """Catching up: new subscriptions get what their channels keep, ahead of newer messages."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from typing import Any
 
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.cursors import Cursors
@@ -16,16 +16,20 @@ from holdfast.delivery.filters import Candidate
 from holdfast.delivery.kept_messages import KeptMessages, cursor_of
 from holdfast.delivery.messages import Message
 
-# The most channels whose histories one subscribe reads; it begins none after so many messages.
+# The most messages of histories that one subscribe reads: it begins no further history then.
 _MOST_MESSAGES = 10_000
+# The most messages of one history that it reads in one step.
+_STEP = 1_000
 
 
-class _Found(NamedTuple):
+class _Found:
     """A kept message, with the subscription that brings it and where that begins."""
 
-    message: Message
-    pattern: str
-    start: Start
+    # A compiled class, because tuples with names take several times as long to make and read.
+    def __init__(self, message: Message, pattern: str, start: Start) -> None:
+        self.message = message
+        self.pattern = pattern
+        self.start = start
 
 
 class CatchUp:
@@ -124,22 +128,21 @@ class CatchUp:
                 yield from self._read_pattern(pattern, start)
         for name, start in self._starts.named.items():
             if name not in self.patterns and not start.is_at_end:
-                self._read_named(name, start)
+                yield from self._read_named(name, start)
                 yield
 
     def _read_pattern(self, pattern: Channel, start: Start) -> Iterator[None]:
         histories, is_whole = self._covered_by(pattern)
         for kept in histories:
             own = self._starts.named.get(kept.channel, start)
-            is_whole &= self._read_history(kept, pattern.name, own)
-            yield
+            is_whole &= yield from self._read_history(kept, pattern.name, own)
         if not is_whole:
             self._miss(pattern.name, start.cursor or 0)
         if pattern.is_wild or not histories:
             self._look_for_gap(pattern, pattern.name, start)
             yield
 
-    def _read_named(self, name: str, start: Start) -> None:
+    def _read_named(self, name: str, start: Start) -> Iterator[None]:
         """Read the history of a channel that has a place of its own, if a pattern covers it."""
         pattern = next((each for each in lookups(name) if each in self.patterns), None)
         channel = None if pattern is None else self._state.channels.get(name)
@@ -153,7 +156,7 @@ class CatchUp:
             # Otherwise it was read with the others.
             histories, is_whole = self._covered_by(channel)
             for kept in histories:
-                is_whole &= self._read_history(kept, pattern, start)
+                is_whole &= yield from self._read_history(kept, pattern, start)
         if not is_whole:
             self._miss(pattern, start.cursor or 0)
         if self._histories.get(channel.name) is None:
@@ -166,7 +169,9 @@ class CatchUp:
         self._looked += min(looked, most)
         return histories, looked <= most
 
-    def _read_history(self, kept: KeptMessages, pattern: str, start: Start) -> bool:
+    def _read_history(
+        self, kept: KeptMessages, pattern: str, start: Start
+    ) -> Generator[None, None, bool]:
         """Read one history; return whether there was room for that."""
         if len(self._found) >= _MOST_MESSAGES:
             return False
@@ -176,8 +181,11 @@ class CatchUp:
             messages = kept.since(start.cursor, self._now_ms)
             self._has_cursor = True
             self._lose_kept(pattern, start.cursor, kept.floor)
-        for message in messages:
+        for place, message in enumerate(messages, 1):
             self._add(message, pattern, start)
+            if place % _STEP == 0:
+                yield
+        yield
         return True
 
     def _add(self, message: Message, pattern: str, start: Start) -> None:
@@ -244,7 +252,8 @@ class CatchUp:
         entries, size = entries // 2, size // 2
         fitting: list[Message] = []
         has_room = True
-        for message, pattern, start in reversed(found):
+        for each in reversed(found):
+            message = each.message
             if message.id in queued:
                 continue
             size -= len(message.wire)
@@ -253,7 +262,8 @@ class CatchUp:
                 fitting.append(message)
             else:
                 cursor = cursor_of(message.id)
-                self._lose(pattern, cursor - 1 if start.cursor is None else start.cursor, cursor)
+                begin = cursor - 1 if each.start.cursor is None else each.start.cursor
+                self._lose(each.pattern, begin, cursor)
         fitting.reverse()
         return fitting
 
