@@ -68,15 +68,15 @@ def _judge(
         raise TurnOver
     has_time = True
     if isinstance(progress, Refusals):
-        trial = progress
+        refusals = progress
     else:
-        trial = settlement.judge(session, progress or verdicts, now)
-        has_time = progress is None or trial.is_over
-    if not (has_time and settlement.failures.carry_out(session, trial, now, state.is_turn_over)):
+        refusals = settlement.judge(session, progress or verdicts, now)
+        has_time = progress is None or not refusals.rest
+    if not (has_time and settlement.failures.carry_out(session, refusals, now, state.is_turn_over)):
         if request is not None:
-            request.progress = trial
+            request.progress = refusals
         raise TurnOver
-    if trial.refused_any and session.is_durable and request is not None:
+    if refusals.refused_any and session.is_durable and request is not None:
         request.waits_for_store += 1
         state.store.after(request.store_has_it)
     # They may have made room for more.

@@ -25,7 +25,7 @@ from holdfast.delivery.reactions import (
     RetryThenDead,
 )
 
-_PASSES = "a message that it was tried with was taken"
+_PASSES = "a message with which it was probed was taken"
 _DEFAULT = {choice.value: DefaultErrorHandler(choice) for choice in OnUserException}
 
 

@@ -27,35 +27,35 @@ class Probes:
 
     def tick(self, now: float) -> None:
         """Probe the channels whose time has come."""
-        retrials, now = self._state.guard.retrials, now
-        if not retrials:
+        probes, now = self._state.guard.probes, now
+        if not probes:
             return
-        due = [(name, each) for name, each in retrials.items() if each.due <= now]
-        for name, retrial in due[:_TRIES]:
-            if retrial.is_under_way or not self._try(name, retrial, now):
-                retrial.give_up(now)
+        due = [(name, each) for name, each in probes.items() if each.due <= now]
+        for name, probe in due[:_TRIES]:
+            if probe.is_under_way or not self._try(name, probe, now):
+                probe.give_up(now)
 
-    def _try(self, name: str, retrial: Probe, now: float) -> bool:
+    def _try(self, name: str, probe: Probe, now: float) -> bool:
         """Start a probe; return False if no receiver was found."""
-        found = self._find(name, retrial, now)
-        retrial.searches += 1
+        found = self._find(name, probe, now)
+        probe.searches += 1
         if found is None:
             return False
         session, message = found
-        retrial.begin(session, message, now)
+        probe.begin(session, message, now)
         # A late verdict counts, too.
         self._state.guard.watch(now)
         self._state.hub.flow_again(session)
         return True
 
-    def _find(self, name: str, retrial: Probe, now: float) -> tuple[Session, Message] | None:
+    def _find(self, name: str, probe: Probe, now: float) -> tuple[Session, Message] | None:
         """Return a receiver and message, if possible of a publisher without a refusal."""
         second_best, room = None, _MESSAGES
-        for session in self._candidates(name, retrial.searches, now):
+        for session in self._candidates(name, probe.searches, now):
             for message in islice(_waiting(session), min(room, _DEPTH)):
                 room -= 1
                 if message.channel == name:
-                    if retrial.is_unheard(message.sender):
+                    if probe.is_unheard(message.sender):
                         return session, message
                     second_best = second_best or (session, message)
             if room <= 0:

@@ -101,7 +101,7 @@ def _guard_limits(settings: DeliverySettings) -> GuardLimits:
         window_s=settings.guard_window / 1000,
         min_receivers=settings.guard_receivers,
         min_messages=settings.guard_messages,
-        hearing_s=settings.guard_window / 12_000,
+        grace_s=settings.guard_window / 12_000,
         first_pause_s=settings.guard_retry / 1000,
     )
 

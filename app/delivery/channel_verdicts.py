@@ -24,7 +24,7 @@ class GuardLimits:
     receivers: int = 200
     channels: int = 1000
     # How long other receivers have time to take what some refuse.
-    hearing_s: float = 5.0
+    grace_s: float = 5.0
     # The pause before a held channel is probed; it doubles up to the longest.
     first_pause_s: float = 5.0
     longest_pause_s: float = 300.0
@@ -184,11 +184,11 @@ class ChannelVerdicts:
             return False
         if self._suspected_at < 0:
             self._suspected_at = now
-        return now - self._suspected_at >= self._limits.hearing_s and (
+        return now - self._suspected_at >= self._limits.grace_s and (
             self.broken > self._most_asked or now >= self._patient_until
         )
 
-    def convicts(self, reached: Iterable[str], now: float) -> str:
+    def reason_to_hold(self, reached: Iterable[str], now: float) -> str:
         """Return the reason to hold the channel back; empty if too few of the receivers refuse."""
         everybody = set(self.people)
         for person in reached:

@@ -44,24 +44,23 @@ class Failures(Generic[R]):
     # Refusals
 
     def carry_out(
-        self, receiver: R, trial: Refusals, now: float, is_turn_over: Callable[[], bool]
+        self, receiver: R, refusals: Refusals, now: float, is_turn_over: Callable[[], bool]
     ) -> bool:
         """Apply the refusals until the turn is over; return whether all are done."""
         self._given_back_from = 0
+        rest = refusals.rest
         try:
-            has_more = not trial.is_over
-            while has_more:
-                verdict = trial.next()
+            while rest:
+                verdict = rest.popleft()
                 entry = receiver.queue.find(verdict.seq)
                 if entry is not None and verdict.code is not None:
-                    trial.refused_any = True
+                    refusals.refused_any = True
                     self._refused(receiver, entry, verdict.code, verdict, now)
-                has_more = not trial.is_over
-                if has_more and is_turn_over():
-                    break
+                if rest and is_turn_over():
+                    return False
         finally:
             self._given_back_from = None
-        return not has_more
+        return True
 
     def _refused(
         self, receiver: R, entry: Entry, code: ErrorCode, verdict: Verdict, now: float
@@ -77,9 +76,9 @@ class Failures(Generic[R]):
     def _tell_guard(self, receiver: R, message: Message, code: ErrorCode, now: float) -> None:
         guard = self._guard
         guard.watch(now)
-        if guard.is_tried(message):
-            self._notices.report(notices.CHANNEL_TRIED, message.channel, code.text)
-            guard.failed_again(message, now)
+        if guard.is_probe(message):
+            self._notices.report(notices.PROBE_FAILED, message.channel, code.text)
+            guard.probe_failed(message, now)
             return
         knew, now_ms = receiver.knows(message.sender), self._node.now_ms()
         if guard.refused(message, receiver.person, now, now_ms, knew=knew):

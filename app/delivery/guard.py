@@ -38,11 +38,11 @@ class Guard:
         self._limits = limits or GuardLimits()
         self._half_s = self._limits.window_s / 2
         # In order of the beginning of their windows.
-        self._hearings: dict[str, ChannelVerdicts] = {}
+        self._verdicts: dict[str, ChannelVerdicts] = {}
         self._held: dict[str, ChannelHold] = {}
         self.held = MappingProxyType(self._held)
-        self._retrials: dict[str, Probe] = {}
-        self.retrials: Mapping[str, Probe] = MappingProxyType(self._retrials)
+        self._probes: dict[str, Probe] = {}
+        self.probes: Mapping[str, Probe] = MappingProxyType(self._probes)
         # `taken` is called until then. It need not be while no receiver refuses anything and no
         # channel is probed.
         self.watched_until = 0.0
@@ -64,9 +64,9 @@ class Guard:
         passing = []
         for message in messages:
             channel = message.channel
-            if channel in self._hearings:
-                self._hearing(channel, now).takes(person, message.sender, message.id)
-            elif self.is_tried(message):
+            if channel in self._verdicts:
+                self._verdicts_on(channel, now).takes(person, message.sender, message.id)
+            elif self.is_probe(message):
                 passing.append(channel)
         return passing
 
@@ -82,9 +82,9 @@ class Guard:
             return False
         if channel in self._held:
             return False
-        hearing = self._hearing(channel, now)
-        hearing.refuses(person, message.sender, message.id, now, now_ms, knew=knew)
-        return len(self._held) < self._limits.channels and hearing.is_suspicious(now)
+        verdicts = self._verdicts_on(channel, now)
+        verdicts.refuses(person, message.sender, message.id, now, now_ms, knew=knew)
+        return len(self._held) < self._limits.channels and verdicts.is_suspicious(now)
 
     def hold_channel(
         self, channel: str, reached: Iterable[str], now: float, now_ms: int
@@ -93,12 +93,12 @@ class Guard:
 
         Receivers that only ack batches are counted here, so that the usual case costs nothing.
         """
-        hearing = self._hearing(channel, now)
-        reason = hearing.convicts(reached, now)
+        verdicts = self._verdicts_on(channel, now)
+        reason = verdicts.reason_to_hold(reached, now)
         if not reason:
             return None
-        del self._hearings[channel]
-        self._retrials[channel] = Probe(self._limits, now, hearing.refused_publishers)
+        del self._verdicts[channel]
+        self._probes[channel] = Probe(self._limits, now, verdicts.refused_publishers)
         held = self._held[channel] = ChannelHold(now_ms, reason)
         return held
 
@@ -109,7 +109,7 @@ class Guard:
             return False
         self._held[channel] = held
         if is_its_own:
-            self._retrials[channel] = Probe(self._limits, now)
+            self._probes[channel] = Probe(self._limits, now)
         return True
 
     def hold(self, channel: str, held: ChannelHold) -> bool:
@@ -127,39 +127,39 @@ class Guard:
     def is_held(self, channel: str) -> bool:
         return channel in self._held
 
-    def is_tried(self, message: Message) -> bool:
+    def is_probe(self, message: Message) -> bool:
         """Return whether this is the latest probe of its channel."""
-        retrial = self._retrials.get(message.channel)
-        return retrial is not None and retrial.message is message
+        probe = self._probes.get(message.channel)
+        return probe is not None and probe.message is message
 
-    def failed_again(self, message: Message, now: float) -> None:
+    def probe_failed(self, message: Message, now: float) -> None:
         """The probe of its channel was refused."""
-        self._retrials[message.channel].failed(message.sender, now)
+        self._probes[message.channel].failed(message.sender, now)
 
     def published(self, channel: str, publisher: str, now: float) -> None:
         """Something was published on a held channel."""
-        retrial = self._retrials.get(channel)
-        if retrial is not None:
-            retrial.hear_of(publisher, now)
+        probe = self._probes.get(channel)
+        if probe is not None:
+            probe.hear_of(publisher, now)
 
     def release(self, channel: str) -> bool:
         """Release the channel and reset its counts; return False if it was not held."""
-        self._hearings.pop(channel, None)
-        retrial = self._retrials.pop(channel, None)
-        if retrial is not None:
-            retrial.end()
+        self._verdicts.pop(channel, None)
+        probe = self._probes.pop(channel, None)
+        if probe is not None:
+            probe.end()
         return self._held.pop(channel, None) is not None
 
-    def _hearing(self, channel: str, now: float) -> ChannelVerdicts:
-        hearing = self._hearings.get(channel)
-        if hearing is not None and now - hearing.since < self._half_s:
-            return hearing
-        if hearing is None:
-            hearing = ChannelVerdicts(self._limits, now)
-            if len(self._hearings) >= self._limits.channels:
-                del self._hearings[next(iter(self._hearings))]
+    def _verdicts_on(self, channel: str, now: float) -> ChannelVerdicts:
+        verdicts = self._verdicts.get(channel)
+        if verdicts is not None and now - verdicts.since < self._half_s:
+            return verdicts
+        if verdicts is None:
+            verdicts = ChannelVerdicts(self._limits, now)
+            if len(self._verdicts) >= self._limits.channels:
+                del self._verdicts[next(iter(self._verdicts))]
         else:
-            del self._hearings[channel]
-            hearing.turn(now)
-        self._hearings[channel] = hearing
-        return hearing
+            del self._verdicts[channel]
+            verdicts.turn(now)
+        self._verdicts[channel] = verdicts
+        return verdicts

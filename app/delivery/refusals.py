@@ -1,6 +1,7 @@
 """The refusals of one client message, which may be thousands, while they are carried out."""
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from holdfast.delivery.error_codes import ErrorCode
@@ -19,20 +20,10 @@ class Refusal(NamedTuple):
 class Refusals:
     """The refusals of one message, ordered; some may have to wait for a later turn."""
 
-    def __init__(self, refusals: Sequence[Verdict]) -> None:
-        self._refusals = refusals
-        self._place = 0
+    def __init__(self, refusals: Iterable[Verdict]) -> None:
+        # Those that are not carried out yet.
+        self.rest = deque(refusals)
         # Whether anything was refused. Then the receiver's answer must wait for the store: the
         # receiver never repeats a refusal that was answered, so after a restart its next
         # acknowledgement would settle the message.
         self.refused_any = False
-
-    @property
-    def is_over(self) -> bool:
-        return self._place == len(self._refusals)
-
-    def next(self) -> Verdict:
-        """Return the next refusal, which is carried out now."""
-        verdict = self._refusals[self._place]
-        self._place += 1
-        return verdict

@@ -93,7 +93,8 @@ class Settlement(Generic[R]):
                 taken[seq] = None
             else:
                 refusals.append(verdict)
-        self.took(receiver, receiver.queue.settle(taken), now)
+        if taken:
+            self.took(receiver, receiver.queue.settle(taken), now)
         refusals.sort(key=_gravity)
         return Refusals(refusals)
 

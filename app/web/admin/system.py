@@ -125,7 +125,7 @@ class System:
         return [self._held_channel(channel, held[channel]) for channel in sorted(held)]
 
     def _held_channel(self, channel: str, held: ChannelHold) -> HeldChannel:
-        probe = self._state.guard.retrials.get(channel)
+        probe = self._state.guard.probes.get(channel)
         next_attempt = (
             None
             if probe is None or probe.is_under_way

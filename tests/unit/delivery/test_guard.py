@@ -21,7 +21,7 @@ class Watch:
 
     def __init__(self, **limits: float) -> None:
         # Of most rules one message shows as much as five.
-        chosen = {"window_s": 10.0, "min_messages": 1, "hearing_s": 0.0, **limits}
+        chosen = {"window_s": 10.0, "min_messages": 1, "grace_s": 0.0, **limits}
         self.guard = Guard(GuardLimits(**chosen))  # type: ignore[arg-type]
         self.now = 100.0
         # Who would be hit besides those that say something.
@@ -140,7 +140,7 @@ def test_nobody_asks_who_is_reached_while_too_few_refuse() -> None:
 
 
 def test_what_others_take_is_no_reason_to_hold_a_channel_back() -> None:
-    watch = Watch(hearing_s=1.0)
+    watch = Watch(grace_s=1.0)
     for number in range(1, 20):
         watch.refuse(*range(50), message=number)
         watch.take("good", message=number, publisher="ann")
@@ -167,7 +167,7 @@ def test_who_never_took_anything_of_a_publisher_is_not_broken_for_refusing_it() 
 
 
 def test_others_have_time_to_take_what_some_refuse() -> None:
-    watch = Watch(hearing_s=5.0)
+    watch = Watch(grace_s=5.0)
     assert not any(watch.refuse(*range(10), message=1))
     watch.now += 4.9
     assert not any(watch.refuse(*range(10), message=2))
@@ -176,7 +176,7 @@ def test_others_have_time_to_take_what_some_refuse() -> None:
 
 
 def test_the_time_begins_anew_when_something_was_taken() -> None:
-    watch = Watch(hearing_s=3.0)
+    watch = Watch(grace_s=3.0)
     watch.refuse(*range(10), message=1)
     watch.take("good", message=1, publisher="ann")
     watch.now += 2.0
@@ -230,7 +230,7 @@ def test_strangers_cannot_hold_a_channel_whose_other_messages_pass(
     moves: list[tuple[str, int, int, bool]],
 ) -> None:
     """Ten of them publish and receive; ann publishes ten messages a second, which bob takes."""
-    watch = Watch(min_messages=5, hearing_s=2.0, window_s=24.0)
+    watch = Watch(min_messages=5, grace_s=2.0, window_s=24.0)
     on_the_way: list[int] = []
     poison = 0
     watch.refuse("stranger 1", message=0, publisher="stranger 1")
@@ -365,9 +365,9 @@ def test_operators_hold_channels_also_if_the_guard_is_off() -> None:
 def test_what_an_operator_holds_is_not_probed_even_if_the_guard_held_it_before() -> None:
     watch = Watch()
     assert watch.guard.restore(CHANNEL, ChannelHold(NOW_MS, "why"), watch.now)
-    assert CHANNEL in watch.guard.retrials
+    assert CHANNEL in watch.guard.probes
     assert watch.guard.hold(CHANNEL, by_hand())
-    assert CHANNEL not in watch.guard.retrials
+    assert CHANNEL not in watch.guard.probes
     assert watch.guard.held[CHANNEL].who == "operator/ann"
 
 

@@ -170,7 +170,7 @@ def test_receivers_that_get_nothing_now_do_not_speak_for_a_channel() -> None:
 
 
 def test_how_many_must_refuse_how_much_is_the_operators_choice() -> None:
-    limits = GuardLimits(window_s=12.0, min_receivers=1, min_messages=10, hearing_s=1.0)
+    limits = GuardLimits(window_s=12.0, min_receivers=1, min_messages=10, grace_s=1.0)
     house = house_of(guard=limits)
     client = receiver(house)
     settle_in(house, client)
@@ -280,8 +280,8 @@ def test_one_message_goes_to_one_receiver_after_pauses_that_grow() -> None:
     gaps = [after - before for before, after in pairwise(times)]
     assert gaps == sorted(gaps)
     assert gaps[:2] == [10, 20]
-    retrial = house.bayeux.state.guard.retrials["/a"]
-    assert retrial.failures == len(times)
+    probe = house.bayeux.state.guard.probes["/a"]
+    assert probe.failures == len(times)
 
 
 def test_who_takes_it_opens_the_channel_for_all() -> None:
