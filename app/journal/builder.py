@@ -145,8 +145,11 @@ class FrameBuilder:
         totals = self.totals
         return {name: sum([totals[kind] for kind in kinds]) for name, kinds in BOOKS.items()}
 
-    def frame(self) -> bytes:
-        """Return all events since the last frame; b"" if there are none."""
+    def frame(self, now: int | None = None) -> bytes:
+        """Return all events since the last frame; b"" if there are none.
+
+        With the present time, publishes are not later than that: see `Published`.
+        """
         self.take_in()
         columns = self.columns
         if not columns.count:
@@ -154,7 +157,8 @@ class FrameBuilder:
         self._begin()
         for kind, events in columns.tally.items():
             self.totals[kind] += events
-        head = Head(VERSION, self.node, columns.count, columns.first, columns.last)
+        last = columns.last if now is None else min(columns.last, now)
+        head = Head(VERSION, self.node, columns.count, columns.first, last)
         return encode(head, columns.body())
 
 

@@ -36,7 +36,8 @@ class Head(NamedTuple):
     node: str
     # The number of events.
     n: int
-    # The earliest and the latest time; if the clock was set back, some events may lie outside.
+    # The earliest and the latest time. If the clock was set back, the latter is when the frame was
+    # written, and some events may lie outside.
     t0: int
     t1: int
 
@@ -53,10 +54,11 @@ class Messages(TypedDict, total=False):
 
 
 class Published(TypedDict, total=False):
-    """A row for each publish, at the time in the message's id.
+    """A row for each publish, at the time in the message's id, but not after `t1`.
 
-    That is the time of receipt, unless the clock was set back: ids always ascend. `message` and
-    `by` are places; `by` -1 is the server itself.
+    That is the time of receipt. Ids always ascend: after the clock was set back, they are later
+    than their frame, whose time is then that of the publish. `message` and `by` are places; `by` -1
+    is the server itself.
     """
 
     message: list[int]

@@ -122,7 +122,7 @@ class Journal(FrameBuilder):
             log.error("%d journal events were lost", self.dropped_unreported)
             self.changed(Kind.DROPPED, self._dropped_at, "buffer", number=self.dropped_unreported)
             self.dropped_unreported = 0
-        count, frame = self.count, self.frame()
+        count, frame = self.count, self.frame(self.clock.peek())
         if frame:
             notes, self._notes = self._notes, []
             self._write(frame, notes, count)
@@ -132,7 +132,7 @@ class Journal(FrameBuilder):
 
     def _keep(self) -> None:
         count, since = self.count, self.columns.first
-        frame = self.frame()
+        frame = self.frame(self.clock.peek())
         if self._bytes + len(frame) <= self._most_bytes and not self.dropped_unreported:
             notes, self._notes = self._notes, []
             self._waiting.append((frame, notes, count))

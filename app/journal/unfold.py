@@ -70,7 +70,7 @@ class _Unfolding:
         ):
             message = _at(self._messages, place)
             copies, kept, size, priority = map(_number, counts)
-            ts = message["msg"] // NS_PER_US
+            ts = min(message["msg"] // NS_PER_US, self._head.t1)
             yield Event(self._head.node, ts, "published")._replace(
                 **message,
                 copies=copies,

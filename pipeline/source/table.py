@@ -67,6 +67,7 @@ class _Page:
         _must(all(0 <= head.t0 < _LATEST_US for head in heads))
         self._bodies: list[dict[str, Any]] = [cast("Any", each.frame.body) for each in frames]
         self._t0 = _numbers([head.t0 for head in heads])
+        self._t1 = _numbers([head.t1 for head in heads])
         self._node = pa.array([head.node for head in heads], pa.string())
         self._epoch = pa.array([each.epoch for each in frames], pa.string())
         self._seq = _numbers([each.seq for each in frames])
@@ -109,7 +110,8 @@ class _Page:
         for name, usual in USUALLY.items():
             columns[name] = pa.array(_numbers(_optional(blocks, name, rows, usual)))
         kind = pa.repeat("published", which.size)
-        return self._batch(columns, kind, which, self._id[place] // _NS_PER_US - self._t0[which])
+        ts = np.minimum(self._id[place] // _NS_PER_US, self._t1[which])
+        return self._batch(columns, kind, which, ts - self._t0[which])
 
     def _delivered(self) -> pa.RecordBatch | None:
         blocks = [body.get("delivered", {}) for body in self._bodies]

@@ -196,6 +196,15 @@ def test_times_may_go_back() -> None:
     assert [event.ts for event in unfold(frame)] == [NOW, NOW - 1_000_000]
 
 
+def test_a_publish_whose_id_is_later_than_its_frame_was_when_that_was_written() -> None:
+    builder = FrameBuilder("here")
+    builder.changed(Kind.NODE, NOW - 5, "start")
+    builder.published(MESSAGES[0], copies=1)
+    builder.published(MESSAGES[5], copies=1)
+    times = [event.ts for event in unfold(decode(builder.frame(NOW + 3)))]
+    assert times == [NOW, NOW + 3, NOW - 5]
+
+
 happenings = st.tuples(
     st.sampled_from(KINDS),
     st.lists(st.sampled_from(MESSAGES), min_size=1, max_size=4, unique=True),

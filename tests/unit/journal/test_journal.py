@@ -2,6 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
+import pytest
+
 from holdfast.delivery.counters import Counters, Reason
 from holdfast.delivery.messages import Message
 from holdfast.delivery.outcomes import DISCARDED
@@ -117,6 +119,20 @@ def test_a_flush_sends_what_there_is() -> None:
     at.tell(2)
     at.journal.flush(0.1)
     assert len(at.shelf.frames) == 1
+
+
+@pytest.mark.parametrize("is_available", [True, False])
+def test_after_the_clock_was_put_back_publishes_have_the_time_of_their_frame(
+    is_available: bool,
+) -> None:
+    at = Desk()
+    at.wall.put_back_us = 3600 * 1_000_000
+    at.shelf.is_available = is_available
+    at.journal.published(MESSAGE, copies=1)
+    at.journal.flush(0.1)
+    at.shelf.is_available, at.wall.put_back_us = True, 0
+    at.journal.flush(0.2)
+    assert [event.ts for event in at.shelf.events] == [WALL - 3600 * 1_000_000]
 
 
 def books(shelf: Shelf) -> list[dict[str | None, int | None]]:

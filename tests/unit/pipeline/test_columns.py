@@ -68,8 +68,8 @@ def told_by(frames: Sequence[Frame]) -> list[dict[str, Any]]:
     return sorted([each._asdict() for frame in frames for each in unfold(frame)], key=repr)
 
 
-def frame_of(body: Any, events: int, t0: int = T0) -> Frame:
-    head = HEAD._replace(n=events, t0=t0)
+def frame_of(body: Any, events: int, t0: int = T0, t1: int = T0) -> Frame:
+    head = HEAD._replace(n=events, t0=t0, t1=t1)
     return decode(encode(head, body))
 
 
@@ -104,6 +104,12 @@ def test_what_a_frame_does_not_say_is_as_usual_and_what_stands_without_its_list_
     ]
     frames = [usual, other, changes, usual]
     assert rows_of(frames) == told_by(frames)
+
+
+def test_publishes_are_not_later_than_their_frame() -> None:
+    frames = [frame_of(WHOLE, 9, t1=T0 - 7), frame_of(WHOLE, 9)]
+    assert rows_of(frames) == told_by(frames)
+    assert {row["ts"] - T0 for row in rows_of(frames) if row["kind"] == "published"} == {0, -7}
 
 
 @pytest.mark.parametrize(
