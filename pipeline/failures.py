@@ -15,7 +15,8 @@ class PipelineFailed(Exception):
 _FULL = "the disk is full: make room, then run the command again"
 _NO_MEMORY = "Spark has too little memory: try --conf spark.driver.memory=4g"
 _ENDED = (
-    "Spark's Java process died; if it was killed for lack of memory, reduce spark.driver.memory"
+    "Spark's Java process died: run the command again; nothing is lost. If it was killed for lack "
+    "of memory, reduce spark.driver.memory"
 )
 # Errors of others, and what they mean to the user.
 _KNOWN = {

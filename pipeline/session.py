@@ -1,5 +1,6 @@
 """The Spark session: local, on a cluster, or remote through Spark Connect."""
 
+import logging
 import os
 import signal
 import socket
@@ -11,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
 from holdfast.pipeline.class_archive import options_for_archive
@@ -21,6 +22,7 @@ from holdfast.pipeline.places import log_settings
 from holdfast.pipeline.python import python_for_spark
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 LOCAL = "local[*]"
@@ -160,6 +162,7 @@ def _start(engine: Engine) -> "SparkSession":
                 gateway = launch_gateway(conf, {"stdout": said, "stderr": said})  # type: ignore[no-untyped-call]
             with _same_ctrl_c():
                 context = SparkContext(conf=conf, gateway=gateway)
+            _silence(context)
             return SparkSession(context)
         except Exception as error:
             said.seek(0)
@@ -167,6 +170,15 @@ def _start(engine: Engine) -> "SparkSession":
             # Java's own errors are short.
             reason = in_short(words) if "\tat " in words else words
             raise PipelineFailed(f"Spark does not start: {reason}") from error
+
+
+def _silence(context: "SparkContext") -> None:
+    """Keep those who talk to Java from printing traces when it dies; an error follows anyway."""
+    # There is no public access.
+    server: Any = context._accumulatorServer
+    server.handle_error = lambda *_: None
+    # Otherwise the first message makes one that prints.
+    logging.getLogger().addHandler(logging.NullHandler())
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """`holdfast pipeline` as a person uses it."""
 
 import asyncio
+import logging
 import signal
 import subprocess
 import sys
@@ -142,6 +143,19 @@ def test_what_cannot_work_is_refused_before_spark_starts(words: list[str], about
 
 def test_spark_leaves_ctrl_c_to_us(spark: "SparkSession") -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_java_that_dies_leaves_no_traces_of_those_who_talk_to_it(
+    spark: "SparkSession", capfd: pytest.CaptureFixture[str]
+) -> None:
+    server: Any = spark.sparkContext._accumulatorServer
+    try:
+        raise EOFError
+    except EOFError:
+        server.handle_error(None, None)
+    assert capfd.readouterr() == ("", "")
+    # Otherwise the first trace makes a handler for all others.
+    assert logging.getLogger().handlers
 
 
 @pytest.mark.parametrize("words", [["report", "dead"], ["audit"], ["compact"], ["results"]])
