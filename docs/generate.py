@@ -108,6 +108,19 @@ MEANINGS = {
     ErrorReply.TRANSFER_CODING_UNSUPPORTED: "`Transfer-Encoding` is not `chunked` alone",
     ErrorReply.SUBSCRIPTIONS_USED_UP: "All sessions together would have more than "
     "`max_total_subscriptions`, or with `filter`, `max_filters`",
+    ErrorReply.REQUEST_DENIED: "The client may not send [requests](requests.md) on this channel",
+    ErrorReply.REPLY_DENIED: "The client may not [reply](requests.md#replies) here: it was not "
+    "handed such a request; or `ext.replyTo` is not below its own channel",
+    ErrorReply.NO_RESPONDERS: "Nobody can answer the [request](requests.md)",
+    ErrorReply.TIMEOUT: "No reply to the [request](requests.md) came in time",
+    ErrorReply.DUPLICATE_REPLY: "The request has its [reply](requests.md#replies) already",
+    ErrorReply.LATE_REPLY: "The [reply](requests.md#replies) came after its request had ended, and "
+    "became a dead letter",
+    ErrorReply.RESPONDER_ERROR: "The last receiver of the [request](requests.md) refused it, with "
+    "the code that the error names",
+    ErrorReply.REQUESTS_EXCEEDED: "The session would have more than `max_outstanding` requests",
+    ErrorReply.REQUESTS_USED_UP: "All sessions together would have more than "
+    "`max_total_outstanding` requests",
     ErrorReply.TOPICS_USED_UP: "The publish would make one more topic than `max_topics`",
     ErrorReply.PUBLISHES_EXCEEDED: "Too many publishes of the session wait for the store",
     ErrorReply.CHANNEL_HELD_BACK: "The channel is held back, and the publish has `refuseHeld`",

@@ -212,7 +212,9 @@ class Answers:
 
     def hand_over(self, session: Session, now: float) -> Batch:
         """Hand over what may go now, as events for this session."""
+        may_carry_requests = session.queue.has_tried
         if session.queue.mortals:
+            may_carry_requests = True
             self._undelivered.expire(session)
         if session.unfinished or session.reauthorization is not None or session.catching_up:
             return NO_BATCH
@@ -228,11 +230,20 @@ class Answers:
         if batch.set_aside:
             # They wait again, so their lifetimes count again.
             self._expiry.watch(session)
+        if may_carry_requests:
+            self._tell_deadlines(batch)
         if session.decorator is not None:
             batch.events = session.decorator.decorate(session, batch)
         if session.cursors is not None:
             batch.events = session.cursors.form.events(batch)
         return batch
+
+    def _tell_deadlines(self, batch: Batch) -> None:
+        """Let requests say what is left of their deadline."""
+        now_ms = self._state.node.now_ms()
+        for message in batch.messages:
+            if message.request is not None:
+                message.request.tell_rest(message, now_ms)
 
     def _most_of_reply(self, session: Session) -> int:
         """How many messages the next reply may carry; negative for all."""

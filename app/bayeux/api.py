@@ -81,6 +81,14 @@ class ServerApi(ABC):
     def offer_presence(self, pattern: str) -> None:
         """Let clients with the right see who is on the matching channels; call it at the start."""
 
+    @abstractmethod
+    def offer_requests(self) -> None:
+        """Let clients ask for replies, and reply; call it at the start."""
+
+    @abstractmethod
+    def give_reply_channel(self, session: Session, resumes: str) -> None:
+        """Give a new session a channel for replies, unless it takes over the one that it names."""
+
     @property
     @abstractmethod
     def extensions(self) -> Sequence[ServerExtension]:

@@ -3,8 +3,8 @@
 from holdfast.bayeux.newest_only import drop_outdated
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import ExpiryTimer, Session
-from holdfast.bayeux.timers import Timers
 from holdfast.delivery.messages import Message, release
+from holdfast.delivery.timers import Timers
 from holdfast.delivery.undelivered import Undelivered
 
 # Entries that one tick looks at, about 3 us each. The others follow in the next tick.

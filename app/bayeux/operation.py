@@ -14,6 +14,8 @@ class Operation(Enum):
     PUBLISH = "publish"
     # Address a message that is published on the channel.
     PTP = "ptp"
+    # Publish a message that asks for replies.
+    REQUEST = "request"
     # See what the channel keeps: the newest messages, with a subscribe or without.
     HISTORY = "history"
     # Begin a subscription at any place in what the channel keeps.

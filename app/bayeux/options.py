@@ -109,6 +109,12 @@ class Options:
     # Filters of one session's subscriptions, and different filters of all sessions.
     max_session_filters: int = 100
     max_filters: int = 250
+    # Outstanding requests of one session, and of all, each counted once for each responder.
+    max_outstanding: int = 256
+    max_total_outstanding: int = 100_000
+    # The deadline of requests that have none of their own, and the longest.
+    reply_timeout_ms: int = 10_000
+    max_reply_timeout_ms: int = 300_000
     max_topics: int = 100_000
     max_message_size: int = 2 * 1024 * 1024
     durable: Durable = Durable.NAMED

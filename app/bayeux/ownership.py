@@ -12,7 +12,7 @@ from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_clock import SessionClock
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.system_events import publish_event
-from holdfast.delivery.channels import SERVICES
+from holdfast.delivery.channels import REPLIES, SERVICES
 from holdfast.delivery.dead_letters import CHANNEL
 from holdfast.delivery.deaths import UnwrittenLetter
 from holdfast.delivery.entries import SettledBy
@@ -126,6 +126,9 @@ class SessionOwner:
         return ErrorHandlerChain(plugged_in, default) if plugged_in else default
 
     def wants_letters(self, session: Session, channel: str) -> bool:
+        if channel.startswith(REPLIES):
+            # Somebody has worked for it.
+            return True
         is_plain = session.terms is None and session.queue.settling is SettledBy.WRITTEN
         if is_plain and not session.has_shared_queue:
             return False

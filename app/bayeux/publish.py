@@ -1,9 +1,11 @@
 """Publishing to subscribers or to a service."""
 
 from collections.abc import Mapping
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from holdfast.bayeux.answers import Answers
+from holdfast.bayeux.asking import REPLY_TO, TIMEOUT
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.delivery_options import QosInvalid
 from holdfast.bayeux.destinations import DestinationInvalid, destinations_of
@@ -21,7 +23,7 @@ from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.services import ServiceCall
 from holdfast.bayeux.sessions import Exchange, Session
 from holdfast.bayeux.turn_over import TurnOver
-from holdfast.delivery.channels import Channel, Kind
+from holdfast.delivery.channels import REPLIES, Channel, Kind
 from holdfast.delivery.error_codes import CHANNEL_HELD, NO_CONNECTION
 from holdfast.delivery.filters import Candidate
 from holdfast.delivery.persist_outcome import PersistOutcome
@@ -66,12 +68,12 @@ def publish(
     if "data" not in message:
         raise Refused(ErrorReply.DATA_MISSING)
     if channel.is_reserved:
-        refuse_replies(channel)
-        raise Refused(ErrorReply.PUBLISH_DENIED, BY_POLICY)
+        return _answer(state, answers, publishing, exchange, session, channel, message, reply)
     if not state.rights.are_open:
         exists = bool(state.routes.receivers(channel)) or channel.kind is Kind.SERVICE
         state.rights.check_publish(session, channel, message, exists=exists)
-    qos = publish_qos(channel, message) if message.get("ext") else None
+    ext = message.get("ext")
+    qos = publish_qos(channel, message) if ext else None
     if channel.name == PTP:
         message, qos = _addressed(message, qos)
     elif channel.kind is Kind.SERVICE:
@@ -80,6 +82,8 @@ def publish(
     if qos is not None and qos.generates_channel:
         channel = _generated(state, session, qos)
     event = _event(state, channel, message)
+    if ext and ext.get(REPLY_TO):
+        qos = _asking(publishing, session, channel, ext, event, qos, exchange.now)
     candidate = publishing.candidate(channel, event, session, qos)
     candidate = _ask_filters(state, exchange, channel, candidate)
     if qos is None and not state.hub.may_wait:
@@ -88,20 +92,57 @@ def publish(
         reply["successful"] = True
         return True
     pending = _PendingPublish(state, answers, session, message, exchange, reply, qos)
-    outcome = publishing.broadcast(
+    broadcast = partial(
+        publishing.broadcast,
         channel,
         event,
         exchange.now,
         sender=session,
         qos=qos,
         candidate=candidate,
-        done=pending.answered,
     )
-    if outcome is None:
-        pending.begin()
-        return False
-    _fill(state, session, reply, outcome, qos)
-    return True
+    return pending.is_complete(publishing.asking.publish(qos, broadcast, pending.answered))
+
+
+def _asking(
+    publishing: Publishing,
+    session: Session,
+    channel: Channel,
+    ext: Mapping[str, Any],
+    event: Json,
+    qos: Qos | None,
+    now: float,
+) -> Qos:
+    """Return the QoS of a message that asks for replies, and tell its receivers where to."""
+    qos = qos or Qos()
+    if qos.is_administrative:
+        raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "administrative")
+    qos.request = request = publishing.asking.request_of(session, channel, ext, now)
+    # A request is a new one, whatever its data.
+    qos.force_update = True
+    asked = {REPLY_TO: request.address, TIMEOUT: request.timeout_ms}
+    event["ext"] = {**event.get("ext", {}), **asked}
+    return qos
+
+
+def _answer(
+    state: ServerState,
+    answers: Answers,
+    publishing: Publishing,
+    exchange: Exchange,
+    session: Session,
+    channel: Channel,
+    message: Json,
+    reply: Json,
+) -> bool:
+    """Bring a reply to its requester; clients may publish on no other reserved channel."""
+    if not channel.name.startswith(REPLIES):
+        raise Refused(ErrorReply.PUBLISH_DENIED, BY_POLICY)
+    if not state.requests.is_offered:
+        refuse_replies(channel)
+    pending = _PendingPublish(state, answers, session, message, exchange, reply, None)
+    event = _event(state, channel, message)
+    return pending.is_complete(publishing.asking.answer(session, channel, event, pending.answered))
 
 
 def _ask_filters(
@@ -226,7 +267,15 @@ class _PendingPublish:
         self._reply = reply
         self._qos = qos
 
-    def begin(self) -> None:
+    def is_complete(self, outcome: PersistOutcome | None) -> bool:
+        """Complete the reply if the outcome is known; return whether it is."""
+        if outcome is None:
+            self._begin()
+            return False
+        _fill(self._state, self._session, self._reply, outcome, self._qos)
+        return True
+
+    def _begin(self) -> None:
         self._fulfil = begin_pending(self._answers, self._message, self._exchange, self._reply)
         self._session.pending_publishes += 1
 

@@ -1,7 +1,7 @@
 """Publishing of events for clients, extensions and the server itself."""
 
-from collections.abc import Callable
-from typing import cast
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, cast
 
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
@@ -19,9 +19,15 @@ from holdfast.delivery.messages import ORDINARY_PRIORITY, Message
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.shared_queues import OverQuota, Undeliverable
 
+if TYPE_CHECKING:
+    from holdfast.bayeux.asking import Asking
+
 
 class Publishing:
     """Makes messages from events and gives them to the hub."""
+
+    # Set when the server is assembled.
+    asking: "Asking"
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
@@ -47,7 +53,7 @@ class Publishing:
         installed = state.installed
         if installed.eventful:
             installed.complete(event)
-        wire = self._encoded(event, sender)
+        wire = self.encoded(event, sender)
         rule, topic = state.rules.of(channel), None
         if state.topics.are_used or (qos is not None and qos.concerns_topic):
             topic = topic_of(state, channel, rule, qos, sender)
@@ -73,12 +79,32 @@ class Publishing:
             return self._queue(channel, message, sender, qos, persistent, done)
         candidate = candidate or self.candidate(channel, event, sender, qos)
         if qos is None or not qos.destinations:
+            asks_one = qos is not None and qos.asks_one
             return state.hub.publish(
-                channel, message, candidate, leave_out=leave_out, persistent=persistent, done=done
+                channel,
+                message,
+                candidate,
+                leave_out=leave_out,
+                persistent=persistent,
+                done=done,
+                addressed=self._choose(channel, candidate, leave_out) if asks_one else (),
+                is_subscribable=not asks_one,
             )
         return self._address(
             channel, message, candidate, sender, qos, persistent, leave_out, now, done
         )
+
+    def _choose(
+        self, channel: Channel, candidate: Candidate | None, leave_out: Session | None
+    ) -> Sequence[Session]:
+        """Return the receiver of a message that only one of the channel's gets."""
+        routes = self._state.routes
+        receivers: Sequence[Session] = (
+            routes.receivers(channel)
+            if candidate is None
+            else routes.selecting_receivers(channel, candidate)
+        )
+        return self._state.work.choose([each for each in receivers if each is not leave_out])
 
     def _message(
         self,
@@ -181,7 +207,8 @@ class Publishing:
             properties=None if qos is None else qos.properties,
         )
 
-    def _encoded(self, event: Json, sender: Session | None) -> bytes:
+    def encoded(self, event: Json, sender: Session | None) -> bytes:
+        """Return the bytes of an event. Raises `Refused` if there are too many."""
         state = self._state
         is_touched = sender is None or state.installed.has_others or not state.rights.are_open
         wire = self._write(event, sender) if is_touched else to_json(event)

@@ -11,6 +11,7 @@ from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.topic_options import TopicOptions
 from holdfast.delivery.messages import ORDINARY_PRIORITY, Message
 from holdfast.delivery.numbers import whole
+from holdfast.delivery.requests import ReplyMode, Request
 
 _OPTIONS = SAID_BY_RECEIVERS | {
     "priority",
@@ -57,6 +58,8 @@ class Qos:
     # Whether an addressed message gets a channel of its own, and its name.
     generates_channel: bool = field(default=False, compare=False, repr=False)
     channel: str = field(default="", compare=False, repr=False)
+    # The request that the message carries.
+    request: Request[Session] | None = field(default=None, compare=False, repr=False)
     # What became of the message for each destination.
     outcomes: Sequence[Mapping[str, Any]] = field(default=(), compare=False, repr=False)
     message: Message | None = field(default=None, compare=False, repr=False)
@@ -114,11 +117,18 @@ class Qos:
         message.properties = self.properties
         if self.life_ms is not None:
             message.limit_life(self.life_ms, is_forced=self.force_destroy)
+        if self.request is not None:
+            self.request.enter(message)
 
     @property
     def configures(self) -> bool:
         """Whether it may configure a topic."""
         return self.is_administrative or self.topic is not None
+
+    @property
+    def asks_one(self) -> bool:
+        """Whether only one receiver gets the message: it is a request for one reply."""
+        return self.request is not None and self.request.mode is ReplyMode.ONE
 
     @property
     def concerns_topic(self) -> bool:

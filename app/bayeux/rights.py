@@ -95,6 +95,7 @@ _ERRORS = {
     (Operation.CREATE, Operation.SUBSCRIBE): ErrorReply.CREATE_DENIED,
     (Operation.SUBSCRIBE, Operation.SUBSCRIBE): ErrorReply.SUBSCRIBE_DENIED,
     (Operation.PTP, Operation.PTP): ErrorReply.PUBLISH_DENIED,
+    (Operation.REQUEST, Operation.REQUEST): ErrorReply.REQUEST_DENIED,
     (Operation.HISTORY, Operation.HISTORY): ErrorReply.HISTORY_DENIED,
     (Operation.REPLAY, Operation.REPLAY): ErrorReply.REPLAY_DENIED,
     (Operation.ERASE, Operation.ERASE): ErrorReply.ERASE_DENIED,
@@ -252,7 +253,7 @@ class Rights:
                 return self.policy.can_subscribe(session, channel, message)
             case Operation.PUBLISH:
                 return self.policy.can_publish(session, channel, message)
-            case Operation.PTP | Operation.HISTORY | Operation.REPLAY:
+            case Operation.PTP | Operation.REQUEST | Operation.HISTORY | Operation.REPLAY:
                 # The policy was asked about the publish or the subscribe.
                 return None
             case unknown:

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from holdfast.bayeux.asking import Asking
 from holdfast.bayeux.channel_holds import release_what_is_over
 from holdfast.bayeux.due_sessions import DueSessions
 from holdfast.bayeux.identities import Identities
@@ -38,6 +39,7 @@ class Bayeux:
         state.services.add(PRESENCE_SERVICE, PresenceService(state).serve)
         state.presence.changed = PresenceEvents(state).note
         state.hub.recheck = life.reauthorizations.recheck
+        self.publishing.asking = Asking(state, self.publishing, life.undelivered)
         self.slots = SessionSlots(state, life.ends, life.undelivered, life.unconnected)
         if state.options.ptp_create_session:
             state.ptp.open = UnclaimedSessions(life, self.slots).open
@@ -91,6 +93,7 @@ class Bayeux:
         self.slots.tick(now)
         release_what_is_over(state, wall_ms)
         self._probes.tick(now)
+        state.requests.tick(now)
         state.notices.beat(now)
         state.journal.beat(now)
 

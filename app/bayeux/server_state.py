@@ -29,6 +29,7 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.node import Node
 from holdfast.delivery.notices import Notices
 from holdfast.delivery.presence import Presence
+from holdfast.delivery.requests import Requests
 from holdfast.delivery.senders import Senders
 from holdfast.delivery.store_port import StorePort
 from holdfast.delivery.subjects import Subjects
@@ -124,7 +125,7 @@ class ServerState:
         self.ptp = PointToPoint(self.waiting_places.subjects)
         self.admission = Admission(options.handshake_rate, random)
         self.budgets = Budgets(options, self.admission, self.notices)
-        self.rights = Rights(self.channels)
+        self.rights, self.requests = Rights(self.channels), Requests[Session](journal)
         self.services, self.error_handlers = Services(self.channels), ErrorHandlers(self.channels)
         self.installed = InstalledExtensions()
 

@@ -104,6 +104,7 @@ class SessionEnds(Endings):
         session.advance(seen)
         self._state.ptp.subjects.leave(session)
         self._state.waiting_places.take_back(session)
+        self._state.requests.session_ended(session)
         how = COUNTED_AS.get(seen, seen)
         if self._state.presence.is_used:
             for name in session.subscriptions:

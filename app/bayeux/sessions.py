@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from holdfast.bayeux.session_hooks import SessionHooks
     from holdfast.bayeux.subscribe_qos import SubscribeQos
     from holdfast.bayeux.terms import Terms
+    from holdfast.delivery.requests import ReplyChannel
 
 _WRITTEN: Final = SettledBy.WRITTEN
 
@@ -201,6 +202,7 @@ class Session(Receiver):
         "published",
         "quiet_until",
         "reauthorization",
+        "reply_channel",
         "request",
         "rest_interval_s",
         "seen_ms",
@@ -229,6 +231,8 @@ class Session(Receiver):
         self.decorator: EventDecorator | None = None
         # Set if the client wants to know how far it is.
         self.cursors: Cursors | None = None
+        # Where it gets replies to its requests, if its client asked for that.
+        self.reply_channel: ReplyChannel | None = None
         # Subscribes whose replies must precede what they bring from histories.
         self.catching_up = 0
         # Whether it has subscriptions that bring the newest message of a channel only.

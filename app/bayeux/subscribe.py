@@ -17,7 +17,7 @@ from holdfast.bayeux.starts import Starts, initial_update, starts_of
 from holdfast.bayeux.subscribe_qos import PLAIN, SubscribeQos
 from holdfast.bayeux.subscriptions import check_join, join, part, too_many
 from holdfast.bayeux.turn_over import TurnOver
-from holdfast.delivery.channels import Channel, Kind
+from holdfast.delivery.channels import REPLIES, Channel, Kind
 
 _META = frozenset(
     f"/meta/{name}" for name in ("handshake", "connect", "subscribe", "unsubscribe", "disconnect")
@@ -40,7 +40,7 @@ def subscribe(
     channels = _channels(state, exchange, message, progress)
     catch_up = progress.catch_up
     if catch_up is None:
-        patterns = _patterns(channels)
+        patterns = _patterns(state, session, channels)
         qos, starts = PLAIN, None
         if message.get("ext"):
             qos, initial = subscribe_qos(session, message)
@@ -68,16 +68,32 @@ def subscribe(
     return _is_noted(state, answers, exchange, session, message, reply)
 
 
-def _patterns(channels: Sequence[Channel]) -> dict[str, Channel]:
+def _patterns(
+    state: ServerState, session: Session, channels: Sequence[Channel]
+) -> dict[str, Channel]:
     """Return the channels to which messages are published. Raises `Refused` for unknown others."""
     for channel in channels:
-        refuse_replies(channel)
+        if channel.name.startswith(REPLIES):
+            _check_replies(state, session, channel)
         if channel.kind is Kind.META:
             known = channel.name in _META
             error = ErrorReply.SUBSCRIBE_DENIED if known else ErrorReply.CREATE_DENIED
             raise Refused(error, _BY_POLICY)
     # Subscribing to a service succeeds without effect: services answer their caller anyway.
-    return {channel.name: channel for channel in channels if channel.kind is Kind.BROADCAST}
+    return {
+        channel.name: channel
+        for channel in channels
+        if channel.kind is Kind.BROADCAST and not channel.name.startswith(REPLIES)
+    }
+
+
+def _check_replies(state: ServerState, session: Session, channel: Channel) -> None:
+    """Refuse channels of replies, but for the session's own, which it gets anyway."""
+    if not state.requests.is_offered:
+        refuse_replies(channel)
+    own = session.reply_channel
+    if own is None or not channel.name.startswith(own.name + "/"):
+        raise Refused(ErrorReply.SUBSCRIBE_DENIED, _BY_POLICY)
 
 
 def unsubscribe(

@@ -32,6 +32,7 @@ def take_over(life: SessionLife, session: Session, draft: Session, now: float) -
     session.interval_s = session.rest_interval_s = draft.interval_s
     session.deliver_only = draft.deliver_only
     session.decorator = draft.decorator
+    _take_reply_channel(session, draft)
     session.terms = draft.terms
     state.sessions.names.claim(session)
     session.is_advised = session.is_resumed = True
@@ -48,6 +49,13 @@ def take_over(life: SessionLife, session: Session, draft: Session, now: float) -
     after = None if session.dispatcher is None else session.dispatcher.state
     if after is not None and after is not before:
         state.journal.dispatcher(session, after)
+
+
+def _take_reply_channel(session: Session, draft: Session) -> None:
+    """Keep the channel of replies for a client that knows it; others must not get its replies."""
+    old, new = session.reply_channel, draft.reply_channel
+    if new is not None and (old is None or new.resumes != old.name):
+        session.reply_channel = new
 
 
 def _take_queue(life: SessionLife, session: Session, draft: Session, now: float) -> None:

@@ -8,9 +8,9 @@ from holdfast.bayeux.options import ChannelRule
 from holdfast.bayeux.ownership import SessionOwner
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
-from holdfast.bayeux.timers import Timers
 from holdfast.bayeux.topic_publishing import depth_of
 from holdfast.delivery.history_depth import HistoryDepth
+from holdfast.delivery.timers import Timers
 from holdfast.delivery.topic_states import TopicState
 from holdfast.delivery.topics import ORDINARY_CONFIG, Topic, TopicRecord
 from holdfast.delivery.undelivered import Undelivered

@@ -33,6 +33,7 @@ from holdfast.extensions.ack import Ack
 from holdfast.extensions.activity import Activity
 from holdfast.extensions.chat import Chat
 from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.request import Request
 from holdfast.extensions.timestamp import Timestamp
 from holdfast.extensions.timesync import TimeSync
 from holdfast.journal.journal_writer import JournalWriter
@@ -183,6 +184,8 @@ def _install_extensions(server: ServerApi, settings: Settings) -> None:
     if settings.ack:
         announces_batch = settings.allow_message_delivery_during_handshake
         server.extend(Ack(server, announces_batch=announces_batch))
+    if settings.request:
+        server.extend(Request(server))
     if settings.timesync:
         server.extend(TimeSync(_wall_ms))
     if settings.chat:

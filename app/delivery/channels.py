@@ -11,7 +11,7 @@ SYSTEM: Final = "/sys/"
 # Followed by the name of a channel: who joins and leaves it.
 PRESENCE: Final = "/sys/presence/"
 SERVICES: Final = "/service/"
-# Reserved for replies to requests.
+# Replies to requests; only their requester gets them.
 REPLIES: Final = "/ret/"
 
 # Bayeux 1.0 allows less; CometD's clients use these characters.

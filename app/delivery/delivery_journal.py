@@ -118,6 +118,17 @@ class DeliveryJournal:
     ) -> None:
         """Note that a queue or channel was released."""
 
+    # Live: requests and their replies
+
+    def asked(self, requester: "Receiver", channel: str, timeout_ms: int) -> None:
+        """Note a request."""
+
+    def request_ended(self, how: str, requester: "Receiver", channel: str, id: int) -> None:
+        """Note how the request with this message ended."""
+
+    def replied(self, what: str, responder: "Receiver", channel: str, id: int) -> None:
+        """Note what became of a reply; without a channel, it answers no known request."""
+
     # Notes. The store asks for them when calls are about to be sent, in the order of the calls. A
     # store that was emptied gets everything again, and asks again. b"" means nothing to note.
 

@@ -52,6 +52,7 @@ _MEANINGS = (
     ("communication.noConnection", "There is no connection to the peer"),
     ("communication.timeout", "The connection was idle for too long"),
     ("communication.responseTimeout", "No verdict arrived in time"),
+    ("communication.lateReply", "The reply came after its request had ended"),
     ("communication.forceAsync", "There was no time to wait for the peer"),
     ("communication.noConnection.serverDeny", "The server does not accept connections now"),
     (
@@ -171,6 +172,7 @@ NO_CONNECTION = CODES["communication.noConnection"]
 FAILED_OVER = CODES["user.update.error"]
 RESPONSE_TIMEOUT = CODES["communication.responseTimeout"]
 CHANNEL_HELD = CODES["communication.user.holdback"]
+LATE_REPLY = CODES["communication.lateReply"]
 GIVEN_UP = CODES["communication.noConnection.dead"]
 
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from holdfast.delivery.history_depth import HistoryDepth
     from holdfast.delivery.publish_keys import PublishKey
     from holdfast.delivery.refusals import Refusal
+    from holdfast.delivery.requests import Request
     from holdfast.delivery.topics import Topic
 
 ORDINARY_PRIORITY = 5
@@ -55,6 +56,7 @@ class Message(Event):
         "priority",
         "properties",
         "refusals",
+        "request",
         "sender",
         "stem",
         "topic",
@@ -111,6 +113,8 @@ class Message(Event):
         self.key: PublishKey | None = None
         # The topic that counts in how many queues it is; most channels are none.
         self.topic: Topic | None = None
+        # The request that it carries; most messages carry none.
+        self.request: Request[Any] | None = None
         # Who has refused it, if it is on a work queue; None if it is not.
         self.refusals: Sequence[Refusal] | None = None
 
@@ -160,6 +164,7 @@ class Message(Event):
         copy.is_durable, copy.addressed = self.is_durable, self.addressed
         copy.properties = self.properties
         copy.topic = self.topic
+        copy.request = self.request
         return copy
 
     def limit_life(self, life_ms: int, *, is_forced: bool) -> None:

@@ -257,6 +257,10 @@ class CallbackQueue(InFlight):
         """The ids of all messages in the queue."""
         return [message.id for message in self.messages()]
 
+    def has_waiting(self, id: int) -> bool:
+        """Whether the message with this id is here and was never handed over."""
+        return any(message.id == id for message in self.waiting)
+
     def messages(self) -> list[Message]:
         """All messages in the queue: in flight, returned and waiting."""
         return [*[entry.message for entry in self.tried()], *self.waiting]

@@ -97,6 +97,7 @@ class Undelivered(Generic[R]):
         self, receiver: R, entries: Sequence[Entry], code: ErrorCode, text: str
     ) -> None:
         """Dead-letter entries that have left their queue; discard those without dead letters."""
+        _lose_requests(receiver, [entry.message for entry in entries], code.text, text)
         if self._store.is_full and entries:
             # Dead letters must not exceed the buffer either; publishers were asked to retry.
             self._counters.discarded[Reason.STORE_AWAY] += len(entries)
@@ -167,6 +168,7 @@ class Undelivered(Generic[R]):
             elif _may_be_kept(receiver, (message,)):
                 self.discarded(receiver, [message], reason)
             else:
+                _lose_requests(receiver, (message,), reason.value)
                 passing.append(receiver)
         if passing:
             self._counters.discarded[reason] += len(passing)
@@ -174,6 +176,7 @@ class Undelivered(Generic[R]):
 
     def discarded(self, receiver: R, messages: Sequence[Message], reason: Reason) -> None:
         """Discard messages that have left the queue and need no dead letter."""
+        _lose_requests(receiver, messages, reason.value)
         self._counters.discarded[reason] += len(messages)
         self._settle(receiver, messages, DISCARDED[reason])
 
@@ -223,6 +226,15 @@ class Undelivered(Generic[R]):
         """Count and settle messages whose lifetime is over."""
         self._counters.expired += len(messages)
         self._settle(receiver, messages, EXPIRED)
+
+
+def _lose_requests(
+    receiver: Receiver, messages: Sequence[Message], code: str, text: str = ""
+) -> None:
+    """Let the requesters of these messages know that the receiver will not answer."""
+    for message in messages:
+        if message.request is not None:
+            message.request.lost(receiver, code, text)
 
 
 def _may_be_kept(receiver: Receiver, messages: Sequence[Message]) -> bool:

@@ -105,6 +105,16 @@ class WorkQueues(SharedQueues[R]):
         receivers = () if channel is None else self._hub.routes.receivers(channel)
         return [each for each in receivers if each.is_live]
 
+    def choose(self, receivers: Sequence[R]) -> Sequence[R]:
+        """Return the live receiver whose turn it is, or nobody if none is live."""
+        live = [_rank(each) for each in receivers if each.is_live]
+        if not live:
+            return ()
+        chosen = min(live)[3]
+        self._given += 1
+        chosen.worked_at = self._given
+        return (chosen,)
+
     # Queues
 
     def of(self, channel: str) -> R | None:

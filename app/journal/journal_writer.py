@@ -20,7 +20,7 @@ from holdfast.journal.builder import publication_of
 from holdfast.journal.columns import DecodedNote, FailureDetails, Publication, Row
 from holdfast.journal.crowds import Crowds
 from holdfast.journal.journal import Journal, Outlet
-from holdfast.journal.schema import MOST_EVENTS, Kind
+from holdfast.journal.schema import MOST_EVENTS, NS_PER_US, Kind
 
 if TYPE_CHECKING:
     from holdfast.delivery.dead_letters import DeadLetter
@@ -162,6 +162,21 @@ class JournalWriter(DeliveryJournal):
         self, who: str, *, receiver: str | None = None, channel: str | None = None
     ) -> None:
         self.changed(Kind.RELEASED, who, name=receiver, channel=channel)
+
+    def asked(self, requester: Receiver, channel: str, timeout_ms: int) -> None:
+        self.changed(Kind.REQUEST, "asked", name=requester.key, channel=channel, number=timeout_ms)
+
+    def request_ended(self, how: str, requester: Receiver, channel: str, id: int) -> None:
+        took_us = self._since(id)
+        self.changed(Kind.REQUEST, how, name=requester.key, channel=channel, number=took_us)
+
+    def replied(self, what: str, responder: Receiver, channel: str, id: int) -> None:
+        took_us = self._since(id)
+        self.changed(Kind.REPLY, what, name=responder.key, channel=channel or None, number=took_us)
+
+    def _since(self, id: int) -> int | None:
+        """Return the microseconds since the message with this id was received."""
+        return max(self.journal.now_us() - id // NS_PER_US, 0) if id else None
 
     def changed(
         self,

@@ -48,6 +48,12 @@ class Kind:
     SESSION: Final = "session"
     DISPATCHER: Final = "dispatcher"
     HELD: Final = "held"
+    # A request: `what` is `asked`, with the timeout in milliseconds as number, or how it ended,
+    # with the microseconds that it took. The receiver is the session that asked.
+    REQUEST: Final = "request"
+    # A reply: `what` is `accepted`, `late`, `duplicate` or `denied`, with the microseconds since
+    # the request. The receiver is the session that replied; a denied reply has no channel.
+    REPLY: Final = "reply"
     RELEASED: Final = "released"
     NODE: Final = "node"
     # One of the node's own counters, to be compared with the sum of its events in earlier frames.

@@ -12,6 +12,7 @@ class ExtensionSettings(Section):
 
     extension: list[str] = Field([], description="Extension to install, as MODULE:FACTORY.")
     ack: bool = Field(True, description="Offer acknowledged messages.")
+    request: bool = Field(True, description="Offer requests with [replies](requests.md).")
     timesync: bool = Field(True, description="Offer clock synchronisation.")
     chat: bool = Field(True, description="Offer the chat demo at /chat/.")
     timestamp: bool = Field(False, description="Add a timestamp to every message sent.")

@@ -34,6 +34,22 @@ class LimitSettings(Section):
         100, description="Maximum subscriptions of one session that have a filter."
     )
     max_topics: Limit = Field(100_000, description="Maximum topics.")
+    max_outstanding: Limit = Field(
+        256, description="Maximum outstanding [requests](requests.md) of one session."
+    )
+    max_total_outstanding: Limit = Field(
+        100_000,
+        description="Maximum outstanding requests of all sessions together. A request also counts "
+        "once for each session that may answer it.",
+    )
+    reply_timeout: Limit = Field(
+        10_000,
+        description="Time for replies to a request that has no `timeout`, at most "
+        "max_reply_timeout.",
+    )
+    max_reply_timeout: Limit = Field(
+        300_000, description="Longest `timeout` that a request may have."
+    )
     max_filters: Limit = Field(
         250, description="Maximum different filters of all subscriptions together."
     )

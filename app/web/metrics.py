@@ -19,6 +19,7 @@ from holdfast.bayeux.server import Bayeux
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.error_codes import CODES
 from holdfast.delivery.life import SessionInput
+from holdfast.delivery.requests import ReplyFault, RequestEnd
 from holdfast.delivery.topic_states import TopicState
 from holdfast.web.census import Census
 from holdfast.web.connection_limit import ConnectionLimit
@@ -38,6 +39,7 @@ class BayeuxCollector(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield from self._publishes()
+        yield from self._requests()
         yield from self._entries()
         yield from self._failures()
         yield from self._letters()
@@ -62,6 +64,28 @@ class BayeuxCollector(Collector):
             "Publish keys forgotten early because the limit was reached.",
             value=self._bayeux.state.store.keys_dropped,
         )
+
+    def _requests(self) -> Iterator[Metric]:
+        requests = self._bayeux.state.requests
+        yield GaugeMetricFamily(
+            "holdfast_requests_outstanding",
+            "Requests that wait for replies; max_total_outstanding limits them.",
+            value=requests.outstanding,
+        )
+        yield CounterMetricFamily("holdfast_requests", "Requests.", value=requests.asked)
+        ended = CounterMetricFamily(
+            "holdfast_requests_ended", "Ended requests by how they ended.", labels=["how"]
+        )
+        for how in RequestEnd:
+            ended.add_metric([how.value], requests.ended[how])
+        yield ended
+        yield CounterMetricFamily("holdfast_replies", "Accepted replies.", value=requests.replies)
+        refused = CounterMetricFamily(
+            "holdfast_replies_refused", "Refused replies by reason.", labels=["why"]
+        )
+        for why in ReplyFault:
+            refused.add_metric([why.value], requests.refused[why])
+        yield refused
 
     def _entries(self) -> Iterator[Metric]:
         counters = self._bayeux.state.counters

@@ -59,15 +59,15 @@ alice <- /meta/handshake error "400:user.illegalArgument,verdicts:delivery_inval
 alice -> /meta/handshake {"ext": {"timesync": [1]}}
 alice <- /meta/handshake error "400:user.illegalArgument,timesync:ext_invalid" {"advice": {"reconnect": "none", ...}}
 
-# Names that are reserved for what there is not yet are refused, and not answered with success
+# Keys of requests that cannot be read are refused, and channels of others' replies
 alice handshakes
 alice connects
 alice -> /reserved {"data": 1, "ext": {"replyTo": "/ret/AAAAAAAAAAAAAAAAAAAAAA/4000001", "timeout": 1000}}
          /meta/subscribe {"subscription": "/ret/**"}
          /service/unknown {"data": 1}
-alice <- /reserved error "400:internal.notImplemented,ext.replyTo:not_supported"
-         /meta/subscribe error "400:internal.notImplemented,/ret/:not_supported" {"subscription": "/ret/**"}
+alice <- /reserved error "403:replyTo:reply_denied"
+         /meta/subscribe error "403:denied_by_security_policy:subscribe_denied" {"subscription": "/ret/**"}
          /service/unknown ok
-bob -> /meta/handshake {"ext": {"request": true}}
-bob <- /meta/handshake error "400:internal.notImplemented,ext.request:not_supported" {"advice": {"reconnect": "none", ...}}
+bob -> /meta/handshake {"ext": {"request": 1}}
+bob <- /meta/handshake error "400:user.illegalArgument,request:ext_invalid" {"advice": {"reconnect": "none", ...}}
 alice disconnects

@@ -12,7 +12,6 @@ from tests.fuzz.corpus.finding import CLIENT, CONNECT, DONE, REFUSAL, Finding, t
 
 _UNREADABLE = "400:user.illegalArgument,{}:delivery_invalid"
 _NO_EXT = "400:user.illegalArgument,{}:ext_invalid"
-_NONE_YET = "400:internal.notImplemented,{}:not_supported"
 
 
 def _said(channel: str, delivery: Any, **ext: Any) -> bytes:
@@ -191,7 +190,7 @@ RESERVED = [
     Finding(
         "replies to a message",
         text("/a", data=1, ext={"replyTo": "/b"}),
-        _NONE_YET.format("ext.replyTo"),
+        "403:replyTo:reply_denied",
     ),
     Finding(
         "a replay for a subscriber",
@@ -201,12 +200,12 @@ RESERVED = [
     Finding(
         "others' replies",
         text("/meta/subscribe", subscription="/ret/**"),
-        _NONE_YET.format("/ret/"),
+        "403:denied_by_security_policy:subscribe_denied",
     ),
     Finding(
         "requests at a handshake",
-        orjson.dumps([{**HANDSHAKE, "ext": {"request": True}}]),
-        _NONE_YET.format("ext.request"),
+        orjson.dumps([{**HANDSHAKE, "ext": {"request": 1}}]),
+        _NO_EXT.format("request"),
     ),
 ]
 

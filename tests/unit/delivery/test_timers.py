@@ -5,8 +5,8 @@ import tracemalloc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.bayeux.timers import Timers
 from holdfast.delivery.timed import Timed
+from holdfast.delivery.timers import Timers
 
 
 def test_nothing_rings_when_nothing_was_set() -> None:

@@ -1,0 +1,230 @@
+"""Requests and their replies, as clients send and get them."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.operation import Operation
+from holdfast.bayeux.qos import Qos
+from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.channels import Channel
+from holdfast.delivery.entries import Entry
+from holdfast.delivery.error_codes import LATE_REPLY
+from holdfast.delivery.json_text import to_json
+from holdfast.delivery.messages import Message
+from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.requests import ReplyFault, ReplyMode, Request, RequestEnd
+from holdfast.delivery.undelivered import Undelivered
+
+if TYPE_CHECKING:
+    from holdfast.bayeux.publishing import Publishing
+
+# The keys of `ext` in a message that asks for replies.
+REPLY_TO: Final = "replyTo"
+TIMEOUT: Final = "timeout"
+MODE: Final = "request"
+_ERROR: Final = "ERROR"
+_FAULTS: Final = {
+    ReplyFault.DENIED: ErrorReply.REPLY_DENIED,
+    ReplyFault.DUPLICATE: ErrorReply.DUPLICATE_REPLY,
+    ReplyFault.LATE: ErrorReply.LATE_REPLY,
+}
+
+
+class Broadcast(Protocol):
+    """Publishes a message; returns None if `done` is called with the outcome later."""
+
+    def __call__(self, *, done: Callable[[PersistOutcome], None]) -> PersistOutcome | None: ...
+
+
+class Asking:
+    """Asks on behalf of clients, and brings them replies."""
+
+    def __init__(
+        self, state: ServerState, publishing: "Publishing", undelivered: Undelivered[Session]
+    ) -> None:
+        self._state = state
+        self._publishing = publishing
+        self._undelivered = undelivered
+        self._requests = state.requests
+        self._is_awake = False
+        state.requests.tell, state.requests.wake = self._tell, self._wake
+
+    def _wake(self) -> None:
+        if not self._is_awake:
+            self._is_awake = True
+            self._state.backlog.add(self._go_on)
+
+    def _go_on(self, now: float) -> bool:
+        self._is_awake = self._requests.go_on(now)
+        return self._is_awake
+
+    # Requests
+
+    def request_of(
+        self, session: Session, channel: Channel, ext: Mapping[str, Any], now: float
+    ) -> Request[Session]:
+        """Return the request that a message makes with these keys. Raises `Refused`."""
+        reply_to, own = ext[REPLY_TO], session.reply_channel
+        if own is None or not own.covers(reply_to):
+            # Else the client could let a responder write into somebody else's channel.
+            raise Refused(ErrorReply.REPLY_DENIED, REPLY_TO)
+        self._check(session, channel)
+        options, node = self._state.options, self._state.node
+        request = Request(
+            self._requests,
+            session,
+            channel.name,
+            reply_to,
+            ReplyMode(ext.get(MODE) or ReplyMode.FIRST.value),
+            ext.get(TIMEOUT) or options.reply_timeout_ms,
+            now=now,
+            now_ms=node.now_ms(),
+        )
+        request.address = own.address(reply_to, node.stamp())
+        return request
+
+    def _check(self, session: Session, channel: Channel) -> None:
+        """Raise `Refused` if the session may not have one more request on the channel."""
+        state, requests = self._state, self._requests
+        if not state.rights.are_open:
+            state.rights.check_rules(Operation.REQUEST, session, channel)
+        if requests.count_of(session) >= state.options.max_outstanding:
+            raise Refused(ErrorReply.REQUESTS_EXCEEDED, str(state.options.max_outstanding))
+        if requests.outstanding + requests.grants >= state.options.max_total_outstanding:
+            raise Refused(ErrorReply.REQUESTS_USED_UP)
+
+    def publish(
+        self, qos: Qos | None, broadcast: Broadcast, done: Callable[[PersistOutcome], None]
+    ) -> PersistOutcome | None:
+        """Publish a message, which may carry a request.
+
+        Returns None if `done` is called with the outcome later.
+        """
+        if qos is None or qos.request is None:
+            return broadcast(done=done)
+        request = qos.request
+
+        def answered(outcome: PersistOutcome) -> None:
+            self._settle(request, outcome)
+            done(outcome)
+
+        if request.requester.reply_channel is not None:
+            request.requester.reply_channel.use(request.reply_to)
+        self._requests.open(request)
+        try:
+            outcome = broadcast(done=answered)
+        except BaseException:
+            self._requests.drop(request)
+            raise
+        if outcome is not None:
+            self._settle(request, outcome)
+        return outcome
+
+    def _settle(self, request: Request[Session], outcome: PersistOutcome) -> None:
+        """Drop a request that nobody will get."""
+        if outcome in (PersistOutcome.REFUSED, PersistOutcome.REPEATED):
+            self._requests.drop(request)
+
+    # Replies
+
+    def answer(
+        self,
+        session: Session,
+        channel: Channel,
+        event: Json,
+        done: Callable[[PersistOutcome], None],
+    ) -> PersistOutcome | None:
+        """Bring a reply to its requester. Raises `Refused`.
+
+        Returns None if `done` is called with the outcome later.
+        """
+        request, fault = self._requests.accept(channel.name, session)
+        if request is not None and fault is ReplyFault.LATE:
+            self._bury(request, session, event)
+        if fault is not None or request is None:
+            raise Refused(_FAULTS[fault or ReplyFault.DENIED], channel.name)
+        answered = partial(self._answered, request, session)
+
+        def kept(outcome: PersistOutcome) -> None:
+            answered(outcome)
+            done(outcome)
+
+        outcome = self._bring(request, self._wire(request, event, session), session.name, kept)
+        if outcome is not None:
+            answered(outcome)
+        return outcome
+
+    def _answered(
+        self, request: Request[Session], session: Session, outcome: PersistOutcome
+    ) -> None:
+        if outcome is PersistOutcome.REFUSED:
+            self._requests.unanswered(request, session)
+        else:
+            self._requests.answered(request, session)
+
+    def _wire(self, request: Request[Session], event: Json, sender: Session) -> bytes:
+        """Return the event of a reply as its requester gets it."""
+        event["channel"] = request.reply_to
+        return self._publishing.encoded(event, sender)
+
+    def _bury(self, request: Request[Session], session: Session, event: Json) -> None:
+        """Make a dead letter of a reply that came too late."""
+        message = self._message(request, self._wire(request, event, session), session.name)
+        self._state.counters.accepted += 1
+        self._state.journal.published(message, 1)
+        self._undelivered.dead_letter(request.requester, (Entry(message),), LATE_REPLY, "")
+
+    def _message(self, request: Request[Session], wire: bytes, sender: str) -> Message:
+        stamp = self._state.node.stamp()
+        message = Message(wire, id=stamp, channel=request.reply_to, sender=sender)
+        message.is_direct = True
+        message.addressed = (request.requester.key,)
+        return message
+
+    def _bring(
+        self,
+        request: Request[Session],
+        wire: bytes,
+        sender: str,
+        done: Callable[[PersistOutcome], None] | None = None,
+    ) -> PersistOutcome | None:
+        return self._state.hub.publish(
+            self._state.channels.named(request.reply_to),
+            self._message(request, wire, sender),
+            done=done,
+            addressed=(request.requester,),
+            is_subscribable=False,
+        )
+
+    def _tell(self, request: Request[Session]) -> None:
+        """Tell the requester how its request ended."""
+        event: Json = {"channel": request.reply_to}
+        if request.end is RequestEnd.ANSWERED:
+            event["data"] = {"replies": request.replies, "missing": len(request.responders)}
+            event["ext"] = {"status": "END"}
+        else:
+            error = _error(request)
+            event |= {"data": {"error": error, **_reason(request)}, "error": error}
+            event["ext"] = {"status": _ERROR}
+        self._state.installed.complete(event)
+        self._bring(request, to_json(event), "")
+
+
+def _error(request: Request[Session]) -> str:
+    """Return the error that ended a request."""
+    if request.end is RequestEnd.REFUSED and request.refusal is not None:
+        return ErrorReply.RESPONDER_ERROR.wire(request.channel, request.refusal[0])
+    is_over = request.end is RequestEnd.TIMEOUT
+    return (ErrorReply.TIMEOUT if is_over else ErrorReply.NO_RESPONDERS).wire(request.channel)
+
+
+def _reason(request: Request[Session]) -> Json:
+    """Return what is known of the refusal that ended a request."""
+    if request.end is not RequestEnd.REFUSED or request.refusal is None:
+        return {}
+    code, text = request.refusal
+    return {"code": code, "message": text}

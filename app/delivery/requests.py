@@ -1,0 +1,451 @@
+"""Requests: messages that their receivers may answer, and the answers.
+
+A request is *outstanding* until it ends. Whoever was handed it may answer it once. Ended requests
+are remembered for a while, to say what is wrong with a reply that comes too late.
+"""
+
+import re
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
+
+from holdfast.delivery.channels import REPLIES
+from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
+from holdfast.delivery.receivers import Receiver
+from holdfast.delivery.serials import SERVER, Serials
+from holdfast.delivery.timed import Timed
+from holdfast.delivery.timers import Timers
+
+if TYPE_CHECKING:
+    from holdfast.delivery.messages import Message
+
+R = TypeVar("R", bound=Receiver)
+K = TypeVar("K")
+
+# How many session names ended requests remember, each also counted as one.
+_MOST_REMEMBERED: Final = 100_000
+# The most requests that end at their deadline in one tick, about 3 us each.
+_MOST_DUE: Final = 2000
+# The digits that the rest of a deadline takes in an event: it is written again in place.
+_WIDTH: Final = 10
+_SERIAL: Final = re.compile(r"/([1-8][0-9]{6})")
+# How long a request that is about to end waits for the store to keep its reply.
+_PATIENCE_S: Final = 0.1
+_HIGHEST: Final = 9_999_999
+
+
+class ReplyMode(Enum):
+    """Who is to answer a request."""
+
+    # The first reply counts.
+    FIRST = "first"
+    # Each responder replies.
+    ALL = "all"
+    # One receiver is asked.
+    ONE = "one"
+
+
+class RequestEnd(Enum):
+    """How a request ended; the values are in the journal and the metrics."""
+
+    # Used as keys of counters; the default hash of enums is slow Python code.
+    __hash__ = object.__hash__
+
+    ANSWERED = "answered"
+    NO_RESPONDERS = "no_responders"
+    TIMEOUT = "timeout"
+    REFUSED = "refused"
+    # Its requester has ended.
+    ABANDONED = "abandoned"
+    # It was not published.
+    UNSENT = "unsent"
+
+
+class ReplyFault(Enum):
+    """Why a reply is refused; the values are in the journal and the metrics."""
+
+    __hash__ = object.__hash__
+
+    # The session may not answer the request, or there is no such request.
+    DENIED = "denied"
+    DUPLICATE = "duplicate"
+    LATE = "late"
+
+
+class ReplyChannel:
+    """Where one client gets replies: all channels below its name."""
+
+    __slots__ = ("_highest", "_serials", "name", "resumes")
+
+    def __init__(self, id: str, highest: int = 0, *, resumes: str = "") -> None:
+        self.name = REPLIES + id
+        # The name of the channel that the client had before, and wants to keep.
+        self.resumes = resumes
+        # The highest serial that was used.
+        self._highest = highest
+        # For requests of the server on the client's behalf.
+        self._serials = Serials(SERVER)
+
+    @classmethod
+    def restored(cls, id: str) -> "ReplyChannel":
+        """Return the channel of an earlier process, in which any serial may have been used."""
+        return cls(id, _HIGHEST)
+
+    @property
+    def id(self) -> str:
+        """The part of the name that is secret."""
+        return self.name.removeprefix(REPLIES)
+
+    def covers(self, reply_to: str) -> bool:
+        """Return whether this is a channel below this one, with a serial of the client's."""
+        has_name = reply_to.startswith(self.name)
+        return has_name and _SERIAL.fullmatch(reply_to, len(self.name)) is not None
+
+    def next_call(self) -> str:
+        """Return a channel for the answer of a remote call."""
+        return f"{self.name}/{self._serials.next()}"
+
+    def address(self, reply_to: str, stamp: int) -> str:
+        """Return the channel that responders are told.
+
+        Serials are used again, so a reply to an earlier request could answer a later one. A
+        serial that is not higher than all before gets a part that no other request has.
+        """
+        return reply_to if self._serial(reply_to) > self._highest else f"{reply_to}/{stamp}"
+
+    def use(self, reply_to: str) -> None:
+        """Note that a request has this serial."""
+        self._highest = max(self._serial(reply_to), self._highest)
+
+    def _serial(self, reply_to: str) -> int:
+        return int(reply_to[len(self.name) + 1 :])
+
+
+class Request(Timed, Generic[R]):
+    """One request, outstanding or ended."""
+
+    __slots__ = (
+        "_book",
+        "_place",
+        "address",
+        "arriving",
+        "call",
+        "channel",
+        "deadline_ms",
+        "end",
+        "ends_at",
+        "id",
+        "is_work",
+        "mode",
+        "refusal",
+        "replies",
+        "reply_to",
+        "requester",
+        "responders",
+        "spoken",
+        "timeout_ms",
+    )
+
+    def __init__(
+        self,
+        book: "Requests[R]",
+        requester: R,
+        channel: str,
+        reply_to: str,
+        mode: ReplyMode,
+        timeout_ms: int,
+        *,
+        now: float,
+        now_ms: int,
+        call: tuple[str, str] | None = None,
+    ) -> None:
+        super().__init__()
+        self._book = book
+        self.requester = requester
+        self.channel = channel
+        # The channel on which its requester gets replies, and the one that responders publish to.
+        self.reply_to = self.address = reply_to
+        self.mode = mode
+        self.timeout_ms = timeout_ms
+        self.ends_at = now + timeout_ms / 1000
+        self.deadline_ms = now_ms + timeout_ms
+        # The channel and id of the remote call that it stands for.
+        self.call = call
+        # The id of its message.
+        self.id = 0
+        # Whether it is on a work queue, which has one copy of it.
+        self.is_work = False
+        # The session names of those that may still answer, and of those that have answered or
+        # refused.
+        self.responders: set[str] = set()
+        self.spoken: set[str] = set()
+        # Accepted replies, and replies that the store is asked to keep.
+        self.replies = self.arriving = 0
+        # The code and text of the last refusal.
+        self.refusal: tuple[str, str] | None = None
+        # None while it is outstanding.
+        self.end: RequestEnd | None = None
+        # Where its event says what is left of the deadline.
+        self._place = -1
+
+    # Its message
+
+    def enter(self, message: "Message") -> None:
+        """Let this message carry the request."""
+        self.id = message.id
+        message.request = self
+        # It is worth nothing to later subscribers.
+        message.depth = None
+        if message.life_ms is None or message.life_ms > self.timeout_ms:
+            message.limit_life(self.timeout_ms, is_forced=True)
+        said = b'"replyTo":"%b","timeout":%d' % (self.address.encode(), self.timeout_ms)
+        begin = message.wire.find(said)
+        if begin >= 0:
+            end = begin + len(said)
+            self._place = end - len(b"%d" % self.timeout_ms)
+            self._say_rest(message, self.timeout_ms, end)
+
+    def tell_rest(self, message: "Message", now_ms: int) -> None:
+        """Let the event say what is left of the deadline, for all who are handed it now."""
+        place = self._place
+        left_ms = max(self.deadline_ms - now_ms, 0)
+        if place >= 0 and int(message.wire[place : place + _WIDTH]) != left_ms:
+            self._say_rest(message, left_ms, place + _WIDTH)
+            message.frame = message.stem = None
+
+    def _say_rest(self, message: "Message", left_ms: int, end: int) -> None:
+        wire = message.wire
+        # Padded, because queues have counted its bytes.
+        message.wire = b"%b%*d%b" % (wire[: self._place], _WIDTH, left_ms, wire[end:])
+
+    # Those who have it
+
+    def granted_to(self, receivers: Iterable[Receiver]) -> None:
+        """Let these receivers answer, which have a copy or will get one."""
+        self._book.grant(self, [receiver.key for receiver in receivers])
+
+    def lost(self, receiver: Receiver, code: str, text: str = "") -> None:
+        """Note that this receiver has refused its copy, or will not get it."""
+        self._book.lose(self, receiver.key, code, text)
+
+
+def _ignore(_: object) -> None:
+    """Nobody is told."""
+
+
+def _sleep() -> None:
+    """Nobody calls."""
+
+
+class Requests(Generic[R]):
+    """All requests of this server, by the channels that their responders publish to."""
+
+    def __init__(self, journal: DeliveryJournal = NO_JOURNAL) -> None:
+        self._journal = journal
+        # Tells its requester that a request has ended; and asks for calls of `go_on` in this turn.
+        self.tell: Callable[[Request[R]], None] = _ignore
+        self.wake: Callable[[], None] = _sleep
+        # Whether clients may ask for replies.
+        self.is_offered = False
+        self._by_address: dict[str, Request[R]] = {}
+        self._of_requester: dict[R, set[Request[R]]] = {}
+        self._of_responder: dict[str, set[Request[R]]] = {}
+        self._timers: Timers[Request[R]] = Timers()
+        # Ended requests whose requesters are not told yet; and requests with a responder that has
+        # ended.
+        self._untold: deque[Request[R]] = deque()
+        self._left: deque[tuple[Request[R], str]] = deque()
+        # Ended requests in the order of their ends, and how many session names these remember.
+        self._ended: deque[Request[R]] = deque()
+        self._remembered = 0
+        self.outstanding = self.asked = 0
+        # The session names that outstanding requests have.
+        self.grants = 0
+        self.ended: Counter[RequestEnd] = Counter()
+        self.replies = 0
+        self.refused: Counter[ReplyFault] = Counter()
+
+    def count_of(self, requester: R) -> int:
+        """Return how many requests of the session are outstanding."""
+        return len(self._of_requester.get(requester, ()))
+
+    # Asking
+
+    def open(self, request: Request[R]) -> None:
+        """Note a request that is being asked; `grant` follows."""
+        self._by_address[request.address] = request
+        self._of_requester.setdefault(request.requester, set()).add(request)
+        self._timers.ring_by(request, request.ends_at)
+        self.outstanding += 1
+        self.asked += 1
+        self._journal.asked(request.requester, request.channel, request.timeout_ms)
+
+    def grant(self, request: Request[R], keys: Iterable[str]) -> None:
+        """Let the sessions with these names answer, if the request is outstanding."""
+        if request.end is not None:
+            return
+        for key in keys:
+            if key not in request.responders and key not in request.spoken:
+                request.responders.add(key)
+                self.grants += 1
+                self._of_responder.setdefault(key, set()).add(request)
+        self._end_if_spent(request)
+
+    def drop(self, request: Request[R]) -> None:
+        """End a request that was not published; its requester is told so by other means."""
+        if request.end is None:
+            self._end(request, RequestEnd.UNSENT)
+
+    # Replies
+
+    def accept(self, address: str, responder: R) -> tuple[Request[R] | None, ReplyFault | None]:
+        """Return the request that the session answers, and what is wrong with the reply.
+
+        If nothing is, the caller then calls `answered`, or `unanswered` if the reply is not kept.
+        """
+        request, key = self._by_address.get(address), responder.key
+        fault = None
+        if request is None or not self._may_answer(request, responder):
+            # Who was not handed the request learns nothing about it.
+            request, fault = None, ReplyFault.DENIED
+        elif key in request.spoken:
+            fault = ReplyFault.DUPLICATE
+        else:
+            request.responders.remove(key)
+            request.spoken.add(key)
+            fault = _fault(request)
+        if fault is not None:
+            self.refused[fault] += 1
+            self._report_reply(fault.value, request, responder)
+        elif request is not None:
+            request.arriving += 1
+        return request, fault
+
+    def _may_answer(self, request: Request[R], responder: R) -> bool:
+        key = responder.key
+        is_granted = key in request.responders or key in request.spoken
+        # Others may have told it the channel before it was handed the request.
+        return is_granted and not responder.queue.has_waiting(request.id)
+
+    def answered(self, request: Request[R], responder: R) -> None:
+        """Note that the requester gets this reply."""
+        request.arriving -= 1
+        request.replies += 1
+        self.replies += 1
+        self._report_reply("accepted", request, responder)
+        if request.mode is ReplyMode.ALL:
+            self._end_if_spent(request)
+        elif request.end is None:
+            self._end(request, RequestEnd.ANSWERED)
+
+    def unanswered(self, request: Request[R], responder: R) -> None:
+        """Note that the store did not keep the reply: the session may answer again."""
+        request.arriving -= 1
+        request.spoken.remove(responder.key)
+        request.responders.add(responder.key)
+
+    def _report_reply(self, what: str, request: Request[R] | None, responder: R) -> None:
+        channel, id = ("", 0) if request is None else (request.channel, request.id)
+        self._journal.replied(what, responder, channel, id)
+
+    # Ends
+
+    def lose(self, request: Request[R], key: str, code: str, text: str) -> None:
+        """Note that this session will not answer, because of this code."""
+        if key in request.responders:
+            lost = list(request.responders) if request.is_work else [key]
+            request.responders.difference_update(lost)
+            request.spoken.update(lost)
+            request.refusal = code, text
+            self._end_if_spent(request)
+
+    def session_ended(self, session: R) -> None:
+        """End what the session has asked, and wait no longer for its answers."""
+        for request in list(self._of_requester.get(session, ())):
+            self._end(request, RequestEnd.ABANDONED)
+        left = self._of_responder.pop(session.key, None)
+        if left:
+            self.grants -= len(left)
+            self._left.extend([(request, session.key) for request in left])
+            self.wake()
+
+    def go_on(self, _: float) -> bool:
+        """Do one piece of what is left to do; return whether there is more."""
+        if self._left:
+            request, key = self._left.popleft()
+            request.responders.discard(key)
+            self._end_if_spent(request)
+        elif self._untold:
+            self.tell(self._untold.popleft())
+        return bool(self._left or self._untold)
+
+    def tick(self, now: float) -> None:
+        """End requests whose deadline is over."""
+        for request in self._timers.ring(now, _MOST_DUE):
+            if request.arriving:
+                # The reply came in time; the store may still refuse it.
+                self._timers.ring_by(request, now + _PATIENCE_S)
+            else:
+                self._end(request, RequestEnd.ANSWERED if request.replies else RequestEnd.TIMEOUT)
+
+    def _end_if_spent(self, request: Request[R]) -> None:
+        """End the request if nobody is left who could answer it."""
+        if request.end is None and not (request.responders or request.arriving):
+            silent = RequestEnd.NO_RESPONDERS if request.refusal is None else RequestEnd.REFUSED
+            self._end(request, RequestEnd.ANSWERED if request.replies else silent)
+
+    def _end(self, request: Request[R], end: RequestEnd) -> None:
+        self._close(request)
+        request.end = end
+        self.ended[end] += 1
+        self._journal.request_ended(end.value, request.requester, request.channel, request.id)
+        self._remember(request)
+        is_told = request.replies and request.mode is not ReplyMode.ALL
+        if not is_told and end not in (RequestEnd.ABANDONED, RequestEnd.UNSENT):
+            self._untold.append(request)
+            self.wake()
+
+    def _close(self, request: Request[R]) -> None:
+        """Take the request out of those that are outstanding."""
+        self._timers.drop(request)
+        self.outstanding -= 1
+        _remove(self._of_requester, request.requester, request)
+        for key in (*request.responders, *request.spoken):
+            if _remove(self._of_responder, key, request):
+                self.grants -= 1
+
+    def _remember(self, request: Request[R]) -> None:
+        """Remember an ended request, and forget the oldest ones."""
+        self._ended.append(request)
+        self._remembered += _weight(request)
+        while self._remembered > _MOST_REMEMBERED:
+            oldest = self._ended.popleft()
+            self._remembered -= _weight(oldest)
+            del self._by_address[oldest.address]
+
+
+def _fault(request: Request[R]) -> ReplyFault | None:
+    """Return what is wrong with a first reply of a session that may answer."""
+    if request.end is None:
+        # Others may have been first, although the store does not have their reply yet.
+        is_taken = request.arriving and request.mode is not ReplyMode.ALL
+        return ReplyFault.DUPLICATE if is_taken else None
+    is_taken = request.end is RequestEnd.ANSWERED and request.mode is not ReplyMode.ALL
+    return ReplyFault.DUPLICATE if is_taken else ReplyFault.LATE
+
+
+def _weight(request: Request[R]) -> int:
+    """Return how much it takes to remember the request."""
+    return 1 + len(request.responders) + len(request.spoken)
+
+
+def _remove(index: "dict[K, set[Request[R]]]", key: K, request: Request[R]) -> bool:
+    """Remove the request from an index; return whether it was there."""
+    requests = index.get(key)
+    if requests is None or request not in requests:
+        return False
+    requests.remove(request)
+    if not requests:
+        del index[key]
+    return True

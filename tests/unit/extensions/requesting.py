@@ -1,0 +1,95 @@
+"""Clients that ask and answer."""
+
+from functools import partial
+from typing import Any
+
+from holdfast.extensions.ack import Ack
+from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.request import Request
+from tests.unit.bayeux.harness import Asked, Client, House, Json, Socket
+
+POWER = "/data/power"
+
+
+def requesting(**options: Any) -> House:
+    """A server whose clients may ask for replies."""
+    return House(Delivery, partial(Ack, announces_batch=False), Request, **options)
+
+
+class Person(Client):
+    """A client on a socket, so that events come at once; those that came can be looked at."""
+
+    ret = ""
+
+    @classmethod
+    def come(cls, house: House, ext: Json | None = None, **fields: Any) -> "Person":
+        person = cls(house, socket=Socket(), **fields)
+        person.shake(ext)
+        return person
+
+    def shake(self, ext: Json | None) -> Json:
+        reply = self.handshake(ext=ext).elements[0]
+        self.ret = reply.get("ext", {}).get("ret", "")
+        self.connect()
+        self.house.turn()
+        self.hear()
+        return reply
+
+    def address(self, serial: int = 1) -> str:
+        return f"{self.ret}/{4_000_000 + serial}"
+
+    def ask(self, data: Any = "?", serial: int = 1, channel: str = POWER, **ext: Any) -> Json:
+        """Send a request; return the reply to the publish."""
+        ext = {"replyTo": self.address(serial), **ext}
+        asked = self.publish(channel, data, ext=ext)
+        self.house.turn()
+        return self._reply(asked)
+
+    def reply(self, event: Json, data: Any = "!", **ext: Any) -> Json:
+        """Reply to a request; return the reply to the publish."""
+        return self.say(event["ext"]["replyTo"], data, **ext)
+
+    def say(self, channel: str, data: Any = "!", **ext: Any) -> Json:
+        fields = {"ext": ext} if ext else {}
+        asked = self.publish(channel, data, **fields)
+        self.house.turn()
+        return self._reply(asked)
+
+    def _reply(self, asked: Asked) -> Json:
+        assert self.socket is not None
+        if asked.is_held:
+            (reply,) = [each for each in self.socket.take() if "successful" in each]
+            return dict(reply)
+        (reply,) = asked.replies
+        frames = self.socket.frames
+        self.socket.frames = [[each for each in frame if each != reply] for frame in frames]
+        return reply
+
+    def heard(self) -> list[Json]:
+        """The events that came since this was last asked."""
+        self.house.turn()
+        return [each for each in self.hear() if "data" in each]
+
+    def last(self) -> Json:
+        """The only event that came."""
+        (event,) = self.heard()
+        return event
+
+
+def requester(house: House, **fields: Any) -> Person:
+    return Person.come(house, {"request": True}, **fields)
+
+
+def responder(house: House, channel: str = POWER, **fields: Any) -> Person:
+    person = Person.come(house, **fields)
+    person.subscribe(channel)
+    person.hear()
+    return person
+
+
+def figures(house: House) -> dict[str, int]:
+    """How requests ended and what became of replies, as far as anything did."""
+    requests = house.bayeux.state.requests
+    counted: dict[str, int] = {each.value: count for each, count in requests.ended.items()}
+    counted |= {each.value: count for each, count in requests.refused.items()}
+    return counted

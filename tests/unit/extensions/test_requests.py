@@ -1,0 +1,305 @@
+"""Requests: publishes whose receivers may answer, once, in time, and nobody else."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.delivery.requests import RequestEnd
+from tests.unit.bayeux.harness import House
+from tests.unit.extensions.requesting import POWER, figures, requester, requesting, responder
+
+ILLEGAL = "400:user.illegalArgument,{}:ext_invalid"
+
+
+# Agreement
+
+
+def test_a_client_that_asks_is_told_its_channel_for_replies() -> None:
+    house = requesting()
+    one, other = requester(house), requester(house)
+    assert one.ret.startswith("/ret/")
+    assert len(one.ret) == len("/ret/") + 22
+    assert one.ret != other.ret
+
+
+@pytest.mark.parametrize("asked", [None, False])
+def test_a_client_that_does_not_ask_has_none(asked: Any) -> None:
+    client = requesting().guest()
+    assert "ext" not in client.handshake(ext={"request": asked}).reply
+    assert client.session.reply_channel is None
+
+
+@pytest.mark.parametrize("asked", [1, "yes", [], {}, "/a/b"])
+def test_who_asks_for_something_else_is_not_let_in(asked: Any) -> None:
+    reply = requesting().guest().handshake(ext={"request": asked}).reply
+    assert reply["error"] == ILLEGAL.format("request")
+
+
+@pytest.mark.parametrize(("key", "value"), [("replyTo", "/ret/a/4000001"), ("timeout", 5)])
+def test_a_handshake_is_no_request(key: str, value: object) -> None:
+    reply = requesting().guest().handshake(ext={key: value}).reply
+    assert reply["error"] == ILLEGAL.format(key)
+
+
+# Asking
+
+
+def test_a_reply_comes_to_the_one_who_asked_and_to_nobody_else() -> None:
+    house = requesting()
+    ann, bob, eve = requester(house), responder(house), responder(house, "/**")
+    assert ann.ask({"volt": 230})["successful"]
+    request = bob.last()
+    assert (request["channel"], request["data"]) == (POWER, {"volt": 230})
+    assert request["ext"] == {"replyTo": ann.address(), "timeout": 10_000}
+    assert bob.reply(request, {"watt": 7}, mime="application/json")["successful"]
+    answer = ann.last()
+    assert (answer["channel"], answer["data"]) == (ann.address(), {"watt": 7})
+    assert answer["ext"] == {"mime": "application/json"}
+    assert [event["channel"] for event in eve.heard()] == [POWER]
+    assert figures(house) == {"answered": 1}
+    assert house.balances()
+
+
+def test_a_request_says_who_asks_to_nobody() -> None:
+    house = requesting()
+    ann, bob = requester(house), responder(house)
+    ann.ask()
+    request = bob.last()
+    assert request.keys() == {"channel", "data", "ext"}
+    assert str(ann.client_id) not in str(request)
+
+
+@pytest.mark.parametrize(
+    ("ext", "wrong"),
+    [
+        ({"replyTo": 7}, "replyTo"),
+        ({"timeout": 0}, "timeout"),
+        ({"timeout": 300_001}, "timeout"),
+        ({"timeout": "soon"}, "timeout"),
+        ({"timeout": True}, "timeout"),
+        ({"replyTo": None, "timeout": 5}, "timeout"),
+        ({"request": "some"}, "request"),
+        ({"request": True}, "request"),
+        ({"replyTo": None, "request": "all"}, "request"),
+    ],
+)
+def test_a_request_that_cannot_be_read_is_refused(ext: dict[str, Any], wrong: str) -> None:
+    house = requesting()
+    ann, bob = requester(house), responder(house)
+    assert ann.ask(**ext)["error"] == ILLEGAL.format(wrong)
+    assert bob.heard() == []
+
+
+@pytest.mark.parametrize("channel", ["/service/any", "/meta/connect"])
+def test_the_server_itself_is_asked_by_other_means(channel: str) -> None:
+    ann = requester(requesting())
+    assert ann.ask(channel=channel)["error"] == ILLEGAL.format("replyTo")
+
+
+def test_replies_go_to_the_channel_of_the_one_who_asks() -> None:
+    house = requesting()
+    ann, bob, eve = requester(house), responder(house), requester(house)
+    for wrong in (
+        eve.address(),
+        ann.ret,
+        f"{ann.ret}/4000001/more",
+        f"{ann.ret}/9000001",
+        f"{ann.ret}/400001",
+        f"{ann.ret}4000001",
+        "/a",
+    ):
+        assert ann.ask(replyTo=wrong)["error"] == "403:replyTo:reply_denied"
+    assert bob.ask(replyTo=ann.address())["error"] == "403:replyTo:reply_denied"
+    assert bob.heard() == []
+
+
+def test_a_request_that_nobody_can_answer_ends_at_once() -> None:
+    house = requesting()
+    ann = requester(house)
+    assert ann.ask()["successful"]
+    error = f"404:{POWER}:no_responders"
+    assert ann.last() == {
+        "channel": ann.address(),
+        "data": {"error": error},
+        "error": error,
+        "ext": {"status": "ERROR"},
+    }
+    assert figures(house) == {"no_responders": 1}
+
+
+def test_a_request_without_a_reply_ends_at_its_deadline() -> None:
+    house = requesting()
+    ann, bob = requester(house), responder(house)
+    ann.ask(timeout=1000)
+    house.advance(0.9)
+    assert ann.heard() == []
+    house.advance(0.3)
+    assert ann.last()["error"] == f"408:{POWER}:timeout"
+    assert figures(house) == {"timeout": 1}
+    assert house.bayeux.state.requests.outstanding == 0
+    bob.heard()
+
+
+# Replies that are refused
+
+
+def test_the_first_reply_counts() -> None:
+    house = requesting()
+    ann, bob, cleo = requester(house), responder(house), responder(house)
+    ann.ask()
+    first, second = bob.last(), cleo.last()
+    assert cleo.reply(second, "mine")["successful"]
+    assert bob.reply(first)["error"] == f"409:{ann.address()}:duplicate_reply"
+    assert cleo.reply(second)["error"] == f"409:{ann.address()}:duplicate_reply"
+    assert ann.last()["data"] == "mine"
+    assert figures(house) == {"answered": 1, "duplicate": 2}
+
+
+def test_a_reply_that_comes_late_becomes_a_dead_letter() -> None:
+    house = requesting()
+    ann, bob = requester(house), responder(house)
+    ann.ask(timeout=500)
+    request = bob.last()
+    house.advance(1)
+    assert ann.last()["error"] == f"408:{POWER}:timeout"
+    assert bob.reply(request, "sorry")["error"] == f"410:{ann.address()}:late_reply"
+    assert ann.heard() == []
+    (letter,) = house.keeper.letters
+    assert (letter.code, letter.channel) == ("communication.lateReply", ann.address())
+    assert letter.publisher == bob.session.name
+    assert letter.receiver == ann.session.name
+    assert figures(house) == {"timeout": 1, "late": 1}
+    assert bob.reply(request)["error"] == f"409:{ann.address()}:duplicate_reply"
+    assert house.balances()
+
+
+def test_who_was_not_handed_the_request_may_not_answer_it() -> None:
+    house = requesting()
+    ann, bob, eve = requester(house), responder(house), responder(house, "/other")
+    ann.ask()
+    request = bob.last()
+    denied = f"403:{ann.address()}:reply_denied"
+    assert eve.reply(request)["error"] == denied
+    assert ann.reply(request)["error"] == denied
+    assert eve.say(ann.address(2))["error"] == f"403:{ann.address(2)}:reply_denied"
+    assert bob.reply(request)["successful"]
+    assert eve.reply(request)["error"] == denied
+    assert figures(house) == {"denied": 4, "answered": 1}
+
+
+def test_who_has_not_been_handed_the_request_yet_may_not_answer_it() -> None:
+    house = requesting()
+    ann, bob = requester(house), responder(house)
+    slow = house.client()
+    slow.subscribe(POWER)
+    ann.ask()
+    address = bob.last()["ext"]["replyTo"]
+    house.turn()
+    assert slow.publish(address, "!").replies[0]["error"] == f"403:{address}:reply_denied"
+
+
+def test_nobody_subscribes_to_replies_but_their_requester() -> None:
+    house = requesting()
+    ann, eve = requester(house), responder(house)
+    for pattern in (f"{ann.ret}/*", f"{ann.ret}/**", "/ret/*", "/ret/**", ann.address()):
+        reply = eve.subscribe(pattern).replies[0]
+        assert reply["error"] == "403:denied_by_security_policy:subscribe_denied"
+    assert ann.subscribe(f"{ann.ret}/*").replies[0]["successful"]
+    assert ann.session.subscriptions == set()
+    assert ann.subscribe("/ret/**").replies[0]["successful"] is False
+
+
+# Numbers
+
+
+def test_a_late_reply_answers_no_later_request_with_the_same_serial() -> None:
+    house = requesting()
+    ann, bob = requester(house), responder(house)
+    ann.ask("first", 999_999, timeout=500)
+    first = bob.last()
+    house.advance(1)
+    ann.heard()
+    ann.ask("second", 0)
+    ann.ask("third", 999_999)
+    ann.ask("fourth", 999_999)
+    second, third, fourth = bob.heard()
+    assert bob.reply(first, "late")["error"].endswith(":late_reply")
+    assert ann.heard() == []
+    addresses = {event["ext"]["replyTo"] for event in (first, second, third, fourth)}
+    assert len(addresses) == 4
+    assert bob.reply(fourth, 4)["successful"]
+    assert bob.reply(third, 3)["successful"]
+    assert [(each["channel"], each["data"]) for each in ann.heard()] == [
+        (ann.address(999_999), 4),
+        (ann.address(999_999), 3),
+    ]
+
+
+def test_two_who_ask_with_the_same_serial_get_their_own_replies() -> None:
+    house = requesting()
+    ann, ada, bob = requester(house), requester(house), responder(house)
+    ann.ask("ann")
+    ada.ask("ada")
+    for request in bob.heard():
+        bob.reply(request, request["data"])
+    assert (ann.last()["data"], ada.last()["data"]) == ("ann", "ada")
+
+
+# Ends of sessions
+
+
+def test_a_responder_that_leaves_is_not_waited_for() -> None:
+    house = requesting()
+    ann, bob, cleo = requester(house), responder(house), responder(house)
+    ann.ask()
+    bob.last()
+    bob.disconnect()
+    assert ann.heard() == []
+    cleo.disconnect()
+    assert ann.last()["error"] == f"404:{POWER}:no_responders"
+
+
+def test_the_requests_of_a_client_that_leaves_are_abandoned() -> None:
+    house = requesting()
+    ann, bob = requester(house), responder(house)
+    ann.ask()
+    request = bob.last()
+    ann.disconnect()
+    assert figures(house) == {"abandoned": 1}
+    assert bob.reply(request)["error"].endswith(":late_reply")
+    assert len(house.keeper.letters) == 1
+
+
+# Limits
+
+
+def test_a_session_has_a_limited_number_of_outstanding_requests() -> None:
+    house = requesting(max_outstanding=2)
+    ann, bob = requester(house), responder(house)
+    ann.ask(serial=1)
+    ann.ask(serial=2)
+    assert ann.ask(serial=3)["error"] == "503:2:requests_exceeded"
+    bob.reply(bob.heard()[0])
+    assert ann.ask(serial=4)["successful"]
+
+
+def test_all_sessions_together_have_a_limited_number() -> None:
+    house = requesting(max_total_outstanding=4)
+    ann, ada, bob = requester(house), requester(house), responder(house)
+    ann.ask()
+    ada.ask()
+    assert ada.ask(serial=2)["error"] == "503::requests_used_up"
+    bob.reply(bob.heard()[0])
+    assert ada.ask(serial=3)["successful"]
+
+
+def test_without_the_extension_the_names_are_reserved() -> None:
+    client = House().client()
+    error = "400:internal.notImplemented,/ret/:not_supported"
+    assert client.publish("/ret/x/4000001", 1).reply["error"] == error
+
+
+def test_every_end_is_counted_by_its_name() -> None:
+    assert {end.value for end in RequestEnd} == {
+        *("answered", "no_responders", "timeout", "refused", "abandoned", "unsent")
+    }
