@@ -34,7 +34,7 @@ _FAULTS: Final = {
 }
 
 
-class Broadcast(Protocol):
+class Publish(Protocol):
     """Publishes a message; returns None if `done` is called with the outcome later."""
 
     def __call__(self, *, done: Callable[[PersistOutcome], None]) -> PersistOutcome | None: ...
@@ -98,7 +98,7 @@ class Asking:
             raise Refused(ErrorReply.REQUESTS_USED_UP)
 
     def publish(
-        self, qos: Qos | None, broadcast: Broadcast, done: Callable[[PersistOutcome], None]
+        self, qos: Qos | None, broadcast: Publish, done: Callable[[PersistOutcome], None]
     ) -> PersistOutcome | None:
         """Publish a message, which may carry a request.
 

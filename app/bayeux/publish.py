@@ -83,7 +83,7 @@ def publish(
         channel = _generated(state, session, qos)
     event = _event(state, channel, message)
     if ext and ext.get(REPLY_TO):
-        qos = _asking(publishing, session, channel, ext, event, qos, exchange.now)
+        qos = _asking(state, publishing, session, channel, ext, event, qos, exchange.now)
     candidate = publishing.candidate(channel, event, session, qos)
     candidate = _ask_filters(state, exchange, channel, candidate)
     if qos is None and not state.hub.may_wait:
@@ -105,6 +105,7 @@ def publish(
 
 
 def _asking(
+    state: ServerState,
     publishing: Publishing,
     session: Session,
     channel: Channel,
@@ -112,8 +113,11 @@ def _asking(
     event: Json,
     qos: Qos | None,
     now: float,
-) -> Qos:
+) -> Qos | None:
     """Return the QoS of a message that asks for replies, and tell its receivers where to."""
+    if not state.requests.is_offered:
+        # An extension of the operator's owns the keys.
+        return qos
     qos = qos or Qos()
     if qos.is_administrative:
         raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "administrative")
