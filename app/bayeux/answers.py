@@ -243,7 +243,10 @@ class Answers:
         now_ms = self._state.node.now_ms()
         for message in batch.messages:
             if message.request is not None:
-                message.request.tell_rest(message, now_ms)
+                wire = message.request.told(message.wire, now_ms)
+                if wire is not message.wire:
+                    message.wire = wire
+                    message.frame = message.stem = None
 
     def _most_of_reply(self, session: Session) -> int:
         """How many messages the next reply may carry; negative for all."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
@@ -18,9 +18,6 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.requests import ReplyFault, ReplyMode, Request, RequestEnd
 from holdfast.delivery.undelivered import Undelivered
-
-if TYPE_CHECKING:
-    from holdfast.bayeux.publishing import Publishing
 
 # The keys of `ext` in a message that asks for replies.
 REPLY_TO: Final = "replyTo"
@@ -44,10 +41,13 @@ class Asking:
     """Asks on behalf of clients, and brings them replies."""
 
     def __init__(
-        self, state: ServerState, publishing: "Publishing", undelivered: Undelivered[Session]
+        self,
+        state: ServerState,
+        encoded: Callable[[Json, Session | None], bytes],
+        undelivered: Undelivered[Session],
     ) -> None:
         self._state = state
-        self._publishing = publishing
+        self._encoded = encoded
         self._undelivered = undelivered
         self._requests = state.requests
         self._is_awake = False
@@ -169,7 +169,7 @@ class Asking:
     def _wire(self, request: Request[Session], event: Json, sender: Session) -> bytes:
         """Return the event of a reply as its requester gets it."""
         event["channel"] = request.reply_to
-        return self._publishing.encoded(event, sender)
+        return self._encoded(event, sender)
 
     def _bury(self, request: Request[Session], session: Session, event: Json) -> None:
         """Make a dead letter of a reply that came too late."""

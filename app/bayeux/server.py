@@ -39,7 +39,7 @@ class Bayeux:
         state.services.add(PRESENCE_SERVICE, PresenceService(state).serve)
         state.presence.changed = PresenceEvents(state).note
         state.hub.recheck = life.reauthorizations.recheck
-        self.publishing.asking = Asking(state, self.publishing, life.undelivered)
+        self.publishing.asking = Asking(state, self.publishing.encoded, life.undelivered)
         self.slots = SessionSlots(state, life.ends, life.undelivered, life.unconnected)
         if state.options.ptp_create_session:
             state.ptp.open = UnclaimedSessions(life, self.slots).open

@@ -194,7 +194,7 @@ class Hub(Generic[R]):
         if leave_out is not None:
             receivers = [each for each in receivers if each is not leave_out]
         if message.request is not None:
-            message.request.granted_to(receivers)
+            message.request.granted_to([each.key for each in receivers])
         # The others are in the store, and so is the note of them.
         self._journal.published(message, len(receivers) - kept)
         if message.topic is None:

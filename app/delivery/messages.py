@@ -6,10 +6,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from holdfast.delivery.attempts import FormerAttempts
+    from holdfast.delivery.carried_request import CarriedRequest
     from holdfast.delivery.history_depth import HistoryDepth
     from holdfast.delivery.publish_keys import PublishKey
     from holdfast.delivery.refusals import Refusal
-    from holdfast.delivery.requests import Request
     from holdfast.delivery.topics import Topic
 
 ORDINARY_PRIORITY = 5
@@ -114,7 +114,7 @@ class Message(Event):
         # The topic that counts in how many queues it is; most channels are none.
         self.topic: Topic | None = None
         # The request that it carries; most messages carry none.
-        self.request: Request[Any] | None = None
+        self.request: CarriedRequest | None = None
         # Who has refused it, if it is on a work queue; None if it is not.
         self.refusals: Sequence[Refusal] | None = None
 

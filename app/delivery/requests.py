@@ -204,30 +204,29 @@ class Request(Timed, Generic[R]):
         if begin >= 0:
             end = begin + len(said)
             self._place = end - len(b"%d" % self.timeout_ms)
-            self._say_rest(message, self.timeout_ms, end)
+            message.wire = self._saying(message.wire, self.timeout_ms, end)
 
-    def tell_rest(self, message: "Message", now_ms: int) -> None:
-        """Let the event say what is left of the deadline, for all who are handed it now."""
+    def told(self, wire: bytes, now_ms: int) -> bytes:
+        """Return the event as it says what is left of the deadline now."""
         place = self._place
         left_ms = max(self.deadline_ms - now_ms, 0)
-        if place >= 0 and int(message.wire[place : place + _WIDTH]) != left_ms:
-            self._say_rest(message, left_ms, place + _WIDTH)
-            message.frame = message.stem = None
+        if place < 0 or int(wire[place : place + _WIDTH]) == left_ms:
+            return wire
+        return self._saying(wire, left_ms, place + _WIDTH)
 
-    def _say_rest(self, message: "Message", left_ms: int, end: int) -> None:
-        wire = message.wire
+    def _saying(self, wire: bytes, left_ms: int, end: int) -> bytes:
         # Padded, because queues have counted its bytes.
-        message.wire = b"%b%*d%b" % (wire[: self._place], _WIDTH, left_ms, wire[end:])
+        return b"%b%*d%b" % (wire[: self._place], _WIDTH, left_ms, wire[end:])
 
     # Those who have it
 
-    def granted_to(self, receivers: Iterable[Receiver]) -> None:
-        """Let these receivers answer, which have a copy or will get one."""
-        self._book.grant(self, [receiver.key for receiver in receivers])
+    def granted_to(self, keys: Iterable[str]) -> None:
+        """Let the sessions with these names answer, which have a copy or will get one."""
+        self._book.grant(self, keys)
 
-    def lost(self, receiver: Receiver, code: str, text: str = "") -> None:
-        """Note that this receiver has refused its copy, or will not get it."""
-        self._book.lose(self, receiver.key, code, text)
+    def lost(self, key: str, code: str, text: str) -> None:
+        """Note that this session has refused its copy, or will not get it."""
+        self._book.lose(self, key, code, text)
 
 
 def _ignore(_: object) -> None:

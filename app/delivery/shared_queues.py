@@ -273,7 +273,7 @@ class SharedQueues(ABC, Generic[R]):
         if message.is_durable:
             self.harden(new)
         if message.request is not None:
-            message.request.granted_to(new)
+            message.request.granted_to([each.key for each in new])
         for each in new:
             each.queue.take_in(message)
             self._hub.make_ready(each)

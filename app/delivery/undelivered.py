@@ -234,7 +234,7 @@ def _lose_requests(
     """Let the requesters of these messages know that the receiver will not answer."""
     for message in messages:
         if message.request is not None:
-            message.request.lost(receiver, code, text)
+            message.request.lost(receiver.key, code, text)
 
 
 def _may_be_kept(receiver: Receiver, messages: Sequence[Message]) -> bool:

@@ -1,0 +1,20 @@
+"""The request that a message carries, as queues see it."""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+
+class CarriedRequest(Protocol):
+    """Learns who may answer the request, and who will not."""
+
+    def granted_to(self, keys: Iterable[str], /) -> None:
+        """Let the sessions with these names answer, which have a copy or will get one."""
+        ...
+
+    def lost(self, key: str, code: str, text: str, /) -> None:
+        """Note that this session has refused its copy, or will not get it."""
+        ...
+
+    def told(self, wire: bytes, now_ms: int, /) -> bytes:
+        """Return the event as it says what is left of the deadline now."""
+        ...
