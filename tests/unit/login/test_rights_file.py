@@ -262,7 +262,7 @@ def test_an_error_in_a_claim_names_its_place(claim: object, place: str) -> None:
         read_claim(claim)
 
 
-@pytest.mark.parametrize("name", ["request", "fly"])
+@pytest.mark.parametrize("name", ["reply", "fly"])
 def test_an_unknown_right_is_refused(name: str) -> None:
     with pytest.raises(
         Unusable, match=f"rule.1: '{name}' is not a right; rights are create, subscribe"
