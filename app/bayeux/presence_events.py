@@ -10,12 +10,12 @@ from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.system_events import publish_event
 from holdfast.delivery.channels import PRESENCE
+from holdfast.delivery.node import NS_PER_MS
 
 # Sessions that one event names.
 _MOST_NAMED: Final = 100
 # Events are useless to watchers that return later: they ask who is there.
 _LIFE_MS: Final = 60_000
-_NS_PER_MS: Final = 1_000_000
 
 
 class MemberState(Enum):
@@ -84,7 +84,7 @@ def member_of(session: Session, since: int) -> Json:
     return {
         "subject": session.subject,
         "session": session.name,
-        "since": since // _NS_PER_MS,
+        "since": since // NS_PER_MS,
         "state": _state_of(session).value,
     }
 

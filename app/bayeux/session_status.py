@@ -7,9 +7,8 @@ from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.terms import session_timeout_s
 from holdfast.delivery import dispatcher
 from holdfast.delivery.entries import Entry, SettledBy
+from holdfast.delivery.node import NS_PER_MS
 from holdfast.delivery.queue import CallbackQueue, QueueLimits
-
-_NS_PER_MS = 1_000_000
 
 
 def find(server: ServerState, key: str) -> Session | None:
@@ -41,7 +40,7 @@ def limits(server: ServerState, session: Session) -> QueueLimits:
 
 
 def created_ms(session: Session) -> int:
-    return session.created // _NS_PER_MS
+    return session.created // NS_PER_MS
 
 
 def wall_ms(server: ServerState, moment: float, now: float) -> int:

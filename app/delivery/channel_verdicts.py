@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from holdfast.delivery.node import NS_PER_MS
+
 # The time between two decisions whether to hold a suspicious channel (seconds).
 _PATIENCE_S = 1.0
 # The most publishers of a channel that are tracked.
 _MOST_PUBLISHERS = 64
-_NS_PER_MS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +161,7 @@ class ChannelVerdicts:
     ) -> None:
         if now >= self._heard_until:
             # From now on the guard learns which receivers take messages.
-            self._heard_from = now_ms * _NS_PER_MS
+            self._heard_from = now_ms * NS_PER_MS
         self._heard_until = now + self._limits.window_s
         if message >= self._heard_from:
             self._publisher(publisher).refuses(message)

@@ -11,9 +11,9 @@ from typing import Final
 from holdfast.delivery.channels import Channel
 from holdfast.delivery.history_depth import HistoryDepth, HistoryLimits
 from holdfast.delivery.messages import Message
+from holdfast.delivery.node import NS_PER_MS
 from holdfast.delivery.sorted_names import SortedNames
 
-_NS_PER_MS: Final = 1_000_000
 NS_PER_CURSOR: Final = 1000
 # Up to this many ends of lifetimes of messages that have left stay in the heap until their time.
 _FEW: Final = 64
@@ -95,7 +95,7 @@ class KeptMessages:
 def end_of(message: Message) -> int:
     """Return when the message leaves its history, in milliseconds since 1970; zero if never."""
     life_ms = message.life_ms
-    return 0 if life_ms is None else message.id // _NS_PER_MS + life_ms
+    return 0 if life_ms is None else message.id // NS_PER_MS + life_ms
 
 
 class Arrival:

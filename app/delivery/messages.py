@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from holdfast.delivery.node import NS_PER_MS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -13,7 +15,6 @@ if TYPE_CHECKING:
     from holdfast.delivery.topics import Topic
 
 ORDINARY_PRIORITY = 5
-_NS_PER_MS = 1_000_000
 
 
 class Event:
@@ -170,7 +171,7 @@ class Message(Event):
     def limit_life(self, life_ms: int, *, is_forced: bool) -> None:
         """Set the lifetime; if forced, the message then leaves the queues in which it waits."""
         self.life_ms = life_ms
-        self.expires_ms = self.id // _NS_PER_MS + life_ms if is_forced else 0
+        self.expires_ms = self.id // NS_PER_MS + life_ms if is_forced else 0
 
     @property
     def expiration(self) -> dict[str, int | bool] | None:

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
-_NS_PER_MS = 1_000_000
+NS_PER_MS: Final = 1_000_000
 # Cursors are microseconds: no two ids have the same.
 _NS_PER_US = 1000
 
@@ -33,4 +34,4 @@ class Node:
     stamp: Callable[[], int]
 
     def now_ms(self) -> int:
-        return self.stamp() // _NS_PER_MS
+        return self.stamp() // NS_PER_MS

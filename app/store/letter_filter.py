@@ -3,6 +3,7 @@
 from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.delivery.dead_letters import DeadLetter
+from holdfast.delivery.node import NS_PER_MS
 from holdfast.store.fields import (
     Channel,
     Code,
@@ -14,7 +15,6 @@ from holdfast.store.fields import (
     Subject,
 )
 
-_NS_PER_MS = 1_000_000
 _LATEST = 10**19 - 1
 
 
@@ -57,8 +57,8 @@ class LetterFilter(BaseModel):
 
     def range(self) -> tuple[str, str]:
         """Return the smallest and the largest matching id."""
-        first = 0 if self.since is None else self.since * _NS_PER_MS
-        last = _LATEST if self.until is None else self.until * _NS_PER_MS - 1
+        first = 0 if self.since is None else self.since * NS_PER_MS
+        last = _LATEST if self.until is None else self.until * NS_PER_MS - 1
         return letter_id(first), letter_id(last)
 
 

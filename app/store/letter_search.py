@@ -7,6 +7,7 @@ from typing import NamedTuple
 from redis.asyncio import Redis
 
 from holdfast.delivery.dead_letters import DeadLetter
+from holdfast.delivery.node import NS_PER_MS
 from holdfast.store import records, scripts
 from holdfast.store.keys import RedisKeys
 from holdfast.store.letter_filter import LetterFilter, letter_id
@@ -18,7 +19,6 @@ _STEPS = 20
 WHOLE = 10
 # Letters of each group that are sampled for receivers.
 _SAMPLES = 100
-_NS_PER_MS = 1_000_000
 _NS_PER_HOUR = 3_600_000_000_000
 _HOURS = 24
 _DAYS = 30
@@ -158,7 +158,7 @@ class LetterSearch:
         sample = letters[0]
         hours, days = await self._over_time(index, now_ns)
         return LetterGroup(
-            sample, count, receivers, first // _NS_PER_MS, last // _NS_PER_MS, hours, days
+            sample, count, receivers, first // NS_PER_MS, last // NS_PER_MS, hours, days
         )
 
     async def _over_time(self, index: str, now_ns: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -184,7 +184,7 @@ class LetterSearch:
         _ = asked.zlexcount(index, f"[{letter_id(now_ns - _NS_PER_HOUR)}", "+")
         _ = asked.zrange(index, 0, 0)
         total, lately, oldest = await read(asked.execute())
-        return LetterStatistics(total, lately, int(oldest[0]) // _NS_PER_MS if oldest else None)
+        return LetterStatistics(total, lately, int(oldest[0]) // NS_PER_MS if oldest else None)
 
     # Steps through an index
 

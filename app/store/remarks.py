@@ -8,6 +8,7 @@ import orjson
 from pydantic import Field
 from redis.asyncio import Redis
 
+from holdfast.delivery.node import NS_PER_MS
 from holdfast.store import scripts
 from holdfast.store.fields import Ms
 from holdfast.store.reader import read
@@ -16,7 +17,6 @@ from holdfast.store.store import Store
 VERSION = 1
 # Limit on remarks; beyond it the one unchanged for longest is removed.
 MOST = 1000
-_NS_PER_MS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Remarks:
 
     async def put(self, fingerprint: str, assignee: str, note: str, who: str) -> Remark:
         """Store a remark; an empty one is removed."""
-        remark = Remark(assignee, note, who, self._now_ns() // _NS_PER_MS)
+        remark = Remark(assignee, note, who, self._now_ns() // NS_PER_MS)
         record = orjson.dumps({"v": VERSION, **asdict(remark)}) if assignee or note else b""
         await self._store.run(
             lambda epoch: scripts.remark(

@@ -8,6 +8,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
+from holdfast.delivery.node import NS_PER_MS
 from holdfast.store import scripts
 from holdfast.store.audit import Audit
 from holdfast.store.letter_filter import LetterFilter
@@ -24,7 +25,6 @@ log = logging.getLogger(__name__)
 # Limit on stored jobs.
 _MOST = 100
 _GOODBYE_S = 1.0
-_NS_PER_MS = 1_000_000
 
 
 class JobNotRunning(Exception):
@@ -120,7 +120,7 @@ class Replays:
         if options.edit is not None and len(which.ids) != 1:
             raise ValueError("new data can be given to only one letter")
         id = self._new_id()
-        started = int(id) // _NS_PER_MS
+        started = int(id) // NS_PER_MS
         return Job(id=id, who=who, which=which, options=options, state=state, started=started)
 
     def _begin(self, job: Job) -> None:
@@ -142,7 +142,7 @@ class Replays:
         finally:
             del self._runs[job.id]
         if not job.is_under_way:
-            job.finished = int(self._new_id()) // _NS_PER_MS
+            job.finished = int(self._new_id()) // NS_PER_MS
             detail = {"sent": job.sent, "failed": job.failed, "reason": job.reason}
             self._audit.note(job.who, f"replay.{job.state.value}", job.id, detail=detail)
         run.note()

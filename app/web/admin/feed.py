@@ -26,12 +26,14 @@ _LIFE_MS = 5_000
 class Feed:
     """Publishes live figures while a client waits for them."""
 
-    def __init__(self, state: ServerState, desk: LiveFigures, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, state: ServerState, figures: LiveFigures, clock: Callable[[], float]
+    ) -> None:
         self._state = state
-        self._desk = desk
+        self._figures = figures
         self._clock = clock
         self._channel = state.channels.named(CHANNEL)
-        self._told: Figures | None = None
+        self._published: Figures | None = None
         # Numbers of sessions that were waiting for a reading when there was one.
         self._waiting: set[int] = set()
 
@@ -45,12 +47,12 @@ class Feed:
 
     async def publish(self) -> None:
         """Publish a reading, unless it is the last one again."""
-        self._desk.watch(is_watched=bool(self._subscribers()))
+        self._figures.watch(is_watched=bool(self._subscribers()))
         if not self._subscribers():
             return
-        figures = await self._desk.read()
-        if figures is not self._told:
-            self._told = figures
+        figures = await self._figures.read()
+        if figures is not self._published:
+            self._published = figures
             self._publish(orjson.dumps({"channel": CHANNEL, "data": figures}))
 
     def _subscribers(self) -> Sequence[Session]:

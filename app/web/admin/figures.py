@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from holdfast.bayeux.server_state import ServerState
 from holdfast.delivery.latency import Latencies, LatencySampler
 from holdfast.delivery.life import SessionInput, SessionState
+from holdfast.delivery.node import NS_PER_MS
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letter_search import LetterStatistics
 from holdfast.web.admin.system_views import Figures, Latency
@@ -14,7 +15,6 @@ from holdfast.web.census import Census
 
 # A reading is good for this long, and a thousand sessions more make the next one wait longer.
 _FRESH_S = 0.9
-_NS_PER_MS = 1_000_000
 
 
 class LiveFigures:
@@ -22,7 +22,7 @@ class LiveFigures:
 
     Args:
         clock: Monotonic seconds, as the server counts them.
-        letters: How it stands with the dead letters; raises `StoreUnavailable`.
+        letters: Counts the dead letters; raises `StoreUnavailable`.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class LiveFigures:
         self._good_until = 0.0
 
     def watch(self, *, is_watched: bool) -> None:
-        """Begin or end to measure what is otherwise not measured."""
+        """Begin or end the measurement of latencies and rates, which costs time."""
         hub = self._state.hub
         if is_watched != (hub.watch is not None):
             hub.watch = LatencySampler(self._clock()) if is_watched else None
@@ -75,13 +75,13 @@ class LiveFigures:
         state = self._state
         hub, counters, sessions = state.hub, state.counters, state.sessions
         now_ns = state.node.stamp()
-        oldest_ms = None if not census.oldest else max(0, now_ns - census.oldest) // _NS_PER_MS
+        oldest_ms = None if not census.oldest else max(0, now_ns - census.oldest) // NS_PER_MS
         return view_of(
             Figures,
             census,
             counters,
             letters,
-            time=now_ns // _NS_PER_MS,
+            time=now_ns // NS_PER_MS,
             node=state.node.name,
             version=self._version,
             started=self._started,

@@ -9,13 +9,13 @@ from pydantic import Field
 from holdfast.delivery import attempts
 from holdfast.delivery.dead_letters import DeadLetter
 from holdfast.delivery.json_text import part
+from holdfast.delivery.node import NS_PER_MS
 from holdfast.store.fields import Count, LetterStateName, Ms
 from holdfast.store.letter_search import LetterGroup
 from holdfast.store.remarks import Remark
 from holdfast.store.replay_jobs import SKIP_WORDS, Job, JobState
 from holdfast.web.admin.views import view_of
 
-_NS_PER_MS = 1_000_000
 ReplayState = Literal["planned", "canary", "running", "done", "stopped", "cancelled", "failed"]
 
 
@@ -145,7 +145,7 @@ class Replay:
 
 def letter_summary(node: str, letter: DeadLetter, age_ms: int) -> LetterSummary:
     """Return a dead letter as lists show it; letters are kept for `age_ms`."""
-    died = int(letter.id) // _NS_PER_MS
+    died = int(letter.id) // NS_PER_MS
     return view_of(
         LetterSummary,
         letter,
@@ -153,7 +153,7 @@ def letter_summary(node: str, letter: DeadLetter, age_ms: int) -> LetterSummary:
         receiver=letter.key,
         sender=letter.publisher,
         state=letter.state.value,
-        published=letter.message // _NS_PER_MS,
+        published=letter.message // NS_PER_MS,
         died=died,
         expires=died + age_ms,
         attempts=letter.attempt_count,

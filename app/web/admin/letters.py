@@ -31,7 +31,7 @@ from holdfast.web.admin.route import route
 from holdfast.web.admin.views import Page
 
 _CURSOR = re.compile(r"[0-9]{19}")
-# Groups go by their size, so that a part of them begins at a number.
+# Groups are sorted by size, so a cursor is a number of groups.
 _PLACE = re.compile(r"[0-9]{1,9}")
 
 
@@ -46,7 +46,7 @@ class Letters:
         self._age_ms = age_ms
         self._replays = replays
         self._audit = audit
-        # Replays that are being begun, whether or not somebody still waits for that.
+        # Replays that are starting, whether or not a request still waits for them.
         self._starting: set[asyncio.Task[views.Replay]] = set()
 
     @route("GET", "/dead-letters")
@@ -157,7 +157,7 @@ class Letters:
         if dry_run:
             with asking():
                 return views.replay(await self._replays.plan(filter, options, who))
-        # A replay that is half begun must not be left to nobody.
+        # The replay must start completely even if the client closes the connection.
         starting = asyncio.create_task(self._start(filter, options, who))
         self._starting.add(starting)
         starting.add_done_callback(self._starting.discard)
@@ -165,7 +165,7 @@ class Letters:
 
     async def _start(self, filter: LetterFilter, options: ReplayOptions, who: str) -> views.Replay:
         try:
-            # Its beginning and its end stand in the audit by themselves.
+            # `Replays` audits the beginning and the end.
             return views.replay(await self._replays.start(filter, options, who))
         except StoreUnavailable as error:
             self._audit.note(who, "replay.start", "", outcome=STORE_AWAY)

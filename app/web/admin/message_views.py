@@ -46,7 +46,7 @@ class Trace:
     published: Annotated[
         int | None, Field(description="Null if this part knows nothing of such a message.")
     ]
-    journal: Annotated[bool, Field(description="Whether it is written down what happens.")]
+    journal: Annotated[bool, Field(description="Whether the server writes a journal.")]
     queues: Annotated[list[TraceQueue], Field(description="Where it is, the first 1000.")]
     letters: Annotated[list[LetterSummary], Field(description="Where it died, the first 100.")]
     is_cut: Annotated[bool, Field(description="Not all queues and letters were looked at.")]

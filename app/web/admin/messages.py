@@ -7,6 +7,7 @@ from itertools import islice
 from holdfast.bayeux.session_status import hold_of
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.entries import Entry
+from holdfast.delivery.node import NS_PER_MS
 from holdfast.journal.tracing import events_of
 from holdfast.store.journal_frames import JournalFrames
 from holdfast.store.letter_filter import LetterFilter
@@ -17,7 +18,6 @@ from holdfast.web.admin.letter_views import LetterSummary, letter_summary
 from holdfast.web.admin.message_views import Trace, TraceQueue, happening
 from holdfast.web.admin.route import route
 
-_NS_PER_MS = 1_000_000
 # Entries looked at before others may go on.
 _STRETCH = 20_000
 _MOST_QUEUES = 1000
@@ -52,7 +52,7 @@ class Messages:
         node, _, number = id.rpartition("-")
         ns = int(number)
         with asking():
-            frames = await self._frames.since(node, ns // _NS_PER_MS, cursor, _FRAMES)
+            frames = await self._frames.since(node, ns // NS_PER_MS, cursor, _FRAMES)
         events = await asyncio.to_thread(events_of, ns, [frame for _, frame in frames])
         is_first = cursor is None
         queues = await self._queues(ns) if is_first and node == self._node else []
@@ -60,7 +60,7 @@ class Messages:
         is_known = bool(queues or letters or events)
         return Trace(
             id=id,
-            published=ns // _NS_PER_MS if is_known else None,
+            published=ns // NS_PER_MS if is_known else None,
             journal=self._keeps_journal,
             queues=queues[:_MOST_QUEUES],
             letters=letters[:_MOST_LETTERS],
@@ -94,7 +94,7 @@ class Messages:
         found: list[LetterSummary] = []
         steps = 0
         with asking():
-            async for letters, _ in self._letters.scan(LetterFilter(since=ns // _NS_PER_MS)):
+            async for letters, _ in self._letters.scan(LetterFilter(since=ns // NS_PER_MS)):
                 if steps == _LETTER_STEPS or len(found) > _MOST_LETTERS:
                     return found, True
                 found += [

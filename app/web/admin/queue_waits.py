@@ -9,12 +9,12 @@ from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_status import find
 from holdfast.web.tasks import Tasks
 
-# How often a queue is looked at that something is awaited in.
+# How often to look at a queue.
 _LOOK_S = 0.1
 
 
 class QueueWaits:
-    """Waits as long as commands say, if there is less in a queue than they ask for.
+    """Waits until a queue has what a command asks for, or its time is over.
 
     Args:
         clock: Monotonic seconds, as the server counts them.
@@ -26,11 +26,11 @@ class QueueWaits:
         self._tasks = Tasks(clock, limit_s=LONGEST_WAIT_MS / 1000 + 1)
 
     def wait(self, command: Command, done: Callable[[float], None]) -> None:
-        """The same for whoever cannot await; `done` gets the time."""
+        """Wait for callers that cannot await; call `done` with the time."""
         self._tasks(self.entries(command), lambda _, now: done(now))
 
     async def entries(self, command: Command) -> None:
-        """Return when they are there, their session is gone, or the time is over."""
+        """Return when the entries are there, the session is gone, or the time is over."""
         query = command.argument
         if not isinstance(query, QueueQuery) or not query.waiting_delay_ms:
             return

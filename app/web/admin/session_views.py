@@ -22,12 +22,12 @@ from holdfast.delivery import entries
 from holdfast.delivery.dead_letters import DeadLetter
 from holdfast.delivery.dispatcher import DEFAULT_POLICY, DispatcherState
 from holdfast.delivery.json_text import part
+from holdfast.delivery.node import NS_PER_MS
 from holdfast.delivery.queue import CallbackQueue
 from holdfast.store.fields import Count, Ms
 from holdfast.web.admin.session_filter import DispatcherStateName
 from holdfast.web.admin.views import view_of
 
-_NS_PER_MS = 1_000_000
 # Larger events are not shown in lists.
 _LARGEST = 64 * 1024
 _CHANNELS = 1000
@@ -58,7 +58,7 @@ class SessionSummary:
     connected: Annotated[bool, Field(description="A connect is held, or a socket is open.")]
     transport: Annotated[str | None, Field(description="What carried its latest connect.")]
     durable: Annotated[bool, Field(description="Survives a restart.")]
-    waiting: Annotated[int, Field(ge=0, description="Entries in nobody's hands.")]
+    waiting: Annotated[int, Field(ge=0, description="Entries that wait to be handed over.")]
     handed: Annotated[int, Field(ge=0, description="Entries handed over and not settled.")]
     bytes: Annotated[int, Field(ge=0, description="Size of all these entries.")]
     max_entries: Count
@@ -209,7 +209,7 @@ def _last_failure(queue: CallbackQueue, letter: DeadLetter | None) -> str | None
     # A lost reply is no failure of the receiver's.
     failures = [(each.time, each.code) for each in tried if each.code == each.outcome]
     if letter is not None:
-        failures.append((int(letter.id) // _NS_PER_MS, letter.code))
+        failures.append((int(letter.id) // NS_PER_MS, letter.code))
     return max(failures)[1] if failures else None
 
 
@@ -223,7 +223,7 @@ def entry(state: ServerState, session: sessions.Session, entry: entries.Entry) -
         message,
         id=f"{state.node.name}-{message.id}",
         state="handed" if entry.seq in session.queue.in_flight() else "waiting",
-        published=message.id // _NS_PER_MS,
+        published=message.id // NS_PER_MS,
         expires=message.expires_ms or None,
         durable=message.is_durable,
         bytes=len(message.wire),

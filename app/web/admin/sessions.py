@@ -34,7 +34,7 @@ from holdfast.web.admin.views import Page
 
 log = logging.getLogger(__name__)
 
-# Sessions looked at before others may go on.
+# Sessions to look at before other tasks run.
 _STRETCH = 2000
 _SESSION = "/sessions/{subject}/{number}"
 
@@ -136,7 +136,7 @@ class Sessions:
         return await self._view(session)
 
     async def _matching(self, filter: SessionFilter) -> AsyncIterator[list[Session]]:
-        """The sessions that are meant, in parts; others may go on between them."""
+        """Yield the matching sessions in parts; other tasks run between them."""
         sessions = iter(list(self._state.sessions))
         while stretch := list(islice(sessions, _STRETCH)):
             yield [
@@ -147,7 +147,7 @@ class Sessions:
             await asyncio.sleep(0)
 
     async def _in_turns(self, sessions: Iterable[Session]) -> AsyncIterator[Session]:
-        """One after the other, as long as what they leave can be written down."""
+        """Yield the sessions one by one, while the store has room for their letters."""
         for session in sessions:
             if self._life.undelivered.is_congested:
                 await self._server.kept()
@@ -168,12 +168,12 @@ class Sessions:
         try:
             dead, last = await self._letters_of(session.key)
         except StoreUnavailable as error:
-            # A change has been made by now, and the server itself knows most of what is asked.
+            # The change has been made, and the server itself knows most of the answer.
             log.warning("cannot read the dead letters of session %s: %s", session.key, error)
         return views.whole_session(self._state, session, dead, last, self._server.clock())
 
     async def _letters_of(self, key: str) -> tuple[int, DeadLetter | None]:
-        """How many there are, and the last one."""
+        """Return the number of the session's dead letters, and the last one."""
         filter = LetterFilter(receiver=key)
         page = await self._letters.query(filter, None, 1)
         return await self._letters.count(filter), next(iter(page.letters), None)

@@ -1,15 +1,14 @@
 """The queues of subjects and channels, shared by sessions: what waits there, discarding it."""
 
 from collections.abc import Sequence
-from heapq import nsmallest
 
 from holdfast.bayeux.session_status import first_entries
 from holdfast.bayeux.sessions import Session
+from holdfast.delivery.node import NS_PER_MS
 from holdfast.delivery.shared_queues import SharedQueues
 from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.session_views import ClearedQueue, Entry, entry
-
-_NS_PER_MS = 1_000_000
+from holdfast.web.admin.views import first_names
 
 
 class QueuesByName:
@@ -31,9 +30,8 @@ class QueuesByName:
     def page(self, cursor: str | None, limit: int) -> tuple[Sequence[Session], str | None]:
         """Return the receivers that have the first queues by name, and the name to go on from."""
         waiting = {self.name_of(each): each for each in self._queues.queues() if each.queue.count}
-        found = nsmallest(limit + 1, (name for name in waiting if name > (cursor or "")))
-        items = [waiting[name] for name in found[:limit]]
-        return items, found[limit - 1] if len(found) > limit else None
+        found, after = first_names(waiting, cursor, limit)
+        return [waiting[name] for name in found], after
 
     def name_of(self, receiver: Session) -> str:
         """Return the name by which operators know the queue."""
@@ -62,4 +60,4 @@ class QueuesByName:
 
 def oldest_ms(receiver: Session) -> int:
     """Return when the oldest message that waits was published."""
-    return min(message.id for message in receiver.queue.waiting) // _NS_PER_MS
+    return min(message.id for message in receiver.queue.waiting) // NS_PER_MS

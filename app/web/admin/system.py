@@ -1,7 +1,6 @@
 """The server itself: its figures and channels, commands and the audit."""
 
 import re
-from heapq import nsmallest
 from typing import Annotated, Literal, cast
 
 from pydantic import Field
@@ -31,18 +30,18 @@ from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.queue_waits import QueueWaits
 from holdfast.web.admin.route import route
 from holdfast.web.admin.session_views import HeldChannel
-from holdfast.web.admin.views import Page, view_of
+from holdfast.web.admin.views import Page, first_names, view_of
 
 # Nothing is before 0-0, and Redis will not be asked for it.
 _CURSOR = re.compile(r"(?!0+-0+$)[0-9]{1,19}-[0-9]{1,19}")
 
 
 class System:
-    """Answers what is asked about the server; every change leaves an entry in the audit.
+    """Answers requests about the server; every change is audited.
 
     Args:
-        scope: What commands are about, and what the process says of itself.
-        queue_waits: Waits as long as a command says until there is something in a queue.
+        scope: What commands read and change, and the facts about the process.
+        queue_waits: Waits until a queue has what a command asks for, or its time is over.
     """
 
     def __init__(
@@ -104,9 +103,8 @@ class System:
         rates = None if hub.watch is None else hub.watch.rates
         sizes = dict(hub.routes.sizes())
         names = sizes.keys() | (rates or {}).keys() | held.keys()
-        after = cursor or ""
-        fit = (name for name in names if name > after and name.startswith(prefix))
-        found = nsmallest(limit + 1, fit)
+        fit = (name for name in names if name.startswith(prefix))
+        found, after = first_names(fit, cursor, limit)
         items = [
             views.ChannelSummary(
                 name,
@@ -114,9 +112,9 @@ class System:
                 None if rates is None else round(rates.get(name, 0.0), 2),
                 name in held,
             )
-            for name in found[:limit]
+            for name in found
         ]
-        return Page(items, found[limit - 1] if len(found) > limit else None)
+        return Page(items, after)
 
     @route("GET", "/held-channels")
     async def held_channels(self) -> list[HeldChannel]:

@@ -10,7 +10,7 @@ from holdfast.store.fields import Count, Ms
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """This server, and who asks it."""
+    """This server, and the caller."""
 
     role: Literal["reader", "operator"]
     who: str
@@ -18,7 +18,7 @@ class About:
     version: str
     started: Ms
     now: Ms
-    journal: Annotated[bool, Field(description="Whether it is written down what happens.")]
+    journal: Annotated[bool, Field(description="Whether the server writes a journal.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,12 @@ class ChannelSummary:
 
 @dataclass(frozen=True, slots=True)
 class PipelineResult:
-    """What the pipeline found out, as it wrote it back; docs/pipeline.md has the columns."""
+    """A result of the pipeline; docs/pipeline.md describes the columns."""
 
     result: str
     at: Annotated[int, Field(ge=0, description="When it was computed.")]
-    since: Annotated[int | None, Field(description="The first event that it is made from.")]
-    until: Annotated[int | None, Field(description="The last one.")]
+    since: Annotated[int | None, Field(description="Time of the first event that it covers.")]
+    until: Annotated[int | None, Field(description="Time of the last one.")]
     rows: list[dict[str, Any]]
 
 
@@ -65,20 +65,25 @@ class Figures:
     started: Ms
     published: Count
     accepted: Count
-    restored: Annotated[int, Field(ge=0, description="Entries that the store had when it began.")]
+    restored: Annotated[
+        int, Field(ge=0, description="Entries that the server found in the store at its start.")
+    ]
     acked: Count
     dead: Count
     expired: Count
     discarded: Count
     redelivered: Count
     failed: Annotated[int, Field(ge=0, description="Deliveries that were refused or lost.")]
-    waiting: Annotated[int, Field(ge=0, description="Entries in nobody's hands.")]
-    handed: Annotated[int, Field(ge=0, description="Entries handed over and not settled.")]
+    waiting: Annotated[int, Field(ge=0, description="Entries that wait to be handed over.")]
+    handed: Annotated[int, Field(ge=0, description="Entries in flight.")]
     unaccounted: Annotated[
         int, Field(description="Accepted and restored, less all the others: must be 0.")
     ]
     oldest_ms: Annotated[
-        int | None, Field(description="Age of what waits longest, but for what is held back.")
+        int | None,
+        Field(
+            description="Age of the entry that waits longest, without queues that are held back."
+        ),
     ]
     sessions: Count
     connected: Count
@@ -87,14 +92,19 @@ class Figures:
     held_back: Count
     polling: Count
     connects_held: Count
-    created: Annotated[int, Field(ge=0, description="Sessions that began.")]
+    created: Annotated[int, Field(ge=0, description="Sessions that have begun.")]
     ended: Count
     channels: Annotated[int, Field(ge=0, description="Channels and patterns with subscribers.")]
     channels_held_back: Count
     store_available: bool
-    letters: Annotated[int | None, Field(description="Dead letters; null: the store is away.")]
-    letters_lately: Annotated[int | None, Field(description="Of these, died in the last hour.")]
+    letters: Annotated[
+        int | None, Field(description="Dead letters; null while the store is unavailable.")
+    ]
+    letters_lately: Annotated[
+        int | None, Field(description="Of these, those that died in the last hour.")
+    ]
     letters_oldest: Annotated[int | None, Field(description="When the oldest of them died.")]
     latency: Annotated[
-        Latency | None, Field(description="Since the last reading; measured while somebody looks.")
+        Latency | None,
+        Field(description="Since the last reading; measured while somebody watches."),
     ]

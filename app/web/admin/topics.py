@@ -12,6 +12,7 @@ from holdfast.bayeux.topic_status import TopicStatus, page_of, status_of, status
 from holdfast.delivery.filter_language import FilterInvalid
 from holdfast.delivery.filters import Filter
 from holdfast.delivery.messages import Message
+from holdfast.delivery.node import NS_PER_MS
 from holdfast.delivery.topic_states import TopicState
 from holdfast.delivery.topics import Topic
 from holdfast.store.fields import Channel, Count, Ms
@@ -21,7 +22,6 @@ from holdfast.web.admin.fields import Cursor, EntryLimit, FilterText, Limit, Pre
 from holdfast.web.admin.route import route
 from holdfast.web.admin.views import Page
 
-_NS_PER_MS = 1_000_000
 # Larger data is not shown.
 _LARGEST = 64 * 1024
 Force = Annotated[bool, Field(description="Discard what waits in queues.")]
@@ -96,7 +96,7 @@ class Topics:
             f"{self._state.node.name}-{message.id}",
             message.channel,
             message.sender,
-            message.id // _NS_PER_MS,
+            message.id // NS_PER_MS,
             message.priority,
             message.is_durable,
             len(message.wire),

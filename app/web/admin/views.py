@@ -4,7 +4,9 @@ A view is what the administration shows of something: the answer in JSON, and th
 schema. Times are milliseconds since 1970, sizes bytes. What is unknown is null, never left out.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
+from heapq import nsmallest
 from typing import Annotated, Any, Generic, TypeVar
 
 from pydantic import Field
@@ -26,6 +28,14 @@ class Items(Generic[Item]):
     """A whole list."""
 
     items: list[Item]
+
+
+def first_names(
+    names: Iterable[str], after: str | None, limit: int
+) -> tuple[list[str], str | None]:
+    """Return the first names after this one; if there are more, also the cursor to go on from."""
+    found = nsmallest(limit + 1, (name for name in names if name > (after or "")))
+    return found[:limit], found[limit - 1] if len(found) > limit else None
 
 
 def view_of(kind: type[View], *sources: object, **others: Any) -> View:  # noqa: ANN401 - any field
