@@ -1,5 +1,6 @@
 """Requests and their replies, as clients send and get them."""
 
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
@@ -16,7 +17,7 @@ from holdfast.delivery.error_codes import LATE_REPLY
 from holdfast.delivery.json_text import to_json
 from holdfast.delivery.messages import Message
 from holdfast.delivery.persist_outcome import PersistOutcome
-from holdfast.delivery.requests import ReplyFault, ReplyMode, Request, RequestEnd
+from holdfast.delivery.requests import ReplyChannel, ReplyFault, ReplyMode, Request, RequestEnd
 from holdfast.delivery.undelivered import Undelivered
 
 # The keys of `ext` in a message that asks for replies.
@@ -64,6 +65,12 @@ class Asking:
 
     # Requests
 
+    def give_channel(self, session: Session, resumes: str = "") -> ReplyChannel:
+        """Give the session a channel for replies, in place of the one that it has."""
+        secret = urlsafe_b64encode(bytes.fromhex(self._state.new_id())).decode().rstrip("=")
+        session.reply_channel = ReplyChannel(secret, resumes=resumes)
+        return session.reply_channel
+
     def request_of(
         self, session: Session, channel: Channel, ext: Mapping[str, Any], now: float
     ) -> Request[Session]:
@@ -72,20 +79,43 @@ class Asking:
         if own is None or not own.covers(reply_to):
             # Else the client could let a responder write into somebody else's channel.
             raise Refused(ErrorReply.REPLY_DENIED, REPLY_TO)
+        mode = ReplyMode(ext.get(MODE) or ReplyMode.FIRST.value)
+        timeout_ms = ext.get(TIMEOUT) or self._state.options.reply_timeout_ms
+        request = self._request(session, channel, reply_to, now, mode, timeout_ms)
+        request.address = own.address(reply_to, self._state.node.stamp())
+        return request
+
+    def call_of(
+        self, session: Session, channel: Channel, call: tuple[str, str], now: float
+    ) -> Request[Session]:
+        """Return the request that a remote call makes, by its channel and id. Raises `Refused`."""
+        own = session.reply_channel or self.give_channel(session)
+        timeout_ms = self._state.options.reply_timeout_ms
+        request = self._request(session, channel, own.next_call(), now, ReplyMode.FIRST, timeout_ms)
+        request.address = f"{request.reply_to}/{self._state.node.stamp()}"
+        request.call = call
+        return request
+
+    def _request(
+        self,
+        session: Session,
+        channel: Channel,
+        reply_to: str,
+        now: float,
+        mode: ReplyMode,
+        timeout_ms: int,
+    ) -> Request[Session]:
         self._check(session, channel)
-        options, node = self._state.options, self._state.node
-        request = Request(
+        return Request(
             self._requests,
             session,
             channel.name,
             reply_to,
-            ReplyMode(ext.get(MODE) or ReplyMode.FIRST.value),
-            ext.get(TIMEOUT) or options.reply_timeout_ms,
+            mode,
+            timeout_ms,
             now=now,
-            now_ms=node.now_ms(),
+            now_ms=self._state.node.now_ms(),
         )
-        request.address = own.address(reply_to, node.stamp())
-        return request
 
     def _check(self, session: Session, channel: Channel) -> None:
         """Raise `Refused` if the session may not have one more request on the channel."""
@@ -112,8 +142,9 @@ class Asking:
             self._settle(request, outcome)
             done(outcome)
 
-        if request.requester.reply_channel is not None:
-            request.requester.reply_channel.use(request.reply_to)
+        own = request.requester.reply_channel
+        if own is not None and request.call is None:
+            own.use(request.reply_to)
         self._requests.open(request)
         try:
             outcome = broadcast(done=answered)
@@ -168,7 +199,11 @@ class Asking:
 
     def _wire(self, request: Request[Session], event: Json, sender: Session) -> bytes:
         """Return the event of a reply as its requester gets it."""
-        event["channel"] = request.reply_to
+        if request.call is None:
+            event["channel"] = request.reply_to
+        else:
+            is_error = (event.get("ext") or {}).get("status") == _ERROR
+            event |= _call_fields(request.call, successful=not is_error)
         return self._encoded(event, sender)
 
     def _bury(self, request: Request[Session], session: Session, event: Json) -> None:
@@ -210,8 +245,16 @@ class Asking:
             error = _error(request)
             event |= {"data": {"error": error, **_reason(request)}, "error": error}
             event["ext"] = {"status": _ERROR}
+        if request.call is not None:
+            event |= _call_fields(request.call, successful=False)
         self._state.installed.complete(event)
         self._bring(request, to_json(event), "")
+
+
+def _call_fields(call: tuple[str, str], *, successful: bool) -> Json:
+    """Return the fields by which cometd.js finds its remote call."""
+    channel, id = call
+    return {"channel": channel, "id": id, "successful": successful}
 
 
 def _error(request: Request[Session]) -> str:

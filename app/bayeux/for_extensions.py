@@ -1,6 +1,5 @@
 """The implementation of the interface for extensions."""
 
-from base64 import urlsafe_b64encode
 from collections.abc import Callable, Sequence
 
 from holdfast.bayeux.api import ServerApi
@@ -15,7 +14,6 @@ from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.takeover import log_out
 from holdfast.bayeux.terms import Terms
 from holdfast.delivery.notices import NoticeKind
-from holdfast.delivery.requests import ReplyChannel
 
 
 class ForExtensions(ServerApi):
@@ -48,8 +46,7 @@ class ForExtensions(ServerApi):
         self._state.requests.is_offered = True
 
     def give_reply_channel(self, session: Session, resumes: str) -> None:
-        secret = urlsafe_b64encode(bytes.fromhex(self._state.new_id())).decode().rstrip("=")
-        session.reply_channel = ReplyChannel(secret, resumes=resumes)
+        self._publishing.asking.give_channel(session, resumes)
 
     @property
     def extensions(self) -> Sequence[ServerExtension]:

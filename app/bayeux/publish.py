@@ -23,7 +23,7 @@ from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.services import ServiceCall
 from holdfast.bayeux.sessions import Exchange, Session
 from holdfast.bayeux.turn_over import TurnOver
-from holdfast.delivery.channels import REPLIES, Channel, Kind
+from holdfast.delivery.channels import REPLIES, SERVICES, Channel, Kind
 from holdfast.delivery.error_codes import CHANNEL_HELD, NO_CONNECTION
 from holdfast.delivery.filters import Candidate
 from holdfast.delivery.persist_outcome import PersistOutcome
@@ -228,7 +228,9 @@ def _serve(
     service = state.services.find(channel)
     if service is None:
         refuse_service(channel)
-        return True
+        if not state.requests.is_offered:
+            return True
+        return _call(state, answers, publishing, exchange, session, channel, message, reply)
     call = ServiceCall(publishing.deliver_event, session, channel.name, message, exchange.now)
     outcome = service(call)
     if outcome is not None:
@@ -237,6 +239,34 @@ def _serve(
         state.when_kept(begin_pending(answers, message, exchange, reply))
         return False
     return True
+
+
+def _call(
+    state: ServerState,
+    answers: Answers,
+    publishing: Publishing,
+    exchange: Exchange,
+    session: Session,
+    channel: Channel,
+    message: Json,
+    reply: Json,
+) -> bool:
+    """Ask the subscribers of `/name` on behalf of who calls `/service/name`, as cometd.js does."""
+    target = state.channels.get("/" + channel.name.removeprefix(SERVICES))
+    is_call = target is not None and target.kind is Kind.BROADCAST and not target.is_reserved
+    if target is None or not is_call or not state.routes.receivers(target):
+        # Nobody serves this channel.
+        return True
+    if not state.rights.are_open:
+        state.rights.check_publish(session, target, message, exists=True)
+    call = channel.name, str(message.get("id", ""))
+    qos = Qos()
+    qos.request = request = publishing.asking.call_of(session, target, call, exchange.now)
+    asked = {REPLY_TO: request.address, TIMEOUT: request.timeout_ms}
+    event = {"channel": target.name, "data": message["data"], "ext": asked}
+    broadcast = partial(publishing.broadcast, target, event, exchange.now, sender=session, qos=qos)
+    pending = _PendingPublish(state, answers, session, message, exchange, reply, None)
+    return pending.is_complete(publishing.asking.publish(qos, broadcast, pending.answered))
 
 
 class _PendingPublish:

@@ -167,6 +167,8 @@ class Publishing:
         if qos is not None and qos.destinations:
             raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "destinations")
         state = self._state
+        if qos is not None and qos.request is not None:
+            qos.request.is_work = True
         try:
             home = state.work.accept(channel.name, message, accounts_of(sender))
         except OverQuota as over:

@@ -57,6 +57,7 @@ def record_of(session: Session, now_ms: int) -> SessionRecord:
         is_granted=terms is not None and terms.is_granted,
         is_unclaimed=session.is_unclaimed,
         replay_ids=None if session.cursors is None else session.cursors.form.has_replay_ids,
+        ret="" if session.reply_channel is None else session.reply_channel.id,
         created_ms=session.created // 1_000_000,
         seen_ms=now_ms,
     )

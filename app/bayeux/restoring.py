@@ -24,6 +24,7 @@ from holdfast.delivery.life import SessionInput
 from holdfast.delivery.marks import Mark
 from holdfast.delivery.messages import Message
 from holdfast.delivery.queue import CallbackQueue
+from holdfast.delivery.requests import ReplyChannel
 from holdfast.delivery.session_record import SessionRecord
 
 _NS_PER_US = 1000
@@ -49,6 +50,8 @@ def restore(
     life.agree(session, terms, acks=record.acks)
     session.go_by(record.key)
     session.is_unclaimed = record.is_unclaimed
+    if record.ret:
+        session.reply_channel = ReplyChannel.restored(record.ret)
     _identify(session, record, state.rights)
     _stop(session, record)
     queue.batch = record.batch

@@ -158,7 +158,6 @@ class Request(Timed, Generic[R]):
         *,
         now: float,
         now_ms: int,
-        call: tuple[str, str] | None = None,
     ) -> None:
         super().__init__()
         self._book = book
@@ -171,7 +170,7 @@ class Request(Timed, Generic[R]):
         self.ends_at = now + timeout_ms / 1000
         self.deadline_ms = now_ms + timeout_ms
         # The channel and id of the remote call that it stands for.
-        self.call = call
+        self.call: tuple[str, str] | None = None
         # The id of its message.
         self.id = 0
         # Whether it is on a work queue, which has one copy of it.
@@ -258,6 +257,7 @@ class Requests(Generic[R]):
         # Ended requests in the order of their ends, and how many session names these remember.
         self._ended: deque[Request[R]] = deque()
         self._remembered = 0
+        self.most_remembered = _MOST_REMEMBERED
         self.outstanding = self.asked = 0
         # The session names that outstanding requests have.
         self.grants = 0
@@ -418,7 +418,7 @@ class Requests(Generic[R]):
         """Remember an ended request, and forget the oldest ones."""
         self._ended.append(request)
         self._remembered += _weight(request)
-        while self._remembered > _MOST_REMEMBERED:
+        while self._remembered > self.most_remembered:
             oldest = self._ended.popleft()
             self._remembered -= _weight(oldest)
             del self._by_address[oldest.address]

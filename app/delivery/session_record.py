@@ -67,6 +67,8 @@ class SessionRecord:
     is_unclaimed: bool = False
     # Whether its client has cursors, and if so whether in the data, too.
     replay_ids: bool | None = None
+    # The secret part of its channel for replies; empty if it has none.
+    ret: str = ""
     created_ms: int = 0
     seen_ms: int = 0
 

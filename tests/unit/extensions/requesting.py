@@ -28,7 +28,11 @@ class Person(Client):
         return person
 
     def shake(self, ext: Json | None) -> Json:
-        reply = self.handshake(ext=ext).elements[0]
+        asked = self.handshake(ext=ext)
+        # A session that the store keeps is answered later.
+        elements = self.hear() if asked.is_held else asked.elements
+        reply = dict(elements[0])
+        self.client_id = reply.get("clientId")
         self.ret = reply.get("ext", {}).get("ret", "")
         self.connect()
         self.house.turn()

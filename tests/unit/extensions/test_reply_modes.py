@@ -1,0 +1,376 @@
+"""Who is asked, and what it means if somebody refuses, ends, or is taken over."""
+
+from typing import Any
+
+from holdfast.bayeux.options import ChannelRule
+from holdfast.bayeux.restoring import restore
+from holdfast.delivery.persist_outcome import PersistOutcome
+from tests.unit.bayeux.harness import House, Json, Socket
+from tests.unit.extensions.requesting import (
+    POWER,
+    Person,
+    figures,
+    requester,
+    requesting,
+    responder,
+)
+
+VERDICTS: Json = {"delivery": True}
+REFUSED = f"500:{POWER},user.update.error:responder_error"
+
+
+def judge(person: Person, event: Json, code: str = "user.update.error", text: str = "no") -> None:
+    verdict = {"seq": event["ext"]["delivery"]["seq"], "errorCode": code, "message": text}
+    person.connect(ext={"delivery": {"verdicts": [verdict]}}, advice={"timeout": 0})
+    person.house.turn()
+
+
+def judging(house: House, channel: str = POWER, **delivery: Any) -> Person:
+    person = Person.come(house, {"delivery": delivery or True})
+    person.subscribe(channel)
+    person.connect()
+    return person
+
+
+def named(house: House, name: str, **ext: Any) -> Person:
+    ext = {"delivery": {"session": name}, "ack": True, **ext}
+    person = Person.come(house, ext)
+    person.connect(ext={"ack": 0})
+    return person
+
+
+# Modes
+
+
+def test_all_responders_reply_and_then_the_requester_is_told_that_it_has_all() -> None:
+    house = requesting()
+    ann, bob, cleo = requester(house), responder(house), responder(house)
+    ann.ask(request="all")
+    bob.reply(bob.last(), "bob")
+    cleo.reply(cleo.last(), "cleo")
+    *replies, end = ann.heard()
+    assert [each["data"] for each in replies] == ["bob", "cleo"]
+    assert (end["data"], end["ext"]) == ({"replies": 2, "missing": 0}, {"status": "END"})
+    assert figures(house) == {"answered": 1}
+
+
+def test_at_the_deadline_the_requester_is_told_how_many_have_not_replied() -> None:
+    house = requesting()
+    ann, bob, cleo = requester(house), responder(house), responder(house)
+    ann.ask(request="all", timeout=500)
+    bob.reply(bob.last(), "bob")
+    house.advance(1)
+    assert [each["data"] for each in ann.heard()] == ["bob", {"replies": 1, "missing": 1}]
+    assert cleo.reply(cleo.last())["error"].endswith(":late_reply")
+
+
+def test_all_that_ask_nobody_or_are_answered_by_nobody_get_an_error() -> None:
+    house = requesting()
+    ann = requester(house)
+    ann.ask(request="all")
+    assert ann.last()["error"] == f"404:{POWER}:no_responders"
+
+
+def test_one_receiver_is_asked_and_each_in_turn() -> None:
+    house = requesting()
+    ann, bob, cleo = requester(house), responder(house), responder(house)
+    for serial in (1, 2, 3, 4):
+        ann.ask(serial, serial=serial, request="one")
+        ann.heard()
+    assert [each["data"] for each in bob.heard()] == [1, 3]
+    assert [each["data"] for each in cleo.heard()] == [2, 4]
+    ann.ask(channel="/nobody", serial=5, request="one")
+    assert ann.last()["error"] == "404:/nobody:no_responders"
+
+
+def test_one_receiver_is_chosen_among_those_whose_filter_selects_the_request() -> None:
+    house = requesting()
+    ann, bob = requester(house), responder(house, "/other")
+    bob.send(
+        {
+            "channel": "/meta/subscribe",
+            "subscription": POWER,
+            "ext": {"delivery": {"filter": "data.volt > 100"}},
+        }
+    )
+    bob.hear()
+    ann.ask({"volt": 12}, request="one")
+    assert ann.last()["error"] == f"404:{POWER}:no_responders"
+    ann.ask({"volt": 230}, serial=2, request="one")
+    assert bob.last()["data"] == {"volt": 230}
+
+
+def test_a_request_to_a_work_queue_waits_for_a_worker_and_goes_on_to_another() -> None:
+    house = requesting(channels={POWER: ChannelRule(is_work_queue=True)})
+    ann = requester(house)
+    ann.ask()
+    assert ann.heard() == []
+    bob = judging(house)
+    (request,) = bob.heard()
+    cleo = responder(house)
+    judge(bob, request)
+    assert ann.heard() == []
+    cleo.reply(cleo.last(), "cleo")
+    assert ann.last()["data"] == "cleo"
+
+
+def test_a_request_that_all_workers_refuse_is_refused() -> None:
+    house = requesting(channels={POWER: ChannelRule(is_work_queue=True)})
+    ann, bob = requester(house), judging(house)
+    ann.ask()
+    judge(bob, bob.last())
+    assert ann.last()["error"] == REFUSED
+
+
+def test_a_request_may_be_addressed_to_a_session() -> None:
+    house = requesting()
+    ann = requester(house)
+    bob = Person.come(house, {"delivery": {"session": "bob/1"}})
+    bob.connect()
+    ann.ask(delivery={"destinations": [{"name": "bob/1"}]})
+    (request,) = bob.heard()
+    assert bob.reply(request, "here")["successful"]
+    assert ann.last()["data"] == "here"
+
+
+# Refusals
+
+
+def test_a_refusal_is_the_error_of_the_one_who_asked() -> None:
+    house = requesting()
+    ann, bob = requester(house), judging(house)
+    ann.ask()
+    request = bob.last()
+    judge(bob, request, text="disk full")
+    answer = ann.last()
+    assert answer["error"] == REFUSED
+    assert answer["data"] == {
+        "error": REFUSED,
+        "code": "user.update.error",
+        "message": "disk full",
+    }
+    assert figures(house) == {"refused": 1}
+    assert bob.reply(request)["error"].endswith(":duplicate_reply")
+
+
+def test_one_refusal_leaves_the_request_to_the_others() -> None:
+    house = requesting()
+    ann, bob, cleo = requester(house), judging(house), responder(house)
+    ann.ask()
+    judge(bob, bob.last())
+    assert ann.heard() == []
+    cleo.reply(cleo.last())
+    assert ann.last()["data"] == "!"
+
+
+def test_a_responder_whose_queue_is_full_is_not_waited_for() -> None:
+    house = requesting()
+    ann, bob = requester(house), judging(house, queue={"maxEntries": 1})
+    ann.ask(1)
+    ann.ask(2, serial=2)
+    code = "resource.overflow.queue.entries"
+    assert ann.last()["error"] == f"500:{POWER},{code}:responder_error"
+    assert bob.last()["data"] == 1
+
+
+def test_a_plain_responder_whose_queue_is_full_is_not_waited_for() -> None:
+    house = requesting()
+    ann, slow = requester(house), house.client()
+    slow.subscribe(POWER)
+    slow.session.queue.limit(1, None)
+    ann.ask(1)
+    ann.ask(2, serial=2)
+    code = "resource.overflow.queue.entries"
+    assert ann.last()["error"] == f"500:{POWER},{code}:responder_error"
+
+
+# Deadlines
+
+
+def test_an_event_says_what_is_left_when_it_is_handed_over() -> None:
+    house = requesting()
+    ann, slow = requester(house), house.client()
+    slow.subscribe(POWER)
+    ann.ask(timeout=5000)
+    size = slow.session.queue.size
+    house.advance(2)
+    assert slow.session.queue.size == size
+    (event,) = slow.connect(advice={"timeout": 0}).events
+    assert event["ext"]["timeout"] == 3000
+
+
+def test_an_event_that_is_handed_over_again_says_what_is_left_then() -> None:
+    house = requesting()
+    ann, bob = requester(house), house.client(ext={"ack": True})
+    bob.subscribe(POWER)
+    ann.ask(timeout=5000)
+    (first,) = bob.connect(ext={"ack": 0}, advice={"timeout": 0}).events
+    house.advance(1)
+    (second,) = bob.connect(ext={"ack": 0}, advice={"timeout": 0}).events
+    assert (first["ext"]["timeout"], second["ext"]["timeout"]) == (5000, 4000)
+
+
+def test_a_request_that_is_over_is_handed_to_nobody() -> None:
+    house = requesting()
+    ann, slow = requester(house), house.client()
+    slow.subscribe(POWER)
+    ann.ask(timeout=500)
+    house.advance(1)
+    assert slow.connect(advice={"timeout": 0}).events == []
+    assert house.balances()
+
+
+# Sessions that return
+
+
+def test_a_reply_waits_for_a_requester_that_reconnects() -> None:
+    house = requesting()
+    ann, bob = named(house, "ann/1", request=True), responder(house)
+    ann.ask()
+    assert ann.socket is not None
+    house.close(ann.socket)
+    bob.reply(bob.last(), "later")
+    again = Person(house, socket=Socket(), browser=ann.browser)
+    reply = again.shake({"delivery": {"session": "ann/1"}, "ack": True, "request": ann.ret})
+    assert reply["ext"]["ret"] == ann.ret
+    again.connect(ext={"ack": 0})
+    assert [each["data"] for each in again.heard()] == ["later"]
+
+
+def test_another_client_of_the_session_gets_a_channel_of_its_own() -> None:
+    house = requesting()
+    ann, bob = named(house, "ann/1", request=True), responder(house)
+    ann.ask()
+    again = named(house, "ann/1", request=True)
+    assert again.ret not in ("", ann.ret)
+    bob.reply(bob.last(), "old")
+    assert {each["channel"] for each in again.heard()} == {ann.address()}
+
+
+def test_a_named_session_keeps_its_channel_and_its_reply_over_a_restart() -> None:
+    house = requesting()
+    ann, bob = named(house, "ann/1", request=True), responder(house)
+    ann.ask()
+    assert ann.socket is not None
+    house.close(ann.socket)
+    bob.reply(bob.last(), "kept")
+    house.turn()
+    after = requesting(keeper=house.keeper, after=house)
+    for record, entries in house.keeper.load(lambda key, messages: None):
+        restore(after.bayeux.life, record, entries, after.now)
+    again = Person(after, socket=Socket(), browser=ann.browser)
+    reply = again.shake({"delivery": {"session": "ann/1"}, "ack": True, "request": ann.ret})
+    assert reply["ext"]["ret"] == ann.ret
+    again.connect(ext={"ack": 0})
+    assert [each["data"] for each in again.heard()] == ["kept"]
+    bob = responder(after)
+    again.ask(serial=9)
+    assert bob.last()["ext"]["replyTo"].startswith(again.address(9) + "/")
+
+
+# The store
+
+
+def test_a_reply_that_the_store_refuses_may_be_sent_again() -> None:
+    house = requesting()
+    ann, bob = named(house, "ann/1", request=True), responder(house)
+    ann.ask(timeout=500)
+    request = bob.last()
+    house.keeper.outcome = PersistOutcome.REFUSED
+    assert bob.reply(request)["error"].startswith("503:")
+    house.keeper.outcome = PersistOutcome.KEPT
+    assert bob.reply(request, "again")["successful"]
+    assert [each["data"] for each in ann.heard()] == ["again"]
+
+
+def test_a_reply_on_its_way_to_the_store_keeps_its_request_from_ending() -> None:
+    house = requesting()
+    ann, bob, cleo = named(house, "ann/1", request=True), responder(house), responder(house)
+    ann.ask(timeout=500)
+    request = bob.last()
+    house.keeper.is_silent = True
+    bob.publish(request["ext"]["replyTo"], "in time")
+    assert cleo.reply(cleo.last())["error"].endswith(":duplicate_reply")
+    house.now += 1
+    house.bayeux.tick(house.now)
+    assert house.bayeux.state.requests.outstanding == 1
+
+
+def test_a_request_that_the_store_refuses_is_none() -> None:
+    house = requesting()
+    ann, bob = requester(house), judging(house, session="bob/1")
+    house.keeper.outcome = PersistOutcome.REFUSED
+    assert ann.ask()["error"].startswith("503:")
+    assert (ann.heard(), bob.heard()) == ([], [])
+    assert figures(house) == {"unsent": 1}
+    house.keeper.is_available = False
+    assert ann.ask(serial=2)["error"].startswith("503:")
+    assert figures(house) == {"unsent": 2}
+
+
+def test_a_request_that_is_too_large_is_none() -> None:
+    house = requesting(max_message_size=300)
+    ann = requester(house)
+    assert ann.ask("x" * 400)["error"].startswith("413:")
+    assert figures(house) == {"unsent": 1}
+
+
+def test_what_configures_a_topic_asks_nobody() -> None:
+    ann = requester(requesting())
+    error = "400:user.publish,administrative:delivery_invalid"
+    assert ann.ask(delivery={"administrative": True})["error"] == error
+
+
+# Remote calls of cometd.js
+
+
+def test_a_remote_call_is_answered_by_the_subscribers_of_its_target() -> None:
+    house = requesting()
+    ann, bob = Person.come(house), responder(house)
+    ann.send({"channel": "/service/data/power", "data": {"of": "motor"}, "id": "42"})
+    request = bob.last()
+    assert (request["channel"], request["data"]) == (POWER, {"of": "motor"})
+    bob.reply(request, 230)
+    answer = [each for each in ann.heard() if each["channel"] == "/service/data/power"]
+    expected = {"channel": "/service/data/power", "id": "42", "data": 230, "successful": True}
+    assert answer == [expected]
+
+
+def test_a_remote_call_fails_with_an_error_of_the_responder_or_at_its_deadline() -> None:
+    house = requesting(reply_timeout_ms=500)
+    ann, bob = Person.come(house), responder(house)
+    ann.send({"channel": "/service/data/power", "data": 1, "id": "1"})
+    bob.reply(bob.last(), "broken", status="ERROR")
+    (failed,) = ann.heard()
+    assert (failed["id"], failed["successful"], failed["data"]) == ("1", False, "broken")
+    ann.send({"channel": "/service/data/power", "data": 1, "id": "2"})
+    house.advance(1)
+    (over,) = ann.heard()
+    assert (over["id"], over["successful"]) == ("2", False)
+    assert over["data"] == {"error": f"408:{POWER}:timeout"}
+
+
+def test_a_call_that_nobody_serves_is_no_request() -> None:
+    house = requesting()
+    ann = Person.come(house)
+    for channel in ("/service/sys/secret", "/service/ret/x", "/service/nobody"):
+        assert ann.publish(channel, 1).replies[0]["successful"]
+    assert figures(house) == {}
+
+
+# Memory
+
+
+def test_ended_requests_are_forgotten_in_the_end() -> None:
+    house = requesting(max_outstanding=10)
+    ann, bob = requester(house), responder(house)
+    ann.ask(timeout=1)
+    first = bob.last()
+    house.advance(0.3)
+    ann.heard()
+    house.bayeux.state.requests.most_remembered = 2
+    ann.ask(serial=2, timeout=1)
+    second = bob.last()
+    house.advance(0.3)
+    assert bob.reply(first)["error"].endswith(":reply_denied")
+    assert bob.reply(second)["error"].endswith(":late_reply")
