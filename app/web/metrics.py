@@ -74,14 +74,14 @@ class BayeuxCollector(Collector):
         )
         yield CounterMetricFamily("holdfast_requests", "Requests.", value=requests.asked)
         ended = CounterMetricFamily(
-            "holdfast_requests_ended", "Ended requests by how they ended.", labels=["how"]
+            "holdfast_requests_ended", "Ended requests by how they ended.", labels=["end"]
         )
         for how in RequestEnd:
             ended.add_metric([how.value], requests.ended[how])
         yield ended
         yield CounterMetricFamily("holdfast_replies", "Accepted replies.", value=requests.replies)
         refused = CounterMetricFamily(
-            "holdfast_replies_refused", "Refused replies by reason.", labels=["why"]
+            "holdfast_replies_refused", "Refused replies by reason.", labels=["fault"]
         )
         for why in ReplyFault:
             refused.add_metric([why.value], requests.refused[why])

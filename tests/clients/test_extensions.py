@@ -46,6 +46,12 @@ def test_each_is_small(script: Path) -> None:
     assert script.stat().st_size < MOST_BYTES
 
 
+def test_requests_take_two_kilobytes_without_comments_and_indentation() -> None:
+    lines = [line.strip() for line in (SCRIPTS / "request.js").read_text("utf-8").splitlines()]
+    said = [line for line in lines if not line.startswith(("//", "/**"))]
+    assert len("\n".join(said)) < 2048
+
+
 @pytest.mark.parametrize("script", ["delivery.js", "outbox.js"])
 def test_so_is_all_that_a_page_loads_for_one(script: str) -> None:
     loaded = b"".join(path.read_bytes() for path in sorted(_with_imports(SCRIPTS / script)))

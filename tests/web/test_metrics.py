@@ -16,6 +16,7 @@ from holdfast.delivery.counters import Reason
 from holdfast.delivery.letter_quota import OVERHEAD, Removal
 from holdfast.delivery.life import SessionInput
 from holdfast.delivery.queue import QueueLimits
+from holdfast.delivery.requests import ReplyFault, RequestEnd
 from holdfast.extensions.ack import Ack
 from holdfast.web.connection_limit import ConnectionLimit
 from holdfast.web.metrics import Metrics
@@ -172,6 +173,8 @@ async def test_labels_have_values_of_the_tables_alone(rig: Rig) -> None:
         },
         "listener": {"main"},
         "how": {SessionInput.DISCONNECT.value, SessionInput.EXPIRE.value, SessionInput.FAIL.value},
+        "end": {end.value for end in RequestEnd},
+        "fault": {fault.value for fault in ReplyFault},
         "family": {"communication", "internal", "legacy", "resource", "user"},
         "why": {why.value for why in Removal},
         "kind": {

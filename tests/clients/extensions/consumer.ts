@@ -2,6 +2,7 @@
 import {AckExtension, CometD, type Message} from "cometd";
 import {DeliveryExtension, Refuse, type DeliveryOptions} from "../../../static/js/delivery.js";
 import {Outbox, PublishRefused, type Entry, type Reply} from "../../../static/js/outbox.js";
+import {RequestError, RequestExtension, type Asks} from "../../../static/js/request.js";
 import {keep, recall, storageOf} from "../../../static/js/storage.js";
 
 const cometd = new CometD();
@@ -24,6 +25,12 @@ delivery.addEventListener("change", () => {
     ];
     keep(storageOf("localStorage"), "told", told);
 });
+
+cometd.registerExtension("request", new RequestExtension());
+const asking = cometd as CometD & Asks;
+cometd.subscribe("/power", (request: Message) => asking.reply(request, 230, {ext: {mime: "text/plain"}}));
+const watts: Promise<number> = asking.ask<number>("/power", {of: "motor"}, {timeout: 5000});
+watts.catch((error: RequestError) => error.code === 404);
 
 const outbox = new Outbox(cometd, {name: "shop"});
 outbox.addEventListener("refused", ({detail}) => {

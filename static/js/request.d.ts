@@ -1,0 +1,28 @@
+export interface AskOptions {
+    /** Milliseconds; 10000 by default. */
+    timeout?: number;
+    mode?: "first" | "all" | "one";
+}
+
+/** What the extension adds to cometd: `cometd as CometD & Asks`. */
+export interface Asks {
+    /** Resolves with the data of the reply; in the mode "all", with those of all replies. */
+    ask<T = unknown>(channel: string, data: unknown, options?: AskOptions): Promise<T>;
+    /** Replies to a request, as a listener got it. */
+    reply(request: object, data: unknown, props?: object): void;
+}
+
+/** The request failed; `message` is the server's error, such as "404:/power:no_responders". */
+export class RequestError extends Error {
+    constructor(error: string, data?: unknown);
+    readonly code: number;
+    readonly data?: unknown;
+}
+
+/** Register with cometd.js before the handshake. */
+export class RequestExtension {
+    registered(name: string, cometd: object): void;
+    unregistered(): void;
+    incoming<M extends object>(message: M): M;
+    outgoing<M extends object>(message: M): M;
+}

@@ -1,0 +1,76 @@
+// Requests for cometd.js: asks those who subscribe to a channel, and waits for the reply.
+
+export class RequestError extends Error {
+    constructor(error, data) {
+        super(error);
+        this.code = parseInt(error);
+        this.data = data;
+    }
+}
+
+/** Register before the handshake: adds `ask` and `reply` to cometd. */
+export class RequestExtension {
+    #cometd;
+    #ret;
+    #serial = Math.floor(Math.random() * 1e6);
+    #waiting = new Map();
+
+    registered(name, cometd) {
+        this.#cometd = cometd;
+        cometd.ask = (channel, data, options) => this.#ask(channel, data, options);
+        cometd.reply = ({ext}, data, props) => cometd.publish(ext.replyTo, data, props);
+    }
+
+    unregistered() {
+        delete this.#cometd.ask;
+        delete this.#cometd.reply;
+    }
+
+    outgoing(message) {
+        if (message.channel === "/meta/handshake") {
+            message.ext = {...message.ext, request: this.#ret ?? true};
+        }
+        return message;
+    }
+
+    incoming(message) {
+        const {channel, successful, ext} = message;
+        if (channel === "/meta/handshake" && successful && ext?.ret !== this.#ret) {
+            this.#ret = ext?.ret;
+            [...this.#waiting.values()].forEach((hear) => hear({error: "402::session_lost"}));
+        }
+        this.#waiting.get(channel)?.(message);
+        return message;
+    }
+
+    #ask(channel, data, {timeout = 10000, mode = "first"} = {}) {
+        const replyTo = `${this.#ret}/${4e6 + (this.#serial++ % 1e6)}`;
+        const replies = [];
+        return new Promise((resolve, reject) => {
+            const end = (settle, value) => {
+                clearTimeout(timer);
+                this.#waiting.delete(replyTo);
+                settle(value);
+            };
+            const hear = ({data, ext, error}) => {
+                if (error || (ext?.status === "ERROR" && mode !== "all")) {
+                    end(reject, new RequestError(error ?? "500::responder_error", data));
+                } else if (mode !== "all") {
+                    end(resolve, data);
+                } else if (ext?.status === "END") {
+                    end(resolve, replies);
+                } else {
+                    replies.push(data);
+                }
+            };
+            // The server says so first, unless it cannot be reached.
+            const {maxNetworkDelay} = this.#cometd.getConfiguration();
+            const timer = setTimeout(hear, timeout + maxNetworkDelay, {error: "408::timeout"});
+            this.#waiting.set(replyTo, hear);
+            const ext = {replyTo, timeout, request: mode};
+            this.#cometd.publish(channel, data, {ext}, (reply) => {
+                reply.successful || hear({error: reply.error ?? "503::unreachable"});
+            });
+        });
+    }
+}
