@@ -11,7 +11,7 @@ from holdfast.bayeux.qos import Qos
 from holdfast.bayeux.quotas import too_much_waits
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
-from holdfast.bayeux.topic_publishing import depth_for, repeated_by, topic_of
+from holdfast.bayeux.topic_publishing import configure, depth_for, repeated_by, topic_of
 from holdfast.delivery.channels import Channel, Kind
 from holdfast.delivery.filters import Candidate
 from holdfast.delivery.json_text import NoNumber, to_json, to_strict_json
@@ -58,7 +58,7 @@ class Publishing:
         if state.topics.are_used or (qos is not None and qos.concerns_topic):
             topic = topic_of(state, channel, rule, qos, sender)
             if topic is not None and qos is not None and qos.is_administrative:
-                state.topics.configure(topic, anew=True)
+                configure(state, rule, topic)
                 return PersistOutcome.KEPT
             if qos is not None and not qos.force_update:
                 repeated = repeated_by(state, channel, event)

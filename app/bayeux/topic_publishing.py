@@ -60,6 +60,12 @@ def _check_room(state: ServerState, channel: Channel, sender: Session | None) ->
         raise too_many_topics(state, sender)
 
 
+def configure(state: ServerState, rule: ChannelRule, draft: Topic) -> None:
+    """Configure the topic anew; a history that is to keep less loses its oldest messages."""
+    topic = state.topics.configure(draft, anew=True)
+    state.hub.histories.shorten(topic.name, depth_of(rule, topic.config))
+
+
 def depth_of(rule: ChannelRule, config: TopicConfig) -> HistoryDepth | None:
     """Return how much a topic with this configuration keeps; None if nothing."""
     depth = config.depth or rule.history

@@ -192,9 +192,6 @@ class Histories:
 
     def append(self, message: Message, depth: HistoryDepth) -> None:
         """Add a message to its channel's history, which may have this depth."""
-        if message.life_ms == 0:
-            # Volatile: only for those who are there.
-            return
         kept = self._by_channel.get(message.channel)
         if kept is None:
             kept = self._begin(message.channel)
@@ -211,13 +208,24 @@ class Histories:
         if message.life_ms is not None:
             self._mortals += 1
             heappush(self._ends, (end_of(message), message.id))
-        while len(kept) > depth.entries or kept.size > depth.bytes:
-            self._make_room(kept.oldest)
+        self._shorten(kept, depth)
         limits = self.limits
         if message.account:
             self._trim_share(message.account)
         while len(self._messages) > limits.entries or self.size > limits.bytes:
             self._make_room(next(iter(self._messages.values())))
+
+    def shorten(self, channel: str, depth: HistoryDepth | None) -> None:
+        """Keep no more of the channel than its new depth says; None: nothing."""
+        kept = self._by_channel.get(channel)
+        if depth is None:
+            self.erase(channel)
+        elif kept is not None:
+            self._shorten(kept, depth)
+
+    def _shorten(self, kept: KeptMessages, depth: HistoryDepth) -> None:
+        while len(kept) > depth.entries or kept.size > depth.bytes:
+            self._make_room(kept.oldest)
 
     def _charge(self, message: Message) -> None:
         share = self._shares.get(message.account)

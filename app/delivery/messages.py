@@ -171,6 +171,9 @@ class Message(Event):
     def limit_life(self, life_ms: int, *, is_forced: bool) -> None:
         """Set the lifetime; if forced, the message then leaves the queues in which it waits."""
         self.life_ms = life_ms
+        if not life_ms:
+            # Volatile: only for those who are there.
+            self.depth = None
         self.expires_ms = self.id // NS_PER_MS + life_ms if is_forced else 0
 
     @property

@@ -591,6 +591,28 @@ def test_a_volatile_message_keeps_no_topic_although_there_is_a_history() -> None
     assert state_of(here) is TopicState.UNREFERENCED
 
 
+def test_a_history_that_is_to_keep_less_does_so_at_once() -> None:
+    here = house(channels=KEPT)
+    sender = here.client()
+    for number in range(3):
+        publish(sender, number)
+    histories = here.bayeux.state.hub.histories
+    publish(sender, administrative=True, topic={"history": {"maxEntries": 1}})
+    assert [each.wire.endswith(b":2}") for each in histories.get(NAME) or ()] == [True]
+    publish(sender, administrative=True, topic={"history": {"maxEntries": 5}})
+    assert len(histories) == 1
+    publish(sender, administrative=True, topic={"history": {"maxEntries": 0}})
+    assert len(histories) == 0
+
+
+def test_the_store_keeps_a_volatile_message_for_its_receivers_only() -> None:
+    here = house(channels=KEPT)
+    receiver(here, NAME, name="joe/1")
+    publish(here.client(), expiration={"lifeTime": 0})
+    assert len(here.keeper.queues["joe/1"]) == 1
+    assert NAME not in here.keeper.queues
+
+
 def test_an_unreferenced_topic_lives_again_until_it_is_erased() -> None:
     here = house(channels=KEPT)
     publish(here.client(), expiration={"lifeTime": 3000})
