@@ -122,5 +122,5 @@ class Erasure:
             if gone:
                 queue.take_away(gone)
                 self._undelivered.discarded(session, gone, Reason.ERASED)
-                self._state.waiting_places.close_if_idle(session)
+                self._state.waiting_places.made_room(session)
         return len(some) == _MOST

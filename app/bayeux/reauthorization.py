@@ -166,6 +166,7 @@ class Reauthorization(RightsReview):
         messages = queue.withdraw_routed(key, denied, without_history)
         if messages:
             self._undelivered.discarded(self._session, messages, Reason.NOT_ALLOWED)
+            self._state.waiting_places.made_room(self._session)
 
 
 def _denied(answers: Mapping[str, bool]) -> set[str]:

@@ -193,7 +193,7 @@ class SessionLife:
         messages = session.queue.messages()
         session.queue.clear()
         self.undelivered.discarded(session, messages, Reason.CLEARED)
-        self.state.waiting_places.close_if_idle(session)
+        self.state.waiting_places.made_room(session)
         return len(messages)
 
     def store_is_back(self) -> None:

@@ -32,8 +32,8 @@ class Returns(Protocol[R_contra]):
         """Take back such a message that came late."""
         ...
 
-    def close_if_idle(self, receiver: R_contra, /) -> None:
-        """Close a shared queue in which nothing waits; other receivers stay."""
+    def made_room(self, receiver: R_contra, /) -> None:
+        """Use the room in a queue that entries have left; close a shared one if it is idle."""
         ...
 
     def relieve(self, receiver: R_contra, /) -> None:
@@ -218,8 +218,8 @@ class Undelivered(Generic[R]):
         over = receiver.queue.expire(self._node.now_ms(), most)
         if over:
             self.expired(receiver, over)
-            if self.returns is not None and not receiver.queue.count:
-                self.returns.close_if_idle(receiver)
+            if self.returns is not None:
+                self.returns.made_room(receiver)
         return len(over)
 
     def expired(self, receiver: R, messages: Sequence[Message]) -> None:

@@ -34,9 +34,10 @@ class WaitingPlaces(Generic[R]):
         """Move what waits in a shared queue on to sessions."""
         self._of(receiver.subject).pass_on(receiver)
 
-    def close_if_idle(self, receiver: R) -> None:
-        """Close a shared queue in which nothing waits; other receivers stay."""
+    def made_room(self, receiver: R) -> None:
+        """Use the room in a queue that entries have left; close a shared one if it is idle."""
         self._of(receiver.subject).close_if_idle(receiver)
+        self.look(receiver)
 
     def take_back(self, receiver: R) -> None:
         """Return what an ending session has only for its subject, or as work."""

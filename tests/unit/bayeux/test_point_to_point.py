@@ -8,6 +8,7 @@ import pytest
 from holdfast.bayeux.caller import Caller
 from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.options import ChannelRule, QuotaLimits
+from holdfast.bayeux.interventions import remove_first
 from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.messages import Message
@@ -846,3 +847,26 @@ def test_copies_that_return_to_their_subject_become_one_with_the_attempts_of_bot
     joe.house.turn()
     assert asked.data == ["hello"]
     assert redelivered(asked) == [2]
+
+
+@pytest.mark.parametrize("how", ["cleared", "removed", "expired"])
+def test_room_that_entries_leave_otherwise_is_used_at_once(how: str) -> None:
+    house = house_of()
+    joe, bob = named(house, "joe/1", queue={"maxEntries": 1}), house.client()
+    session = joe.session
+    expiration = {"lifeTime": 1000, "forceDestroy": True}
+    for number in (1, 2):
+        destinations = {"destinations": ["joe"], "expiration": expiration if number == 1 else None}
+        bob.publish("/a", number, ext={"delivery": destinations})
+        house.turn()
+    assert waiting(house, "joe") == 1
+    match how:
+        case "cleared":
+            house.bayeux.life.clear(session)
+        case "removed":
+            remove_first(house.bayeux.life, session, 1)
+        case _:
+            house.advance(1.5)
+    house.turn()
+    assert waiting(house, "joe") == 0
+    assert connect(joe).data == [2]
