@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from holdfast.bayeux.caller import Caller
+from holdfast.bayeux.interventions import remove_first
 from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.options import ChannelRule, QuotaLimits
-from holdfast.bayeux.interventions import remove_first
 from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.messages import Message
