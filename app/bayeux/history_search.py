@@ -1,4 +1,4 @@
-"""Searches of what channels keep."""
+"""Searches in the histories of channels."""
 
 from collections import deque
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from holdfast.delivery.kept_messages import MOST_LOOKS
 from holdfast.delivery.messages import Message
 
 _MOST_BYTES = 1024 * 1024
-# The most messages that one filter is asked about.
+# The most messages that one filter tests.
 _MOST_MESSAGES = 10_000
 
 
@@ -41,7 +41,7 @@ class HistorySearch:
         kept = (each for own in histories for each in reversed(own.newest(count, now_ms)))
         most = limit if filter is None else _MOST_MESSAGES
         self._candidates = deque(islice(kept, most))
-        # How many messages a filter is asked about.
+        # How many messages a filter tests.
         self.asked = 0 if filter is None else len(self._candidates)
         # Whether nothing is left out.
         self.is_complete = looked <= MOST_LOOKS and next(kept, None) is None

@@ -33,33 +33,33 @@ class PresenceEvents:
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
-        # By channel, sessions that have changed, and whether they have joined or left. Events tell
-        # what is the case when they are made, so a session is here once, however often it changes.
-        self._untold: dict[str, dict[Session, bool]] = {}
+        # By channel, the sessions that have changed, and whether they have joined or left. An event
+        # tells their states when it is made, so each is here once, however often it changes.
+        self._changes: dict[str, dict[Session, bool]] = {}
 
     def note(self, name: str, session: Session, has_moved: bool) -> None:
-        """Tell the channel's watchers, if there are any, at the end of the turn."""
+        """Report the change to the channel's watchers, if any, at the end of the turn."""
         channel = self._state.channels.get(PRESENCE + name[1:])
         # With its prefix, the name may be too long.
         if channel is None or not self._state.routes.receivers(channel):
             return
-        if not self._untold:
-            self._state.backlog.add(self._tell_next)
-        sessions = self._untold.setdefault(name, {})
+        if not self._changes:
+            self._state.backlog.add(self._publish_next)
+        sessions = self._changes.setdefault(name, {})
         sessions[session] = has_moved or sessions.get(session, False)
 
-    def _tell_next(self, now: float) -> bool:
+    def _publish_next(self, now: float) -> bool:
         """Publish one event; return whether any are left."""
-        name = next(iter(self._untold))
-        sessions = self._untold.pop(name)
-        told = dict(islice(sessions.items(), _MOST_NAMED))
-        for each in told:
+        name = next(iter(self._changes))
+        sessions = self._changes.pop(name)
+        named = dict(islice(sessions.items(), _MOST_NAMED))
+        for each in named:
             del sessions[each]
         if sessions:
             # After the other channels.
-            self._untold[name] = sessions
-        publish_event(self._state, self._event(name, told), life_ms=_LIFE_MS)
-        return bool(self._untold)
+            self._changes[name] = sessions
+        publish_event(self._state, self._event(name, named), life_ms=_LIFE_MS)
+        return bool(self._changes)
 
     def _event(self, name: str, sessions: dict[Session, bool]) -> Json:
         presence = self._state.presence

@@ -17,9 +17,9 @@ from holdfast.delivery.subjects import UNKNOWN
 
 
 class UnclaimedSessions:
-    """Makes them as a handshake with this name would have left them when its client went away.
+    """Creates these sessions as if a client had made a handshake with the name, and left.
 
-    Until a client comes, they take nothing that is addressed to the subject or belongs to it.
+    Until a client comes, they take no messages of their subject.
     """
 
     def __init__(self, life: SessionLife, slots: SessionSlots) -> None:
@@ -28,7 +28,7 @@ class UnclaimedSessions:
     def open(
         self, destination: Destination, size: int, sender: Session | None, now: float
     ) -> Session:
-        """Make the session for a message of this size. Raises `Undeliverable` before any change."""
+        """Create one for a message of this size. Raises `Undeliverable` before any change."""
         life, state = self._life, self._life.state
         terms = _terms_of(destination, state.options)
         session = state.sessions.draft(CallbackQueue(state.options.queue_limits, state.counters))

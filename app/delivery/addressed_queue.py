@@ -1,4 +1,4 @@
-"""The queues of subjects."""
+"""Shared queues, with the senders of what waits there."""
 
 from collections.abc import Sequence
 
@@ -12,9 +12,9 @@ _UNLIMITED = QueueLimits(entries=2**62, bytes=2**62)
 
 
 class AddressedQueue(CallbackQueue):
-    """The queue of a subject, which knows on whose account its messages wait.
+    """A shared queue, which charges its messages to the quotas of their senders.
 
-    What came back from sessions, or from the store, waits on nobody's.
+    Messages that return from sessions, or come from the store, are charged to nobody.
     """
 
     __slots__ = ("_accounts", "_senders")
@@ -22,17 +22,17 @@ class AddressedQueue(CallbackQueue):
     def __init__(self, counters: Counters, senders: Senders) -> None:
         super().__init__(_UNLIMITED, counters)
         self._senders = senders
-        # Those who account for a message, by its id.
+        # The senders to whom a message is charged, by its id.
         self._accounts: dict[int, Sequence[str]] = {}
 
     def charge(self, message: Message, senders: Sequence[str]) -> None:
-        """Let these account for a message, from now on until it leaves."""
+        """Charge a message to these senders until it leaves."""
         if senders:
             self._accounts[message.id] = senders
             self._senders.add(senders, len(message.wire))
 
     def discharge(self, message: Message) -> None:
-        """Nobody accounts for the message any more: it has left, or did not come."""
+        """Stop charging a message: it has left the queue, or did not enter it."""
         senders = self._accounts.pop(message.id, ())
         self._senders.remove(senders, len(message.wire))
 

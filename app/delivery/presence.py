@@ -29,10 +29,10 @@ class Presence(Generic[R]):
         self.changed: Callable[[str, R, bool], None] = self._tell_nobody
 
     def _tell_nobody(self, channel: str, member: R, has_moved: bool) -> None:
-        """Nobody has asked yet."""
+        """The server is not assembled yet."""
 
     def offer(self, pattern: str) -> None:
-        """Keep who is on channels that match the pattern."""
+        """Record the members of channels that match the pattern."""
         self.is_used = True
         self._offered.add(pattern)
 
@@ -61,7 +61,7 @@ class Presence(Generic[R]):
         self.changed(channel, member, True)
 
     def show(self, member: R, channels: Iterable[str]) -> None:
-        """Tell those channels that the member is on of its state, which may have changed."""
+        """Report that the member may have a new state, for each of these that it is on."""
         if self.is_used:
             for channel in channels:
                 if member in self._members.get(channel, ()):

@@ -1,11 +1,11 @@
-"""What each sender takes: topics, or what it makes wait in the queues of subjects."""
+"""Quotas of senders: of the topics that they make, and of messages in shared queues."""
 
 from collections import Counter
 from collections.abc import Sequence
 
 
 class Senders:
-    """How many there are, of how many bytes, on account of each address and each subject."""
+    """Counts items and their bytes for each sender: an address or a subject."""
 
     def __init__(self, entries: int, bytes: int) -> None:
         # Zero means no limit.
@@ -14,7 +14,7 @@ class Senders:
         self._bytes: Counter[str] = Counter()
 
     def may_add(self, senders: Sequence[str], size: int) -> bool:
-        """Whether there may be one more of this size on account of each of these."""
+        """Return whether all these senders have room for one more item of this size."""
         most_entries, most_bytes = self._most_entries, self._most_bytes
         for each in senders:
             if 0 < most_entries <= self._entries[each]:

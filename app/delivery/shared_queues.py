@@ -27,7 +27,7 @@ R = TypeVar("R", bound=Receiver)
 Discarded = Callable[[R, Sequence[Message], Reason], None]
 
 EXHAUSTED: Final = CODES["resource.exhaust"]
-# The quota of what waits for subjects, and of work that waits.
+# The quota of messages that wait in shared queues.
 ADDRESSED: Final = "addressed"
 # The most messages that leave a shared queue in one turn.
 MOST: Final = 200
@@ -51,7 +51,7 @@ class Undeliverable(Exception):
 
 
 class OverQuota(Undeliverable):
-    """The sender makes too much wait already; `quota` names what it may not exceed."""
+    """The message would exceed a quota of its sender; `quota` names it."""
 
     def __init__(self, quota: str) -> None:
         super().__init__(EXHAUSTED)
@@ -82,10 +82,10 @@ class SharedQueue(Generic[R]):
     def __init__(self, receiver: R, queue: AddressedQueue) -> None:
         self.receiver = receiver
         self.queue = queue
-        # What sessions left, with their keys.
+        # Messages that return from ended sessions, with the keys of these.
         self.returning: deque[tuple[str, Message]] = deque()
-        # Messages that are too large for all sessions that were there when these were last looked
-        # for. Others do not wait for them.
+        # The number of messages that were too large for every session at the last look. Others
+        # do not wait for them.
         self.oversized = 0
 
     @property

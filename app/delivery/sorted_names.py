@@ -7,21 +7,20 @@ from typing import Final
 
 from holdfast.delivery.channels import Channel
 
-# A piece with more names than this is divided. A name that comes moves as many at most.
+# A piece with more names than this is divided, so adding a name moves at most as many.
 _LONG: Final = 1024
 
-# One look: a name, and whether it is one that is asked for. If not, it stands for all those below
-# one channel.
+# One look: a name, and whether it matches. If not, it stands for all names below one channel.
 Look = tuple[str, bool]
 
 
 class SortedNames:
-    """The names of what is known, in order.
+    """Keeps names in order, in pieces.
 
-    They are kept in pieces, so that no name that comes or goes costs more with their number.
+    So a change takes no longer with many names than with few.
 
     Args:
-        known: What has these names: it gains and loses them first.
+        known: Contains the same names; it changes first.
     """
 
     def __init__(self, known: Container[str]) -> None:
@@ -31,7 +30,7 @@ class SortedNames:
         self._lasts: list[str] = []
 
     def add(self, name: str) -> None:
-        """Note that the name is known now."""
+        """Add a name."""
         pieces, lasts = self._pieces, self._lasts
         if not pieces:
             pieces.append([name])
@@ -48,7 +47,7 @@ class SortedNames:
             del piece[middle:]
 
     def remove(self, name: str) -> None:
-        """Note that the name is not known any more."""
+        """Remove a name."""
         at = bisect_left(self._lasts, name)
         piece = self._pieces[at]
         del piece[bisect_left(piece, name)]
@@ -58,9 +57,9 @@ class SortedNames:
             del self._pieces[at], self._lasts[at]
 
     def covered_by(self, pattern: Channel, after: str = "") -> Iterator[Look]:
-        """Find the names that the channel or pattern matches, behind another name.
+        """Yield the names after another one that the channel or pattern matches.
 
-        None may come or go meanwhile.
+        No name may be added or removed during the iteration.
         """
         if pattern.is_wild:
             stem, _, last = pattern.name.rpartition("/")
@@ -70,14 +69,14 @@ class SortedNames:
             yield pattern.name, True
 
     def beginning(self, prefix: str, after: str = "", *, is_flat: bool = False) -> Iterator[Look]:
-        """Find the names that begin with the prefix, behind another name.
+        """Yield the names after another one that begin with the prefix.
 
-        None may come or go meanwhile.
+        No name may be added or removed during the iteration.
 
         Args:
-            is_flat: Whether only those without another slash are asked for.
+            is_flat: Whether to leave out names with another slash after the prefix.
         """
-        # The least text behind the other name.
+        # The first text after the other name.
         since = max(prefix, after + "\0")
         while since:
             names, since = self._since(since), ""
@@ -92,7 +91,7 @@ class SortedNames:
                     break
 
     def _since(self, least: str) -> Iterator[str]:
-        """Find the names from this one on."""
+        """Yield the names from this one on."""
         at = bisect_left(self._lasts, least)
         if at < len(self._pieces):
             first = self._pieces[at]
