@@ -59,3 +59,18 @@ alice publishes 1 to /extensions/activity
 600 ms pass
 alice -> /meta/connect {"advice": {"timeout": 0}}
 alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
+
+# A request has a private reply channel, and its reply comes to nobody else
+alice -> /meta/handshake {"ext": {"request": true}}
+alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ret": new $ret, ...}, ...}
+alice connects
+bob handshakes
+bob connects
+alice -> /story/power {"data": 1, "ext": {"replyTo": "/ret/AAAAAAAAAAAAAAAAAAAAAA/4000001"}}
+alice <- /story/power error "403:replyTo:reply_denied"
+bob -> /ret/AAAAAAAAAAAAAAAAAAAAAA/4000001 {"data": 1}
+bob <- /ret/AAAAAAAAAAAAAAAAAAAAAA/4000001 error "403:/ret/AAAAAAAAAAAAAAAAAAAAAA/4000001:reply_denied"
+bob -> /meta/subscribe {"subscription": "/ret/**"}
+bob <- /meta/subscribe error "403:denied_by_security_policy:subscribe_denied" {"subscription": "/ret/**"}
+alice disconnects
+bob disconnects

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from holdfast.bayeux.login import Login, LoginMethod
+from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.options import ChannelRule
 from holdfast.bayeux.restoring import restore
 from holdfast.delivery.persist_outcome import PersistOutcome
@@ -374,3 +376,41 @@ def test_ended_requests_are_forgotten_in_the_end() -> None:
     house.advance(0.3)
     assert bob.reply(first)["error"].endswith(":reply_denied")
     assert bob.reply(second)["error"].endswith(":late_reply")
+
+
+# Rights
+
+
+class Granted:
+    """What a login may do."""
+
+    def __init__(self, *operations: Operation) -> None:
+        self.operations = operations
+
+    def allows(self, operation: Operation, channel: str) -> bool:
+        return channel.startswith("/service/") or operation in self.operations
+
+
+def test_a_request_needs_a_right_of_its_own() -> None:
+    house = requesting()
+    house.bayeux.state.rights.require_login()
+    ann, bob = requester(house), responder(house)
+    ann.session.identity.login = Login("ann", LoginMethod.PASSWORD)
+    ann.session.identity.grants = Granted(Operation.PUBLISH)
+    assert ann.ask()["error"] == "403:denied_by_rights:request_denied"
+    call = ann.publish("/service/data/power", 1)
+    assert call.replies[0]["error"] == "403:denied_by_rights:request_denied"
+    ann.session.identity.grants = Granted(Operation.PUBLISH, Operation.REQUEST)
+    assert ann.ask()["successful"]
+    assert bob.reply(bob.last())["successful"]
+    ann.session.identity.grants = Granted()
+    call = ann.publish("/service/data/power", 1)
+    assert call.replies[0]["error"] == "403:denied_by_rights:publish_denied"
+
+
+def test_a_remote_call_that_exceeds_the_limit_is_refused() -> None:
+    house = requesting(max_outstanding=1)
+    ann, bob = Person.come(house), responder(house)
+    for serial in (1, 2):
+        ann.publish("/service/data/power", serial)
+    assert [each["data"] for each in bob.heard()] == [1]

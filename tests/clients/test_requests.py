@@ -1,0 +1,20 @@
+"""Browsers ask each other with cometd.js: by the extension for requests, and by remote calls."""
+
+import pytest
+
+from tests.clients.node_client import LONG_POLLING, WEBSOCKET, Scenario, cases, play, server_for
+from tests.serving import Servers
+
+SUITE = "cometd_requests"
+SCENARIOS = [
+    Scenario("asksAnother", (WEBSOCKET, LONG_POLLING)),
+    Scenario("callsAnother", (WEBSOCKET, LONG_POLLING)),
+]
+
+
+@pytest.mark.timeout(40)
+@cases(SCENARIOS)
+def test_cometd_js_asks_another_browser(
+    scenario: Scenario, transport: str, servers: Servers
+) -> None:
+    play(SUITE, scenario, transport, server_for(scenario, servers))
