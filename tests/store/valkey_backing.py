@@ -272,6 +272,25 @@ class ValkeyBacking:
                 found.setdefault(key.decode(), {})[number] = count
         return found
 
+    def references(self) -> dict[int, set[str]]:
+        """By what a message says, who has it: queues and histories. Each message is there once."""
+        self._run(self._all_answered())
+        bodies = self._pairs(KEYS.bodies)
+        names = {KEYS.receivers(int(id)).encode(): body for id, body in bodies.items()}
+        assert {*self._server.ask("KEYS", f"{KEYS.prefix}to:*")} == {*names}
+        return {
+            number_in(body.partition(b"\n")[2]): {
+                key.decode() for key in self._server.ask("SMEMBERS", name)
+            }
+            for name, body in names.items()
+        }
+
+    def session_keys(self) -> set[str]:
+        return {*self._texts(KEYS.sessions)}
+
+    def topics(self) -> Mapping[str, TopicRecord]:
+        return self._run(self._desk.store.topics())
+
     def dead(self) -> Sequence[DeadLetter]:
         self._run(self._all_answered())
         return [*map(unpack_letter, self._pairs(KEYS.dead).values())]

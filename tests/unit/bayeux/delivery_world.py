@@ -30,7 +30,7 @@ from tests.unit.bayeux.delivery_store import Backing, number_in
 from tests.unit.bayeux.harness import House
 
 
-class _Loud(logging.Logger):
+class Loud(logging.Logger):
     """What is only logged in production is an error here."""
 
     def exception(self, *args: Any, **kwargs: Any) -> None:
@@ -60,7 +60,7 @@ def new_house(backing: Backing, after: House | None = None) -> House:
         },
     )
     backing.serve(house.bayeux)
-    house.bayeux.state.log = _Loud("loud", logging.CRITICAL)
+    house.bayeux.state.log = Loud("loud", logging.CRITICAL)
     if after is not None:
         life = house.bayeux.life
         for record, entries in backing.load(partial(restore_without_session, life)):

@@ -1,0 +1,121 @@
+"""The naive broker beside a server with a real store, which has what must be kept and no more."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from holdfast.delivery.dead_letters import DeadLetter
+from holdfast.delivery.messages import Message
+from holdfast.delivery.topics import TopicRecord
+from tests.store.servers import ValkeyServer
+from tests.store.valkey_backing import ValkeyBacking
+from tests.unit.bayeux.broker_rules import BrokerRules, Shelf
+from tests.unit.bayeux.delivery_store import number_in
+from tests.unit.delivery.fake_keeper import Found
+
+if TYPE_CHECKING:
+    from holdfast.delivery.store_port import StorePort
+
+
+class ValkeyKeeper:
+    """A Valkey that answers whenever a turn ends."""
+
+    def __init__(self, backing: ValkeyBacking) -> None:
+        self.backing = backing
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.backing.keeper, name)
+
+    def turn(self) -> bool:
+        return self.backing.answer()
+
+
+class ValkeyShelf:
+    """The store on a Valkey."""
+
+    def __init__(self, backing: ValkeyBacking) -> None:
+        self.backing = backing
+        self.keeper = cast("StorePort", ValkeyKeeper(backing))
+
+    def reopen(self) -> None:
+        self.backing.reopen()
+
+    def topic_records(self) -> Mapping[str, TopicRecord]:
+        return self.backing.topics()
+
+    def load(self, orphaned: Callable[[str, Sequence[Message]], None]) -> Iterable[Found]:
+        return self.backing.load(orphaned)
+
+    def references(self) -> dict[int, set[str]]:
+        return self.backing.references()
+
+    def session_keys(self) -> set[str]:
+        return self.backing.session_keys()
+
+    def dead(self) -> Sequence[DeadLetter]:
+        return self.backing.dead()
+
+
+def attempts_in(machine: BrokerRules) -> dict[str, dict[int, int]]:
+    """By queue or history, how often each of its stored messages was handed over."""
+    found: dict[str, dict[int, int]] = {}
+    model = machine.model
+    for place in model.places:
+        entries = machine.session(place).queue.entries()
+        attempts = {number_in(each.message.wire): each.attempts for each in entries}
+        kept = [copy.sent.number for copy in place.copies if copy.is_kept]
+        if kept:
+            found[place.key] = {number: attempts[number] for number in kept}
+    for channel, history in model.histories.items():
+        numbers = [sent.number for sent in history if sent.is_durable]
+        if numbers:
+            found[channel] = dict.fromkeys(numbers, 0)
+    return found
+
+
+@pytest.fixture(scope="module")
+def durable_valkey() -> Iterator[ValkeyServer]:
+    with ValkeyServer(appendonly="yes", appendfsync="always") as server:
+        yield server
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_the_store_has_what_must_be_kept_whatever_happens(durable_valkey: ValkeyServer) -> None:
+    loop = asyncio.new_event_loop()
+
+    class Stored(BrokerRules):
+        """With a Valkey."""
+
+        backings: ClassVar[list[ValkeyBacking]] = []
+
+        def open_shelf(self) -> Shelf:
+            self.backings.append(ValkeyBacking(durable_valkey, loop))
+            return ValkeyShelf(self.backings[-1])
+
+        def everything_is_where_it_must_be(self) -> None:
+            super().everything_is_where_it_must_be()
+            assert self.backings[-1].attempts() == attempts_in(self)
+
+        def teardown(self) -> None:
+            try:
+                super().teardown()
+            finally:
+                while self.backings:
+                    self.backings.pop().close()
+
+    run_state_machine_as_test(
+        Stored,
+        settings=settings(
+            max_examples=40,
+            stateful_step_count=25,
+            report_multiple_bugs=False,
+            phases=set(Phase) - {Phase.explain},
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+    loop.close()

@@ -1,0 +1,541 @@
+"""Subjects, sessions, topics, histories, work and restarts, in any order, beside the model.
+
+After each step the server has what the model says, and so has its store.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from holdfast.bayeux.options import ChannelRule
+from holdfast.bayeux.restoring import restore, restore_without_session
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.dead_letters import DeadLetter
+from holdfast.delivery.guard import GuardLimits
+from holdfast.delivery.history_depth import HistoryDepth
+from holdfast.delivery.shared_queues import SharedQueueLimits
+from holdfast.delivery.store_port import StorePort
+from holdfast.delivery.topics import TopicConfig, TopicRecord
+from tests.unit.bayeux.broker_model import (
+    DEAD_MESSAGE,
+    DENIED,
+    HOLDBACK,
+    Config,
+    Destinations,
+    Model,
+    Unaccepted,
+)
+from tests.unit.bayeux.broker_places import (
+    CHANNELS,
+    DELAY_S,
+    DEPTH,
+    JOBS,
+    MADE,
+    MOST_SHARED,
+    PLAIN,
+    RULED,
+    Copy,
+    Place,
+    Sent,
+)
+from tests.unit.bayeux.delivery_store import number_in
+from tests.unit.bayeux.delivery_world import Loud
+from tests.unit.bayeux.harness import Client, House, Json
+from tests.unit.delivery.fake_keeper import Found
+from tests.unit.extensions.delivering import connect, house_of, no
+
+# Longer than a session waits for its client.
+LONG_S = 1001.0
+TOPIC = TopicConfig(destroy_delay_ms=int(DELAY_S * 1000))
+OPTIONS: dict[str, Any] = {
+    "max_interval_s": LONG_S - 1,
+    "subject_limits": SharedQueueLimits(entries=MOST_SHARED),
+    "work_limits": SharedQueueLimits(entries=MOST_SHARED),
+    # It is not in the model.
+    "guard": GuardLimits(is_on=False),
+    "channels": {
+        RULED: ChannelRule(topic=TOPIC, history=HistoryDepth(DEPTH)),
+        JOBS: ChannelRule(topic=TOPIC, is_work_queue=True),
+    },
+}
+LIFE_S = 1.5
+
+
+class Shelf(Protocol):
+    """The store in a test's hands."""
+
+    @property
+    def keeper(self) -> StorePort: ...
+
+    def reopen(self) -> None:
+        """Another server takes the place of one that was killed."""
+        ...
+
+    def topic_records(self) -> Mapping[str, TopicRecord]: ...
+
+    def load(self, orphaned: Any) -> Iterable[Found]: ...
+
+    def references(self) -> dict[int, set[str]]:
+        """By message, the queues and histories that have it; it is there once."""
+        ...
+
+    def session_keys(self) -> set[str]: ...
+
+    def dead(self) -> Sequence[DeadLetter]: ...
+
+
+class Role(NamedTuple):
+    """A kind of client."""
+
+    name: str | None
+    room: int
+    takes_addressed: bool
+    patterns: Sequence[str]
+
+
+OF_TOPICS = (RULED, MADE, PLAIN, "/t/*", "/u/*")
+# Who has little room is in line for one kind of message only: who is first would be chance.
+ROLES = (
+    Role("ann/1", 9, True, (*OF_TOPICS, JOBS, "/jobs/*")),
+    Role("joe/1", 2, True, OF_TOPICS),
+    Role("joe/2", 2, False, (JOBS, "/jobs/*")),
+    Role("joe", 9, True, (*OF_TOPICS, JOBS)),
+    Role(None, 2, True, (JOBS, "/jobs/*")),
+    Role(None, 4, True, OF_TOPICS),
+)
+NAMES = ("ann/1", "joe/1", "joe/2", "ann", "joe", "joe")
+roles = st.sampled_from(range(len(ROLES)))
+picks = st.integers(0, 20)
+
+
+class Person:
+    """A client and its queue."""
+
+    def __init__(self, client: Client, place: Place) -> None:
+        self.client = client
+        self.place = place
+        self.batch = 0
+        self.events: list[Json] = []
+
+
+class BrokerRules(RuleBasedStateMachine):
+    """Whatever somebody does here, both the server and the model do."""
+
+    house: House
+    model: Model
+
+    def open_shelf(self) -> Shelf:
+        raise NotImplementedError
+
+    @initialize()
+    def open(self) -> None:
+        self.shelf = self.open_shelf()
+        self.house = self.new_house(None)
+        self.model = Model(self.house.now)
+        self.model.holders = self.holders
+        self.publisher = self.house.client()
+        self.people: dict[int, Person] = {}
+        self.number = 0
+        self.loaded = 0
+
+    def new_house(self, after: House | None) -> House:
+        house = house_of(keeper=self.shelf.keeper, after=after, **OPTIONS)
+        house.bayeux.state.log = Loud("loud")
+        return house
+
+    def end_turn(self) -> None:
+        """All is done that follows, in the server and in the model."""
+        self.house.turn()
+        self.model.follow()
+
+    # What happens
+
+    @rule(number=roles, pattern=picks, newest=st.sampled_from([0, 1, 9]))
+    def arrive(self, number: int, pattern: int, newest: int) -> None:
+        """A client begins a session, takes one over, or subscribes to something more."""
+        role = ROLES[number]
+        person = self.people.get(number)
+        is_new = person is None or person.place.is_away
+        if is_new or (role.name is not None and "/" in role.name and newest == 0):
+            self.shake_hands(number, role)
+        self.subscribe(self.people[number], role.patterns[pattern % len(role.patterns)], newest)
+        self.fetch(self.people[number])
+
+    def shake_hands(self, number: int, role: Role) -> None:
+        client = self.house.guest()
+        terms: Json = {
+            "ptp": role.takes_addressed,
+            "queue": {"maxEntries": role.room},
+            "responseTimeout": 0,
+        }
+        if role.name is not None:
+            terms["session"] = role.name
+        asked = client.handshake(ext={"ack": True, "delivery": terms})
+        assert asked.elements[0]["successful"], asked.elements
+        is_named = "/" in (role.name or "")
+        place = Place(client.session.key, role.room, is_named, is_named, role.takes_addressed)
+        self.model.handshake(place)
+        self.people[number] = Person(client, self.model.sessions[place.key])
+        self.end_turn()
+
+    def subscribe(self, person: Person, pattern: str, newest: int) -> None:
+        # The model has no events of erasures.
+        delivery: Json = {"notify": False}
+        if newest:
+            delivery["history"] = {"numEntries": newest}
+        message = {"channel": "/meta/subscribe", "subscription": pattern}
+        asked = person.client.send({**message, "ext": {"delivery": delivery}})
+        self.model.subscribe(person.place, pattern, newest)
+        self.end_turn()
+        assert asked.replies[-1]["successful"], asked.replies
+
+    def fetch(self, person: Person, *verdicts: Json, acks: bool = True) -> None:
+        """It says what it has, and hears what there is."""
+        batch = person.batch if acks else 0
+        asked = connect(person.client, *verdicts, ack=batch)
+        self.house.turn()
+        place = person.place
+        if place.key not in self.model.sessions:
+            assert not asked.replies[-1]["successful"]
+            person.events = []
+        else:
+            assert asked.replies[-1]["successful"], asked.replies
+            self.model.hear(place, batch)
+            person.batch = asked.replies[-1]["ext"]["ack"]
+            person.events = asked.events
+            self.model.hand_over(place, asked.data, person.batch)
+        self.end_turn()
+
+    @precondition(lambda self: self.people)
+    @rule(who=picks, acks=st.sampled_from([True, True, True, False]))
+    def connect(self, who: int, acks: bool) -> None:
+        person = self.present(who)
+        if person is not None:
+            self.fetch(person, acks=acks)
+
+    def present(self, who: int) -> Person | None:
+        """One of the clients that are there."""
+        here = [each for each in self.people.values() if not each.place.is_away]
+        return here[who % len(here)] if here else None
+
+    @precondition(lambda self: any(each.events for each in self.people.values()))
+    @rule(
+        who=picks,
+        which=picks,
+        code=st.sampled_from(
+            [DEAD_MESSAGE, "user.update.error", "user.update.error", HOLDBACK, DENIED]
+        ),
+    )
+    def refuse(self, who: int, which: int, code: str) -> None:
+        busy = [each for each in self.people.values() if each.events and not each.place.is_away]
+        if not busy:
+            return
+        person = busy[who % len(busy)]
+        event = person.events[which % len(person.events)]
+        copy = self.handed_copy(person.place, event)
+        if copy is not None:
+            self.model.refuse(person.place, copy, code)
+        self.fetch(person, no(event, code))
+        self.forget_ended()
+
+    def handed_copy(self, place: Place, event: Json) -> Copy | None:
+        """What the client was told of, unless it has left meanwhile."""
+        for copy in place.copies:
+            if copy.sent.number == event["data"] and copy.batch:
+                return copy
+        return None
+
+    def forget_ended(self) -> None:
+        for number, person in [*self.people.items()]:
+            if person.place.key not in self.model.sessions:
+                del self.people[number]
+
+    @rule(
+        channel=st.sampled_from([RULED, RULED, MADE, PLAIN, JOBS, JOBS, JOBS]),
+        priority=st.sampled_from([5, 5, 7]),
+        persistent=st.sampled_from([None, None, True, False]),
+        life=st.sampled_from([None, None, None, "history", "everywhere", "volatile"]),
+        depth=st.sampled_from([None, None, 0, 1, 3]),
+        delay_s=st.sampled_from([None, 0.0, DELAY_S, -0.001]),
+        is_administrative=st.sampled_from([False, False, False, True]),
+    )
+    def publish(
+        self,
+        channel: str,
+        priority: int,
+        persistent: bool | None,
+        life: str | None,
+        depth: int | None,
+        delay_s: float | None,
+        is_administrative: bool,
+    ) -> None:
+        config = None
+        if channel == MADE or (channel == RULED and is_administrative):
+            config = Config(delay_s, depth, is_administrative)
+        self.send(channel, priority, persistent, None if channel == JOBS else life, config=config)
+
+    @rule(
+        names=st.lists(st.sampled_from(NAMES), min_size=1, max_size=3, unique=True),
+        is_forced=st.booleans(),
+        channel=st.sampled_from([PLAIN, PLAIN, RULED, MADE]),
+        priority=st.sampled_from([5, 5, 7]),
+        persistent=st.sampled_from([None, None, None, False]),
+        life=st.sampled_from([None, None, None, "everywhere"]),
+        is_subscribable=st.booleans(),
+    )
+    def write(
+        self,
+        names: Sequence[str],
+        is_forced: bool,
+        channel: str,
+        priority: int,
+        persistent: bool | None,
+        life: str | None,
+        is_subscribable: bool,
+    ) -> None:
+        """To subjects and sessions, and perhaps to subscribers too."""
+        self.send(
+            channel,
+            priority,
+            persistent,
+            life,
+            destinations=dict.fromkeys(names, is_forced),
+            is_subscribable=is_subscribable,
+        )
+
+    def send(
+        self,
+        channel: str,
+        priority: int,
+        persistent: bool | None,
+        life: str | None,
+        *,
+        config: Config | None = None,
+        destinations: Destinations | None = None,
+        is_subscribable: bool = True,
+    ) -> None:
+        self.number += 1
+        sent = Sent(self.number, channel, priority, is_volatile=life == "volatile")
+        qos: Json = {"priority": priority, "persistent": persistent}
+        if life is not None:
+            life_s = 0.0 if sent.is_volatile else LIFE_S
+            qos["expiration"] = {"lifeTime": int(life_s * 1000)}
+            if not sent.is_volatile:
+                sent.ends = self.house.now + life_s
+            if life == "everywhere":
+                qos["expiration"]["forceDestroy"] = True
+                sent.expires = sent.ends
+        if config is not None:
+            qos |= _asked(config)
+        if destinations is not None:
+            qos["destinations"] = [
+                {"name": name, "forceQueuing": is_forced}
+                for name, is_forced in destinations.items()
+            ]
+            qos["subscribable"] = is_subscribable
+        asked = self.publisher.publish(channel, self.number, ext={"delivery": qos})
+        try:
+            outcomes = self.model.publish(
+                sent,
+                persistent=persistent,
+                config=config,
+                destinations=destinations,
+                is_subscribable=is_subscribable,
+            )
+            error = ""
+        except Unaccepted as unaccepted:
+            outcomes, error = [], unaccepted.code
+        self.end_turn()
+        assert asked.reply.get("error", "")[:3] == error, asked.reply
+        if error:
+            return
+        said = asked.reply.get("ext", {}).get("delivery", {}).get("destinations", [])
+        assert [each["state"] for each in said] == outcomes
+
+    @precondition(lambda self: self.people)
+    @rule(who=picks, how=st.sampled_from(["leave", "end", "end", "discard", "unsubscribe"]))
+    def go(self, who: int, how: str) -> None:
+        person = self.present(who)
+        if person is None:
+            return
+        place = person.place
+        if how == "unsubscribe":
+            self.unsubscribe(person)
+            return
+        delivery: Json = {}
+        if how != "leave":
+            delivery = {"end": True, "discard": how == "discard"}
+        ext = {"delivery": delivery} if place.is_named else {}
+        asked = person.client.send({"channel": "/meta/disconnect", "ext": ext})
+        if place.is_named and how == "leave":
+            self.model.leave(place)
+        elif place.is_named and how == "end":
+            self.model.end_with_letters(place, "communication.noConnection.dead")
+        else:
+            self.model.end_silently(place)
+        self.end_turn()
+        assert asked.replies[-1]["successful"]
+        person.events = []
+        self.forget_ended()
+
+    def unsubscribe(self, person: Person) -> None:
+        for pattern in sorted(person.place.subscriptions)[:1]:
+            person.client.unsubscribe(pattern)
+            self.model.unsubscribe(person.place, pattern)
+            self.end_turn()
+
+    @precondition(lambda self: self.people)
+    @rule(who=picks, what=st.sampled_from(["hold", "resume", "resume", "clear"]))
+    def operate(self, who: int, what: str) -> None:
+        places = [*self.model.sessions.values()]
+        place = places[who % len(places)]
+        life, session = self.house.bayeux.life, self.session(place)
+        if what == "hold":
+            life.hold_back(session, "lunch", "ops", self.house.now)
+            self.model.hold(place)
+        elif what == "clear":
+            life.clear(session)
+            self.model.clear(place)
+        elif place.is_named or not place.is_lost:
+            life.resume(session, self.house.now)
+            place.is_held = False
+        self.end_turn()
+
+    @rule(channel=st.sampled_from(CHANNELS), how=st.sampled_from(["soft", "forced", "history"]))
+    def erase(self, channel: str, how: str) -> None:
+        topic = self.house.bayeux.state.topics.get(channel)
+        if how == "history":
+            self.house.bayeux.state.hub.histories.erase(channel)
+            self.model.empty(channel)
+        elif topic is not None:
+            is_forced = how == "forced"
+            self.house.bayeux.life.topics.erase(topic, is_forced=is_forced, now=self.house.now)
+            self.model.erase(channel, is_forced=is_forced)
+        self.end_turn()
+
+    @rule(seconds=st.sampled_from([1.0, 1.0, 3.0, LONG_S]))
+    def wait(self, seconds: float) -> None:
+        """Lifetimes, destroy delays, and the patience with clients come to their ends."""
+        self.house.now = round(self.house.now + seconds, 1)
+        self.model.now = self.house.now
+        self.let_time_pass()
+        if seconds == LONG_S:
+            self.model.lose_all()
+            self.forget_ended()
+            self.publisher = self.house.client()
+        self.let_time_pass()
+
+    def let_time_pass(self) -> None:
+        """What is due now happens."""
+        self.house.bayeux.tick(self.house.now)
+        self.house.turn()
+        self.model.expire()
+        self.model.follow()
+
+    @rule(is_clean=st.booleans())
+    def restart(self, is_clean: bool) -> None:
+        """Another server takes the place of this one, which is stopped or killed."""
+        if is_clean:
+            self.house.stop()
+            self.house.turn()
+        self.shelf.reopen()
+        house = self.new_house(self.house)
+        house.bayeux.life.topics.expect(dict(self.shelf.topic_records()))
+        for record, entries in self.shelf.load(partial(restore_without_session, house.bayeux.life)):
+            restore(house.bayeux.life, record, entries, house.now)
+        house.bayeux.life.topics.restore()
+        self.house = house
+        self.publisher = house.client()
+        self.model.restart()
+        self.loaded = sum(len(place.copies) for place in self.model.places)
+        self.forget_ended()
+        for person in self.people.values():
+            client = Client(house, browser=person.client.browser)
+            client.client_id = person.client.client_id
+            person.client = client
+        self.end_turn()
+
+    # What must hold
+
+    @property
+    def sessions(self) -> dict[str, Session]:
+        state = self.house.bayeux.state
+        everybody = (*state.sessions, *state.waiting_places.queues())
+        publisher = self.publisher.client_id
+        return {each.key: each for each in everybody if each.client_id != publisher}
+
+    def session(self, place: Place) -> Session:
+        return self.sessions[place.key]
+
+    def holders(self, number: int) -> Sequence[str]:
+        return [key for key, each in self.sessions.items() if number in _numbers(each)]
+
+    @invariant()
+    def agree(self) -> None:
+        self.everything_is_where_it_must_be()
+        self.topics_and_histories_are_as_they_must_be()
+        self.everything_is_accounted_for()
+        self.letters_are_of_what_died()
+        self.the_store_has_what_must_be_kept_and_nothing_else()
+
+    def everything_is_where_it_must_be(self) -> None:
+        sessions = self.sessions
+        assert {*sessions} == {place.key for place in self.model.places}
+        for place in self.model.places:
+            session = sessions[place.key]
+            has = sorted(copy.sent.number for copy in place.copies)
+            assert sorted(_numbers(session)) == has, place.key
+            in_hands = [each.message for each in session.queue.in_flight().values()]
+            assert sorted(number_in(each.wire) for each in in_hands) == sorted(
+                copy.sent.number for copy in place.copies if copy.is_in_hands
+            ), place.key
+            assert session.is_durable is place.is_durable, place.key
+            is_held = session.dispatcher is not None and not session.dispatcher.is_active
+            assert is_held is place.is_held, place.key
+
+    def topics_and_histories_are_as_they_must_be(self) -> None:
+        state = self.house.bayeux.state
+        kept = {
+            name: [number_in(each.wire) for each in state.hub.histories.get(name) or ()]
+            for name in CHANNELS
+        }
+        assert kept == {
+            name: [sent.number for sent in each] for name, each in self.model.histories.items()
+        }
+        found = {topic.name: topic.state for topic in state.topics}
+        assert found == {name: topic.state for name, topic in self.model.topics.items()}
+
+    def everything_is_accounted_for(self) -> None:
+        assert self.house.balances()
+        counters = self.house.bayeux.state.counters
+        left = Counter({"acked": counters.acked, "dead": counters.dead})
+        left["expired"] = counters.expired
+        left.update({reason.value: count for reason, count in counters.discarded.items()})
+        assert +left == +self.model.books
+        assert counters.restored == self.loaded
+
+    def letters_are_of_what_died(self) -> None:
+        letters = [(each.key, number_in(each.wire), each.code) for each in self.shelf.dead()]
+        assert Counter(letters) == Counter(self.model.letters)
+
+    def the_store_has_what_must_be_kept_and_nothing_else(self) -> None:
+        assert self.shelf.references() == self.model.references()
+        durable = {key for key, each in self.model.sessions.items() if each.is_durable}
+        assert self.shelf.session_keys() == durable
+
+
+def _numbers(session: Session) -> list[int]:
+    return [number_in(message.wire) for message in session.queue.messages()]
+
+
+def _asked(config: Config) -> Json:
+    topic: Json = {}
+    if config.delay_s is not None:
+        topic["destroyDelay"] = int(config.delay_s * 1000)
+    if config.depth is not None:
+        topic["history"] = {"maxEntries": config.depth}
+    return {"topic": topic, "administrative": config.is_administrative}

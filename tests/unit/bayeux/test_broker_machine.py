@@ -1,0 +1,146 @@
+"""Subjects, sessions, topics, histories, work and restarts against a naive broker."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from holdfast.delivery.dead_letters import DeadLetter
+from holdfast.delivery.messages import Message
+from holdfast.delivery.moves import Move
+from holdfast.delivery.session_record import HoldRecord, Recorded
+from holdfast.delivery.topics import TopicRecord
+from tests.unit.bayeux.broker_rules import BrokerRules, Shelf
+from tests.unit.bayeux.delivery_store import number_in
+from tests.unit.delivery.fake_keeper import FakeKeeper, Found
+
+
+class KeeperShelf:
+    """The store in memory."""
+
+    def __init__(self, keeper: FakeKeeper) -> None:
+        self.keeper = keeper
+
+    def reopen(self) -> None:
+        while self.keeper.turn():
+            pass
+
+    def topic_records(self) -> Mapping[str, TopicRecord]:
+        return self.keeper.topics
+
+    def load(self, orphaned: Callable[[str, Sequence[Message]], None]) -> Iterable[Found]:
+        return self.keeper.load(orphaned)
+
+    def references(self) -> dict[int, set[str]]:
+        found: dict[int, set[str]] = {}
+        for key in self.keeper.queues:
+            for _, message in self.keeper.waiting(key):
+                found.setdefault(number_in(message.wire), set()).add(key)
+        return found
+
+    def session_keys(self) -> set[str]:
+        return set(self.keeper.sessions)
+
+    def dead(self) -> Sequence[DeadLetter]:
+        return self.keeper.letters
+
+
+class Broker(BrokerRules):
+    """With a store in memory."""
+
+    keeper: type[FakeKeeper] = FakeKeeper
+
+    def open_shelf(self) -> Shelf:
+        return KeeperShelf(self.keeper())
+
+
+def test_every_message_is_where_it_must_be_whatever_happens() -> None:
+    run_state_machine_as_test(
+        Broker,
+        settings=settings(
+            stateful_step_count=25,
+            report_multiple_bugs=False,
+            phases=set(Phase) - {Phase.explain},
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
+
+
+class LosesReferences(FakeKeeper):
+    def settle(self, key: str, ids: Sequence[int], outcome: object) -> None:
+        """It forgets an entry too many."""
+        self.drop(key, [*self.queues.get(key, ())])
+
+
+class KeepsSettled(FakeKeeper):
+    def settle(self, key: str, ids: Sequence[int], outcome: object) -> None:
+        """It has what was acknowledged still."""
+
+
+class MovesToOne(FakeKeeper):
+    def move(self, moves: Sequence[Move]) -> None:
+        """It forgets the other sessions of the subject."""
+        super().move([each._replace(targets=each.targets[:1]) for each in moves])
+
+
+class MovesByCopying(FakeKeeper):
+    def move(self, moves: Sequence[Move]) -> None:
+        """Who has returned work, or had it for its subject, has it still."""
+        for each in moves:
+            before = dict(self.queues.get(each.source, {}))
+            super().move([each])
+            self.queues[each.source] = before
+
+
+class KeepsHistories(FakeKeeper):
+    def leave_history(self, channel: str, id: int) -> None:
+        """It has what was erased still."""
+
+
+class ForgetsHolds(FakeKeeper):
+    def save(self, session: Recorded) -> None:
+        """A restart resumes what was held back."""
+        super().save(session)
+        record = session.record()
+        self.sessions[record.key] = replace(record, hold=HoldRecord())
+
+
+class ForgetsTopics(FakeKeeper):
+    def save_topics(self, topics: Mapping[str, TopicRecord | None]) -> None:
+        """A restart leaves topics with the configuration of their rules."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "keeper",
+    [
+        LosesReferences,
+        KeepsSettled,
+        MovesToOne,
+        MovesByCopying,
+        KeepsHistories,
+        ForgetsHolds,
+        ForgetsTopics,
+    ],
+)
+def test_a_store_with_a_fault_is_found_out(keeper: type[FakeKeeper]) -> None:
+    class Broken(Broker):
+        pass
+
+    Broken.keeper = keeper
+    with pytest.raises(AssertionError):
+        run_state_machine_as_test(
+            Broken,
+            settings=settings(
+                max_examples=1000,
+                stateful_step_count=40,
+                derandomize=True,
+                database=None,
+                report_multiple_bugs=False,
+                print_blob=False,
+                phases=[Phase.generate],
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
