@@ -15,6 +15,7 @@ _TYPES = {
     "string": pa.string(),
     "int": pa.int32(),
     "bigint": pa.int64(),
+    "date": pa.date32(),
     "timestamp": pa.timestamp("us", "UTC"),
     "array<bigint>": pa.list_(pa.int64()),
 }

@@ -21,9 +21,9 @@ from holdfast.pipeline.lake import (
 
 EVENTS = ("events",)
 # The tables that derive from events.
-MADE = ("life", "messages", "lost", "latency", "dead")
+MADE = ("life", "messages", "lost", "latency")
 # In these tables each batch has a folder, even if it is empty.
-_WHOLE = ("events", "life", "latency", "dead")
+_WHOLE = ("events", "life", "latency")
 _NAME = "_batches.json"
 
 

@@ -12,7 +12,7 @@ from holdfast.pipeline.java import Java, NoJava, find_java, look_for_java, no_ja
 from holdfast.pipeline.session import Engine, open_session
 
 _ARCHIVE = "archive of classes"
-_PACKAGES = ("pyspark", "pyarrow", "pandas", "redis")
+_PACKAGES = ("pyspark", "duckdb", "pyarrow", "pandas", "redis")
 
 
 class Sight(NamedTuple):

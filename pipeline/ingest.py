@@ -8,13 +8,11 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import functions as F
 
-from holdfast.pipeline import summaries
 from holdfast.pipeline.census import Group
 from holdfast.pipeline.failures import PipelineFailed, in_words
 from holdfast.pipeline.incidents import INCIDENTS
-from holdfast.pipeline.lake import CARRIED, OPEN, Lake
+from holdfast.pipeline.lake import CARRIED, Lake
 from holdfast.pipeline.making import make
 from holdfast.pipeline.runs import Runs, runs_of
 from holdfast.pipeline.source.journal import FORMAT, JournalSource
@@ -206,10 +204,7 @@ def write_lives(
     """Write the tables that derive from a batch's events and from what the last one carried."""
     carried = {table: lake.folder(table, batch - 1).rglob("*.parquet") for table in CARRIED}
     made = make(spark, {"events": events, **carried}, runs, lake.coming)
-    tables = ["life", "messages"] + ["lost"] * bool(runs.last_us)
+    tables = ["life", "messages", "latency"] + ["lost"] * bool(runs.last_us)
     for table in tables:
         lake.take_in(table, {each.file: each.place for each in made if each.table == table}, batch)
     lake.sweep()
-    closed = lake.batch(spark, "life", batch).where(F.col("state") != OPEN)
-    lake.write(summaries.latency(closed).coalesce(1), "latency", batch)
-    lake.write(summaries.dead(closed).coalesce(1), "dead", batch)

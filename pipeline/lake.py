@@ -33,7 +33,6 @@ TABLES = {
     "messages": (schemas.MESSAGE, ""),
     "lost": (schemas.LOST, ""),
     "latency": (schemas.LATENCY, ""),
-    "dead": (schemas.DEAD, ""),
 }
 # Carried from one batch to the next; older ones are not needed.
 CARRIED = ("messages", OPEN)
@@ -53,7 +52,7 @@ _HOW = {
 # Fewer bytes than this are read before Java has warmed up.
 _SMALL = 32 * 1024**2
 # Increased by every change that invalidates existing tables.
-_VERSION = "3"
+_VERSION = "4"
 
 
 class Lake:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from holdfast.pipeline.arrow import ARROW, arrow_of
 from holdfast.pipeline.lake import OPEN
+from holdfast.pipeline.latencies import latencies
 from holdfast.pipeline.lives import LIFE, lives
 from holdfast.pipeline.messages import MESSAGES, known, lost, messages, still_unsettled
 from holdfast.pipeline.runs import Runs, carried_with_runs, with_runs
@@ -70,11 +71,12 @@ def _receipts(runs: Runs, into: Path, span: Span) -> Iterator[pa.Table]:
 def make_of(span: Span, runs: Runs, into: Path) -> Iterator[Made]:
     """Make the tables for the messages of a span; yield one file for each part of a table."""
     carried = (read(span, OPEN, LIFE), read(span, "messages", MESSAGES))
-    life, *others = settle(read(span, "events", _EVENTS), *carried, runs)
+    life, *more = settle(read(span, "events", _EVENTS), *carried, runs)
     for state in pc.unique(life["state"]).to_pylist():
         of_state = life.filter(pc.equal(life["state"], state)).drop_columns(["state"])
         yield Made("life", f"state={state}", _written(of_state, into))
-    for table, rows in zip(("messages", "lost"), others, strict=True):
+    others = zip(("messages", "lost", "latency"), (*more, latencies(life)), strict=True)
+    for table, rows in others:
         if len(rows):
             yield Made(table, "", _written(rows, into))
 

@@ -5,78 +5,53 @@ covered. Writing replaces the value, so nothing is counted twice, whenever a pro
 """
 
 import time
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
 
 import orjson
-from pyspark.sql import functions as F
 
-from holdfast.pipeline.reports.dead import dead, poison
-from holdfast.pipeline.reports.latency import by_hour
-from holdfast.pipeline.reports.receivers import holdback_advice
+from holdfast.pipeline.reports.dead import DEAD, POISON
+from holdfast.pipeline.reports.latency import BY_HOUR
+from holdfast.pipeline.reports.receivers import HOLDBACK_ADVICE
 from holdfast.pipeline.reports.tables import Tables
 from holdfast.pipeline.source.streams import answering, connect
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 VERSION = 1
-# The most rows of each result; there are more hours than kinds of death.
-_MOST = 200
-_MOST_HOURS = 1000
-
-
-def _dead(tables: Tables) -> "DataFrame":
-    return dead(tables).limit(_MOST)
-
-
-def _latency(tables: Tables) -> "DataFrame":
-    return by_hour(tables).limit(_MOST_HOURS)
-
-
-def _poison(tables: Tables) -> "DataFrame":
-    """Return the messages by the names that operators know."""
-    name = F.format_string("%s-%019d", "origin", "msg").alias("message")
-    found = poison(tables).limit(_MOST)
-    return found.select(name, "channel", "receivers", "dead", "share", "code")
-
-
-def _advice(tables: Tables) -> "DataFrame":
-    return holdback_advice(tables).limit(_MOST)
-
-
-RESULTS: Mapping[str, Callable[[Tables], "DataFrame"]] = {
-    "dead": _dead,
-    "latency": _latency,
-    "poison": _poison,
-    "holdback-advice": _advice,
+# Each result with the most rows that it has; there are more hours than kinds of death.
+_RESULTS = {
+    "dead": (DEAD, 200),
+    "latency": (BY_HOUR, 1000),
+    "poison": (POISON, 200),
+    "holdback-advice": (HOLDBACK_ADVICE, 200),
 }
+_SPAN = """
+    select cast(floor(min(unix_micros(ts)) / 1000) as bigint) as since,
+        cast(floor(max(unix_micros(ts)) / 1000) as bigint) as until
+    from {events}
+"""
 
 
 def find_out(tables: Tables) -> dict[str, dict[str, Any]]:
     """Compute all results by name, in the form to be written."""
-    since, until = _span(tables)
+    [span] = tables.ask(_SPAN).to_pylist()
     found = {}
-    for name, result in RESULTS.items():
-        rows = _rows(result(tables))
+    for name, (question, most) in _RESULTS.items():
+        rows = [_told(row) for row in tables.ask(question, most).to_pylist()]
         at = time.time_ns() // 1_000_000
-        found[name] = {"result": name, "at": at, "since": since, "until": until, "rows": rows}
+        found[name] = {"result": name, "at": at, **span, "rows": rows}
     return found
 
 
-def _span(tables: Tables) -> tuple[int | None, int | None]:
-    ends = (F.unix_millis(F.min("ts")), F.unix_millis(F.max("ts")))
-    [(since, until)] = tables.events.agg(*ends).collect()
-    return since, until
-
-
-def _rows(frame: "DataFrame") -> list[dict[str, Any]]:
-    """Return the rows; times are ms since 1970, as in the admin API."""
-    shown = [
-        F.unix_millis(name).alias(name) if kind == "timestamp" else F.col(name)
-        for name, kind in frame.dtypes
-    ]
-    return [row.asDict() for row in frame.select(*shown).collect()]
+def _told(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row as in the admin API: times are ms since 1970, messages have one name."""
+    told = {
+        name: round(value.timestamp() * 1000) if isinstance(value, datetime) else value
+        for name, value in row.items()
+    }
+    if "msg" in told:
+        told = {"message": f"{told.pop('origin')}-{told.pop('msg'):019d}", **told}
+    return told
 
 
 def write_back(found: Mapping[str, Mapping[str, Any]], url: str, namespace: str) -> None:

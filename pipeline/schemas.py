@@ -25,11 +25,9 @@ MESSAGE = (
 )
 # The passing copies of a process at its end.
 LOST = "origin string, channel string, n bigint, found_ts timestamp"
-LATENCY = "hour timestamp, channel string, n bigint, delivery binary, acked bigint, answer binary"
-DEAD = (
-    "hour timestamp, code string, channel string, fingerprint string, n bigint, "
-    "first timestamp, last timestamp, receivers binary"
-)
+# The number of copies, by hour of publish, that took so many microseconds until their hand-over
+# (`delivery`), or from there to their ack (`answer`): see holdfast.pipeline.latencies.
+LATENCY = "hour timestamp, channel string, what string, us bigint, n bigint"
 
 
 def names(schema: str) -> list[str]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 # Growing tables, each with the column that gives a row's day.
-_TIMES = {"events": "d", "life": "ended_ts", "latency": "hour", "dead": "last", "lost": "found_ts"}
+_TIMES = {"events": "d", "life": "ended_ts", "latency": "hour", "lost": "found_ts"}
 _CUT = {"events": "d", "life": "state"}
 # The approximate size of files: some million events, so that each core has one to write.
 _FILE_BYTES = 32 * 1024**2
@@ -127,7 +127,7 @@ def to_forget(
     """Return the steps that remove earlier days: days of events, whole batches of other tables."""
     _refuse_half_filled(lake)
     steps = [*_old_events(lake, events_before)]
-    for table in ("life", "latency", "dead", "lost"):
+    for table in ("life", "latency", "lost"):
         for day, folders in _by_day(spark, lake, table).items():
             if day is not None and day < before:
                 steps.append(Step(table, day, tuple(folders)))

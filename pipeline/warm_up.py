@@ -12,8 +12,8 @@ from holdfast.pipeline.arrow import ARROW
 from holdfast.pipeline.audit import violations
 from holdfast.pipeline.ingest import Taken, write_batch
 from holdfast.pipeline.lake import Lake
-from holdfast.pipeline.reports.catalogue import REPORTS, result_of
-from holdfast.pipeline.reports.tables import tables_of
+from holdfast.pipeline.on_spark import of_lake
+from holdfast.pipeline.reports.catalogue import REPORTS
 from holdfast.pipeline.session import Engine, open_session
 from holdfast.pipeline.source.keeping import RECEIPT, keep
 
@@ -46,11 +46,12 @@ def _work(spark: "SparkSession", place: Path) -> None:
     commits = lake.checkpoint / "commits"
     commits.mkdir(parents=True)
     (commits / "0").touch()
-    tables = tables_of(lake, spark)
-    for report in REPORTS.values():
-        result_of(report(tables), 1)
-    violations(tables.events).count()
-    stream = spark.readStream.schema(tables.events.schema).parquet(str(lake.folder("events", 0)))
+    tables = of_lake(lake, spark)
+    for question in REPORTS.values():
+        tables.ask(question, 1)
+    events = lake.table(spark, "events")
+    violations(events).count()
+    stream = spark.readStream.schema(events.schema).parquet(str(lake.folder("events", 0)))
     query = (
         stream.writeStream.foreachBatch(_into(lake))
         .option("checkpointLocation", f"{place}/checkpoint")

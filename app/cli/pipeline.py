@@ -29,7 +29,6 @@ from holdfast.cli.spark import (
     ChosenEngine,
     Parquet,
     failing,
-    keep,
     refuse_remote,
     silent_ctrl_c,
     until_ctrl_c,
@@ -145,14 +144,15 @@ def ingest(
             bar.update(task, completed=taken.events)
 
         source = Source(url, journal.namespace, max_events, accept_loss)
+        asked = session if engine.are_given else None
         if not once:
-            with results.keeping(session, lake, url, journal.namespace), until_ctrl_c() as is_over:
+            with results.keeping(lake, asked, url, journal.namespace), until_ctrl_c() as is_over:
                 go_on(session, source, lake, report, is_over)
             return
         taken = take_what_is_there(session, source, lake, report)
         remember(lake, taken.lacking)
         if taken.batches:
-            results.write(session, lake, url, journal.namespace)
+            results.write_present(lake, asked, url, journal.namespace)
     _print_taken(taken, as_json=as_json)
     if not lake.positions():
         complain(
@@ -211,16 +211,16 @@ def report(
         raise typer.BadParameter(
             "the report all needs --html FILE, and takes neither --parquet nor --json"
         )
-    with spark.tables(journal, engine) as (lake, session), progress() as bar:
+    with spark.questions(journal, engine) as tables, progress() as bar:
         from holdfast.pipeline.reports.catalogue import REPORTS, Result, result_of
-        from holdfast.pipeline.reports.tables import tables_of
 
-        tables = tables_of(lake, session)
         found_by: dict[str, Result] = {}
         for wanted in bar.track(_ON_PAGE if name is Report.ALL else [name]):
-            found = REPORTS[wanted](tables)
-            keep(found, parquet)
-            found_by[wanted] = result_of(found, limit if html is None else _MOST_ON_PAGE)
+            question = REPORTS[wanted]
+            if parquet is not None:
+                tables.keep(question, parquet)
+            most = limit if html is None else _MOST_ON_PAGE
+            found_by[wanted] = result_of(tables.ask(question, most))
     if html is not None:
         _write_page(found_by, html, journal)
         return
@@ -262,8 +262,9 @@ def audit(
         from holdfast.pipeline.reports.catalogue import result_of
 
         found = findings(lake.table(session, "events"), remembered(lake)).cache()
-        keep(found, parquet)
-        result = result_of(found, limit)
+        if parquet is not None:
+            found.write.mode("error").parquet(f"file://{parquet.resolve()}")
+        result = result_of(found.limit(limit).toArrow())
         counts: dict[str, int] = dict(found.groupBy("kind").count().collect())
     if result.rows or as_json:
         print_rows(*result, as_json=as_json)

@@ -22,7 +22,7 @@ from holdfast.cli.options import (
 from holdfast.cli.output import Json, complain, note, print_rows, spinner
 from holdfast.cli.remote import Remote
 from holdfast.cli.replay import HowToReplay, report, watch_job
-from holdfast.cli.spark import ChosenEngine, Parquet, keep
+from holdfast.cli.spark import ChosenEngine, Parquet
 from holdfast.store.letter_filter import LetterFilter
 
 # The most ids that the server takes.
@@ -59,17 +59,15 @@ def replay(
     """
     if bool(deaths) is everything:
         raise typer.BadParameter("give conditions, or --all")
-    with spark.tables(journal, engine) as (lake, session), spinner("Planning"):
-        from holdfast.pipeline.replay import parts, plan, summary
+    with spark.questions(journal, engine) as tables, spinner("Planning"):
+        from holdfast.pipeline.replay import PLAN, SUMMARY, parts, plan
         from holdfast.pipeline.reports.catalogue import result_of
-        from holdfast.pipeline.reports.tables import tables_of
 
-        planned = plan(
-            tables_of(lake, session), deaths, without_poison=without_poison, to=options.get("to")
-        ).cache()
-        keep(planned, parquet)
-        about = result_of(summary(planned), _MOST_ROWS)
-        letters = [*parts(planned, _PART)]
+        plan(tables, deaths, without_poison=without_poison, to=options.get("to"))
+        if parquet is not None:
+            tables.keep(PLAN, parquet)
+        about = result_of(tables.ask(SUMMARY, _MOST_ROWS))
+        letters = [*parts(tables, _PART)]
     count = sum(map(len, letters))
     if dry_run or not server.as_json:
         print_rows(*about, as_json=server.as_json)

@@ -18,6 +18,8 @@ from holdfast.pipeline.swap import reading
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from holdfast.pipeline.reports.tables import Tables
+
 # The console need not show the latest minute.
 _EVERY_S = 60.0
 
@@ -28,8 +30,8 @@ def results(*, as_json: AsJson = False, journal: AtJournal, engine: ChosenEngine
 
     Ingest does this too. Earlier results are replaced.
     """
-    with spark.tables(journal, engine) as (lake, session), journal.store() as url:
-        found = write(session, lake, url, journal.namespace)
+    with spark.questions(journal, engine) as tables, journal.store() as url:
+        found = write(tables, url, journal.namespace)
     if as_json:
         for value in found.values():
             print_json(value, is_line=True)
@@ -41,21 +43,24 @@ def results(*, as_json: AsJson = False, journal: AtJournal, engine: ChosenEngine
     print_table(("RESULT", "ROWS", "SINCE", "UNTIL"), rows)
 
 
-def write(
-    session: "SparkSession", lake: Lake, url: str, namespace: str
-) -> dict[str, dict[str, Any]]:
-    """Compute all results from the present tables."""
-    from holdfast.pipeline.reports.tables import tables_of
+def write(tables: "Tables", url: str, namespace: str) -> dict[str, dict[str, Any]]:
+    """Compute all results."""
     from holdfast.pipeline.results import find_out, write_back
 
-    with spinner("Computing results"), reading(lake):
-        found = find_out(tables_of(lake, session))
+    with spinner("Computing results"):
+        found = find_out(tables)
     write_back(found, url, namespace)
     return found
 
 
+def write_present(lake: Lake, session: "SparkSession | None", url: str, namespace: str) -> None:
+    """Compute all results from the present tables."""
+    with reading(lake), spark.answering(lake, session) as tables:
+        write(tables, url, namespace)
+
+
 @contextmanager
-def keeping(session: "SparkSession", lake: Lake, url: str, namespace: str) -> Iterator[None]:
+def keeping(lake: Lake, session: "SparkSession | None", url: str, namespace: str) -> Iterator[None]:
     """Write results once a minute during an ingest, if there is anything new."""
     is_over = threading.Event()
 
@@ -67,7 +72,7 @@ def keeping(session: "SparkSession", lake: Lake, url: str, namespace: str) -> It
                 continue
             # The ingest continues, whatever fails here.
             with suppress(typer.Exit), failing():
-                write(session, lake, url, namespace)
+                write_present(lake, session, url, namespace)
                 last = newest
 
     thread = threading.Thread(target=keep, daemon=True)

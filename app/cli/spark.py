@@ -2,8 +2,9 @@
 
 import logging
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
 from types import FrameType
@@ -16,11 +17,14 @@ from holdfast.cli.journal_place import JournalPlace
 from holdfast.cli.output import complain, spinner
 from holdfast.pipeline.failures import PipelineFailed, in_words, is_of_others
 from holdfast.pipeline.lake import Lake
+from holdfast.pipeline.scope import EVERYTHING, Scope
 from holdfast.pipeline.session import LOCAL, Engine, open_session
 from holdfast.pipeline.swap import reading
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
+
+    from holdfast.pipeline.reports.tables import Tables
 
 _MASTER = typer.Option(
     "--master", metavar="URL", help="Where Spark runs: local[2], spark://HOST:7077, k8s://URL."
@@ -29,25 +33,38 @@ _REMOTE = typer.Option("--remote", metavar="URL", help="A Spark Connect server: 
 _CONF = typer.Option("--conf", metavar="NAME=VALUE", help="A setting of Spark.")
 
 
+@dataclass(frozen=True, slots=True)
+class SparkOptions:
+    """Where Spark runs, given whether the work is short."""
+
+    master: str | None
+    remote: str | None
+    settings: Mapping[str, str]
+
+    def __call__(self, quick: bool) -> Engine:
+        return Engine(self.master or LOCAL, self.remote, quick, self.settings)
+
+    @property
+    def are_given(self) -> bool:
+        """Whether somebody asks for Spark where DuckDB would do."""
+        return bool(self.master or self.remote or self.settings)
+
+
 def engine(
-    master: Annotated[str, _MASTER] = LOCAL,
+    master: Annotated[str | None, _MASTER] = None,
     remote: Annotated[str | None, _REMOTE] = None,
     conf: Annotated[list[str] | None, _CONF] = None,
-) -> Callable[[bool], Engine]:
-    """Where Spark runs, given whether the work is short."""
-    settings = dict(_setting(word) for word in conf or [])
-
-    def make(quick: bool) -> Engine:
-        return Engine(master, remote, quick, settings)
-
+) -> SparkOptions:
+    """Check the options of Spark."""
+    options = SparkOptions(master, remote, dict(_setting(word) for word in conf or []))
     try:
-        make(True)
+        options(True)
     except PipelineFailed as failed:
         raise typer.BadParameter(str(failed)) from None
-    return make
+    return options
 
 
-ChosenEngine = Annotated[Callable[[bool], Engine], engine]
+ChosenEngine = Annotated[SparkOptions, engine]
 
 
 def refuse_remote(engine: Engine, who: str) -> None:
@@ -88,9 +105,37 @@ def session(engine: Engine) -> "Iterator[SparkSession]":
 
 
 @contextmanager
+def questions(
+    journal: JournalPlace, engine: SparkOptions, scope: Scope = EVERYTHING
+) -> "Iterator[Tables]":
+    """The tables of a journal for questions: DuckDB answers, or Spark if its options are given."""
+    lake = Lake(journal.lake)
+    with failing(), reading(lake), ExitStack() as opened:
+        spark = None
+        if engine.are_given:
+            spark = opened.enter_context(session(engine(lake.is_small())))
+        yield opened.enter_context(answering(lake, spark, scope))
+
+
+@contextmanager
+def answering(
+    lake: Lake, spark: "SparkSession | None", scope: Scope = EVERYTHING
+) -> "Iterator[Tables]":
+    """The tables of a lake for questions; without a session, DuckDB answers them."""
+    # Other commands need not wait until all this is loaded.
+    from holdfast.pipeline import on_duckdb, on_spark
+
+    if spark is not None:
+        yield on_spark.of_lake(lake, spark, scope)
+        return
+    with on_duckdb.of_lake(lake, scope) as tables:
+        yield tables
+
+
+@contextmanager
 def tables(
     journal: JournalPlace,
-    engine: Callable[[bool], Engine],
+    engine: SparkOptions,
     lock: Callable[[Lake], AbstractContextManager[None]] = reading,
 ) -> "Iterator[tuple[Lake, SparkSession]]":
     """The tables of a journal, locked for what is done with them, and Spark to read them."""
@@ -112,12 +157,6 @@ Parquet = Annotated[
         "--parquet", metavar="DIR", callback=_new, help="Also write all rows to this folder."
     ),
 ]
-
-
-def keep(found: "DataFrame", place: Path | None) -> None:
-    """Write all rows, if requested."""
-    if place is not None:
-        found.write.mode("error").parquet(f"file://{place.resolve()}")
 
 
 @contextmanager

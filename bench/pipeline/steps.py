@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from os import getpid
 from pathlib import Path
 from time import perf_counter, sleep
@@ -21,8 +22,8 @@ from holdfast.pipeline.audit import violations
 from holdfast.pipeline.census import census
 from holdfast.pipeline.ingest import Source, go_on, take_what_is_there, write_lives
 from holdfast.pipeline.lake import OPEN, Lake
-from holdfast.pipeline.reports.catalogue import REPORTS, result_of
-from holdfast.pipeline.reports.tables import tables_of
+from holdfast.pipeline.on_spark import of_lake
+from holdfast.pipeline.reports.catalogue import REPORTS
 from holdfast.pipeline.runs import runs_of
 from holdfast.pipeline.session import Engine, open_session
 from holdfast.pipeline.source.journal import FORMAT, JournalSource
@@ -95,10 +96,9 @@ def spark(url: str, lake: Lake) -> Found:
 
         took = {"lives": _seconds(make)}
         _commit(made)
-        tables = tables_of(made, spark)._replace(events=events)
+        tables = of_lake(made, spark)
         for name in ("latency", "dead", "poison"):
-            report = REPORTS[name]
-            took[name] = _seconds(lambda report=report: result_of(report(tables), 20))  # type: ignore[misc]
+            took[name] = _seconds(partial(tables.ask, REPORTS[name], 20))
         took["audit"] = _seconds(lambda: violations(events).count())
         return took | {"states": _states(made)}
 

@@ -1,28 +1,24 @@
 """All reports by name."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import datetime
+from typing import NamedTuple
 
-from pyspark.sql import functions as F
+import pyarrow as pa
 
-from holdfast.pipeline.reports.dead import dead, poison
-from holdfast.pipeline.reports.flow import funnel, throughput
-from holdfast.pipeline.reports.latency import latency
-from holdfast.pipeline.reports.receivers import flapping, holdback_advice, redelivery
-from holdfast.pipeline.reports.tables import Tables
+from holdfast.pipeline.reports.dead import DEAD, POISON
+from holdfast.pipeline.reports.flow import FUNNEL, THROUGHPUT
+from holdfast.pipeline.reports.latency import LATENCY
+from holdfast.pipeline.reports.receivers import FLAPPING, HOLDBACK_ADVICE, REDELIVERY
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-REPORTS: dict[str, Callable[[Tables], "DataFrame"]] = {
-    "latency": latency,
-    "dead": dead,
-    "poison": poison,
-    "redelivery": redelivery,
-    "funnel": funnel,
-    "flapping": flapping,
-    "holdback-advice": holdback_advice,
-    "throughput": throughput,
+REPORTS = {
+    "latency": LATENCY,
+    "dead": DEAD,
+    "poison": POISON,
+    "redelivery": REDELIVERY,
+    "funnel": FUNNEL,
+    "flapping": FLAPPING,
+    "holdback-advice": HOLDBACK_ADVICE,
+    "throughput": THROUGHPUT,
 }
 
 
@@ -33,13 +29,13 @@ class Result(NamedTuple):
     rows: list[list[object]]
 
 
-def result_of(frame: "DataFrame", most: int) -> Result:
-    """Collect the rows to be shown."""
-    shown = [
-        F.date_format(name, "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'").alias(name)
-        if kind == "timestamp"
-        else F.col(name)
-        for name, kind in frame.dtypes
-    ]
-    rows = [list(row) for row in frame.limit(most).select(*shown).collect()]
-    return Result(frame.columns, rows)
+def result_of(answer: pa.Table) -> Result:
+    """Return the rows to be shown."""
+    columns = [[_shown(value) for value in column.to_pylist()] for column in answer.columns]
+    return Result(answer.column_names, [list(row) for row in zip(*columns, strict=True)])
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return value

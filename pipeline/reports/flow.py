@@ -1,87 +1,55 @@
 """How many messages pass, and what becomes of them."""
 
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
-
-from holdfast.journal.schema import Kind
-from holdfast.pipeline.copies import ENDS, LOST, is_kind
-from holdfast.pipeline.lake import OPEN
-from holdfast.pipeline.reach import with_age
-from holdfast.pipeline.reports.tables import Tables, share
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-_STATES = (Kind.DEAD, Kind.EXPIRED, Kind.DISCARDED)
-_ACKED = (Kind.ACKED, Kind.WRITTEN)
-
-
-def funnel(tables: Tables) -> "DataFrame":
-    """By channel: publishes, copies, and the number of each end.
-
-    `lost` copies were in the memory of a process that ended. Messages from before the journal are
-    left out, because their ends may be known but not their copies.
-    """
-    published = (
-        _whole(tables.events.where(is_kind(Kind.PUBLISHED)), tables)
-        .groupBy("channel")
-        .agg(_count(_is_first()).alias("published"), F.sum("copies").alias("copies"))
+# By channel: publishes, copies, and the number of each end. `lost` copies were in the memory of a
+# process that ended. Messages from before the journal are left out, because their ends may be known
+# but not their copies. If frames are missing, there may be more ends than copies.
+FUNNEL = """
+    with published as (
+        select channel, count(case when size > 0 then 1 end) as published,
+            cast(sum(copies) as bigint) as copies
+        from {publishes} left join {begins} using (origin)
+        where begin_us is null or msg >= begin_us * 1000 group by channel
+    ),
+    lived as (
+        select channel,
+            count(case when generation > 0 then 1 end) as replayed,
+            count(handed_ts) as handed,
+            count(case when state in ('acked', 'written') then 1 end) as acked,
+            count(case when state = 'dead' then 1 end) as dead,
+            count(case when state = 'expired' then 1 end) as expired,
+            count(case when state = 'discarded' then 1 end) as discarded,
+            count(case when state not in ('open', 'lost_with_process') then 1 end) as ended,
+            count(case when state = 'open' then 1 end) as in_hands
+        from {life} left join {begins} using (origin)
+        where begin_us is null or msg >= begin_us * 1000 group by channel
+    ),
+    gone as (select channel, cast(sum(n) as bigint) as lost from {lost} group by channel),
+    counts as (
+        select channel, coalesce(published, 0) as published, coalesce(copies, 0) as copies,
+            coalesce(replayed, 0) as replayed, coalesce(handed, 0) as handed,
+            coalesce(acked, 0) as acked, coalesce(dead, 0) as dead,
+            coalesce(expired, 0) as expired, coalesce(discarded, 0) as discarded,
+            coalesce(ended, 0) as ended, coalesce(in_hands, 0) as in_hands,
+            coalesce(lost, 0) as lost
+        from published full join lived using (channel) full join gone using (channel)
     )
-    state = F.col("state")
-    lived = (
-        _whole(tables.life, tables)
-        .groupBy("channel")
-        .agg(
-            _count(F.col("generation") > 0).alias("replayed"),
-            _count(F.col("handed_ts").isNotNull()).alias("handed"),
-            _count(state.isin(*_ACKED)).alias("acked"),
-            *(_count(state == end).alias(end) for end in _STATES),
-            _count(~state.isin(OPEN, LOST)).alias("ended"),
-            _count(state == OPEN).alias("in_hands"),
-        )
-    )
-    lost = tables.lost.groupBy("channel").agg(F.sum("n").alias("lost"))
-    whole = published.join(lived, on="channel", how="full").join(lost, on="channel", how="full")
-    # If frames are missing, there may be more ends than copies.
-    rest = F.greatest(
-        F.col("copies") + F.col("replayed") - F.col("ended") - F.col("lost"), F.col("in_hands")
-    )
-    return (
-        whole.na.fill(0)
-        .withColumn("open", rest)
-        .withColumn("share", share(F.col("acked"), F.col("copies") + F.col("replayed")))
-        .drop("ended", "in_hands")
-        .orderBy(F.desc("copies"), "channel")
-    )
+    select channel, published, copies, replayed, handed, acked, dead, expired, discarded, lost,
+        greatest(copies + replayed - ended - lost, in_hands) as open,
+        round(try_divide(acked, copies + replayed), 4) as share
+    from counts order by copies desc, channel
+"""
 
-
-def _whole(rows: "DataFrame", tables: Tables) -> "DataFrame":
-    return with_age(rows, tables.events).where(~F.col("is_old"))
-
-
-def throughput(tables: Tables) -> "DataFrame":
-    """By minute and node, the newest first."""
-    handed = is_kind(Kind.HANDED, Kind.REDELIVERED, Kind.WRITTEN)
-    return (
-        tables.events.where(F.col("msg").isNotNull())
-        .groupBy(F.date_trunc("minute", "ts").alias("minute"), "node")
-        .agg(
-            _count(_is_first()).alias("published"),
-            F.coalesce(F.sum("copies"), F.lit(0)).alias("copies"),
-            F.coalesce(F.sum("size"), F.lit(0)).alias("bytes"),
-            _count(handed).alias("handed"),
-            _count(is_kind(*ENDS)).alias("ended"),
-            _count(is_kind(Kind.DEAD)).alias("dead"),
-        )
-        .orderBy(F.desc("minute"), "node")
-    )
-
-
-def _is_first() -> "Column":
-    """Return whether the event is the first publish of a message; others add receivers."""
-    return is_kind(Kind.PUBLISHED) & (F.col("size") > 0)
-
-
-def _count(condition: "Column") -> "Column":
-    return F.count(F.when(condition, 1))
+# By minute and node, the newest first. A message that is stored for some of its receivers only is
+# published twice; only the first event has its size.
+THROUGHPUT = """
+    select date_trunc('minute', ts) as minute, node,
+        count(case when kind = 'published' and size > 0 then 1 end) as published,
+        cast(coalesce(sum(copies), 0) as bigint) as copies,
+        cast(coalesce(sum(size), 0) as bigint) as bytes,
+        count(case when kind in ('handed', 'redelivered', 'written') then 1 end) as handed,
+        count(case when kind in
+            ('acked', 'written', 'dead', 'expired', 'discarded', 'moved') then 1 end) as ended,
+        count(case when kind = 'dead' then 1 end) as dead
+    from {events} where msg is not null
+    group by date_trunc('minute', ts), node order by minute desc, node
+"""

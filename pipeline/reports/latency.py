@@ -1,44 +1,37 @@
-"""Latencies of messages to their receivers, and of receivers to their acks."""
+"""Latencies of messages to their receivers, and of receivers to their acks, in ms.
 
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
-
-from holdfast.pipeline.reports.tables import Tables, ms
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-_PARTS = "array(0.5D, 0.95D, 0.99D, 1D)"
-_NAMES = ("p50", "p95", "p99", "max")
+A percentile is the smallest time that the percentage of all copies does not exceed; it is read from
+a histogram whose times are within one percent: see holdfast.pipeline.latencies.
+"""
 
 
-def latency(tables: Tables) -> "DataFrame":
-    """By channel, the busiest first; times in ms, from sketches with about one percent of error."""
-    return _merged(tables, "channel").orderBy(F.desc("n"), "channel")
-
-
-def by_hour(tables: Tables) -> "DataFrame":
-    """By hour of publish, the newest first, and channel."""
-    return _merged(tables, "hour", "channel").orderBy(F.desc("hour"), F.desc("n"), "channel")
-
-
-def _merged(tables: Tables, *by: str) -> "DataFrame":
-    merged = tables.latency.groupBy(*by).agg(
-        F.sum("n").alias("n"),
-        F.sum("acked").alias("acked"),
-        F.expr(f"kll_sketch_get_quantile_bigint(kll_merge_agg_bigint(delivery), {_PARTS})").alias(
-            "delivery"
-        ),
-        F.expr(
-            "case when sum(acked) > 0 then "
-            f"kll_sketch_get_quantile_bigint(kll_merge_agg_bigint(answer), {_PARTS}) end"
-        ).alias("answer"),
+def _question(by: str, order: str) -> str:
+    return f"""
+    with merged as (
+        select {by}, what, us, sum(n) as n from {{latency}} group by {by}, what, us
+    ),
+    added as (
+        select {by}, what, us, sum(n) over (partition by {by}, what order by us) as upto,
+            sum(n) over (partition by {by}, what) as total
+        from merged
     )
-    return merged.select(*by, "n", *_parts("delivery"), "acked", *_parts("answer"))
+    select {by}, {_parts("delivery", "n")}, {_parts("answer", "acked")}
+    from added group by {by} order by {order}
+"""  # noqa: S608 - the words are ours
 
 
-def _parts(name: str) -> list["Column"]:
-    return [
-        ms(F.get(name, F.lit(place))).alias(f"{name}_{part}") for place, part in enumerate(_NAMES)
-    ]
+def _parts(what: str, count: str) -> str:
+    least = ", ".join(
+        f"min(case when what = '{what}' and upto * 100 >= total * {part} then us end) / 1000 "
+        f"as {what}_p{part}"
+        for part in (50, 95, 99)
+    )
+    whole = f"cast(coalesce(max(case when what = '{what}' then total end), 0) as bigint)"
+    most = f"max(case when what = '{what}' then us end) / 1000 as {what}_max"
+    return f"{whole} as {count}, {least}, {most}"
+
+
+# By channel, the busiest first.
+LATENCY = _question("channel", "n desc, channel")
+# By hour of publish, the newest first, and channel.
+BY_HOUR = _question("hour, channel", "hour desc, n desc, channel")

@@ -1,82 +1,59 @@
 """Reports on receivers: redelivery, lost contact, and advice on delays."""
 
-from typing import TYPE_CHECKING
-
-from pyspark.sql import functions as F
-
-from holdfast.journal.schema import Kind
-from holdfast.pipeline.copies import is_kind
-from holdfast.pipeline.lake import OPEN
-from holdfast.pipeline.reports.tables import Tables, ms, share
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
-# Receivers that lost contact this often, with pauses no longer than this.
-_FLAPS = 3
-_REST = "10 minutes"
-_LOSSES = ("polling", "dead", "left", "expired", "taken_over", "given_up")
-_ACKED = (Kind.ACKED, Kind.WRITTEN)
-
-
-def redelivery(tables: Tables) -> "DataFrame":
-    """By channel and receiver with redeliveries or refusals, the most first."""
-    again = F.col("redelivered") > 0
-    return (
-        tables.life.where(F.col("handed_ts").isNotNull())
-        .groupBy("channel", "receiver")
-        .agg(
-            F.count("*").alias("copies"),
-            F.count(F.when(again, 1)).alias("repeated"),
-            F.sum("redelivered").alias("redeliveries"),
-            F.sum("refused").alias("refusals"),
-            F.max("attempts").alias("attempts"),
-        )
-        .where((F.col("redeliveries") > 0) | (F.col("refusals") > 0))
-        .withColumn("share", share(F.col("repeated"), F.col("copies")))
-        .orderBy(F.desc("redeliveries"), F.desc("refusals"), "receiver", "channel")
+# By channel and receiver with redeliveries or refusals, the most first.
+REDELIVERY = """
+    with counts as (
+        select channel, receiver, count(*) as copies,
+            count(case when redelivered > 0 then 1 end) as repeated,
+            cast(sum(redelivered) as bigint) as redeliveries,
+            cast(sum(refused) as bigint) as refusals, max(attempts) as attempts
+        from {life} where handed_ts is not null group by channel, receiver
     )
+    select *, round(repeated / copies, 4) as share from counts
+    where redeliveries > 0 or refusals > 0
+    order by redeliveries desc, refusals desc, receiver, channel
+"""
 
-
-def flapping(tables: Tables) -> "DataFrame":
-    """Return receivers that lost contact repeatedly, and when."""
-    lost = tables.events.where(
-        is_kind(Kind.SESSION, Kind.DISPATCHER) & F.col("what").isin(*_LOSSES)
+# Receivers that lost contact three times with pauses of less than ten minutes.
+FLAPPING = """
+    with losses as (
+        select receiver, ts, what, unix_micros(ts) as us,
+            unix_micros(ts) - lag(unix_micros(ts)) over (partition by receiver order by ts) as rest
+        from {events} where kind in ('session', 'dispatcher') and what in
+            ('polling', 'dead', 'left', 'expired', 'taken_over', 'given_up')
+    ),
+    numbered as (
+        select receiver, ts, what, sum(case when rest >= 600000000 then 1 else 0 end)
+            over (partition by receiver order by us) as number
+        from losses
     )
-    return (
-        lost.groupBy("receiver", F.session_window("ts", _REST).alias("span"))
-        .agg(
-            F.count("*").alias("losses"),
-            F.max("ts").alias("last"),
-            F.concat_ws(" ", F.sort_array(F.collect_set("what"))).alias("how"),
-        )
-        .where(F.col("losses") >= _FLAPS)
-        .select("receiver", F.col("span.start").alias("first"), "last", "losses", "how")
-        .orderBy(F.desc("losses"), "receiver", "first")
+    select receiver, min(ts) as first, max(ts) as last, count(*) as losses,
+        array_join(array_sort(collect_set(what)), ' ') as how
+    from numbered group by receiver, number having count(*) >= 3
+    order by losses desc, receiver, first
+"""
+
+# By channel: the success of later hand-overs, and advice on the delay and the retries. The delay is
+# the time in which nine of ten successful messages got through, divided by their attempts; the
+# retries are the attempts that sufficed for 99 of 100. A message that is held back after a refusal
+# may be handed over again without a new attempt.
+HOLDBACK_ADVICE = """
+    with tried as (
+        select channel, attempts, state in ('acked', 'written') as is_through,
+            unix_micros(ended_ts) - unix_micros(handed_ts) as took,
+            greatest(attempts - 1, 1) as extra
+        from {life} where state <> 'open'
+            and (attempts > 1 or state in ('acked', 'written') and refused > 0)
+    ),
+    counts as (
+        select channel, count(*) as retried, count(case when is_through then 1 end) as succeeded,
+            round(percentile_cont(0.5) within group
+                (order by case when is_through then took end) / 1000, 3) as success_p50,
+            round(percentile_cont(0.9) within group
+                (order by case when is_through then took / extra end) / 1000, 3) as backoff,
+            cast(ceil(percentile_cont(0.99) within group
+                (order by case when is_through then attempts end)) as bigint) as max_attempts
+        from tried group by channel
     )
-
-
-def holdback_advice(tables: Tables) -> "DataFrame":
-    """By channel: the success of later hand-overs, and advice on the delay and the retries.
-
-    The delay is the time in which nine of ten successful messages got through, divided by their
-    attempts; the retries are the attempts that sufficed for 99 of 100.
-    """
-    through = F.col("state").isin(*_ACKED)
-    took = F.unix_micros("ended_ts") - F.unix_micros("handed_ts")
-    extra = F.greatest(F.col("attempts") - 1, F.lit(1))
-    # A message that is held back after a refusal may be handed over again without a new attempt.
-    again = (F.col("attempts") > 1) | (through & (F.col("refused") > 0))
-    tried = tables.life.where((F.col("state") != OPEN) & again)
-    return (
-        tried.groupBy("channel")
-        .agg(
-            F.count("*").alias("retried"),
-            F.count(F.when(through, 1)).alias("succeeded"),
-            ms(F.percentile(F.when(through, took), 0.5)).alias("success_p50"),
-            ms(F.percentile(F.when(through, took / extra), 0.9)).alias("backoff"),
-            F.ceil(F.percentile(F.when(through, F.col("attempts")), 0.99)).alias("max_attempts"),
-        )
-        .withColumn("share", share(F.col("succeeded"), F.col("retried")))
-        .orderBy(F.desc("retried"), "channel")
-    )
+    select *, round(succeeded / retried, 4) as share from counts order by retried desc, channel
+"""

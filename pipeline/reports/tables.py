@@ -1,47 +1,35 @@
-"""The tables that reports read, wherever they come from."""
+"""The tables that questions are asked of, whatever engine answers.
 
-from typing import TYPE_CHECKING, NamedTuple
+A question is one text of SQL that all engines understand alike; tables are named in braces. What an
+engine lacks, its module defines.
+"""
 
-from pyspark.sql import functions as F
-
-from holdfast.pipeline.lake import OPEN
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
-
-    from holdfast.pipeline.lake import Lake
+    import pyarrow as pa
 
 
-class Tables(NamedTuple):
-    """The tables of a lake that reports read."""
+class Tables(Protocol):
+    """Tables by name; those that reports read are defined in holdfast.pipeline.reports.views."""
 
-    events: "DataFrame"
-    # Closed and open lives.
-    life: "DataFrame"
-    latency: "DataFrame"
-    dead: "DataFrame"
-    # Copies that were lost with their process.
-    lost: "DataFrame"
+    def ask(self, question: str, most: int | None = None) -> "pa.Table":
+        """Return the answer, or its first rows; times are in UTC."""
+        ...
 
+    def define(self, name: str, question: str) -> None:
+        """Let later questions name the answer to this one, which is found out for each of them."""
+        ...
 
-def tables_of(lake: "Lake", spark: "SparkSession") -> Tables:
-    """Return the present tables."""
-    closed = lake.table(spark, "life").drop("batch")
-    still_open = lake.table(spark, "open").withColumn("state", F.lit(OPEN))
-    return Tables(
-        events=lake.table(spark, "events"),
-        life=closed.unionByName(still_open),
-        latency=lake.table(spark, "latency"),
-        dead=lake.table(spark, "dead"),
-        lost=lake.table(spark, "lost"),
-    )
+    def hold(self, name: str, question: str) -> None:
+        """Let later questions name the answer to this one, which is found out once."""
+        ...
 
+    def add(self, name: str, rows: "pa.Table") -> None:
+        """Let later questions name these rows."""
+        ...
 
-def share(part: "Column", whole: "Column") -> "Column":
-    """Return a part of a whole, from 0 to 1; null if the whole is zero."""
-    return F.round(F.try_divide(part, whole), 4)
-
-
-def ms(us: "Column") -> "Column":
-    """Convert microseconds to milliseconds."""
-    return F.round(us / 1000, 3)
+    def keep(self, question: str, place: Path) -> None:
+        """Write the whole answer to a new folder, as Parquet."""
+        ...

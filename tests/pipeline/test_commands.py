@@ -108,8 +108,8 @@ def test_the_console_hears_of_each_new_batch_while_an_ingest_goes_on(
     commits = lake.checkpoint / "commits"
     commits.mkdir(parents=True)
     monkeypatch.setattr(pipeline_results, "_EVERY_S", 0.001)
-    monkeypatch.setattr(pipeline_results, "write", lambda *_: written.put(lake.committed()))
-    with pipeline_results.keeping(cast("Any", None), lake, "", ""):
+    monkeypatch.setattr(pipeline_results, "write_present", lambda *_: written.put(lake.committed()))
+    with pipeline_results.keeping(lake, None, "", ""):
         for batch in (0, 1):
             (commits / str(batch)).touch()
             assert written.get(timeout=10) == batch

@@ -111,7 +111,7 @@ def test_tables_are_made_anew_put_together_and_forgotten(
     assert run(lake, "retain", "--days", "1").exit_code == 2
     gone = run(lake, "retain", "--days", "1", "--yes")
     tables = [orjson.loads(line)["table"] for line in gone.stdout.splitlines()]
-    assert tables == ["dead", "events", "events", "latency", "life"]
+    assert tables == ["events", "events", "latency", "life"]
     assert {batch for batch, _ in states(spark, lake)} == {2}
     miss_each_file(lake)
     assert lake.table(spark, "events").isEmpty()
@@ -159,7 +159,7 @@ def test_lives_are_kept_as_long_as_what_they_are_made_from(tmp_path: Path) -> No
 def shelf(tmp_path: Path) -> Lake:
     """Folders that Spark need not look into."""
     lake = Lake(tmp_path / "lake")
-    tables = ("events", "life", "latency", "dead")
+    tables = ("events", "life", "latency")
     names = [f"{table}/batch={batch:08d}" for table in tables for batch in range(3)]
     for name in (*names, "_compact/life/batch=00000002"):
         (lake.root / name).mkdir(parents=True)
@@ -170,12 +170,12 @@ def shelf(tmp_path: Path) -> Lake:
     return lake
 
 
-@pytest.mark.parametrize("survived", range(26))
+@pytest.mark.parametrize("survived", range(19))
 def test_a_backfill_that_is_killed_while_it_ends_loses_no_table(
     spark: "SparkSession", shelf: Lake, monkeypatch: pytest.MonkeyPatch, survived: int
 ) -> None:
     made = Lake(shelf.root / "_backfill")
-    for table in ("life", "latency", "dead"):
+    for table in ("life", "latency"):
         made.folder(table, 0).mkdir(parents=True)
         (made.folder(table, 0) / "rows.parquet").write_text("new")
     (made.checkpoint / "commits").mkdir(parents=True)
@@ -189,7 +189,7 @@ def test_a_backfill_that_is_killed_while_it_ends_loses_no_table(
     monkeypatch.undo()
     if (made.root / "plan.json").exists():
         _end_backfill(spark, shelf)
-    for table in ("life", "latency", "dead"):
+    for table in ("life", "latency"):
         [file] = (shelf.root / table).rglob("*.parquet")
         assert (file.parent, file.read_text()) == (shelf.folder(table, 2), "new")
 
@@ -289,7 +289,7 @@ def test_whoever_does_as_told_does_without_lost_events(shelf: Lake, lost: str) -
 
 
 def test_what_is_made_from_events_is_missed_where_it_is_needed(shelf: Lake) -> None:
-    shutil.rmtree(shelf.folder("dead", 1))
+    shutil.rmtree(shelf.folder("latency", 1))
     with pytest.raises(PipelineFailed, match="rebuild it with holdfast"), reading(shelf):
         pass
     with keeping_up(shelf, EVENTS):

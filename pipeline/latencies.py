@@ -1,0 +1,65 @@
+"""Times from publish to hand-over, and from there to the ack, as histograms.
+
+The histogram of a channel has a row for each time that copies took, and their number. Times are
+rounded so that they stay few, and rows with the same time are added up by whoever reads them.
+"""
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from holdfast.journal.schema import NS_PER_US, Kind
+from holdfast.pipeline import schemas
+from holdfast.pipeline.arrow import arrow_of
+from holdfast.pipeline.lake import OPEN
+from holdfast.pipeline.rows import summed, with_columns
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+LATENCY = arrow_of(schemas.LATENCY)
+DELIVERY, ANSWER = "delivery", "answer"
+# Each bucket ends at this multiple of where it begins, so its middle is within one percent of all
+# times in it.
+_GROWTH = 1.02
+_US_PER_HOUR = 3_600_000_000
+_BY = tuple(LATENCY.names[:-1])
+
+
+def latencies(life: pa.Table) -> pa.Table:
+    """Return the histograms of these lives by hour of publish and channel: LATENCY.
+
+    Lives that ended before are in earlier batches, open ones in later batches; replays would tell
+    how long an operator took.
+    """
+    is_closed = pc.and_(pc.is_valid(life["handed_ts"]), pc.not_equal(life["state"], OPEN))
+    first = life.filter(pc.and_(is_closed, pc.equal(life["generation"], 0)))
+    published = pc.divide(first["msg"], NS_PER_US)
+    handed, ended = (first[name].cast(pa.int64()) for name in ("handed_ts", "ended_ts"))
+    hour = pc.multiply(pc.divide(published, _US_PER_HOUR), _US_PER_HOUR)
+    deliveries = with_columns(first.select(["channel"]), {"hour": hour, **_took(published, handed)})
+    answers = with_columns(first.select(["channel"]), {"hour": hour, **_took(handed, ended)})
+    answers = answers.filter(pc.equal(first["state"], Kind.ACKED))
+    both = pa.concat_tables([_named(DELIVERY, deliveries), _named(ANSWER, answers)])
+    return summed(both, _BY, {"n": ("n", "sum")}).cast(LATENCY)
+
+
+def _took(begin: pa.ChunkedArray, end: pa.ChunkedArray) -> dict[str, pa.Array]:
+    """Return the rounded times between; at least zero, because clocks of two nodes may disagree."""
+    us = pc.max_element_wise(pc.subtract(end, begin), 0)
+    return {"us": pa.array(rounded(us.to_numpy()))}
+
+
+def rounded(us: "NDArray[np.int64]") -> "NDArray[np.int64]":
+    """Return the middle of each time's bucket."""
+    places = np.ceil(np.log(np.maximum(us, 1)) / math.log(_GROWTH))
+    middles = 2 * _GROWTH**places / (1 + _GROWTH)
+    return np.where(us < 1, 0, np.rint(middles)).astype(np.int64)
+
+
+def _named(what: str, rows: pa.Table) -> pa.Table:
+    each = {"what": pa.repeat(what, len(rows)), "n": pa.repeat(1, len(rows))}
+    return with_columns(rows, each).select(LATENCY.names)

@@ -1,0 +1,114 @@
+"""Answers questions with DuckDB: on one machine, at once, and without Java."""
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from holdfast.pipeline.arrow import arrow_of
+from holdfast.pipeline.failures import INSTALL, PipelineFailed
+from holdfast.pipeline.lake import TABLES, Lake
+from holdfast.pipeline.reports.views import PARTS, narrow
+from holdfast.pipeline.scope import EVERYTHING, Scope
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+_SETTINGS = {
+    "TimeZone": "UTC",
+    # As Spark does it.
+    "default_null_order": "nulls_first_on_asc_last_on_desc",
+    "preserve_insertion_order": "false",
+    # Nothing is fetched from anywhere.
+    "autoinstall_known_extensions": "false",
+}
+# Functions that have other names here.
+_FUNCTIONS = (
+    "unix_micros(ts) as epoch_us(ts)",
+    "timestamp_micros(us) as make_timestamptz(us)",
+    "explode(list) as unnest(list)",
+    "collect_set(word) as list(distinct word)",
+    "array_join(list, gap) as array_to_string(list, gap)",
+    "try_divide(part, whole) as part / nullif(whole, 0)",
+)
+
+
+class DuckTables:
+    """Tables of a DuckDB of its own."""
+
+    def __init__(self, base: "DuckDBPyConnection") -> None:
+        self._base = base
+        for name, value in _SETTINGS.items():
+            base.execute(f"set {name} = '{value}'")
+        for function in _FUNCTIONS:
+            base.execute(f"create temp macro {function}")
+
+    def ask(self, question: str, most: int | None = None) -> pa.Table:
+        text = question if most is None else f"{question} limit {most}"
+        return self._base.sql(_plain(text)).to_arrow_table()
+
+    def define(self, name: str, question: str) -> None:
+        self._base.execute(f"create or replace temp view {name} as {_plain(question)}")
+
+    def hold(self, name: str, question: str) -> None:
+        self._base.execute(f"create or replace temp table {name} as {_plain(question)}")
+
+    def add(self, name: str, rows: pa.Table) -> None:
+        self._base.register(name, rows)
+
+    def add_files(self, name: str, files: Sequence[Path], schema: pa.Schema) -> None:
+        """Let questions name the rows of these files, with what their folders' names encode."""
+        if not files:
+            self.add(name, schema.empty_table())
+            return
+        self._base.read_parquet([*map(str, files)], hive_partitioning=True).create_view(name)
+
+    def keep(self, question: str, place: Path) -> None:
+        place.mkdir()
+        pq.write_table(self.ask(question), place / "part.parquet", compression="zstd")
+
+
+def _plain(question: str) -> str:
+    """Return the question with tables named as they are here."""
+    return question.replace("{", "").replace("}", "")
+
+
+@contextmanager
+def of_lake(lake: Lake, scope: Scope = EVERYTHING) -> Iterator[DuckTables]:
+    """Open the tables of a lake that reports read; of events, only the days in question.
+
+    Raises:
+        PipelineFailed: DuckDB is not installed, or there are no tables.
+    """
+    with opened() as tables:
+        for name, parts in PARTS.items():
+            files = [file for part in parts for file in lake.files(part, scope.first_day)]
+            tables.add_files(name, files, _schema(parts[0]))
+        narrow(tables, scope)
+        yield tables
+
+
+def _schema(table: str) -> pa.Schema:
+    return arrow_of(", ".join(filter(None, TABLES[table])))
+
+
+@contextmanager
+def opened() -> Iterator[DuckTables]:
+    """Start DuckDB; what does not fit into memory goes to a temporary folder.
+
+    Raises:
+        PipelineFailed: It is not installed.
+    """
+    try:
+        import duckdb
+    except ImportError:
+        raise PipelineFailed(f"the pipeline needs DuckDB: {INSTALL}") from None
+    with (
+        tempfile.TemporaryDirectory(prefix="holdfast-duckdb-") as place,
+        duckdb.connect(config={"temp_directory": place}) as base,
+    ):
+        yield DuckTables(base)

@@ -1,0 +1,61 @@
+"""Answers questions with Spark: on many machines, and for tables of any size."""
+
+from functools import reduce
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from holdfast.pipeline.lake import OPEN, Lake
+from holdfast.pipeline.reports.views import PARTS, narrow
+from holdfast.pipeline.scope import EVERYTHING, Scope
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class SparkTables:
+    """Tables of a session."""
+
+    def __init__(self, spark: "SparkSession") -> None:
+        self._spark = spark
+        self._frames: dict[str, DataFrame] = {}
+
+    def ask(self, question: str, most: int | None = None) -> pa.Table:
+        frame = self._frame(question)
+        return (frame if most is None else frame.limit(most)).toArrow()
+
+    def define(self, name: str, question: str) -> None:
+        self._frames[name] = self._frame(question)
+
+    def hold(self, name: str, question: str) -> None:
+        self._frames[name] = self._frame(question).cache()
+
+    def add(self, name: str, rows: pa.Table) -> None:
+        self._frames[name] = self._spark.createDataFrame(rows)
+
+    def add_frame(self, name: str, frame: "DataFrame") -> None:
+        """Let questions name these rows."""
+        self._frames[name] = frame
+
+    def keep(self, question: str, place: Path) -> None:
+        self._frame(question).write.mode("error").parquet(f"file://{place.resolve()}")
+
+    def _frame(self, question: str) -> "DataFrame":
+        named: dict[str, Any] = {**self._frames}
+        return self._spark.sql(question, **named)
+
+
+def of_lake(lake: Lake, spark: "SparkSession", scope: Scope = EVERYTHING) -> SparkTables:
+    """Open the tables of a lake that reports read; of events, only the days in question."""
+    tables = SparkTables(spark)
+    for name, parts in PARTS.items():
+        frames = [_part(lake, spark, part, scope) for part in parts]
+        tables.add_frame(name, reduce(lambda one, other: one.unionByName(other), frames))
+    narrow(tables, scope)
+    return tables
+
+
+def _part(lake: Lake, spark: "SparkSession", table: str, scope: Scope) -> "DataFrame":
+    rows = lake.table(spark, table, scope.first_day)
+    return rows.selectExpr("*", f"'{OPEN}' as state") if table == OPEN else rows.drop("batch")

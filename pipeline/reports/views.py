@@ -1,0 +1,103 @@
+"""The tables that reports read, as views of the lake's: only what is in question."""
+
+import pyarrow as pa
+
+from holdfast.pipeline.lake import OPEN
+from holdfast.pipeline.latencies import ANSWER, DELIVERY
+from holdfast.pipeline.reports.tables import Tables
+from holdfast.pipeline.scope import EVERYTHING, Scope
+
+# The names of all rows, and the tables of the lake that have them; those in `open` have no end.
+PARTS = {
+    "all_events": ("events",),
+    "all_life": ("life", OPEN),
+    "all_latency": ("latency",),
+    "all_lost": ("lost",),
+}
+_PUBLISHES = "select msg, origin, channel, size, copies from {events} where kind = 'published'"
+# Who published to a receiver does not matter to it: each message is one copy.
+_PUBLISHES_TO_ONE = (
+    "select msg, origin, channel, 1 as size, 1 as copies from {life} where generation = 0"
+)
+# The same rows as in the table, which knows neither receivers nor minutes.
+_LATENCY = f"""
+    select date_trunc('hour', timestamp_micros(published_us)) as hour, channel,
+        '{DELIVERY}' as what, greatest(unix_micros(handed_ts) - published_us, 0) as us, 1 as n
+    from {{life}} where handed_ts is not null and generation = 0 and state <> 'open'
+    union all
+    select date_trunc('hour', timestamp_micros(published_us)) as hour, channel,
+        '{ANSWER}' as what,
+        greatest(unix_micros(ended_ts) - unix_micros(handed_ts), 0) as us, 1 as n
+    from {{life}} where handed_ts is not null and generation = 0 and state = 'acked'
+"""  # noqa: S608 - the words are ours
+# Since when there are events of a node: older messages may be known in part.
+_BEGINS = """
+    select node as origin, min(unix_micros(ts)) as begin_us
+    from {all_events} where seq is not null group by node
+"""
+
+
+def narrow(tables: Tables, scope: Scope = EVERYTHING) -> None:
+    """Define the tables that reports read, from all rows: `all_events` and so on."""
+    tables.add(
+        "scope", pa.table({"channel": [scope.channel], "receiver": [scope.receiver]}, _NAMES)
+    )
+    tables.define("life", _life(scope))
+    tables.define("events", _events(scope))
+    tables.define("begins", _BEGINS)
+    tables.define("publishes", _PUBLISHES if scope.receiver is None else _PUBLISHES_TO_ONE)
+    tables.define("latency", "select * from {all_latency}" if scope.is_everything else _LATENCY)
+    tables.define("lost", _lost(scope))
+
+
+_NAMES = pa.schema([("channel", pa.string()), ("receiver", pa.string())])
+
+
+def _is_named(scope: Scope, *names: str) -> list[str]:
+    """Return the conditions on these columns."""
+    given = [name for name in names if getattr(scope, name) is not None]
+    return [f"{name} = (select {name} from {{scope}})" for name in given]  # noqa: S608 - two names
+
+
+def _where(*conditions: str) -> str:
+    return " and ".join(conditions)
+
+
+def _life(scope: Scope) -> str:
+    where = _where(scope.messages, *_is_named(scope, "channel", "receiver"))
+    # Nanoseconds are too many for the numbers that divisions are made of.
+    published = "cast((msg - msg % 1000) / 1000 as bigint) as published_us"
+    return f"select *, {published} from {{all_life}} where {where}"  # noqa: S608 - all ours
+
+
+def _events(scope: Scope) -> str:
+    if scope.is_everything:
+        return "select * from {all_events}"
+    of_messages = [scope.messages, "msg is not null"]
+    others = [scope.times, "msg is null", *_is_named(scope, "receiver")]
+    source = "{all_events}"
+    if scope.receiver is not None:
+        of_messages.append("(kind = 'published' or receiver = (select receiver from {scope}))")
+        source += " semi join (select msg, origin from {life}) using (msg, origin)"
+    elif scope.channel is not None:
+        # Acks do not name it.
+        source += f" semi join ({_on_channel(scope)}) using (msg, origin)"
+    if scope.channel is not None:
+        others.append("receiver in (select receiver from {life})")
+    about_messages = f"select * from {source} where {_where(*of_messages)}"  # noqa: S608 - all ours
+    about_others = f"select * from {{all_events}} where {_where(*others)}"  # noqa: S608 - all ours
+    return f"{about_messages} union all {about_others}"
+
+
+def _on_channel(scope: Scope) -> str:
+    where = _where(
+        scope.messages, "kind in ('published', 'replayed')", *_is_named(scope, "channel")
+    )
+    return f"select msg, origin from {{all_events}} where {where}"  # noqa: S608 - all ours
+
+
+def _lost(scope: Scope) -> str:
+    times = scope.times.replace("(ts)", "(found_ts)")
+    # Nobody knows whose they were.
+    known = ["false"] if scope.receiver is not None else _is_named(scope, "channel")
+    return f"select * from {{all_lost}} where {_where(times, *known)}"  # noqa: S608 - all ours

@@ -1,0 +1,53 @@
+"""What reports and audits are about: all tables, or a time, a channel, a receiver.
+
+Messages are selected by the time of their publish, and everything about them belongs to them,
+whenever it happened. What is about no message is selected by its own time.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+_NS_PER_US = 1000
+_US_PER_MS = 1000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Conditions, all of which must hold: ms since 1970, and names."""
+
+    since: int | None = None
+    until: int | None = None
+    channel: str | None = None
+    receiver: str | None = None
+
+    @property
+    def is_everything(self) -> bool:
+        return self == EVERYTHING
+
+    @property
+    def first_day(self) -> date | None:
+        """The first day whose events can belong to it; those of messages can be later than any."""
+        return None if self.since is None else _day(self.since)
+
+    @property
+    def times(self) -> str:
+        """The condition on the time of an event."""
+        return self._between("unix_micros(ts)", _US_PER_MS)
+
+    @property
+    def messages(self) -> str:
+        """The condition on a message's id."""
+        return self._between("msg", _US_PER_MS * _NS_PER_US)
+
+    def _between(self, number: str, unit: int) -> str:
+        least = [] if self.since is None else [f"{number} >= {self.since * unit}"]
+        most = [] if self.until is None else [f"{number} < {self.until * unit}"]
+        return " and ".join([*least, *most]) or "true"
+
+
+EVERYTHING = Scope()
+
+
+def _day(ms: int) -> date:
+    return (_EPOCH + timedelta(milliseconds=ms)).date()
