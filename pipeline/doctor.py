@@ -89,5 +89,5 @@ def _archive(java: Java) -> Sight:
         return Sight(_ARCHIVE, True, str(place))
     if not java.can_archive:
         return Sight(_ARCHIVE, None, "this Java cannot create one: Spark starts more slowly")
-    text = "none yet: create it with holdfast pipeline doctor --prepare"
+    text = "none yet: create it with holdfast doctor --prepare"
     return Sight(_ARCHIVE, None, text)

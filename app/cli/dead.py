@@ -11,7 +11,7 @@ import typer
 from rich.progress import Progress
 
 from holdfast.cli.failures import Exit
-from holdfast.cli.lists import Most, print_list
+from holdfast.cli.lists import Range, print_list
 from holdfast.cli.options import (
     AtAddress,
     Conditions,
@@ -76,7 +76,7 @@ def list_letters(
     *,
     conditions: LetterConditions,
     groups: Annotated[bool, typer.Option("--groups", help="Group letters by cause.")] = False,
-    limit: Most = None,
+    shown: Range,
     server: ToServer,
 ) -> None:
     """List dead letters, or groups of them.
@@ -88,9 +88,9 @@ def list_letters(
             "groups include all letters: only --fingerprint can be combined with --groups"
         )
     if groups:
-        print_list(server, "/dead-letters/groups", conditions, _GROUPS, limit)
+        print_list(server, "/dead-letters/groups", conditions, _GROUPS, shown)
     else:
-        print_list(server, "/dead-letters", conditions, _LETTERS, limit)
+        print_list(server, "/dead-letters", conditions, _LETTERS, shown)
 
 
 @program.command("show")

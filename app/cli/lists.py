@@ -1,5 +1,8 @@
 """Prints lists: the first items as a table or as JSON, or all of them as JSON lines."""
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import itemgetter
 from typing import Annotated
 
 import typer
@@ -9,16 +12,58 @@ from holdfast.cli.remote import Params, Remote, Server
 
 _IN_A_TABLE = 100
 
-Most = Annotated[
-    int | None,
-    typer.Option(
-        "--limit",
-        "-n",
-        min=1,
-        show_default=False,
-        help=f"Maximum number; default: {_IN_A_TABLE}, or all with --json.",
-    ),
-]
+# A list is sorted here, so all of it has to come.
+_MOST_SORTED = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class ListRange:
+    """Which items of a list are shown: how many at most, and sorted by which field."""
+
+    limit: int | None
+    field: str | None
+    is_descending: bool
+
+    def sorted(self, items: Sequence[Json]) -> Sequence[Json]:
+        """Sort the items by the field; those without it come last."""
+        if self.field is None or not items:
+            return items
+        if self.field not in items[0]:
+            raise typer.BadParameter(f"--sort: choose one of {', '.join(items[0])}")
+        known = [each for each in items if each[self.field] is not None]
+        key = itemgetter(self.field)
+        if isinstance(known[0][self.field] if known else None, dict | list):
+            raise typer.BadParameter(f"--sort: {self.field} has no order")
+        rest = [each for each in items if each[self.field] is None]
+        return sorted(known, key=key, reverse=self.is_descending) + rest
+
+
+def _range(
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit",
+            "-n",
+            min=1,
+            show_default=False,
+            help=f"Maximum number; default: {_IN_A_TABLE}, or all with --json.",
+        ),
+    ] = None,
+    sort: Annotated[
+        str | None,
+        typer.Option(
+            "--sort",
+            metavar="FIELD",
+            show_default=False,
+            help="Sort by this field of the --json output; -FIELD descending.",
+        ),
+    ] = None,
+) -> ListRange:
+    field = None if sort is None else sort.removeprefix("-")
+    return ListRange(limit, field, sort is not None and sort.startswith("-"))
+
+
+Range = Annotated[ListRange, _range]
 
 First = Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="Maximum number.")]
 
@@ -41,29 +86,37 @@ def print_first(server: Server, path: str, params: Params, columns: Columns) -> 
 
 
 def print_list(
-    server: Server, path: str, params: Params, columns: Columns, limit: int | None
+    server: Server, path: str, params: Params, columns: Columns, shown: ListRange
 ) -> None:
     """Print the first items of a list as a table, or all of them as JSON lines.
 
     Says if there are more.
     """
-    most = _IN_A_TABLE if limit is None and not server.as_json else limit
+    is_sorted = shown.field is not None
+    most = _IN_A_TABLE if shown.limit is None and not server.as_json else shown.limit
+    wanted = _MOST_SORTED if is_sorted else most
     items: list[Json] = []
 
     async def conversation(remote: Remote) -> bool:
         count = 0
-        async for item in remote.items(path, params, None if most is None else most + 1):
-            if count == most:
+        async for item in remote.items(path, params, None if wanted is None else wanted + 1):
+            if count == wanted:
                 return True
             count += 1
-            if server.as_json:
+            if server.as_json and not is_sorted:
                 print_json(item, is_line=True)
             else:
                 items.append(item)
         return False
 
     goes_on = server.talk(conversation)
+    if goes_on and is_sorted:
+        note(f"Only the first {_MOST_SORTED} items were sorted: use conditions")
+    first = shown.sorted(items)[:most]
     if not server.as_json:
-        print_items(columns, items)
-    if goes_on:
+        print_items(columns, first)
+    elif is_sorted:
+        for item in first:
+            print_json(item, is_line=True)
+    if len(items) > len(first) or (goes_on and not is_sorted):
         note(f"Showing {most}; there are more: use --limit")

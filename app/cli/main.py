@@ -3,43 +3,52 @@
 import gc
 import sys
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Annotated, cast
 
 import typer
+from click import HelpFormatter
 from typer.core import TyperCommand, TyperGroup
 
-# The module and help text of each command. A module is imported when its command is used, so that
-# help need not wait for the server's modules, nor scripts for those that draw tables.
-COMMANDS = {
-    "serve": ("holdfast.cli.serve", "Run the server until SIGTERM, SIGINT or SIGHUP."),
-    "command": ("holdfast.cli.command", "Run an administrative command."),
-    "dead": ("holdfast.cli.dead", "List, replay and remove dead letters."),
-    "session": ("holdfast.cli.session", "List and end sessions."),
-    "subject": ("holdfast.cli.subject", "List and clear what waits for subjects."),
-    "work": ("holdfast.cli.work", "List and clear work queues; show their receivers."),
-    "topic": (
-        "holdfast.cli.topic",
-        "List, show and erase topics; show what channels keep, and hold them.",
-    ),
-    "dispatcher": ("holdfast.cli.dispatcher", "Hold back and resume delivery to sessions."),
-    "user": ("holdfast.cli.user", "Manage users who log in with a password."),
-    "rights": ("holdfast.cli.rights", "Check and explain rights."),
-    "pipeline": ("holdfast.cli.pipeline", "Read the journal into tables and report on messages."),
+# The module and help text of each command, in groups. A module is imported when its command is
+# used, so that help need not wait for the server's modules, nor scripts for those that draw tables.
+GROUPS = {
+    "Server": {
+        "serve": "Run the server until SIGTERM, SIGINT or SIGHUP.",
+        "doctor": "Check what a server and the pipeline need; say how to fix faults.",
+        "version": "Show the version, and whether the core is compiled.",
+    },
+    "What is there": {
+        "top": "Show a server at work: messages, queues, sessions and dead letters; Ctrl-C ends.",
+        "session": "List and end sessions.",
+        "dispatcher": "Hold back and resume delivery to sessions.",
+        "channel": "List channels, show what they keep, hold and release them.",
+        "topic": "List, show and erase topics.",
+        "subject": "List and clear what waits for subjects.",
+        "work": "List and clear work queues; show their receivers.",
+        "message": "Show where a message is, and its way: every step that the journal has.",
+        "dead": "List, replay and remove dead letters.",
+    },
+    "Administration": {
+        "user": "Manage users who log in with a password.",
+        "rights": "Check and explain rights.",
+        "audit": "List what operators changed or tried to change, the latest first.",
+        "command": "Run an administrative command.",
+        "pipeline": "Read the journal into tables and report on messages.",
+    },
 }
+COMMANDS = {name: text for commands in GROUPS.values() for name, text in commands.items()}
 
 
 def load(name: str) -> TyperCommand | TyperGroup:
     """Import the command."""
-    module, text = COMMANDS[name]
     # Modules make many objects and no garbage that is worth a look at all of them.
     gc.disable()
     try:
-        found = typer.main.get_command(import_module(module).program)
+        found = typer.main.get_command(import_module(f"holdfast.cli.{name}").program)
     finally:
         gc.enable()
     if isinstance(found, TyperGroup):
-        found.help = text
+        found.help = COMMANDS[name]
     return cast("TyperCommand | TyperGroup", found)
 
 
@@ -51,6 +60,11 @@ class _Commands(TyperGroup):
     ) -> tuple[str | None, TyperCommand | TyperGroup | None, list[str]]:
         name, known, rest = super().resolve_command(context, words)
         return name, load(name) if name and known else None, rest
+
+    def format_commands(self, context: typer.Context, formatter: HelpFormatter) -> None:  # type: ignore[override]
+        for heading, commands in GROUPS.items():
+            with formatter.section(heading):
+                formatter.write_dl([*commands.items()])
 
 
 program = typer.Typer(
@@ -64,17 +78,13 @@ program = typer.Typer(
 )
 
 
-def _core() -> str:
-    found = find_spec("holdfast.bayeux.dispatch")
-    is_source = found is None or str(found.origin).endswith(".py")
-    return "interpreted" if is_source else "compiled"
-
-
 def _show_version(wanted: bool) -> None:
     if wanted:
         from importlib.metadata import version
 
-        sys.stdout.write(f"holdfast {version('holdfast')} ({_core()} core)\n")
+        from holdfast.cli.version import core
+
+        sys.stdout.write(f"holdfast {version('holdfast')} ({core()} core)\n")
         raise typer.Exit
 
 
@@ -94,7 +104,7 @@ def _describe(name: str, help: str) -> None:
         """Placeholder until the command is used."""
 
 
-for name, (_, text) in COMMANDS.items():
+for name, text in COMMANDS.items():
     _describe(name, text)
 
 

@@ -21,6 +21,8 @@ Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Ids of letters.")]
 Everything = Annotated[bool, typer.Option("--all", help="Apply to all dead letters.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count; change nothing.")]
+Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="The channel, such as /orders/7.")]
+Prefix = Annotated[str, typer.Option("--prefix", help="Beginning of the channel.")]
 Key = Annotated[
     str, typer.Argument(metavar="SESSION", help="The session, such as joe/1 or client/joe/1.")
 ]

@@ -128,7 +128,13 @@ def print_rows(names: Sequence[str], rows: Iterable[Sequence[object]], *, as_jso
 
 
 def _cell(value: object) -> Cell:
+    if isinstance(value, bool):
+        value = _yes_or_no(value)
     return value if isinstance(value, Cell) else Cell(value, value)
+
+
+def _yes_or_no(value: bool) -> str:
+    return "yes" if value else "no"
 
 
 def _widths(rows: Sequence[Sequence[str]], room: int) -> list[int] | None:
@@ -193,7 +199,7 @@ def print_facts(facts: Mapping[str, object], times: Collection[str] = ()) -> Non
     for name, given in facts.items():
         value = when(cast("int | None", given)) if name in times else given
         if value not in (None, "", [], {}):
-            shown = ("no", "yes")[value] if isinstance(value, bool) else visible(value)
+            shown = _yes_or_no(value) if isinstance(value, bool) else visible(value)
             fact = Text.assemble((f"{name:<{width}}", "bold"), "  ", _coloured(name, shown))
             console.print(fact, soft_wrap=True)
 

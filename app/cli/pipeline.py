@@ -18,7 +18,6 @@ from holdfast.cli.output import (
     note,
     print_json,
     print_rows,
-    print_table,
     progress,
     spinner,
 )
@@ -30,10 +29,8 @@ from holdfast.cli.spark import (
     Parquet,
     failing,
     refuse_remote,
-    silent_ctrl_c,
     until_ctrl_c,
 )
-from holdfast.pipeline.doctor import Sight, examine, prepare, try_out
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.source.streams import Journals
 
@@ -52,44 +49,6 @@ program.command("backfill")(backfill)
 program.add_typer(
     lakes, name="lake", help="List and drop the tables for which the server keeps frames."
 )
-
-
-@program.command("doctor")
-@gathered
-def doctor(
-    *,
-    start: Annotated[bool, typer.Option("--start", help="Also start Spark.")] = False,
-    prepared: Annotated[
-        bool,
-        typer.Option("--prepare", help="Make later starts of Spark faster; takes a minute, once."),
-    ] = False,
-    as_json: AsJson = False,
-    engine: ChosenEngine,
-) -> None:
-    """Check what the pipeline needs."""
-    sights = [*examine()]
-    if prepared and _is_well(sights):
-        with spinner("Preparing"):
-            sights[-1] = prepare()
-    if start and _is_well(sights):
-        with silent_ctrl_c(), spinner("Starting Spark"):
-            sights += try_out(engine(True))
-    _show(sights, as_json=as_json)
-    if not _is_well(sights):
-        raise typer.Exit(Exit.FAILED)
-
-
-def _is_well(sights: list[Sight]) -> bool:
-    return all(sight.ok is not False for sight in sights)
-
-
-def _show(sights: list[Sight], *, as_json: bool) -> None:
-    if as_json:
-        for sight in sights:
-            print_json(sight._asdict(), is_line=True)
-        return
-    words = {True: "yes", False: "no", None: "-"}
-    print_table(("WHAT", "OK", "WHICH"), [(each, words[ok], text) for each, ok, text in sights])
 
 
 _ONCE = typer.Option(

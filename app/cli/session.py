@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.holds import told
-from holdfast.cli.lists import DATA, Most, print_list
+from holdfast.cli.lists import DATA, Range, print_list
 from holdfast.cli.model_options import options_of
 from holdfast.cli.moments import now_ms
 from holdfast.cli.options import (
@@ -64,9 +64,9 @@ SessionConditions = Annotated[
 
 @program.command("list")
 @gathered
-def list_sessions(*, meant: SessionConditions, limit: Most = None, server: ToServer) -> None:
+def list_sessions(*, meant: SessionConditions, shown: Range, server: ToServer) -> None:
     """List sessions by name, with the sizes of their queues."""
-    print_list(server, "/sessions", meant, _SESSIONS, limit)
+    print_list(server, "/sessions", meant, _SESSIONS, shown)
 
 
 @program.command("show")

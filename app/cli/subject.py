@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import typer
 
-from holdfast.cli.lists import First, Most, print_first, print_list
+from holdfast.cli.lists import First, Range, print_first, print_list
 from holdfast.cli.options import ToServer, Yes, gathered, group_of_commands
 from holdfast.cli.session import ENTRIES
 from holdfast.cli.shared_queue import WAITING, clear_queue
@@ -22,9 +22,9 @@ def _path(subject: str) -> str:
 
 @program.command("list")
 @gathered
-def list_subjects(*, limit: Most = None, server: ToServer) -> None:
+def list_subjects(*, shown: Range, server: ToServer) -> None:
     """List the subjects that messages wait for."""
-    print_list(server, "/subjects", {}, _SUBJECTS, limit)
+    print_list(server, "/subjects", {}, _SUBJECTS, shown)
 
 
 @program.command("show")

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.lists import First, Most, print_first, print_list
+from holdfast.cli.lists import First, Range, print_first, print_list
 from holdfast.cli.options import ToServer, Yes, gathered, group_of_commands
 from holdfast.cli.session import ENTRIES
 from holdfast.cli.shared_queue import WAITING, clear_queue
@@ -21,9 +21,9 @@ Channel = Annotated[
 
 @program.command("list")
 @gathered
-def list_queues(*, limit: Most = None, server: ToServer) -> None:
+def list_queues(*, shown: Range, server: ToServer) -> None:
     """List the work queues in which messages wait."""
-    print_list(server, "/work-queues", {}, _QUEUES, limit)
+    print_list(server, "/work-queues", {}, _QUEUES, shown)
 
 
 @program.command("show")

@@ -20,15 +20,6 @@ def test_one_topic_is_shown_with_its_configuration(shell: Shell) -> None:
     assert shell.run("topic", "show", "/plain").exit_code == 1
 
 
-def test_the_newest_messages_of_a_channel_are_shown(shell: Shell) -> None:
-    done = shell.run("topic", "get", "/orders/7", "--limit", "1")
-    assert '{"n":1}' in done.stdout
-    told = json.loads(shell.run("topic", "get", "/orders/7", "--json").stdout)
-    assert [each["data"] for each in told] == [{"n": 1}, {"n": 1}]
-    asked = ("topic", "get", "/orders/7", "--filter", "data.n = 1", "--json")
-    assert len(json.loads(shell.run(*asked).stdout)) == 1
-
-
 def test_a_topic_is_erased_after_a_question(shell: Shell) -> None:
     done = shell.run("topic", "erase", "/orders/7", "--force", "--yes")
     assert done.stdout == "/orders/7 was erased\n"
@@ -39,15 +30,3 @@ def test_a_topic_is_erased_after_a_question(shell: Shell) -> None:
         {"force": True},
     )
     assert shell.run("topic", "erase", "/orders/7", "--yes").exit_code == 1
-
-
-def test_a_channel_is_held_back_and_released(shell: Shell) -> None:
-    done = shell.run("topic", "hold", "/orders/7", "--reason", "stock-taking", "--until", "30m")
-    assert done.stdout == "/orders/7 is held back\n"
-    shown = shell.run("dispatcher", "show").stdout
-    assert "stock-taking (operator" in shown
-    assert "2 failed probes" in shown
-    assert shell.run("topic", "release", "/orders/7").stdout == "/orders/7 is released\n"
-    assert shell.run("topic", "release", "/orders/7").exit_code == 1
-    changes = [(each.action, each.target) for each in shell.operations.changes]
-    assert changes == [("channel.hold", "/orders/7"), ("channel.release", "/orders/7")]

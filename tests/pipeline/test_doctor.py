@@ -26,14 +26,14 @@ def some_java(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def run(*words: str) -> Result:
-    return CliRunner().invoke(program, ["pipeline", "doctor", *words])
+    return CliRunner().invoke(program, ["doctor", "--pipeline", *words])
 
 
 @pytest.mark.parametrize("words", [[], ["--prepare", "--start"]])
 def test_without_java_nothing_is_started(no_java: None, words: list[str]) -> None:
     said = run(*words)
     assert said.exit_code == 1
-    [complaint] = [line for line in said.stdout.splitlines() if line.startswith("Java\t")]
+    [complaint] = [line for line in said.stdout.splitlines() if line.startswith("pipeline\tJava\t")]
     assert "openjdk-17-jre-headless" in complaint
     assert "start of Spark" not in said.stdout
 
@@ -46,7 +46,7 @@ def test_without_packages_it_is_said_which(
     assert said.exit_code == 1
     # The pip of another Python would look for Holdfast where it is not.
     install = f"{sys.executable} -m pip install 'holdfast[pipeline]'"
-    assert f"no-such-package\tno\tmissing: {install}" in said.stdout
+    assert f"pipeline\tno-such-package\tno\tmissing: {install}" in said.stdout
 
 
 def test_an_archive_that_cannot_be_made_is_no_promise(

@@ -26,7 +26,7 @@ from holdfast.web.admin.letter_views import (
     Replay,
 )
 from holdfast.web.admin.letters import check_edit
-from holdfast.web.admin.message_views import Trace, TraceQueue
+from holdfast.web.admin.message_views import Trace, TraceQueue, TraceStep
 from holdfast.web.admin.session_filter import SessionFilter
 from holdfast.web.admin.session_views import (
     ClearedQueue,
@@ -45,6 +45,8 @@ from holdfast.web.admin.work_queues import WorkQueue
 
 NOW_MS = 1_790_000_000_000
 HOLDBACK = "user.update.holdback"
+# Nothing is known of this one.
+NO_MESSAGE = f"holdfast-{1:019d}"
 
 
 def a_session(key: str = "joe/1", **changes: Any) -> Session:
@@ -186,6 +188,8 @@ class FakeOperations:
         self.skips: dict[str, int] = {}
         # So many sessions can be ended before there is no room for what they leave.
         self.may_end = 1_000_000
+        # What the journal has of every message, in two parts.
+        self.steps: list[TraceStep] = []
         # What every method raises, if it is set.
         self.fault: Exception | None = None
         # An export breaks off after so many lines.
@@ -357,14 +361,15 @@ class FakeOperations:
     async def trace(self, id: str, cursor: str | None) -> Trace:
         self._fail()
         at = TraceQueue("joe/1", "waiting", False, 0, 0)
+        is_known = id != NO_MESSAGE
         return Trace(
             id=id,
-            published=NOW_MS,
-            journal=True,
-            queues=[at] if cursor is None else [],
+            published=NOW_MS if is_known else None,
+            journal=is_known,
+            queues=[at] if cursor is None and is_known else [],
             letters=[],
             is_cut=False,
-            happenings=[],
+            happenings=self.steps[:1] if cursor is None else self.steps[1:],
             cursor=None if cursor else "7-0",
         )
 

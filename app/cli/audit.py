@@ -1,0 +1,23 @@
+"""`holdfast audit`: lists what operators changed."""
+
+import typer
+
+from holdfast.cli.lists import Range, print_list
+from holdfast.cli.options import ToServer, gathered
+from holdfast.cli.output import Json, age, brief
+
+program = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+def _detail(item: Json) -> str:
+    return brief(item["detail"]) if item["detail"] else ""
+
+
+_CHANGES = (age("time"), "who", "action", "target", "outcome", ("DETAIL", _detail))
+
+
+@program.command()
+@gathered
+def audit(*, shown: Range, server: ToServer) -> None:
+    """List what operators changed or tried to change, the latest first."""
+    print_list(server, "/audit", {}, _CHANGES, shown)

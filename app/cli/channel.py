@@ -1,0 +1,67 @@
+"""`holdfast channel`: lists channels, shows what they keep, holds and releases them."""
+
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.holds import Reason, Until, hold_body
+from holdfast.cli.lists import DATA, First, Range, print_first, print_list
+from holdfast.cli.options import Channel, Prefix, ToServer, gathered, group_of_commands
+from holdfast.cli.output import age, answer
+from holdfast.cli.remote import Params
+
+program = group_of_commands()
+
+_CHANNELS = ("name", "subscribers", "rate", "held")
+_MESSAGES = ("id", "sender", age("published", "AGE"), "bytes", DATA)
+_HELD = "/held-channels"
+
+
+@program.command("list")
+@gathered
+def list_channels(*, prefix: Prefix = "", shown: Range, server: ToServer) -> None:
+    """List the channels and patterns with subscribers, and held channels, by name.
+
+    The rate is in messages per second; it is known while the console is open.
+    """
+    print_list(server, "/channels", {"prefix": prefix}, _CHANNELS, shown)
+
+
+@program.command("get")
+@gathered
+def get_messages(
+    *,
+    channel: Channel,
+    filter: Annotated[
+        str | None,
+        typer.Option(
+            "--filter", show_default=False, help="Only messages that pass: data.price > 100."
+        ),
+    ] = None,
+    limit: First = 20,
+    server: ToServer,
+) -> None:
+    """Show the newest messages that a channel keeps, the newest first."""
+    asked: Params = {"channel": channel, "filter": filter, "limit": limit}
+    print_first(server, "/topic/history", asked, _MESSAGES)
+
+
+@program.command("hold")
+@gathered
+def hold(*, channel: Channel, reason: Reason = "", until: Until = None, server: ToServer) -> None:
+    """Hold back a channel.
+
+    Its messages wait in the queues, and none is lost, until the given time or until you release it.
+    """
+    body = {"channel": channel, **hold_body(reason, until)}
+    done = server.talk(lambda remote: remote.ask("PUT", _HELD, body))
+    answer(done, f"{channel} is held back", as_json=server.as_json)
+
+
+@program.command("release")
+@gathered
+def release(*, channel: Channel, server: ToServer) -> None:
+    """Release a channel that you or the server holds back."""
+    server.talk(lambda remote: remote.ask("DELETE", _HELD, params={"channel": channel}))
+    done = {"channel": channel, "active": True}
+    answer(done, f"{channel} is released", as_json=server.as_json)

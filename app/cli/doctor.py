@@ -1,0 +1,70 @@
+"""`holdfast doctor`: checks what a server and the pipeline need on this machine."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.failures import Exit
+from holdfast.cli.options import AsJson, gathered
+from holdfast.cli.output import print_rows, print_table, spinner
+from holdfast.cli.serve import read_settings
+from holdfast.cli.server_checks import check_server, check_sources
+from holdfast.cli.spark import ChosenEngine, silent_ctrl_c
+from holdfast.pipeline.doctor import Sight, examine, prepare, try_out
+
+program = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+_WORDS = {True: "yes", False: "no", None: "-"}
+
+
+@program.command()
+@gathered
+def doctor(
+    *,
+    config: Annotated[
+        Path | None, typer.Option("--config", help="Settings file; default: ./holdfast.toml.")
+    ] = None,
+    pipeline: Annotated[
+        bool, typer.Option("--pipeline", help="Fail if something for the pipeline is missing, too.")
+    ] = False,
+    start: Annotated[
+        bool, typer.Option("--start", help="Also start Spark; implies --pipeline.")
+    ] = False,
+    prepared: Annotated[
+        bool,
+        typer.Option(
+            "--prepare",
+            help="Make later starts of Spark faster; takes a minute, once; implies --pipeline.",
+        ),
+    ] = False,
+    as_json: AsJson = False,
+    engine: ChosenEngine,
+) -> None:
+    """Check what a server and the pipeline need; say how to fix faults.
+
+    A dash means that it works without. The exit code is 1 if the server cannot run.
+    """
+    server = [*check_server(read_settings(config, {}))]
+    sights = [*examine()]
+    needs_pipeline = pipeline or start or prepared
+    if prepared and _is_well(sights):
+        with spinner("Preparing"):
+            sights[-1] = prepare()
+    if start and _is_well(sights):
+        with silent_ctrl_c(), spinner("Starting Spark"):
+            sights += try_out(engine(True))
+    areas = {"server": server, "build": [*check_sources()], "pipeline": sights}
+    rows = [(area, *sight) for area, found in areas.items() for sight in found]
+    if as_json:
+        print_rows(("area", *Sight._fields), rows, as_json=True)
+    else:
+        shown = [(area, thing, _WORDS[ok], text) for area, thing, ok, text in rows]
+        print_table(("FOR", "WHAT", "OK", "WHICH"), shown)
+    if not _is_well(server) or (needs_pipeline and not _is_well(sights)):
+        raise typer.Exit(Exit.FAILED)
+
+
+def _is_well(sights: Iterable[Sight]) -> bool:
+    return all(sight.ok is not False for sight in sights)

@@ -1,0 +1,90 @@
+"""`holdfast message`: shows where a message is, and what happened to it."""
+
+import re
+from datetime import datetime
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.failures import Exit
+from holdfast.cli.options import ToServer, gathered
+from holdfast.cli.output import (
+    Cell,
+    Column,
+    Json,
+    complain,
+    note,
+    print_facts,
+    print_items,
+    print_json,
+)
+from holdfast.cli.remote import Remote
+
+program = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+_ID = re.compile("[a-z0-9-]{1,32}-[0-9]{19}")
+_US_PER_S = 1_000_000
+
+
+def _time_of_day(item: Json) -> Cell:
+    moment = datetime.fromtimestamp(item["at_us"] / _US_PER_S).astimezone()
+    return Cell(moment.strftime("%H:%M:%S.%f"), moment.isoformat(" ", "microseconds"))
+
+
+_TIME: Column = ("TIME", _time_of_day)
+_STEPS = (_TIME, "kind", "receiver", "attempt", "code", "sender", "copies", "letter")
+_QUEUES = ("receiver", "state", "held", "attempts", "redelivered")
+_LETTERS = ("id", "receiver", "state", "code")
+
+
+@program.command()
+@gathered
+def message(
+    *,
+    id: Annotated[
+        str,
+        typer.Argument(
+            metavar="ID",
+            help="The message, such as holdfast-1763000000000000000: see POST /publish.",
+        ),
+    ],
+    server: ToServer,
+) -> None:
+    """Show where a message is, and its way: every step that the journal has.
+
+    The exit code is 1 if nothing is known of the message.
+    """
+    if _ID.fullmatch(id) is None:
+        raise typer.BadParameter(
+            f"{id!r} is not the id of a message: write NODE-NUMBER, where the number has 19 digits"
+        )
+
+    async def conversation(remote: Remote) -> Json:
+        path = f"/messages/{id}"
+        found = part = await remote.get(path)
+        while part["cursor"] is not None:
+            part = await remote.get(path, {"cursor": part["cursor"]})
+            found["happenings"] += part["happenings"]
+        del found["cursor"]
+        return found
+
+    found = server.talk(conversation)
+    is_known = found["published"] is not None or bool(found["happenings"])
+    if server.as_json:
+        print_json(found)
+    elif is_known:
+        _show(found)
+    if not is_known:
+        complain(f"nothing is known of {id}{'' if found['journal'] else ': the journal is off'}")
+        raise typer.Exit(Exit.FAILED)
+
+
+def _show(found: Json) -> None:
+    print_facts({name: found[name] for name in ("id", "published")}, times=("published",))
+    for columns, name in ((_QUEUES, "queues"), (_LETTERS, "letters"), (_STEPS, "happenings")):
+        if found[name]:
+            print_items(columns, found[name])
+    if found["is_cut"]:
+        note("Not all queues and dead letters were searched")
+    if not found["journal"]:
+        note("The journal is off: the way of messages is not recorded")

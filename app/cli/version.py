@@ -1,0 +1,33 @@
+"""`holdfast version`: shows what is installed."""
+
+import platform
+import sys
+from importlib.metadata import version as version_of
+from importlib.util import find_spec
+
+import typer
+
+from holdfast.cli.options import AsJson
+from holdfast.cli.output import answer
+
+program = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+def core() -> str:
+    """Say whether the core is compiled."""
+    found = find_spec("holdfast.bayeux.dispatch")
+    is_source = found is None or str(found.origin).endswith(".py")
+    return "interpreted" if is_source else "compiled"
+
+
+@program.command()
+def version(*, as_json: AsJson = False) -> None:
+    """Show the version, and whether the core is compiled."""
+    found = {
+        "version": version_of("holdfast"),
+        "core": core(),
+        "python": platform.python_version(),
+        "system": f"{sys.platform} {platform.machine()}",
+    }
+    text = "holdfast {version} ({core} core, Python {python}, {system})"
+    answer(found, text.format_map(found), as_json=as_json)

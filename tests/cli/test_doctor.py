@@ -1,0 +1,132 @@
+"""`holdfast doctor` says what is wrong with a machine, and how to mend it."""
+
+import json
+import os
+import resource
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from holdfast.cli import server_checks
+from holdfast.cli.main import program
+from holdfast.compose.data_directory import own_directory
+from holdfast.pipeline.doctor import Sight
+from holdfast.store.connection import StoreUnavailable
+from tests.serving import as_toml, free_port
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("holdfast.cli.doctor.examine", lambda: ())
+    return tmp_path
+
+
+def sights(*words: str, **settings: Any) -> tuple[int, dict[str, tuple[bool | None, str]]]:
+    """The exit code, and what was seen: whether it is well, and the text."""
+    given = {"port": free_port(), **settings}
+    Path("holdfast.toml").write_text(as_toml(given))
+    done = CliRunner().invoke(program, ["doctor", "--json", *words])
+    lines = map(json.loads, done.stdout.splitlines())
+    return done.exit_code, {each["thing"]: (each["ok"], each["text"]) for each in lines}
+
+
+def test_a_sound_machine_passes(home: Path) -> None:
+    code, seen = sights()
+    assert code == 0
+    assert seen["store"][0] is True
+    assert seen["data directory"] == (True, "data will be created")
+    assert not (home / "data").exists()
+
+
+def test_a_port_that_somebody_else_uses_is_a_fault(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        code, seen = sights(port=taken.getsockname()[1])
+    assert code == 1
+    assert seen["address"][0] is False
+    assert "--port 8081" in seen["address"][1]
+
+
+def test_the_port_and_the_directory_of_a_running_server_are_no_faults(home: Path) -> None:
+    with (
+        own_directory(home / "data"),
+        socket.create_server(("127.0.0.1", 0)) as taken,
+    ):
+        code, seen = sights(port=taken.getsockname()[1])
+    assert code == 0
+    assert seen["data directory"][0] is None
+    assert seen["address"][0] is True
+
+
+def test_a_directory_that_others_can_write_is_a_fault_with_its_remedy(home: Path) -> None:
+    (home / "data").mkdir()
+    (home / "data").chmod(0o777)
+    code, seen = sights()
+    assert code == 1
+    assert "chmod 700 data" in seen["data directory"][1]
+
+
+def test_a_directory_that_cannot_be_made_is_a_fault(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    code, seen = sights()
+    assert (code, seen["data directory"][0]) == (1, False)
+
+
+def test_a_store_without_a_binary_is_a_fault(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def lacking() -> Path:
+        raise StoreUnavailable("reinstall it")
+
+    monkeypatch.setattr(server_checks, "server_binary", lacking)
+    assert sights()[1]["store"] == (False, "reinstall it")
+    monkeypatch.setattr(server_checks, "server_binary", lambda: home / "none")
+    code, seen = sights()
+    assert code == 1
+    assert "set redis" in seen["store"][1]
+
+
+def test_a_store_elsewhere_is_asked_for(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as store:
+        place = f"127.0.0.1:{store.getsockname()[1]}"
+        assert sights(redis=f"redis://:secret@{place}/0")[1]["store"] == (True, f"{place} answers")
+    code, seen = sights(redis=f"redis://:secret@{place}/0")
+    assert code == 1
+    assert seen["store"][0] is False
+    assert "secret" not in seen["store"][1]
+    assert sights(redis=f"unix://{home}/none")[1]["store"][0] is False
+
+
+def test_few_open_files_and_missing_tools_are_told_but_no_faults(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (256, 4096))
+    monkeypatch.setattr(server_checks, "_LITTLE_SPACE", 2**60)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    code, seen = sights()
+    assert code == 0
+    assert {name for name, (ok, _) in seen.items() if ok is None} >= {
+        "open files",
+        "disk",
+        "C compiler",
+        "npm",
+    }
+    assert "LimitNOFILE" in seen["open files"][1]
+
+
+def test_settings_that_cannot_be_read_end_it(home: Path) -> None:
+    code, seen = sights(prot=1)
+    assert (code, seen) == (2, {})
+
+
+@pytest.mark.parametrize(("words", "code"), [([], 0), (["--pipeline"], 1), (["--start"], 1)])
+def test_the_pipeline_matters_to_those_who_ask_for_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch, words: Sequence[str], code: int
+) -> None:
+    lacking = Sight("pyspark", False, "missing")
+    monkeypatch.setattr("holdfast.cli.doctor.examine", lambda: [lacking])
+    assert sights(*words)[0] == code

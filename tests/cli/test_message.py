@@ -1,0 +1,79 @@
+"""`holdfast message` and `holdfast audit` against an administration."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from holdfast.web.admin.message_views import TraceStep
+from tests.cli.conftest import Shell
+from tests.web.fake_operations import NO_MESSAGE
+
+ID = "holdfast-1790000000000000000"
+
+
+def a_step(kind: str, **changes: Any) -> TraceStep:
+    step = TraceStep(
+        at_us=1_790_000_000_000_000,
+        node="holdfast",
+        kind=kind,
+        receiver="joe/1",
+        channel="/news",
+        attempt=1,
+        code=None,
+        letter=None,
+        copies=None,
+        sender=None,
+    )
+    return replace(step, **changes)
+
+
+def test_it_is_told_where_a_message_is_and_all_parts_of_its_way(shell: Shell) -> None:
+    shell.operations.steps = [a_step("published", receiver=None), a_step("handed")]
+    done = shell.run("message", ID)
+    assert done.exit_code == 0
+    assert "joe/1\twaiting\tno" in done.stdout
+    assert [line.split("\t")[1] for line in done.stdout.splitlines()[-2:]] == [
+        "published",
+        "handed",
+    ]
+    told = json.loads(shell.run("message", ID, "--json").stdout)
+    assert [each["kind"] for each in told["happenings"]] == ["published", "handed"]
+
+
+def test_a_message_that_nobody_knows_is_a_failure(shell: Shell) -> None:
+    done = shell.run("message", NO_MESSAGE)
+    assert done.exit_code == 1
+    assert "the journal is off" in done.stderr
+    assert shell.run("message", NO_MESSAGE, "--json").exit_code == 1
+
+
+@pytest.mark.parametrize("id", ["", "1790000000000000000", "holdfast-179", f"{ID}/x", "a b-1"])
+def test_what_is_no_id_is_a_usage_error(shell: Shell, id: str) -> None:
+    assert shell.run("message", id).exit_code == 2
+
+
+def test_changes_of_operators_are_listed(shell: Shell) -> None:
+    shell.run("dispatcher", "hold", "joe/1", "--reason", "disk full")
+    rows = [line.split("\t") for line in shell.run("audit").stdout.splitlines()]
+    assert rows[0] == ["AGE", "WHO", "ACTION", "TARGET", "OUTCOME", "DETAIL"]
+    assert rows[1][1:5] == ["operator/ann", "session.hold", "joe/1", "ok"]
+    assert json.loads(shell.run("audit", "--json").stdout)["detail"]["reason"] == "disk full"
+
+
+def test_lists_are_sorted_by_a_field_of_their_items(shell: Shell) -> None:
+    sort = ["dead", "list", "--sort"]
+    ascending = [
+        json.loads(line)["id"]
+        for line in shell.run(*sort, "id", "--json").stdout.split("\n")
+        if line
+    ]
+    assert ascending == sorted(ascending)
+    assert len(ascending) == 5
+    done = shell.run(*sort, "-id", "--limit", "2")
+    assert [line.split("\t")[0] for line in done.stdout.splitlines()[1:]] == ascending[:2:-1]
+    assert "there are more" in done.stderr
+    done = shell.run(*sort, "colour")
+    assert done.exit_code == 2
+    assert "receiver" in done.stderr

@@ -1,0 +1,57 @@
+"""`holdfast top`: one reading, or one after the other."""
+
+import json
+import re
+from dataclasses import asdict
+
+import pytest
+from rich.console import Console
+
+from holdfast.cli.output import Json
+from holdfast.cli.top import table_of
+from tests.cli.conftest import Shell
+from tests.web.fake_operations import some_figures
+
+
+def test_one_reading_is_shown(shell: Shell) -> None:
+    done = shell.run("top", "--once")
+    assert done.exit_code == 0
+    assert "published" in done.stdout
+    told = json.loads(shell.run("top", "--once", "--json").stdout)
+    assert told["node"] == some_figures().node
+
+
+def test_readings_follow_until_it_is_interrupted(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses = []
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("holdfast.cli.top.asyncio.sleep", sleep)
+    done = shell.run("top", "--every", "5")
+    assert [json.loads(line)["time"] for line in done.stdout.splitlines()]
+    assert (len(done.stdout.splitlines()), pauses, done.exit_code) == (3, [5.0] * 3, 0)
+
+
+def shown(found: Json, before: Json | None) -> str:
+    """The table as a terminal has it, with single spaces."""
+    with (console := Console(width=80)).capture() as capture:
+        console.print(table_of(found, before))
+    return re.sub(" +", " ", capture.get())
+
+
+def test_rates_are_what_was_counted_since_the_reading_before() -> None:
+    first = asdict(some_figures())
+    later = {**first, "time": first["time"] + 2000, "published": first["published"] + 9}
+    assert re.search(r"published \d+ 4\.5 \n", shown(later, first))
+    restarted = {**later, "started": first["started"] + 1, "published": 0}
+    assert "published 0 \n" in shown(restarted, later)
+
+
+def test_a_store_that_is_away_is_told() -> None:
+    found = {**asdict(some_figures()), "store_available": False}
+    assert "the store is unavailable" in shown(found, None)
