@@ -50,6 +50,8 @@ class Source:
     namespace: str = "holdfast"
     most: int = MOST_EVENTS
     accepts_loss: bool = False
+    # Seconds between small batches of an ingest that goes on.
+    every_s: float = 0.0
 
     def journals(self) -> Journals:
         return Journals(self.url, self.namespace)
@@ -62,6 +64,7 @@ class Source:
             "maxEvents": str(self.most),
             "acceptLoss": str(self.accepts_loss).lower(),
             "into": str(into),
+            "every": str(self.every_s),
         }
 
 

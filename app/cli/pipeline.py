@@ -61,6 +61,10 @@ _MOST = typer.Option(
     "--max-events", min=1, metavar="N", help="Maximum number of events in a batch."
 )
 
+_EVERY = typer.Option(
+    "--every", min=0, metavar="SECONDS", help="Time between batches while few events arrive."
+)
+
 
 def _in_a_folder(place: Path | None) -> Path | None:
     """Check before the work that the file can be created."""
@@ -81,6 +85,7 @@ def ingest(
     once: Annotated[bool, _ONCE] = False,
     accept_loss: Annotated[bool, _ACCEPT] = False,
     max_events: Annotated[int, _MOST] = 5_000_000,
+    every: Annotated[float, _EVERY] = 60.0,
     as_json: AsJson = False,
     journal: AtJournal,
     engine: ChosenEngine,
@@ -102,7 +107,7 @@ def ingest(
         def report(taken: "Taken") -> None:
             bar.update(task, completed=taken.events)
 
-        source = Source(url, journal.namespace, max_events, accept_loss)
+        source = Source(url, journal.namespace, max_events, accept_loss, every)
         asked = session if engine.are_given else None
         if not once:
             with results.keeping(lake, asked, url, journal.namespace), until_ctrl_c() as is_over:

@@ -1,12 +1,15 @@
 """The journal as a Spark source: `spark.read.format("holdfast")`, or readStream.
 
-Options: url, namespace, cores (pieces of a batch), maxEvents (of a batch), acceptLoss, and into: a
-folder where tasks write the events as Parquet; Spark then gets receipts instead.
+Options: url, namespace, cores (pieces of a batch), maxEvents (of a batch), acceptLoss, every
+(seconds between small batches of a stream), and into: a folder where tasks write the events as
+Parquet; Spark then gets receipts instead.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Self
 
 from pyspark.sql.datasource import (
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 FORMAT = "holdfast"
+# So many frames are worth a batch at once; each batch has costs of its own, and files.
+_ENOUGH = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +50,7 @@ class Options:
     most: int | None = None
     accepts_loss: bool = False
     into: Path | None = None
+    every_s: float = 0.0
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> Self:
@@ -55,6 +61,7 @@ class Options:
             int(given["maxEvents"]) if "maxEvents" in given else None,
             given.get("acceptLoss", "false") == "true",
             Path(given["into"]) if "into" in given else None,
+            float(given.get("every", "0")),
         )
 
     def journals(self) -> Journals:
@@ -97,6 +104,8 @@ class _Stream(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._options = options
         self._journals: Journals | None = None
         self._goal: dict[str, str] | None = None
+        # The time of the latest batch; the first begins at once.
+        self._begun = -math.inf
 
     @property
     def _planner(self) -> Planner:
@@ -118,8 +127,14 @@ class _Stream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         with answering(self._options.url):
-            goal = self._planner.newest() if self._goal is None else self._goal
-            return self._planner.advance(start, goal, most)
+            if self._goal is not None:
+                return self._planner.advance(start, self._goal, most)
+            waiting = self._planner.waiting(start)
+            is_due = monotonic() >= self._begun + self._options.every_s
+            if not waiting or (waiting < _ENOUGH and not is_due):
+                return start
+            self._begun = monotonic()
+            return self._planner.advance(start, self._planner.newest(), most)
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[InputPartition]:
         with answering(self._options.url):

@@ -41,6 +41,14 @@ class Planner:
         found = {node: self._journals.newest(node) for node in self._journals.nodes()}
         return {node: id for node, id in found.items() if id is not None}
 
+    def waiting(self, start: Offset) -> int:
+        """Return the number of frames that were written since; in an emptied store, of all."""
+        found = 0
+        for node, number in self._journals.numbered().items():
+            seq = Position.of(start.get(node)).seq
+            found += number - seq if number >= seq else number
+        return found
+
     def advance(self, start: Offset, goal: Mapping[str, str], most: int | None) -> Offset:
         """Return the end of a batch that begins here: at the goal, or after `most` events.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 import pytest
 from pyspark.errors import PySparkException
+from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StructType
 from redis.exceptions import AuthenticationError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
@@ -136,6 +137,38 @@ def test_numbers_begin_anew_in_a_store_that_was_emptied(store: ValkeyServer) -> 
     writer.epoch = "other-1"
     writer.append(1, frame_of(some_events(7, 8)))
     assert incidents(taken(store)) == [("frame.restart", 1, 1)]
+
+
+def test_few_frames_wait_for_others_and_many_do_not(
+    store: ValkeyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("holdfast.pipeline.source.journal.monotonic", lambda: now[0])
+    writer = Writer(store)
+    options = {"url": store.url, "every": "60"}
+    stream = JournalSource(options).streamReader(StructType())
+    read: list[Any] = [stream.initialOffset()]
+
+    def look() -> bool:
+        """Whether another batch begins."""
+        read.append(stream.latestOffset(read[-1], ReadAllAvailable()))
+        return bool(read[-1] != read[-2])
+
+    assert not look()
+    writer.write(*some_events(0, 1))
+    # After a quiet time nothing has to wait.
+    assert look()
+    writer.write(*some_events(1, 2))
+    now[0] += 59
+    assert not look()
+    now[0] += 1
+    assert look()
+    now[0] += 60
+    assert not look()
+    writer.write(*some_events(2, 3))
+    assert look()
+    writer.write_all(some_events(3, 203), each=3)
+    assert look()
 
 
 def test_numbers_run_on_when_the_server_starts_again(store: ValkeyServer) -> None:
