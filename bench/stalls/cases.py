@@ -31,6 +31,8 @@ _EXPIRING, _LETTERS_EACH, _EXPIRE_MS = 100, 500, 1_000
 _FILTERS, _FILTERS_EACH, _SEARCHED = 250, 50, 1024
 # Topics of the server, and those that one call lists or erases.
 _TOPICS, _PAGE = 60_000, 1_000
+# Requests that wait for one responder, and those of one session.
+_REQUESTS, _OUTSTANDING = 10_000, 250
 # A queue holds less than a batch too many, and the last batch must fit.
 _IN_HANDS = 9_900
 
@@ -226,6 +228,29 @@ def takeover(url: str) -> Attack:
     hello = {"channel": "/meta/handshake", "version": "1.0"}
     ext = {"delivery": {"session": "stall-takeover/1"}}
     return _attack(client, {**hello, "supportedConnectionTypes": ["long-polling"], "ext": ext})
+
+
+# Requests
+
+
+def asked(url: str) -> Attack:
+    """A session ends that ten thousand requests wait for."""
+    client = Client(url)
+    client.say(subscribe("/stall/asked"))
+    crowd = tuple(_asker(url) for _ in range(_REQUESTS // _OUTSTANDING))
+    return _attack(client, {"channel": "/meta/disconnect"})._replace(crowd=crowd)
+
+
+def _asker(url: str) -> Client:
+    """Somebody who waits for as many replies as may be."""
+    client = Client(url, {"request": True})
+    client.connect()
+    reply_to = client.ext["ret"] + "/4{:06}"
+    asks = [{"replyTo": reply_to.format(n), "timeout": 60_000} for n in range(_OUTSTANDING)]
+    answers = client.say(*(publish("/stall/asked", ext=ext) for ext in asks))
+    if not all(answer["successful"] for answer in answers):
+        raise RuntimeError(f"the server refuses requests: {answers[0]}")
+    return client
 
 
 # Point-to-point
@@ -493,7 +518,7 @@ CASES: dict[str, Case] = {
             deep_publishes,
         ),
         *(holdbacks, refusals, failures, consents, deliveries, acks, repeats, pending),
-        *(moves, returns, filters, fanout, fanout_waiting, fanout_large, kept_publishes),
+        *(asked, moves, returns, filters, fanout, fanout_waiting, fanout_large, kept_publishes),
         *(topics_list, topics_erase, catching_up, catching_up_deep),
         *(catching_up_nested, catching_up_named, catching_up_filtered),
         *(empty_arrays, empty_objects, endless_objects, small_objects, deep_arrays, deep_objects),

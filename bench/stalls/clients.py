@@ -29,6 +29,8 @@ class Client:
         self._http = http.client.HTTPConnection(split.netloc, timeout=_TIMEOUT_S)
         self._cookie = ""
         self.id = ""
+        # What the server agreed to.
+        self.ext: Message = {}
         hello: Message = {"channel": "/meta/handshake", "version": "1.0", "ext": ext or {}}
         hello["supportedConnectionTypes"] = ["long-polling"]
         self.id = self._shake_hands(hello)
@@ -38,6 +40,7 @@ class Client:
         for _ in range(_HANDSHAKES):
             [reply, *_] = self.say(hello)
             if "clientId" in reply:
+                self.ext = reply.get("ext", {})
                 return str(reply["clientId"])
             time.sleep(_LATER_S)
         raise RuntimeError("the server takes no handshake")

@@ -1,0 +1,159 @@
+"""Requests under attack: nobody answers what others were asked, and floods of them are bounded."""
+
+from secrets import token_urlsafe
+from typing import Any
+
+from tests.abuse.attacker import SocketPerson
+from tests.abuse.conftest import MakeTarget
+from tests.abuse.target import Target
+
+POWER = "/data/power"
+OUTSTANDING = "holdfast_requests_outstanding"
+REFUSED = "holdfast_replies_refused_total"
+# Messages of one frame.
+FRAME = 500
+
+
+class Asker(SocketPerson):
+    """A client that may ask; events and replies are told apart."""
+
+    def __init__(self, target: Target, *channels: str) -> None:
+        self.events: list[dict[str, Any]] = []
+        self.ret = ""
+        super().__init__(target.url, ext={"request": True})
+        self.settle_in(*channels)
+
+    def hear(self) -> list[dict[str, Any]]:
+        heard = super().hear()
+        self.ret = self.ret or heard[0]["ext"]["ret"]
+        return heard
+
+    def request(self, serial: int, ret: str = "", **ext: Any) -> dict[str, Any]:
+        reply_to = f"{ret or self.ret}/{4_000_000 + serial}"
+        return self.message(POWER, data=serial, ext={"replyTo": reply_to, **ext})
+
+    def told(self, *messages: dict[str, Any]) -> list[str]:
+        """The errors in the replies to these publishes, empty where there is none."""
+        errors = []
+        for at in range(0, len(messages), FRAME):
+            part = messages[at : at + FRAME]
+            self.say(*part)
+            replies = 0
+            while replies < len(part):
+                for each in self.hear():
+                    if "data" in each:
+                        self.events.append(each)
+                    else:
+                        errors.append(each.get("error", "").rpartition(":")[2])
+                        replies += 1
+        return errors
+
+    def event(self) -> dict[str, Any]:
+        while not self.events:
+            self.events += [each for each in self.hear() if "data" in each]
+        return self.events.pop(0)
+
+
+def test_a_reply_is_forged_by_nobody_who_knows_its_channel(target: Target) -> None:
+    before = target.metric(REFUSED, fault="denied")
+    with Asker(target) as ann, Asker(target, POWER) as bob, Asker(target) as eve:
+        assert ann.told(ann.request(1)) == [""]
+        reply_to = bob.event()["ext"]["replyTo"]
+        forged = eve.message(reply_to, data="forged")
+        deeper = [eve.message(f"{reply_to}/{each}", data="forged") for each in ("1", "x")]
+        assert eve.told(forged, *deeper) == ["reply_denied"] * 3
+        # Not even by the one who asked.
+        assert ann.told(ann.message(reply_to, data="own")) == ["reply_denied"]
+        assert bob.told(bob.message(reply_to, data="true")) == [""]
+        assert ann.event()["data"] == "true"
+        assert target.metric(REFUSED, fault="denied") - before == 4
+
+
+def test_nobody_listens_to_the_replies_of_others(target: Target) -> None:
+    with Asker(target) as ann, Asker(target, POWER) as bob, Asker(target, "/**") as eve:
+        for pattern in (f"{ann.ret}/*", f"{ann.ret}/4000001", "/ret/**", "/ret/*"):
+            subscribe = eve.message("/meta/subscribe", subscription=pattern)
+            assert eve.told(subscribe) == ["subscribe_denied"]
+        ann.told(ann.request(1))
+        bob.told(bob.message(bob.event()["ext"]["replyTo"], data="secret"))
+        assert ann.event()["data"] == "secret"
+        eve.told(eve.message("/the/end", data="end"))
+        heard = [eve.event()["channel"] for _ in range(2)]
+        assert heard == [POWER, "/the/end"]
+
+
+def test_a_request_brings_no_reply_into_the_channel_of_others(target: Target) -> None:
+    with Asker(target) as ann, Asker(target, POWER), Asker(target) as eve:
+        strange = [ann.ret, ann.ret + "x", "/ret", "/ret/", POWER, eve.ret + "/..", eve.ret[:-1]]
+        assert set(eve.told(*(eve.request(1, ret) for ret in strange))) == {"reply_denied"}
+        assert target.metric(OUTSTANDING) == 0
+
+
+def test_channels_of_replies_are_not_guessed_and_guesses_are_not_kept(target: Target) -> None:
+    before = target.metric(REFUSED, fault="denied")
+    with Asker(target) as ann, Asker(target, POWER) as bob, Asker(target) as eve:
+        ann.told(ann.request(1))
+        guesses = [f"/ret/{token_urlsafe(16)}/4000001" for _ in range(10_000)]
+        guesses += [f"{ann.ret}/{4_000_000 + serial}" for serial in range(10_000)]
+        with target.bystander():
+            told = eve.told(*(eve.message(guess, data="?") for guess in guesses))
+        assert set(told) == {"reply_denied"}
+        assert target.metric(REFUSED, fault="denied") - before == len(guesses)
+        assert target.growth_mib() < 30
+        bob.told(bob.message(bob.event()["ext"]["replyTo"], data="true"))
+        assert ann.event()["data"] == "true"
+
+
+def test_of_a_flood_of_replies_one_arrives(target: Target) -> None:
+    before = target.metric("holdfast_replies_total")
+    with Asker(target) as ann, Asker(target, POWER) as bob:
+        ann.told(ann.request(1))
+        reply_to = bob.event()["ext"]["replyTo"]
+        with target.bystander():
+            told = bob.told(*(bob.message(reply_to, data=number) for number in range(10_000)))
+        assert told == [""] + ["duplicate_reply"] * 9_999
+        assert ann.event()["data"] == 0
+        ann.told(ann.message("/the/end", data="end"))
+        assert ann.events == []
+        assert target.metric("holdfast_replies_total") - before == 1
+
+
+def test_late_replies_are_dead_letters_once_each(target: Target) -> None:
+    before = target.metric("holdfast_entries_settled_total", outcome="dead")
+    with Asker(target) as ann, Asker(target, POWER) as bob:
+        ann.told(ann.request(1, timeout=1))
+        assert ann.event()["error"] == f"408:{POWER}:timeout"
+        reply_to = bob.event()["ext"]["replyTo"]
+        told = bob.told(*(bob.message(reply_to, data=number) for number in range(1_000)))
+        assert told == ["late_reply"] + ["duplicate_reply"] * 999
+        assert target.metric("holdfast_entries_settled_total", outcome="dead") - before == 1
+
+
+def test_a_session_asks_no_more_than_it_may_and_others_still_ask(
+    target_with: MakeTarget,
+) -> None:
+    target = target_with(max_outstanding=100)
+    with Asker(target) as ann, Asker(target, POWER), Asker(target) as eve:
+        with target.bystander():
+            told = eve.told(*(eve.request(serial) for serial in range(5_000)))
+        assert told == [""] * 100 + ["requests_exceeded"] * 4_900
+        assert target.metric(OUTSTANDING) == 100
+        assert ann.told(ann.request(1)) == [""]
+        eve.say(eve.message("/meta/disconnect"))
+        target.until_metric(OUTSTANDING, 1)
+
+
+def test_all_together_ask_no_more_than_the_server_bears(target_with: MakeTarget) -> None:
+    target = target_with(max_outstanding=1_000, max_total_outstanding=1_000)
+    with Asker(target) as ann, Asker(target, POWER) as bob, Asker(target) as eve:
+        with target.bystander():
+            told = eve.told(*(eve.request(serial) for serial in range(5_000)))
+        # Each counts twice: once for its responder.
+        assert told == [""] * 500 + ["requests_used_up"] * 4_500
+        assert ann.told(ann.request(1)) == ["requests_used_up"]
+        bob.say(bob.message("/meta/disconnect"))
+        target.until_metric(OUTSTANDING, 0)
+        errors = {eve.event()["error"] for _ in range(500)}
+        assert errors == {f"404:{POWER}:no_responders"}
+        assert ann.told(ann.request(2)) == [""]
+        assert ann.event()["error"] == f"404:{POWER}:no_responders"
