@@ -26,9 +26,11 @@ VIOLATION = "kind string, node string, msg bigint, receiver string, number bigin
 _NAMES = [column.split()[0] for column in VIOLATION.split(", ")]
 
 
-def findings(events: "DataFrame", lacking: Mapping[str, int]) -> "DataFrame":
-    """Return the times of which not everything is known, and all violations: FINDING."""
-    found = unknowns(events).unionByName(violations(events, lacking), allowMissingColumns=True)
+def findings(events: "DataFrame", lacking: Mapping[str, int], now_us: int) -> "DataFrame":
+    """Return the times of which not everything is known now, and all violations: FINDING."""
+    found = unknowns(events, now_us).unionByName(
+        violations(events, lacking), allowMissingColumns=True
+    )
     return found.select(*FINDING)
 
 

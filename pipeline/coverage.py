@@ -19,10 +19,11 @@ from holdfast.pipeline.runs import parts
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# It was killed; it has no books; it has not ended; its start is gone.
-UNCLEAN, UNBOOKED, OPEN, CUT = "run.unclean", "run.unbooked", "run.open", "run.cut"
+# It was killed; it has no books; it has not ended; nor has it written anything; its start is gone.
+UNCLEAN, UNBOOKED, OPEN = "run.unclean", "run.unbooked", "run.open"
+SILENT, CUT = "run.silent", "run.cut"
 # Nobody can say that nothing is wrong there.
-UNCERTAIN = (UNCLEAN, UNBOOKED)
+UNCERTAIN = (UNCLEAN, UNBOOKED, SILENT)
 UNKNOWN = "kind string, node string, since timestamp, until timestamp, number bigint, what string"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BOOKS_US = int(BOOKS_S * 1e6)
@@ -55,10 +56,10 @@ class Unknown(NamedTuple):
     what: str
 
 
-def unknowns(events: "DataFrame") -> "DataFrame":
+def unknowns(events: "DataFrame", now_us: int) -> "DataFrame":
     """Return the times of which not everything is known, and their length in ms: UNKNOWN."""
     stretches = [Stretch(*row) for row in _stretches(events).collect()]
-    rows = [_row(unknown) for unknown in unknowns_of(stretches)]
+    rows = [_row(unknown) for unknown in unknowns_of(stretches, now_us)]
     return events.sparkSession.createDataFrame(rows, UNKNOWN)
 
 
@@ -81,13 +82,13 @@ def _stretches(events: "DataFrame") -> "DataFrame":
     )
 
 
-def unknowns_of(stretches: Iterable[Stretch]) -> Iterator[Unknown]:
-    """Yield what is not known of all nodes, in the order of their runs."""
+def unknowns_of(stretches: Iterable[Stretch], now_us: int) -> Iterator[Unknown]:
+    """Yield what is not known now of all nodes, in the order of their runs."""
     for _, of_node in groupby(sorted(stretches), attrgetter("node")):
         found = _runs(list(of_node))
         for run, following in pairwise([*found, None]):
             if run is not None:
-                yield from _of_run(run, following)
+                yield from _of_run(run, following, now_us)
 
 
 def _runs(of_node: list[Stretch]) -> list[Stretch]:
@@ -115,11 +116,10 @@ def _runs(of_node: list[Stretch]) -> list[Stretch]:
     return runs
 
 
-def _of_run(run: Stretch, following: Stretch | None) -> Iterator[Unknown]:
+def _of_run(run: Stretch, following: Stretch | None, now_us: int) -> Iterator[Unknown]:
     if not run.is_stopped:
         if following is None:
-            text = "it has not stopped: it is running, or was killed; nothing later is known"
-            yield Unknown(OPEN, run.node, run.last_us, None, text)
+            yield _of_last(run, now_us)
         else:
             yield Unknown(
                 UNCLEAN, run.node, run.last_us, following.start_us, f"it was killed: {_LOSS}"
@@ -132,6 +132,19 @@ def _of_run(run: Stretch, following: Stretch | None) -> Iterator[Unknown]:
         if run.last_us - since > 2 * _BOOKS_US:
             text = "its events cannot be compared with books: there are none"
             yield Unknown(UNBOOKED, run.node, since, run.last_us, text)
+
+
+def _of_last(run: Stretch, now_us: int) -> Unknown:
+    """Return what is not known of a run that may go on: it writes books every minute if busy."""
+    silent_us = now_us - run.last_us
+    if silent_us <= 2 * _BOOKS_US:
+        text = "it has not stopped: it is running, or was killed; nothing later is known"
+        return Unknown(OPEN, run.node, run.last_us, None, text)
+    text = (
+        f"it may have ended: nothing of it is in the tables since {silent_us // 10**6} s. It was "
+        "killed, has nothing to do, or needs another ingest"
+    )
+    return Unknown(SILENT, run.node, run.last_us, now_us, text)
 
 
 def _row(unknown: Unknown) -> tuple[object, ...]:

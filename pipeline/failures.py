@@ -28,8 +28,9 @@ _KNOWN = {
     "All masters are unresponsive": "no master answers at the address in --master",
     "FILE_NOT_EXIST": "files were removed while they were read: run the command again",
 }
+_DUCKDB = "_duckdb"
 # The packages whose errors are explained.
-_OTHERS = frozenset(("pyspark", "py4j", "pyarrow", "grpc"))
+_OTHERS = frozenset(("pyspark", "py4j", "pyarrow", "grpc", _DUCKDB))
 _CAUSE = re.compile(r"^(?:Caused by: )?(?:[\w$]+\.)*\w*(?:Exception|Error): (.+)$", re.MULTILINE)
 
 _QUERY = re.compile(r"terminated with exception: (.+?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
@@ -50,6 +51,9 @@ def in_words(error: Exception) -> str:
     if isinstance(error, ConnectionError):
         # Errors of the store are handled and named elsewhere.
         return _ENDED
+    if type(error).__module__ == _DUCKDB:
+        first, _, _ = str(error).partition("\n")
+        return f"DuckDB: {first}"
     if isinstance(error, OSError) and error.strerror:
         text = _KNOWN.get(error.strerror, error.strerror)
         return f"{error.filename}: {text}" if error.filename else text

@@ -12,6 +12,7 @@ from holdfast.cli import pipeline_results as results
 from holdfast.cli import spark
 from holdfast.cli.failures import Exit
 from holdfast.cli.journal_place import AtJournal, JournalPlace
+from holdfast.cli.moments import moment, now_ms
 from holdfast.cli.options import AsJson, Limit, gathered, group_of_commands
 from holdfast.cli.output import (
     complain,
@@ -32,6 +33,7 @@ from holdfast.cli.spark import (
     until_ctrl_c,
 )
 from holdfast.pipeline.lake import Lake
+from holdfast.pipeline.scope import Scope
 from holdfast.pipeline.source.streams import Journals
 
 if TYPE_CHECKING:
@@ -73,6 +75,13 @@ def _in_a_folder(place: Path | None) -> Path | None:
     return place
 
 
+_TIME = "A span (2h) or a date (2026-11-20T08:00)."
+_SINCE = typer.Option(
+    "--since", metavar="TIME", help=f"Messages published at this time or later. {_TIME}"
+)
+_UNTIL = typer.Option("--until", metavar="TIME", help=f"Messages published before. {_TIME}")
+_CHANNEL = typer.Option("--channel", metavar="CHANNEL", help="Messages on this channel.")
+_RECEIVER = typer.Option("--receiver", metavar="SESSION", help="Copies for this session: joe/1.")
 _HTML = typer.Option(
     "--html", metavar="FILE", callback=_in_a_folder, help="Write a page with charts instead."
 )
@@ -158,11 +167,23 @@ _MOST_ON_PAGE = 20_000
 _ON_PAGE = [each for each in Report if each is not Report.ALL]
 
 
+def _scope(
+    since: Annotated[str | None, _SINCE] = None,
+    until: Annotated[str | None, _UNTIL] = None,
+    channel: Annotated[str | None, _CHANNEL] = None,
+    receiver: Annotated[str | None, _RECEIVER] = None,
+) -> Scope:
+    """Return the conditions on what a report is about."""
+    name = None if receiver is None else receiver.removeprefix("client/")
+    return Scope(moment(since, ago=True), moment(until, ago=True), channel, name)
+
+
 @program.command("report")
 @gathered
 def report(
     *,
     name: Annotated[Report, typer.Argument(metavar="REPORT", help=", ".join(Report))],
+    scope: Annotated[Scope, _scope],
     limit: Limit = 50,
     parquet: Parquet = None,
     html: Annotated[Path | None, _HTML] = None,
@@ -170,12 +191,12 @@ def report(
     journal: AtJournal,
     engine: ChosenEngine,
 ) -> None:
-    """Show one report on all ingested events, or write all reports to a page."""
+    """Show one report on all ingested events or some, or write all reports to a page."""
     if name is Report.ALL and (html is None or parquet is not None or as_json):
         raise typer.BadParameter(
             "the report all needs --html FILE, and takes neither --parquet nor --json"
         )
-    with spark.questions(journal, engine) as tables, progress() as bar:
+    with spark.questions(journal, engine, scope) as tables, progress() as bar:
         from holdfast.pipeline.reports.catalogue import REPORTS, Result, result_of
 
         found_by: dict[str, Result] = {}
@@ -217,7 +238,7 @@ def audit(
     """Check that every copy was settled exactly once; show those that were not.
 
     It also shows times of which not everything is known. The exit code is 1 if there is a
-    violation, and 5 if there is none, but a run was killed or has no books.
+    violation, and 5 if there is none, but a run was killed, has no books, or is silent.
     """
     with spark.tables(journal, engine) as (lake, session), spinner("Auditing"):
         from holdfast.pipeline.audit import findings
@@ -225,7 +246,7 @@ def audit(
         from holdfast.pipeline.lacking import remembered
         from holdfast.pipeline.reports.catalogue import result_of
 
-        found = findings(lake.table(session, "events"), remembered(lake)).cache()
+        found = findings(lake.table(session, "events"), remembered(lake), now_ms() * 1000).cache()
         if parquet is not None:
             found.write.mode("error").parquet(f"file://{parquet.resolve()}")
         result = result_of(found.limit(limit).toArrow())

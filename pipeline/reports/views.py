@@ -75,16 +75,15 @@ def _events(scope: Scope) -> str:
         return "select * from {all_events}"
     of_messages = [scope.messages, "msg is not null"]
     others = [scope.times, "msg is null", *_is_named(scope, "receiver")]
-    source = "{all_events}"
     if scope.receiver is not None:
         of_messages.append("(kind = 'published' or receiver = (select receiver from {scope}))")
-        source += " semi join (select msg, origin from {life}) using (msg, origin)"
+        of_messages.append("(msg, origin) in (select msg, origin from {life})")
     elif scope.channel is not None:
         # Acks do not name it.
-        source += f" semi join ({_on_channel(scope)}) using (msg, origin)"
+        of_messages.append(f"(msg, origin) in ({_on_channel(scope)})")
     if scope.channel is not None:
         others.append("receiver in (select receiver from {life})")
-    about_messages = f"select * from {source} where {_where(*of_messages)}"  # noqa: S608 - all ours
+    about_messages = f"select * from {{all_events}} where {_where(*of_messages)}"  # noqa: S608 - all ours
     about_others = f"select * from {{all_events}} where {_where(*others)}"  # noqa: S608 - all ours
     return f"{about_messages} union all {about_others}"
 

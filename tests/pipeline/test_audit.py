@@ -240,5 +240,5 @@ def test_the_audit_finds_what_is_wrong_and_nothing_else(spark: "SparkSession") -
         name = [*CASES][int(row.node[1:])]
         found[name].append((row.kind, row.receiver, row.number))
     assert found == {name: expected for name, (_, expected) in CASES.items()}
-    times = {(row.kind, row.node) for row in unknowns(frames(spark, rows)).collect()}
+    times = {(row.kind, row.node) for row in unknowns(frames(spark, rows), 0).collect()}
     assert times == {("run.open", f"n{number}") for number in range(len(CASES))}

@@ -91,7 +91,7 @@ def test_from_a_journal_to_a_report(lent: None, store: ValkeyServer, tmp_path: P
         "settled_twice",
         "too_many_ends",
         "run.cut",
-        "run.open",
+        "run.silent",
     }
     assert {*kinds} == found
     parquet = tmp_path / "throughput"

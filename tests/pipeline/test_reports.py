@@ -24,6 +24,7 @@ from holdfast.pipeline.reports.receivers import FLAPPING, HOLDBACK_ADVICE, REDEL
 from holdfast.pipeline.reports.tables import Tables
 from holdfast.pipeline.reports.views import narrow
 from holdfast.pipeline.results import find_out
+from holdfast.pipeline.scope import EVERYTHING, Scope
 from holdfast.store.letter_filter import LetterFilter
 from tests.unit.pipeline.events import START_US, event, published
 from tests.unit.pipeline.stories import acked, died, handed, the_story
@@ -46,19 +47,21 @@ def more() -> list[Event]:
     return told
 
 
-def told_to(tables: Tables, life: pa.Table, events: pa.Table | None = None) -> Tables:
+def told_to(
+    tables: Tables, life: pa.Table, events: pa.Table | None = None, scope: Scope = EVERYTHING
+) -> Tables:
     """The tables that reports read, with these rows."""
     lost = pa.Table.from_pylist([{"origin": "n1", "channel": "/poison", "n": 1}], LOST)
     rows = {"events": ARROW.empty_table() if events is None else events, "life": life}
     for name, each in {**rows, "latency": latencies(life), "lost": lost}.items():
         tables.add(f"all_{name}", each)
-    narrow(tables)
+    narrow(tables, scope)
     return tables
 
 
-def the_tables(tables: Tables) -> Tables:
+def the_tables(tables: Tables, scope: Scope = EVERYTHING) -> Tables:
     told = one_run([*the_story(), *more()])
-    return told_to(tables, made_of(told).life, table_of(told))
+    return told_to(tables, made_of(told).life, table_of(told), scope)
 
 
 @pytest.fixture(scope="module", params=["duckdb", "spark"])
@@ -287,3 +290,45 @@ def test_throughput_adds_up(tables: Tables) -> None:
     columns = ("minute", "published", "copies", "bytes", "handed", "ended", "dead")
     found = rows(tables.ask(THROUGHPUT), *columns)
     assert [row[1:] for row in found] == [(12, 25, 1200, 27, 25, 5)]
+
+
+def at(second: int) -> int:
+    return START_US // 1000 + second * 1000
+
+
+@pytest.mark.parametrize(
+    ("scope", "funnels", "handed"),
+    [
+        (
+            Scope(since=at(5)),
+            {"/chat": (2, 4), "/orders": (3, 6), "/poison": (1, 4), "/slow": (1, 1)},
+            17,
+        ),
+        (Scope(until=at(2)), {"/chat": (1, 2), "/orders": (1, 2)}, 4),
+        (Scope(since=at(1), until=at(4), channel="/orders"), {"/orders": (2, 4)}, 4),
+        (Scope(receiver="joe/1"), {"/slow": (1, 1)}, 3),
+        (Scope(receiver="ann/1", channel="/chat"), {"/chat": (5, 5)}, 5),
+        (Scope(channel="/nowhere"), {}, 0),
+    ],
+)
+def test_a_report_is_about_what_was_published_then_and_there_and_to_whom(
+    empty: Tables, scope: Scope, funnels: dict[str, tuple[int, int]], handed: int
+) -> None:
+    tables = the_tables(empty, scope)
+    found = rows(tables.ask(FUNNEL), "channel", "published", "copies")
+    assert {channel: counts for channel, *counts in found} == {
+        channel: [*counts] for channel, counts in funnels.items()
+    }
+    assert sum(count for (count,) in rows(tables.ask(THROUGHPUT), "handed")) == handed
+    assert dict(rows(tables.ask(LATENCY), "channel", "n")).keys() == funnels.keys()
+
+
+def test_who_comes_and_goes_is_told_of_a_receiver_of_a_channel(empty: Tables) -> None:
+    the_tables(empty, Scope(receiver="joe/1", channel="/slow"))
+    assert rows(empty.ask(FLAPPING), "receiver") == [("joe/1",)]
+
+
+@pytest.mark.parametrize("scope", [Scope(receiver="ann/1"), Scope(until=at(61))])
+def test_who_stays_or_is_not_meant_is_not_flapping(empty: Tables, scope: Scope) -> None:
+    the_tables(empty, scope)
+    assert rows(empty.ask(FLAPPING), "receiver") == []

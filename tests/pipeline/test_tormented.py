@@ -67,7 +67,7 @@ def test_the_journal_of_a_tormented_server_breaks_no_rule(begun: Begun) -> None:
     assert lacking == {}
     assert violations(events).collect() == []
     # The audit says so, because events that were not stored may be missing.
-    killed = [row for row in unknowns(events).collect() if row.kind == "run.unclean"]
+    killed = [row for row in unknowns(events, 0).collect() if row.kind == "run.unclean"]
     assert killed
     assert all(row.since <= row.until for row in killed)
     assert {row.kind for row in events.select("kind").distinct().collect()} >= KINDS

@@ -7,9 +7,10 @@ from holdfast.pipeline.coverage import Stretch, unknowns_of
 MINUTE = 60_000_000
 
 
-def told(stretches: Iterable[Stretch]) -> list[tuple[str, int, int | None]]:
+def told(stretches: Iterable[Stretch], now_us: int = 0) -> list[tuple[str, int, int | None]]:
     return [
-        (unknown.kind, unknown.since_us, unknown.until_us) for unknown in unknowns_of(stretches)
+        (unknown.kind, unknown.since_us, unknown.until_us)
+        for unknown in unknowns_of(stretches, now_us)
     ]
 
 
@@ -28,6 +29,14 @@ def test_of_a_killed_run_nothing_is_known_from_its_last_event_to_the_next_start(
 
 def test_a_run_that_has_not_stopped_goes_on_or_was_killed() -> None:
     assert told([run("seed-1", 10, 20, stops=False)]) == [("run.open", 20, None)]
+
+
+def test_a_run_that_writes_no_books_any_more_may_have_ended() -> None:
+    last = run("seed-1", 10, 20, stops=False)
+    now = 20 + 2 * MINUTE
+    assert told([last], now) == [("run.open", 20, None)]
+    assert told([last], now + 1) == [("run.silent", 20, now + 1)]
+    assert told([run("seed-1", 10, 20)], now + 1) == []
 
 
 def test_each_kill_of_each_node_is_told_whatever_the_order_of_the_epochs() -> None:
@@ -50,7 +59,7 @@ def test_a_process_that_lost_its_store_for_a_while_goes_on_in_another_epoch() ->
 
 
 def test_a_clock_that_was_put_back_gives_no_time_between() -> None:
-    found = list(unknowns_of([run("seed-1", 100, 200, stops=False), run("seed-2", 50, 60)]))
+    found = list(unknowns_of([run("seed-1", 100, 200, stops=False), run("seed-2", 50, 60)], 0))
     assert [(unknown.since_us, unknown.until_us) for unknown in found] == [(200, 50)]
 
 

@@ -3,6 +3,7 @@
 import errno
 import os
 
+import duckdb
 import pytest
 
 from holdfast.pipeline.failures import PipelineFailed, in_short, in_words, is_of_others
@@ -26,6 +27,14 @@ QUERY = """[STREAM_FAILED] Query [id = 1] terminated with exception: no folder S
 === Streaming Query ===
 Identifier: [id = 1]
 """
+
+
+def test_what_duckdb_cannot_do_is_told_in_a_line() -> None:
+    with pytest.raises(duckdb.Error) as told:
+        duckdb.sql("select * from read_parquet('/nowhere/rows.parquet')")
+    assert is_of_others(told.value)
+    assert in_words(told.value).startswith("DuckDB: IO Error: No files found")
+    assert "\n" not in in_words(told.value)
 
 
 @pytest.mark.parametrize(
