@@ -152,8 +152,10 @@ class Report(StrEnum):
     """The reports in reading order; holdfast.pipeline.reports.catalogue has their queries."""
 
     THROUGHPUT = "throughput"
+    PUBLISHERS = "publishers"
     FUNNEL = "funnel"
     LATENCY = "latency"
+    SLOW_RECEIVERS = "slow-receivers"
     DEAD = "dead"
     POISON = "poison"
     REDELIVERY = "redelivery"

@@ -77,6 +77,16 @@ def _flapping_found(result: Result) -> str:
     return f"{receiver} lost contact {counted(losses, 'time')}."
 
 
+def _publishers_found(result: Result) -> str:
+    sent, most = numbers(result, "bytes"), words(result, "sender")[0]
+    return f"{number(sent[0])} of {number(sum(sent))} bytes are from {most}."
+
+
+def _slow_found(result: Result) -> str:
+    slowest, took = words(result, "receiver")[0], numbers(result, "ack_p95")[0]
+    return f"{slowest} is the slowest: p95 is {with_unit(took, ' ms')}."
+
+
 def _redelivery_found(result: Result) -> str:
     counts = numbers(result, "redeliveries")
     pairs = zip(words(result, "receiver"), counts, strict=True)
@@ -102,6 +112,13 @@ SECTIONS = {
         throughput.finding,
         throughput.picture,
     ),
+    "publishers": Section(
+        "Publishers",
+        "Bytes of messages by publishing session; the server itself has no session.",
+        "No message was published.",
+        _publishers_found,
+        _bars("bytes", "sender"),
+    ),
     "funnel": Section(
         "Outcomes",
         "Copies of messages for receivers, by channel and outcome.",
@@ -116,6 +133,13 @@ SECTIONS = {
         "No message was handed over.",
         _latency_found,
         _latency,
+    ),
+    "slow-receivers": Section(
+        "Slow receivers",
+        "Time from a hand-over to the ack, by receiver with ten acks or more: p95.",
+        "No receiver acked ten times.",
+        _slow_found,
+        _bars("ack_p95", "receiver", unit=" ms"),
     ),
     "dead": Section(
         "Dead letters",

@@ -6,9 +6,14 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from holdfast.pipeline.reports.dead import DEAD, POISON
-from holdfast.pipeline.reports.flow import FUNNEL, THROUGHPUT
+from holdfast.pipeline.reports.flow import FUNNEL, PUBLISHERS, THROUGHPUT
 from holdfast.pipeline.reports.latency import LATENCY
-from holdfast.pipeline.reports.receivers import FLAPPING, HOLDBACK_ADVICE, REDELIVERY
+from holdfast.pipeline.reports.receivers import (
+    FLAPPING,
+    HOLDBACK_ADVICE,
+    REDELIVERY,
+    SLOW_RECEIVERS,
+)
 
 REPORTS = {
     "latency": LATENCY,
@@ -19,6 +24,8 @@ REPORTS = {
     "flapping": FLAPPING,
     "holdback-advice": HOLDBACK_ADVICE,
     "throughput": THROUGHPUT,
+    "publishers": PUBLISHERS,
+    "slow-receivers": SLOW_RECEIVERS,
 }
 
 

@@ -53,3 +53,18 @@ THROUGHPUT = """
     from {events} where msg is not null
     group by date_trunc('minute', ts), node order by minute desc, node
 """
+
+# By publishing session, those with the most bytes first: its messages, their copies, and its
+# busiest minute. The server publishes without a session.
+PUBLISHERS = """
+    with minutes as (
+        select sender, date_trunc('minute', ts) as minute,
+            count(case when size > 0 then 1 end) as published,
+            cast(sum(copies) as bigint) as copies, cast(sum(size) as bigint) as bytes
+        from {events} where kind = 'published' group by sender, date_trunc('minute', ts)
+    )
+    select sender, cast(sum(published) as bigint) as published,
+        cast(sum(copies) as bigint) as copies, cast(sum(bytes) as bigint) as bytes,
+        max(published) as most_per_minute, max_by(minute, published) as busiest
+    from minutes group by sender order by bytes desc, published desc, sender
+"""

@@ -57,3 +57,18 @@ HOLDBACK_ADVICE = """
     )
     select *, round(succeeded / retried, 4) as share from counts order by retried desc, channel
 """
+
+# By receiver: the time from a hand-over to the ack, the slowest first. Too little is known of those
+# with less than ten acks.
+SLOW_RECEIVERS = """
+    with answers as (
+        select receiver, channel, (unix_micros(ended_ts) - unix_micros(handed_ts)) / 1000 as ms
+        from {life} where state = 'acked' and handed_ts is not null
+    )
+    select receiver, count(*) as acked, count(distinct channel) as channels,
+        round(percentile_cont(0.5) within group (order by ms), 3) as ack_p50,
+        round(percentile_cont(0.95) within group (order by ms), 3) as ack_p95,
+        round(max(ms), 3) as ack_max
+    from answers group by receiver having count(*) >= 10
+    order by ack_p95 desc, receiver
+"""

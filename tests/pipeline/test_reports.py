@@ -18,9 +18,14 @@ from holdfast.pipeline.on_duckdb import opened
 from holdfast.pipeline.on_spark import SparkTables
 from holdfast.pipeline.replay import CONDITIONS, SUMMARY, parts, plan
 from holdfast.pipeline.reports.dead import DEAD, POISON
-from holdfast.pipeline.reports.flow import FUNNEL, THROUGHPUT
+from holdfast.pipeline.reports.flow import FUNNEL, PUBLISHERS, THROUGHPUT
 from holdfast.pipeline.reports.latency import LATENCY
-from holdfast.pipeline.reports.receivers import FLAPPING, HOLDBACK_ADVICE, REDELIVERY
+from holdfast.pipeline.reports.receivers import (
+    FLAPPING,
+    HOLDBACK_ADVICE,
+    REDELIVERY,
+    SLOW_RECEIVERS,
+)
 from holdfast.pipeline.reports.tables import Tables
 from holdfast.pipeline.reports.views import narrow
 from holdfast.pipeline.results import find_out
@@ -332,3 +337,30 @@ def test_who_comes_and_goes_is_told_of_a_receiver_of_a_channel(empty: Tables) ->
 def test_who_stays_or_is_not_meant_is_not_flapping(empty: Tables, scope: Scope) -> None:
     the_tables(empty, scope)
     assert rows(empty.ask(FLAPPING), "receiver") == []
+
+
+def test_who_publishes_is_told_with_its_busiest_minute(empty: Tables) -> None:
+    told = [published(0, 2), published(10, 3), published(70, 1), published(80, 1, sender="eve/1")]
+    # Not for all of them the store has it.
+    told.append(published(80, 1, sender="eve/1", kept=0, size=0))
+    told_to(empty, made_of(one_run(told)).life, table_of(one_run(told)))
+    columns = ("sender", "published", "copies", "bytes", "most_per_minute")
+    assert rows(empty.ask(PUBLISHERS), *columns) == [
+        ("pub/1", 3, 6, 300, 2),
+        ("eve/1", 1, 2, 100, 1),
+    ]
+    [busiest, _] = rows(empty.ask(PUBLISHERS), "busiest")
+    assert busiest[0].timestamp() * 1_000_000 == START_US
+
+
+def test_who_acks_late_is_slow_and_who_acked_seldom_is_not_told(empty: Tables) -> None:
+    told = [published(n, 3) for n in range(10)]
+    for n in range(10):
+        told += [handed(n + 0.5, n, "ann/1"), acked(n + 0.6, n, "ann/1")]
+        told += [handed(n + 0.5, n, "joe/1"), acked(n + 0.5 + n, n, "joe/1")]
+    told += [handed(9.5, 9, "eve/1"), acked(99, 9, "eve/1")]
+    told_to(empty, made_of(one_run(told)).life)
+    assert rows(empty.ask(SLOW_RECEIVERS), "receiver", "acked", "ack_p50", "ack_max") == [
+        ("joe/1", 10, 4500, 9000),
+        ("ann/1", 10, 100, 100),
+    ]

@@ -26,6 +26,8 @@ RESULTS = {
     ),
     "flapping": Result(["receiver", "losses"], [[EVIL, 4]]),
     "holdback-advice": Result(["channel", "backoff"], [[EVIL, None]]),
+    "publishers": Result(["sender", "bytes"], [[EVIL, 300], [None, 100]]),
+    "slow-receivers": Result(["receiver", "ack_p95"], [[EVIL, 12.5]]),
     "throughput": Result(
         ["minute", "node", "published", "handed", "dead"],
         [[f"2025-11-20T10:{n:02}:00.000Z", "n1", n, 2 * n, 0] for n in range(60)],
@@ -55,6 +57,8 @@ def test_what_matters_is_said_first(whole: str) -> None:
     assert "<b>0 ms</b>median on the busiest channel" in whole
     assert "3 of 3 dead letters are" in whole
     assert "2 times in total" in whole
+    assert "300 of 400 bytes are from" in whole
+    assert "is the slowest: p95 is 12.5 ms" in whole
 
 
 def test_times_are_told_in_the_unit_that_people_use() -> None:
