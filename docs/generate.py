@@ -23,6 +23,7 @@ from holdfast.delivery.store_port import StorePort
 from holdfast.journal.journal_writer import JournalWriter
 from holdfast.settings import SECTIONS
 from holdfast.settings.section import Section
+from holdfast.units import unit_of
 from holdfast.web.connection_limit import ConnectionLimit
 from holdfast.web.metrics import BayeuxCollector
 
@@ -131,10 +132,6 @@ MEANINGS = {
     "overloaded or failed",
 }
 
-_BINARY_UNITS = ((1024**2, "MiB"), (1024, "KiB"))
-# Units for large defaults, by the last word of a setting's name.
-_UNITS = {"size": _BINARY_UNITS, "bytes": _BINARY_UNITS, "age": ((24 * 3600 * 1000, "days"),)}
-
 
 def settings() -> str:
     """The table of settings, by sections."""
@@ -146,18 +143,17 @@ def settings() -> str:
 
 def _rows(section: type[Section]) -> Iterator[str]:
     for name, field in section.model_fields.items():
-        yield _row(f"`{name}`", _default(name, field), field.description or "")
+        yield _row(f"`{name}`", _default(field), field.description or "")
 
 
-def _default(name: str, field: FieldInfo) -> str:
+def _default(field: FieldInfo) -> str:
     value = field.get_default()
     if value is None:
         return "none"
     shown = orjson.dumps(value, default=str).decode()
-    for size, unit in _UNITS.get(name.rpartition("_")[2], ()):
-        if type(value) is int and value >= size and value % size == 0:
-            return f"`{shown}` ({value // size} {unit})"
-    return f"`{shown}`"
+    unit = unit_of(field.metadata)
+    readable = unit and unit.readable(value)
+    return f"`{shown}` ({readable})" if readable else f"`{shown}`"
 
 
 def errors() -> str:

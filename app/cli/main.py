@@ -71,7 +71,7 @@ program = typer.Typer(
     name="holdfast",
     cls=_Commands,
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     # Tables would truncate long flags.
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

@@ -1,6 +1,7 @@
 """Options made from the fields of a model, so that there is a single description."""
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import NoneType, UnionType
@@ -12,8 +13,11 @@ from pydantic.fields import FieldInfo
 
 from holdfast.cli.moments import moment
 from holdfast.store.fields import Ms, SessionKey
+from holdfast.units import Unit, unit_of
 
 _SCALARS = (bool, int, float, str, Path)
+# A link of Markdown, with what it shows.
+_LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
 _NO_FLAGS: Mapping[str, str] = {}
 
 
@@ -42,10 +46,16 @@ def options_of(
 
 
 def parameter(
-    name: str, field: FieldInfo, flag: str | None = None, *, metavar: str | None = None
+    name: str,
+    field: FieldInfo,
+    flag: str | None = None,
+    *,
+    metavar: str | None = None,
+    panel: str | None = None,
 ) -> inspect.Parameter:
     """Return the option of a field; without a default, because the server knows it."""
-    kind, text = _kind(field.annotation), _help(field)
+    unit = unit_of(field.metadata)
+    kind, text = _kind(field.annotation), _help(field, unit)
     flag = flag or "--" + name.replace("_", "-")
     if kind is bool and "/" not in flag:
         flag = f"{flag}/--no-{flag[2:]}"
@@ -54,9 +64,11 @@ def parameter(
     elif _is(field, SessionKey):
         metavar = "SESSION"
     elif kind is not str:
-        metavar = None
+        metavar = unit and unit.name
     is_list = get_origin(kind) is list
-    option = typer.Option(flag, help=text, show_default=False, metavar=metavar)
+    option = typer.Option(
+        flag, help=text, show_default=False, metavar=metavar, rich_help_panel=panel
+    )
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
@@ -87,9 +99,18 @@ def _kind(annotation: Any) -> Any:  # noqa: ANN401 - whatever is a type
     return annotation if annotation in _SCALARS else str
 
 
-def _help(field: FieldInfo) -> str:
+def _help(field: FieldInfo, unit: Unit | None) -> str:
+    text = _LINK.sub(r"\1", field.description or "")
     default = field.get_default()
     if default is None or default in ([], {}, ""):
-        return field.description or ""
-    shown = ", ".join(map(str, default)) if isinstance(default, list) else default
-    return f"{field.description} [{str(shown).lower() if isinstance(default, bool) else shown}]"
+        return text
+    return f"{text} [{_shown(default, unit)}]"
+
+
+def _shown(default: Any, unit: Unit | None) -> str:  # noqa: ANN401 - whatever is a default
+    if isinstance(default, list):
+        return ", ".join(map(str, default))
+    if isinstance(default, bool):
+        return str(default).lower()
+    readable = unit and unit.readable(default)
+    return f"{default}, {readable}" if readable else str(default)

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.text import Text
 
 from holdfast import logs, settings
-from holdfast.cli.flags import flags_of_settings
+from holdfast.cli.flags import InSections, flags_of_settings
 from holdfast.compose import CannotStart, serving
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
@@ -31,9 +31,12 @@ _errors = Console(stderr=True, highlight=False, soft_wrap=True)
 def serve(config: Path | None, given: dict[str, Any]) -> None:
     """Run the server until SIGTERM, SIGINT or SIGHUP.
 
-    Times are in milliseconds and sizes in bytes, unless stated otherwise. Each option but --config
-    is also an environment variable (--max-queue is HOLDFAST_MAX_QUEUE) and a key of the settings
-    file (max_queue).
+    MS is a time in milliseconds. Each option but --config is also an environment variable
+    (--max-queue is HOLDFAST_MAX_QUEUE) and a key of the settings file (max_queue). An option that
+    takes a list may be repeated. The server exits with 0 once it has stopped, and with 2 if it
+    cannot start.
+
+    Example: holdfast serve --port 9000 --data /var/lib/holdfast --max-queue 500
     """
     try:
         found = read_settings(config, given)
@@ -124,4 +127,4 @@ def _about(token: Path) -> str:
 
 
 program = typer.Typer(add_completion=False, rich_markup_mode=None)
-program.command()(flags_of_settings(serve))
+program.command(cls=InSections)(flags_of_settings(serve))

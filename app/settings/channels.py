@@ -5,7 +5,7 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from holdfast.delivery.history_depth import HISTORY_BYTES, MOST_ENTRIES
-from holdfast.settings.section import Limit, Milliseconds
+from holdfast.settings.section import Limit, Milliseconds, SizeLimit
 
 
 class ChannelSettings(BaseModel):
@@ -23,7 +23,7 @@ class ChannelSettings(BaseModel):
     longest_backoff: Milliseconds = 60_000
     max_attempts: Limit | None = None
     history: Annotated[int, Field(ge=0, le=MOST_ENTRIES)] = 0
-    history_bytes: Limit = HISTORY_BYTES
+    history_bytes: SizeLimit = HISTORY_BYTES
     work_queue: bool = False
     topic: bool = False
     destroy_delay: Annotated[int, Field(ge=-1)] = 60_000

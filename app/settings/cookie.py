@@ -1,10 +1,11 @@
 """The cookie that identifies a browser."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from holdfast.settings.section import Section, Token
+from holdfast.units import Unit
 
 
 class CookieSettings(Section):
@@ -21,7 +22,7 @@ class CookieSettings(Section):
     browser_cookie_path: str = Field(
         "/", pattern=r"^/[!-:<-~]*$", description="Path of the browser cookie."
     )
-    browser_cookie_max_age: int | None = Field(
+    browser_cookie_max_age: Annotated[int | None, Unit.SECONDS] = Field(
         None, description="Max-Age of the browser cookie, in seconds."
     )
     browser_cookie_secure: bool | None = Field(

@@ -1,10 +1,11 @@
 """What the server does when a delivery fails, and how long it keeps dead letters."""
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from holdfast.settings.section import Limit, Milliseconds, Section
+from holdfast.settings.section import Limit, Milliseconds, Section, SizeLimit
+from holdfast.units import Unit
 
 
 class DeliverySettings(Section):
@@ -17,8 +18,10 @@ class DeliverySettings(Section):
         30 * 24 * 3600 * 1000, description="Time after which dead letters are removed."
     )
     dead_letter_count: Limit = Field(100_000, description="Maximum number of dead letters.")
-    dead_letter_bytes: Limit = Field(256 * 1024**2, description="Maximum size of all dead letters.")
-    dead_letter_share_bytes: Limit = Field(
+    dead_letter_bytes: SizeLimit = Field(
+        256 * 1024**2, description="Maximum size of all dead letters."
+    )
+    dead_letter_share_bytes: SizeLimit = Field(
         64 * 1024**2,
         description="Maximum size of the dead letters of one channel, and of one subject.",
     )
@@ -26,7 +29,7 @@ class DeliverySettings(Section):
         True,
         description="Hold a channel when its receivers are broken and refuse every message.",
     )
-    guard_window: int = Field(
+    guard_window: Annotated[int, Unit.MS] = Field(
         60_000, ge=1_000, description="Time for which the guard remembers refusals."
     )
     guard_receivers: Limit = Field(
@@ -38,7 +41,7 @@ class DeliverySettings(Section):
         le=1_000,
         description="Minimum number of refused messages before a channel is held.",
     )
-    guard_retry: int = Field(
+    guard_retry: Annotated[int, Unit.MS] = Field(
         5_000,
         ge=100,
         le=300_000,

@@ -4,20 +4,22 @@ from typing import Annotated, ClassVar
 
 from pydantic import Field
 
-from holdfast.settings.section import Limit, Section
+from holdfast.settings.section import Limit, Section, SizeLimit, TimeLimit
+from holdfast.units import Unit
 
 # 0 is unlimited.
 Quota = Annotated[int, Field(ge=0)]
+SizeQuota = Annotated[Quota, Unit.BYTES]
 
 
 class LimitSettings(Section):
     heading: ClassVar[str] = "Limits"
 
-    max_message_size: Limit = Field(2 * 1024**2, description="Maximum size of one message.")
-    max_request_size: Limit = Field(
+    max_message_size: SizeLimit = Field(2 * 1024**2, description="Maximum size of one message.")
+    max_request_size: SizeLimit = Field(
         4 * 1024**2, description="Maximum size of one request, decompressed."
     )
-    max_unfinished_bytes: Limit = Field(
+    max_unfinished_bytes: SizeLimit = Field(
         256 * 1024**2,
         description="Maximum size of all incomplete and waiting requests together; one address "
         "may use half of it.",
@@ -42,12 +44,12 @@ class LimitSettings(Section):
         description="Maximum outstanding requests of all sessions together. A request also counts "
         "once for each session that may answer it.",
     )
-    reply_timeout: Limit = Field(
+    reply_timeout: TimeLimit = Field(
         10_000,
         description="Time for replies to a request that has no `timeout`, at most "
         "max_reply_timeout.",
     )
-    max_reply_timeout: Limit = Field(
+    max_reply_timeout: TimeLimit = Field(
         300_000, description="Longest `timeout` that a request may have."
     )
     max_filters: Limit = Field(
@@ -59,13 +61,13 @@ class LimitSettings(Section):
         "may still have this number divided by max_sessions.",
     )
     max_queue: Limit = Field(10_000, description="Maximum messages in the queue of one session.")
-    max_queue_bytes: Limit = Field(
+    max_queue_bytes: SizeLimit = Field(
         16 * 1024**2, description="Maximum size of the queue of one session."
     )
     max_subject_queue: Limit = Field(
         10_000, description="Maximum messages that wait for one subject without sessions."
     )
-    max_subject_queue_bytes: Limit = Field(
+    max_subject_queue_bytes: SizeLimit = Field(
         16 * 1024**2, description="Maximum size of the messages that wait for one subject."
     )
     max_subject_queues: Limit = Field(
@@ -74,13 +76,13 @@ class LimitSettings(Section):
     max_history: Limit = Field(
         100_000, description="Maximum messages in the histories of all channels together."
     )
-    max_history_bytes: Limit = Field(
+    max_history_bytes: SizeLimit = Field(
         64 * 1024**2, description="Maximum size of the messages in all histories."
     )
     max_work_queue: Limit = Field(
         10_000, description="Maximum messages that wait in one [work queue](work-queues.md)."
     )
-    max_work_queue_bytes: Limit = Field(
+    max_work_queue_bytes: SizeLimit = Field(
         16 * 1024**2, description="Maximum size of the messages that wait in one work queue."
     )
     max_work_queues: Limit = Field(
@@ -103,7 +105,7 @@ class LimitSettings(Section):
         description="Maximum named sessions of one address, as trusted_proxies report it, if no "
         "policy decides who may use which name.",
     )
-    max_session_timeout: Limit = Field(
+    max_session_timeout: TimeLimit = Field(
         24 * 3600 * 1000,
         description="Longest session timeout that a client may ask for; a policy may grant more.",
     )
@@ -129,7 +131,7 @@ class QuotaSettings(Section):
     )
     budget_handshakes: Quota = Field(200, description="The same for handshakes.")
     budget_publishes: Quota = Field(2_000, description="The same for publishes and service calls.")
-    budget_bytes: Quota = Field(16 * 1024**2, description="The same for bytes of requests.")
+    budget_bytes: SizeQuota = Field(16 * 1024**2, description="The same for bytes of requests.")
     budget_letters: Quota = Field(
         200, description="The same for refused messages, which become dead letters."
     )
@@ -138,7 +140,7 @@ class QuotaSettings(Section):
         description="Maximum sessions of one address, and of one subject; 0 is unlimited.",
     )
     quota_subscriptions: Quota = Field(200_000, description="The same for subscriptions.")
-    quota_waiting_bytes: Quota = Field(
+    quota_waiting_bytes: SizeQuota = Field(
         512 * 1024**2, description="The same for the bytes that wait in their queues."
     )
     quota_addressed: Quota = Field(
@@ -146,7 +148,7 @@ class QuotaSettings(Section):
         description="Maximum messages from one address, and from one subject, that wait for "
         "subjects without sessions; 0 is unlimited.",
     )
-    quota_addressed_bytes: Quota = Field(
+    quota_addressed_bytes: SizeQuota = Field(
         64 * 1024**2, description="The same for the bytes of these messages."
     )
     quota_history: Quota = Field(
@@ -154,7 +156,7 @@ class QuotaSettings(Section):
         description="Maximum messages of one subject, or of one address without subjects, in all "
         "histories; the oldest of them make room. 0 is unlimited.",
     )
-    quota_history_bytes: Quota = Field(
+    quota_history_bytes: SizeQuota = Field(
         32 * 1024**2, description="The same for the bytes of these messages."
     )
     quota_topics: Quota = Field(

@@ -1,13 +1,14 @@
 """How the server speaks Bayeux, and its transports."""
 
 from http import HTTPStatus
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator
 
 from holdfast.delivery.channels import Channels, Kind
 from holdfast.settings.channels import ChannelSettings
-from holdfast.settings.section import Limit, Milliseconds, Section, Token
+from holdfast.settings.section import Limit, Milliseconds, Section, TimeLimit, Token
+from holdfast.units import Unit
 
 Transport = Literal["websocket", "long-polling", "callback-polling"]
 
@@ -48,7 +49,7 @@ class BayeuxSettings(Section):
     max_sessions_per_browser: int = Field(
         1, ge=-1, description="Held connects per browser over HTTP; -1 is unlimited."
     )
-    multi_session_interval: int = Field(
+    multi_session_interval: Annotated[int, Unit.MS] = Field(
         2_000,
         description="Polling interval for sessions beyond max_sessions_per_browser; 0 refuses "
         "them.",
@@ -96,7 +97,7 @@ class TransportSettings(Section):
         300_000,
         description="Time without received data after which a WebSocket is closed; 0 is never.",
     )
-    ws_session_timeout: Limit = Field(
+    ws_session_timeout: TimeLimit = Field(
         10_000, description="Time within which a new WebSocket must name a session, or is closed."
     )
     ws_require_handshake_per_connection: bool = Field(

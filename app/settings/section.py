@@ -4,8 +4,12 @@ from typing import Annotated, ClassVar
 
 from pydantic import BaseModel, Field
 
-Milliseconds = Annotated[int, Field(ge=0)]
+from holdfast.units import Unit
+
+Milliseconds = Annotated[int, Field(ge=0), Unit.MS]
 Limit = Annotated[int, Field(ge=1)]
+TimeLimit = Annotated[Limit, Unit.MS]
+SizeLimit = Annotated[Limit, Unit.BYTES]
 # A token of HTTP, such as the name of a cookie or sub-protocol.
 Token = Annotated[str, Field(pattern=r"^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")]
 

@@ -3,12 +3,13 @@
 import ipaddress
 import re
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from holdfast.settings.section import Limit, Milliseconds, Section
+from holdfast.settings.section import Milliseconds, Section, TimeLimit
+from holdfast.units import Unit
 
 _ADDRESS = re.compile(r"(?:[^:\s]+|\[[0-9a-fA-F:]+\]):([0-9]{1,5})")
 _HOST_NAME = re.compile(r"\*|(?:\*\.)?(?:[A-Za-z0-9_-]+\.)*[A-Za-z0-9_-]+")
@@ -63,7 +64,7 @@ class ServerSettings(Section):
         description="Certificate authorities for client certificates, which are requested but "
         "not required. Extensions see the subject.",
     )
-    hsts: int | None = Field(
+    hsts: Annotated[int | None, Unit.SECONDS] = Field(
         None,
         ge=0,
         description="Seconds for which browsers must use TLS with this host (HSTS); 0 ends it. "
@@ -73,10 +74,10 @@ class ServerSettings(Section):
     fast_lane: bool = Field(
         True, description="Answer ordinary POST requests without aiohttp's request handling."
     )
-    request_timeout: Limit = Field(
+    request_timeout: TimeLimit = Field(
         30_000, description="Time within which a request must arrive completely."
     )
-    write_timeout: Limit = Field(
+    write_timeout: TimeLimit = Field(
         30_000,
         description="Time for which a client may stop reading before its connection is closed.",
     )

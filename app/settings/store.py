@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 
-from holdfast.settings.section import Limit, Milliseconds, Section
+from holdfast.settings.section import Milliseconds, Section, SizeLimit
 
 
 class StoreSettings(Section):
@@ -43,7 +43,7 @@ class StoreSettings(Section):
         7 * 24 * 3600 * 1000,
         description="Time after which journal frames are removed, read or not.",
     )
-    journal_size: Limit = Field(
+    journal_size: SizeLimit = Field(
         128 * 1024**2,
         description="Maximum size of the journal in the store; beyond it the oldest frames are "
         "removed.",

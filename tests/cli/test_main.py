@@ -43,3 +43,22 @@ def test_a_mistyped_command_gets_a_suggestion() -> None:
 def test_garbage_is_looked_for_once_a_command_is_loaded() -> None:
     load("rights")
     assert gc.isenabled()
+
+
+@pytest.mark.parametrize(
+    ("line", "completed"),
+    [
+        ("holdfast dea", ["dead"]),
+        ("holdfast dead exp", ["export"]),
+        ("holdfast serve --max-queue", ["--max-queue", "--max-queue-bytes"]),
+        ("holdfast dead list --rec", ["--receiver"]),
+    ],
+)
+def test_shells_complete_commands_and_options(line: str, completed: list[str]) -> None:
+    asked = {
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(line.count(" ")),
+        "_HOLDFAST_COMPLETE": "complete_bash",
+    }
+    result = CliRunner().invoke(program, [], env=asked, prog_name="holdfast")
+    assert result.stdout.split() == completed

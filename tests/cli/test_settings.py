@@ -1,6 +1,7 @@
 """Every setting can be given in three ways; the nearest one wins; a wrong one is named."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ from typer.testing import CliRunner, Result
 from holdfast.cli.flags import flags_of_settings
 from holdfast.cli.main import program
 from holdfast.cli.serve import read_settings
-from holdfast.settings import ChannelSettings, Settings
+from holdfast.settings import SECTIONS, ChannelSettings, Settings
+from holdfast.units import unit_of
 from tests.serving import as_toml
 
 # Each setting with a value that is not its default, and how it reads on the command line.
@@ -543,3 +545,29 @@ def test_the_help_has_every_flag_in_full(columns: str) -> None:
     for name, field in Settings.model_fields.items():
         assert f"--{name.replace('_', '-')}" in words, name
         assert field.description
+
+
+def test_the_help_has_the_headings_of_the_settings_in_their_order() -> None:
+    lines = help_of_serve().splitlines()
+    headings = [line.removesuffix(":") for line in lines if line.endswith(":") and line[0] != " "]
+    assert headings == ["Options", *(section.heading for section in SECTIONS)]
+
+
+def test_the_help_shows_units_and_no_links() -> None:
+    told = " ".join(help_of_serve().split())
+    assert "--journal-age MS" in told
+    assert "[604800000, 7 d]" in told
+    assert "--max-message-size BYTES Maximum size of one message. [2097152, 2 MiB]" in told
+    assert "--browser-cookie-max-age SECONDS" in told
+    assert "--interval MS Time that clients wait between two connects. [0]" in told
+    assert "](" not in told
+
+
+def test_numbers_that_are_times_or_sizes_have_a_unit() -> None:
+    for name, field in Settings.model_fields.items():
+        is_measured = re.search("(^|_)(timeout|interval|age|bytes|size)$", name)
+        assert (unit_of(field.metadata) is not None) or not is_measured, name
+
+
+def help_of_serve() -> str:
+    return CliRunner().invoke(program, ["serve", "--help"], env={"COLUMNS": "100"}).stdout
