@@ -238,6 +238,9 @@ def asked(url: str) -> Attack:
     client = Client(url)
     client.say(subscribe("/stall/asked"))
     crowd = tuple(_asker(url) for _ in range(_REQUESTS // _OUTSTANDING))
+    # It has got them all; what waits would go with the reply.
+    while any("data" in each for each in client.connect()):
+        pass
     return _attack(client, {"channel": "/meta/disconnect"})._replace(crowd=crowd)
 
 
