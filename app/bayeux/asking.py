@@ -9,6 +9,7 @@ from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.qos import Qos
+from holdfast.bayeux.records import ChangedSession
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.channels import Channel
@@ -53,6 +54,7 @@ class Asking:
         self._requests = state.requests
         self._is_awake = False
         state.requests.tell, state.requests.wake = self._tell, self._wake
+        state.requests.changed = self._keep
 
     def _wake(self) -> None:
         if not self._is_awake:
@@ -62,6 +64,18 @@ class Asking:
     def _go_on(self, now: float) -> bool:
         self._is_awake = self._requests.go_on(now)
         return self._is_awake
+
+    def _keep(self, request: Request[Session]) -> None:
+        """Keep with its session what a later process needs to bring replies."""
+        session, own = request.requester, request.requester.reply_channel
+        if own is None or not session.is_durable:
+            return
+        if request.end is None:
+            own.outstanding.add(request)
+        else:
+            own.outstanding.discard(request)
+        if request.end is not RequestEnd.ABANDONED:
+            self._state.store.save(ChangedSession(session, self._state.node))
 
     # Requests
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from holdfast.bayeux.cursors import Cursors
 from holdfast.bayeux.delivery_options import QosInvalid
+from holdfast.bayeux.kept_requests import reopen
 from holdfast.bayeux.login import Login
 from holdfast.bayeux.rights import Rights
 from holdfast.bayeux.session_life import SessionLife
@@ -75,6 +76,8 @@ def restore(
     if record.replay_ids is not None:
         form = state.cursor_form(has_replay_ids=record.replay_ids)
         session.cursors = Cursors(form, state.hub.settled_cursor())
+    for kept in record.requests:
+        reopen(state.requests, session, kept, now, state.node.now_ms())
     life.clock.schedule_hold_end(session, now)
     life.expiry.begin(session)
     if not session.takes_messages:

@@ -8,7 +8,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from enum import Enum
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from holdfast.delivery.channels import REPLIES
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
@@ -76,12 +76,14 @@ class ReplyFault(Enum):
 class ReplyChannel:
     """Where one client gets replies: all channels below its name."""
 
-    __slots__ = ("_highest", "_serials", "name", "resumes")
+    __slots__ = ("_highest", "_serials", "name", "outstanding", "resumes")
 
     def __init__(self, id: str, highest: int = 0, *, resumes: str = "") -> None:
         self.name = REPLIES + id
         # The name of the channel that the client had before, and wants to keep.
         self.resumes = resumes
+        # Requests to keep over a restart: those of a durable session.
+        self.outstanding: set[Request[Any]] = set()
         # The highest serial that was used.
         self._highest = highest
         # For requests of the server on the client's behalf.
@@ -243,6 +245,8 @@ class Requests(Generic[R]):
         self._journal = journal
         # Tells its requester that a request has ended; and asks for calls of `go_on` in this turn.
         self.tell: Callable[[Request[R]], None] = _ignore
+        # Learns that a request was handed out, answered or ended, so that it can be kept.
+        self.changed: Callable[[Request[R]], None] = _ignore
         self.wake: Callable[[], None] = _sleep
         # Whether clients may ask for replies.
         self.is_offered = False
@@ -273,12 +277,20 @@ class Requests(Generic[R]):
 
     def open(self, request: Request[R]) -> None:
         """Note a request that is being asked; `grant` follows."""
+        self._enter(request)
+        self.asked += 1
+        self._journal.asked(request.requester, request.channel, request.timeout_ms)
+
+    def reopen(self, request: Request[R], keys: Iterable[str]) -> None:
+        """Go on with a request of an earlier process, which these sessions may answer."""
+        self._enter(request)
+        self.grant(request, keys)
+
+    def _enter(self, request: Request[R]) -> None:
         self._by_address[request.address] = request
         self._of_requester.setdefault(request.requester, set()).add(request)
         self._timers.ring_by(request, request.ends_at)
         self.outstanding += 1
-        self.asked += 1
-        self._journal.asked(request.requester, request.channel, request.timeout_ms)
 
     def grant(self, request: Request[R], keys: Iterable[str]) -> None:
         """Let the sessions with these names answer, if the request is outstanding."""
@@ -289,6 +301,7 @@ class Requests(Generic[R]):
                 request.responders.add(key)
                 self.grants += 1
                 self._of_responder.setdefault(key, set()).add(request)
+        self.changed(request)
         self._end_if_spent(request)
 
     def drop(self, request: Request[R]) -> None:
@@ -334,6 +347,7 @@ class Requests(Generic[R]):
         self.replies += 1
         self._report_reply("accepted", request, responder)
         if request.mode is ReplyMode.ALL:
+            self.changed(request)
             self._end_if_spent(request)
         elif request.end is None:
             self._end(request, RequestEnd.ANSWERED)
@@ -398,6 +412,7 @@ class Requests(Generic[R]):
         self._close(request)
         request.end = end
         self.ended[end] += 1
+        self.changed(request)
         self._journal.request_ended(end.value, request.requester, request.channel, request.id)
         self._remember(request)
         is_told = request.replies and request.mode is not ReplyMode.ALL

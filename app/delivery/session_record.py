@@ -69,6 +69,8 @@ class SessionRecord:
     replay_ids: bool | None = None
     # The secret part of its channel for replies; empty if it has none.
     ret: str = ""
+    # Its outstanding requests.
+    requests: list[dict[str, Any]] = field(default_factory=list)
     created_ms: int = 0
     seen_ms: int = 0
 

@@ -256,10 +256,7 @@ def test_a_named_session_keeps_its_channel_and_its_reply_over_a_restart() -> Non
     assert ann.socket is not None
     house.close(ann.socket)
     bob.reply(bob.last(), "kept")
-    house.turn()
-    after = requesting(keeper=house.keeper, after=house)
-    for record, entries in house.keeper.load(lambda key, messages: None):
-        restore(after.bayeux.life, record, entries, after.now)
+    after = restarted(house)
     again = Person(after, socket=Socket(), browser=ann.browser)
     reply = again.shake({"delivery": {"session": "ann/1"}, "ack": True, "request": ann.ret})
     assert reply["ext"]["ret"] == ann.ret
@@ -268,6 +265,78 @@ def test_a_named_session_keeps_its_channel_and_its_reply_over_a_restart() -> Non
     bob = responder(after)
     again.ask(serial=9)
     assert bob.last()["ext"]["replyTo"].startswith(again.address(9) + "/")
+
+
+def restarted(house: House, away_s: float = 0) -> House:
+    """Another server, with what the store has, some time later."""
+    house.turn()
+    after = requesting(keeper=house.keeper, after=house)
+    after.sleep(away_s)
+    for record, entries in house.keeper.load(lambda key, messages: None):
+        restore(after.bayeux.life, record, entries, after.now)
+    return after
+
+
+def returned(house: House, before: Person, name: str) -> Person:
+    person = Person(house, socket=Socket(), browser=before.browser)
+    ext = {"delivery": {"session": name}, "ack": True, "request": before.ret or None}
+    person.shake(ext)
+    person.connect(ext={"ack": 0})
+    person.heard()
+    return person
+
+
+def test_a_request_goes_on_over_a_restart() -> None:
+    house = requesting()
+    ann, bob = named(house, "ann/1", request=True), named(house, "bob/1")
+    bob.subscribe(POWER)
+    bob.heard()
+    ann.ask(timeout=60_000)
+    request = bob.last()
+    bob.connect(ext={"ack": 1})
+    after = restarted(house)
+    ann, bob = returned(after, ann, "ann/1"), returned(after, bob, "bob/1")
+    eve = Person.come(after)
+    assert eve.reply(request)["error"].endswith(":reply_denied")
+    assert bob.reply(request, "at last")["successful"]
+    answer = ann.last()
+    assert (answer["channel"], answer["data"]) == (ann.address(), "at last")
+    assert bob.reply(request)["error"].endswith(":duplicate_reply")
+    assert restarted(after).bayeux.state.requests.outstanding == 0
+
+
+def test_a_request_keeps_its_deadline_and_its_replies_over_a_restart() -> None:
+    house = requesting()
+    ann = named(house, "ann/1", request=True)
+    bob, zoe = named(house, "bob/1"), named(house, "zoe/1")
+    for each in (bob, zoe):
+        each.subscribe(POWER)
+        each.heard()
+    ann.ask(timeout=5_000, request="all")
+    bob.reply(bob.last(), "one")
+    after = restarted(house, away_s=3)
+    assert after.bayeux.state.requests.outstanding == 1
+    again = returned(after, ann, "ann/1")
+    again.connect(ext={"ack": again.session.queue.batch})
+    after.advance(1)
+    assert again.heard() == []
+    after.advance(2)
+    last = again.last()
+    assert (last["channel"], last["data"]) == (ann.address(), {"replies": 1, "missing": 1})
+
+
+def test_a_remote_call_goes_on_over_a_restart() -> None:
+    house = requesting()
+    ann, bob = named(house, "ann/1", request=True), named(house, "bob/1")
+    bob.subscribe(POWER)
+    bob.heard()
+    ann.send({"channel": "/service/data/power", "data": 1, "id": "7"})
+    request = bob.last()
+    after = restarted(house)
+    ann, bob = returned(after, ann, "ann/1"), returned(after, bob, "bob/1")
+    bob.reply(request, 230)
+    (answer,) = ann.heard()
+    assert (answer["channel"], answer["id"], answer["data"]) == ("/service/data/power", "7", 230)
 
 
 # The store

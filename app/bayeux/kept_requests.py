@@ -1,0 +1,49 @@
+"""Outstanding requests of durable sessions, as the records of these have them."""
+
+from holdfast.bayeux.codec import Json
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.requests import ReplyMode, Request, Requests
+
+
+def reopen(
+    requests: Requests[Session], session: Session, kept: Json, now: float, now_ms: int
+) -> None:
+    """Let a request of the session go on that an earlier process had."""
+    deadline_ms = kept["deadline_ms"]
+    request = Request(
+        requests,
+        session,
+        kept["channel"],
+        kept["reply_to"],
+        ReplyMode(kept["mode"]),
+        kept["timeout_ms"],
+        now=now,
+        now_ms=now_ms,
+    )
+    request.address, request.id = kept["address"], kept["id"]
+    request.ends_at = now + max(deadline_ms - now_ms, 0) / 1000
+    request.deadline_ms = deadline_ms
+    request.is_work, request.replies = kept["is_work"], kept["replies"]
+    if kept["call"] is not None:
+        channel, id = kept["call"]
+        request.call = channel, id
+    request.spoken.update(kept["spoken"])
+    requests.reopen(request, kept["responders"])
+
+
+def to_json(request: Request[Session]) -> Json:
+    """Return what is needed to let the request go on in another process."""
+    return {
+        "address": request.address,
+        "call": request.call,
+        "channel": request.channel,
+        "deadline_ms": request.deadline_ms,
+        "id": request.id,
+        "is_work": request.is_work,
+        "mode": request.mode.value,
+        "replies": request.replies,
+        "reply_to": request.reply_to,
+        "responders": sorted(request.responders),
+        "spoken": sorted(request.spoken),
+        "timeout_ms": request.timeout_ms,
+    }
