@@ -93,15 +93,14 @@ class Model:
         """What waits leaves when its life is over."""
         for place in self.places:
             over = [
-                copy
-                for copy in place.copies
-                if copy.sent.expires is not None
-                and copy.sent.expires <= self.now
-                and not copy.is_in_hands
+                each for each in place.copies if self.has_expired(each) and not each.is_in_hands
             ]
             self.settle(place, over, "expired")
         for kept in self.histories.values():
             kept[:] = [sent for sent in kept if sent.ends is None or sent.ends > self.now]
+
+    def has_expired(self, copy: Copy) -> bool:
+        return copy.sent.expires is not None and copy.sent.expires <= self.now
 
     # Ways in
 
@@ -110,7 +109,7 @@ class Model:
         copy = Copy(sent, sent.is_durable and place.is_durable)
         place.copies.append(copy)
         if len(place.copies) > place.room:
-            if sent.expires is not None and sent.expires <= self.now:
+            if self.has_expired(copy):
                 self.settle(place, [copy], "expired")
             else:
                 self.bury(place, [copy], FULL)
@@ -390,16 +389,21 @@ class Model:
         if code == DENIED:
             self.end_with_letters(place, code)
 
-    def hand_over(self, place: Place, told: Sequence[int], batch: int) -> None:
+    def hand_over(
+        self, place: Place, told: Sequence[int], batch: int, *, may_be_early: bool
+    ) -> None:
         """Check what a reply carried: the front of the queue, what was handed before first."""
         by_number = {copy.sent.number: copy for copy in place.copies}
         assert len(set(told)) == len(told)
         going = [by_number[number] for number in told]
+        # What came back since the last tick may be over.
+        over = [each for each in place.copies if self.has_expired(each) and each not in going]
+        self.settle(place, over, "expired")
         staying = [copy for copy in place.copies if copy not in going]
         if place.is_held:
             assert not going
         else:
-            assert going or not staying
+            assert going or not staying or may_be_early
         assert all(copy.was_handed for copy in going) or not any(
             copy.was_handed for copy in staying
         )

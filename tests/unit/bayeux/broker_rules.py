@@ -207,7 +207,8 @@ class BrokerRules(RuleBasedStateMachine):
             self.model.hear(place, batch)
             person.batch = asked.replies[-1]["ext"]["ack"]
             person.events = asked.events
-            self.model.hand_over(place, asked.data, person.batch)
+            # A reply that does not wait may leave before what comes behind a refused message.
+            self.model.hand_over(place, asked.data, person.batch, may_be_early=bool(verdicts))
         self.end_turn()
 
     @precondition(lambda self: self.people)

@@ -79,10 +79,10 @@ class KeepsSettled(FakeKeeper):
         """It has what was acknowledged still."""
 
 
-class MovesToOne(FakeKeeper):
+class LosesMoved(FakeKeeper):
     def move(self, moves: Sequence[Move]) -> None:
-        """It forgets the other sessions of the subject."""
-        super().move([each._replace(targets=each.targets[:1]) for each in moves])
+        """What leaves a queue arrives nowhere."""
+        super().move([each._replace(targets=()) for each in moves])
 
 
 class MovesByCopying(FakeKeeper):
@@ -118,7 +118,7 @@ class ForgetsTopics(FakeKeeper):
     [
         LosesReferences,
         KeepsSettled,
-        MovesToOne,
+        LosesMoved,
         MovesByCopying,
         KeepsHistories,
         ForgetsHolds,
