@@ -1,19 +1,38 @@
-"""Reliable messages for browsers and scripts: a Bayeux/CometD server.
+"""Reliable messages for browsers and scripts: a Bayeux/CometD server, and its Python client.
 
-Import what `holdfast.interface` lists, and import it from here. Every other module of this package
-is the server's own and may change with any release.
+Import what `holdfast.client` and `holdfast.interface` list, and import it from here. Every other
+module of this package is the server's own and may change with any release.
 """
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from holdfast.client import *  # noqa: F403
     from holdfast.interface import *  # noqa: F403
 else:
+    # What clients import. They may be where the server is not installed.
+    _CLIENT = frozenset(
+        (
+            "Client",
+            "ClientError",
+            "ClientState",
+            "ConnectionLost",
+            "Message",
+            "NotConnected",
+            "PublishReply",
+            "Refuse",
+            "ReplyError",
+            "SessionEnded",
+            "Subscription",
+            "WrongUse",
+        )
+    )
 
     def __getattr__(name: str) -> object:
-        """Load the interface on first use: most commands start without the protocol."""
+        """Load the client, or the interface for extensions, on first use."""
         if not name[:1].isupper():  # a module of this package, or nothing
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module
 
-        return getattr(import_module("holdfast.interface"), name)
+        module = "holdfast.client" if name in _CLIENT else "holdfast.interface"
+        return getattr(import_module(module), name)

@@ -1,0 +1,29 @@
+"""The Python client; import its names from `holdfast`."""
+
+from holdfast.client.client import Client, PublishReply
+from holdfast.client.errors import (
+    ClientError,
+    ConnectionLost,
+    NotConnected,
+    Refuse,
+    ReplyError,
+    SessionEnded,
+)
+from holdfast.client.life import ClientState, WrongUse
+from holdfast.client.messages import Message
+from holdfast.client.subscriptions import Subscription
+
+__all__ = [
+    "Client",
+    "ClientError",
+    "ClientState",
+    "ConnectionLost",
+    "Message",
+    "NotConnected",
+    "PublishReply",
+    "Refuse",
+    "ReplyError",
+    "SessionEnded",
+    "Subscription",
+    "WrongUse",
+]

@@ -1,0 +1,463 @@
+"""The asyncio client: `async with Client(url) as client`."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from inspect import isawaitable
+from ssl import SSLContext
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+import orjson
+from yarl import URL
+
+from holdfast.client.conversation import Conversation
+from holdfast.client.errors import ClientError, Refuse, SessionEnded
+from holdfast.client.life import ClientState, WrongUse
+from holdfast.client.messages import Message
+from holdfast.client.outgoing import Outgoing
+from holdfast.client.publish_options import Destination, publish_ext, subscribe_ext
+from holdfast.client.settling import Settling
+from holdfast.client.subscription_table import SubscriptionTable
+from holdfast.client.subscriptions import Callback, Subscription
+from holdfast.client.transport_choice import LONG_POLLING, WEBSOCKET, TransportChoice
+from holdfast.client.wire import LOGIN, SUBSCRIBE, UNSUBSCRIBE, Json, part_of
+
+Token = str | Callable[[], str | Awaitable[str]]
+
+_PATH = "/cometd"
+# A message without a subscription waits for one so long: a named session may have messages before
+# its program has subscribed.
+_UNCLAIMED_S = 10.0
+_NOBODY = "user.update.error"
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishReply:
+    """What the server says of a message that it accepted."""
+
+    # When it received the message, in nanoseconds since 1970; only for publishes with options.
+    timestamp_ns: int | None
+    # What became of the message for each destination.
+    destinations: Sequence[Json]
+    # The whole reply.
+    wire: Json = field(repr=False)
+
+
+class Client:
+    """A client of Holdfast, or of another Bayeux server.
+
+    It connects when it is entered, and from then on keeps its session: after a lost connection it
+    connects again, and if the server has forgotten the session, it starts another one and
+    subscribes again. Everything it does happens in the event loop that entered it.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        session: str | Mapping[str, Any] | None = None,
+        token: Token | None = None,
+        credentials: Mapping[str, str] | None = None,
+        terms: Mapping[str, Any] | None = None,
+        transports: Sequence[str] = (WEBSOCKET, LONG_POLLING),
+        max_queue: int = 1000,
+        headers: Mapping[str, str] | None = None,
+        ssl: SSLContext | None = None,
+        connector: aiohttp.BaseConnector | None = None,
+        connect_timeout_s: float = 30.0,
+        close_timeout_s: float = 5.0,
+        longest_pause_s: float = 30.0,
+        on_state: Callable[[ClientState], None] | None = None,
+    ) -> None:
+        """Nothing is sent before the client is entered.
+
+        Args:
+            url: The server's URL; without a path, `/cometd`.
+            session: The name of a session that outlives the client, such as `joe/1`, or an object
+                with its options.
+            token: A token to log in with, or a function that gets one, for each handshake and
+                whenever the login is about to end. It may be a coroutine function.
+            credentials: `{"user": ..., "password": ...}` instead of a token.
+            terms: Options of `ext.delivery` in the handshake, such as `{"retries": 3}`.
+            transports: `websocket` and `long-polling`, the preferred one first.
+            max_queue: Messages that may be open, which means received and not finished. With
+                that many, the client asks for no more.
+            headers: For each request.
+            ssl: How to verify the server, or to show a certificate.
+            connector: An aiohttp connector that several clients share. It is not closed.
+            connect_timeout_s: How long to try before `NotConnected` is raised.
+            close_timeout_s: How long callbacks and the server have when the client is closed.
+            longest_pause_s: The longest pause between two attempts to connect.
+            on_state: Called with each new state.
+        """
+        address = URL(url)
+        self._url = str(address.with_path(_PATH) if address.path in ("", "/") else address)
+        self._session = session
+        self._token = token
+        self._credentials = credentials
+        self._max_queue = max_queue
+        self._terms = dict(terms or {})
+        self._choice = TransportChoice(transports)
+        self._headers = headers
+        self._ssl = ssl
+        self._connector = connector
+        self._connect_timeout_s = connect_timeout_s
+        self._close_timeout_s = close_timeout_s
+        self._longest_pause_s = longest_pause_s
+        self._on_state = on_state
+        self._http: aiohttp.ClientSession | None = None
+        self._conversation: Conversation | None = None
+        self._settling = Settling(self._settled)
+        self._subscriptions: SubscriptionTable[Subscription] = SubscriptionTable()
+        # Messages without a subscription yet.
+        self._unclaimed: list[Message] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._session_name: str | None = None
+        self._is_resumed = False
+
+    # Life
+
+    async def __aenter__(self) -> Self:
+        if self._conversation is not None:
+            raise WrongUse("a client is entered once")
+        connector = self._connector or aiohttp.TCPConnector(ssl=self._ssl or True)
+        self._http = aiohttp.ClientSession(
+            connector=connector,
+            connector_owner=self._connector is None,
+            headers=self._headers,
+            # A session belongs to its cookie, also on a server without a name.
+            cookie_jar=aiohttp.CookieJar(unsafe=True),
+        )
+        self._conversation = Conversation(
+            self._http,
+            self._url,
+            self,
+            self._settling,
+            self._choice,
+            self._receive,
+            max_queue=self._max_queue,
+            longest_pause_s=self._longest_pause_s,
+        )
+        try:
+            await self._conversation.open(self._connect_timeout_s)
+        except BaseException:
+            await self.close()
+            raise
+        ended = self._conversation.ended
+        assert ended is not None  # noqa: S101
+        ended.add_done_callback(self._conversation_ended)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            for subscription in self._subscriptions:
+                subscription.finish_current()
+        await self.close()
+
+    async def close(self, *, end: bool = False) -> None:
+        """Leave the server, after the callbacks that are running have returned.
+
+        A named session waits for its next client, with the messages that were not processed; with
+        `end`, it ends, and they become dead letters. Any other session ends.
+        """
+        for subscription in self._subscriptions:
+            subscription.end(StopAsyncIteration())
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=self._close_timeout_s)
+            for task in late:
+                task.cancel()
+        conversation, http = self._conversation, self._http
+        if conversation is not None:
+            await conversation.close(self._close_timeout_s, lambda: self._farewell(end))
+        if http is not None:
+            await http.close()
+
+    async def wait_closed(self) -> None:
+        """Wait until the client is closed. Raises `SessionEnded` if the server ends the session."""
+        life = self._opened().ended
+        if life is not None:
+            await asyncio.wait([life])
+            if not life.cancelled():
+                await life
+
+    @property
+    def state(self) -> ClientState:
+        """What the client is doing."""
+        return ClientState.NEW if self._conversation is None else self._conversation.state
+
+    @property
+    def session_name(self) -> str | None:
+        """The full name of the session, such as `client/joe/1`, if the server gave it one."""
+        return self._session_name
+
+    @property
+    def is_resumed(self) -> bool:
+        """Whether the session was there before this client, with its queue and subscriptions."""
+        return self._is_resumed
+
+    # Receiving
+
+    def subscribe(
+        self,
+        channel: str,
+        callback: Callback | None = None,
+        *,
+        filter: str | None = None,
+        history: int | None = None,
+        replay: object = None,
+        qos: Mapping[str, Any] | None = None,
+    ) -> Subscription:
+        """Receive the messages of a channel or pattern; await it, or iterate over it.
+
+        A message is acknowledged when the callback has returned. If the callback raises `Refuse`,
+        that is the verdict on the message; any other exception refuses it with
+        `user.update.internalError`. Messages of one subscription are processed one by one.
+
+        Args:
+            channel: Such as `/orders/new`, `/orders/*` or `/orders/**`.
+            callback: A function or a coroutine function.
+            filter: A condition that messages must fulfil, such as `data.price > 100`.
+            history: First the newest messages that the channels keep; -1 for all.
+            replay: Where to begin in what the channels keep, as `ext.replay` has it.
+            qos: Further options of `ext.delivery`.
+        """
+        ext = subscribe_ext(filter=filter, history=history, replay=replay, qos=qos)
+        return self._subscribe(channel, callback, ext, is_local=False)
+
+    def listen(self, channel: str, callback: Callback | None = None) -> Subscription:
+        """Receive what the server sends on a channel without a subscription.
+
+        That is what is addressed to this session, and what comes on service channels.
+        """
+        return self._subscribe(channel, callback, {}, is_local=True)
+
+    def _subscribe(
+        self, channel: str, callback: Callback | None, ext: Json, *, is_local: bool
+    ) -> Subscription:
+        conversation = self._opened()
+        accepted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        subscription = Subscription(self, channel, callback, ext, accepted, is_local=is_local)
+        self._subscriptions.add(subscription)
+        if is_local:
+            accepted.set_result(None)
+        else:
+            message = {"channel": SUBSCRIBE, "subscription": channel, "ext": ext}
+            outgoing = conversation.send(message, is_repeatable=True)
+            outgoing.reply.add_done_callback(lambda reply: self._accept(subscription, reply))
+        unclaimed, self._unclaimed = self._unclaimed, []
+        for message_ in unclaimed:
+            self._pass_on(message_)
+        return subscription
+
+    def _accept(self, subscription: Subscription, reply: asyncio.Future[Json]) -> None:
+        if reply.cancelled():
+            return
+        error = reply.exception()
+        if error is None:
+            subscription.accept()
+        elif isinstance(error, ClientError):
+            self._subscriptions.remove(subscription)
+            subscription.end(error)
+
+    async def leave(self, subscription: Subscription) -> None:
+        """Unsubscribe; called by the subscription."""
+        is_last = self._subscriptions.remove(subscription)
+        if is_last and not subscription.is_local and self.state is not ClientState.CLOSED:
+            message = {"channel": UNSUBSCRIBE, "subscription": subscription.channel}
+            await self._opened().send(message, is_repeatable=True).reply
+
+    def _receive(self, events: Sequence[Json]) -> None:
+        for event in events:
+            message = Message(event)
+            if self._settling.receive(message):
+                self._pass_on(message)
+
+    def _pass_on(self, message: Message) -> None:
+        found = self._subscriptions.find(message.channel)
+        if message.channel == LOGIN and self._token is not None:
+            self.run(self._renew())
+        if found:
+            message.left = len(found)
+            for subscription in found:
+                subscription.offer(message)
+        elif not message.channel.startswith("/service/") and self._settling.has_verdicts:
+            self._unclaimed.append(message)
+            asyncio.get_running_loop().call_later(_UNCLAIMED_S, self._nobody_claims, message)
+        else:
+            self._settling.finish(message)
+
+    def _nobody_claims(self, message: Message) -> None:
+        if message in self._unclaimed:
+            self._unclaimed.remove(message)
+            message.refusal = Refuse(_NOBODY, "the client has no subscription for it")
+            self._settling.finish(message)
+
+    def finished(self, message: Message) -> None:
+        """Take note that a subscription has finished with a message; called by it."""
+        message.left -= 1
+        if message.left <= 0:
+            self._settling.finish(message)
+
+    def _settled(self) -> None:
+        if self._conversation is not None:
+            self._conversation.settled()
+
+    # Sending
+
+    async def publish(
+        self,
+        channel: str,
+        data: Any,  # noqa: ANN401
+        *,
+        key: str | None = None,
+        priority: int | None = None,
+        persistent: bool | None = None,
+        lifetime_s: float | None = None,
+        properties: Mapping[str, Any] | None = None,
+        destinations: Sequence[Destination] | None = None,
+        qos: Mapping[str, Any] | None = None,
+    ) -> PublishReply:
+        """Publish a message; return when the server has accepted it.
+
+        Without a connection it waits. Messages that are published meanwhile, or in the same turn
+        of the event loop, go together. Raises `ReplyError` if the server refuses the message, and
+        `ConnectionLost` if it cannot be known whether it was accepted. With a `key`, it is sent
+        again until that is known, and delivered once.
+
+        Args:
+            channel: Such as `/orders/new`.
+            data: Anything that JSON can hold.
+            key: Names the message; the server delivers one message of each key.
+            priority: 0 to 9; higher ones overtake others that wait.
+            persistent: Whether the message survives a restart of the server.
+            lifetime_s: How long it is worth delivering.
+            properties: Names and values for receivers.
+            destinations: Sessions or subjects, such as `joe/1` or `joe`, that it is for.
+            qos: Further options of `ext.delivery`.
+        """
+        ext = publish_ext(
+            key=key,
+            priority=priority,
+            persistent=persistent,
+            lifetime_s=lifetime_s,
+            properties=properties,
+            destinations=destinations,
+            qos=qos,
+        )
+        message: Json = {"channel": channel, "data": data, "ext": ext}
+        reply = await self._send(message, is_repeatable=key is not None).reply
+        said = part_of(reply, "ext", "delivery")
+        delivery: Json = said if isinstance(said, dict) else {}
+        stamp = delivery.get("rcvTimestamp")
+        return PublishReply(
+            timestamp_ns=None if stamp is None else int(stamp),
+            destinations=delivery.get("destinations") or (),
+            wire=reply,
+        )
+
+    def _send(self, message: Json, *, is_repeatable: bool) -> Outgoing:
+        # What JSON cannot hold is the caller's error, before others' messages are beside it.
+        size = len(orjson.dumps(message))
+        return self._opened().send(message, is_repeatable=is_repeatable, size=size)
+
+    @asynccontextmanager
+    async def batch(self) -> AsyncIterator[None]:
+        """Send what is published or subscribed inside together, when the block ends.
+
+        Await nothing inside that needs a reply; begin it with `asyncio.create_task`, or with
+        `asyncio.gather` outside of a batch.
+        """
+        conversation = self._opened()
+        conversation.hold()
+        try:
+            yield
+            # Tasks that were created inside get to their messages.
+            await asyncio.sleep(0)
+        finally:
+            conversation.release()
+
+    # For the conversation
+
+    async def handshake_ext(self) -> Json:
+        """Return the `ext` of the next handshake."""
+        delivery: Json = {
+            # The client says what it still works on, so that no clock is needed beside that.
+            "responseTimeout": 0,
+            "maxEntries": max(self._max_queue // 2, 1),
+            **self._terms,
+        }
+        if self._session is not None:
+            delivery["session"] = self._session
+        ext: Json = {"ack": True, "delivery": delivery}
+        if self._credentials is not None:
+            ext["authentication"] = dict(self._credentials)
+        if self._token is not None:
+            ext["authentication"] = {"token": await self._get_token()}
+        return ext
+
+    def begin_session(self, reply: Json) -> None:
+        """Subscribe again, unless the session has kept its subscriptions."""
+        self._session_name = part_of(reply, "ext", "delivery", "session", "name")
+        self._is_resumed = part_of(reply, "ext", "delivery", "resumed") is True
+        if self._is_resumed:
+            return
+        for subscription in self._subscriptions:
+            if subscription.is_accepted and not subscription.is_local:
+                self._subscribe_again(subscription)
+
+    def _subscribe_again(self, subscription: Subscription) -> None:
+        channel, ext = subscription.channel, subscription.ext
+        message = {"channel": SUBSCRIBE, "subscription": channel, "ext": ext}
+        outgoing = self._opened().send(message, is_repeatable=True)
+        outgoing.reply.add_done_callback(lambda reply: self._accept(subscription, reply))
+
+    def state_changed(self, state: ClientState) -> None:
+        """Pass the new state on."""
+        if self._on_state is not None:
+            self._on_state(state)
+
+    def run(self, work: Awaitable[None]) -> None:
+        """Run a callback until it ends, or the client is closed."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _conversation_ended(self, life: asyncio.Task[None]) -> None:
+        if not life.cancelled() and (error := life.exception()) is not None:
+            reason = error if isinstance(error, SessionEnded) else SessionEnded(repr(error))
+            for subscription in self._subscriptions:
+                subscription.end(reason)
+
+    async def _renew(self) -> None:
+        """Give the server a new token before the login ends."""
+        message: Json = {"channel": LOGIN, "data": {}}
+        message["ext"] = {"authentication": {"token": await self._get_token()}}
+        try:
+            await self._opened().send(message).reply
+        except ClientError as error:
+            _log.warning("the login was not renewed: %s", error)
+
+    async def _get_token(self) -> str:
+        token = self._token() if callable(self._token) else self._token
+        return await token if isawaitable(token) else str(token)
+
+    def _farewell(self, end: bool) -> Json:
+        ext = self._settling.disconnect_ext()
+        if end and self._settling.has_verdicts:
+            ext["delivery"] = {**ext.get("delivery", {}), "end": True}
+        return ext
+
+    def _opened(self) -> Conversation:
+        if self._conversation is None:
+            raise WrongUse("enter the client first: async with Client(...) as client")
+        return self._conversation

@@ -1,0 +1,403 @@
+"""The conversation with a server: handshakes, connects, and what is sent beside them."""
+
+import asyncio
+import itertools
+import logging
+import random
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import aiohttp
+
+from holdfast.client.errors import ClientError, NotConnected, ReplyError, SessionEnded
+from holdfast.client.life import ClientInput, ClientState, next_state
+from holdfast.client.long_polling import LongPolling
+from holdfast.client.outgoing import Outgoing, OutgoingQueue
+from holdfast.client.pacing import Pacing, Step
+from holdfast.client.settling import Report, Settling
+from holdfast.client.transport_choice import TransportChoice
+from holdfast.client.transports import (
+    NoReply,
+    NotSent,
+    Receive,
+    RequestRefused,
+    Transport,
+)
+from holdfast.client.websocket import CannotOpen, WebSocket
+from holdfast.client.wire import CONNECT, DISCONNECT, HANDSHAKE, VERDICTS, Json, part_of
+
+# Callbacks that need no longer than this are acknowledged by the next connect, without a word on
+# each message.
+_PATIENCE_S = 0.1
+# The sender waits so long for a new session before it tries the old one again.
+_NEW_SESSION_S = 5.0
+# Replies to anything but a connect are due in this time.
+_REPLY_S = 20.0
+# How long a client without room may be silent, if the server does not say.
+_USUAL_MAX_INTERVAL_S = 10.0
+_log = logging.getLogger(__name__)
+
+
+class SessionParty(Protocol):
+    """What a conversation needs of its client."""
+
+    async def handshake_ext(self) -> Json:
+        """Return the `ext` of the next handshake."""
+        ...
+
+    def begin_session(self, reply: Json) -> None:
+        """Take a session that has just begun."""
+        ...
+
+    def state_changed(self, state: ClientState) -> None:
+        """Take note of a new state."""
+        ...
+
+
+class Conversation:
+    """Keeps a session of the server alive, as long as it is not closed."""
+
+    def __init__(
+        self,
+        http: aiohttp.ClientSession,
+        url: str,
+        party: SessionParty,
+        settling: Settling,
+        choice: TransportChoice,
+        receive: Receive,
+        *,
+        max_queue: int,
+        longest_pause_s: float,
+    ) -> None:
+        self._party = party
+        self._settling = settling
+        self._choice = choice
+        self._transports: dict[str, Transport] = {
+            LongPolling.name: LongPolling(http, url, receive),
+            WebSocket.name: WebSocket(http, url, receive, self._has_room_for_pushed),
+        }
+        self._max_queue = max_queue
+        self._pacing = Pacing(random.random, longest_pause_s=longest_pause_s)
+        self._sending_pace = Pacing(random.random, longest_pause_s=longest_pause_s)
+        self._ids = itertools.count(1)
+        self._client_id: str | None = None
+        self.state = ClientState.NEW
+        self._queue = OutgoingQueue()
+        self._holds = 0
+        self._sender: asyncio.Task[None] | None = None
+        self._life: asyncio.Task[None] | None = None
+        # Set while the server is believed to know the session.
+        self._has_session = asyncio.Event()
+        self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        # Why the last attempt failed.
+        self._failure: Exception | None = None
+        # Those who wait until no more than so many messages are open.
+        self._room: list[tuple[int, asyncio.Future[None]]] = []
+        self._reporting: Outgoing | None = None
+        self._is_report_due = False
+        # Whether a connect is about to leave, with all verdicts that there are by then.
+        self._connects_soon = True
+
+    # Life
+
+    async def open(self, timeout_s: float) -> None:
+        """Shake hands. Raises `NotConnected`, and `ReplyError` if the server denies it."""
+        self._move(ClientInput.OPEN)
+        self._life = asyncio.create_task(self._live())
+        try:
+            async with asyncio.timeout(timeout_s):
+                await asyncio.shield(self._opened)
+        except TimeoutError:
+            raise NotConnected(f"no session within {timeout_s:g} s: {self._failure}") from None
+
+    @property
+    def ended(self) -> asyncio.Task[None] | None:
+        """The task that ends with the conversation; it raises `SessionEnded`."""
+        return self._life
+
+    async def close(self, timeout_s: float, ext: Callable[[], Json]) -> None:
+        """Say goodbye, if the server can be reached in this time."""
+        if self.state in (ClientState.NEW, ClientState.CLOSED):
+            return
+        self._move(ClientInput.CLOSE)
+        try:
+            async with asyncio.timeout(timeout_s):
+                if self._sender is not None:
+                    await self._sender
+                if self._client_id is not None:
+                    await self._request(self._message(DISCONNECT, ext=ext()), timeout_s)
+        except (TimeoutError, NotSent, NoReply) as error:
+            _log.debug("the server was not told that the client leaves: %s", error)
+        finally:
+            await self._stop()
+
+    async def _stop(self) -> None:
+        tasks = [task for task in (self._life, self._sender) if task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        self._queue.fail_all(ClientError("the client was closed"))
+        for transport in self._transports.values():
+            await transport.close()
+        if self.state is not ClientState.CLOSED:
+            self._move(ClientInput.END)
+
+    async def _live(self) -> None:
+        pause_s = 0.0
+        while self._pacing.step is not Step.STOP:
+            if pause_s:
+                await asyncio.sleep(pause_s)
+            shakes_hands = self._pacing.step is Step.HANDSHAKE
+            pause_s = await (self._shake_hands() if shakes_hands else self._connect())
+        self._move(ClientInput.END)
+        error = self._failure or SessionEnded("the server ended the session")
+        if not self._opened.done():
+            self._opened.set_exception(error)
+        self._queue.fail_all(SessionEnded(str(error)))
+        raise SessionEnded(str(error))
+
+    def _move(self, seen: ClientInput) -> None:
+        before, self.state = self.state, next_state(self.state, seen)
+        if self.state is not before:
+            self._party.state_changed(self.state)
+
+    def _unless_closing(self, seen: ClientInput) -> None:
+        if self.state is not ClientState.CLOSING:
+            self._move(seen)
+
+    # The session
+
+    async def _shake_hands(self) -> float:
+        self._forget()
+        message = self._message(
+            HANDSHAKE,
+            version="1.0",
+            minimumVersion="1.0",
+            supportedConnectionTypes=[*self._choice.names],
+        )
+        try:
+            ext = await self._party.handshake_ext()
+            if ext:
+                message["ext"] = ext
+            [reply] = await self._request(message, _REPLY_S)
+        except (NotSent, NoReply, ValueError) as error:
+            return self._lose(error)
+        pause_s = self._pacing.answered(reply)
+        if reply.get("successful") is True:
+            self._client_id = str(reply["clientId"])
+            self._choice.offered(reply.get("supportedConnectionTypes"))
+            ext = reply.get("ext") or {}
+            self._settling.begin(
+                has_acks=bool(ext.get("ack")),
+                has_verdicts=isinstance(ext.get("delivery"), dict),
+            )
+            self._unless_closing(ClientInput.CONTACT)
+            self._party.begin_session(reply)
+            self._has_session.set()
+            if not self._opened.done():
+                self._opened.set_result(None)
+        else:
+            self._failure = ReplyError(reply)
+        return pause_s
+
+    def _forget(self) -> None:
+        """There is no session until the next handshake succeeds."""
+        self._client_id = None
+        self._has_session.clear()
+        if self._reporting is not None:
+            # These verdicts name messages of the old session.
+            self._reporting.reply.cancel()
+        self._unless_closing(ClientInput.FORGET)
+
+    async def _connect(self) -> float:
+        await self._settle()
+        ext, report = self._settling.connect_ext()
+        self._connects_soon = False
+        message = self._message(CONNECT, ext=ext)
+        timeout_s = self._pacing.timeout_s
+        if self._pacing.failures:
+            # To hear at once whether the session still lives.
+            message["advice"] = {"timeout": 0}
+        try:
+            replies = await self._request(message, timeout_s)
+            [reply] = [each for each in replies if each["channel"] == CONNECT]
+        except (NotSent, NoReply, ValueError) as error:
+            self._settling.failed(report)
+            return self._lose(error)
+        pause_s = self._pacing.answered(reply)
+        if reply.get("successful") is True:
+            self._settling.end_batch(part_of(reply, "ext", "ack"))
+            self._unless_closing(ClientInput.CONTACT)
+            self._has_session.set()
+        else:
+            self._settling.failed(report)
+            self._failure = ReplyError(reply)
+        return pause_s
+
+    def _lose(self, error: Exception) -> float:
+        """Note that there was no reply; return how long to wait."""
+        self._failure = error
+        self._unless_closing(ClientInput.LOSS)
+        pause_s = self._pacing.unanswered()
+        _log.info("no reply from the server (%s); next attempt in %.1f s", error, pause_s)
+        return pause_s
+
+    # Room
+
+    def settled(self) -> None:
+        """Take note that a message was finished."""
+        if self._room:
+            count = self._settling.open_count
+            for limit, waiter in self._room:
+                if count <= limit and not waiter.done():
+                    waiter.set_result(None)
+        if self._settling.has_news and not (self._connects_soon or self._is_report_due):
+            self._is_report_due = True
+            # What else is finished in this turn of the event loop goes along.
+            asyncio.get_running_loop().call_soon(self._report)
+
+    async def _settle(self) -> None:
+        """Wait until the messages of the last batch are finished, or there is room for another."""
+        self._connects_soon = True
+        await self._until_open(0, _PATIENCE_S)
+        beat_s = (self._pacing.max_interval_s or _USUAL_MAX_INTERVAL_S) / 3
+        while not await self._until_open(self._max_queue // 2, beat_s):
+            self._connects_soon = False
+            if self._settling.has_verdicts:
+                # Any message keeps the session alive, and only a connect brings more of them.
+                self._report(is_due=True)
+
+    async def _has_room_for_pushed(self) -> None:
+        while not await self._until_open(self._max_queue, 1.0):
+            pass
+
+    async def _until_open(self, limit: int, timeout_s: float) -> bool:
+        """Wait until no more than so many messages are open; return False after the timeout."""
+        if self._settling.open_count <= limit:
+            return True
+        waiter = asyncio.get_running_loop().create_future()
+        entry = (limit, waiter)
+        self._room.append(entry)
+        try:
+            async with asyncio.timeout(timeout_s):
+                await waiter
+        except TimeoutError:
+            return False
+        finally:
+            self._room.remove(entry)
+        return True
+
+    def _report(self, *, is_due: bool = False) -> None:
+        """Publish the verdicts that wait, unless some are on their way."""
+        self._is_report_due = False
+        if self._reporting is None and (is_due or self._settling.has_news):
+            report = self._settling.report()
+            self._reporting = self.send({"channel": VERDICTS, "data": report.verdicts})
+            self._reporting.reply.add_done_callback(lambda reply: self._reported(reply, report))
+
+    def _reported(self, reply: asyncio.Future[Json], report: Report) -> None:
+        self._reporting = None
+        if reply.cancelled() or reply.exception() is not None:
+            # The next connect has them.
+            self._settling.failed(report)
+            return
+        self._settling.arrived(report)
+        if self._settling.has_news and not self._connects_soon:
+            self._report()
+
+    # Sending
+
+    def send(self, message: Json, *, is_repeatable: bool = False, size: int = 200) -> Outgoing:
+        """Queue a message for the next request."""
+        if self.state in (ClientState.NEW, ClientState.CLOSED):
+            raise SessionEnded("the client is not open")
+        reply = asyncio.get_running_loop().create_future()
+        outgoing = Outgoing(message, reply, is_repeatable, size)
+        self._queue.add(outgoing)
+        self._start_sender()
+        return outgoing
+
+    def hold(self) -> None:
+        """Send nothing until `release`."""
+        self._holds += 1
+
+    def release(self) -> None:
+        """Send what was queued meanwhile, in one request if it has room."""
+        self._holds -= 1
+        self._start_sender()
+
+    def _start_sender(self) -> None:
+        if not self._holds and self._queue and (self._sender is None or self._sender.done()):
+            self._sender = asyncio.create_task(self._send_queue())
+
+    async def _send_queue(self) -> None:
+        while self._queue and not self._holds:
+            await self._has_session.wait()
+            sent = self._queue.take()
+            if sent:
+                await self._send(sent)
+
+    async def _send(self, sent: Sequence[Outgoing]) -> None:
+        messages = [self._message(**each.message) for each in sent]
+        for each, message in zip(sent, messages, strict=True):
+            each.message = message
+        try:
+            replies = await self._request_all(messages, _REPLY_S)
+        except RequestRefused as error:
+            self._queue.refused(sent, str(error))
+        except (NotSent, NoReply) as error:
+            self._queue.lost(sent, was_sent=isinstance(error, NoReply))
+            await asyncio.sleep(self._sending_pace.unanswered())
+        else:
+            self._sending_pace.failures = 0
+            if not self._queue.answered(sent, replies):
+                await self._until_new_session()
+
+    async def _until_new_session(self) -> None:
+        self._has_session.clear()
+        try:
+            async with asyncio.timeout(_NEW_SESSION_S):
+                await self._has_session.wait()
+        except TimeoutError:
+            self._has_session.set()
+
+    def _message(self, channel: str, **fields: object) -> Json:
+        message: Json = {**fields, "channel": channel, "id": str(next(self._ids))}
+        if self._client_id is not None:
+            message["clientId"] = self._client_id
+        if not message.get("ext", True):
+            del message["ext"]
+        return message
+
+    async def _request(self, message: Json, timeout_s: float) -> list[Json]:
+        replies = await self._request_all([message], timeout_s)
+        return [reply for reply in replies if reply.get("id") == message["id"]] or replies
+
+    async def _request_all(self, messages: list[Json], timeout_s: float) -> list[Json]:
+        """Send a request by the best transport that works."""
+        now = asyncio.get_running_loop().time
+        name = self._choice.choose(now())
+        try:
+            return await self._request_by(name, messages, timeout_s)
+        except CannotOpen as error:
+            reason = str(error)
+            self._choice.failed(name, now())
+        other = self._choice.choose(now())
+        try:
+            replies = await self._request_by(other, messages, timeout_s)
+        except NotSent:
+            # Nothing reaches the server: that says nothing about the transport.
+            self._choice.trust(name)
+            raise
+        if other != name:
+            _log.info("no WebSocket (%s): long-polling for now", reason)
+        return replies
+
+    async def _request_by(self, name: str, messages: list[Json], timeout_s: float) -> list[Json]:
+        for message in messages:
+            if message["channel"] == CONNECT:
+                message["connectionType"] = name
+        replies = await self._transports[name].send(messages, timeout_s)
+        self._choice.trust(name)
+        return replies

@@ -1,0 +1,84 @@
+"""What the client raises, and what a callback raises to refuse a message.
+
+ClientError
+├── ReplyError        the server refused a message
+├── ConnectionLost    the server may or may not have accepted a message
+├── NotConnected      there was no connection in time
+├── OutboxFull        the outbox has no room
+└── SessionEnded      the server has ended the session for good
+Refuse                for callbacks: the verdict on a message
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+# The longest text of a verdict that is taken from an exception.
+_MOST_TEXT = 1000
+# The code for what a callback did not expect.
+UNEXPECTED = "user.update.internalError"
+
+
+class ClientError(Exception):
+    """The base of all errors of the client."""
+
+
+class ReplyError(ClientError):
+    """The server refused a message; `code` is a number such as 403."""
+
+    def __init__(self, reply: Mapping[str, Any]) -> None:
+        error = str(reply.get("error") or "500::unknown")
+        super().__init__(f"{reply.get('channel')}: {error}")
+        code, _, rest = error.partition(":")
+        arguments, _, self.text = rest.partition(":")
+        self.code = int(code) if code.isdigit() else 500
+        self.arguments = tuple(arguments.split(",")) if arguments else ()
+        self.reply = reply
+
+
+class ConnectionLost(ClientError):
+    """The connection failed after a message was sent and before its reply arrived."""
+
+
+class NotConnected(ClientError):
+    """The server could not be reached in time."""
+
+
+class OutboxFull(ClientError):
+    """The outbox has its maximum number of messages."""
+
+
+class SessionEnded(ClientError):
+    """The server has ended the session, and the client must not return."""
+
+
+class Refuse(Exception):
+    """Raise it in a callback to refuse a message with one of xmlBlaster's error codes.
+
+    With a code of `communication`, `delay_s` sets the pause until the next attempt.
+    """
+
+    def __init__(self, code: str, text: str = "", *, delay_s: float | None = None) -> None:
+        super().__init__(code, text)
+        self.code = code
+        self.text = text
+        self.delay_s = delay_s
+
+    @property
+    def returns_others(self) -> bool:
+        """Whether the server takes later messages back that have no verdict of their own."""
+        return self.code == "user.update.holdback" or self.code.startswith("communication")
+
+    def verdict(self, seq: int) -> dict[str, Any]:
+        """Return the verdict on the message with this number, as it is sent."""
+        verdict: dict[str, Any] = {"seq": seq, "errorCode": self.code, "message": self.text}
+        if self.delay_s is not None:
+            verdict["delay"] = round(self.delay_s * 1000)
+        return verdict
+
+
+def refusal_for(error: Exception) -> Refuse:
+    """Return what to say of a message whose callback raised this."""
+    if isinstance(error, Refuse):
+        return error
+    text = f"{type(error).__name__}: {error}".removesuffix(": ")
+    return Refuse(UNEXPECTED, text[:_MOST_TEXT])

@@ -1,0 +1,61 @@
+"""Long-polling: each request is a POST, and its response has events and replies."""
+
+from collections.abc import Sequence
+
+import aiohttp
+import orjson
+
+from holdfast.client.transport_choice import LONG_POLLING
+from holdfast.client.transports import (
+    NETWORK_DELAY_S,
+    NoReply,
+    NotSent,
+    Receive,
+    RequestRefused,
+    decoded,
+)
+from holdfast.client.wire import Json, is_reply
+
+_HEADERS = {"Content-Type": "application/json;charset=UTF-8"}
+# These say that the request itself is wrong; others may pass.
+_REFUSED = {400, 413, 415}
+
+
+class LongPolling:
+    """Needs no connection of its own: aiohttp keeps those that it has."""
+
+    name = LONG_POLLING
+
+    def __init__(self, http: aiohttp.ClientSession, url: str, receive: Receive) -> None:
+        self._http = http
+        self._url = url
+        self._receive = receive
+
+    async def send(self, messages: Sequence[Json], timeout_s: float) -> list[Json]:
+        timeout = aiohttp.ClientTimeout(total=timeout_s + NETWORK_DELAY_S)
+        body = orjson.dumps(messages)
+        try:
+            async with self._http.post(
+                self._url, data=body, headers=_HEADERS, timeout=timeout
+            ) as response:
+                text = await response.read()
+        except aiohttp.ClientConnectorError as error:
+            raise NotSent(str(error)) from error
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise NoReply(str(error) or type(error).__name__) from error
+        if response.status != 200:
+            refused = RequestRefused if response.status in _REFUSED else NoReply
+            raise refused(f"HTTP {response.status}")
+        return self._take(decoded(text))
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+    def _take(self, messages: list[Json]) -> list[Json]:
+        events: list[Json] = []
+        replies: list[Json] = []
+        for message in messages:
+            (replies if is_reply(message) else events).append(message)
+        if events:
+            self._receive(events)
+        return replies

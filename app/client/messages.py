@@ -1,0 +1,82 @@
+"""Messages as the client receives them."""
+
+from typing import Any
+
+from holdfast.client.wire import Json, part_of
+
+
+class Message:
+    """A message that was published to a channel, as one receiver gets it.
+
+    The properties below `data` are those that Holdfast adds for receivers with verdicts; with
+    other servers they have their defaults.
+    """
+
+    __slots__ = ("_delivery", "channel", "data", "left", "refusal", "seq", "wire")
+
+    def __init__(self, wire: Json) -> None:
+        self.wire = wire
+        self.channel: str = wire["channel"]
+        self.data: Any = wire.get("data")
+        delivery = part_of(wire, "ext", "delivery")
+        self._delivery: Json = delivery if isinstance(delivery, dict) else {}
+        # The number of the last hand-over, as long as the server would understand it.
+        self.seq: int | None = self._delivery.get("seq")
+        # The subscriptions that have yet to finish with it, and the first refusal of one.
+        self.left = 0
+        self.refusal: Exception | None = None
+
+    def __repr__(self) -> str:
+        return f"<Message {self.id or ''} on {self.channel}>"
+
+    @property
+    def id(self) -> str | None:
+        """The id of the message, the same each time that it is delivered."""
+        return self._delivery.get("id")
+
+    @property
+    def sender(self) -> str | None:
+        """The session that published it."""
+        return self._delivery.get("sender")
+
+    @property
+    def subscription(self) -> str | None:
+        """The channel or pattern that matched."""
+        return self._delivery.get("subscription")
+
+    @property
+    def priority(self) -> int:
+        """The rank from 0 to 9; 5 is usual."""
+        return int(self._delivery.get("priority", 5))
+
+    @property
+    def properties(self) -> Json:
+        """What the publisher added."""
+        return self._delivery.get("properties") or {}
+
+    @property
+    def redelivered(self) -> int:
+        """How often it was handed over before."""
+        return int(self._delivery.get("redelivered", 0))
+
+    @property
+    def generation(self) -> int:
+        """How often an operator has replayed it."""
+        return int(self._delivery.get("generation", 0))
+
+    @property
+    def is_initial(self) -> bool:
+        """Whether it comes from the history of its channel."""
+        return self._delivery.get("initial") is True
+
+    @property
+    def timestamp_ns(self) -> int | None:
+        """When the server received it, in nanoseconds since 1970."""
+        stamp = self._delivery.get("rcvTimestamp")
+        return None if stamp is None else int(stamp)
+
+    @property
+    def remaining_life_s(self) -> float | None:
+        """For how long it is worth processing; None without a limit."""
+        left = part_of(self._delivery, "expiration", "remainingLife")
+        return None if left is None else left / 1000

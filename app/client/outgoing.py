@@ -1,0 +1,114 @@
+"""Messages that wait to be sent, and whoever waits for their replies; no I/O."""
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.client.errors import ClientError, ConnectionLost, ReplyError
+from holdfast.client.wire import Json
+
+# A request has at most so many messages: Holdfast lets fewer than 256 of a session wait for the
+# store, ...
+MOST_IN_REQUEST = 200
+# ... and these bytes of data, about: servers refuse requests of a few MiB.
+MOST_BYTES = 512 * 1024
+# A server that knows the session on its connects and not here is asked so often.
+_MOST_REFUSALS = 5
+_SESSION_UNKNOWN = 402
+
+
+@dataclass(slots=True, eq=False)
+class Outgoing:
+    """A message on its way to the server."""
+
+    message: Json
+    reply: asyncio.Future[Json]
+    # Whether the server may get it twice.
+    is_repeatable: bool = False
+    size: int = 200
+    # Whether a request refused as a whole had this message, so that it goes alone now.
+    is_alone: bool = field(default=False, init=False)
+    refusals: int = field(default=0, init=False)
+
+    def fail(self, error: ClientError) -> None:
+        if not self.reply.done():
+            self.reply.set_exception(error)
+
+
+class OutgoingQueue:
+    """First in, first out; what has to be sent again goes first."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Outgoing] = deque()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, outgoing: Outgoing) -> None:
+        self._waiting.append(outgoing)
+
+    def put_first(self, sent: Iterable[Outgoing]) -> None:
+        """Put these before all others, in their order."""
+        self._waiting.extendleft(reversed([*sent]))
+
+    def take(self) -> list[Outgoing]:
+        """Take the messages for one request; leave out those whose sender has given up."""
+        taken: list[Outgoing] = []
+        size = 0
+        while self._waiting and len(taken) < MOST_IN_REQUEST and size < MOST_BYTES:
+            if self._waiting[0].is_alone and taken:
+                break
+            each = self._waiting.popleft()
+            if not each.reply.done():
+                taken.append(each)
+                size += each.size
+            if each.is_alone:
+                break
+        return taken
+
+    def lost(self, sent: Sequence[Outgoing], *, was_sent: bool) -> None:
+        """Note that a request got no reply: send again what may be sent again."""
+        again = [each for each in sent if each.is_repeatable or not was_sent]
+        self.put_first(again)
+        for each in sent:
+            if was_sent and not each.is_repeatable:
+                each.fail(ConnectionLost("the server may or may not have accepted the message"))
+
+    def refused(self, sent: Sequence[Outgoing], reason: str) -> None:
+        """Note that a request was refused as a whole: find the message that it was for."""
+        if len(sent) == 1:
+            sent[0].fail(ReplyError({**sent[0].message, "error": f"400:{reason}:request_refused"}))
+            return
+        for each in sent:
+            each.is_alone = True
+        self.put_first(sent)
+
+    def answered(self, sent: Sequence[Outgoing], replies: Iterable[Json]) -> bool:
+        """Pass replies on; return False if the server does not know the session any more.
+
+        Messages that it refused for that reason are sent again in the next session.
+        """
+        by_id = {reply.get("id"): reply for reply in replies}
+        again = []
+        for each in sent:
+            reply = by_id.get(each.message["id"])
+            if reply is None:
+                each.fail(ConnectionLost("the server has not answered this message"))
+            elif reply.get("successful") is True:
+                if not each.reply.done():
+                    each.reply.set_result(reply)
+            else:
+                error = ReplyError(reply)
+                each.refusals += error.code == _SESSION_UNKNOWN
+                if error.code == _SESSION_UNKNOWN and each.refusals < _MOST_REFUSALS:
+                    again.append(each)
+                else:
+                    each.fail(error)
+        self.put_first(again)
+        return not again
+
+    def fail_all(self, error: ClientError) -> None:
+        """Tell whoever waits that nothing more is sent."""
+        while self._waiting:
+            self._waiting.popleft().fail(error)

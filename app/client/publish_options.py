@@ -1,0 +1,52 @@
+"""The options of a publish and of a subscribe, as `ext` has them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.client.wire import Json
+
+Destination = str | Mapping[str, Any]
+
+
+def publish_ext(
+    *,
+    key: str | None,
+    priority: int | None,
+    persistent: bool | None,
+    lifetime_s: float | None,
+    properties: Mapping[str, Any] | None,
+    destinations: Sequence[Destination] | None,
+    qos: Mapping[str, Any] | None,
+) -> Json:
+    """Return the `ext` of a publish; empty without options."""
+    given: Json = {"key": key, "priority": priority, "persistent": persistent}
+    given["properties"] = None if properties is None else dict(properties)
+    if lifetime_s is not None:
+        given["expiration"] = {"lifeTime": round(lifetime_s * 1000)}
+    if destinations is not None:
+        given["destinations"] = [
+            {"name": each} if isinstance(each, str) else dict(each) for each in destinations
+        ]
+    return _delivery(given, qos)
+
+
+def subscribe_ext(
+    *,
+    filter: str | None,
+    history: int | None,
+    replay: object,
+    qos: Mapping[str, Any] | None,
+) -> Json:
+    """Return the `ext` of a subscribe; empty without options."""
+    given: Json = {"filter": filter}
+    if history is not None:
+        given["history"] = {"numEntries": history, "newestFirst": False}
+    ext = _delivery(given, qos)
+    if replay is not None:
+        ext["replay"] = replay
+    return ext
+
+
+def _delivery(given: Json, qos: Mapping[str, Any] | None) -> Json:
+    options = {name: value for name, value in given.items() if value is not None} | {**(qos or {})}
+    return {"delivery": options} if options else {}

@@ -1,0 +1,178 @@
+"""Subscriptions of a client: they call back, or are iterated."""
+
+import asyncio
+import inspect
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from holdfast.client.errors import Refuse
+from holdfast.client.life import WrongUse
+from holdfast.client.messages import Message
+
+Callback = Callable[[Message], Awaitable[object] | object]
+
+# Callbacks that never wait let the rest of the program run after so many messages.
+_IN_ONE_TURN = 200
+_log = logging.getLogger(__name__)
+
+
+class Inbox(Protocol):
+    """What subscriptions need of their client."""
+
+    def finished(self, message: Message) -> None:
+        """Take note that a subscription has finished with a message."""
+        ...
+
+    def run(self, work: Awaitable[None]) -> None:
+        """Run a callback until it ends, or the client is closed."""
+        ...
+
+    async def leave(self, subscription: "Subscription") -> None:
+        """End a subscription."""
+        ...
+
+
+class Subscription:
+    """The messages of a channel, or of a pattern such as `/orders/**`.
+
+    Await it to wait until the server has accepted it. Without a callback, iterate over it:
+    `async for message in subscription`. A message is finished when the next one is asked for; if
+    the loop ends by an exception, its last message is not, and comes again.
+    """
+
+    def __init__(
+        self,
+        inbox: Inbox,
+        channel: str,
+        callback: Callback | None,
+        ext: Mapping[str, Any],
+        accepted: asyncio.Future[None],
+        *,
+        is_local: bool,
+    ) -> None:
+        self.channel = channel
+        self.ext = ext
+        # Whether the server sends the messages without a subscription.
+        self.is_local = is_local
+        self._inbox = inbox
+        self._callback = callback
+        self._accepted = accepted
+        self._messages: deque[Message] = deque()
+        self._is_running = False
+        # The message that the iterating loop works on.
+        self._current: Message | None = None
+        self._arrival: asyncio.Future[None] | None = None
+        # Why nothing comes any more.
+        self._end: Exception | None = None
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        yield from self._accepted.__await__()
+        return self
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Message:
+        if self._callback is not None or self._arrival is not None:
+            raise WrongUse("a subscription has a callback, or one loop that iterates over it")
+        await self._accepted
+        self.finish_current()
+        while not self._messages:
+            if self._end is not None:
+                raise self._end
+            self._arrival = asyncio.get_running_loop().create_future()
+            try:
+                await self._arrival
+            finally:
+                self._arrival = None
+        self._current = self._messages.popleft()
+        return self._current
+
+    async def __aenter__(self) -> Self:
+        return await self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is None:
+            self.finish_current()
+        await self.close()
+
+    async def close(self) -> None:
+        """Unsubscribe. What has arrived and was not processed stays unfinished."""
+        self.end(StopAsyncIteration())
+        await self._inbox.leave(self)
+
+    def refuse(self, code: str, text: str = "", *, delay_s: float | None = None) -> None:
+        """Refuse the message that the loop works on, as raising `Refuse` does in a callback."""
+        if self._current is None:
+            raise WrongUse("there is no message to refuse")
+        self._current.refusal = Refuse(code, text, delay_s=delay_s)
+        self.finish_current()
+
+    # For the client
+
+    @property
+    def is_accepted(self) -> bool:
+        """Whether the server has accepted it."""
+        return self._accepted.done() and not self._accepted.cancelled()
+
+    def accept(self) -> None:
+        """The server has accepted it, perhaps again."""
+        if not self._accepted.done():
+            self._accepted.set_result(None)
+
+    def offer(self, message: Message) -> None:
+        """Take a message, to be processed after those before it."""
+        self._messages.append(message)
+        if self._callback is not None:
+            if not self._is_running:
+                self._is_running = True
+                self._inbox.run(self._call_back(self._callback))
+        elif self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
+
+    def finish_current(self) -> None:
+        """The loop has finished with its message."""
+        message, self._current = self._current, None
+        if message is not None:
+            self._inbox.finished(message)
+
+    def end(self, reason: Exception) -> None:
+        """Let nothing more come; whoever iterates is told the reason."""
+        if self._end is None:
+            self._end = reason
+        if not self._accepted.done():
+            if isinstance(reason, StopAsyncIteration):
+                self._accepted.cancel()
+            else:
+                self._accepted.set_exception(reason)
+        if self._arrival is not None and not self._arrival.done():
+            self._arrival.set_result(None)
+
+    async def _call_back(self, callback: Callback) -> None:
+        count = 0
+        try:
+            while self._messages and self._end is None:
+                message = self._messages.popleft()
+                try:
+                    result = callback(message)
+                    if inspect.isawaitable(result):
+                        await result
+                except Refuse as refusal:
+                    message.refusal = message.refusal or refusal
+                except Exception as error:
+                    _log.exception("the callback for %s failed", self.channel)
+                    message.refusal = message.refusal or error
+                self._inbox.finished(message)
+                count += 1
+                if count % _IN_ONE_TURN == 0:
+                    await asyncio.sleep(0)
+        finally:
+            self._is_running = False

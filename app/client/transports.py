@@ -1,0 +1,57 @@
+"""What transports have in common."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import orjson
+
+from holdfast.client.wire import Json
+
+# A reply that is due needs no longer than this to arrive.
+NETWORK_DELAY_S = 10.0
+# Opening a connection takes at most this.
+OPENING_S = 10.0
+
+
+class NotSent(Exception):
+    """Nothing of the request can have reached the server."""
+
+
+class NoReply(Exception):
+    """The request was sent, and what became of it is not known."""
+
+
+class RequestRefused(NoReply):
+    """The server refused the request as a whole, and would refuse it again."""
+
+
+class Transport(Protocol):
+    """Carries messages to the server, and what comes back."""
+
+    name: str
+
+    async def send(self, messages: Sequence[Json], timeout_s: float) -> list[Json]:
+        """Send messages; return their replies when all have arrived.
+
+        Events that come before them were passed on. Raises `NotSent` and `NoReply`.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close the connection, if there is one of its own."""
+        ...
+
+
+Receive = Callable[[Sequence[Json]], None]
+
+
+def decoded(body: bytes | str) -> list[Json]:
+    """Return the messages in a response or frame. Raises `NoReply`."""
+    try:
+        messages = orjson.loads(body)
+    except ValueError as error:
+        raise NoReply("the response is not JSON") from error
+    found = messages if isinstance(messages, list) else [messages]
+    if not all(isinstance(each, dict) and isinstance(each.get("channel"), str) for each in found):
+        raise NoReply("the response has no messages")
+    return found

@@ -1,0 +1,225 @@
+"""The Python client with a real server, over both transports."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from holdfast import (
+    Client,
+    ClientState,
+    Message,
+    Refuse,
+    ReplyError,
+    SessionEnded,
+    WrongUse,
+)
+from tests.client.conftest import Enter
+from tests.serving import Server
+
+
+class Basket:
+    """Collects what a callback gets, and waits for it."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self._arrived = asyncio.Condition()
+
+    async def __call__(self, message: Message) -> None:
+        async with self._arrived:
+            self.messages.append(message)
+            self._arrived.notify_all()
+
+    async def data(self, count: int) -> list[Any]:
+        async with self._arrived, asyncio.timeout(20):
+            await self._arrived.wait_for(lambda: len(self.messages) >= count)
+        return [message.data for message in self.messages]
+
+
+async def test_what_is_published_arrives_in_order(enter: Enter) -> None:
+    client, basket = await enter(), Basket()
+    await client.subscribe("/client/order/*", basket)
+    await asyncio.gather(*(client.publish("/client/order/a", number) for number in range(1000)))
+    assert await basket.data(1000) == [*range(1000)]
+    message = basket.messages[0]
+    assert (message.channel, message.subscription) == ("/client/order/a", "/client/order/*")
+    assert message.sender == client.session_name
+    assert message.timestamp_ns is not None
+
+
+async def test_a_subscription_can_be_iterated(enter: Enter) -> None:
+    client = await enter()
+    async with client.subscribe("/client/iterated") as subscription:
+        await client.publish("/client/iterated", "a", properties={"by": "hand"}, priority=7)
+        async for message in subscription:
+            assert (message.data, message.properties, message.priority) == ("a", {"by": "hand"}, 7)
+            break
+    await client.publish("/client/iterated", "b")
+    with pytest.raises(StopAsyncIteration):
+        await anext(subscription)
+
+
+async def test_a_refused_message_is_a_dead_letter_and_others_are_not(
+    server: Server, enter: Enter, transport: str
+) -> None:
+    token = (server.data / "admin-token").read_text().strip()
+    operator, letters = await enter(token=token), Basket()
+    await operator.subscribe("/sys/deadMessage", letters)
+    client = await enter()
+
+    def fail_on_odd(message: Message) -> None:
+        if message.data % 2:
+            raise Refuse("user.update.error", "odd")
+
+    channel = f"/client/refused/{transport}"
+    await client.subscribe(channel, fail_on_odd)
+    await asyncio.gather(*(client.publish(channel, number) for number in range(6)))
+    await letters.data(3)
+    died = [letter.data for letter in letters.messages]
+    said = [(each["content"], each["errorCode"], each["attempts"][0]["text"]) for each in died]
+    assert said == [(number, "user.update.error", "odd") for number in (1, 3, 5)]
+
+
+async def test_an_exception_of_a_callback_is_the_verdict_and_the_next_message_comes(
+    enter: Enter, caplog: pytest.LogCaptureFixture
+) -> None:
+    client, basket = await enter(), Basket()
+
+    async def fail_first(message: Message) -> None:
+        await basket(message)
+        if message.data == 1:
+            raise KeyError("price")
+
+    await client.subscribe("/client/failing", fail_first)
+    for number in (1, 2):
+        await client.publish("/client/failing", number)
+    assert await basket.data(2) == [1, 2]
+    assert "the callback for /client/failing failed" in caplog.text
+
+
+async def test_a_message_that_was_not_processed_comes_again_to_the_next_client(
+    server: Server, transport: str
+) -> None:
+    name = f"again-{transport}/1"
+    with suppress(ZeroDivisionError):
+        async with Client(server.url, session=name, transports=[transport]) as client:
+            subscription = await client.subscribe("/client/again/" + transport)
+            for number in (1, 2, 3):
+                await client.publish("/client/again/" + transport, number)
+            async for message in subscription:
+                if message.data == 2:
+                    raise ZeroDivisionError
+    async with Client(server.url, session=name, transports=[transport]) as client:
+        assert client.is_resumed
+        subscription = await client.subscribe("/client/again/" + transport)
+        seen = [(await anext(subscription)).data for _ in range(2)]
+        assert seen == [2, 3]
+        await client.close(end=True)
+
+
+async def test_the_server_s_refusals_are_raised(enter: Enter) -> None:
+    client = await enter()
+    with pytest.raises(ReplyError) as refused:
+        await client.publish("/client/*", 1)
+    assert (refused.value.code, refused.value.text) == (405, "channel_invalid")
+    with pytest.raises(ReplyError):
+        await client.subscribe("/client/filtered", filter="data.price >")
+    with pytest.raises(ReplyError):
+        async for _ in client.subscribe("/meta/connect"):
+            pass
+
+
+async def test_what_json_cannot_hold_is_the_caller_s_error(enter: Enter) -> None:
+    client = await enter()
+    with pytest.raises(TypeError):
+        await client.publish("/client/strange", object())
+    await client.publish("/client/strange", None)
+
+
+async def test_a_batch_leaves_as_one_request(enter: Enter) -> None:
+    client, basket = await enter(), Basket()
+    async with client.batch():
+        subscribed = client.subscribe("/client/batch", basket)
+        published = [asyncio.create_task(client.publish("/client/batch", n)) for n in range(3)]
+    await subscribed
+    await asyncio.gather(*published)
+    assert await basket.data(3) == [0, 1, 2]
+
+
+async def test_a_message_with_a_key_is_delivered_once(enter: Enter, transport: str) -> None:
+    client, basket = await enter(), Basket()
+    await client.subscribe("/client/keyed", basket)
+    first = await client.publish("/client/keyed", 1, key=f"k-{transport}")
+    again = await client.publish("/client/keyed", 1, key=f"k-{transport}")
+    assert first.timestamp_ns == again.timestamp_ns
+    await client.publish("/client/keyed", 2)
+    assert await basket.data(2) == [1, 2]
+
+
+async def test_a_session_is_addressed_and_listens(enter: Enter, transport: str) -> None:
+    client, basket = await enter(session=f"addressed-{transport}/1"), Basket()
+    client.listen("/client/ptp", basket)
+    assert client.session_name == f"client/addressed-{transport}/1"
+    reply = await client.publish("/client/ptp", "for you", destinations=[client.session_name])
+    assert [each["state"] for each in reply.destinations] == ["OK"]
+    assert await basket.data(1) == ["for you"]
+
+
+async def test_two_subscriptions_of_one_channel_both_get_its_messages(enter: Enter) -> None:
+    client, first, second = await enter(), Basket(), Basket()
+    await client.subscribe("/client/both", first)
+    other = await client.subscribe("/client/**", second)
+    await client.publish("/client/both", 1)
+    assert (await first.data(1), await second.data(1)) == ([1], [1])
+    await other.close()
+    await client.publish("/client/both", 2)
+    assert await first.data(2) == [1, 2]
+    assert len(second.messages) == 1
+
+
+async def test_slow_callbacks_hold_back_the_server_and_lose_nothing(enter: Enter) -> None:
+    client, basket, gate = await enter(max_queue=10), Basket(), asyncio.Event()
+
+    async def slow(message: Message) -> None:
+        await gate.wait()
+        await basket(message)
+
+    await client.subscribe("/client/slow", slow)
+    publisher = await enter()
+    await asyncio.gather(*(publisher.publish("/client/slow", n) for n in range(100)))
+    gate.set()
+    assert await basket.data(100) == [*range(100)]
+
+
+async def test_who_is_taken_over_is_told_and_does_not_come_back(
+    enter: Enter, transport: str
+) -> None:
+    first = await enter(session=f"taken-{transport}/1")
+    subscription = await first.subscribe("/client/taken")
+    second = await enter(session=f"taken-{transport}/1")
+    assert second.is_resumed
+    with pytest.raises(SessionEnded):
+        await anext(subscription)
+    with pytest.raises(SessionEnded):
+        await first.wait_closed()
+    assert first.state is ClientState.CLOSED
+
+
+async def test_a_client_is_used_while_it_is_entered(server: Server) -> None:
+    states: list[ClientState] = []
+    client = Client(server.url, on_state=states.append)
+    with pytest.raises(WrongUse):
+        client.subscribe("/client/early")
+    async with client:
+        assert client.state is ClientState.CONNECTED
+    with pytest.raises(SessionEnded):
+        await client.publish("/client/late", 1)
+    with pytest.raises(WrongUse):
+        await client.__aenter__()
+    assert states == [
+        ClientState.HANDSHAKING,
+        ClientState.CONNECTED,
+        ClientState.CLOSING,
+        ClientState.CLOSED,
+    ]

@@ -1,0 +1,106 @@
+"""Messages on their way to the server."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from holdfast.client.errors import ClientError, ConnectionLost, ReplyError
+from holdfast.client.outgoing import MOST_IN_REQUEST, Outgoing, OutgoingQueue
+
+
+@pytest.fixture
+def queue() -> OutgoingQueue:
+    return OutgoingQueue()
+
+
+def added(queue: OutgoingQueue, id: int, **fields: Any) -> Outgoing:
+    reply = asyncio.get_running_loop().create_future()
+    outgoing = Outgoing({"channel": "/a", "id": str(id)}, reply, **fields)
+    queue.add(outgoing)
+    return outgoing
+
+
+def reply_to(outgoing: Outgoing, **fields: Any) -> dict[str, Any]:
+    return {**outgoing.message, "successful": True, **fields}
+
+
+async def test_a_request_takes_what_waits_up_to_its_limits(queue: OutgoingQueue) -> None:
+    for number in range(MOST_IN_REQUEST + 1):
+        added(queue, number)
+    assert len(queue.take()) == MOST_IN_REQUEST
+    assert len(queue.take()) == 1
+
+    added(queue, 1, size=10_000_000)
+    added(queue, 2)
+    assert len(queue.take()) == 1
+
+
+async def test_what_its_sender_has_given_up_is_not_sent(queue: OutgoingQueue) -> None:
+    added(queue, 1).reply.cancel()
+    kept = added(queue, 2)
+    assert queue.take() == [kept]
+
+
+async def test_each_reply_goes_to_its_message(queue: OutgoingQueue) -> None:
+    first, second = added(queue, 1), added(queue, 2)
+    sent = queue.take()
+    refusal = reply_to(first, successful=False, error="403:/a:publish_denied")
+    assert queue.answered(sent, [reply_to(second, timestamp=5), refusal])
+    assert second.reply.result()["timestamp"] == 5
+    with pytest.raises(ReplyError) as refused:
+        first.reply.result()
+    error = refused.value
+    assert (error.code, error.arguments, error.text) == (403, ("/a",), "publish_denied")
+
+
+async def test_what_never_left_is_sent_again_in_its_place(queue: OutgoingQueue) -> None:
+    first, second = added(queue, 1), added(queue, 2)
+    sent = queue.take()
+    third = added(queue, 3)
+    queue.lost(sent, was_sent=False)
+    assert queue.take() == [first, second, third]
+
+
+async def test_what_may_have_arrived_is_sent_again_only_if_it_may_come_twice(
+    queue: OutgoingQueue,
+) -> None:
+    once, again = added(queue, 1), added(queue, 2, is_repeatable=True)
+    queue.lost(queue.take(), was_sent=True)
+    assert queue.take() == [again]
+    with pytest.raises(ConnectionLost):
+        once.reply.result()
+
+
+async def test_what_an_ended_session_sent_is_sent_again_a_few_times(queue: OutgoingQueue) -> None:
+    outgoing = added(queue, 1)
+    times = 0
+    while sent := queue.take():
+        times += 1
+        queue.answered(sent, [reply_to(outgoing, successful=False, error="402::session_unknown")])
+    assert times == 5
+    assert isinstance(outgoing.reply.exception(), ReplyError)
+
+
+async def test_the_message_for_which_a_request_is_refused_is_found(queue: OutgoingQueue) -> None:
+    good, bad = added(queue, 1), added(queue, 2)
+    queue.refused(queue.take(), "HTTP 413")
+    assert queue.take() == [good]
+    assert queue.take() == [bad]
+    queue.refused([bad], "HTTP 413")
+    with pytest.raises(ReplyError, match="HTTP 413"):
+        bad.reply.result()
+
+
+async def test_a_message_that_the_server_passes_over_is_lost(queue: OutgoingQueue) -> None:
+    outgoing = added(queue, 1)
+    queue.answered(queue.take(), [])
+    with pytest.raises(ConnectionLost):
+        outgoing.reply.result()
+
+
+async def test_whoever_waits_is_told_when_nothing_more_is_sent(queue: OutgoingQueue) -> None:
+    outgoing = added(queue, 1)
+    queue.fail_all(ClientError("closed"))
+    with pytest.raises(ClientError, match="closed"):
+        outgoing.reply.result()

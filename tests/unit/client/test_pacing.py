@@ -1,0 +1,81 @@
+"""What the client does next."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.client.pacing import Pacing, Step
+
+
+def pacing() -> Pacing:
+    return Pacing(lambda: 1.0, longest_pause_s=8.0)
+
+
+def reply(channel: str, successful: bool, **advice: Any) -> dict[str, Any]:
+    return {"channel": f"/meta/{channel}", "successful": successful, "advice": advice}
+
+
+def test_a_handshake_is_followed_by_a_connect_at_once() -> None:
+    pace = pacing()
+    assert pace.answered(reply("handshake", True, reconnect="retry", interval=500)) == 0.0
+    assert pace.step is Step.CONNECT
+
+
+def test_connects_follow_each_other_after_the_interval_that_the_server_asks_for() -> None:
+    pace = pacing()
+    assert pace.answered(reply("connect", True, reconnect="retry", interval=2000)) == 2.0
+    assert pace.answered({"channel": "/meta/connect", "successful": True}) == 2.0
+
+
+def test_who_is_not_known_any_more_shakes_hands_at_once_and_after_a_pause_the_next_time() -> None:
+    pace = pacing()
+    assert pace.answered(reply("connect", False, reconnect="handshake", interval=0)) == 0.0
+    assert pace.step is Step.HANDSHAKE
+    assert pace.answered(reply("handshake", False, reconnect="handshake", interval=0)) > 0.0
+
+
+@pytest.mark.parametrize("channel", ["handshake", "connect"])
+def test_who_is_told_not_to_come_back_does_not(channel: str) -> None:
+    pace = pacing()
+    pace.answered(reply(channel, False, reconnect="none"))
+    assert pace.step is Step.STOP
+
+
+def test_a_denied_handshake_without_advice_is_final_and_a_failed_connect_is_not() -> None:
+    pace = pacing()
+    pace.answered({"channel": "/meta/connect", "successful": False})
+    assert pace.step is Step.HANDSHAKE
+    pace.answered({"channel": "/meta/handshake", "successful": False})
+    assert pace.step is Step.STOP
+
+
+def test_a_handshake_that_should_be_retried_is_shaken_again() -> None:
+    pace = pacing()
+    assert pace.answered(reply("handshake", False, reconnect="retry", interval=3000)) == 3.0
+    assert pace.step is Step.HANDSHAKE
+
+
+def test_pauses_double_up_to_the_longest_until_there_is_contact() -> None:
+    pace = pacing()
+    pauses = [pace.unanswered() for _ in range(7)]
+    assert pauses == [0.5, 1.0, 2.0, 4.0, 8.0, 8.0, 8.0]
+    pace.answered(reply("connect", True))
+    assert pace.unanswered() == 0.5
+
+
+def test_pauses_are_random() -> None:
+    assert Pacing(lambda: 0.25, longest_pause_s=8.0).unanswered() == 0.125
+
+
+def test_the_server_says_how_long_it_holds_a_connect_and_keeps_a_silent_session() -> None:
+    pace = pacing()
+    pace.answered(reply("handshake", True, timeout=30_000, maxInterval=10_000))
+    assert (pace.timeout_s, pace.max_interval_s) == (30.0, 10.0)
+
+
+def test_advice_of_another_form_changes_nothing() -> None:
+    pace = pacing()
+    strange = {"timeout": "soon", "interval": -5, "reconnect": ["retry"], "maxInterval": None}
+    assert pace.answered(reply("connect", True, **strange)) == 0.0
+    assert pace.answered({"channel": "/meta/connect", "successful": True, "advice": 5}) == 0.0
+    assert pace.step is Step.CONNECT

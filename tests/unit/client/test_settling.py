@@ -1,0 +1,202 @@
+"""What the client says of messages, and when."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.client.errors import Refuse
+from holdfast.client.messages import Message
+from holdfast.client.settling import Settling
+
+
+def message(seq: int, id: str | None = None, **delivery: Any) -> Message:
+    delivery = {"seq": seq, "id": id or f"n-{seq}", **delivery}
+    return Message({"channel": "/a", "data": seq, "ext": {"delivery": delivery}})
+
+
+@pytest.fixture
+def settling() -> Settling:
+    settling = Settling(lambda: None)
+    settling.begin(has_acks=True, has_verdicts=True)
+    return settling
+
+
+def received(settling: Settling, *messages: Message) -> None:
+    for each in messages:
+        assert settling.receive(each)
+
+
+def refuse(settling: Settling, message: Message, code: str) -> None:
+    message.refusal = Refuse(code, "no")
+    settling.finish(message)
+
+
+def test_the_ack_of_a_batch_says_all_of_messages_that_were_finished_in_time(
+    settling: Settling,
+) -> None:
+    first, second = message(1), message(2)
+    received(settling, first, second)
+    settling.finish(first)
+    settling.finish(second)
+    settling.end_batch(7)
+    ext, _ = settling.connect_ext()
+    assert ext == {"ack": 7}
+    assert settling.open_count == 0
+
+
+def test_what_is_open_when_the_next_connect_leaves_is_pending_and_confirmed_by_name(
+    settling: Settling,
+) -> None:
+    slow, quick = message(1), message(2)
+    received(settling, slow, quick)
+    settling.finish(quick)
+    settling.end_batch(1)
+    ext, _ = settling.connect_ext()
+    assert ext == {"ack": 1, "delivery": {"pending": [1]}}
+    assert not settling.has_news
+
+    settling.finish(slow)
+    assert settling.has_news
+    assert settling.report().verdicts == [{"seq": 1, "state": "OK"}]
+
+
+def test_a_refusal_becomes_a_verdict_with_its_code_and_text(settling: Settling) -> None:
+    refused = message(1)
+    received(settling, refused)
+    refuse(settling, refused, "user.update.error")
+    settling.end_batch(1)
+    ext, _ = settling.connect_ext()
+    verdict = {"seq": 1, "errorCode": "user.update.error", "message": "no"}
+    assert ext == {"ack": 1, "delivery": {"verdicts": [verdict]}}
+
+
+def test_an_unexpected_exception_is_an_internal_error(settling: Settling) -> None:
+    refused = message(1)
+    received(settling, refused)
+    refused.refusal = KeyError("price")
+    settling.finish(refused)
+    [verdict] = settling.report().verdicts
+    assert verdict["errorCode"] == "user.update.internalError"
+    assert verdict["message"] == "KeyError: 'price'"
+
+
+@pytest.mark.parametrize("code", ["user.update.holdback", "communication.noConnection"])
+def test_messages_beside_one_that_stays_are_confirmed_by_name(
+    settling: Settling, code: str
+) -> None:
+    before, stays, after = message(1), message(2), message(3)
+    received(settling, before, stays, after)
+    settling.finish(before)
+    refuse(settling, stays, code)
+    settling.finish(after)
+    states = [verdict.get("state") for verdict in settling.report().verdicts]
+    assert states == [None, "OK", "OK"]
+    settling.end_batch(1)
+    later = message(4)
+    received(settling, later)
+    settling.finish(later)
+    assert not settling.has_news
+
+
+def test_verdicts_that_may_be_lost_are_sent_again_before_later_ones(settling: Settling) -> None:
+    first, second = message(1), message(2)
+    received(settling, first, second)
+    refuse(settling, first, "user.update.error")
+    report = settling.report()
+    refuse(settling, second, "user.update.error")
+    settling.failed(report)
+    assert [verdict["seq"] for verdict in settling.report().verdicts] == [1, 2]
+
+
+def test_the_ack_of_a_connect_does_not_settle_what_a_report_on_its_way_refuses(
+    settling: Settling,
+) -> None:
+    refused = message(1)
+    received(settling, refused)
+    settling.end_batch(1)
+    refuse(settling, refused, "user.update.error")
+    report = settling.report()
+    assert settling.connect_ext()[0] == {"ack": 1, "delivery": {"pending": [1]}}
+    settling.arrived(report)
+    assert settling.connect_ext()[0] == {"ack": 1}
+
+
+def test_verdicts_of_an_earlier_session_are_never_sent_in_a_later_one(settling: Settling) -> None:
+    refused, open = message(1), message(2)
+    received(settling, refused, open)
+    refuse(settling, refused, "user.update.error")
+    report = settling.report()
+    settling.begin(has_acks=True, has_verdicts=True)
+    settling.failed(report)
+    refuse(settling, open, "user.update.error")
+    assert settling.report().verdicts == []
+
+
+def test_a_repeat_of_a_finished_message_is_confirmed_and_not_processed(settling: Settling) -> None:
+    first = message(1, "n-a")
+    received(settling, first)
+    settling.finish(first)
+    settling.begin(has_acks=False, has_verdicts=True)
+    assert not settling.receive(message(5, "n-a", redelivered=1))
+    assert settling.report().verdicts == [{"seq": 5, "state": "OK"}]
+
+
+def test_a_refused_message_is_processed_again_when_it_is_replayed(settling: Settling) -> None:
+    first = message(1, "n-a")
+    received(settling, first)
+    refuse(settling, first, "user.update.error")
+    assert settling.receive(message(2, "n-a", generation=1))
+
+
+def test_history_that_was_asked_for_again_is_processed_again(settling: Settling) -> None:
+    first = message(1, "n-a")
+    received(settling, first)
+    settling.finish(first)
+    assert settling.receive(message(2, "n-a", initial=True))
+    assert not settling.receive(message(3, "n-a", initial=True, redelivered=1))
+
+
+def test_a_message_that_comes_again_while_it_is_open_is_answered_by_its_latest_number(
+    settling: Settling,
+) -> None:
+    first = message(1, "n-a")
+    received(settling, first)
+    settling.connect_ext()
+    settling.begin(has_acks=True, has_verdicts=True)
+    assert not settling.receive(message(9, "n-a", redelivered=1))
+    refuse(settling, first, "user.update.error")
+    assert [verdict["seq"] for verdict in settling.report().verdicts] == [9]
+
+
+def test_who_leaves_confirms_only_what_is_finished(settling: Settling) -> None:
+    first, second, third = message(1), message(2), message(3)
+    received(settling, first, second, third)
+    settling.finish(first)
+    refuse(settling, second, "user.update.error")
+    settling.end_batch(1)
+    verdicts = settling.disconnect_ext()["delivery"]["verdicts"]
+    assert [verdict["seq"] for verdict in verdicts] == [2, 1]
+    assert "ack" not in settling.disconnect_ext()
+
+
+def test_with_acks_alone_the_batch_is_acknowledged_and_nothing_is_named() -> None:
+    settling = Settling(lambda: None)
+    settling.begin(has_acks=True, has_verdicts=False)
+    plain = Message({"channel": "/a", "data": 1})
+    assert settling.receive(plain)
+    settling.end_batch(3)
+    assert settling.disconnect_ext() == {}
+    plain.refusal = Refuse("user.update.error")
+    settling.finish(plain)
+    assert settling.connect_ext()[0] == {"ack": 3}
+    assert settling.disconnect_ext() == {"ack": 3}
+
+
+def test_a_plain_server_is_told_nothing() -> None:
+    settling = Settling(lambda: None)
+    settling.begin(has_acks=False, has_verdicts=False)
+    plain = Message({"channel": "/a", "data": 1})
+    assert settling.receive(plain)
+    settling.finish(plain)
+    assert settling.connect_ext()[0] == {}
+    assert settling.disconnect_ext() == {}

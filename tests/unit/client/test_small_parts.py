@@ -1,0 +1,103 @@
+"""The small parts of the client: its life, its choice of transports, its tables."""
+
+from dataclasses import dataclass
+
+import pytest
+
+from holdfast import client, interface
+from holdfast.client.finished_ids import FinishedIds
+from holdfast.client.life import ClientInput, ClientState, WrongUse, next_state
+from holdfast.client.subscription_table import SubscriptionTable
+from holdfast.client.transport_choice import LONG_POLLING, WEBSOCKET, TransportChoice
+from holdfast.client.wire import is_reply, part_of
+
+
+def test_a_closed_client_stays_closed() -> None:
+    for seen in {*ClientInput} - {ClientInput.END}:
+        with pytest.raises(WrongUse):
+            next_state(ClientState.CLOSED, seen)
+
+
+def test_every_state_but_the_first_can_end() -> None:
+    for state in {*ClientState} - {ClientState.NEW}:
+        assert next_state(state, ClientInput.END) is ClientState.CLOSED
+
+
+def test_the_preferred_transport_is_used_again_after_a_rest_that_doubles() -> None:
+    choice = TransportChoice([WEBSOCKET, LONG_POLLING])
+    assert choice.choose(0.0) == WEBSOCKET
+    choice.failed(WEBSOCKET, 0.0)
+    assert choice.choose(9.9) == LONG_POLLING
+    assert choice.choose(10.0) == WEBSOCKET
+    choice.failed(WEBSOCKET, 10.0)
+    assert choice.choose(29.9) == LONG_POLLING
+    choice.trust(WEBSOCKET)
+    assert choice.choose(11.0) == WEBSOCKET
+
+
+def test_a_transport_that_the_server_does_not_have_is_not_used() -> None:
+    choice = TransportChoice([WEBSOCKET, LONG_POLLING])
+    choice.offered([LONG_POLLING, "callback-polling"])
+    assert choice.choose(0.0) == LONG_POLLING
+    choice.offered(["carrier-pigeon"])
+    assert choice.choose(0.0) == WEBSOCKET
+    choice.offered(None)
+    assert choice.choose(0.0) == WEBSOCKET
+
+
+def test_the_only_transport_is_used_even_if_it_failed() -> None:
+    choice = TransportChoice([WEBSOCKET])
+    choice.failed(WEBSOCKET, 0.0)
+    assert choice.choose(1.0) == WEBSOCKET
+
+
+def test_the_latest_ids_are_remembered_and_the_oldest_forgotten() -> None:
+    ids = FinishedIds(most=4)
+    for number in range(7):
+        ids.add(str(number))
+    assert [number for number in range(7) if str(number) in ids] == [4, 5, 6]
+
+
+@dataclass(frozen=True)
+class Subscribed:
+    channel: str
+
+
+def test_a_channel_has_the_subscriptions_to_it_and_to_the_patterns_that_cover_it() -> None:
+    table: SubscriptionTable[Subscribed] = SubscriptionTable()
+    names = ["/a/b", "/a/*", "/a/**", "/**", "/a", "/*", "/a/b/*", "/a/b/**"]
+    for name in names:
+        table.add(Subscribed(name))
+    assert {each.channel for each in table.find("/a/b")} == {"/a/b", "/a/*", "/a/**", "/**"}
+    assert {each.channel for each in table.find("/a")} == {"/a", "/*", "/**"}
+    assert len([*table]) == len(names)
+
+
+def test_the_last_subscription_of_a_channel_is_known_when_it_leaves() -> None:
+    table: SubscriptionTable[Subscribed] = SubscriptionTable()
+    first, second = Subscribed("/a"), Subscribed("/a")
+    table.add(first)
+    table.add(second)
+    assert table.find("/a") == [first, second]
+    assert not table.remove(first)
+    assert table.remove(second)
+    assert not table.remove(second)
+    assert table.find("/a") == []
+
+
+def test_replies_are_told_from_events() -> None:
+    assert is_reply({"channel": "/a", "successful": True, "id": "1"})
+    assert is_reply({"channel": "/meta/connect", "successful": False, "data": 5})
+    assert not is_reply({"channel": "/a", "data": 1, "id": "1"})
+    # The answer to a remote call.
+    assert not is_reply({"channel": "/service/a", "data": 1, "id": "1", "successful": True})
+
+
+def test_parts_of_messages_of_any_form_can_be_asked_for() -> None:
+    assert part_of({"ext": {"ack": 5}}, "ext", "ack") == 5
+    assert part_of({"ext": 5}, "ext", "ack") is None
+    assert part_of({}, "ext", "ack") is None
+
+
+def test_clients_and_extensions_share_no_name() -> None:
+    assert not {*client.__all__} & {*interface.__all__}
