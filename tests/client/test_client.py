@@ -159,7 +159,7 @@ async def test_a_message_with_a_key_is_delivered_once(enter: Enter, transport: s
 
 async def test_a_session_is_addressed_and_listens(enter: Enter, transport: str) -> None:
     client, basket = await enter(session=f"addressed-{transport}/1"), Basket()
-    client.listen("/client/ptp", basket)
+    await client.listen("/client/ptp", basket)
     assert client.session_name == f"client/addressed-{transport}/1"
     reply = await client.publish("/client/ptp", "for you", destinations=[client.session_name])
     assert [each["state"] for each in reply.destinations] == ["OK"]
@@ -210,7 +210,7 @@ async def test_a_client_is_used_while_it_is_entered(server: Server) -> None:
     states: list[ClientState] = []
     client = Client(server.url, on_state=states.append)
     with pytest.raises(WrongUse):
-        client.subscribe("/client/early")
+        await client.subscribe("/client/early")
     async with client:
         assert client.state is ClientState.CONNECTED
     with pytest.raises(SessionEnded):

@@ -41,12 +41,15 @@ def test_who_is_told_not_to_come_back_does_not(channel: str) -> None:
     assert pace.step is Step.STOP
 
 
-def test_a_denied_handshake_without_advice_is_final_and_a_failed_connect_is_not() -> None:
+@pytest.mark.parametrize(
+    ("channel", "step"), [("handshake", Step.STOP), ("connect", Step.HANDSHAKE)]
+)
+def test_a_denied_handshake_without_advice_is_final_and_a_failed_connect_is_not(
+    channel: str, step: Step
+) -> None:
     pace = pacing()
-    pace.answered({"channel": "/meta/connect", "successful": False})
-    assert pace.step is Step.HANDSHAKE
-    pace.answered({"channel": "/meta/handshake", "successful": False})
-    assert pace.step is Step.STOP
+    pace.answered({"channel": f"/meta/{channel}", "successful": False})
+    assert pace.step is step
 
 
 def test_a_handshake_that_should_be_retried_is_shaken_again() -> None:
