@@ -210,7 +210,7 @@ async def test_a_client_is_used_while_it_is_entered(server: Server) -> None:
     states: list[ClientState] = []
     client = Client(server.url, on_state=states.append)
     with pytest.raises(WrongUse):
-        await client.subscribe("/client/early")
+        _ = client.subscribe("/client/early")
     async with client:
         assert client.state is ClientState.CONNECTED
     with pytest.raises(SessionEnded):
