@@ -17,6 +17,7 @@ from holdfast.delivery.entries import Entry
 from holdfast.delivery.error_codes import LATE_REPLY
 from holdfast.delivery.json_text import to_json
 from holdfast.delivery.messages import Message
+from holdfast.delivery.numbers import whole
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.requests import ReplyChannel, ReplyFault, ReplyMode, Request, RequestEnd
 from holdfast.delivery.undelivered import Undelivered
@@ -94,7 +95,7 @@ class Asking:
             # Else the client could let a responder write into somebody else's channel.
             raise Refused(ErrorReply.REPLY_DENIED, REPLY_TO)
         mode = ReplyMode(ext.get(MODE) or ReplyMode.FIRST.value)
-        timeout_ms = ext.get(TIMEOUT) or self._state.options.reply_timeout_ms
+        timeout_ms = whole(ext.get(TIMEOUT)) or self._state.options.reply_timeout_ms
         request = self._request(session, channel, reply_to, now, mode, timeout_ms)
         request.address = own.address(reply_to, self._state.node.stamp())
         return request

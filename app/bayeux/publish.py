@@ -47,6 +47,8 @@ PROTOCOL_FIELDS: Final = frozenset(
 
 # Limit on publishes of one session that wait for the store.
 _MOST_PENDING: Final = 256
+# The longest id of a remote call, which is remembered with its request.
+_LONGEST_CALL_ID: Final = 100
 
 
 def publish(
@@ -259,7 +261,10 @@ def _call(
         return True
     if not state.rights.are_open:
         state.rights.check_publish(session, target, message, exists=True)
-    call = channel.name, str(message.get("id", ""))
+    id = str(message.get("id", ""))
+    if len(id) > _LONGEST_CALL_ID:
+        raise Refused(ErrorReply.MESSAGE_ID_INVALID)
+    call = channel.name, id
     qos = Qos()
     qos.request = request = publishing.asking.call_of(session, target, call, exchange.now)
     asked = {REPLY_TO: request.address, TIMEOUT: request.timeout_ms}

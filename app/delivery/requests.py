@@ -201,7 +201,8 @@ class Request(Timed, Generic[R]):
         if message.life_ms is None or message.life_ms > self.timeout_ms:
             message.limit_life(self.timeout_ms, is_forced=True)
         said = b'"replyTo":"%b","timeout":%d' % (self.address.encode(), self.timeout_ms)
-        begin = message.wire.find(said)
+        # The last one: the data may say the same.
+        begin = message.wire.rfind(said)
         if begin >= 0:
             end = begin + len(said)
             self._place = end - len(b"%d" % self.timeout_ms)
@@ -387,8 +388,10 @@ class Requests(Generic[R]):
         """Do one piece of what is left to do; return whether there is more."""
         if self._left:
             request, key = self._left.popleft()
-            request.responders.discard(key)
-            self._end_if_spent(request)
+            # Ended requests are remembered by the names that they have.
+            if request.end is None:
+                request.responders.discard(key)
+                self._end_if_spent(request)
         elif self._untold:
             self.tell(self._untold.popleft())
         return bool(self._left or self._untold)

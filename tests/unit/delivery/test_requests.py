@@ -105,9 +105,12 @@ def test_a_request_is_answered_once_or_ends(
         assert (book.outstanding, book.grants, book.count_of(request.requester)) == (0, 0, 0)
 
 
-def asked(book: Requests[Receiver], mode: ReplyMode = ReplyMode.FIRST) -> Request[Receiver]:
+def asked(
+    book: Requests[Receiver],
+    mode: ReplyMode = ReplyMode.FIRST,
+    address: str = "/ret/x/4000001",
+) -> Request[Receiver]:
     """A request that is being asked."""
-    address = "/ret/x/4000001"
     dee = person("dee/1")
     request = Request(book, dee, "/a", address, mode, 5000, now=0.0, now_ms=0)
     book.open(request)
@@ -122,6 +125,21 @@ def test_who_gets_a_copy_after_the_end_may_not_answer() -> None:
     assert book.accept(request.address, person("ann/1")) == (None, ReplyFault.DENIED)
     book.drop(request)
     assert request.end is RequestEnd.TIMEOUT
+
+
+def test_whoever_ends_in_the_turn_of_an_answer_does_not_shorten_what_is_remembered() -> None:
+    book: Requests[Receiver] = Requests()
+    book.most_remembered = 3
+    request = asked(book)
+    book.grant(request, ["ann/1", "bob/1"])
+    book.session_ended(person("ann/1"))
+    assert book.accept(request.address, person("bob/1")) == (request, None)
+    book.answered(request, person("bob/1"))
+    assert not book.go_on(0.0)
+    book.most_remembered = 0
+    next_one = asked(book, address="/ret/x/4000002")
+    book.drop(next_one)
+    assert book.accept(request.address, person("bob/1")) == (None, ReplyFault.DENIED)
 
 
 def test_ten_thousand_requests_end_a_part_at_a_time() -> None:

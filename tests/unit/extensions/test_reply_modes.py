@@ -201,6 +201,27 @@ def test_an_event_says_what_is_left_when_it_is_handed_over() -> None:
     assert event["ext"]["timeout"] == 3000
 
 
+def test_data_that_look_like_the_deadline_stay_as_they_are() -> None:
+    house = requesting()
+    ann, slow = requester(house), house.client()
+    slow.subscribe(POWER)
+    data = {"replyTo": ann.address(), "timeout": 5000}
+    ann.ask(data, timeout=5000)
+    house.advance(2)
+    (event,) = slow.connect(advice={"timeout": 0}).events
+    assert (event["data"], event["ext"]["timeout"]) == (data, 3000)
+
+
+def test_a_deadline_may_be_written_with_a_point() -> None:
+    house = requesting()
+    ann, slow = requester(house), house.client()
+    slow.subscribe(POWER)
+    ann.ask(timeout=5000.0)
+    house.advance(2)
+    (event,) = slow.connect(advice={"timeout": 0}).events
+    assert repr(event["ext"]["timeout"]) == "3000"
+
+
 def test_an_event_that_is_handed_over_again_says_what_is_left_then() -> None:
     house = requesting()
     ann, bob = requester(house), house.client(ext={"ack": True})
@@ -427,6 +448,15 @@ def test_a_call_that_nobody_serves_is_no_request() -> None:
     for channel in ("/service/sys/secret", "/service/ret/x", "/service/nobody"):
         assert ann.publish(channel, 1).replies[0]["successful"]
     assert figures(house) == {}
+
+
+def test_a_remote_call_with_a_very_long_id_is_refused() -> None:
+    house = requesting()
+    ann, bob = Person.come(house), responder(house)
+    call = ann.publish("/service/data/power", 1, id="4" * 101)
+    assert call.replies[0]["error"] == "405::message_id_invalid"
+    assert ann.publish("/service/data/power", 2, id="4" * 100).replies[0]["successful"]
+    assert [each["data"] for each in bob.heard()] == [2]
 
 
 # Memory
