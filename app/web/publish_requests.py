@@ -68,18 +68,27 @@ class PublishRequests:
         endpoint = self._endpoint
         # Not as a form: that is what curl calls any data.
         body = await read_body(request, endpoint, caller.network)
+        count = None
         if request.content_type == LINES:
-            body = b"[" + b",".join(filter(None, map(bytes.strip, body.split(b"\n")))) + b"]"
-        limits = endpoint.bayeux.state.options.request_limits
+            lines = [line for line in map(bytes.strip, body.split(b"\n")) if line]
+            # With its end, which no string may contain.
+            body, count = b"[" + b"\n,".join(lines) + b"]", len(lines)
         if len(body) <= SMALL:
-            return decode(body, limits)
+            return self._decoded(body, count)
         endpoint.intake.take(len(body), caller.network)
         try:
             async with self._decoding:
                 await asyncio.sleep(0)
-                return decode(body, limits)
+                return self._decoded(body, count)
         finally:
             endpoint.intake.give_back(len(body), caller.network)
+
+    def _decoded(self, body: bytes, count: int | None) -> list[Json]:
+        """Decode the messages; if they came in lines, there is one in each."""
+        messages = decode(body, self._endpoint.bayeux.state.options.request_limits)
+        if count is not None and len(messages) != count:
+            raise RequestRefused(ErrorReply.REQUEST_MALFORMED)
+        return messages
 
     async def _publish(
         self, request: web.Request, speaker: Speaker, messages: list[Json]

@@ -103,6 +103,22 @@ async def test_json_lines_are_published_in_order_and_answered_by_lines(home: Hou
     assert [event["data"] for event in events] == list(range(300))
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"channel": "/orders", "data": [1\n2]}',
+        b'{"channel": "/orders", "data": 1}, {"channel": "/orders", "data": 2}',
+        b'{"channel": "/orders", "data": "1\n2"}',
+    ],
+)
+async def test_each_line_has_one_whole_message(home: House, body: bytes) -> None:
+    ann = await subscriber(home, "/orders")
+    headers = {"Content-Type": LINES}
+    async with home.person().http.post("/publish", data=body, headers=headers) as response:
+        assert response.status == 400
+    assert len(await ann.connect()) == 1
+
+
 async def test_each_message_has_a_result_of_its_own(home: House) -> None:
     ann = await subscriber(home, "/orders")
 
