@@ -253,10 +253,14 @@ def _call(
     message: Json,
     reply: Json,
 ) -> bool:
-    """Ask the subscribers of `/name` on behalf of who calls `/service/name`, as cometd.js does."""
+    """Ask the subscribers of `/name` on behalf of who calls `/service/name`, as cometd.js does.
+
+    Somebody must subscribe to that very channel: what is for a service is nothing that those who
+    listen to everything may expect to hear.
+    """
     target = state.channels.get("/" + channel.name.removeprefix(SERVICES))
     is_call = target is not None and target.kind is Kind.BROADCAST and not target.is_reserved
-    if target is None or not is_call or not state.routes.receivers(target):
+    if target is None or not is_call or target.name not in state.routes:
         # Nobody serves this channel.
         return True
     if not state.rights.are_open:

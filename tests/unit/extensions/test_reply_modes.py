@@ -450,6 +450,14 @@ def test_a_call_that_nobody_serves_is_no_request() -> None:
     assert figures(house) == {}
 
 
+def test_a_remote_call_is_nothing_for_who_listens_to_everything() -> None:
+    house = requesting()
+    ann, listener = Person.come(house), Person.come(house)
+    listener.subscribe("/**")
+    ann.publish("/service/data/power", 1, id="4")
+    assert not listener.heard()
+
+
 def test_a_remote_call_with_a_very_long_id_is_refused() -> None:
     house = requesting()
     ann, bob = Person.come(house), responder(house)
