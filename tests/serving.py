@@ -16,7 +16,8 @@ from sysconfig import get_path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
-ROOT = Path(__file__).parents[1]
+from tests.forking import ROOT, Forked, start
+
 # `make test` starts servers as they were installed, compiled if that is possible; whoever runs
 # pytest by hand starts these sources. Extensions of tests are beside them.
 _IS_INSTALLED = bool(os.environ.get("TEST_INSTALLED"))
@@ -47,12 +48,17 @@ class Server:
         self.data = home / "data"
         config.write_text(as_toml({"port": 0, "data": str(self.data), **settings}), "utf-8")
         self._log: IO[bytes] = (home / "log").open("a+b")
-        self.process = subprocess.Popen(
-            [*PROGRAM, "serve", "--config", str(config)],
-            cwd=installed or ROOT,
-            env=environment() if installed is None else environment(str(installed)),
-            stdout=subprocess.PIPE,
-            stderr=self._log,
+        words = ("serve", "--config", str(config))
+        self.process: Forked | subprocess.Popen[bytes] = (
+            start("holdfast", *words, environment=environment(), cwd=ROOT, errors=self._log)
+            if installed is None
+            else subprocess.Popen(
+                [*PROGRAM, *words],
+                cwd=installed,
+                env=environment(str(installed)),
+                stdout=subprocess.PIPE,
+                stderr=self._log,
+            )
         )
         self.url = self._ready_url()
 

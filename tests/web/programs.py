@@ -1,4 +1,4 @@
-"""`python -m holdfast serve` as a process, with whatever arguments, however it ends."""
+"""`holdfast serve` as a process, with whatever arguments, however it ends."""
 
 import contextlib
 import re
@@ -11,6 +11,7 @@ from select import select
 
 import orjson
 
+from tests.forking import Forked, start
 from tests.serving import PROGRAM, START_LIMIT_S, end_whoever_lives_in, environment
 
 STOP_LIMIT_S = 30.0
@@ -28,13 +29,23 @@ class Program:
         files: int | None = None,
     ) -> None:
         """With a number of `files` it has so many descriptors and no more."""
-        limit = () if files is None else ("sh", "-c", f'ulimit -n {files}; exec "$0" "$@"')
         self._home = home
         self._errors = (home / "stderr").open("w+b")
+        known = {**environment(), **(variables or {})}
+        if files is None and stdout == subprocess.PIPE:
+            self.process: Forked | subprocess.Popen[bytes] = start(
+                *("holdfast", "serve", *arguments),
+                environment=known,
+                cwd=home,
+                errors=self._errors,
+                has_session=True,
+            )
+            return
+        limit = () if files is None else ("sh", "-c", f'ulimit -n {files}; exec "$0" "$@"')
         self.process = subprocess.Popen(
             [*limit, *PROGRAM, "serve", *arguments],
             cwd=home,
-            env={**environment(), **(variables or {})},
+            env=known,
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             start_new_session=True,
@@ -71,7 +82,7 @@ class Program:
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        if self.process.returncode < 0:
+        if self.process.wait() < 0:
             # It was killed, and could not stop its store.
             end_whoever_lives_in(self._home)
         if self.process.stdout is not None:
