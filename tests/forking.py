@@ -67,7 +67,7 @@ class _Forks:
         self._requests, theirs = socket.socketpair()
         self._turn = Lock()
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-m", __name__], cwd=ROOT, env=environment, stdin=theirs
+            [sys.executable, "-P", "-m", __name__], cwd=ROOT, env=environment, stdin=theirs.fileno()
         )
         theirs.close()
         atexit.register(self._end)

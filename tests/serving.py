@@ -16,7 +16,10 @@ from sysconfig import get_path
 from typing import IO, Any
 from urllib.parse import urlsplit
 
-from tests.forking import ROOT, Forked, start
+from tests import forking
+from tests.forking import Forked, start
+
+ROOT = forking.ROOT
 
 # `make test` starts servers as they were installed, compiled if that is possible; whoever runs
 # pytest by hand starts these sources. Extensions of tests are beside them.
