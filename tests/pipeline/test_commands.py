@@ -33,7 +33,7 @@ def run(*words: str) -> Result:
 
 
 def test_the_doctor_says_what_there_is() -> None:
-    said = run("doctor", "--json")
+    said = CliRunner().invoke(program, ["doctor", "--pipeline", "--json"])
     sights = {row["thing"]: row for row in map(orjson.loads, said.stdout.splitlines())}
     assert said.exit_code == 0
     assert sights["pyspark"]["text"].startswith("4.")
