@@ -1,0 +1,63 @@
+"""Requests are answered although their server is killed, as sessions with names ask and answer."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.integration.successors import following
+from tests.integration.test_killed_point_to_point import Client, Json
+from tests.serving import Server
+
+POWER = "/data/power"
+
+
+class Person(Client):
+    """A session with a name; what comes to it is acknowledged when it next connects."""
+
+    def __init__(self, server: Server, name: str, request: bool | str) -> None:
+        self._batch = 0
+        self.ret = ""
+        super().__init__(server, ack=True, delivery={"session": name}, request=request)
+
+    def send(self, channel: str, **fields: Any) -> list[Json]:
+        answer = super().send(channel, **fields)
+        if channel == "/meta/handshake":
+            self.ret = answer[0]["ext"]["ret"]
+        return answer
+
+    def events(self) -> list[Json]:
+        asked: Json = {"connectionType": "long-polling", "advice": {"timeout": 0}}
+        answer = self.send("/meta/connect", ext={"ack": self._batch}, **asked)
+        self._batch = answer[-1]["ext"]["ack"]
+        return [each for each in answer if "data" in each]
+
+
+def publish(person: Person, channel: str, data: object, **ext: object) -> Json:
+    (reply,) = [
+        each for each in person.send(channel, data=data, ext=ext) if "successful" in each
+    ]
+    return reply
+
+
+def test_a_reply_is_accepted_although_the_server_is_killed_before_it(tmp_path: Path) -> None:
+    with following(tmp_path, channels={"/data/*": {"durable": True}}) as servers:
+        ann = Person(servers.last, "ann/1", request=True)
+        bob = Person(servers.last, "bob/1", request=True)
+        bob.send("/meta/subscribe", subscription=POWER)
+        reply_to = f"{ann.ret}/4000001"
+        assert publish(ann, POWER, "?", replyTo=reply_to, timeout=120_000)["successful"]
+        (request,) = bob.events()
+        assert request["ext"]["replyTo"] == reply_to
+        # It has said that the request arrived.
+        assert bob.events() == []
+
+        servers.kill()
+        eve = Person(servers.last, "eve/1", request=True)
+        bob = Person(servers.last, "bob/1", request=bob.ret)
+        assert publish(eve, reply_to, "forged")["error"] == f"403:{reply_to}:reply_denied"
+        assert publish(bob, reply_to, 230)["successful"]
+        assert publish(bob, reply_to, 231)["error"] == f"409:{reply_to}:duplicate_reply"
+
+        servers.kill()
+        ann = Person(servers.last, "ann/1", request=ann.ret)
+        (reply,) = ann.events()
+        assert (reply["channel"], reply["data"]) == (reply_to, 230)
