@@ -346,6 +346,20 @@ def test_a_request_keeps_its_deadline_and_its_replies_over_a_restart() -> None:
     assert (last["channel"], last["data"]) == (ann.address(), {"replies": 1, "missing": 1})
 
 
+def test_the_requests_of_a_session_that_ended_do_not_go_on_after_a_restart() -> None:
+    house = requesting()
+    ann, bob = named(house, "ann/1", request=True), named(house, "bob/1")
+    bob.subscribe(POWER)
+    bob.heard()
+    ann.ask(timeout=60_000)
+    request = bob.last()
+    ann.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
+    assert figures(house) == {"abandoned": 1}
+    after = restarted(house)
+    assert after.bayeux.state.requests.outstanding == 0
+    assert returned(after, bob, "bob/1").reply(request)["error"].endswith(":reply_denied")
+
+
 def test_a_remote_call_goes_on_over_a_restart() -> None:
     house = requesting()
     ann, bob = named(house, "ann/1", request=True), named(house, "bob/1")
