@@ -32,9 +32,7 @@ class Person(Client):
 
 
 def publish(person: Person, channel: str, data: object, **ext: object) -> Json:
-    (reply,) = [
-        each for each in person.send(channel, data=data, ext=ext) if "successful" in each
-    ]
+    (reply,) = [each for each in person.send(channel, data=data, ext=ext) if "successful" in each]
     return reply
 
 
