@@ -32,6 +32,13 @@ def valkey() -> Iterator[ValkeyServer]:
         yield server
 
 
+@pytest.fixture
+def durable_valkey() -> Iterator[ValkeyServer]:
+    """A server that has everything again after it was killed."""
+    with ValkeyServer(appendonly="yes", appendfsync="always") as server:
+        yield server
+
+
 @pytest.fixture(scope="session")
 def _running_valkey() -> Iterator[ValkeyServer]:
     with ValkeyServer() as server:

@@ -1,7 +1,7 @@
 """The naive broker beside a server with a real store, which has what must be kept and no more."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import pytest
@@ -75,12 +75,6 @@ def attempts_in(machine: BrokerRules) -> dict[str, dict[int, int]]:
         if numbers:
             found[channel] = dict.fromkeys(numbers, 0)
     return found
-
-
-@pytest.fixture(scope="module")
-def durable_valkey() -> Iterator[ValkeyServer]:
-    with ValkeyServer(appendonly="yes", appendfsync="always") as server:
-        yield server
 
 
 @pytest.mark.slow

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-from collections.abc import Iterator
 from typing import ClassVar
 
 import pytest
@@ -16,13 +15,6 @@ from tests.unit.bayeux.delivery_store import Backing
 
 # How much longer than usual this may take.
 TIMES = int(os.environ.get("HOLDFAST_TEST_TIMES", "1"))
-
-
-@pytest.fixture
-def durable_valkey() -> Iterator[ValkeyServer]:
-    """A server that has everything again after it was killed."""
-    with ValkeyServer(appendonly="yes", appendfsync="always") as server:
-        yield server
 
 
 @pytest.mark.slow

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
+import holdfast
 from holdfast import client, interface
 from holdfast.client.finished_ids import FinishedIds
 from holdfast.client.life import ClientInput, ClientState, WrongUse, next_state
@@ -101,3 +102,8 @@ def test_parts_of_messages_of_any_form_can_be_asked_for() -> None:
 
 def test_clients_and_extensions_share_no_name() -> None:
     assert not {*client.__all__} & {*interface.__all__}
+
+
+def test_all_names_of_the_client_are_imported_from_holdfast() -> None:
+    for name in client.__all__:
+        assert getattr(holdfast, name) is getattr(client, name)

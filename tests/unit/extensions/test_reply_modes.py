@@ -253,11 +253,17 @@ def test_a_reply_waits_for_a_requester_that_reconnects() -> None:
     assert ann.socket is not None
     house.close(ann.socket)
     bob.reply(bob.last(), "later")
+    again = back(house, ann)
+    again.connect(ext={"ack": 0})
+    assert [each["data"] for each in again.heard()] == ["later"]
+
+
+def back(house: House, ann: Person) -> Person:
+    """Her client resumes the session, and keeps its reply channel."""
     again = Person(house, socket=Socket(), browser=ann.browser)
     reply = again.shake({"delivery": {"session": "ann/1"}, "ack": True, "request": ann.ret})
     assert reply["ext"]["ret"] == ann.ret
-    again.connect(ext={"ack": 0})
-    assert [each["data"] for each in again.heard()] == ["later"]
+    return again
 
 
 def test_another_client_of_the_session_gets_a_channel_of_its_own() -> None:
@@ -278,9 +284,7 @@ def test_a_named_session_keeps_its_channel_and_its_reply_over_a_restart() -> Non
     house.close(ann.socket)
     bob.reply(bob.last(), "kept")
     after = restarted(house)
-    again = Person(after, socket=Socket(), browser=ann.browser)
-    reply = again.shake({"delivery": {"session": "ann/1"}, "ack": True, "request": ann.ret})
-    assert reply["ext"]["ret"] == ann.ret
+    again = back(after, ann)
     again.connect(ext={"ack": 0})
     assert [each["data"] for each in again.heard()] == ["kept"]
     bob = responder(after)
