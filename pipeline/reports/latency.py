@@ -17,7 +17,7 @@ def _question(by: str, order: str) -> str:
     )
     select {by}, {_parts("delivery", "n")}, {_parts("answer", "acked")}
     from added group by {by} order by {order}
-"""  # noqa: S608 - the words are ours
+"""
 
 
 def _parts(what: str, count: str) -> str:

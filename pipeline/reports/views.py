@@ -29,7 +29,7 @@ _LATENCY = f"""
         '{ANSWER}' as what,
         greatest(unix_micros(ended_ts) - unix_micros(handed_ts), 0) as us, 1 as n
     from {{life}} where handed_ts is not null and generation = 0 and state = 'acked'
-"""  # noqa: S608 - the words are ours
+"""
 # Since when there are events of a node: older messages may be known in part.
 _BEGINS = """
     select node as origin, min(unix_micros(ts)) as begin_us
@@ -56,7 +56,7 @@ _NAMES = pa.schema([("channel", pa.string()), ("receiver", pa.string())])
 def _is_named(scope: Scope, *names: str) -> list[str]:
     """Return the conditions on these columns."""
     given = [name for name in names if getattr(scope, name) is not None]
-    return [f"{name} = (select {name} from {{scope}})" for name in given]  # noqa: S608 - two names
+    return [f"{name} = (select {name} from {{scope}})" for name in given]
 
 
 def _where(*conditions: str) -> str:
@@ -67,7 +67,7 @@ def _life(scope: Scope) -> str:
     where = _where(scope.messages, *_is_named(scope, "channel", "receiver"))
     # Nanoseconds are too many for the numbers that divisions are made of.
     published = "cast((msg - msg % 1000) / 1000 as bigint) as published_us"
-    return f"select *, {published} from {{all_life}} where {where}"  # noqa: S608 - all ours
+    return f"select *, {published} from {{all_life}} where {where}"
 
 
 def _events(scope: Scope) -> str:
@@ -83,8 +83,8 @@ def _events(scope: Scope) -> str:
         of_messages.append(f"(msg, origin) in ({_on_channel(scope)})")
     if scope.channel is not None:
         others.append("receiver in (select receiver from {life})")
-    about_messages = f"select * from {{all_events}} where {_where(*of_messages)}"  # noqa: S608 - all ours
-    about_others = f"select * from {{all_events}} where {_where(*others)}"  # noqa: S608 - all ours
+    about_messages = f"select * from {{all_events}} where {_where(*of_messages)}"
+    about_others = f"select * from {{all_events}} where {_where(*others)}"
     return f"{about_messages} union all {about_others}"
 
 
@@ -92,11 +92,11 @@ def _on_channel(scope: Scope) -> str:
     where = _where(
         scope.messages, "kind in ('published', 'replayed')", *_is_named(scope, "channel")
     )
-    return f"select msg, origin from {{all_events}} where {where}"  # noqa: S608 - all ours
+    return f"select msg, origin from {{all_events}} where {where}"
 
 
 def _lost(scope: Scope) -> str:
     times = scope.times.replace("(ts)", "(found_ts)")
     # Nobody knows whose they were.
     known = ["false"] if scope.receiver is not None else _is_named(scope, "channel")
-    return f"select * from {{all_lost}} where {_where(times, *known)}"  # noqa: S608 - all ours
+    return f"select * from {{all_lost}} where {_where(times, *known)}"
