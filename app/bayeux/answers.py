@@ -22,6 +22,9 @@ from holdfast.delivery.settlement import Settlement
 # before the reply leaves. With extensions this takes some 8 ms.
 _MOST_DURABLE = 300
 
+# The most messages that one reply carries with cursors: each of them gets an event of its own.
+_MOST_WITH_CURSORS = 1_000
+
 
 class Answers:
     """Completes exchanges and pushes events to pipes."""
@@ -250,10 +253,16 @@ class Answers:
 
     def _most_of_reply(self, session: Session) -> int:
         """How many messages the next reply may carry; negative for all."""
-        limit = -1 if session.terms is None else session.terms.max_entries
-        if session.is_durable and session.queue.count > _MOST_DURABLE:
-            return min(limit, _MOST_DURABLE) if limit >= 0 else _MOST_DURABLE
-        return limit
+        asked = -1 if session.terms is None else session.terms.max_entries
+        if session.is_durable:
+            most = _MOST_DURABLE
+        elif session.cursors is not None:
+            most = _MOST_WITH_CURSORS
+        else:
+            return asked
+        if session.queue.count <= most:
+            return asked
+        return min(asked, most) if asked >= 0 else most
 
     def may_take(self, session: Session, now: float) -> bool:
         """Return whether anything may be handed over now; durable queues wait for the store."""
