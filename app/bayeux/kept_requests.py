@@ -1,5 +1,7 @@
 """Outstanding requests of durable sessions, as the records of these have them."""
 
+from collections.abc import Collection
+
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.requests import ReplyMode, Request, Requests
@@ -28,7 +30,25 @@ def reopen(
         channel, id = kept["call"]
         request.call = channel, id
     request.spoken.update(kept["spoken"])
+    if kept.get("refusal") is not None:
+        code, text = kept["refusal"]
+        request.refusal = code, text
     requests.reopen(request, kept["responders"])
+
+
+def rejoin(requests: Requests[Session], receivers: Collection[Session]) -> None:
+    """Let requests of an earlier process go on with its messages, and these receivers alone."""
+    asked = requests.by_message()
+    if not asked:
+        return
+    for receiver in receivers:
+        for message in receiver.queue.messages():
+            request = asked.get(message.id)
+            if request is not None:
+                request.enter_again(message)
+                # It may have got a copy while everything was restored.
+                requests.grant(request, [receiver.key])
+    requests.end_all_but({each.key for each in receivers})
 
 
 def to_json(request: Request[Session]) -> Json:
@@ -41,6 +61,7 @@ def to_json(request: Request[Session]) -> Json:
         "id": request.id,
         "is_work": request.is_work,
         "mode": request.mode.value,
+        "refusal": request.refusal,
         "replies": request.replies,
         "reply_to": request.reply_to,
         "responders": sorted(request.responders),

@@ -127,7 +127,8 @@ def _asking(
     # A request is a new one, whatever its data.
     qos.force_update = True
     asked = {REPLY_TO: request.address, TIMEOUT: request.timeout_ms}
-    event["ext"] = {**event.get("ext", {}), **asked}
+    # At the end of the event, where the rest of the deadline is found again.
+    event["ext"] = {**event.pop("ext", {}), **asked}
     return qos
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 
+from holdfast.bayeux.kept_requests import rejoin
 from holdfast.bayeux.records import record_of
 from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.bayeux.server import Bayeux
@@ -97,6 +98,8 @@ class Storage:
             bayeux.state.journal.session(session, "resumed")
             count += 1
         bayeux.life.unconnected.sort()
+        state = bayeux.state
+        rejoin(state.requests, [*state.sessions, *state.waiting_places.queues()])
         if count:
             log.info("%d sessions were restored", count)
         for channel, held in (await self.store.held_channels()).items():

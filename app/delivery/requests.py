@@ -6,7 +6,7 @@ are remembered for a while, to say what is wrong with a reply that comes too lat
 
 import re
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
@@ -200,13 +200,22 @@ class Request(Timed, Generic[R]):
         message.depth = None
         if message.life_ms is None or message.life_ms > self.timeout_ms:
             message.limit_life(self.timeout_ms, is_forced=True)
-        said = b'"replyTo":"%b","timeout":%d' % (self.address.encode(), self.timeout_ms)
+        self._find_place(message)
+        if self._place >= 0:
+            end = self._place + len(b"%d" % self.timeout_ms)
+            message.wire = self._saying(message.wire, self.timeout_ms, end)
+
+    def enter_again(self, message: "Message") -> None:
+        """Let its message, which an earlier process has published, carry the request."""
+        message.request = self
+        self._find_place(message)
+
+    def _find_place(self, message: "Message") -> None:
+        said = b'"replyTo":"%b","timeout":' % self.address.encode()
         # The last one: the data may say the same.
         begin = message.wire.rfind(said)
         if begin >= 0:
-            end = begin + len(said)
-            self._place = end - len(b"%d" % self.timeout_ms)
-            message.wire = self._saying(message.wire, self.timeout_ms, end)
+            self._place = begin + len(said)
 
     def told(self, wire: bytes, now_ms: int) -> bytes:
         """Return the event as it says what is left of the deadline now."""
@@ -263,7 +272,8 @@ class Requests(Generic[R]):
         self._ended: deque[Request[R]] = deque()
         self._remembered = 0
         self.most_remembered = _MOST_REMEMBERED
-        self.outstanding = self.asked = 0
+        # Those of this process, and those of an earlier one that go on.
+        self.outstanding = self.asked = self.restored = 0
         # The session names that outstanding requests have.
         self.grants = 0
         self.ended: Counter[RequestEnd] = Counter()
@@ -285,7 +295,12 @@ class Requests(Generic[R]):
     def reopen(self, request: Request[R], keys: Iterable[str]) -> None:
         """Go on with a request of an earlier process, which these sessions may answer."""
         self._enter(request)
+        self.restored += 1
         self.grant(request, keys)
+
+    def by_message(self) -> dict[int, Request[R]]:
+        """Return the outstanding requests by the ids of their messages."""
+        return {each.id: each for asked in self._of_requester.values() for each in asked}
 
     def _enter(self, request: Request[R]) -> None:
         self._by_address[request.address] = request
@@ -302,7 +317,6 @@ class Requests(Generic[R]):
                 request.responders.add(key)
                 self.grants += 1
                 self._of_responder.setdefault(key, set()).add(request)
-        self.changed(request)
         self._end_if_spent(request)
 
     def drop(self, request: Request[R]) -> None:
@@ -348,7 +362,6 @@ class Requests(Generic[R]):
         self.replies += 1
         self._report_reply("accepted", request, responder)
         if request.mode is ReplyMode.ALL:
-            self.changed(request)
             self._end_if_spent(request)
         elif request.end is None:
             self._end(request, RequestEnd.ANSWERED)
@@ -378,10 +391,18 @@ class Requests(Generic[R]):
         """End what the session has asked, and wait no longer for its answers."""
         for request in list(self._of_requester.get(session, ())):
             self._end(request, RequestEnd.ABANDONED)
-        left = self._of_responder.pop(session.key, None)
+        self._responder_ended(session.key)
+
+    def end_all_but(self, keys: Container[str]) -> None:
+        """Wait no longer for answers of sessions that have none of these names."""
+        for key in [each for each in self._of_responder if each not in keys]:
+            self._responder_ended(key)
+
+    def _responder_ended(self, key: str) -> None:
+        left = self._of_responder.pop(key, None)
         if left:
             self.grants -= len(left)
-            self._left.extend([(request, session.key) for request in left])
+            self._left.extend([(request, key) for request in left])
             self.wake()
 
     def go_on(self, _: float) -> bool:
@@ -406,8 +427,12 @@ class Requests(Generic[R]):
                 self._end(request, RequestEnd.ANSWERED if request.replies else RequestEnd.TIMEOUT)
 
     def _end_if_spent(self, request: Request[R]) -> None:
-        """End the request if nobody is left who could answer it."""
-        if request.end is None and not (request.responders or request.arriving):
+        """End the request if nobody is left who could answer it; otherwise note its change."""
+        if request.end is not None:
+            return
+        if request.responders or request.arriving:
+            self.changed(request)
+        else:
             silent = RequestEnd.NO_RESPONDERS if request.refusal is None else RequestEnd.REFUSED
             self._end(request, RequestEnd.ANSWERED if request.replies else silent)
 

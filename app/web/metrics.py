@@ -73,6 +73,11 @@ class BayeuxCollector(Collector):
             value=requests.outstanding,
         )
         yield CounterMetricFamily("holdfast_requests", "Requests.", value=requests.asked)
+        yield CounterMetricFamily(
+            "holdfast_requests_restored",
+            "Requests of an earlier process that went on.",
+            value=requests.restored,
+        )
         ended = CounterMetricFamily(
             "holdfast_requests_ended", "Ended requests by how they ended.", labels=["end"]
         )

@@ -18,7 +18,9 @@ export class RequestExtension {
     registered(name, cometd) {
         this.#cometd = cometd;
         cometd.ask = (channel, data, options) => this.#ask(channel, data, options);
-        cometd.reply = ({ext}, data, props) => cometd.publish(ext.replyTo, data, props);
+        cometd.reply = ({data, ext: {replyTo, mime}}, ...own) => {
+            cometd.publish(replyTo, ...(own.length ? own : [data, {ext: {mime}}]));
+        };
     }
 
     unregistered() {
@@ -43,7 +45,7 @@ export class RequestExtension {
         return message;
     }
 
-    #ask(channel, data, {timeout = 10000, mode = "first"} = {}) {
+    #ask(channel, data, {timeout = 10000, mode = "first", mime, whole} = {}) {
         const replyTo = `${this.#ret}/${4e6 + (this.#serial++ % 1e6)}`;
         const replies = [];
         return new Promise((resolve, reject) => {
@@ -52,22 +54,23 @@ export class RequestExtension {
                 this.#waiting.delete(replyTo);
                 settle(value);
             };
-            const hear = ({data, ext, error}) => {
+            const hear = (message, {data, ext, error} = message) => {
+                const reply = whole ? message : data;
                 if (error || (ext?.status === "ERROR" && mode !== "all")) {
                     end(reject, new RequestError(error ?? "500::responder_error", data));
                 } else if (mode !== "all") {
-                    end(resolve, data);
+                    end(resolve, reply);
                 } else if (ext?.status === "END") {
                     end(resolve, replies);
                 } else {
-                    replies.push(data);
+                    replies.push(reply);
                 }
             };
             // The server says so first, unless it cannot be reached.
             const {maxNetworkDelay} = this.#cometd.getConfiguration();
             const timer = setTimeout(hear, timeout + maxNetworkDelay, {error: "408::timeout"});
             this.#waiting.set(replyTo, hear);
-            const ext = {replyTo, timeout, request: mode};
+            const ext = {replyTo, timeout, request: mode, mime};
             this.#cometd.publish(channel, data, {ext}, (reply) => {
                 reply.successful || hear({error: reply.error ?? "503::unreachable"});
             });

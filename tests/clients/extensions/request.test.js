@@ -94,12 +94,33 @@ test("another session fails what is outstanding, and is asked for the channel of
     assert.equal((await asked).message, "402::session_lost");
 });
 
-test("a listener replies to the channel that the request names", async () => {
+async function replied(...own) {
     const client = await requester();
-    client.cometd.subscribe("/power", (request) => {
-        client.cometd.reply(request, 230, {ext: {mime: "text/plain"}});
-    });
-    await hear(client, {channel: "/power", data: 1, ext: {replyTo: `${RET}/3000001`, timeout: 9}});
-    const {data, ext} = client.sent(`${RET}/3000001`);
-    assert.deepEqual([data, ext], [230, {mime: "text/plain"}]);
+    client.cometd.subscribe("/power", (request) => client.cometd.reply(request, ...own));
+    const ext = {replyTo: `${RET}/3000001`, timeout: 9, mime: "text/csv"};
+    await hear(client, {channel: "/power", data: "1,2", ext});
+    const reply = client.sent(ext.replyTo);
+    return [reply.data, reply.ext?.mime];
+}
+
+test("a listener replies to the channel that the request names, with data of any type", async () => {
+    assert.deepEqual(await replied("<1/>", {ext: {mime: "text/xml"}}), ["<1/>", "text/xml"]);
+});
+
+test("without a type the data of a reply are JSON", async () => {
+    assert.deepEqual(await replied(null), [null, undefined]);
+});
+
+test("without data a reply has those of the request, and their type", async () => {
+    assert.deepEqual(await replied(), ["1,2", "text/csv"]);
+});
+
+test("who asks says the type of its data, and sees that of the reply", async () => {
+    const client = await requester();
+    const asked = client.cometd.ask("/power", "1,2", {mime: "text/csv", whole: true});
+    const {ext} = client.sent("/power");
+    assert.equal(ext.mime, "text/csv");
+    const reply = {channel: ext.replyTo, data: "<1/>", ext: {mime: "text/xml"}};
+    await hear(client, reply);
+    assert.deepEqual(await asked, reply);
 });

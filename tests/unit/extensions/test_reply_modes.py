@@ -1,11 +1,13 @@
 """Who is asked, and what it means if somebody refuses, ends, or is taken over."""
 
+from functools import partial
 from typing import Any
 
+from holdfast.bayeux.kept_requests import rejoin
 from holdfast.bayeux.login import Login, LoginMethod
 from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.options import ChannelRule
-from holdfast.bayeux.restoring import restore
+from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.delivery.persist_outcome import PersistOutcome
 from tests.unit.bayeux.harness import House, Json, Socket
 from tests.unit.extensions.requesting import (
@@ -207,9 +209,13 @@ def test_data_that_look_like_the_deadline_stay_as_they_are() -> None:
     slow.subscribe(POWER)
     data = {"replyTo": ann.address(), "timeout": 5000}
     ann.ask(data, timeout=5000)
+    # Whichever comes first in the message.
+    ext = {"replyTo": ann.address(2), "timeout": 5000}
+    ann.send({"ext": ext, "channel": POWER, "data": {**ext, "ext": ext}})
     house.advance(2)
-    (event,) = slow.connect(advice={"timeout": 0}).events
-    assert (event["data"], event["ext"]["timeout"]) == (data, 3000)
+    one, other = slow.connect(advice={"timeout": 0}).events
+    assert (one["data"], one["ext"]["timeout"]) == (data, 3000)
+    assert (other["data"], other["ext"]["timeout"]) == ({**ext, "ext": ext}, 3000)
 
 
 def test_a_deadline_may_be_written_with_a_point() -> None:
@@ -292,22 +298,27 @@ def test_a_named_session_keeps_its_channel_and_its_reply_over_a_restart() -> Non
     assert bob.last()["ext"]["replyTo"].startswith(again.address(9) + "/")
 
 
-def restarted(house: House, away_s: float = 0) -> House:
+def restarted(house: House, away_s: float = 0, **options: Any) -> House:
     """Another server, with what the store has, some time later."""
     house.turn()
-    after = requesting(keeper=house.keeper, after=house)
+    after = requesting(keeper=house.keeper, after=house, **options)
     after.sleep(away_s)
-    for record, entries in house.keeper.load(lambda key, messages: None):
+    orphaned = partial(restore_without_session, after.bayeux.life)
+    for record, entries in house.keeper.load(orphaned):
         restore(after.bayeux.life, record, entries, after.now)
+    state = after.bayeux.state
+    rejoin(state.requests, [*state.sessions, *state.waiting_places.queues()])
+    after.turn()
     return after
 
 
-def returned(house: House, before: Person, name: str) -> Person:
+def returned(house: House, before: Person, name: str, *, hears: bool = True) -> Person:
     person = Person(house, socket=Socket(), browser=before.browser)
     ext = {"delivery": {"session": name}, "ack": True, "request": before.ret or None}
     person.shake(ext)
     person.connect(ext={"ack": 0})
-    person.heard()
+    if hears:
+        person.heard()
     return person
 
 
@@ -376,6 +387,81 @@ def test_a_remote_call_goes_on_over_a_restart() -> None:
     bob.reply(request, 230)
     (answer,) = ann.heard()
     assert (answer["channel"], answer["id"], answer["data"]) == ("/service/data/power", "7", 230)
+
+
+def named_responder(house: House, name: str) -> Person:
+    person = named(house, name)
+    person.subscribe(POWER)
+    person.heard()
+    return person
+
+
+def test_a_refusal_after_a_restart_is_the_error_of_the_one_who_asked() -> None:
+    house = requesting()
+    ann, bob = named(house, "ann/1", request=True), named_responder(house, "bob/1")
+    ann.ask(timeout=60_000)
+    bob.last()
+    after = restarted(house)
+    ann, bob = (
+        returned(after, ann, "ann/1", hears=False),
+        returned(after, bob, "bob/1", hears=False),
+    )
+    judge(bob, bob.last(), text="disk full")
+    answer = ann.last()
+    assert (answer["channel"], answer["error"]) == (ann.address(), REFUSED)
+    assert answer["data"]["message"] == "disk full"
+    assert figures(after) == {"refused": 1}
+
+
+def test_a_refusal_before_a_restart_is_remembered() -> None:
+    house = requesting()
+    ann = named(house, "ann/1", request=True)
+    bob, cleo = named_responder(house, "bob/1"), responder(house)
+    ann.ask(timeout=60_000)
+    judge(bob, bob.last(), text="disk full")
+    cleo.last()
+    after = restarted(house)
+    ann = returned(after, ann, "ann/1", hears=False)
+    answer = ann.last()
+    assert (answer["error"], answer["data"]["message"]) == (REFUSED, "disk full")
+
+
+def test_a_responder_that_is_gone_after_a_restart_is_not_waited_for() -> None:
+    house = requesting()
+    ann, bob = named(house, "ann/1", request=True), responder(house)
+    ann.ask(timeout=60_000)
+    bob.last()
+    after = restarted(house)
+    ann = returned(after, ann, "ann/1", hears=False)
+    assert ann.last()["error"] == f"404:{POWER}:no_responders"
+    requests = after.bayeux.state.requests
+    assert (requests.outstanding, requests.restored, requests.asked) == (0, 1, 0)
+
+
+def test_an_event_that_was_waiting_over_a_restart_says_what_is_left() -> None:
+    house = requesting()
+    ann, bob = named(house, "ann/1", request=True), named_responder(house, "bob/1")
+    assert bob.socket is not None
+    house.close(bob.socket)
+    ann.ask(timeout=60_000)
+    after = restarted(house, away_s=20)
+    bob = returned(after, bob, "bob/1", hears=False)
+    request = bob.last()
+    assert request["ext"]["timeout"] == 40_000
+    ann = returned(after, ann, "ann/1")
+    bob.reply(request, "here")
+    assert ann.last()["data"] == "here"
+
+
+def test_a_request_on_a_work_queue_goes_to_a_worker_that_comes_after_a_restart() -> None:
+    channels = {POWER: ChannelRule(is_work_queue=True)}
+    house = requesting(channels=channels)
+    ann = named(house, "ann/1", request=True)
+    ann.ask(timeout=60_000)
+    after = restarted(house, channels=channels)
+    ann, bob = returned(after, ann, "ann/1"), responder(after)
+    assert bob.reply(bob.last(), "at last")["successful"]
+    assert ann.last()["data"] == "at last"
 
 
 # The store
