@@ -22,6 +22,7 @@ else:
             "PublishReply",
             "Refuse",
             "ReplyError",
+            "RequestFailed",
             "SessionEnded",
             "Subscription",
             "WrongUse",

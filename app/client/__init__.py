@@ -7,6 +7,7 @@ from holdfast.client.errors import (
     NotConnected,
     Refuse,
     ReplyError,
+    RequestFailed,
     SessionEnded,
 )
 from holdfast.client.life import ClientState, WrongUse
@@ -23,6 +24,7 @@ __all__ = [
     "PublishReply",
     "Refuse",
     "ReplyError",
+    "RequestFailed",
     "SessionEnded",
     "Subscription",
     "WrongUse",

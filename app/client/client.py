@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from inspect import isawaitable
 from ssl import SSLContext
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import aiohttp
 import orjson
@@ -20,6 +20,8 @@ from holdfast.client.life import ClientState, WrongUse
 from holdfast.client.messages import Message
 from holdfast.client.outgoing import Outgoing
 from holdfast.client.publish_options import Destination, publish_ext, subscribe_ext
+from holdfast.client.requests import Requests
+from holdfast.client.responding import Responder
 from holdfast.client.settling import Settling
 from holdfast.client.subscription_table import SubscriptionTable
 from holdfast.client.subscriptions import Callback, Subscription
@@ -114,6 +116,7 @@ class Client:
         self._conversation: Conversation | None = None
         self._settling = Settling(self._settled)
         self._subscriptions: SubscriptionTable[Subscription] = SubscriptionTable()
+        self._requests = Requests(self._send)
         # Messages without a subscription yet.
         self._unclaimed: list[Message] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -172,6 +175,7 @@ class Client:
         """
         for subscription in self._subscriptions:
             subscription.end(StopAsyncIteration())
+        self._requests.fail_all(ClientError("the client was closed"))
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=self._close_timeout_s)
             for task in late:
@@ -283,6 +287,9 @@ class Client:
                 self._pass_on(message)
 
     def _pass_on(self, message: Message) -> None:
+        if self._requests.take(message):
+            self._settling.finish(message)
+            return
         found = self._subscriptions.find(message.channel)
         if message.channel == LOGIN and self._token is not None:
             self.run(self._renew())
@@ -365,6 +372,71 @@ class Client:
             wire=reply,
         )
 
+    async def request(
+        self,
+        channel: str,
+        data: Any,  # noqa: ANN401
+        *,
+        timeout_s: float = 10.0,
+        mode: Literal["first", "one"] = "first",
+        destinations: Sequence[Destination] | None = None,
+        qos: Mapping[str, Any] | None = None,
+    ) -> Message:
+        """Publish a request; return the reply.
+
+        Raises `RequestFailed` if there is none: its `code` and `text` are 404 `no_responders`,
+        408 `timeout`, 500 `responder_error` with the responder's `refusal`, or what the server
+        says of a request that it does not accept. 402 `session_lost` means that the session
+        ended meanwhile.
+
+        Args:
+            channel: Such as `/prices/ask`.
+            data: Anything that JSON can hold.
+            timeout_s: How long to wait for the reply.
+            mode: `first` asks all receivers for the first reply, `one` asks one receiver.
+            destinations: Sessions or subjects, such as `joe/1` or `joe`, that are asked.
+            qos: Further options of `ext.delivery`.
+        """
+        ext = publish_ext(destinations=destinations, qos=qos)
+        replies = await self._requests.ask(channel, data, ext, timeout_s, mode=mode, collects=False)
+        return replies[0]
+
+    # The name that xMsg has for it.
+    sync_publish = request
+
+    async def request_all(
+        self,
+        channel: str,
+        data: Any,  # noqa: ANN401
+        *,
+        timeout_s: float = 10.0,
+        destinations: Sequence[Destination] | None = None,
+        qos: Mapping[str, Any] | None = None,
+    ) -> Sequence[Message]:
+        """Publish a request; return the replies of all receivers that answer within the timeout.
+
+        Takes the arguments of `request`, and raises `RequestFailed` if nobody replies.
+        """
+        ext = publish_ext(destinations=destinations, qos=qos)
+        return await self._requests.ask(channel, data, ext, timeout_s, mode="all", collects=True)
+
+    def respond(
+        self,
+        channel: str,
+        callback: Callback,
+        *,
+        filter: str | None = None,
+        qos: Mapping[str, Any] | None = None,
+    ) -> Subscription:
+        """Reply to the requests on a channel with what the callback returns; await it.
+
+        If the callback raises `Refuse`, that is the requester's error, unless somebody else
+        replies; any other exception refuses with `user.update.internalError`. The rest is as in
+        `subscribe`. The result for a message that is no request is dropped.
+        """
+        responder = Responder(callback, self._send, self.finished)
+        return self.subscribe(channel, responder, filter=filter, qos=qos)
+
     def _send(self, message: Json, *, is_repeatable: bool) -> Outgoing:
         # What JSON cannot hold is the caller's error, before others' messages are beside it.
         size = len(orjson.dumps(message))
@@ -398,7 +470,7 @@ class Client:
         }
         if self._session is not None:
             delivery["session"] = self._session
-        ext: Json = {"ack": True, "delivery": delivery}
+        ext: Json = {"ack": True, "delivery": delivery, "request": self._requests.channel or True}
         if self._credentials is not None:
             ext["authentication"] = dict(self._credentials)
         if self._token is not None:
@@ -409,6 +481,7 @@ class Client:
         """Subscribe again, unless the session has kept its subscriptions."""
         self._session_name = part_of(reply, "ext", "delivery", "session", "name")
         self._is_resumed = part_of(reply, "ext", "delivery", "resumed") is True
+        self._requests.begin_session(part_of(reply, "ext", "ret"))
         if self._is_resumed:
             return
         for subscription in self._subscriptions:
@@ -437,6 +510,7 @@ class Client:
             reason = error if isinstance(error, SessionEnded) else SessionEnded(repr(error))
             for subscription in self._subscriptions:
                 subscription.end(reason)
+            self._requests.fail_all(reason)
 
     async def _renew(self) -> None:
         """Give the server a new token before the login ends."""

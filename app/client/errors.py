@@ -2,6 +2,7 @@
 
 ClientError
 ├── ReplyError        the server refused a message
+│   └── RequestFailed     a request ended without a reply
 ├── ConnectionLost    the server may or may not have accepted a message
 ├── NotConnected      there was no connection in time
 ├── OutboxFull        the outbox has no room
@@ -11,6 +12,8 @@ Refuse                for callbacks: the verdict on a message
 
 from collections.abc import Mapping
 from typing import Any
+
+from holdfast.client.wire import part_of
 
 # The longest text of a verdict that is taken from an exception.
 _MOST_TEXT = 1000
@@ -33,6 +36,17 @@ class ReplyError(ClientError):
         self.code = int(code) if code.isdigit() else 500
         self.arguments = tuple(arguments.split(",")) if arguments else ()
         self.reply = reply
+
+
+class RequestFailed(ReplyError):
+    """A request ended without a reply; `refusal` is what its last responder said, if it refused."""
+
+    def __init__(self, reply: Mapping[str, Any]) -> None:
+        super().__init__(reply)
+        code, text = part_of(reply, "data", "code"), part_of(reply, "data", "message")
+        self.refusal = None if code is None else Refuse(str(code), str(text or ""))
+        if self.refusal is not None:
+            self.args = (f"{self}: {self.refusal}",)
 
 
 class ConnectionLost(ClientError):
@@ -62,6 +76,9 @@ class Refuse(Exception):
         self.code = code
         self.text = text
         self.delay_s = delay_s
+
+    def __str__(self) -> str:
+        return f"{self.code}: {self.text}" if self.text else self.code
 
     @property
     def returns_others(self) -> bool:

@@ -76,6 +76,12 @@ class Message:
         return None if stamp is None else int(stamp)
 
     @property
+    def reply_to(self) -> str | None:
+        """The channel for the reply, if this is a request."""
+        channel = part_of(self.wire, "ext", "replyTo")
+        return channel if isinstance(channel, str) else None
+
+    @property
     def remaining_life_s(self) -> float | None:
         """For how long it is worth processing; None without a limit."""
         left = part_of(self._delivery, "expiration", "remainingLife")

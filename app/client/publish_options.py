@@ -10,13 +10,13 @@ Destination = str | Mapping[str, Any]
 
 def publish_ext(
     *,
-    key: str | None,
-    priority: int | None,
-    persistent: bool | None,
-    lifetime_s: float | None,
-    properties: Mapping[str, Any] | None,
-    destinations: Sequence[Destination] | None,
-    qos: Mapping[str, Any] | None,
+    key: str | None = None,
+    priority: int | None = None,
+    persistent: bool | None = None,
+    lifetime_s: float | None = None,
+    properties: Mapping[str, Any] | None = None,
+    destinations: Sequence[Destination] | None = None,
+    qos: Mapping[str, Any] | None = None,
 ) -> Json:
     """Return the `ext` of a publish; empty without options."""
     given: Json = {"key": key, "priority": priority, "persistent": persistent}

@@ -1,0 +1,232 @@
+"""Requests of the client, until they end."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from holdfast.client.errors import ClientError, ConnectionLost, ReplyError, RequestFailed
+from holdfast.client.messages import Message
+from holdfast.client.outgoing import Outgoing
+from holdfast.client.requests import Requests
+
+OWN, OTHER = "/ret/own", "/ret/other"
+
+
+class Line:
+    """Stands for the server: keeps what is sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[Outgoing] = []
+        self._is_new = asyncio.Event()
+
+    def send(self, message: dict[str, Any], *, is_repeatable: bool) -> Outgoing:
+        reply = asyncio.get_running_loop().create_future()
+        self.sent.append(Outgoing(message, reply, is_repeatable))
+        self._is_new.set()
+        return self.sent[-1]
+
+    async def next(self) -> Outgoing:
+        await self._is_new.wait()
+        self._is_new.clear()
+        return self.sent[-1]
+
+
+@pytest.fixture
+def line() -> Line:
+    return Line()
+
+
+@pytest.fixture
+def requests(line: Line) -> Requests:
+    requests = Requests(line.send)
+    requests.begin_session(OWN)
+    return requests
+
+
+def asked(
+    requests: Requests, *, collects: bool = False, timeout_s: float = 20.0
+) -> asyncio.Task[list[Message]]:
+    mode = "all" if collects else "first"
+    asking = requests.ask("/price", "tea", {}, timeout_s, mode=mode, collects=collects)
+    return asyncio.create_task(asking)
+
+
+def reply_to(outgoing: Outgoing, data: Any = None, **fields: Any) -> Message:
+    return Message({"channel": outgoing.message["ext"]["replyTo"], "data": data, **fields})
+
+
+def texts(error: pytest.ExceptionInfo[RequestFailed]) -> tuple[int, str]:
+    return error.value.code, error.value.text
+
+
+async def test_a_request_says_where_it_expects_its_reply_and_gets_it(
+    line: Line, requests: Requests
+) -> None:
+    asking = asked(requests)
+    outgoing = await line.next()
+    assert outgoing.message == {
+        "channel": "/price",
+        "data": "tea",
+        "ext": {"replyTo": OWN + "/3000000", "timeout": 20000, "request": "first"},
+    }
+    assert not outgoing.is_repeatable
+    assert requests.take(reply_to(outgoing, 5))
+    [reply] = await asking
+    assert reply.data == 5
+
+
+async def test_other_messages_are_no_replies(requests: Requests) -> None:
+    assert not requests.take(Message({"channel": "/price", "data": 1}))
+
+
+async def test_a_reply_that_nobody_waits_for_is_passed_to_nobody(requests: Requests) -> None:
+    assert requests.take(Message({"channel": OWN + "/3000000", "data": 1}))
+
+
+async def test_a_request_to_all_collects_replies_until_the_end(
+    line: Line, requests: Requests
+) -> None:
+    asking = asked(requests, collects=True)
+    outgoing = await line.next()
+    requests.take(reply_to(outgoing, 1))
+    requests.take(reply_to(outgoing, "broken", ext={"status": "ERROR"}))
+    requests.take(reply_to(outgoing, {"replies": 2}, ext={"status": "END"}))
+    assert [each.data for each in await asking] == [1, "broken"]
+
+
+async def test_the_server_s_error_is_raised_with_the_responder_s_refusal(
+    line: Line, requests: Requests
+) -> None:
+    asking = asked(requests)
+    error = "500:/price,user.update.error:responder_error"
+    said = {"error": error, "code": "user.update.error", "message": "sold out"}
+    requests.take(reply_to(await line.next(), said, error=error))
+    with pytest.raises(RequestFailed, match="sold out") as failed:
+        await asking
+    assert texts(failed) == (500, "responder_error")
+    assert failed.value.refusal is not None
+    assert (failed.value.refusal.code, failed.value.refusal.text) == (
+        "user.update.error",
+        "sold out",
+    )
+
+
+async def test_a_reply_that_says_that_it_is_an_error_is_raised(
+    line: Line, requests: Requests
+) -> None:
+    asking = asked(requests)
+    requests.take(reply_to(await line.next(), "no tea", ext={"status": "ERROR"}))
+    with pytest.raises(RequestFailed) as failed:
+        await asking
+    assert texts(failed) == (500, "responder_error")
+    assert failed.value.reply["data"] == "no tea"
+    assert failed.value.refusal is None
+
+
+async def test_a_request_that_the_server_does_not_accept_fails(
+    line: Line, requests: Requests
+) -> None:
+    asking = asked(requests)
+    refusal = ReplyError({"channel": "/price", "error": "403:/price:request_denied"})
+    (await line.next()).fail(refusal)
+    with pytest.raises(RequestFailed) as failed:
+        await asking
+    assert texts(failed) == (403, "request_denied")
+
+
+async def test_a_reply_may_come_although_the_connection_was_lost(
+    line: Line, requests: Requests
+) -> None:
+    asking = asked(requests)
+    outgoing = await line.next()
+    outgoing.fail(ConnectionLost())
+    await asyncio.sleep(0)
+    requests.begin_session(OWN)
+    requests.take(reply_to(outgoing, 5))
+    assert [each.data for each in await asking] == [5]
+
+
+async def test_in_another_session_accepted_requests_fail_and_others_are_sent(
+    line: Line, requests: Requests
+) -> None:
+    accepted = asked(requests)
+    (await line.next()).reply.set_result({})
+    waiting = asked(requests)
+    outgoing = await line.next()
+    requests.begin_session(OTHER)
+    with pytest.raises(RequestFailed) as failed:
+        await accepted
+    assert texts(failed) == (402, "session_lost")
+    assert outgoing.message["ext"]["replyTo"].startswith(OTHER)
+    requests.take(reply_to(outgoing, 5))
+    assert [each.data for each in await waiting] == [5]
+
+
+async def test_who_gives_up_sends_nothing_and_leaves_nothing(
+    line: Line, requests: Requests
+) -> None:
+    asking = asked(requests)
+    outgoing = await line.next()
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert outgoing.reply.cancelled()
+    requests.fail_all(ClientError())
+
+
+async def test_without_a_server_the_client_ends_the_request(
+    line: Line, requests: Requests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.client.requests._GRACE_S", 0.0)
+    with pytest.raises(RequestFailed) as failed:
+        await asked(requests, timeout_s=0.001)
+    assert texts(failed) == (408, "timeout")
+    assert line.sent[0].reply.cancelled()
+
+
+async def test_a_server_without_requests_is_not_asked(line: Line) -> None:
+    requests = Requests(line.send)
+    requests.begin_session(None)
+    with pytest.raises(ClientError, match="does not offer requests"):
+        await asked(requests)
+    assert not line.sent
+
+
+async def test_requests_that_are_too_many_wait_for_room(
+    line: Line, requests: Requests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(requests, "_room", asyncio.Semaphore(1))
+    first, second = asked(requests), asked(requests)
+    outgoing = await line.next()
+    assert len(line.sent) == 1
+    requests.take(reply_to(outgoing, 1))
+    await first
+    requests.take(reply_to(await line.next(), 2))
+    assert [each.data for each in await second] == [2]
+
+
+async def test_a_serial_that_is_in_use_is_skipped(
+    line: Line, requests: Requests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.client.requests._SERIALS", 2)
+    slow = asked(requests)
+    patient = await line.next()
+    for _ in range(2):
+        asking = asked(requests)
+        outgoing = await line.next()
+        assert outgoing.message["ext"]["replyTo"] == OWN + "/3000001"
+        requests.take(reply_to(outgoing))
+        await asking
+    requests.take(reply_to(patient, 5))
+    assert [each.data for each in await slow] == [5]
+
+
+async def test_whoever_waits_is_told_when_the_client_is_closed(
+    line: Line, requests: Requests
+) -> None:
+    asking = asked(requests)
+    await line.next()
+    requests.fail_all(ClientError("closed"))
+    with pytest.raises(ClientError, match="closed"):
+        await asking
