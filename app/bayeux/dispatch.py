@@ -12,7 +12,6 @@ from holdfast.bayeux.errors import ErrorReply, Refused, RequestRefused
 from holdfast.bayeux.extension_chain import run_incoming
 from holdfast.bayeux.handshake import Handshake, check_capacity
 from holdfast.bayeux.pending_replies import begin_pending, finish
-from holdfast.bayeux.publish import publish
 from holdfast.bayeux.reading import read_ext
 from holdfast.bayeux.rights import BY_POLICY
 from holdfast.bayeux.server import Bayeux
@@ -416,16 +415,7 @@ def _carry_out(
         if session.has_left:
             raise _unknown(bayeux, message, exchange)
     if channel.kind is not _META:
-        return publish(
-            bayeux.state,
-            bayeux.life.answers,
-            bayeux.publishing,
-            exchange,
-            session,
-            channel,
-            message,
-            reply,
-        )
+        return bayeux.publish_handler.publish(exchange, session, channel, message, reply)
     return _carry_out_meta(bayeux.life, exchange, session, message, reply)
 
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from holdfast.bayeux.answers import Answers
 from holdfast.bayeux.asking import REPLY_TO, TIMEOUT
+from holdfast.bayeux.backlog import Step
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.delivery_options import QosInvalid
 from holdfast.bayeux.destinations import DestinationInvalid, destinations_of
@@ -27,6 +28,7 @@ from holdfast.delivery.channels import REPLIES, SERVICES, Channel, Kind
 from holdfast.delivery.error_codes import CHANNEL_HELD, NO_CONNECTION
 from holdfast.delivery.filters import Candidate
 from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.requests import Request
 
 # Fields with a meaning to receivers. A publisher that could set `advice` could disconnect every
 # subscriber; `clientId` would reveal the publisher's session.
@@ -51,142 +53,292 @@ _MOST_PENDING: Final = 256
 _LONGEST_CALL_ID: Final = 100
 
 
-def publish(
-    state: ServerState,
-    answers: Answers,
-    publishing: Publishing,
-    exchange: Exchange,
-    session: Session,
-    channel: Channel,
-    message: Json,
-    reply: Json,
-) -> bool:
-    """Deliver the message; the reply only confirms that.
+class PublishHandler:
+    """Handles what clients publish."""
 
-    Returns whether the reply is complete: durable messages are stored before they are delivered.
-    """
-    if channel.is_wild:
-        raise Refused(ErrorReply.CHANNEL_INVALID)
-    if "data" not in message:
-        raise Refused(ErrorReply.DATA_MISSING)
-    if channel.is_reserved:
-        return _answer(state, answers, publishing, exchange, session, channel, message, reply)
-    if not state.rights.are_open:
-        exists = bool(state.routes.receivers(channel)) or channel.kind is Kind.SERVICE
-        state.rights.check_publish(session, channel, message, exists=exists)
-    ext = message.get("ext")
-    qos = publish_qos(channel, message) if ext else None
-    if channel.name == PTP:
-        message, qos = _addressed(message, qos)
-    elif channel.kind is Kind.SERVICE:
-        return _serve(state, answers, publishing, exchange, session, channel, message, reply)
-    _check(state, session, channel, message, qos)
-    if qos is not None and qos.generates_channel:
-        channel = _generated(state, session, qos)
-    event = _event(state, channel, message)
-    if ext and ext.get(REPLY_TO):
-        qos = _asking(state, publishing, session, channel, ext, event, qos, exchange.now)
-    candidate = publishing.candidate(channel, event, session, qos)
-    candidate = _ask_filters(state, exchange, channel, candidate)
-    if qos is None and not state.hub.may_wait:
-        publishing.broadcast(channel, event, exchange.now, sender=session, candidate=candidate)
+    def __init__(self, state: ServerState, answers: Answers, publishing: Publishing) -> None:
+        self.state = state
+        self.answers = answers
+        self.publishing = publishing
+
+    def publish(
+        self, exchange: Exchange, session: Session, channel: Channel, message: Json, reply: Json
+    ) -> bool:
+        """Deliver the message; the reply only confirms that.
+
+        Returns whether the reply is complete: durable messages are stored before.
+        """
+        state = self.state
+        if channel.is_wild:
+            raise Refused(ErrorReply.CHANNEL_INVALID)
+        if "data" not in message:
+            raise Refused(ErrorReply.DATA_MISSING)
+        if channel.is_reserved:
+            return _ClientPublish(self, exchange, session, channel, message, reply).answer()
+        if not state.rights.are_open:
+            exists = bool(state.routes.receivers(channel)) or channel.kind is Kind.SERVICE
+            state.rights.check_publish(session, channel, message, exists=exists)
+        ext = message.get("ext")
+        qos = publish_qos(channel, message) if ext else None
+        if channel.name == PTP:
+            message, qos = _addressed(message, qos)
+        elif channel.kind is Kind.SERVICE:
+            return _ClientPublish(self, exchange, session, channel, message, reply).serve()
+        self._check(session, channel, message, qos)
+        if qos is not None or state.hub.may_wait or (ext and ext.get(REPLY_TO)):
+            if qos is not None and qos.generates_channel:
+                channel = self._generated(session, qos)
+            publish = _ClientPublish(self, exchange, session, channel, message, reply, qos)
+            return publish.broadcast()
+        event = self.event(channel, message)
+        candidate = self.candidate(exchange, session, channel, event, None)
+        self.publishing.broadcast(channel, event, exchange.now, sender=session, candidate=candidate)
         session.published += 1
         reply["successful"] = True
         return True
-    pending = _PendingPublish(state, answers, session, message, exchange, reply, qos)
-    broadcast = partial(
-        publishing.broadcast,
-        channel,
-        event,
-        exchange.now,
-        sender=session,
-        qos=qos,
-        candidate=candidate,
+
+    def _check(self, session: Session, channel: Channel, message: Json, qos: Qos | None) -> None:
+        """Raise `Refused` if the message may not be addressed, or must not wait now."""
+        state = self.state
+        if qos is not None:
+            if qos.destinations:
+                state.rights.check_rules(Operation.PTP, session, channel)
+            if qos.configures and not state.rights.are_open:
+                state.rights.check_topic(session, channel, message)
+            if qos.refuse_held and state.guard.is_held(channel.name):
+                raise Refused(ErrorReply.CHANNEL_HELD_BACK, CHANNEL_HELD.text, channel.name)
+        if session.pending_publishes >= _MOST_PENDING:
+            raise Refused(ErrorReply.PUBLISHES_EXCEEDED, str(_MOST_PENDING))
+
+    def _generated(self, session: Session, qos: Qos) -> Channel:
+        """Return a channel for this message alone: for its repeats, if it has a key, the same."""
+        if qos.key is None:
+            name = f"{self.state.node.name}-{self.state.node.stamp()}"
+        else:
+            name = key_of(session, qos.key).digest
+        qos.channel = f"{PTP}/{name}"
+        return self.state.channels.named(qos.channel)
+
+    def event(self, channel: Channel, message: Json) -> Json:
+        """Return the event: the message without the fields that are only for the server."""
+        event = message.copy()
+        for name in PROTOCOL_FIELDS.intersection(message):
+            del event[name]
+        event["channel"] = channel.name
+        if "ext" in event:
+            sent, owned = event["ext"] or {}, self.state.installed.owned
+            ext = {key: value for key, value in sent.items() if key not in owned}
+            if ext:
+                event["ext"] = ext
+            else:
+                del event["ext"]
+        return event
+
+    def candidate(
+        self,
+        exchange: Exchange,
+        session: Session,
+        channel: Channel,
+        event: Json,
+        qos: Qos | None,
+    ) -> Candidate | None:
+        """Ask the filters of the channel about an event before anything is done.
+
+        Raises `TurnOver`: a filter takes a microsecond, but some patterns with some texts take a
+        thousand.
+        """
+        candidate = self.publishing.candidate(channel, event, session, qos)
+        if candidate is None:
+            return None
+        candidate = exchange.take_progress() or candidate
+        has_asked = False
+        for filter in self.state.hub.routes.filters_on(channel):
+            if candidate.has_asked(filter):
+                continue
+            if has_asked and self.state.is_turn_over():
+                exchange.progress = candidate
+                raise TurnOver
+            candidate.passes(filter)
+            has_asked = True
+        return candidate
+
+
+class _ClientPublish:
+    """A publish that is more than a message for subscribers, or whose reply may have to wait."""
+
+    __slots__ = (
+        "_channel",
+        "_exchange",
+        "_fulfil",
+        "_handler",
+        "_message",
+        "_qos",
+        "_reply",
+        "_session",
     )
-    return pending.is_complete(publishing.asking.publish(qos, broadcast, pending.answered))
+
+    def __init__(
+        self,
+        handler: PublishHandler,
+        exchange: Exchange,
+        session: Session,
+        channel: Channel,
+        message: Json,
+        reply: Json,
+        qos: Qos | None = None,
+    ) -> None:
+        self._handler = handler
+        self._exchange = exchange
+        self._session = session
+        self._channel = channel
+        self._message = message
+        self._reply = reply
+        self._qos = qos
+
+    # What it does; each returns whether the reply is complete.
+
+    def broadcast(self) -> bool:
+        """Publish the message, with the request that it carries."""
+        handler, exchange = self._handler, self._exchange
+        event = handler.event(self._channel, self._message)
+        ext = self._message.get("ext")
+        if ext and ext.get(REPLY_TO):
+            self._ask(ext, event)
+        candidate = handler.candidate(exchange, self._session, self._channel, event, self._qos)
+        return self._publish(self._channel, event, self._qos, candidate)
+
+    def answer(self) -> bool:
+        """Bring a reply to its requester; clients may publish on no other reserved channel."""
+        channel, handler = self._channel, self._handler
+        if not channel.name.startswith(REPLIES):
+            raise Refused(ErrorReply.PUBLISH_DENIED, BY_POLICY)
+        if not handler.state.requests.is_offered:
+            refuse_replies(channel)
+        event = handler.event(channel, self._message)
+        asking = handler.publishing.asking
+        return self._is_complete(asking.answer(self._session, channel, event, self._answered))
+
+    def serve(self) -> bool:
+        """Call the service of the channel."""
+        channel, state = self._channel, self._handler.state
+        self._reply["successful"] = True
+        service = state.services.find(channel)
+        if service is None:
+            refuse_service(channel)
+            return not state.requests.is_offered or self._call()
+        deliver, now = self._handler.publishing.deliver_event, self._exchange.now
+        call = ServiceCall(deliver, self._session, channel.name, self._message, now)
+        outcome = service(call)
+        if outcome is not None:
+            check_outcome(f"the service of {channel.name}", outcome)
+        if call.is_kept:
+            state.when_kept(self._pending())
+        return not call.is_kept
+
+    def _call(self) -> bool:
+        """Ask the subscribers of `/name` on behalf of who calls `/service/name`, as cometd.js does.
+
+        Somebody must subscribe to that very channel: what is for a service is nothing that those
+        who listen to everything may expect to hear.
+        """
+        state, message = self._handler.state, self._message
+        target = state.channels.get("/" + self._channel.name.removeprefix(SERVICES))
+        is_call = target is not None and target.kind is Kind.BROADCAST and not target.is_reserved
+        if target is None or not is_call or target.name not in state.routes:
+            # Nobody serves this channel.
+            return True
+        if not state.rights.are_open:
+            state.rights.check_publish(self._session, target, message, exists=True)
+        id = str(message.get("id", ""))
+        if len(id) > _LONGEST_CALL_ID:
+            raise Refused(ErrorReply.MESSAGE_ID_INVALID)
+        asking = self._handler.publishing.asking
+        call = self._channel.name, id
+        qos = Qos()
+        qos.request = asking.call_of(self._session, target, call, self._exchange.now)
+        event = {"channel": target.name, "data": message["data"], "ext": _asked(qos.request)}
+        # The reply does not mention the QoS, which the client has not asked for.
+        return self._publish(target, event, qos, None)
+
+    def _ask(self, ext: Mapping[str, Any], event: Json) -> None:
+        """Let the message ask for replies, and tell its receivers where to send them."""
+        handler = self._handler
+        if not handler.state.requests.is_offered:
+            # An extension of the operator's owns the keys.
+            return
+        self._qos = qos = self._qos or Qos()
+        if qos.is_administrative:
+            raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "administrative")
+        asking = handler.publishing.asking
+        qos.request = asking.request_of(self._session, self._channel, ext, self._exchange.now)
+        # A request is a new one, whatever its data.
+        qos.force_update = True
+        # At the end of the event, where the rest of the deadline is found again.
+        event["ext"] = {**event.pop("ext", {}), **_asked(qos.request)}
+
+    def _publish(
+        self, channel: Channel, event: Json, qos: Qos | None, candidate: Candidate | None
+    ) -> bool:
+        publishing = self._handler.publishing
+        broadcast = partial(
+            publishing.broadcast,
+            channel,
+            event,
+            self._exchange.now,
+            sender=self._session,
+            qos=qos,
+            candidate=candidate,
+        )
+        return self._is_complete(publishing.asking.publish(qos, broadcast, self._answered))
+
+    # Its reply
+
+    def _is_complete(self, outcome: PersistOutcome | None) -> bool:
+        """Complete the reply if the outcome is known; return whether it is."""
+        if outcome is None:
+            self._fulfil = self._pending()
+            self._session.pending_publishes += 1
+            return False
+        self._fill(outcome)
+        return True
+
+    def _pending(self) -> Step:
+        return begin_pending(self._handler.answers, self._message, self._exchange, self._reply)
+
+    def _fill(self, outcome: PersistOutcome) -> None:
+        match outcome:
+            case PersistOutcome.KEPT | PersistOutcome.REPEATED:
+                self._session.published += outcome is PersistOutcome.KEPT
+                self._reply["successful"] = True
+                if self._qos is not None:
+                    confirmation = self._qos.confirmation(self._handler.state.node.name)
+                    self._reply["ext"] = {"delivery": confirmation}
+            case PersistOutcome.REFUSED:
+                raise Refused(ErrorReply.STORE_UNAVAILABLE, NO_CONNECTION.text)
+            case PersistOutcome.UNKNOWN:
+                raise Refused(ErrorReply.STORE_UNAVAILABLE, NO_CONNECTION.text, "unknown")
+
+    def _answered(self, outcome: PersistOutcome) -> None:
+        state = self._handler.state
+        state.counters.repeated += outcome is PersistOutcome.REPEATED
+        try:
+            self._fill(outcome)
+        except Refused as refused:
+            refused.fill(self._reply)
+        state.backlog.at_turn_end(self._finish)
+
+    def _finish(self, now: float) -> None:
+        session = self._session
+        session.pending_publishes -= 1
+        self._fulfil(now)
+        if not session.pending_publishes and session.when_published is not None:
+            go_on, session.when_published = session.when_published, None
+            go_on(now)
 
 
-def _asking(
-    state: ServerState,
-    publishing: Publishing,
-    session: Session,
-    channel: Channel,
-    ext: Mapping[str, Any],
-    event: Json,
-    qos: Qos | None,
-    now: float,
-) -> Qos | None:
-    """Return the QoS of a message that asks for replies, and tell its receivers where to."""
-    if not state.requests.is_offered:
-        # An extension of the operator's owns the keys.
-        return qos
-    qos = qos or Qos()
-    if qos.is_administrative:
-        raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "administrative")
-    qos.request = request = publishing.asking.request_of(session, channel, ext, now)
-    # A request is a new one, whatever its data.
-    qos.force_update = True
-    asked = {REPLY_TO: request.address, TIMEOUT: request.timeout_ms}
-    # At the end of the event, where the rest of the deadline is found again.
-    event["ext"] = {**event.pop("ext", {}), **asked}
-    return qos
-
-
-def _answer(
-    state: ServerState,
-    answers: Answers,
-    publishing: Publishing,
-    exchange: Exchange,
-    session: Session,
-    channel: Channel,
-    message: Json,
-    reply: Json,
-) -> bool:
-    """Bring a reply to its requester; clients may publish on no other reserved channel."""
-    if not channel.name.startswith(REPLIES):
-        raise Refused(ErrorReply.PUBLISH_DENIED, BY_POLICY)
-    if not state.requests.is_offered:
-        refuse_replies(channel)
-    pending = _PendingPublish(state, answers, session, message, exchange, reply, None)
-    event = _event(state, channel, message)
-    return pending.is_complete(publishing.asking.answer(session, channel, event, pending.answered))
-
-
-def _ask_filters(
-    state: ServerState, exchange: Exchange, channel: Channel, candidate: Candidate | None
-) -> Candidate | None:
-    """Ask the filters of the channel about the message before anything is done. Raises `TurnOver`.
-
-    A filter takes a microsecond, but some patterns with some texts take a thousand.
-    """
-    if candidate is None:
-        return None
-    candidate = exchange.take_progress() or candidate
-    has_asked = False
-    for filter in state.hub.routes.filters_on(channel):
-        if candidate.has_asked(filter):
-            continue
-        if has_asked and state.is_turn_over():
-            exchange.progress = candidate
-            raise TurnOver
-        candidate.passes(filter)
-        has_asked = True
-    return candidate
-
-
-def _check(
-    state: ServerState, session: Session, channel: Channel, message: Json, qos: Qos | None
-) -> None:
-    """Raise `Refused` if the message may not be addressed, or must not wait now."""
-    if qos is not None:
-        if qos.destinations:
-            state.rights.check_rules(Operation.PTP, session, channel)
-        if qos.configures and not state.rights.are_open:
-            state.rights.check_topic(session, channel, message)
-        if qos.refuse_held and state.guard.is_held(channel.name):
-            raise Refused(ErrorReply.CHANNEL_HELD_BACK, CHANNEL_HELD.text, channel.name)
-    if session.pending_publishes >= _MOST_PENDING:
-        raise Refused(ErrorReply.PUBLISHES_EXCEEDED, str(_MOST_PENDING))
+def _asked(request: Request[Session]) -> Json:
+    """Return what tells receivers where to send replies, and for how long."""
+    return {REPLY_TO: request.address, TIMEOUT: request.timeout_ms}
 
 
 def _addressed(message: Json, qos: Qos | None) -> tuple[Json, Qos]:
@@ -205,155 +357,6 @@ def _addressed(message: Json, qos: Qos | None) -> tuple[Json, Qos]:
     qos.is_subscribable = False
     qos.generates_channel = "channel" in data
     return {**message, "data": data["content"]}, qos
-
-
-def _generated(state: ServerState, session: Session, qos: Qos) -> Channel:
-    """Return a channel for this message alone: for its repeats, if it has a key, the same."""
-    if qos.key is None:
-        name = f"{state.node.name}-{state.node.stamp()}"
-    else:
-        name = key_of(session, qos.key).digest
-    qos.channel = f"{PTP}/{name}"
-    return state.channels.named(qos.channel)
-
-
-def _serve(
-    state: ServerState,
-    answers: Answers,
-    publishing: Publishing,
-    exchange: Exchange,
-    session: Session,
-    channel: Channel,
-    message: Json,
-    reply: Json,
-) -> bool:
-    reply["successful"] = True
-    service = state.services.find(channel)
-    if service is None:
-        refuse_service(channel)
-        if not state.requests.is_offered:
-            return True
-        return _call(state, answers, publishing, exchange, session, channel, message, reply)
-    call = ServiceCall(publishing.deliver_event, session, channel.name, message, exchange.now)
-    outcome = service(call)
-    if outcome is not None:
-        check_outcome(f"the service of {channel.name}", outcome)
-    if call.is_kept:
-        state.when_kept(begin_pending(answers, message, exchange, reply))
-        return False
-    return True
-
-
-def _call(
-    state: ServerState,
-    answers: Answers,
-    publishing: Publishing,
-    exchange: Exchange,
-    session: Session,
-    channel: Channel,
-    message: Json,
-    reply: Json,
-) -> bool:
-    """Ask the subscribers of `/name` on behalf of who calls `/service/name`, as cometd.js does.
-
-    Somebody must subscribe to that very channel: what is for a service is nothing that those who
-    listen to everything may expect to hear.
-    """
-    target = state.channels.get("/" + channel.name.removeprefix(SERVICES))
-    is_call = target is not None and target.kind is Kind.BROADCAST and not target.is_reserved
-    if target is None or not is_call or target.name not in state.routes:
-        # Nobody serves this channel.
-        return True
-    if not state.rights.are_open:
-        state.rights.check_publish(session, target, message, exists=True)
-    id = str(message.get("id", ""))
-    if len(id) > _LONGEST_CALL_ID:
-        raise Refused(ErrorReply.MESSAGE_ID_INVALID)
-    call = channel.name, id
-    qos = Qos()
-    qos.request = request = publishing.asking.call_of(session, target, call, exchange.now)
-    asked = {REPLY_TO: request.address, TIMEOUT: request.timeout_ms}
-    event = {"channel": target.name, "data": message["data"], "ext": asked}
-    broadcast = partial(publishing.broadcast, target, event, exchange.now, sender=session, qos=qos)
-    pending = _PendingPublish(state, answers, session, message, exchange, reply, None)
-    return pending.is_complete(publishing.asking.publish(qos, broadcast, pending.answered))
-
-
-class _PendingPublish:
-    """A publish whose reply waits for the store."""
-
-    __slots__ = (
-        "_answers",
-        "_exchange",
-        "_fulfil",
-        "_message",
-        "_qos",
-        "_reply",
-        "_session",
-        "_state",
-    )
-
-    def __init__(
-        self,
-        state: ServerState,
-        answers: Answers,
-        session: Session,
-        message: Json,
-        exchange: Exchange,
-        reply: Json,
-        qos: Qos | None,
-    ) -> None:
-        self._state = state
-        self._answers = answers
-        self._session = session
-        self._message = message
-        self._exchange = exchange
-        self._reply = reply
-        self._qos = qos
-
-    def is_complete(self, outcome: PersistOutcome | None) -> bool:
-        """Complete the reply if the outcome is known; return whether it is."""
-        if outcome is None:
-            self._begin()
-            return False
-        _fill(self._state, self._session, self._reply, outcome, self._qos)
-        return True
-
-    def _begin(self) -> None:
-        self._fulfil = begin_pending(self._answers, self._message, self._exchange, self._reply)
-        self._session.pending_publishes += 1
-
-    def answered(self, outcome: PersistOutcome) -> None:
-        session = self._session
-        self._state.counters.repeated += outcome is PersistOutcome.REPEATED
-        try:
-            _fill(self._state, session, self._reply, outcome, self._qos)
-        except Refused as refused:
-            refused.fill(self._reply)
-        self._state.backlog.at_turn_end(self._finish)
-
-    def _finish(self, now: float) -> None:
-        session = self._session
-        session.pending_publishes -= 1
-        self._fulfil(now)
-        if not session.pending_publishes and session.when_published is not None:
-            go_on, session.when_published = session.when_published, None
-            go_on(now)
-
-
-def _fill(
-    state: ServerState, session: Session, reply: Json, outcome: PersistOutcome, qos: Qos | None
-) -> None:
-    match outcome:
-        case PersistOutcome.KEPT | PersistOutcome.REPEATED:
-            session.published += outcome is PersistOutcome.KEPT
-            reply["successful"] = True
-            if qos is not None:
-                reply["ext"] = {"delivery": qos.confirmation(state.node.name)}
-        case PersistOutcome.REFUSED:
-            raise Refused(ErrorReply.STORE_UNAVAILABLE, NO_CONNECTION.text)
-        case PersistOutcome.UNKNOWN:
-            raise Refused(ErrorReply.STORE_UNAVAILABLE, NO_CONNECTION.text, "unknown")
 
 
 def publish_qos(channel: Channel, message: Json) -> Qos | None:
@@ -383,19 +386,3 @@ def _refuse_for_service(channel: Channel, qos: Qos) -> None:
         name = "administrative" if qos.topic is None else "topic"
     if name:
         raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", name)
-
-
-def _event(state: ServerState, channel: Channel, message: Json) -> Json:
-    """Return the event: the message without the fields that are only for the server."""
-    event = message.copy()
-    for name in PROTOCOL_FIELDS.intersection(message):
-        del event[name]
-    event["channel"] = channel.name
-    if "ext" in event:
-        sent = event["ext"] or {}
-        ext = {key: value for key, value in sent.items() if key not in state.installed.owned}
-        if ext:
-            event["ext"] = ext
-        else:
-            del event["ext"]
-    return event

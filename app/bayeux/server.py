@@ -9,6 +9,7 @@ from holdfast.bayeux.identities import Identities
 from holdfast.bayeux.presence_events import PresenceEvents
 from holdfast.bayeux.presence_service import PRESENCE_SERVICE, PresenceService
 from holdfast.bayeux.probes import Probes
+from holdfast.bayeux.publish import PublishHandler
 from holdfast.bayeux.publishing import Publishing
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_life import SessionLife
@@ -35,6 +36,7 @@ class Bayeux:
         self.publishing = Publishing(state)
         self.life = SessionLife(state, self.publishing)
         life = self.life
+        self.publish_handler = PublishHandler(state, life.answers, self.publishing)
         state.services.add(TOPICS, TopicService(state, life.topics).serve)
         state.services.add(PRESENCE_SERVICE, PresenceService(state).serve)
         state.presence.changed = PresenceEvents(state).note
