@@ -68,7 +68,7 @@ class _AckOfSession(SessionExtension):
         if message["channel"] in _ACKNOWLEDGING:
             ext = message.get("ext")
             batch = ext.get("ack") if ext else None
-            if type(batch) is not int:
+            if batch is not None and type(batch) is not int:
                 batch = whole(batch)
             if batch is not None:
                 self._acknowledge(session, batch, now)

@@ -215,9 +215,9 @@ class Answers:
 
     def hand_over(self, session: Session, now: float) -> Batch:
         """Hand over what may go now, as events for this session."""
-        may_carry_requests = session.queue.has_tried
-        if session.queue.mortals:
-            may_carry_requests = True
+        # Only what has a lifetime, and what goes again, may be a request.
+        may_carry_requests = bool(session.queue.mortals)
+        if may_carry_requests:
             self._undelivered.expire(session)
         if session.unfinished or session.reauthorization is not None or session.catching_up:
             return NO_BATCH
@@ -233,7 +233,7 @@ class Answers:
         if batch.set_aside:
             # They wait again, so their lifetimes count again.
             self._expiry.watch(session)
-        if may_carry_requests:
+        if may_carry_requests or batch.entries is not None:
             self._tell_deadlines(batch)
         if session.decorator is not None:
             batch.events = session.decorator.decorate(session, batch)

@@ -77,10 +77,6 @@ class Journal(FrameBuilder):
         self._notes.append(number)
         self.add_note(note)
 
-    def now_us(self) -> int:
-        """Return the time of an event that happens now."""
-        return self.clock.look()
-
     def beat(self, now: float) -> None:
         """Advance the clock; send a frame that is full or has waited long enough."""
         if self.waiting_rows >= _MANY:
@@ -101,7 +97,7 @@ class Journal(FrameBuilder):
         self.flush(now)
         books = self.books()
         if books != self._booked:
-            self._booked, at = books, self.now_us()
+            self._booked, at = books, self.clock.look()
             for what, number in books.items():
                 self.changed(Kind.BOOKS, at, what, number=number)
             self.flush(now)
@@ -149,6 +145,6 @@ class Journal(FrameBuilder):
         """Count the events of a frame that the store refused."""
         if not self.dropped_unreported:
             log.error("the store refuses journal frames: events are lost")
-            self._dropped_at = self.now_us()
+            self._dropped_at = self.clock.look()
         self.dropped += events
         self.dropped_unreported += events

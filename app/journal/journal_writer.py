@@ -41,10 +41,11 @@ class JournalWriter(DeliveryJournal):
 
     def __init__(self, node: str, outlet: Outlet, *, now: float, now_ns: Callable[[], int]) -> None:
         self.journal = journal = Journal(node, outlet, now=now, now_ns=now_ns)
+        self._clock = clock = journal.clock
         self.unread = 0
-        self._handed = Crowds(journal, journal.clock, Kind.HANDED, 1)
-        self._written = Crowds(journal, journal.clock, Kind.WRITTEN, 1)
-        self._acked = Crowds(journal, journal.clock, Kind.ACKED)
+        self._handed = Crowds(journal, clock, Kind.HANDED, 1)
+        self._written = Crowds(journal, clock, Kind.WRITTEN, 1)
+        self._acked = Crowds(journal, clock, Kind.ACKED)
         # The notes of unanswered calls.
         self._notes: deque[DecodedNote] = deque()
         # Refusals that leave with the note of the call that carries them out.
@@ -104,19 +105,19 @@ class JournalWriter(DeliveryJournal):
         self._written.end()
 
     def replayed(self, key: str, message: Message, letter: int) -> None:
-        at, generation = self.journal.now_us(), message.generation
+        at, generation = self._clock.look(), message.generation
         self.journal.explained(
             Kind.REPLAYED, message, key, at, letter=letter, generation=generation
         )
 
     def handed_again(self, receiver: Receiver, entries: Iterable[Entry]) -> None:
-        at = self.journal.now_us()
+        at = self._clock.look()
         for entry in entries:
             kind = Kind.HANDED if entry.attempts == 1 else Kind.REDELIVERED
             self.journal.delivered(kind, (entry.message,), receiver.key, at, entry.attempts)
 
     def refused(self, receiver: Receiver, entries: Iterable[Entry], code: ErrorCode) -> None:
-        at, key, why = self.journal.now_us(), receiver.key, FailureDetails(code=code.text)
+        at, key, why = self._clock.look(), receiver.key, FailureDetails(code=code.text)
         if receiver.is_durable and len(self._refusals) < _MOST_REFUSALS:
             self._refusals += notes.refused(entries, key, why, at)
             return
@@ -131,23 +132,23 @@ class JournalWriter(DeliveryJournal):
 
     def returned(self, receiver: Receiver, entries: Iterable[Entry]) -> None:
         messages = [entry.message for entry in entries]
-        self.journal.delivered(Kind.RETURNED, messages, receiver.key, self.journal.now_us())
+        self.journal.delivered(Kind.RETURNED, messages, receiver.key, self._clock.look())
 
     def settled(self, receiver: Receiver, messages: Sequence[Message], outcome: Outcome) -> None:
         kind, why = notes.KINDS[outcome.way], notes.why_of(outcome)
-        self.journal.delivered(kind, messages, receiver.key, self.journal.now_us(), why=why)
+        self.journal.delivered(kind, messages, receiver.key, self._clock.look(), why=why)
         self._relieve()
 
     def turned_away(
         self, receivers: Sequence[Receiver], message: Message, outcome: Outcome
     ) -> None:
-        kind, at = notes.KINDS[outcome.way], self.journal.now_us()
+        kind, at = notes.KINDS[outcome.way], self._clock.look()
         keys = [receiver.key for receiver in receivers]
         self.journal.shared(kind, message, keys, at, notes.why_of(outcome))
         self._relieve()
 
     def moved(self, moves: "Sequence[Move]") -> None:
-        self.journal.add_note(notes.moved(moves, self.journal.now_us()))
+        self.journal.add_note(notes.moved(moves, self._clock.look()))
 
     def session(self, receiver: Receiver, what: str) -> None:
         self.changed(Kind.SESSION, what, name=receiver.key, number=receiver.queue.count)
@@ -176,7 +177,7 @@ class JournalWriter(DeliveryJournal):
 
     def _since(self, id: int) -> int | None:
         """Return the microseconds since the message with this id was received."""
-        return max(self.journal.now_us() - id // NS_PER_US, 0) if id else None
+        return max(self._clock.look() - id // NS_PER_US, 0) if id else None
 
     def changed(
         self,
@@ -188,7 +189,7 @@ class JournalWriter(DeliveryJournal):
         number: int | None = None,
     ) -> None:
         """Note a change of a session, a channel, the node or the journal."""
-        at = self.journal.now_us()
+        at = self._clock.look()
         self.journal.changed(kind, at, what, name=name, channel=channel, number=number)
 
     # Notes
@@ -203,29 +204,29 @@ class JournalWriter(DeliveryJournal):
         return self._note(published, [])
 
     def note_handed_over(self, batches: "Mapping[str, BatchMark]") -> bytes:
-        return self._note([], notes.handed_over(batches, self.journal.now_us()))
+        return self._note([], notes.handed_over(batches, self._clock.look()))
 
     def note_marked(self, hand_overs: Mapping[str, Sequence[tuple[int, int]]]) -> bytes:
-        rows = notes.handed_again(hand_overs, self.journal.now_us())
+        rows = notes.handed_again(hand_overs, self._clock.look())
         return self._note([], self._take_refusals() + rows)
 
     def note_moved(self, moves: "Sequence[Move]") -> bytes:
-        return self._note(*notes.moved(moves, self.journal.now_us()))
+        return self._note(*notes.moved(moves, self._clock.look()))
 
     def note_settled(self, entries: Mapping[int, Sequence[str]], outcome: Outcome) -> bytes:
-        rows = notes.settled(entries, outcome, self.journal.now_us())
+        rows = notes.settled(entries, outcome, self._clock.look())
         return self._note([], self._take_refusals() + rows)
 
     def note_dead(self, letters: "Sequence[tuple[DeadLetter, str | None]]") -> bytes:
-        rows = notes.dead(letters, self.journal.now_us())
+        rows = notes.dead(letters, self._clock.look())
         return self._note([], self._take_refusals() + rows)
 
     def note_left(self, sessions: Mapping[str, Sequence[int]]) -> bytes:
-        rows = notes.left(sessions, self.journal.now_us())
+        rows = notes.left(sessions, self._clock.look())
         return notes.packed(([], rows)) if rows else b""
 
     def note_replayed(self, letters: "Sequence[tuple[DeadLetter, str]]") -> bytes:
-        return notes.replayed(letters, self.journal.now_us())
+        return notes.replayed(letters, self._clock.look())
 
     def _note(self, published: list[Publication], rows: list[Row]) -> bytes:
         if not (published or rows):

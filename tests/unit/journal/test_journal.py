@@ -61,7 +61,7 @@ class Desk:
     def tell(self, count: int, now: float = 0.0) -> None:
         self.wall.now = now
         for n in range(count):
-            self.journal.delivered(Kind.ACKED, [MESSAGE], f"r/{n}", self.journal.now_us())
+            self.journal.delivered(Kind.ACKED, [MESSAGE], f"r/{n}", self.journal.clock.look())
 
 
 def test_what_makes_a_whole_frame_does_not_wait() -> None:
