@@ -15,6 +15,8 @@ SOURCES := $(shell find app extensions pipeline static \( -name node_modules -o 
 # Tests start hundreds of processes, which would compile all their modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
+PEERS := bench/load/peers
+
 # What the bench builds and installs stays outside the tree.
 BENCH_HOME ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/holdfast/bench
 SET ?= standard
@@ -176,14 +178,28 @@ static/cometd/.installed: static/npm/package-lock.json
 	@mkdir -p $(@D) && cp static/npm/node_modules/cometd/*.js static/npm/node_modules/cometd/LICENSE $(@D)
 	@gzip -9fk $(@D)/*.js && touch $@
 
+# Clients of others, for tests with our server, and servers of others, for tests with our client.
 .PHONY: setup-clients
 setup-clients:
 	@if [ ! -f tests/clients/package-lock.json ]; then :; \
-	elif command -v npm >/dev/null; then $(MAKE) --no-print-directory tests/clients/node_modules/.installed; \
+	elif command -v npm >/dev/null; then \
+	    $(MAKE) --no-print-directory tests/clients/node_modules/.installed $(PEERS)/node_modules/.installed; \
 	else echo 'node and npm are missing: no test with the real JavaScript clients' >&2; fi
+	@if command -v mvn >/dev/null && command -v javac >/dev/null; then \
+	    $(MAKE) --no-print-directory $(PEERS)/cometd-jetty/target/.installed; \
+	else echo 'mvn and a JDK are missing: no test with CometD for Java' >&2; fi
 
 tests/clients/node_modules/.installed: tests/clients/package-lock.json
 	npm ci --prefix tests/clients --no-audit --no-fund --loglevel=error
+	@touch $@
+
+$(PEERS)/node_modules/.installed: $(PEERS)/package-lock.json
+	npm ci --prefix $(PEERS) --no-audit --no-fund --loglevel=error
+	@touch $@
+
+$(PEERS)/cometd-jetty/target/.installed: $(addprefix $(PEERS)/cometd-jetty/,pom.xml CometDJetty.java)
+	mvn --quiet --batch-mode --strict-checksums --file $< dependency:copy-dependencies
+	javac -cp '$(@D)/lib/*' -d $(@D)/classes $(<D)/CometDJetty.java
 	@touch $@
 
 .PHONY: setup-browser
@@ -199,16 +215,12 @@ screenshots: setup-test setup-pages setup-browser ## pictures of every page, lig
 	$(BIN)/python -m tests.browser.shots $(or $(OUT),screenshots)
 
 .PHONY: bench
-bench: setup $(BENCH_HOME)/bayeux_load bench/load/peers/node_modules/.installed ## measure beside the peers; SET=quick REPS=1 ONLY=holdfast,faye
+bench: setup $(BENCH_HOME)/bayeux_load $(PEERS)/node_modules/.installed ## measure beside the peers; SET=quick REPS=1 ONLY=holdfast,faye
 	$(BIN)/python -m bench.run --set $(SET) --reps $(REPS) --only "$(ONLY)" \
 	    --loader $(BENCH_HOME)/bayeux_load --out $(BENCH_HOME)/results $(ARGS)
 
 $(BENCH_HOME)/bayeux_load: bench/load/bayeux_load.c bench/load/Makefile
 	$(MAKE) -C bench/load BUILD_DIR=$(BENCH_HOME)
-
-bench/load/peers/node_modules/.installed: bench/load/peers/package-lock.json
-	npm ci --prefix bench/load/peers --no-audit --no-fund --loglevel=error
-	@touch $@
 
 .PHONY: lock
 lock: ## compute the lock files anew (needs the network)
@@ -218,8 +230,8 @@ lock: ## compute the lock files anew (needs the network)
 	compile() { $$home/venv/bin/uv pip compile --quiet --upgrade \
 	    --python-version 3.11 --exclude-newer '$(COOL_DOWN)' --generate-hashes --no-annotate --no-emit-index-url \
 	    --custom-compile-command 'make lock' "$$@"; }; \
-	compile pyproject.toml -o requirements.lock; \
-	compile pyproject.toml --group dev -c requirements.lock -o requirements-dev.lock; \
+	compile pyproject.toml --extra server -o requirements.lock; \
+	compile pyproject.toml --extra server --group dev -c requirements.lock -o requirements-dev.lock; \
 	compile pyproject.toml --extra pipeline -c requirements-dev.lock -o requirements-pipeline.lock; \
 	compile --group build -c requirements-dev.lock -o requirements-build.lock
 
@@ -249,5 +261,5 @@ audit: | $(BIN)/python ## look for known vulnerabilities, and list all parts in 
 clean: ## remove everything that make made here
 	rm -rf $(VENV) dist htmlcov .coverage .coverage.* .hypothesis .import_linter_cache \
 	    .mypy_cache .pytest_cache .ruff_cache tests/clients/node_modules \
-	    static/cometd static/npm/node_modules
+	    $(PEERS)/node_modules $(PEERS)/cometd-jetty/target static/cometd static/npm/node_modules
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

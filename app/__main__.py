@@ -1,6 +1,23 @@
-"""`python -m holdfast` is the command `holdfast`."""
+"""The command `holdfast`, also as `python -m holdfast`; it needs the packages of the server."""
 
-from holdfast.cli.main import main
+import shlex
+import sys
+
+
+def main() -> None:
+    """Run the command; without the server, say how to install it."""
+    try:
+        from holdfast.cli.main import main as run
+
+        run()
+    except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] == "holdfast":
+            raise
+        sys.exit(
+            f"holdfast: the command needs the server, and {error.name} is not installed: run "
+            f"{shlex.quote(sys.executable)} -m pip install 'holdfast[server]'"
+        )
+
 
 if __name__ == "__main__":
     main()

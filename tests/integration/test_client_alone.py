@@ -1,0 +1,105 @@
+"""The wheel where nothing but its base dependencies is installed: the client, and no server."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from importlib.metadata import PathDistribution, distribution
+from pathlib import Path
+from sysconfig import get_path
+from zipfile import ZipFile
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.serving import ROOT, Server, Servers, environment
+
+TALK = """
+import asyncio, sys
+from holdfast import Client
+
+async def talk(url):
+    async with Client(url) as client, client.subscribe("/alone") as subscription:
+        await client.publish("/alone", "hello")
+        async for message in subscription:
+            return message.data
+
+print(asyncio.run(talk(sys.argv[1])))
+print(*sorted({name for name in sys.modules if name.startswith("holdfast.")}))
+"""
+
+
+def link(package: PathDistribution | str, place: Path) -> None:
+    """Link what a package has installed."""
+    found = distribution(package) if isinstance(package, str) else package
+    for top in {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}:
+        (place / top).symlink_to(Path(str(found.locate_file(top))))
+
+
+def link_all(requirements: Iterable[str], place: Path) -> None:
+    """Link what these packages need, and no more, from the environment of the tests."""
+    waiting, linked = [*requirements], set[str]()
+    while waiting:
+        requirement = Requirement(waiting.pop())
+        name = canonicalize_name(requirement.name)
+        is_wanted = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        if is_wanted and name not in linked:
+            linked.add(name)
+            link(name, place)
+            waiting += distribution(name).requires or ()
+
+
+@pytest.fixture(scope="module", params=["universal", "installed"])
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel and its base dependencies; the installed wheel may be compiled."""
+    place = tmp_path_factory.mktemp("alone")
+    if request.param == "universal":
+        built = tmp_path_factory.mktemp("wheel")
+        words = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "-d", str(built)]
+        variables = {**environment(), "COMPILE_CORE": "never"}
+        subprocess.run(words, cwd=ROOT, env=variables, check=True, stderr=subprocess.DEVNULL)
+        [wheel] = built.iterdir()
+        ZipFile(wheel).extractall(place)
+        [about] = place.glob("*.dist-info")
+    elif os.environ.get("TEST_INSTALLED"):
+        [about] = Path(get_path("purelib")).glob("holdfast-*.dist-info")
+        link(PathDistribution(about), place)
+    else:
+        pytest.skip("the sources are tested")
+    link_all(PathDistribution(about).requires or (), place)
+    return place
+
+
+def run(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with nothing in reach but its standard library and what lies there."""
+    return subprocess.run(
+        [sys.executable, "-S", "-P", *words],
+        cwd=place,
+        env=environment(str(place)),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+@pytest.fixture
+def server(servers: Servers) -> Server:
+    return servers.with_settings({})
+
+
+def test_the_client_works_and_loads_nothing_of_the_server(place: Path, server: Server) -> None:
+    said = run(place, "-c", TALK, server.url)
+    assert said.stderr == ""
+    heard, modules = said.stdout.splitlines()
+    assert heard == "hello"
+    assert all(f"{name}.".startswith("holdfast.client.") for name in modules.split())
+
+
+@pytest.mark.parametrize("words", [(), ("--help",), ("serve", "--port", "0")])
+def test_the_command_says_how_to_install_the_server(place: Path, words: tuple[str, ...]) -> None:
+    said = run(place, "-m", "holdfast", *words)
+    assert (said.returncode, said.stdout) == (1, "")
+    [line] = said.stderr.splitlines()
+    assert line.startswith("holdfast: the command needs the server")
+    assert line.endswith("-m pip install 'holdfast[server]'")
