@@ -1,0 +1,73 @@
+"""Bayeux servers of others for the Python client to talk with; the bench measures some of them."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.clients.node_client import require
+from tests.serving import ROOT, free_port
+
+HOME = ROOT / "bench" / "load" / "peers"
+JETTY = HOME / "cometd-jetty" / "target"
+# It lives for seconds.
+JAVA = ("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
+
+
+@dataclass(frozen=True)
+class Peer:
+    """How to start one, behind which words comes the port."""
+
+    name: str
+    command: Sequence[str]
+    path: str
+    transports: Sequence[str]
+    installed: Path
+
+    def require(self) -> None:
+        require(shutil.which(self.command[0]), self.command[0])
+        require(self.installed.exists(), f"{self.installed.relative_to(ROOT)} (make setup-clients)")
+
+
+COMETD_JAVA = Peer(
+    "cometd-java",
+    (*JAVA, "-cp", os.pathsep.join([str(JETTY / "classes"), str(JETTY / "lib/*")]), "CometDJetty"),
+    "/cometd",
+    ("websocket", "long-polling"),
+    JETTY / ".installed",
+)
+COMETD_NODE = Peer(
+    "cometd-node",
+    ("node", str(HOME / "cometd_node.js")),
+    "/cometd",
+    ("long-polling",),
+    HOME / "node_modules" / "cometd-nodejs-server",
+)
+FAYE = Peer(
+    "faye",
+    ("node", str(HOME / "faye.js")),
+    "/faye",
+    ("websocket", "long-polling"),
+    HOME / "node_modules" / "faye",
+)
+
+
+class RunningPeer:
+    """One of them at an address that stays the same; clients wait until it answers."""
+
+    def __init__(self, peer: Peer) -> None:
+        port = free_port()
+        self.url = f"http://127.0.0.1:{port}{peer.path}"
+        self._command = [*peer.command, str(port)]
+        self._process = subprocess.Popen(self._command)
+
+    def restart(self) -> None:
+        """Start it anew; it remembers nothing."""
+        self.stop()
+        self._process = subprocess.Popen(self._command)
+
+    def stop(self) -> None:
+        self._process.kill()
+        self._process.wait()
