@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import (
     AsyncIterator,
     Callable,
@@ -12,7 +11,6 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from enum import Enum
 from functools import partial
 from itertools import chain
 from math import inf
@@ -40,12 +38,14 @@ from holdfast.store.publish_keys import Claim, PublishKeys
 from holdfast.store.refusals import ScriptFailed, StoreRefused
 from holdfast.store.scripts import ScriptCall, Take
 from holdfast.store.turn_writes import PendingCall, PendingPublish, TurnBuffer, TurnWrites
+from holdfast.store.unanswered_calls import UnansweredCalls
 from holdfast.store.waiting import Confirm, Waiting, report
 from holdfast.store.write_refusals import WriteRefusals
+from holdfast.store.write_right import StoreState, WriteRight
 
 log = logging.getLogger(__name__)
 
-_TIMEOUT_S, _PAUSE_S = 5.0, 1.0
+_TIMEOUT_S = 5.0
 # The longest time for making calls in one turn of the event loop.
 _TURN_S = 0.005
 # How long acks wait for others before they are sent.
@@ -56,20 +56,6 @@ _PROMPT_S = 0.05
 _MOST_KEYS = 1_000_000
 # The most writes that may wait while a store that lost its state is opened again.
 _MAX_WAITING = 100_000
-
-
-class StoreState(Enum):
-    """The relation of this process to the store."""
-
-    NEW = "new"
-    OPEN = "open"
-    # The store was emptied.
-    LOST = "lost"
-    # Another process has opened it since.
-    FENCED = "fenced"
-
-
-_OPEN = StoreState.OPEN
 
 
 class Store:
@@ -104,16 +90,22 @@ class Store:
         self.letter_quota = letter_quota or LetterQuota()
         self.line = line
         self.keys = keys
-        self._node = node
-        self._seed = seed
         self._on_flushed = on_flushed
-        self._on_fenced = on_fenced
         self._most_keys = most_keys
-        self._journal = journal
         self._journaling = Journaling(keys, node)
         self._loop = asyncio.get_running_loop()
-        self._state = StoreState.NEW
-        self.epoch = ""
+        self._right = WriteRight(
+            line,
+            keys,
+            node=node,
+            seed=seed,
+            on_lost=self._refuse_messages,
+            on_again=self._tell_again,
+            on_fenced=on_fenced,
+        )
+        self._calls = UnansweredCalls(
+            line, journal, on_refused=self._right.lose, on_answered=self._open_if_lost
+        )
         self._turns = TurnBuffer()
         self._is_due = False
         self._end_turn_soon: Callable[[], object] = partial(self._loop.call_soon, self.flush)
@@ -131,30 +123,13 @@ class Store:
         self._keyed = PublishKeys(self._disown)
         self._refusing = WriteRefusals(self._loop.time)
         self._is_probing = False
-        # The answer's callback and the note's number of each call, in the order of the answers.
-        self._sent: deque[tuple[Callable[[object], None], int]] = deque()
-        self._answers = 0
-        # Callbacks, each with the number of answers that it waits for.
-        self._followers: deque[tuple[int, Callable[[], None]]] = deque()
 
     async def open(self) -> int:
         """Become the only writer; return the id of the newest message ever stored, or 0."""
         await refuse_eviction(self.line)
-        call = scripts.open_store(self.keys, seed=self._seed(), node=self._node)
-        answer: asyncio.Future[object] = self._loop.create_future()
-        self.line.script(call.script, call.keys, call.args, partial(set_answer, answer))
-        self.line.flush()
-        reply = await answer
-        if isinstance(reply, ScriptFailed) and reply.code == "VERSION":
-            raise StoreUnavailable(
-                f"the store was written by another version of holdfast ({reply}): "
-                "start that one, or use an empty store"
-            )
-        if not isinstance(reply, list):
-            raise StoreUnavailable(f"the store cannot be opened: {reply}")
-        self._opened(reply)
+        newest = await self._right.open()
         self._leave()
-        return int(reply[1] or 0)
+        return newest
 
     def load(self, orphaned: Orphaned) -> AsyncIterator[LoadedSession]:
         """Yield all sessions with their entries, unordered. Call once, before anything else.
@@ -184,19 +159,19 @@ class Store:
 
     async def close(self, timeout_s: float) -> None:
         """Close after giving open calls some time to be answered."""
-        if self._state is StoreState.OPEN:
+        if self._right.is_open:
             try:
                 await asyncio.wait_for(self.answered(), timeout_s)
             except TimeoutError:
-                if self._sent:
-                    log.warning("%d calls to the store were not answered", len(self._sent))
+                if self._calls:
+                    log.warning("%d calls to the store were not answered", len(self._calls))
         self._waiting.close()
 
     # The port
 
     @property
     def is_available(self) -> bool:
-        return self._state is _OPEN and self.line.has_room
+        return self._right.is_open and self.line.has_room
 
     @property
     def takes_messages(self) -> bool:
@@ -216,7 +191,7 @@ class Store:
 
     @property
     def is_full(self) -> bool:
-        return self.line.is_full if self._state is _OPEN else len(self._turns) > _MAX_WAITING
+        return self.line.is_full if self._right.is_open else len(self._turns) > _MAX_WAITING
 
     @property
     def keys_dropped(self) -> int:
@@ -319,9 +294,9 @@ class Store:
         if everything and self._lazy is not None:
             self._lazy.cancel()
             self._lazy = None
-        if self._state is StoreState.FENCED:
+        if self._right.state is StoreState.FENCED:
             self._turns, self._afters = TurnBuffer(), []
-        if self._state is not StoreState.OPEN:
+        if not self._right.is_open:
             return
         if not self.line.is_up:
             self._refuse_messages()
@@ -335,7 +310,7 @@ class Store:
         self._send_some(_TURN_S)
 
     def _calls_of(self, turn: TurnWrites) -> Iterator[PendingCall]:
-        return turn.calls(self.keys, self.epoch, self._most_keys, self._journal)
+        return turn.calls(self.keys, self.epoch, self._most_keys, self._calls.journal)
 
     def _send_some(self, limit_s: float) -> None:
         """Send the rest, or as much as this turn of the event loop has time for.
@@ -376,10 +351,7 @@ class Store:
             send()
         afters, self._rest_afters = self._rest_afters, []
         for done in afters:
-            if self._sent:
-                self._followers.append((self._answers + len(self._sent), done))
-            else:
-                self._loop.call_soon(done)
+            self._calls.follow(done)
         self.line.flush()
         self._open_if_lost()
         # Sends what was collected meanwhile.
@@ -397,7 +369,7 @@ class Store:
         if not self.is_available:
             raise StoreUnavailable("the store is unavailable")
         answer: asyncio.Future[object] = self._loop.create_future()
-        self._call(call(self.epoch), partial(set_answer, answer), may_be_refused=True)
+        self._calls.make(call(self.epoch), partial(set_answer, answer), may_be_refused=True)
         self.line.flush()
         try:
             reply = await asyncio.wait_for(answer, timeout_s)
@@ -414,13 +386,13 @@ class Store:
         self._send_behind(partial(self._post, call))
 
     def _post(self, call: Callable[[str], ScriptCall]) -> None:
-        if self._state is StoreState.OPEN:
-            self._call(call(self.epoch), ignore_answer)
+        if self._right.is_open:
+            self._calls.make(call(self.epoch), ignore_answer)
             self.line.flush()
 
     def note_for(self, journal: DeliveryJournal) -> None:
         """Attach this journal's notes to calls from now on."""
-        self._journal = journal
+        self._calls.journal = journal
 
     async def left_notes(self) -> dict[int, bytes]:
         """Return the notes that the former process left, by number."""
@@ -437,13 +409,13 @@ class Store:
     ) -> tuple[ScriptCall, int | None]:
         """Return the call that makes letters messages, and the number of its note, if any."""
         call = scripts.replay_take(self.keys, epoch, job, takes)
-        note = self._journal.note_replayed([(take.letter, take.key) for take in takes])
+        note = self._calls.journal.note_replayed([(take.letter, take.key) for take in takes])
         return self._journaling.annotate(call, note) if note else (call, None)
 
     def skip_notes(self, notes: Iterable[int]) -> None:
         """Skip these notes in the journal; their events were reported live."""
         for number in notes:
-            self._journal.skip_note(number)
+            self._calls.journal.skip_note(number)
 
     def write_frame(
         self, frame: bytes, notes: Sequence[int] = (), refused: Callable[[], None] | None = None
@@ -455,9 +427,9 @@ class Store:
     def _write_frame(
         self, frame: bytes, notes: Sequence[int], refused: Callable[[], None] | None
     ) -> None:
-        if self._state is StoreState.OPEN:
+        if self._right.is_open:
             call = self._journaling.frame(self.epoch, frame, notes)
-            self._call(call, partial(_note_refusal, refused), may_be_refused=True)
+            self._calls.make(call, partial(_note_refusal, refused), may_be_refused=True)
             self.line.flush()
 
     # Calls and answers
@@ -474,43 +446,14 @@ class Store:
             call, number = self._journaling.annotate(call, note)
             if is_reported:
                 # All frames that report these events follow this call.
-                self._journal.skip_note(number)
+                self._calls.journal.skip_note(number)
                 number = 0
-        self._call(call, done, note=number, may_be_refused=bool(kept))
-
-    def _call(
-        self,
-        call: ScriptCall,
-        done: Callable[[object], None],
-        *,
-        note: int = 0,
-        may_be_refused: bool = False,
-    ) -> None:
-        self._sent.append((done, note))
-        script, keys, args = call
-        self.line.script(script, keys, args, self._answered, may_be_refused=may_be_refused)
-
-    def _answered(self, reply: object) -> None:
-        done, note = self._sent.popleft()
-        self._answers += 1
-        if isinstance(reply, ScriptFailed) and reply.code == "EPOCH":
-            self._lose(str(reply))
-        elif isinstance(reply, ScriptFailed):
-            log.error("the store did not do what it was told: %s", reply)
-        if note:
-            # A repeated message leaves no note either.
-            is_repeated = isinstance(reply, list) and bool(reply[1])
-            is_there = not (is_repeated or isinstance(reply, Exception))
-            self._journal.answered(note, is_there=is_there)
-        done(reply)
-        while self._followers and self._followers[0][0] <= self._answers:
-            self._loop.call_soon(self._followers.popleft()[1])
-        self._open_if_lost()
+        self._calls.make(call, done, note=number, may_be_refused=bool(kept))
 
     def _open_if_lost(self) -> None:
         """Reopen a lost store once all earlier calls are answered; later ones would seem fenced."""
-        if self._state is StoreState.LOST and self._rest is None and not self._sent:
-            self._open_again()
+        if self._right.state is StoreState.LOST and self._rest is None and not self._calls:
+            self._right.open_again()
 
     def _kept(
         self, messages: Sequence[PendingPublish], then: Callable[[object], None], reply: object
@@ -535,7 +478,8 @@ class Store:
         """Ask whether the store would accept a message: it may be reachable but out of memory."""
         if self.is_available and not self._is_probing:
             self._is_probing = True
-            self._call(scripts.probe(self.keys, self.epoch), self._probed, may_be_refused=True)
+            call = scripts.probe(self.keys, self.epoch)
+            self._calls.make(call, self._probed, may_be_refused=True)
             self.line.flush()
 
     def _probed(self, reply: object) -> None:
@@ -550,7 +494,7 @@ class Store:
         self.after(done)
 
     def _buried(self, dead: Sequence[UnwrittenLetter], reply: object) -> None:
-        if self._state is StoreState.LOST and isinstance(reply, ScriptFailed):
+        if self._right.state is StoreState.LOST and isinstance(reply, ScriptFailed):
             self.dead_letter(dead, None)
 
     def _refuse_messages(self) -> None:
@@ -559,37 +503,16 @@ class Store:
     # The right to write
 
     @property
+    def epoch(self) -> str:
+        """The epoch in which this process may write."""
+        return self._right.epoch
+
+    @property
     def seed(self) -> str:
         """Random text that every empty store begins with."""
         return self.epoch.rpartition("-")[0]
 
-    def _opened(self, reply: list[bytes]) -> None:
-        self.epoch = reply[0].decode()
-        self._state = StoreState.OPEN
-
-    def _lose(self, text: str) -> None:
-        if self._state is not StoreState.OPEN:
-            return
-        is_gone = text.endswith("gone")
-        self._state = StoreState.LOST if is_gone else StoreState.FENCED
-        self._refuse_messages()
-        if not is_gone:
-            log.error("another process has opened the store: nothing is kept any more")
-            self._loop.call_soon(self._on_fenced)
-
-    def _open_again(self) -> None:
-        """Reopen the store once all earlier calls are answered; repeated ones would seem fenced."""
-        log.error("the store has lost everything: it is told again")
-        call = scripts.open_store(self.keys, seed=self._seed(), node=self._node)
-        self.line.script(call.script, call.keys, call.args, self._opened_again)
-        self.line.flush()
-
-    def _opened_again(self, reply: object) -> None:
-        if not isinstance(reply, list):
-            log.error("the store cannot be opened: %s", reply)
-            self._loop.call_later(_PAUSE_S, self._open_again)
-            return
-        self._opened(reply)
+    def _tell_again(self) -> None:
         self.letter_quota.forget()
         self._on_flushed()
         self._leave()

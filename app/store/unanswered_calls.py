@@ -1,0 +1,77 @@
+"""The calls that the store has not answered yet."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+
+from holdfast.delivery.delivery_journal import DeliveryJournal
+from holdfast.store.link import Answer, StoreLink
+from holdfast.store.refusals import ScriptFailed
+from holdfast.store.scripts import ScriptCall
+
+log = logging.getLogger(__name__)
+
+
+class UnansweredCalls:
+    """Makes calls over the link, and passes each answer on to who waits for it.
+
+    Args:
+        journal: Learns whether the note of a call is in the store.
+        on_refused: Called when the store refuses this process as a writer; the text says why.
+        on_answered: Called behind every answer.
+    """
+
+    def __init__(
+        self,
+        line: StoreLink,
+        journal: DeliveryJournal,
+        *,
+        on_refused: Callable[[str], None],
+        on_answered: Callable[[], None],
+    ) -> None:
+        self.journal = journal
+        self._line = line
+        self._on_refused = on_refused
+        self._on_answered = on_answered
+        self._loop = asyncio.get_running_loop()
+        # What each answer is for, and the number of the call's note, in the order of the answers.
+        self._sent: deque[tuple[Answer, int]] = deque()
+        self._answers = 0
+        # Callbacks, each with the number of answers that it waits for.
+        self._followers: deque[tuple[int, Callable[[], None]]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._sent)
+
+    def make(
+        self, call: ScriptCall, done: Answer, *, note: int = 0, may_be_refused: bool = False
+    ) -> None:
+        """Make a call; `note` is the number of its journal note, if it has one."""
+        self._sent.append((done, note))
+        script, keys, args = call
+        self._line.script(script, keys, args, self._answered, may_be_refused=may_be_refused)
+
+    def follow(self, done: Callable[[], None]) -> None:
+        """Call back in a later turn, once all calls so far are answered."""
+        if self._sent:
+            self._followers.append((self._answers + len(self._sent), done))
+        else:
+            self._loop.call_soon(done)
+
+    def _answered(self, reply: object) -> None:
+        done, note = self._sent.popleft()
+        self._answers += 1
+        if isinstance(reply, ScriptFailed) and reply.code == "EPOCH":
+            self._on_refused(str(reply))
+        elif isinstance(reply, ScriptFailed):
+            log.error("the store did not do what it was told: %s", reply)
+        if note:
+            # A repeated message leaves no note either.
+            is_repeated = isinstance(reply, list) and bool(reply[1])
+            is_there = not (is_repeated or isinstance(reply, Exception))
+            self.journal.answered(note, is_there=is_there)
+        done(reply)
+        while self._followers and self._followers[0][0] <= self._answers:
+            self._loop.call_soon(self._followers.popleft()[1])
+        self._on_answered()

@@ -1,0 +1,114 @@
+"""The right to write to the store, which one process has at a time."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from enum import Enum
+from functools import partial
+
+from holdfast.store import scripts
+from holdfast.store.connection import StoreUnavailable
+from holdfast.store.keys import RedisKeys
+from holdfast.store.link import Answer, StoreLink, set_answer
+from holdfast.store.refusals import ScriptFailed
+
+log = logging.getLogger(__name__)
+
+_PAUSE_S = 1.0
+
+
+class StoreState(Enum):
+    """The relation of this process to the store."""
+
+    NEW = "new"
+    OPEN = "open"
+    # The store was emptied.
+    LOST = "lost"
+    # Another process has opened it since.
+    FENCED = "fenced"
+
+
+class WriteRight:
+    """Opens the store for this process, and opens it again if it was emptied in use.
+
+    Args:
+        node: The name of this node, for people who look into the store.
+        seed: Returns random text, for an empty store.
+        on_lost: Called when the store refuses this process, which may not write now.
+        on_again: Called when a store that was emptied is open again.
+        on_fenced: Called in a later turn when another process has opened the store.
+    """
+
+    def __init__(
+        self,
+        line: StoreLink,
+        keys: RedisKeys,
+        *,
+        node: str,
+        seed: Callable[[], str],
+        on_lost: Callable[[], None],
+        on_again: Callable[[], None],
+        on_fenced: Callable[[], None],
+    ) -> None:
+        self._line = line
+        self._keys = keys
+        self._node = node
+        self._seed = seed
+        self._on_lost = on_lost
+        self._on_again = on_again
+        self._on_fenced = on_fenced
+        self._loop = asyncio.get_running_loop()
+        self.state = StoreState.NEW
+        # Whether this process may write: the state is OPEN.
+        self.is_open = False
+        self.epoch = ""
+
+    async def open(self) -> int:
+        """Become the only writer; return the id of the newest message ever stored, or 0."""
+        answer: asyncio.Future[object] = self._loop.create_future()
+        self._ask(partial(set_answer, answer))
+        reply = await answer
+        if isinstance(reply, ScriptFailed) and reply.code == "VERSION":
+            raise StoreUnavailable(
+                f"the store was written by another version of holdfast ({reply}): "
+                "start that one, or use an empty store"
+            )
+        if not isinstance(reply, list):
+            raise StoreUnavailable(f"the store cannot be opened: {reply}")
+        self._opened(reply)
+        return int(reply[1] or 0)
+
+    def lose(self, text: str) -> None:
+        """Note that the store refuses this process; the text says why."""
+        if not self.is_open:
+            return
+        is_gone = text.endswith("gone")
+        self.is_open = False
+        self.state = StoreState.LOST if is_gone else StoreState.FENCED
+        self._on_lost()
+        if not is_gone:
+            log.error("another process has opened the store: nothing is kept any more")
+            self._loop.call_soon(self._on_fenced)
+
+    def open_again(self) -> None:
+        """Open a store that was emptied, once all calls are answered: others would seem fenced."""
+        log.error("the store has lost everything: it is told again")
+        self._ask(self._opened_again)
+
+    def _ask(self, done: Answer) -> None:
+        call = scripts.open_store(self._keys, seed=self._seed(), node=self._node)
+        self._line.script(call.script, call.keys, call.args, done)
+        self._line.flush()
+
+    def _opened(self, reply: list[bytes]) -> None:
+        self.epoch = reply[0].decode()
+        self.state = StoreState.OPEN
+        self.is_open = True
+
+    def _opened_again(self, reply: object) -> None:
+        if not isinstance(reply, list):
+            log.error("the store cannot be opened: %s", reply)
+            self._loop.call_later(_PAUSE_S, self.open_again)
+            return
+        self._opened(reply)
+        self._on_again()
