@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from holdfast.journal.schema import Event, Kind
 from holdfast.pipeline.arrow import ARROW
-from holdfast.pipeline.audit import violations
+from holdfast.pipeline.audit.findings import COUNTS, find
 from holdfast.pipeline.ingest import Taken, write_batch
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.on_spark import of_lake
@@ -50,7 +50,8 @@ def _work(spark: "SparkSession", place: Path) -> None:
     for question in REPORTS.values():
         tables.ask(question, 1)
     events = lake.table(spark, "events")
-    violations(events).count()
+    find(tables, {}, 0)
+    tables.ask(COUNTS)
     stream = spark.readStream.schema(events.schema).parquet(str(lake.folder("events", 0)))
     query = (
         stream.writeStream.foreachBatch(_into(lake))

@@ -231,6 +231,7 @@ def _write_page(results: "Mapping[str, Result]", place: Path, journal: JournalPl
 @gathered
 def audit(
     *,
+    scope: Annotated[Scope, _scope],
     limit: Limit = 50,
     parquet: Parquet = None,
     as_json: AsJson = False,
@@ -242,17 +243,17 @@ def audit(
     It also shows times of which not everything is known. The exit code is 1 if there is a
     violation, and 5 if there is none, but a run was killed, has no books, or is silent.
     """
-    with spark.tables(journal, engine) as (lake, session), spinner("Auditing"):
-        from holdfast.pipeline.audit import findings
-        from holdfast.pipeline.coverage import UNCERTAIN
+    with spark.questions(journal, engine, scope) as tables, spinner("Auditing"):
+        from holdfast.pipeline.audit.coverage import UNCERTAIN
+        from holdfast.pipeline.audit.findings import COUNTS, FINDINGS, find
         from holdfast.pipeline.lacking import remembered
         from holdfast.pipeline.reports.catalogue import result_of
 
-        found = findings(lake.table(session, "events"), remembered(lake), now_ms() * 1000).cache()
+        find(tables, remembered(Lake(journal.lake)), now_ms() * 1000)
         if parquet is not None:
-            found.write.mode("error").parquet(f"file://{parquet.resolve()}")
-        result = result_of(found.limit(limit).toArrow())
-        counts: dict[str, int] = dict(found.groupBy("kind").count().collect())
+            tables.keep(FINDINGS, parquet)
+        result = result_of(tables.ask(FINDINGS, limit))
+        counts = {row["kind"]: row["n"] for row in tables.ask(COUNTS).to_pylist()}
     if result.rows or as_json:
         print_rows(*result, as_json=as_json)
     violations = sum(counts[kind] for kind in counts if not kind.startswith("run."))

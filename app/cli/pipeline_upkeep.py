@@ -33,7 +33,7 @@ def compact(
     engine: ChosenEngine,
 ) -> None:
     """Merge the batches of a day: a few large files are faster to read than many small ones."""
-    with spark.tables(journal, engine, keeping_up) as (lake, session), progress() as bar:
+    with spark.upkeep(journal, engine) as (lake, session), progress() as bar:
         from holdfast.pipeline.upkeep import compact as take
         from holdfast.pipeline.upkeep import to_compact
 

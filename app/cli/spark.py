@@ -2,8 +2,8 @@
 
 import logging
 import signal
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -19,7 +19,7 @@ from holdfast.pipeline.failures import PipelineFailed, in_words, is_of_others
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.scope import EVERYTHING, Scope
 from holdfast.pipeline.session import LOCAL, Engine, open_session
-from holdfast.pipeline.swap import reading
+from holdfast.pipeline.swap import keeping_up, reading
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -133,14 +133,10 @@ def answering(
 
 
 @contextmanager
-def tables(
-    journal: JournalPlace,
-    engine: SparkOptions,
-    lock: Callable[[Lake], AbstractContextManager[None]] = reading,
-) -> "Iterator[tuple[Lake, SparkSession]]":
-    """The tables of a journal, locked for what is done with them, and Spark to read them."""
+def upkeep(journal: JournalPlace, engine: SparkOptions) -> "Iterator[tuple[Lake, SparkSession]]":
+    """The tables of a journal, locked for upkeep, and Spark for the work."""
     lake = Lake(journal.lake)
-    with failing(), lock(lake), session(engine(lake.is_small())) as spark:
+    with failing(), keeping_up(lake), session(engine(lake.is_small())) as spark:
         yield lake, spark
 
 

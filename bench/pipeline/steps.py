@@ -18,12 +18,13 @@ import pyarrow.parquet as pq
 
 from bench.pipeline import duck
 from bench.pipeline.watch import cpu_of
-from holdfast.pipeline.audit import violations
+from holdfast.pipeline.audit.findings import COUNTS, find
 from holdfast.pipeline.census import census
 from holdfast.pipeline.ingest import Source, go_on, take_what_is_there, write_lives
 from holdfast.pipeline.lake import OPEN, Lake
 from holdfast.pipeline.on_spark import of_lake
 from holdfast.pipeline.reports.catalogue import REPORTS
+from holdfast.pipeline.reports.tables import Tables
 from holdfast.pipeline.runs import runs_of
 from holdfast.pipeline.session import Engine, open_session
 from holdfast.pipeline.source.journal import FORMAT, JournalSource
@@ -87,7 +88,6 @@ def ingest(url: str, lake: Lake) -> Found:
 def spark(url: str, lake: Lake) -> Found:
     """Lives from events, and what is asked most often of them."""
     with _session() as spark, tempfile.TemporaryDirectory(dir=lake.root.parent) as place:
-        events = lake.table(spark, "events")
         made = Lake(Path(place))
         files = [*(lake.root / "events").rglob("*.parquet")]
 
@@ -99,8 +99,13 @@ def spark(url: str, lake: Lake) -> Found:
         tables = of_lake(made, spark)
         for name in ("latency", "dead", "poison"):
             took[name] = _seconds(partial(tables.ask, REPORTS[name], 20))
-        took["audit"] = _seconds(lambda: violations(events).count())
+        took["audit"] = _seconds(partial(_audit, of_lake(lake, spark)))
         return took | {"states": _states(made)}
+
+
+def _audit(tables: Tables) -> None:
+    find(tables, {}, 0)
+    tables.ask(COUNTS)
 
 
 def _commit(lake: Lake) -> None:

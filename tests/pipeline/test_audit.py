@@ -3,17 +3,20 @@
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from holdfast.journal.schema import Event
-from holdfast.pipeline import schemas
-from holdfast.pipeline.audit import violations
-from holdfast.pipeline.coverage import unknowns
+from holdfast.pipeline.arrow import ARROW
+from holdfast.pipeline.on_duckdb import opened
+from holdfast.pipeline.on_spark import SparkTables
+from holdfast.pipeline.reports.tables import Tables
+from tests.pipeline.audited import findings
 from tests.unit.pipeline.events import NODE, SECOND, START_US, event, published
 from tests.unit.pipeline.stories import acked, books, delivery, died, handed, start, the_story
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 Rows = list[tuple[Any, ...]]
@@ -34,12 +37,6 @@ def rows_of(events: Iterable[Event], node: str) -> Rows:
         rows.append((*own, "seed-1", seq, pos))
         before = each.kind
     return rows
-
-
-def frames(spark: "SparkSession", rows: Rows) -> "DataFrame":
-    schema = schemas.JOURNAL.replace("ts timestamp", "ts bigint")
-    told = spark.createDataFrame(rows, schema)
-    return told.selectExpr("* except (ts)", "timestamp_micros(ts) as ts")
 
 
 # The story's own sums.
@@ -229,16 +226,29 @@ CASES: dict[str, tuple[list[Event], Found]] = {
 }
 
 
-@pytest.mark.beside
-def test_the_audit_finds_what_is_wrong_and_nothing_else(spark: "SparkSession") -> None:
+def check_all(tables: Tables) -> None:
     rows: Rows = []
     for number, (told, _) in enumerate(CASES.values()):
         rows += rows_of(told, f"n{number}")
     found: dict[str, Found] = {name: [] for name in CASES}
-    for row in violations(frames(spark, rows)).collect():
-        # The ghost's is g, and the node's that tells of it.
-        name = [*CASES][int(row.node[1:])]
-        found[name].append((row.kind, row.receiver, row.number))
+    times = set()
+    named = [dict(zip(ARROW.names, row, strict=True)) for row in rows]
+    for row in findings(tables, pa.Table.from_pylist(named, ARROW)):
+        if row["kind"].startswith("run."):
+            times.add((row["kind"], row["node"]))
+        else:
+            # The ghost's is g, and the node's that tells of it.
+            name = [*CASES][int(row["node"][1:])]
+            found[name].append((row["kind"], row["receiver"], row["number"]))
     assert found == {name: expected for name, (_, expected) in CASES.items()}
-    times = {(row.kind, row.node) for row in unknowns(frames(spark, rows), 0).collect()}
     assert times == {("run.open", f"n{number}") for number in range(len(CASES))}
+
+
+def test_the_audit_finds_what_is_wrong_and_nothing_else() -> None:
+    with opened() as tables:
+        check_all(tables)
+
+
+@pytest.mark.beside
+def test_the_audit_on_a_cluster_finds_the_same(spark: "SparkSession") -> None:
+    check_all(SparkTables(spark))

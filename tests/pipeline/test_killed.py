@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.pipeline.audit import violations
 from holdfast.pipeline.ingest import Source, take_what_is_there
+from tests.pipeline.audited import findings_of, violations
 from tests.pipeline.doomed import KILLS, Doomed
 from tests.pipeline.others import asked
 
@@ -31,4 +31,4 @@ def test_every_event_is_there_once_whoever_was_killed(
         f"from read_parquet('{lake.root}/life/*/*/*.parquet') where state <> 'open'"
     )
     assert lives == (20, 20)
-    assert violations(lake.table(spark, "events")).isEmpty()
+    assert violations(findings_of(lake)) == []

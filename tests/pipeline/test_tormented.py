@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
-from holdfast.pipeline.audit import violations
-from holdfast.pipeline.coverage import unknowns
 from holdfast.pipeline.ingest import Source, take_what_is_there
 from holdfast.pipeline.lake import Lake
+from holdfast.pipeline.on_duckdb import of_lake
 from tests.chaos.arena import arena
 from tests.chaos.checker import Result
 from tests.chaos.manners import Manner
 from tests.chaos.nemesis import Kind, Step
 from tests.chaos.talker import SocketTalker
+from tests.pipeline.audited import Findings, findings_of, violations
 from tests.store.servers import ValkeyServer
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 STEPS = (
     Step(0.5, (Kind.EAT_RESPONSES,), 0.2),
@@ -47,7 +47,8 @@ class Begun(NamedTuple):
 
     result: Result
     lacking: dict[str, int]
-    events: "DataFrame"
+    found: Findings
+    kinds: set[str]
 
 
 def begin(spark: "SparkSession", place: Path, opened: ExitStack) -> Begun:
@@ -57,17 +58,19 @@ def begin(spark: "SparkSession", place: Path, opened: ExitStack) -> Begun:
     result = asyncio.run(torment(home, store.url))
     lake = Lake(place / "lake")
     taken = take_what_is_there(spark, Source(store.url), lake, lambda taken: None)
-    return Begun(result, taken.lacking, lake.table(spark, "events"))
+    with of_lake(lake) as tables:
+        kinds = tables.ask("select distinct kind from {events}")["kind"].to_pylist()
+    return Begun(result, taken.lacking, findings_of(lake), {*kinds})
 
 
 @pytest.mark.begun(by=begin)
 def test_the_journal_of_a_tormented_server_breaks_no_rule(begun: Begun) -> None:
-    result, lacking, events = begun
+    result, lacking, found, kinds = begun
     assert min(result.processed, result.duplicated) > 0, result.report()
     assert lacking == {}
-    assert violations(events).collect() == []
+    assert violations(found) == []
     # The audit says so, because events that were not stored may be missing.
-    killed = [row for row in unknowns(events, 0).collect() if row.kind == "run.unclean"]
+    killed = [row for row in found if row["kind"] == "run.unclean"]
     assert killed
-    assert all(row.since <= row.until for row in killed)
-    assert {row.kind for row in events.select("kind").distinct().collect()} >= KINDS
+    assert all(row["since"] <= row["until"] for row in killed)
+    assert kinds >= KINDS

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from holdfast.pipeline.coverage import Stretch, unknowns_of
+from holdfast.pipeline.audit.coverage import Stretch, unknowns_of
 
 MINUTE = 60_000_000
 

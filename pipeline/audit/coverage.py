@@ -5,32 +5,40 @@ events with it that were in no frame.
 """
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime, timedelta
 from itertools import groupby, pairwise
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
-
-from pyspark.sql import functions as F
+from typing import NamedTuple
 
 from holdfast.journal.schema import BOOKS_S, FULL, PATIENCE_S, Kind
-from holdfast.pipeline.copies import is_kind
 from holdfast.pipeline.runs import parts
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 # It was killed; it has no books; it has not ended; nor has it written anything; its start is gone.
 UNCLEAN, UNBOOKED, OPEN = "run.unclean", "run.unbooked", "run.open"
 SILENT, CUT = "run.silent", "run.cut"
 # Nobody can say that nothing is wrong there.
 UNCERTAIN = (UNCLEAN, UNBOOKED, SILENT)
-UNKNOWN = "kind string, node string, since timestamp, until timestamp, number bigint, what string"
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _BOOKS_US = int(BOOKS_S * 1e6)
+_IS_NODE = f"kind = '{Kind.NODE}'"
 _LOSS = (
     f"of what was not stored, its last {PATIENCE_S:.0f} s can be missing; "
     f"under load, its last 0.1 s and {FULL} events"
 )
+
+# The stretches of all nodes, without incidents: these are the pipeline's. The last event is not the
+# latest, because clocks are put back.
+STRETCHES = f"""
+    with frames as (
+        select node, epoch, seq, min(since) as since, max(until) as until,
+            min(case when {_IS_NODE} and what = 'start' then since end) as start,
+            max(case when kind = '{Kind.BOOKS}' and what <> 'restored' then until end) as booked,
+            max(case when {_IS_NODE} and what = 'stop' then 1 else 0 end) as stops
+        from {{ledger}} where pos >= 0 group by node, epoch, seq
+    )
+    select node, epoch, unix_micros(min(since)) as first_us,
+        unix_micros(max_by(until, seq)) as last_us, unix_micros(min(start)) as start_us,
+        unix_micros(max(booked)) as booked_us, max(stops) > 0 as is_stopped
+    from frames group by node, epoch
+"""
 
 
 class Stretch(NamedTuple):
@@ -54,32 +62,6 @@ class Unknown(NamedTuple):
     since_us: int
     until_us: int | None
     what: str
-
-
-def unknowns(events: "DataFrame", now_us: int) -> "DataFrame":
-    """Return the times of which not everything is known, and their length in ms: UNKNOWN."""
-    stretches = [Stretch(*row) for row in _stretches(events).collect()]
-    rows = [_row(unknown) for unknown in unknowns_of(stretches, now_us)]
-    return events.sparkSession.createDataFrame(rows, UNKNOWN)
-
-
-def _stretches(events: "DataFrame") -> "DataFrame":
-    """Return the stretches, without incidents: these are the pipeline's."""
-    us = F.unix_micros("ts")
-    is_node = is_kind(Kind.NODE)
-    is_books = is_kind(Kind.BOOKS) & (F.col("what") != "restored")
-    return (
-        events.where("pos >= 0")
-        .groupBy("node", "epoch")
-        .agg(
-            F.min(us),
-            # Not the latest: clocks are put back.
-            F.max_by(us, "seq"),
-            F.min(F.when(is_node & (F.col("what") == "start"), us)),
-            F.max(F.when(is_books, us)),
-            F.coalesce(F.bool_or(is_node & (F.col("what") == "stop")), F.lit(False)),
-        )
-    )
 
 
 def unknowns_of(stretches: Iterable[Stretch], now_us: int) -> Iterator[Unknown]:
@@ -145,14 +127,3 @@ def _of_last(run: Stretch, now_us: int) -> Unknown:
         "killed, has nothing to do, or needs another ingest"
     )
     return Unknown(SILENT, run.node, run.last_us, now_us, text)
-
-
-def _row(unknown: Unknown) -> tuple[object, ...]:
-    kind, node, since_us, until_us, what = unknown
-    # A clock that was put back leaves no time between.
-    ms = None if until_us is None else max(until_us - since_us, 0) // 1000
-    return kind, node, _time(since_us), _time(until_us), ms, what
-
-
-def _time(us: int | None) -> datetime | None:
-    return None if us is None else _EPOCH + timedelta(microseconds=us)

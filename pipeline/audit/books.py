@@ -1,0 +1,63 @@
+"""Compares a node's own counters with the sums of its events."""
+
+from holdfast.journal.schema import BOOKS, Kind
+from holdfast.pipeline.audit.ledger import words
+
+_ENDS = " + ".join(f"coalesce({name}, 0)" for name in BOOKS if name != "accepted")
+# The counter of each sum; `restored` has the entries that the node found in the store at its start.
+_SUMS = {
+    **{name: f"kind in {words(*kinds)}" for name, kinds in BOOKS.items()},
+    "dropped": f"kind = '{Kind.DROPPED}'",
+    "restored": f"kind = '{Kind.BOOKS}' and what = 'restored'",
+}
+# The number of copies that a row is about, or of events that it stands for.
+_AMOUNT = f"""case when kind = '{Kind.PUBLISHED}' then coalesce(copies, 0)
+        when kind in {words(Kind.BOOKS, Kind.DROPPED)} then number else events end"""
+_ALL_SUMS = ", ".join(
+    f"sum(case when {is_so} then amount end) as {n}" for n, is_so in _SUMS.items()
+)
+_TOLD = " ".join(f"when '{name}' then coalesce({name}, 0)" for name in BOOKS)
+
+# Where the last counters of a run differ from the events of that run. A run begins with the start
+# of the process; a run whose start was trimmed cannot be compared. Events that a node counted as
+# dropped may be missing, and may be reported later. All other events that counters include are in
+# earlier frames. Without events about the store, the open copies cannot be compared.
+UNBALANCED = f"""
+    with own as (
+        select *, regexp_replace(epoch, '-[^-]*$', '') as seed, {_AMOUNT} as amount from {{ledger}}
+    ),
+    starts as (
+        select node, seed, seq as first_seq from own where kind = '{Kind.NODE}' and what = 'start'
+    ),
+    ends as (
+        select node, seed, seq as last_seq, max(first_seq) as first_seq
+        from own join starts using (node, seed)
+        where kind = '{Kind.BOOKS}' and first_seq <= seq group by node, seed, seq
+    ),
+    runs as (
+        select node, seed, first_seq, max(last_seq) as last_seq
+        from ends group by node, seed, first_seq
+    ),
+    counted as (
+        select node, seed, first_seq, what, max(until) as until, max_by(number, pos) as number
+        from own join runs using (node, seed)
+        where kind = '{Kind.BOOKS}' and seq = last_seq group by node, seed, first_seq, what
+    ),
+    sums as (
+        select node, seed, first_seq, min(since) as since, {_ALL_SUMS}
+        from own join runs using (node, seed)
+        where seq >= first_seq and (seq < last_seq or kind = '{Kind.DROPPED}')
+        group by node, seed, first_seq
+    ),
+    compared as (
+        select node, what, since, until, number, coalesce(dropped, 0) as dropped,
+            case what {_TOLD} when 'open' then restored + coalesce(accepted, 0) - ({_ENDS}) end
+            as told
+        from counted left join sums using (node, seed, first_seq)
+    )
+    select concat('books_', what) as kind, node, cast(null as bigint) as msg,
+        cast(null as string) as receiver, since, until, cast(told - number as bigint) as number,
+        concat('the events are ', cast(told as string), ', the node counted ',
+            cast(number as string)) as what
+    from compared where abs(told - number) > dropped
+"""
