@@ -16,12 +16,12 @@ from holdfast.pipeline import schemas
 from holdfast.pipeline.arrow import arrow_of
 from holdfast.pipeline.lake import OPEN
 from holdfast.pipeline.rows import summed, with_columns
+from holdfast.pipeline.schemas import ANSWER, DELIVERY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 LATENCY = arrow_of(schemas.LATENCY)
-DELIVERY, ANSWER = "delivery", "answer"
 # Each bucket ends at this multiple of where it begins, so its middle is within one percent of all
 # times in it.
 _GROWTH = 1.02

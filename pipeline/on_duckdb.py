@@ -4,14 +4,11 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from holdfast.pipeline.arrow import arrow_of
 from holdfast.pipeline.failures import INSTALL, PipelineFailed
 from holdfast.pipeline.lake import TABLES, Lake
+from holdfast.pipeline.reports.tables import Answer
 from holdfast.pipeline.reports.views import PARTS, narrow
 from holdfast.pipeline.scope import EVERYTHING, Scope
 
@@ -26,6 +23,7 @@ _SETTINGS = {
     # Nothing is fetched from anywhere.
     "autoinstall_known_extensions": "false",
 }
+_TYPES = {" timestamp": " timestamptz", "array<bigint>": "bigint[]"}
 # Functions that have other names here.
 _FUNCTIONS = (
     "unix_micros(ts) as epoch_us(ts)",
@@ -47,9 +45,10 @@ class DuckTables:
         for function in _FUNCTIONS:
             base.execute(f"create temp macro {function}")
 
-    def ask(self, question: str, most: int | None = None) -> pa.Table:
+    def ask(self, question: str, most: int | None = None) -> Answer:
         text = question if most is None else f"{question} limit {most}"
-        return self._base.sql(_plain(text)).to_arrow_table()
+        found = self._base.execute(_plain(text))
+        return Answer([name for name, *_ in found.description or []], found.fetchall())
 
     def define(self, name: str, question: str) -> None:
         self._base.execute(f"create or replace temp view {name} as {_plain(question)}")
@@ -57,19 +56,31 @@ class DuckTables:
     def hold(self, name: str, question: str) -> None:
         self._base.execute(f"create or replace temp table {name} as {_plain(question)}")
 
-    def add(self, name: str, rows: pa.Table) -> None:
-        self._base.register(name, rows)
+    def add(self, name: str, schema: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        self._base.execute(f"create or replace temp table {name} ({_types(schema)})")
+        for row in rows:
+            self._base.execute(f"insert into {name} values ({', '.join('?' * len(row))})", row)
 
-    def add_files(self, name: str, files: Sequence[Path], schema: pa.Schema) -> None:
+    def add_files(self, name: str, files: Sequence[Path], schema: str) -> None:
         """Let questions name the rows of these files, with what their folders' names encode."""
-        if not files:
-            self.add(name, schema.empty_table())
-            return
-        self._base.read_parquet([*map(str, files)], hive_partitioning=True).create_view(name)
+        if files:
+            self._base.read_parquet([*map(str, files)], hive_partitioning=True).create_view(name)
+        else:
+            self.add(name, schema, [])
 
     def keep(self, question: str, place: Path) -> None:
         place.mkdir()
-        pq.write_table(self.ask(question), place / "part.parquet", compression="zstd")
+        file = str(place / "part.parquet").replace("'", "''")
+        self._base.execute(
+            f"copy ({_plain(question)}) to '{file}' (format parquet, compression zstd)"
+        )
+
+
+def _types(schema: str) -> str:
+    """Return a schema with types as they are named here."""
+    for name, own in _TYPES.items():
+        schema = schema.replace(name, own)
+    return schema
 
 
 def _plain(question: str) -> str:
@@ -87,13 +98,9 @@ def of_lake(lake: Lake, scope: Scope = EVERYTHING) -> Iterator[DuckTables]:
     with opened() as tables:
         for name, parts in PARTS.items():
             files = [file for part in parts for file in lake.files(part, scope.first_day)]
-            tables.add_files(name, files, _schema(parts[0]))
+            tables.add_files(name, files, ", ".join(filter(None, TABLES[parts[0]])))
         narrow(tables, scope)
         yield tables
-
-
-def _schema(table: str) -> pa.Schema:
-    return arrow_of(", ".join(filter(None, TABLES[table])))
 
 
 @contextmanager

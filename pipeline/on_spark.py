@@ -1,12 +1,15 @@
 """Answers questions with Spark: on many machines, and for tables of any size."""
 
+from collections.abc import Sequence
 from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from holdfast.pipeline.arrow import arrow_of
 from holdfast.pipeline.lake import OPEN, Lake
+from holdfast.pipeline.reports.tables import Answer
 from holdfast.pipeline.reports.views import PARTS, narrow
 from holdfast.pipeline.scope import EVERYTHING, Scope
 
@@ -21,9 +24,11 @@ class SparkTables:
         self._spark = spark
         self._frames: dict[str, DataFrame] = {}
 
-    def ask(self, question: str, most: int | None = None) -> pa.Table:
+    def ask(self, question: str, most: int | None = None) -> Answer:
         frame = self._frame(question)
-        return (frame if most is None else frame.limit(most)).toArrow()
+        found = (frame if most is None else frame.limit(most)).toArrow()
+        columns = (column.to_pylist() for column in found.columns)
+        return Answer(found.column_names, [*zip(*columns, strict=True)])
 
     def define(self, name: str, question: str) -> None:
         self._frames[name] = self._frame(question)
@@ -31,8 +36,10 @@ class SparkTables:
     def hold(self, name: str, question: str) -> None:
         self._frames[name] = self._frame(question).cache()
 
-    def add(self, name: str, rows: pa.Table) -> None:
-        self._frames[name] = self._spark.createDataFrame(rows)
+    def add(self, name: str, schema: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        columns = arrow_of(schema)
+        named = [dict(zip(columns.names, row, strict=True)) for row in rows]
+        self._frames[name] = self._spark.createDataFrame(pa.Table.from_pylist(named, columns))
 
     def add_frame(self, name: str, frame: "DataFrame") -> None:
         """Let questions name these rows."""

@@ -9,8 +9,6 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-import pyarrow as pa
-
 from holdfast.pipeline.reports.dead import POISON
 from holdfast.pipeline.reports.tables import Tables
 
@@ -73,7 +71,10 @@ def plan(
         to: The name of a session that gets all letters, but no message that it already has or
             that already became a dead letter for it.
     """
-    tables.add("wanted", pa.Table.from_pylist([{"aim": to or "", **conditions}]))
+    wanted = {"aim": to or "", **conditions}
+    types = ("bigint" if isinstance(value, int) else "string" for value in wanted.values())
+    schema = ", ".join(map(" ".join, zip(wanted, types, strict=True)))
+    tables.add("wanted", schema, [(*wanted.values(),)])
     tables.define("fresh", " and ".join([_FRESH, *(CONDITIONS[name] for name in conditions)]))
     tables.define("letters", "select * from {fresh}" if to is None else _WITHOUT_REPEATS)
     tables.define("poison", POISON)
@@ -85,10 +86,9 @@ def parts(tables: Tables, most: int) -> Iterator[list[str]]:
 
     Letters of one message stay together if possible: one receiver gets the message only once.
     """
-    rows = tables.ask(_LETTERS).to_pylist()
     part: list[str] = []
-    for _, of_message in groupby(rows, key=itemgetter("msg")):
-        ids = [f"{row['letter']:019d}" for row in of_message]
+    for _, of_message in groupby(tables.ask(_LETTERS).rows, key=itemgetter(0)):
+        ids = [f"{letter:019d}" for _, letter in of_message]
         if part and len(part) + len(ids) > most:
             yield part
             part = []

@@ -34,10 +34,10 @@ _SPAN = """
 
 def find_out(tables: Tables) -> dict[str, dict[str, Any]]:
     """Compute all results by name, in the form to be written."""
-    [span] = tables.ask(_SPAN).to_pylist()
+    [span] = tables.ask(_SPAN).by_name()
     found = {}
     for name, (question, most) in _RESULTS.items():
-        rows = [_told(row) for row in tables.ask(question, most).to_pylist()]
+        rows = [_told(row) for row in tables.ask(question, most).by_name()]
         at = time.time_ns() // 1_000_000
         found[name] = {"result": name, "at": at, **span, "rows": rows}
     return found

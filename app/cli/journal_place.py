@@ -13,10 +13,6 @@ import typer
 
 from holdfast.cli.failures import Exit
 from holdfast.cli.output import complain, note
-from holdfast.store.address import Address
-from holdfast.store.connection import StoreUnavailable
-from holdfast.store.embedded import Durability, EmbeddedValkey
-from holdfast.store.home import Home
 
 _LAKE = "lake"
 _PATIENCE_S = 5.0
@@ -44,6 +40,11 @@ class JournalPlace:
         if self.redis is not None:
             yield self.redis
             return
+        # Commands that only read tables need not wait until this is loaded.
+        from holdfast.store.connection import StoreUnavailable
+        from holdfast.store.embedded import Durability, EmbeddedValkey
+        from holdfast.store.home import Home
+
         home = Home(self.data)
         if not home.directory.exists():
             complain(f"{self.data}: there is no server's data here. Name its directory with --data")
@@ -106,6 +107,8 @@ def journal(
 ) -> JournalPlace:
     """Return the location of the journal and the tables."""
     if redis is not None:
+        from holdfast.store.address import Address
+
         try:
             Address.of(redis)
         except ValueError as error:

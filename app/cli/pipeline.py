@@ -34,7 +34,6 @@ from holdfast.cli.spark import (
 )
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.scope import Scope
-from holdfast.pipeline.source.streams import Journals
 
 if TYPE_CHECKING:
     from holdfast.pipeline.ingest import Taken
@@ -100,6 +99,8 @@ def ingest(
     engine: ChosenEngine,
 ) -> None:
     """Copy events from the journal into the tables, each exactly once."""
+    from holdfast.pipeline.source.streams import Journals
+
     refuse_remote(engine(False), "ingest")
     lake = Lake(journal.lake)
     with (
@@ -253,7 +254,7 @@ def audit(
         if parquet is not None:
             tables.keep(FINDINGS, parquet)
         result = result_of(tables.ask(FINDINGS, limit))
-        counts = {row["kind"]: row["n"] for row in tables.ask(COUNTS).to_pylist()}
+        counts: dict[str, int] = dict(tables.ask(COUNTS).rows)
     if result.rows or as_json:
         print_rows(*result, as_json=as_json)
     violations = sum(counts[kind] for kind in counts if not kind.startswith("run."))

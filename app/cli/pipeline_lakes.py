@@ -1,16 +1,19 @@
 """`holdfast pipeline lake`: the tables for which the server keeps frames."""
 
-from typing import Annotated
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from holdfast.cli.failures import Exit
-from holdfast.cli.journal_place import AtJournal
+from holdfast.cli.journal_place import AtJournal, JournalPlace
 from holdfast.cli.options import AsJson, Yes, confirm, gathered, group_of_commands
 from holdfast.cli.output import answer, complain, print_json, print_table, when
 from holdfast.cli.spark import failing
-from holdfast.pipeline.source.readers import Readers
-from holdfast.pipeline.source.streams import Journals, answering
+
+if TYPE_CHECKING:
+    from holdfast.pipeline.source.readers import Readers
 
 program = group_of_commands()
 Id = Annotated[str, typer.Argument(metavar="LAKE", help="Its id, as in the list.")]
@@ -20,8 +23,8 @@ Id = Annotated[str, typer.Argument(metavar="LAKE", help="Its id, as in the list.
 @gathered
 def show(*, as_json: AsJson = False, journal: AtJournal) -> None:
     """List all tables that the journal is read into, and how far each is."""
-    with failing(), journal.store() as url, answering(url):
-        found = Readers(Journals(url, journal.namespace)).all()
+    with failing(), _readers(journal) as readers:
+        found = readers.all()
     if as_json:
         for reader in found:
             print_json(reader._asdict(), is_line=True)
@@ -35,9 +38,19 @@ def show(*, as_json: AsJson = False, journal: AtJournal) -> None:
 def drop(*, id: Id, yes: Yes = False, as_json: AsJson = False, journal: AtJournal) -> None:
     """Stop keeping frames for tables that are no more; the tables themselves are not touched."""
     confirm(f"Stop keeping frames for lake {id}?", yes=yes)
-    with failing(), journal.store() as url, answering(url):
-        was_known = Readers(Journals(url, journal.namespace)).drop(id)
+    with failing(), _readers(journal) as readers:
+        was_known = readers.drop(id)
     if not was_known:
         complain(f"no lake has the id {id}: list them with holdfast pipeline lake list")
         raise typer.Exit(Exit.FAILED)
     answer({"lake": id}, f"dropped {id}", as_json=as_json)
+
+
+@contextmanager
+def _readers(journal: JournalPlace) -> "Iterator[Readers]":
+    # Other commands need not wait until the client of the store is loaded.
+    from holdfast.pipeline.source.readers import Readers
+    from holdfast.pipeline.source.streams import Journals, answering
+
+    with journal.store() as url, answering(url):
+        yield Readers(Journals(url, journal.namespace))

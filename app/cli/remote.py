@@ -10,13 +10,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, NoReturn, Self, TypeVar
 from urllib.parse import urlsplit
 
-import aiohttp
 import orjson
 import typer
-from aiohttp import ClientResponse, ClientSession, ClientTimeout
 
 from holdfast.cli.failures import EXITS, Exit, RemoteFailed, advice, reason
 from holdfast.cli.output import Json, complain
@@ -24,10 +22,11 @@ from holdfast.delivery.json_text import to_json
 from holdfast.web.admin.address import API, LINES
 from holdfast.web.admin.tokens import OPERATOR_FILE, OPERATOR_NAME
 
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
+
 DEFAULT_URL = "http://127.0.0.1:8080"
 _API = "/admin" + API
-# Administrative commands may wait for a minute.
-_TIMEOUT = ClientTimeout(total=None, sock_connect=5.0, sock_read=75.0)
 _JSON = {"Content-Type": "application/json"}
 _LINES = {"Content-Type": LINES}
 # Items per request.
@@ -94,6 +93,9 @@ class Remote:
     """A server's administration; all methods raise `RemoteFailed`."""
 
     def __init__(self, server: Server) -> None:
+        # Commands that talk to no server need not wait until it is loaded.
+        import aiohttp
+
         self._server = server
         token = server.token()
         self._base, socket = _address(server.url)
@@ -101,7 +103,9 @@ class Remote:
         headers = {"Authorization": f"Bearer {token}"}
         if OPERATOR_NAME.fullmatch(name := _user()):
             headers["X-Operator"] = name
-        self._http = ClientSession(connector=connector, headers=headers, timeout=_TIMEOUT)
+        # Administrative commands may wait for a minute.
+        patience = aiohttp.ClientTimeout(total=None, sock_connect=5.0, sock_read=75.0)
+        self._http = aiohttp.ClientSession(connector=connector, headers=headers, timeout=patience)
 
     async def __aenter__(self) -> Self:
         return self
@@ -164,8 +168,10 @@ class Remote:
         body: Json | AsyncIterator[bytes] | None = None,
         *,
         params: Params | None = None,
-    ) -> AsyncIterator[ClientResponse]:
+    ) -> "AsyncIterator[ClientResponse]":
         """A successful response, open while it is read."""
+        from aiohttp import ClientError
+
         is_json = isinstance(body, dict)
         headers = {} if body is None else _JSON if is_json else _LINES
         try:
@@ -179,10 +185,10 @@ class Remote:
             ) as response:
                 await self._check(response)
                 yield response
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except (ClientError, TimeoutError, OSError) as error:
             self._unreachable(error)
 
-    async def _check(self, response: ClientResponse) -> None:
+    async def _check(self, response: "ClientResponse") -> None:
         if response.status < 300:
             return
         try:
@@ -205,10 +211,12 @@ class Remote:
         raise RemoteFailed(EXITS.get(response.status, Exit.FAILED), text)
 
     def _unreachable(self, error: Exception) -> NoReturn:
-        if isinstance(error, aiohttp.ClientPayloadError):
+        from aiohttp import ClientPayloadError, ClientSSLError
+
+        if isinstance(error, ClientPayloadError):
             text = "the response is incomplete: try again"
             raise RemoteFailed(Exit.FAILED, text) from None
-        if isinstance(error, aiohttp.ClientSSLError):
+        if isinstance(error, ClientSSLError):
             text = f"{self._server.url}: its certificate is not trusted: set SSL_CERT_FILE"
             raise RemoteFailed(Exit.UNREACHABLE, text) from None
         raise RemoteFailed(

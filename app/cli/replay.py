@@ -35,7 +35,6 @@ from holdfast.cli.output import (
     spinner,
 )
 from holdfast.cli.remote import Remote
-from holdfast.store.replay_jobs import SKIP_WORDS
 from holdfast.store.replay_options import ReplayOptions
 
 _POLL_S = 0.5
@@ -172,6 +171,9 @@ def _summary(plan: Json) -> str:
 
 
 def _why(job: Json) -> str:
+    # Commands that only look at tables need not wait until the store's modules are loaded.
+    from holdfast.store.replay_jobs import SKIP_WORDS
+
     reasons = [f"{count} {SKIP_WORDS.get(why, why)}" for why, count in job["skips"].items()]
     return f" ({', '.join(reasons)})" if reasons else ""
 

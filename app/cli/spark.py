@@ -122,12 +122,14 @@ def answering(
     lake: Lake, spark: "SparkSession | None", scope: Scope = EVERYTHING
 ) -> "Iterator[Tables]":
     """The tables of a lake for questions; without a session, DuckDB answers them."""
-    # Other commands need not wait until all this is loaded.
-    from holdfast.pipeline import on_duckdb, on_spark
-
+    # Nobody need wait until the other engine is loaded.
     if spark is not None:
+        from holdfast.pipeline import on_spark
+
         yield on_spark.of_lake(lake, spark, scope)
         return
+    from holdfast.pipeline import on_duckdb
+
     with on_duckdb.of_lake(lake, scope) as tables:
         yield tables
 

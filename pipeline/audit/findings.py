@@ -8,10 +8,7 @@ checked.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-import pyarrow as pa
-
 from holdfast.journal.schema import Kind
-from holdfast.pipeline.arrow import arrow_of
 from holdfast.pipeline.audit.books import UNBALANCED
 from holdfast.pipeline.audit.coverage import STRETCHES, Stretch, Unknown, unknowns_of
 from holdfast.pipeline.audit.ledger import LEDGER, words
@@ -19,11 +16,7 @@ from holdfast.pipeline.copies import ENDS
 from holdfast.pipeline.incidents import LOSSES
 from holdfast.pipeline.reports.tables import Tables
 
-FINDING = arrow_of(
-    "kind string, node string, msg bigint, receiver string, since timestamp, until timestamp, "
-    "number bigint, what string"
-)
-_NAMES = ", ".join(FINDING.names)
+_NAMES = "kind, node, msg, receiver, since, until, number, what"
 # The times of which not everything is known are first.
 FINDINGS = f"select {_NAMES} from {{findings}} order by kind not like 'run.%', {_NAMES}"
 COUNTS = "select kind, count(*) as n from {findings} group by kind"
@@ -36,27 +29,32 @@ def find(tables: Tables, lacking: Mapping[str, int], now_us: int) -> None:
         lacking: By node, frames that should have come behind the last one.
     """
     tables.hold("ledger", LEDGER)
-    stretches = [Stretch(**row) for row in tables.ask(STRETCHES).to_pylist()]
+    stretches = [Stretch(*row) for row in tables.ask(STRETCHES).rows]
     told = [*_lacking(lacking), *map(_row, unknowns_of(stretches, now_us))]
-    tables.add("unknowns", pa.Table.from_pylist(told, FINDING))
+    tables.add("unknowns", _UNKNOWN, told)
     _examine(tables)
     tables.hold("findings", _ALL)
 
 
-def _row(unknown: Unknown) -> dict[str, object]:
+def _row(unknown: Unknown) -> tuple[object, ...]:
     kind, node, since_us, until_us, what = unknown
     # A clock that was put back leaves no time between.
     ms = None if until_us is None else max(until_us - since_us, 0) // 1000
-    times = {"since": since_us, "until": until_us}
-    return {"kind": kind, "node": node, **times, "number": ms, "what": what}
+    return kind, node, since_us, until_us, ms, what
 
 
-def _lacking(lacking: Mapping[str, int]) -> Iterable[dict[str, object]]:
+def _lacking(lacking: Mapping[str, int]) -> Iterator[tuple[object, ...]]:
     text = "the last frames that were written are not there"
     for node, frames in lacking.items():
-        yield {"kind": "frame.lacking", "node": node, "number": frames, "what": text}
+        yield "frame.lacking", node, None, None, frames, text
 
 
+_UNKNOWN = "kind string, node string, since_us bigint, until_us bigint, number bigint, what string"
+_TOLD = """
+    select kind, node, cast(null as bigint) as msg, cast(null as string) as receiver,
+        timestamp_micros(since_us) as since, timestamp_micros(until_us) as until, number, what
+    from {unknowns}
+"""
 # Events that are missing from the journal, or that it must not contain.
 _LOST = f"""
     select kind, node, cast(null as bigint) as msg, cast(null as string) as receiver,
@@ -182,7 +180,7 @@ def _found(faults: Iterable[_Fault], table: str) -> Iterator[str]:
 
 
 _PARTS = (
-    "select * from {unknowns}",
+    _TOLD,
     _LOST,
     UNBALANCED,
     *_found(_OF_COPIES, "suspect_copies"),

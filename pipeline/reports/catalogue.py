@@ -3,8 +3,6 @@
 from datetime import datetime
 from typing import NamedTuple
 
-import pyarrow as pa
-
 from holdfast.pipeline.reports.dead import DEAD, POISON
 from holdfast.pipeline.reports.flow import FUNNEL, PUBLISHERS, THROUGHPUT
 from holdfast.pipeline.reports.latency import LATENCY
@@ -14,6 +12,7 @@ from holdfast.pipeline.reports.receivers import (
     REDELIVERY,
     SLOW_RECEIVERS,
 )
+from holdfast.pipeline.reports.tables import Answer
 
 REPORTS = {
     "latency": LATENCY,
@@ -36,10 +35,9 @@ class Result(NamedTuple):
     rows: list[list[object]]
 
 
-def result_of(answer: pa.Table) -> Result:
+def result_of(answer: Answer) -> Result:
     """Return the rows to be shown."""
-    columns = [[_shown(value) for value in column.to_pylist()] for column in answer.columns]
-    return Result(answer.column_names, [list(row) for row in zip(*columns, strict=True)])
+    return Result(answer.columns, [[*map(_shown, row)] for row in answer.rows])
 
 
 def _shown(value: object) -> object:

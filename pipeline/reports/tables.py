@@ -4,18 +4,27 @@ A question is one text of SQL that all engines understand alike; tables are name
 engine lacks, its module defines.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, NamedTuple, Protocol
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+
+class Answer(NamedTuple):
+    """The rows of an answer; times are in UTC."""
+
+    columns: list[str]
+    rows: list[tuple[Any, ...]]
+
+    def by_name(self) -> list[dict[str, Any]]:
+        """Return the rows with the names of their columns."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
 
 
 class Tables(Protocol):
     """Tables by name; those that reports read are defined in holdfast.pipeline.reports.views."""
 
-    def ask(self, question: str, most: int | None = None) -> "pa.Table":
-        """Return the answer, or its first rows; times are in UTC."""
+    def ask(self, question: str, most: int | None = None) -> Answer:
+        """Return the answer, or its first rows."""
         ...
 
     def define(self, name: str, question: str) -> None:
@@ -26,8 +35,8 @@ class Tables(Protocol):
         """Let later questions name the answer to this one, which is found out once."""
         ...
 
-    def add(self, name: str, rows: "pa.Table") -> None:
-        """Let later questions name these rows."""
+    def add(self, name: str, schema: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        """Let later questions name these few rows; they have no times."""
         ...
 
     def keep(self, question: str, place: Path) -> None:

@@ -1,10 +1,8 @@
 """The tables that reports read, as views of the lake's: only what is in question."""
 
-import pyarrow as pa
-
 from holdfast.pipeline.lake import OPEN
-from holdfast.pipeline.latencies import ANSWER, DELIVERY
 from holdfast.pipeline.reports.tables import Tables
+from holdfast.pipeline.schemas import ANSWER, DELIVERY
 from holdfast.pipeline.scope import EVERYTHING, Scope
 
 # The names of all rows, and the tables of the lake that have them; those in `open` have no end.
@@ -39,18 +37,13 @@ _BEGINS = """
 
 def narrow(tables: Tables, scope: Scope = EVERYTHING) -> None:
     """Define the tables that reports read, from all rows: `all_events` and so on."""
-    tables.add(
-        "scope", pa.table({"channel": [scope.channel], "receiver": [scope.receiver]}, _NAMES)
-    )
+    tables.add("scope", "channel string, receiver string", [(scope.channel, scope.receiver)])
     tables.define("life", _life(scope))
     tables.define("events", _events(scope))
     tables.define("begins", _BEGINS)
     tables.define("publishes", _PUBLISHES if scope.receiver is None else _PUBLISHES_TO_ONE)
     tables.define("latency", "select * from {all_latency}" if scope.is_everything else _LATENCY)
     tables.define("lost", _lost(scope))
-
-
-_NAMES = pa.schema([("channel", pa.string()), ("receiver", pa.string())])
 
 
 def _is_named(scope: Scope, *names: str) -> list[str]:

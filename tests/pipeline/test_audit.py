@@ -1,17 +1,18 @@
 """The audit finds nothing where all is well, and every fault that was put there."""
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
 from holdfast.journal.schema import Event
+from holdfast.pipeline import on_spark
 from holdfast.pipeline.arrow import ARROW
-from holdfast.pipeline.on_duckdb import opened
-from holdfast.pipeline.on_spark import SparkTables
-from holdfast.pipeline.reports.tables import Tables
-from tests.pipeline.audited import findings
+from holdfast.pipeline.lake import Lake
+from tests.pipeline.audited import Findings, findings, findings_of
+from tests.pipeline.stored import store
 from tests.unit.pipeline.events import NODE, SECOND, START_US, event, published
 from tests.unit.pipeline.stories import acked, books, delivery, died, handed, start, the_story
 
@@ -226,14 +227,18 @@ CASES: dict[str, tuple[list[Event], Found]] = {
 }
 
 
-def check_all(tables: Tables) -> None:
+def lake_of_all(place: Path) -> Lake:
     rows: Rows = []
     for number, (told, _) in enumerate(CASES.values()):
         rows += rows_of(told, f"n{number}")
+    named = [dict(zip(ARROW.names, row, strict=True)) for row in rows]
+    return store(place, events=pa.Table.from_pylist(named, ARROW))
+
+
+def check(rows: Findings) -> None:
     found: dict[str, Found] = {name: [] for name in CASES}
     times = set()
-    named = [dict(zip(ARROW.names, row, strict=True)) for row in rows]
-    for row in findings(tables, pa.Table.from_pylist(named, ARROW)):
+    for row in rows:
         if row["kind"].startswith("run."):
             times.add((row["kind"], row["node"]))
         else:
@@ -244,11 +249,10 @@ def check_all(tables: Tables) -> None:
     assert times == {("run.open", f"n{number}") for number in range(len(CASES))}
 
 
-def test_the_audit_finds_what_is_wrong_and_nothing_else() -> None:
-    with opened() as tables:
-        check_all(tables)
+def test_the_audit_finds_what_is_wrong_and_nothing_else(tmp_path: Path) -> None:
+    check(findings_of(lake_of_all(tmp_path)))
 
 
 @pytest.mark.beside
-def test_the_audit_on_a_cluster_finds_the_same(spark: "SparkSession") -> None:
-    check_all(SparkTables(spark))
+def test_the_audit_on_a_cluster_finds_the_same(spark: "SparkSession", tmp_path: Path) -> None:
+    check(findings(on_spark.of_lake(lake_of_all(tmp_path), spark)))

@@ -45,7 +45,7 @@ def lake(tmp_path: Path) -> Lake:
 def test_events_of_earlier_days_are_not_opened(lake: Lake, first: int) -> None:
     since = Scope(since=(START_US + first * DAY_US) // 1000)
     with of_lake(lake, since) as tables:
-        found = [row["published"] for row in tables.ask(FUNNEL).to_pylist()]
+        found = [row["published"] for row in tables.ask(FUNNEL).by_name()]
     assert found == [5 * (3 - first)] * 2
     assert len(lake.files("events", since.first_day)) == 3 - first
 

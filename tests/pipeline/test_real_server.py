@@ -21,9 +21,10 @@ from holdfast.pipeline.on_duckdb import of_lake
 from holdfast.pipeline.reports.flow import FUNNEL
 from holdfast.pipeline.source.streams import Journals
 from tests.integration.talker import Talker
-from tests.pipeline.audited import findings_of, violations, violations_in
+from tests.pipeline.audited import findings_of, violations
 from tests.pipeline.journals import Writer
 from tests.pipeline.others import asked
+from tests.pipeline.stored import store as store_rows
 from tests.serving import Server
 from tests.store.servers import ValkeyServer
 
@@ -155,7 +156,7 @@ def begin(spark: "SparkSession", place: Path, opened: ExitStack) -> Begun:
 
 @pytest.mark.begun(by=begin)
 def test_what_a_killed_server_wrote_down_is_whole_and_forgeries_of_it_are_found(
-    spark: "SparkSession", lent: None, begun: Begun
+    spark: "SparkSession", lent: None, begun: Begun, tmp_path: Path
 ) -> None:
     store, server, lake = begun
     replay_what_died(server, receiver(server.url, "cleo"), lake)
@@ -170,10 +171,11 @@ def test_what_a_killed_server_wrote_down_is_whole_and_forgeries_of_it_are_found(
     forge(store)
     # As it is, without tables.
     journal = spark.read.format("holdfast").options(url=store.url, acceptLoss="true").load()
-    found = Counter(row["kind"] for row in violations_in(journal.toArrow()))
+    forged = store_rows(tmp_path, events=journal.toArrow())
+    found = Counter(row["kind"] for row in violations(findings_of(forged)))
     assert violations(findings_of(lake)) == []
     with of_lake(lake) as tables:
-        rows = tables.ask(FUNNEL).to_pylist()
+        rows = tables.ask(FUNNEL).by_name()
     sums = {name: sum(row[name] for row in rows) for name in ("copies", "dead", "acked")}
     assert refused_before_they_were_handed(lake) == 0
     assert sums["copies"] == 2 * MESSAGES

@@ -1,22 +1,21 @@
-"""Each report, on stories whose numbers anyone can count: every engine has the same answer."""
+"""Each report, on stories whose numbers anyone can count; every engine has the same answer."""
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
 from holdfast.journal.schema import Event
-from holdfast.pipeline import schemas
-from holdfast.pipeline.arrow import ARROW, arrow_of
-from holdfast.pipeline.lake import OPEN
-from holdfast.pipeline.latencies import latencies
+from holdfast.pipeline import on_spark
+from holdfast.pipeline.lake import OPEN, Lake
 from holdfast.pipeline.messages import LOST
-from holdfast.pipeline.on_duckdb import opened
-from holdfast.pipeline.on_spark import SparkTables
+from holdfast.pipeline.on_duckdb import of_lake, opened
 from holdfast.pipeline.replay import CONDITIONS, SUMMARY, parts, plan
+from holdfast.pipeline.reports.catalogue import REPORTS
 from holdfast.pipeline.reports.dead import DEAD, POISON
 from holdfast.pipeline.reports.flow import FUNNEL, PUBLISHERS, THROUGHPUT
 from holdfast.pipeline.reports.latency import LATENCY
@@ -26,14 +25,17 @@ from holdfast.pipeline.reports.receivers import (
     REDELIVERY,
     SLOW_RECEIVERS,
 )
-from holdfast.pipeline.reports.tables import Tables
-from holdfast.pipeline.reports.views import narrow
+from holdfast.pipeline.reports.tables import Answer, Tables
 from holdfast.pipeline.results import find_out
 from holdfast.pipeline.scope import EVERYTHING, Scope
 from holdfast.store.letter_filter import LetterFilter
+from tests.pipeline.stored import LIFE, store, store_told
 from tests.unit.pipeline.events import START_US, event, published
 from tests.unit.pipeline.stories import acked, died, handed, the_story
-from tests.unit.pipeline.told import made_of, one_run, table_of
+from tests.unit.pipeline.told import made_of, one_run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def more() -> list[Event]:
@@ -52,47 +54,39 @@ def more() -> list[Event]:
     return told
 
 
-def told_to(
-    tables: Tables, life: pa.Table, events: pa.Table | None = None, scope: Scope = EVERYTHING
-) -> Tables:
-    """The tables that reports read, with these rows."""
-    lost = pa.Table.from_pylist([{"origin": "n1", "channel": "/poison", "n": 1}], LOST)
-    rows = {"events": ARROW.empty_table() if events is None else events, "life": life}
-    for name, each in {**rows, "latency": latencies(life), "lost": lost}.items():
-        tables.add(f"all_{name}", each)
-    narrow(tables, scope)
-    return tables
+Shelf = Callable[..., Tables]
+LOST_ONE = pa.Table.from_pylist([{"origin": "n1", "channel": "/poison", "n": 1}], LOST)
 
 
-def the_tables(tables: Tables, scope: Scope = EVERYTHING) -> Tables:
-    told = one_run([*the_story(), *more()])
-    return told_to(tables, made_of(told).life, table_of(told), scope)
-
-
-@pytest.fixture(scope="module", params=["duckdb", "spark"])
-def engine(request: pytest.FixtureRequest) -> Callable[[], AbstractContextManager[Tables]]:
-    """What makes tables of each engine."""
-    if request.param == "duckdb":
-        return opened
-    spark = request.getfixturevalue("spark")
-    return lambda: nullcontext(SparkTables(spark))
+def the_lake(place: Path) -> Lake:
+    return store_told(place, one_run([*the_story(), *more()]), LOST_ONE)
 
 
 @pytest.fixture
-def empty(engine: Callable[[], AbstractContextManager[Tables]]) -> Iterator[Tables]:
-    with engine() as tables:
-        yield tables
+def shelf(tmp_path: Path) -> Iterator[Shelf]:
+    """What opens the tables of a lake, and closes them after the test."""
+    with ExitStack() as opened:
+
+        def open_tables(lake: Lake, scope: Scope = EVERYTHING) -> Tables:
+            return opened.enter_context(of_lake(lake, scope))
+
+        yield open_tables
 
 
 @pytest.fixture(scope="module")
-def tables(engine: Callable[[], AbstractContextManager[Tables]]) -> Iterator[Tables]:
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    return the_lake(tmp_path_factory.mktemp("lake"))
+
+
+@pytest.fixture(scope="module")
+def tables(lake: Lake) -> Iterator[Tables]:
     """What everybody asks; nobody changes it."""
-    with engine() as tables:
-        yield the_tables(tables)
+    with of_lake(lake) as tables:
+        yield tables
 
 
-def rows(answer: pa.Table, *names: str) -> list[tuple[Any, ...]]:
-    return [tuple(row.values()) for row in answer.select(names).to_pylist()]
+def rows(answer: Answer, *names: str) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in names) for row in answer.by_name()]
 
 
 def test_the_funnel_loses_nobody(tables: Tables) -> None:
@@ -197,7 +191,7 @@ def planned(tables: Tables, wanted: dict[str, Any], **how: Any) -> list[int]:
     ],
 )
 def test_who_gets_all_letters_gets_no_message_twice_but_those_that_died_of_it(
-    empty: Tables, to: str | None, letters: list[int]
+    tmp_path: Path, shelf: Shelf, to: str | None, letters: list[int]
 ) -> None:
     names = ("msg", "receiver", "generation", "state", "letter", "replay_of")
     life = [
@@ -227,10 +221,7 @@ def test_who_gets_all_letters_gets_no_message_twice_but_those_that_died_of_it(
         )
     ]
     whole = pa.Table.from_pylist([{"origin": "n1", **row} for row in life], LIFE)
-    assert planned(told_to(empty, whole), {}, to=to) == letters
-
-
-LIFE = arrow_of(f"{schemas.LIFE}, state string")
+    assert planned(shelf(store(tmp_path, whole)), {}, to=to) == letters
 
 
 def _ends_of_one_for_both(msg: int, state: str) -> list[tuple[Any, ...]]:
@@ -241,15 +232,17 @@ def _ends_of_one_for_both(msg: int, state: str) -> list[tuple[Any, ...]]:
     ]
 
 
-def test_letters_of_one_message_are_carried_out_together(empty: Tables) -> None:
+def test_letters_of_one_message_are_carried_out_together() -> None:
     letters = [(1, 1), (1, 2), (2, 3), (2, 4), (3, 5), (4, 6), (4, 7), (4, 8), (4, 9), (5, 10)]
-    told = [{"msg": msg, "letter": letter} for msg, letter in letters]
-    empty.add("plan", pa.Table.from_pylist(told))
-    found = [[int(id) for id in part] for part in parts(empty, 3)]
+    with opened() as tables:
+        tables.add("plan", "msg bigint, letter bigint", letters)
+        found = [[int(id) for id in part] for part in parts(tables, 3)]
     assert found == [[1, 2], [3, 4, 5], [6, 7, 8], [9, 10]]
 
 
-def test_letters_that_were_replayed_to_whomever_are_planned_no_more(empty: Tables) -> None:
+def test_letters_that_were_replayed_to_whomever_are_planned_no_more(
+    tmp_path: Path, shelf: Shelf
+) -> None:
     told = [published(1, 3)]
     for n, who in enumerate(("eve/1", "kim/1", "joe/1"), 1):
         told += [each._replace(letter=n) for each in died(2, 1, who)]
@@ -261,7 +254,7 @@ def test_letters_that_were_replayed_to_whomever_are_planned_no_more(empty: Table
     second = made_of(one_run([*told, *again])[len(told) :], first)
     is_over = pc.not_equal(first.life["state"], OPEN)
     life = pa.concat_tables([first.life.filter(is_over), second.life])
-    assert planned(told_to(empty, life), {}) == [3]
+    assert planned(shelf(store(tmp_path, life)), {}) == [3]
 
 
 def test_a_plan_is_told_by_what_went_wrong(tables: Tables) -> None:
@@ -317,9 +310,9 @@ def at(second: int) -> int:
     ],
 )
 def test_a_report_is_about_what_was_published_then_and_there_and_to_whom(
-    empty: Tables, scope: Scope, funnels: dict[str, tuple[int, int]], handed: int
+    lake: Lake, shelf: Shelf, scope: Scope, funnels: dict[str, tuple[int, int]], handed: int
 ) -> None:
-    tables = the_tables(empty, scope)
+    tables = shelf(lake, scope)
     found = rows(tables.ask(FUNNEL), "channel", "published", "copies")
     assert {channel: counts for channel, *counts in found} == {
         channel: [*counts] for channel, counts in funnels.items()
@@ -328,39 +321,55 @@ def test_a_report_is_about_what_was_published_then_and_there_and_to_whom(
     assert dict(rows(tables.ask(LATENCY), "channel", "n")).keys() == funnels.keys()
 
 
-def test_who_comes_and_goes_is_told_of_a_receiver_of_a_channel(empty: Tables) -> None:
-    the_tables(empty, Scope(receiver="joe/1", channel="/slow"))
-    assert rows(empty.ask(FLAPPING), "receiver") == [("joe/1",)]
+def test_who_comes_and_goes_is_told_of_a_receiver_of_a_channel(lake: Lake, shelf: Shelf) -> None:
+    tables = shelf(lake, Scope(receiver="joe/1", channel="/slow"))
+    assert rows(tables.ask(FLAPPING), "receiver") == [("joe/1",)]
 
 
 @pytest.mark.parametrize("scope", [Scope(receiver="ann/1"), Scope(until=at(61))])
-def test_who_stays_or_is_not_meant_is_not_flapping(empty: Tables, scope: Scope) -> None:
-    the_tables(empty, scope)
-    assert rows(empty.ask(FLAPPING), "receiver") == []
+def test_who_stays_or_is_not_meant_is_not_flapping(lake: Lake, shelf: Shelf, scope: Scope) -> None:
+    assert rows(shelf(lake, scope).ask(FLAPPING), "receiver") == []
 
 
-def test_who_publishes_is_told_with_its_busiest_minute(empty: Tables) -> None:
+def test_who_publishes_is_told_with_its_busiest_minute(tmp_path: Path, shelf: Shelf) -> None:
     told = [published(0, 2), published(10, 3), published(70, 1), published(80, 1, sender="eve/1")]
     # Not for all of them the store has it.
     told.append(published(80, 1, sender="eve/1", kept=0, size=0))
-    told_to(empty, made_of(one_run(told)).life, table_of(one_run(told)))
+    found = shelf(store_told(tmp_path, one_run(told))).ask(PUBLISHERS)
     columns = ("sender", "published", "copies", "bytes", "most_per_minute")
-    assert rows(empty.ask(PUBLISHERS), *columns) == [
+    assert rows(found, *columns) == [
         ("pub/1", 3, 6, 300, 2),
         ("eve/1", 1, 2, 100, 1),
     ]
-    [busiest, _] = rows(empty.ask(PUBLISHERS), "busiest")
+    [busiest, _] = rows(found, "busiest")
     assert busiest[0].timestamp() * 1_000_000 == START_US
 
 
-def test_who_acks_late_is_slow_and_who_acked_seldom_is_not_told(empty: Tables) -> None:
+def test_who_acks_late_is_slow_and_who_acked_seldom_is_not_told(
+    tmp_path: Path, shelf: Shelf
+) -> None:
     told = [published(n, 3) for n in range(10)]
     for n in range(10):
         told += [handed(n + 0.5, n, "ann/1"), acked(n + 0.6, n, "ann/1")]
         told += [handed(n + 0.5, n, "joe/1"), acked(n + 0.5 + n, n, "joe/1")]
     told += [handed(9.5, 9, "eve/1"), acked(99, 9, "eve/1")]
-    told_to(empty, made_of(one_run(told)).life)
-    assert rows(empty.ask(SLOW_RECEIVERS), "receiver", "acked", "ack_p50", "ack_max") == [
+    tables = shelf(store_told(tmp_path, one_run(told)))
+    assert rows(tables.ask(SLOW_RECEIVERS), "receiver", "acked", "ack_p50", "ack_max") == [
         ("joe/1", 10, 4500, 9000),
         ("ann/1", 10, 100, 100),
     ]
+
+
+SCOPES = (EVERYTHING, Scope(since=at(5), until=at(50), channel="/orders"), Scope(receiver="joe/1"))
+
+
+@pytest.mark.beside
+@pytest.mark.parametrize("scope", SCOPES)
+def test_a_cluster_gives_the_same_answers(
+    spark: "SparkSession", tmp_path: Path, scope: Scope
+) -> None:
+    lake = the_lake(tmp_path)
+    on_cluster = on_spark.of_lake(lake, spark, scope)
+    with of_lake(lake, scope) as tables:
+        for name, question in REPORTS.items():
+            assert on_cluster.ask(question) == tables.ask(question), name
