@@ -17,6 +17,10 @@ GROUPS = {
         "doctor": "Check what a server and the pipeline need; say how to fix faults.",
         "version": "Show the version, and whether the core is compiled.",
     },
+    "Messages": {
+        "publish": "Publish messages on a channel.",
+        "subscribe": "Show messages as they arrive, until Ctrl-C.",
+    },
     "What is there": {
         "top": "Show a server at work: messages, queues, sessions and dead letters; Ctrl-C ends.",
         "session": "List and end sessions.",

@@ -44,6 +44,8 @@ _COLOURS = {
 _SHORT = 12
 _LEAST = 6
 _BETWEEN = 2
+# A rate over less time says nothing.
+_MEASURABLE_S = 0.01
 
 
 def complain(text: str) -> None:
@@ -226,6 +228,12 @@ def spinner(text: str) -> Iterator[None]:
         return
     with _errors.status(text):
         yield
+
+
+def speed(count: int, seconds: float) -> str:
+    """Return a number of messages with the time that they took, and their rate."""
+    rate = f", {count / seconds:,.0f} per second" if seconds >= _MEASURABLE_S else ""
+    return f"{count:,} message{'' if count == 1 else 's'} in {seconds:.1f} s{rate}"
 
 
 def brief(value: object) -> str:

@@ -98,7 +98,8 @@ class Remote:
 
         self._server = server
         token = server.token()
-        self._base, socket = _address(server.url)
+        base, socket = address(server.url)
+        self._base = base + _API
         connector = None if socket is None else aiohttp.UnixConnector(socket)
         headers = {"Authorization": f"Bearer {token}"}
         if OPERATOR_NAME.fullmatch(name := _user()):
@@ -226,14 +227,17 @@ class Remote:
         ) from None
 
 
-def _address(url: str) -> tuple[str, str | None]:
-    """Return the base URL of requests, and the Unix socket if there is one."""
+def address(url: str) -> tuple[str, str | None]:
+    """Return the base URL of requests, and the Unix socket if there is one.
+
+    Raises `RemoteFailed`.
+    """
     try:
         parts = urlsplit(url)
         if parts.scheme == "unix" and parts.path:
-            return "http://localhost" + _API, parts.path
+            return "http://localhost", parts.path
         if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
-            return url.rstrip("/") + _API, None
+            return url.rstrip("/"), None
     except ValueError:
         pass
     text = f"{url}: write a URL such as {DEFAULT_URL} or unix:/run/holdfast.sock"

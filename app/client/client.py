@@ -42,6 +42,8 @@ _log = logging.getLogger(__name__)
 class PublishReply:
     """What the server says of a message that it accepted."""
 
+    # The id by which the server and receivers know it; only for publishes with options.
+    id: str | None
     # When it received the message, in nanoseconds since 1970; only for publishes with options.
     timestamp_ns: int | None
     # What became of the message for each destination.
@@ -79,7 +81,7 @@ class Client:
         """Nothing is sent before the client is entered.
 
         Args:
-            url: The server's URL; without a path, `/cometd`.
+            url: The server's URL, without a path `/cometd`, or `unix:/path/of/socket`.
             session: The name of a session that outlives the client, such as `joe/1`, or an object
                 with its options.
             token: A token to log in with, or a function that gets one, for each handshake and
@@ -98,6 +100,9 @@ class Client:
             on_state: Called with each new state.
         """
         address = URL(url)
+        self._unix_path = address.path if address.scheme == "unix" else None
+        if self._unix_path is not None:
+            address = URL("http://localhost")
         self._url = str(address.with_path(_PATH) if address.path in ("", "/") else address)
         self._session = session
         self._token = token
@@ -128,7 +133,7 @@ class Client:
     async def __aenter__(self) -> Self:
         if self._conversation is not None:
             raise WrongUse("a client is entered once")
-        connector = self._connector or aiohttp.TCPConnector(ssl=self._ssl or True)
+        connector = self._connector or self._own_connector()
         self._http = aiohttp.ClientSession(
             connector=connector,
             connector_owner=self._connector is None,
@@ -155,6 +160,11 @@ class Client:
         assert ended is not None  # noqa: S101
         ended.add_done_callback(self._conversation_ended)
         return self
+
+    def _own_connector(self) -> aiohttp.BaseConnector:
+        if self._unix_path is not None:
+            return aiohttp.UnixConnector(self._unix_path)
+        return aiohttp.TCPConnector(ssl=self._ssl or True)
 
     async def __aexit__(
         self,
@@ -367,6 +377,7 @@ class Client:
         delivery: Json = said if isinstance(said, dict) else {}
         stamp = delivery.get("rcvTimestamp")
         return PublishReply(
+            id=delivery.get("id"),
             timestamp_ns=None if stamp is None else int(stamp),
             destinations=delivery.get("destinations") or (),
             wire=reply,

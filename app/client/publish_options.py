@@ -18,7 +18,7 @@ def publish_ext(
     destinations: Sequence[Destination] | None = None,
     qos: Mapping[str, Any] | None = None,
 ) -> Json:
-    """Return the `ext` of a publish; empty without options."""
+    """Return the `ext` of a publish; empty without options, of which an empty `qos` is one."""
     given: Json = {"key": key, "priority": priority, "persistent": persistent}
     given["properties"] = None if properties is None else dict(properties)
     if lifetime_s is not None:
@@ -49,4 +49,4 @@ def subscribe_ext(
 
 def _delivery(given: Json, qos: Mapping[str, Any] | None) -> Json:
     options = {name: value for name, value in given.items() if value is not None} | {**(qos or {})}
-    return {"delivery": options} if options else {}
+    return {} if qos is None and not options else {"delivery": options}

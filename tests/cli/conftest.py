@@ -1,8 +1,9 @@
-"""An administration that commands can reach, in a thread of its own."""
+"""Servers for commands: an administration in a thread of its own, and a real one for clients."""
 
 import asyncio
+import json
 import threading
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,8 +15,11 @@ from aiohttp import web
 from typer.testing import CliRunner, Result
 
 from holdfast.cli.main import program
+from tests.serving import Server, Servers
 from tests.web.admin import OPERATOR, READER, Clock, application_of
 from tests.web.fake_operations import FakeOperations, a_letter, a_session
+
+Run = Callable[..., Result]
 
 
 @dataclass
@@ -71,3 +75,37 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     loop.call_soon_threadsafe(loop.stop)
     thread.join(5)
     loop.close()
+
+
+@pytest.fixture
+def server(servers: Servers) -> Server:
+    """A server with channels that keep their messages."""
+    return servers.with_settings({"channels": {"/kept/**": {"history": 100}}})
+
+
+@pytest.fixture
+def run(server: Server) -> Run:
+    """Runs a command next to the server."""
+
+    def run(*words: object, input: str | bytes | None = None, **environment: str | None) -> Result:
+        around = {
+            "HOLDFAST_URL": server.url,
+            "HOLDFAST_DATA": str(server.data),
+            "HOLDFAST_TOKEN_FILE": None,
+            "COLUMNS": "200",
+            **environment,
+        }
+        return CliRunner().invoke(program, [*map(str, words)], input=input, env=around)
+
+    return run
+
+
+def lines(done: Result) -> list[Any]:
+    """The lines of JSON that a command has printed."""
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def kept(run: Run, channel: str) -> list[object]:
+    """The data that a channel keeps, the oldest first."""
+    done = run("channel", "get", channel, "--limit", 100, "--json")
+    return [each["data"] for each in reversed(json.loads(done.stdout))]

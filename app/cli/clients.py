@@ -1,0 +1,163 @@
+"""What commands that are clients share: how they reach a server, log in, and end."""
+
+import asyncio
+import getpass
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from holdfast.cli.failures import EXITS, Exit, RemoteFailed
+from holdfast.cli.options import AsJson, Url
+from holdfast.cli.output import complain, note
+from holdfast.cli.remote import DEFAULT_URL, Server, address
+from holdfast.client import (
+    Client,
+    ClientError,
+    ClientState,
+    NotConnected,
+    ReplyError,
+    SessionEnded,
+)
+
+# The channels of operators begin so.
+_SYSTEM = "/sys/"
+_CONNECT_TIMEOUT_S = 10.0
+# What a wrong login, or none, is refused with.
+_NOT_ALLOWED = (401, 403)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientLogin:
+    """The server that a command connects to as a client, and how it logs in."""
+
+    url: str = DEFAULT_URL
+    token_file: Path | None = None
+    user: str | None = None
+    as_json: bool = False
+
+    def client(self, *, channels: Sequence[str] = (), **options: Any) -> Client:  # noqa: ANN401
+        """Return a client for these channels; those of operators need their token."""
+        address(self.url)
+        token = credentials = None
+        if self.token_file is not None:
+            token = Server(token_file=self.token_file).token()
+        elif self.user is not None:
+            credentials = {"user": self.user, "password": _password(self.user)}
+        elif any(channel.startswith(_SYSTEM) for channel in channels):
+            named = os.environ.get("HOLDFAST_TOKEN_FILE")
+            token = Server(token_file=Path(named) if named else None).token()
+        return Client(
+            self.url,
+            token=token,
+            credentials=credentials,
+            connect_timeout_s=_CONNECT_TIMEOUT_S,
+            on_state=_Contact(),
+            **options,
+        )
+
+    def run(self, conversation: Callable[[], Awaitable[None]]) -> bool:
+        """Run a conversation; return False if it was interrupted. A failure ends the program."""
+        try:
+            return asyncio.run(_until_interrupted(conversation))
+        except RemoteFailed as error:
+            exit, text = error.exit, str(error)
+        except NotConnected as error:
+            exit = Exit.UNREACHABLE
+            text = (
+                f"{self.url} cannot be reached: {error}. Is a server running there? Start one with "
+                "holdfast serve, or set its address with --url or HOLDFAST_URL"
+            )
+        except ReplyError as error:
+            exit, text = EXITS.get(error.code, Exit.FAILED), refusal(error)
+        except SessionEnded as error:
+            exit = Exit.FAILED
+            text = (
+                f"the server has ended the session ({error}): another client took it over, or an "
+                "operator ended it"
+            )
+        except ClientError as error:
+            exit, text = Exit.FAILED, str(error)
+        complain(text)
+        raise typer.Exit(exit)
+
+
+def refusal(error: ReplyError) -> str:
+    """Return why the server refused a message, and what to do about it."""
+    if error.code in _NOT_ALLOWED:
+        return f"{error}: log in with --token-file or --user, or ask for the right to do this"
+    return str(error)
+
+
+async def _until_interrupted(conversation: Callable[[], Awaitable[None]]) -> bool:
+    task = asyncio.current_task()
+    assert task is not None  # noqa: S101
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    try:
+        await conversation()
+    except asyncio.CancelledError:
+        return False
+    return True
+
+
+class _Contact:
+    """Tells when the server is lost, and when it is back."""
+
+    def __init__(self) -> None:
+        self._is_lost = False
+
+    def __call__(self, state: ClientState) -> None:
+        if state is ClientState.DISCONNECTED and not self._is_lost:
+            self._is_lost = True
+            note("The connection is lost; trying again")
+        elif state is ClientState.CONNECTED and self._is_lost:
+            self._is_lost = False
+            note("Connected again")
+
+
+def _password(user: str) -> str:
+    password = os.environ.get("HOLDFAST_PASSWORD")
+    if password is not None:
+        return password
+    if not sys.stdin.isatty():
+        raise typer.BadParameter(
+            "there is no terminal to ask for the password: set HOLDFAST_PASSWORD"
+        )
+    return getpass.getpass(f"Password of {user}: ")
+
+
+def _login(
+    as_json: AsJson = False,
+    url: Url = DEFAULT_URL,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--token-file",
+            metavar="FILE",
+            show_default=False,
+            help="File of a token to log in with; for channels below /sys/, admin-token in the "
+            "data directory is enough.",
+        ),
+    ] = None,
+    user: Annotated[
+        str | None,
+        typer.Option(
+            "--user",
+            metavar="NAME",
+            show_default=False,
+            help="Log in with the password in HOLDFAST_PASSWORD, or ask for it.",
+        ),
+    ] = None,
+) -> ClientLogin:
+    if token_file is not None and user is not None:
+        raise typer.BadParameter("--token-file and --user exclude each other")
+    return ClientLogin(url, token_file, user, as_json)
+
+
+AsClient = Annotated[ClientLogin, _login]

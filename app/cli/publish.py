@@ -1,0 +1,176 @@
+"""`holdfast publish`: publishes messages, as a client."""
+
+import asyncio
+import sys
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.clients import AsClient, refusal
+from holdfast.cli.content import Content, Contents, filled, parsed
+from holdfast.cli.failures import Exit
+from holdfast.cli.options import gathered
+from holdfast.cli.output import complain, console, note, print_json, progress, speed
+from holdfast.cli.qos import Options, PublishOptions
+from holdfast.client import Client, ConnectionLost, PublishReply, ReplyError
+
+program = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+# Publishes that may wait for their replies.
+_WINDOW = 500
+# Refusals that are told one by one.
+_MOST_TOLD = 10
+# How long replies may take after an interruption.
+_GRACE_S = 5.0
+
+
+@program.command()
+@gathered
+def publish(
+    *,
+    channel: Annotated[
+        str, typer.Argument(metavar="CHANNEL", help="The channel, such as /orders/new.")
+    ],
+    content: Contents,
+    options: PublishOptions,
+    rate: Annotated[
+        float | None,
+        typer.Option(
+            "--rate",
+            min=0.001,
+            metavar="NUMBER",
+            show_default=False,
+            help="Messages per second; default: as many as the server takes.",
+        ),
+    ] = None,
+    login: AsClient,
+) -> None:
+    """Publish messages on a channel.
+
+    Data and keys may have the placeholders ${counter} (1, 2, 3 and so on), ${timestamp} (in
+    nanoseconds since 1970) and ${date}: quote them for your shell. Data that is JSON after that is
+    published as such, other data as a text. Prints the id of each message, except on a terminal.
+
+    Example: holdfast publish /orders '{"n": ${counter}}' --count 100 --persistent
+    """
+    publishing = Publishing(channel, content, options, rate, as_json=login.as_json)
+
+    async def conversation() -> None:
+        async with login.client(channels=[channel]) as client:
+            await publishing.run(client)
+
+    is_whole = login.run(conversation)
+    publishing.sum_up()
+    if publishing.refused or not (is_whole or content.is_endless):
+        raise typer.Exit(Exit.FAILED)
+
+
+class Publishing:
+    """Publishes one message after the other, and tells what became of each, in their order."""
+
+    def __init__(
+        self,
+        channel: str,
+        content: Content,
+        options: Options,
+        rate: float | None,
+        *,
+        as_json: bool,
+    ) -> None:
+        self._channel = channel
+        self._content = content
+        self._options = options
+        self._rate = rate
+        self._as_json = as_json
+        self._is_silent = console.is_terminal and content.total != 1 and not as_json
+        # Publishes without a reply, the first one first.
+        self._waiting: deque[tuple[int, asyncio.Task[PublishReply]]] = deque()
+        self._accepted = 0
+        self._began = self._ended = 0.0
+        self.refused = 0
+
+    async def run(self, client: Client) -> None:
+        """Publish everything. After an interruption, wait for the replies that are due."""
+        self._began = self._ended = _now()
+        try:
+            with progress() as bar:
+                task = bar.add_task("Publishing", total=self._content.total)
+                await self._publish_all(client, lambda: bar.advance(task))
+        except asyncio.CancelledError:
+            async with asyncio.timeout(_GRACE_S):
+                await self._hear(0)
+            raise
+
+    async def _publish_all(self, client: Client, advance: Callable[[], None]) -> None:
+        counter = 0
+        async for text in self._content.texts():
+            await self._pause(counter)
+            counter += 1
+            options = {**self._options}
+            if options["key"] is not None:
+                options["key"] = filled(options["key"], counter)
+            channel, data = filled(self._channel, counter), parsed(filled(text, counter))
+            publish = asyncio.create_task(client.publish(channel, data, **options))
+            self._waiting.append((counter, publish))
+            await self._hear(_WINDOW)
+            advance()
+        await self._hear(0)
+
+    async def _pause(self, sent: int) -> None:
+        """Wait until the rate allows the next message."""
+        if self._rate is None or not sent:
+            return
+        due = self._began + sent / self._rate
+        if due > _now():
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(due):
+                    await self._hear(0)
+            await asyncio.sleep(due - _now())
+
+    async def _hear(self, most: int) -> None:
+        """Wait until at most so many publishes have no reply."""
+        while len(self._waiting) > most:
+            number, publish = self._waiting[0]
+            await asyncio.wait([publish])
+            self._waiting.popleft()
+            self._tell(number, publish)
+
+    def _tell(self, number: int, publish: asyncio.Task[PublishReply]) -> None:
+        self._ended = _now()
+        try:
+            reply = publish.result()
+        except (ReplyError, ConnectionLost) as error:
+            self._tell_refused(number, error)
+            return
+        self._accepted += 1
+        channel = filled(self._channel, number)
+        if self._as_json:
+            told = {"n": number, "channel": channel, "id": reply.id, "error": None}
+            print_json(told, is_line=True)
+        elif not self._is_silent:
+            sys.stdout.write(f"{reply.id or ''}\n")
+
+    def _tell_refused(self, number: int, error: ReplyError | ConnectionLost) -> None:
+        self.refused += 1
+        text = refusal(error) if isinstance(error, ReplyError) else str(error)
+        if self._as_json:
+            channel = filled(self._channel, number)
+            told = {"n": number, "channel": channel, "id": None, "error": str(error)}
+            print_json(told, is_line=True)
+        if self.refused <= _MOST_TOLD:
+            complain(f"message {number}: {text}")
+        elif self.refused == _MOST_TOLD + 1:
+            complain("more messages were refused")
+
+    def sum_up(self) -> None:
+        """Tell how many messages were published, if there were several."""
+        if self._content.total != 1:
+            refused = f", {self.refused} refused" if self.refused else ""
+            note(f"Published {speed(self._accepted, self._ended - self._began)}{refused}")
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

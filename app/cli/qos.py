@@ -1,0 +1,155 @@
+"""Options of messages and subscriptions, in the form of the client."""
+
+from typing import Annotated, Any
+
+import orjson
+import typer
+
+Options = dict[str, Any]
+
+_Qos = Annotated[
+    str | None,
+    typer.Option(
+        "--qos",
+        metavar="JSON",
+        show_default=False,
+        help="Further options of ext.delivery, such as '{\"forceUpdate\": false}'.",
+    ),
+]
+
+
+def _publish_options(
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--key",
+            metavar="TEXT",
+            show_default=False,
+            help="Publish key: of messages with one key, the first is delivered. May have "
+            "placeholders.",
+        ),
+    ] = None,
+    priority: Annotated[
+        int | None,
+        typer.Option(
+            "--priority",
+            min=0,
+            max=9,
+            metavar="RANK",
+            show_default=False,
+            help="0 to 9: higher ones overtake what waits; default: 5.",
+        ),
+    ] = None,
+    persistent: Annotated[
+        bool | None,
+        typer.Option(
+            "--persistent/--no-persistent",
+            show_default=False,
+            help="Whether the messages survive a restart of the server.",
+        ),
+    ] = None,
+    lifetime: Annotated[
+        float | None,
+        typer.Option(
+            "--lifetime",
+            min=0.001,
+            metavar="SECONDS",
+            show_default=False,
+            help="How long the messages are worth delivering; default: without end.",
+        ),
+    ] = None,
+    properties: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--property",
+            metavar="NAME=VALUE",
+            show_default=False,
+            help="A property for receivers; repeatable.",
+        ),
+    ] = None,
+    destinations: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--destination",
+            metavar="NAME",
+            show_default=False,
+            help="A session (joe/1) or a subject (joe) to address the messages to; repeatable.",
+        ),
+    ] = None,
+    force_queuing: Annotated[
+        bool,
+        typer.Option("--force-queuing", help="Let messages wait for destinations that are away."),
+    ] = False,
+    qos: _Qos = None,
+) -> Options:
+    if force_queuing and not destinations:
+        raise typer.BadParameter("--force-queuing needs --destination")
+    return {
+        "key": key,
+        "priority": priority,
+        "persistent": persistent,
+        "lifetime_s": lifetime,
+        "properties": _pairs(properties) if properties else None,
+        "destinations": [{"name": each, "forceQueuing": force_queuing} for each in destinations]
+        if destinations
+        else None,
+        # Even an empty object lets the server tell the id of the message.
+        "qos": _object(qos),
+    }
+
+
+def _subscribe_options(
+    filter: Annotated[
+        str | None,
+        typer.Option(
+            "--filter",
+            metavar="CONDITION",
+            show_default=False,
+            help="Only messages that pass, such as 'data.price > 100'.",
+        ),
+    ] = None,
+    history: Annotated[
+        int | None,
+        typer.Option(
+            "--history",
+            min=-1,
+            metavar="NUMBER",
+            show_default=False,
+            help="First the newest messages that the channels keep; -1 for all.",
+        ),
+    ] = None,
+    oneway: Annotated[
+        bool,
+        typer.Option("--oneway", help="Messages count as delivered when they are written."),
+    ] = False,
+    qos: _Qos = None,
+) -> Options:
+    return {
+        "filter": filter,
+        "history": history,
+        "qos": {"oneway": True, **_object(qos)} if oneway else _object(qos) or None,
+    }
+
+
+PublishOptions = Annotated[Options, _publish_options]
+SubscribeOptions = Annotated[Options, _subscribe_options]
+
+
+def _pairs(given: list[str]) -> dict[str, str]:
+    pairs = [each.partition("=") for each in given]
+    for name, equals, _ in pairs:
+        if not (name and equals):
+            raise typer.BadParameter(f"--property {name!r}: write NAME=VALUE")
+    return {name: value for name, _, value in pairs}
+
+
+def _object(text: str | None) -> Options:
+    if text is None:
+        return {}
+    try:
+        found = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise typer.BadParameter(f"--qos is not JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise typer.BadParameter("--qos: write an object, such as '{\"local\": false}'")
+    return found

@@ -1,0 +1,230 @@
+"""`holdfast subscribe`: shows messages, as a client, and refuses them if it is told to."""
+
+import asyncio
+import sys
+import time
+from contextlib import suppress
+from datetime import datetime
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from holdfast.cli.clients import AsClient
+from holdfast.cli.failures import Exit
+from holdfast.cli.options import gathered
+from holdfast.cli.output import Json, brief, console, note, print_json, speed, visible
+from holdfast.cli.qos import Options, SubscribeOptions
+from holdfast.client import Message, Refuse, Subscription
+from holdfast.client.errors import refusal_for
+from holdfast.delivery.error_codes import find
+from holdfast.delivery.json_text import to_json
+
+program = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+# Everything that the server sends to a session.
+_ALL = "/**"
+_SERVICE = "/service/"
+# What is addressed to a session or subject comes here.
+_ADDRESSED = "/service/ptp"
+
+
+def _refusal(
+    fail_with: Annotated[
+        str | None,
+        typer.Option(
+            "--fail-with",
+            metavar="CODE",
+            show_default=False,
+            help="Refuse every message with this error code, such as user.update.holdback.",
+        ),
+    ] = None,
+    fail_message: Annotated[
+        str,
+        typer.Option("--fail-message", metavar="TEXT", help="The text of the refusals."),
+    ] = "",
+    fail_runtime: Annotated[
+        str | None,
+        typer.Option(
+            "--fail-runtime",
+            metavar="TEXT",
+            show_default=False,
+            help="Refuse every message as a program does that fails with this text.",
+        ),
+    ] = None,
+) -> Refuse | None:
+    if fail_runtime is not None:
+        if fail_with is not None:
+            raise typer.BadParameter("--fail-with and --fail-runtime exclude each other")
+        return refusal_for(RuntimeError(fail_runtime))
+    if fail_with is None:
+        if fail_message:
+            raise typer.BadParameter("--fail-message needs --fail-with")
+        return None
+    if find(fail_with) is None:
+        raise typer.BadParameter(f"{fail_with!r} is no error code: see docs/error-codes.md")
+    return Refuse(fail_with, fail_message)
+
+
+def _handshake(
+    session: Annotated[
+        str | None,
+        typer.Option(
+            "--session",
+            metavar="NAME",
+            show_default=False,
+            help="A session that outlives the command, such as joe/1: what it has not processed "
+            "waits for the next.",
+        ),
+    ] = None,
+    retries: Annotated[
+        int | None,
+        typer.Option(
+            "--retries",
+            min=-1,
+            metavar="NUMBER",
+            show_default=False,
+            help="How often the server tries to reach the session again; -1 for ever.",
+        ),
+    ] = None,
+) -> Options:
+    return {"session": session, "terms": None if retries is None else {"retries": retries}}
+
+
+@program.command()
+@gathered
+def subscribe(
+    *,
+    channels: Annotated[
+        list[str],
+        typer.Argument(metavar="CHANNEL...", help="Channels or patterns: /orders/7, /orders/**."),
+    ],
+    options: SubscribeOptions,
+    handshake: Annotated[Options, _handshake],
+    refusal: Annotated[Refuse | None, _refusal],
+    update_sleep: Annotated[
+        float,
+        typer.Option(
+            "--update-sleep", min=0, metavar="SECONDS", help="Work on each message so long."
+        ),
+    ] = 0,
+    count: Annotated[
+        int | None,
+        typer.Option(
+            "--count", "-n", min=1, show_default=False, help="End after so many messages."
+        ),
+    ] = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option("--seconds", min=0, show_default=False, help="End after this time."),
+    ] = None,
+    login: AsClient,
+) -> None:
+    """Show messages as they arrive, until Ctrl-C.
+
+    A message counts as processed when it has been printed. In a pipe, its line has the time, the
+    channel, the sender and the data, with tabs in between. Dead letters are messages of
+    /sys/deadMessage.
+
+    Example: holdfast subscribe /orders/** --session joe/1 --fail-with user.update.error
+    """
+    showing = Showing(refusal, update_sleep, count, as_json=login.as_json)
+
+    async def conversation() -> None:
+        # What the end of the time interrupts is not processed.
+        with suppress(TimeoutError):
+            async with login.client(channels=channels, **handshake) as client:
+                inbox = client.listen(_ALL)
+                for channel in channels:
+                    await client.subscribe(channel, _leave_to_the_inbox, **options)
+                note(f"Subscribed as {client.session_name or 'a client'}; Ctrl-C ends")
+                async with asyncio.timeout(seconds):
+                    await showing.show_all(inbox)
+
+    try:
+        login.run(conversation)
+    finally:
+        showing.sum_up()
+    if showing.lacks_messages:
+        raise typer.Exit(Exit.FAILED)
+
+
+def _leave_to_the_inbox(message: Message) -> None:
+    """Do nothing: one loop shows the messages of all channels, in their order."""
+
+
+class Showing:
+    """Prints messages, and refuses them if that is wanted."""
+
+    def __init__(
+        self, refusal: Refuse | None, update_sleep: float, wanted: int | None, *, as_json: bool
+    ) -> None:
+        self._refusal = refusal
+        self._update_sleep = update_sleep
+        self._wanted = wanted
+        self._as_json = as_json
+        self._count = 0
+        self._began = self._ended = 0.0
+
+    async def show_all(self, inbox: Subscription) -> None:
+        """Show what arrives, until there were as many messages as wanted."""
+        async for message in inbox:
+            if message.channel.startswith(_SERVICE) and message.channel != _ADDRESSED:
+                continue
+            self._ended = time.monotonic()
+            self._began = self._began or self._ended
+            if self._update_sleep:
+                await asyncio.sleep(self._update_sleep)
+            self._print(message)
+            if self._refusal is not None:
+                inbox.refuse(self._refusal.code, self._refusal.text)
+            self._count += 1
+            if self._count == self._wanted:
+                return
+
+    @property
+    def lacks_messages(self) -> bool:
+        """Whether there were fewer messages than wanted."""
+        return self._wanted is not None and self._count < self._wanted
+
+    def sum_up(self) -> None:
+        """Tell how many messages there were."""
+        verb = "Received" if self._refusal is None else "Refused"
+        note(f"{verb} {speed(self._count, self._ended - self._began)}")
+
+    def _print(self, message: Message) -> None:
+        verdict = "OK" if self._refusal is None else self._refusal.code
+        if self._as_json:
+            print_json(_told(message) | {"verdict": verdict}, is_line=True)
+        elif console.is_terminal:
+            style = "dim" if self._refusal is None else "red"
+            time_of_day = f"{_arrival(message):%H:%M:%S}"
+            text = f" {brief(message.data)} "
+            words = ((time_of_day, "dim"), " ", (visible(message.channel), "bold"), visible(text))
+            console.print(Text.assemble(*words, (verdict, style)), soft_wrap=True)
+        else:
+            at = _arrival(message).isoformat(" ", "milliseconds")
+            data = to_json(message.data).decode()
+            columns = (at, message.channel, message.sender, data)
+            sys.stdout.write("\t".join(map(visible, columns)) + "\n")
+        sys.stdout.flush()
+
+
+def _arrival(message: Message) -> datetime:
+    """Return when the server received the message, or else the time."""
+    ns = message.timestamp_ns
+    return (datetime.now() if ns is None else datetime.fromtimestamp(ns / 1e9)).astimezone()
+
+
+def _told(message: Message) -> Json:
+    ns = message.timestamp_ns
+    return {
+        "id": message.id,
+        "channel": message.channel,
+        "published": None if ns is None else ns // 1_000_000,
+        "sender": message.sender,
+        "priority": message.priority,
+        "properties": message.properties,
+        "redelivered": message.redelivered,
+        "data": message.data,
+    }

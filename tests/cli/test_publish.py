@@ -1,0 +1,155 @@
+"""`holdfast publish`, with a real server."""
+
+import re
+import signal
+from pathlib import Path
+
+import pytest
+
+from holdfast.cli import publish
+from tests.cli.conftest import Run, kept, lines
+
+
+def test_it_prints_the_id_of_each_message(run: Run) -> None:
+    done = run("publish", "/kept/ids", '{"n": ${counter}}', "--count", 3)
+    ids = done.stdout.splitlines()
+    assert (done.exit_code, len(ids)) == (0, 3)
+    assert all(re.fullmatch(r"[a-z0-9-]+-\d{19}", id) for id in ids)
+    assert "Published 3 messages" in done.stderr
+    assert kept(run, "/kept/ids") == [{"n": 1}, {"n": 2}, {"n": 3}]
+
+
+def test_channels_and_texts_have_placeholders(run: Run) -> None:
+    assert run("publish", "/kept/holders/${counter}", "--count", 2).exit_code == 0
+    [text] = kept(run, "/kept/holders/2")
+    assert re.fullmatch(r"Hi-2-\d{19}", str(text))
+    run("publish", "/kept/holders/date", "at ${date}, ${unknown}")
+    [text] = kept(run, "/kept/holders/date")
+    assert re.fullmatch(r"at \d{4}-\d\d-\d\dT[\d:.]+[+-]\d\d:\d\d, \$\{unknown\}", str(text))
+
+
+@pytest.mark.parametrize(
+    ("given", "published"),
+    [("42", 42), ('"42"', "42"), ("hello", "hello"), ('{"a": [null]}', {"a": [None]}), ("{", "{")],
+)
+def test_data_is_json_if_it_is_json(run: Run, given: str, published: object) -> None:
+    channel = f"/kept/forms/{abs(hash(given))}"
+    run("publish", channel, given)
+    assert kept(run, channel) == [published]
+
+
+def test_each_line_of_standard_input_is_a_message(run: Run) -> None:
+    done = run("publish", "/kept/lines", "--file", "-", "--lines", "--json", input='1\n\n"b"\nc')
+    assert [(each["n"], each["error"]) for each in lines(done)] == [(1, None), (2, None), (3, None)]
+    assert kept(run, "/kept/lines") == [1, "b", "c"]
+
+
+def test_a_file_is_one_message(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "data.json"
+    file.write_text('{\n  "a": 1\n}\n')
+    run("publish", "/kept/file", "--file", file)
+    assert kept(run, "/kept/file") == [{"a": 1}]
+    file.write_bytes(b"\xff")
+    assert "is not UTF-8" in run("publish", "/kept/file", "--file", file).stderr
+
+
+def test_a_text_of_a_size(run: Run) -> None:
+    run("publish", "/kept/size", "--size", 1000)
+    assert kept(run, "/kept/size") == ["x" * 1000]
+
+
+def test_messages_of_one_key_are_one(run: Run) -> None:
+    for _ in range(2):
+        done = run("publish", "/kept/key", "--key", "k-${counter}", "--count", 2)
+        assert done.exit_code == 0
+    assert len(kept(run, "/kept/key")) == 4  # other sessions, other keys: see docs/delivery.md
+
+
+def test_options_of_messages_travel(run: Run) -> None:
+    words = ("--priority", 7, "--property", "a=1", "--property", "b=x=y", "--lifetime", 60)
+    name = "options/1"
+    run("subscribe", "/options", "--session", name, "--seconds", 0)
+    assert run("publish", "/options", "1", *words, "--no-persistent").exit_code == 0
+    [message] = lines(run("subscribe", "/options", "--session", name, "--count", 1, "--json"))
+    assert (message["priority"], message["properties"]) == (7, {"a": "1", "b": "x=y"})
+
+
+def test_messages_are_addressed(run: Run) -> None:
+    done = run("publish", "/letters", "1", "--destination", "nobody")
+    assert (done.exit_code, "404:user.ptp.unknownDestination" in done.stderr) == (1, True)
+    done = run("publish", "/letters", "1", "--destination", "nobody", "--force-queuing")
+    assert done.exit_code == 0
+    waiting = ("subscribe", "/other", "--session", "nobody/1", "--count", 1, "--json")
+    [message] = lines(run(*waiting, "--seconds", 20))
+    assert (message["channel"], message["data"]) == ("/letters", 1)
+
+
+def test_further_options_are_passed_on(run: Run) -> None:
+    for _ in range(2):
+        run("publish", "/kept/further", "same", "--qos", '{"forceUpdate": false}')
+    assert kept(run, "/kept/further") == ["same"]
+
+
+def test_refusals_are_told_and_fail_the_command(run: Run) -> None:
+    done = run("publish", "/sys/x", "1", "--count", 12, "--json")
+    assert done.exit_code == 1
+    told = lines(done)
+    assert [each["n"] for each in told] == [*range(1, 13)]
+    assert all("publish_denied" in each["error"] for each in told)
+    assert "message 10: " in done.stderr
+    assert "message 11: " not in done.stderr
+    assert "more messages were refused" in done.stderr
+    assert "12 refused" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("x", "--size", "3"), "exclude each other"),
+        (("x", "--lines"), "--lines needs --file"),
+        (("x", "--force-queuing"), "--force-queuing needs --destination"),
+        (("x", "--property", "a"), "write NAME=VALUE"),
+        (("x", "--qos", "{"), "--qos is not JSON"),
+        (("x", "--qos", "[]"), "write an object"),
+        (("x", "--user", "a", "--token-file", "b"), "exclude each other"),
+        (("x", "--user", "a"), "HOLDFAST_PASSWORD"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(run: Run, words: tuple[str, ...], complaint: str) -> None:
+    done = run("publish", "/a", *words)
+    assert (done.exit_code, complaint in done.stderr) == (2, True)
+
+
+def test_an_interruption_ends_it_after_the_replies_that_are_due(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def parsed(text: str) -> str:
+        if text == "50":
+            signal.raise_signal(signal.SIGINT)
+        return text
+
+    monkeypatch.setattr(publish, "parsed", parsed)
+    done = run("publish", "/kept/interrupted", "${counter}", "--count", 0, "--rate", 1000)
+    published = kept(run, "/kept/interrupted")
+    assert len(done.stdout.splitlines()) == len(published) >= 50
+    assert (done.exit_code, "Published" in done.stderr) == (0, True)
+
+
+def test_an_interruption_before_the_last_message_is_a_failure(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(publish, "parsed", lambda _: signal.raise_signal(signal.SIGTERM))
+    assert run("publish", "/a", "--count", 1000, "--rate", 1000).exit_code == 1
+
+
+def test_a_server_that_is_not_there_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.cli.clients._CONNECT_TIMEOUT_S", 0.05)
+    done = run("publish", "/a", "1", HOLDFAST_URL="http://127.0.0.1:1")
+    assert done.exit_code == 3
+    assert "Start one with holdfast serve" in done.stderr
+    assert run("publish", "/a", "1", HOLDFAST_URL="nonsense").exit_code == 2
+
+
+def test_system_channels_need_a_token(run: Run, tmp_path: Path) -> None:
+    done = run("publish", "/sys/x", "1", HOLDFAST_DATA=str(tmp_path))
+    assert (done.exit_code, "admin-token" in done.stderr) == (2, True)

@@ -1,0 +1,167 @@
+"""`holdfast subscribe`, with a real server: named sessions receive what was published before."""
+
+import signal
+import time
+from typing import Any
+
+import pytest
+from typer.testing import Result
+
+from holdfast.cli import subscribe
+from tests.cli.conftest import Run, lines
+
+
+def published(run: Run, session: str, *data: object, channel: str = "/news") -> None:
+    """Let a session subscribe to a channel, and publish there."""
+    done = run("subscribe", channel, "--session", session, "--seconds", 0)
+    assert done.exit_code == 0
+    for each in data:
+        assert run("publish", channel, each).exit_code == 0
+
+
+def received(run: Run, session: str, *words: object, channel: str = "/news") -> list[Any]:
+    """What the session receives, as JSON; ends with what was published up to now."""
+    return lines(receive(run, session, *words, "--json", channel=channel))
+
+
+def receive(run: Run, session: str, *words: object, channel: str = "/news") -> Result:
+    return run("subscribe", channel, "--session", session, "--seconds", 20, *words)
+
+
+def letters(run: Run, session: str) -> list[Any]:
+    return lines(run("dead", "list", "--receiver", session, "--json"))
+
+
+def test_what_waits_for_a_session_is_shown_once(run: Run) -> None:
+    published(run, "shown/1", '{"n": 1}', "two")
+    first, second = received(run, "shown/1", "--count", 2)
+    assert (first["data"], second["data"]) == ({"n": 1}, "two")
+    assert (first["channel"], first["verdict"], first["redelivered"]) == ("/news", "OK", 0)
+    assert time.time() - first["published"] / 1000 < 60
+    published(run, "shown/1", 3)
+    assert [each["data"] for each in received(run, "shown/1", "--count", 1)] == [3]
+
+
+def test_in_a_pipe_a_message_is_a_line_with_tabs(run: Run) -> None:
+    published(run, "lines/1", '"a\\tb"')
+    done = receive(run, "lines/1", "--count", 1)
+    [line] = done.stdout.splitlines()
+    when, channel, sender, data = line.split("\t")
+    assert when.startswith("20")
+    assert (channel, data) == ("/news", '"a\\tb"')
+    assert sender.startswith("client/anonymous/")
+    assert "Subscribed as client/lines/1" in done.stderr
+    assert "Received 1 message " in done.stderr
+
+
+def test_what_was_not_asked_for_stays_with_the_session(run: Run) -> None:
+    published(run, "some/1", 1, 2, 3)
+    assert [each["data"] for each in received(run, "some/1", "--count", 2)] == [1, 2]
+    assert [each["data"] for each in received(run, "some/1", "--count", 1)] == [3]
+    assert letters(run, "some/1") == []
+
+
+def test_what_a_session_has_subscribed_to_before_is_shown_too(run: Run) -> None:
+    published(run, "before/1", 1, channel="/old")
+    assert [each["channel"] for each in received(run, "before/1", "--count", 1)] == ["/old"]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "reason"),
+    [
+        (("--fail-with", "user.update.error"), "user.update.error", ""),
+        (
+            ("--fail-with", "user.update.error", "--fail-message", "I don't want this"),
+            "user.update.error",
+            "I don't want this",
+        ),
+        (("--fail-runtime", "oops"), "user.update.internalError", "RuntimeError: oops"),
+    ],
+)
+def test_refused_messages_are_dead_letters(
+    run: Run, words: tuple[str, ...], code: str, reason: str
+) -> None:
+    name = f"refusing/{len(words) + len(code)}"
+    published(run, name, 1, 2)
+    done = receive(run, name, *words, "--count", 2)
+    assert (done.exit_code, "Refused 2 messages" in done.stderr) == (0, True)
+    assert [each["code"] for each in letters(run, name)] == [code] * 2
+    assert all(reason in each["reason"] for each in letters(run, name))
+
+
+def test_dead_letters_are_heard_without_options(run: Run) -> None:
+    # The session of an operator, who hears of each letter.
+    run("subscribe", "/sys/deadMessage", "--session", "undertaker/1", "--seconds", 0)
+    published(run, "victim/1", "poison")
+    receive(run, "victim/1", "--fail-with", "user.update.error", "--count", 1)
+    [letter] = received(run, "undertaker/1", "--count", 1, channel="/sys/deadMessage")
+    assert letter["data"]["content"] == "poison"
+    assert letter["data"]["errorCode"] == "user.update.error"
+
+
+def test_held_back_messages_come_again(run: Run) -> None:
+    published(run, "held/1", 1, 2)
+    receive(run, "held/1", "--fail-with", "user.update.holdback", "--count", 1)
+    assert letters(run, "held/1") == []
+    assert len(lines(run("session", "list", "--prefix", "held", "--held", "--json"))) == 1
+    assert run("dispatcher", "resume", "held/1").exit_code == 0
+    again = received(run, "held/1", "--count", 2)
+    assert [(each["data"], each["redelivered"]) for each in again] == [(1, 1), (2, 0)]
+
+
+def test_the_end_of_the_time_leaves_the_message_at_work_to_the_next(run: Run) -> None:
+    published(run, "slow/1", 1)
+    done = run("subscribe", "/news", "--session", "slow/1", "--update-sleep", 60, "--seconds", 0.2)
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert [each["data"] for each in received(run, "slow/1", "--count", 1)] == [1]
+
+
+def test_an_interruption_leaves_the_message_at_work_to_the_next(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def sleep(_: float) -> None:
+        signal.raise_signal(signal.SIGTERM)
+        await really(60)
+
+    really = subscribe.asyncio.sleep
+    published(run, "interrupted/1", 1)
+    with monkeypatch.context() as patch:
+        patch.setattr(subscribe.asyncio, "sleep", sleep)
+        done = receive(run, "interrupted/1", "--update-sleep", 30)
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert [each["data"] for each in received(run, "interrupted/1", "--count", 1)] == [1]
+
+
+def test_fewer_messages_than_wanted_are_a_failure(run: Run) -> None:
+    assert run("subscribe", "/nothing", "--count", 1, "--seconds", 0.1).exit_code == 1
+
+
+def test_what_channels_keep_comes_first(run: Run) -> None:
+    run("publish", "/kept/history", "${counter}", "--count", 3)
+    words = ("subscribe", "/kept/history", "--seconds", 20, "--json")
+    assert [each["data"] for each in lines(run(*words, "--history", 2, "--count", 2))] == [2, 3]
+    assert len(lines(run(*words, "--history", -1, "--count", 3))) == 3
+
+
+def test_filters_select_messages(run: Run) -> None:
+    words = ("/news", "--session", "filter/1", "--filter", "data > 1")
+    run("subscribe", *words, "--seconds", 0)
+    run("publish", "/news", "${counter}", "--count", 3)
+    done = run("subscribe", *words, "--count", 2, "--seconds", 20, "--json")
+    assert [each["data"] for each in lines(done)] == [2, 3]
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (("--fail-with", "user.upadte"), "is no error code: see docs/error-codes.md"),
+        (("--fail-with", "user", "--fail-runtime", "b"), "exclude each other"),
+        (("--fail-message", "b"), "needs --fail-with"),
+        (("--filter", "data >"), "delivery_invalid"),
+        (("--token-file", "/nowhere"), "/nowhere"),
+        (("--session", "-"), "session"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(run: Run, words: tuple[str, ...], complaint: str) -> None:
+    done = run("subscribe", "/a", "--seconds", 0.1, *words)
+    assert (done.exit_code, complaint in done.stderr) == (2, True)
