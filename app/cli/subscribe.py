@@ -134,7 +134,7 @@ def subscribe(
         # What the end of the time interrupts is not processed.
         with suppress(TimeoutError):
             async with login.client(channels=channels, **handshake) as client:
-                inbox = client.listen(_ALL)
+                inbox = await client.listen(_ALL)
                 for channel in channels:
                     await client.subscribe(channel, _leave_to_the_inbox, **options)
                 note(f"Subscribed as {client.session_name or 'a client'}; Ctrl-C ends")

@@ -1,5 +1,6 @@
 """`holdfast subscribe`, with a real server: named sessions receive what was published before."""
 
+import asyncio
 import signal
 import time
 from typing import Any
@@ -7,7 +8,6 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from holdfast.cli import subscribe
 from tests.cli.conftest import Run, lines
 
 
@@ -123,10 +123,10 @@ def test_an_interruption_leaves_the_message_at_work_to_the_next(
         signal.raise_signal(signal.SIGTERM)
         await really(60)
 
-    really = subscribe.asyncio.sleep
+    really = asyncio.sleep
     published(run, "interrupted/1", 1)
     with monkeypatch.context() as patch:
-        patch.setattr(subscribe.asyncio, "sleep", sleep)
+        patch.setattr("holdfast.cli.subscribe.asyncio.sleep", sleep)
         done = receive(run, "interrupted/1", "--update-sleep", 30)
     assert (done.exit_code, done.stdout) == (0, "")
     assert [each["data"] for each in received(run, "interrupted/1", "--count", 1)] == [1]
