@@ -135,8 +135,9 @@ def subscribe(
         with suppress(TimeoutError):
             async with login.client(channels=channels, **handshake) as client:
                 inbox = await client.listen(_ALL)
-                for channel in channels:
-                    await client.subscribe(channel, _leave_to_the_inbox, **options)
+                await asyncio.gather(
+                    *(client.subscribe(each, _leave_to_the_inbox, **options) for each in channels)
+                )
                 note(f"Subscribed as {client.session_name or 'a client'}; Ctrl-C ends")
                 async with asyncio.timeout(seconds):
                     await showing.show_all(inbox)
