@@ -128,7 +128,7 @@ def subscribe(
 
     Example: holdfast subscribe /orders/** --session joe/1 --fail-with user.update.error
     """
-    receiving = Receiving(refusal, update_sleep, count, as_json=login.as_json)
+    subscriber = Subscriber(refusal, update_sleep, count, as_json=login.as_json)
 
     async def conversation() -> None:
         # What the end of the time interrupts is not processed.
@@ -140,13 +140,13 @@ def subscribe(
                 )
                 note(f"Subscribed as {client.session_name or 'a client'}; Ctrl-C ends")
                 async with asyncio.timeout(seconds):
-                    await receiving.show_all(inbox)
+                    await subscriber.show_all(inbox)
 
     try:
         login.run(conversation)
     finally:
-        receiving.sum_up()
-    if receiving.lacks_messages:
+        subscriber.sum_up()
+    if subscriber.lacks_messages:
         raise typer.Exit(Exit.FAILED)
 
 
@@ -154,7 +154,7 @@ def _leave_to_the_inbox(message: Message) -> None:
     """Do nothing: one loop shows the messages of all channels, in their order."""
 
 
-class Receiving:
+class Subscriber:
     """Prints messages, and refuses them if that is wanted."""
 
     def __init__(
