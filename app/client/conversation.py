@@ -135,8 +135,8 @@ class Conversation:
         tasks = [task for task in (self._life, self._sender) if task is not None]
         for task in tasks:
             task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)
+        # How they end is told where it matters.
+        await asyncio.gather(*tasks, return_exceptions=True)
         self._queue.fail_all(ClientError("the client was closed"))
         for transport in self._transports.values():
             await transport.close()
