@@ -3,6 +3,8 @@
 from secrets import token_urlsafe
 from typing import Any
 
+import pytest
+
 from tests.abuse.attacker import SocketPerson
 from tests.abuse.conftest import MakeTarget
 from tests.abuse.target import Target
@@ -10,6 +12,7 @@ from tests.abuse.target import Target
 POWER = "/data/power"
 OUTSTANDING = "holdfast_requests_outstanding"
 REFUSED = "holdfast_replies_refused_total"
+ENDED = "holdfast_requests_ended_total"
 # Messages of one frame.
 FRAME = 500
 
@@ -157,3 +160,29 @@ def test_all_together_ask_no_more_than_the_server_bears(target_with: MakeTarget)
         assert errors == {f"404:{POWER}:no_responders"}
         assert ann.told(ann.request(2)) == [""]
         assert ann.event()["error"] == f"404:{POWER}:no_responders"
+
+
+@pytest.mark.timeout(60)
+def test_ten_thousand_outstanding_requests_get_their_own_replies(target_with: MakeTarget) -> None:
+    # Nobody connects meanwhile.
+    patient = {"timeout": 60_000, "max_interval": 60_000}
+    target = target_with(max_outstanding=10_000, max_total_outstanding=20_000, **patient)
+    ends = {end: target.metric(ENDED, end=end) for end in ("answered", "timeout")}
+    with Asker(target) as ann, Asker(target, POWER) as bob:
+        with target.bystander():
+            asked = [ann.request(serial, timeout=120_000) for serial in range(10_000)]
+            assert set(ann.told(*asked)) == {""}
+            requests = [bob.event() for _ in asked]
+            assert target.metric(OUTSTANDING) == 10_000
+            # The last one first.
+            replies = [
+                bob.message(each["ext"]["replyTo"], data=each["data"]) for each in requests[::-1]
+            ]
+            assert set(bob.told(*replies)) == {""}
+            heard = [ann.event() for _ in asked]
+        assert {each["channel"]: each["data"] for each in heard} == {
+            f"{ann.ret}/{4_000_000 + serial}": serial for serial in range(10_000)
+        }
+        assert target.metric(OUTSTANDING) == 0
+        assert target.metric(ENDED, end="answered") - ends["answered"] == 10_000
+        assert target.metric(ENDED, end="timeout") == ends["timeout"]

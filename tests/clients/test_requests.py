@@ -3,12 +3,15 @@
 import pytest
 
 from tests.clients.node_client import LONG_POLLING, WEBSOCKET, Scenario, cases, play, server_for
+from tests.pages import ROOT, blocks
 from tests.serving import Servers
 
 SUITE = "cometd_requests"
+[PAGE] = [block.text for block in blocks(ROOT / "docs" / "requests.md") if block.kind == "page"]
 SCENARIOS = [
     Scenario("asksAnother", (WEBSOCKET, LONG_POLLING)),
     Scenario("callsAnother", (WEBSOCKET, LONG_POLLING)),
+    Scenario("doesWhatTheDocsShow", (WEBSOCKET,), facts={"code": PAGE}),
 ]
 
 

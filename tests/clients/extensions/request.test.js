@@ -43,6 +43,17 @@ test("two requests have two channels, and each gets its own reply", async () => 
     assert.deepEqual([await one, await other], ["a", "b"]);
 });
 
+test("behind the last serial comes the first one", async (context) => {
+    context.mock.method(Math, "random", () => 0.9999999);
+    const client = await requester();
+    for (const serial of ["4999999", "4000000", "4000001"]) {
+        client.cometd.ask("/power", 1);
+        assert.equal(client.sent("/power").ext.replyTo, `${RET}/${serial}`);
+        await client.answer("/power");
+        await hear(client, {channel: `${RET}/${serial}`, data: 1});
+    }
+});
+
 test("an error of the server or of the responder rejects, with the number and the data", async () => {
     const client = await requester();
     const nobody = failed(client.cometd.ask("/power", 1));

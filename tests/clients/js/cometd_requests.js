@@ -37,3 +37,13 @@ export async function callsAnother(context) {
     assert.deepEqual([result.successful, result.data], [true, 230]);
     await Promise.all([ann.disconnect(), bob.disconnect()]);
 }
+
+/** docs/requests.md, whose page answers itself. */
+export async function doesWhatTheDocsShow(context) {
+    const {cometd} = new CometClient(context);
+    const [setup, ...code] = context.code.trim().split("\n");
+    assert.equal(setup, 'import {RequestExtension} from "./request.js";');
+    const body = `return (async () => {${code.join("\n")}\nreturn watts;})()`;
+    assert.equal(await new Function("cometd", "RequestExtension", body)(cometd, RequestExtension), 230);
+    await new Promise((resolve) => cometd.disconnect(resolve));
+}

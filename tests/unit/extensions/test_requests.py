@@ -6,7 +6,14 @@ import pytest
 
 from holdfast.delivery.requests import RequestEnd
 from tests.unit.bayeux.harness import House
-from tests.unit.extensions.requesting import POWER, figures, requester, requesting, responder
+from tests.unit.extensions.requesting import (
+    POWER,
+    Person,
+    figures,
+    requester,
+    requesting,
+    responder,
+)
 
 ILLEGAL = "400:user.illegalArgument,{}:ext_invalid"
 
@@ -245,6 +252,23 @@ def test_two_who_ask_with_the_same_serial_get_their_own_replies() -> None:
     assert (ann.last()["data"], ada.last()["data"]) == ("ann", "ada")
 
 
+def test_two_sessions_of_one_name_who_ask_with_the_same_serial_get_their_own_replies() -> None:
+    house = requesting()
+    session = {"name": "ann", "maxSessions": 2}
+    one, other = [
+        Person.come(house, {"request": True, "delivery": {"session": session}}) for _ in range(2)
+    ]
+    one.connect()
+    other.connect()
+    bob = responder(house)
+    assert one.session.subject == other.session.subject == "ann"
+    one.ask("one", 17)
+    other.ask("other", 17)
+    for request in bob.heard():
+        bob.reply(request, request["data"])
+    assert (one.last()["data"], other.last()["data"]) == ("one", "other")
+
+
 # Ends of sessions
 
 
@@ -257,6 +281,21 @@ def test_a_responder_that_leaves_is_not_waited_for() -> None:
     assert ann.heard() == []
     cleo.disconnect()
     assert ann.last()["error"] == f"404:{POWER}:no_responders"
+
+
+def test_a_responder_that_is_lost_is_waited_for_until_its_session_ends() -> None:
+    house = requesting()
+    ann, bob = requester(house), responder(house)
+    ann.ask(timeout=200_000)
+    bob.last()
+    assert bob.socket is not None
+    house.close(bob.socket)
+    house.advance(1)
+    ann.connect()
+    assert ann.heard() == []
+    house.advance(house.bayeux.state.options.max_interval_s)
+    assert ann.last()["error"] == f"404:{POWER}:no_responders"
+    assert figures(house) == {"no_responders": 1}
 
 
 def test_the_requests_of_a_client_that_leaves_are_abandoned() -> None:

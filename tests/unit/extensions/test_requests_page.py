@@ -1,0 +1,74 @@
+"""docs/requests.md shows what travels, and what Python says, as it is."""
+
+import json
+
+from tests.pages import ROOT, blocks
+from tests.unit.bayeux.harness import Client, House, Json
+from tests.unit.extensions.requesting import POWER, requesting
+
+BLOCKS = blocks(ROOT / "docs" / "requests.md")
+RET = "/ret/4kQx1nXyQ0uQmT7p2v3hZA"
+# What stands for a value that is different each time.
+ANY = "…"
+TURN_S = 0.13
+
+
+def shown(own: str = RET) -> list[Json]:
+    """The messages of the page, with the channel of this client."""
+    texts = [block.text for block in BLOCKS if block.language == "json"]
+    decoder, messages = json.JSONDecoder(), []
+    for text in texts:
+        rest = text.replace(RET, own).lstrip()
+        while rest:
+            message, end = decoder.raw_decode(rest)
+            messages.append(message)
+            rest = rest[end:].lstrip()
+    return messages
+
+
+def say(client: Client, message: Json) -> Json:
+    """Send a message of the page; return the reply."""
+    own = {"clientId": client.client_id} if "clientId" in message else {}
+    (reply,) = client.send({**message, **own}).elements
+    return reply
+
+
+def come(house: House) -> tuple[Client, list[Json]]:
+    """A client that shakes hands as the page does; the rest of the page is about it."""
+    client = house.guest()
+    asked, told, *_ = shown()
+    reply = say(client, asked)
+    client.client_id = reply["clientId"]
+    assert (told["channel"], told["successful"]) == (reply["channel"], reply["successful"])
+    assert told["clientId"] == ANY
+    assert told["ext"].keys() == reply["ext"].keys()
+    assert len(reply["ext"]["ret"]) == len(RET)
+    return client, shown(reply["ext"]["ret"])[2:]
+
+
+def test_a_request_and_its_reply_travel_as_the_page_shows_them() -> None:
+    house = requesting()
+    ann, (asked, event, answer, _) = come(house)
+    bob = house.client()
+    bob.subscribe(POWER)
+    assert say(ann, asked)["successful"]
+    house.now += TURN_S
+    assert bob.connect(advice={"timeout": 0}).events == [event]
+    assert say(bob, answer)["successful"]
+    (heard,) = ann.connect(advice={"timeout": 0}).events
+    assert heard == {key: answer[key] for key in ("channel", "data")}
+
+
+def test_an_error_travels_as_the_page_shows_it() -> None:
+    house = requesting()
+    ann, (asked, *_, error) = come(house)
+    assert say(ann, asked)["successful"]
+    house.turn()
+    assert ann.connect(advice={"timeout": 0}).events == [error]
+
+
+def test_the_python_of_the_page_holds() -> None:
+    code = [block.text for block in BLOCKS if block.language == "python"]
+    assert code
+    for each in code:
+        exec(compile(each, "docs/requests.md", "exec"), {})
