@@ -3,8 +3,6 @@
 from secrets import token_urlsafe
 from typing import Any
 
-import pytest
-
 from tests.abuse.attacker import SocketPerson
 from tests.abuse.conftest import MakeTarget
 from tests.abuse.target import Target
@@ -162,7 +160,6 @@ def test_all_together_ask_no_more_than_the_server_bears(target_with: MakeTarget)
         assert ann.event()["error"] == f"404:{POWER}:no_responders"
 
 
-@pytest.mark.timeout(60)
 def test_ten_thousand_outstanding_requests_get_their_own_replies(target_with: MakeTarget) -> None:
     # Nobody connects meanwhile.
     patient = {"timeout": 60_000, "max_interval": 60_000}
