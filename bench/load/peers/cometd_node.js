@@ -11,4 +11,21 @@ const bayeux = cometd.createCometDServer({ timeout });
 if (process.env.ACK !== '0') {
   bayeux.addExtension(new ack.AcknowledgedMessagesExtension());
 }
+
+// What an application adds for bench.requests: an echo, and a way from who asks to who answers.
+const answerers = new Map();
+const serve = (channel, listener) =>
+  bayeux.createServerChannel(channel).addListener('message', (session, _, message, callback) => {
+    listener(session, message.data);
+    callback();
+  });
+serve('/service/echo', (session, data) => session.deliver(null, '/service/echo', data));
+serve('/service/answerer', (session, name) => answerers.set(name, session));
+serve('/service/ask', (session, { to, number }) => {
+  answerers.get(to).deliver(null, '/service/ask', { from: session.id, number });
+});
+serve('/service/answer', (_, { from, number }) => {
+  bayeux.getServerSession(from).deliver(null, '/service/answer', { number });
+});
+
 http.createServer(bayeux.handle).listen({ port, host: '127.0.0.1', backlog: 4096 });

@@ -1,0 +1,7 @@
+"""A service of Holdfast that answers with what it gets: `--extension holdfast_echo:install`."""
+
+from holdfast import ServerApi
+
+
+def install(server: ServerApi) -> None:
+    server.services.add("/service/echo", lambda call: call.answer(call.message["data"]))

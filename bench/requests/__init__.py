@@ -1,0 +1,1 @@
+"""What a request and its reply cost: `python -m bench.requests`."""

@@ -1,0 +1,149 @@
+"""What a request and its reply cost: `python -m bench.requests`.
+
+Each round starts every server once, so that all meet the same mood of the machine.
+"""
+
+import argparse
+import os
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from bench.plan import BENCH, ServerSpec, read_servers
+from bench.processes import Server, running
+from bench.requests.pairs import Asking, Echoed, Pair, Relayed, Served
+from bench.run import CACHE
+
+WEBSOCKET, LONG_POLLING = "websocket", "long-polling"
+# Under light load, nothing is asked for so long after an answer.
+REST_S = 0.002
+WARM_UP = 200
+TICK_S = 1 / os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way to get an answer."""
+
+    title: str
+    server: str
+    transport: str
+    pair: Callable[[str, str, int], Pair]
+
+
+WAYS = (
+    Way("a request", "holdfast", WEBSOCKET, Asking),
+    Way("an echo", "aiohttp", WEBSOCKET, Echoed),
+    Way("a request", "holdfast", LONG_POLLING, Asking),
+    Way(
+        "a remote call that a client answers", "holdfast", LONG_POLLING, partial(Asking, calls=True)
+    ),
+    Way("a remote call that a client answers", "cometd-node", LONG_POLLING, Relayed),
+    Way("a remote call that a service answers", "holdfast-echo", LONG_POLLING, Served),
+    Way("a remote call that a service answers", "cometd-node", LONG_POLLING, Served),
+    Way("an echo", "aiohttp", LONG_POLLING, Echoed),
+)
+
+
+@dataclass(slots=True)
+class Figures:
+    """What was measured of one way, in all rounds."""
+
+    # Round trips under light load, in seconds.
+    took: list[float] = field(default_factory=list)
+    # Requests for each second of the server's processor time, in each round.
+    per_cpu_s: list[float] = field(default_factory=list)
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench.requests", description=__doc__)
+    add = parser.add_argument
+    add("--rounds", type=int, default=3)
+    add("--alone", type=int, default=1000, help="requests under light load in each round")
+    add("--pairs", type=int, default=20, help="who ask together")
+    add("--together", type=int, default=500, help="requests of each of them in each round")
+    add("--log", type=Path, default=CACHE / "requests.log")
+    return parser.parse_args()
+
+
+def processor_s(server: Server) -> float:
+    """What the server and its store have computed so far."""
+    stats = [
+        Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in server.pids
+    ]
+    return sum(int(stat[11]) + int(stat[12]) for stat in stats) * TICK_S
+
+
+def ask(pairs: Sequence[Pair], number: int) -> None:
+    """Let all pairs ask once."""
+    for pair in pairs:
+        pair.ask(number)
+    for pair in pairs:
+        pair.answer()
+    for pair in pairs:
+        if pair.get() != number:
+            raise RuntimeError("this is the answer to another request")
+    for pair in pairs:
+        pair.settle()
+
+
+def round_trips(pair: Pair, times: int) -> list[float]:
+    """Seconds until each answer, under light load."""
+    took = []
+    for number in range(WARM_UP + times):
+        time.sleep(REST_S)
+        begun = time.perf_counter()
+        pair.ask(number)
+        pair.answer()
+        pair.get()
+        took.append(time.perf_counter() - begun)
+        pair.settle()
+    return took[WARM_UP:]
+
+
+def measure(way: Way, server: Server, options: argparse.Namespace, figures: Figures) -> None:
+    with ExitStack() as stack:
+
+        def pair(number: int) -> Pair:
+            made = way.pair(server.url, way.transport, number)
+            stack.callback(made.close)
+            return made
+
+        figures.took += round_trips(pair(0), options.alone)
+        pairs = [pair(1 + number) for number in range(options.pairs)]
+        for number in range(WARM_UP // len(pairs)):
+            ask(pairs, number)
+        before = processor_s(server)
+        for number in range(options.together):
+            ask(pairs, number)
+        asked = options.together * len(pairs)
+        figures.per_cpu_s.append(asked / (processor_s(server) - before))
+
+
+def main() -> None:
+    options = parse_arguments()
+    servers = read_servers(BENCH / "servers.toml")
+    options.log.parent.mkdir(parents=True, exist_ok=True)
+    os.sched_setaffinity(0, {1})
+    found: defaultdict[Way, Figures] = defaultdict(Figures)
+    for _ in range(options.rounds):
+        for way in WAYS:
+            spec: ServerSpec = servers[way.server]
+            with running(spec, cpus="0", log=options.log) as server:
+                measure(way, server, options, found[way])
+    print("| what | server | transport | p50, ms | p95, ms | per second of processor time |")
+    print("| --- | --- | --- | --- | --- | --- |")
+    for way, figures in found.items():
+        p50, p95 = (1000 * statistics.quantiles(figures.took, n=20)[at] for at in (9, 18))
+        rate = statistics.median(figures.per_cpu_s)
+        names = f"{way.title} | {way.server} | {way.transport}"
+        print(f"| {names} | {p50:.2f} | {p95:.2f} | {rate:,.0f} |")
+
+
+if __name__ == "__main__":
+    main()

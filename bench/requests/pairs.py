@@ -1,0 +1,138 @@
+"""Who asks and who answers: four ways to get an answer to a number."""
+
+from typing import Protocol
+
+from bench.requests.lines import Line, Post, Socket
+from bench.requests.people import Person
+
+
+class Pair(Protocol):
+    """One who asks, and one who answers. With many pairs, all take one step before the next."""
+
+    def ask(self, number: int) -> None: ...
+
+    def answer(self) -> None:
+        """If somebody else does than the server, do so."""
+
+    def get(self) -> int:
+        """Return the number in the answer."""
+
+    def settle(self) -> None:
+        """Wait for what else the server says."""
+
+    def close(self) -> None: ...
+
+
+class Asking:
+    """A request of Holdfast; with `calls`, what `remoteCall` of cometd.js makes of it."""
+
+    def __init__(self, url: str, transport: str, number: int, *, calls: bool = False) -> None:
+        channel = f"/data/power/{number}"
+        self._target = f"/service{channel}" if calls else channel
+        self._bob = Person(url, transport)
+        self._bob.subscribe(channel)
+        self._ann = Person(url, transport, **({} if calls else {"request": True}))
+
+    def ask(self, number: int) -> None:
+        if self._ann.ret:
+            reply_to = f"{self._ann.ret}/{3_000_000 + number}"
+            self._ann.say(self._target, number, replyTo=reply_to, timeout=10_000)
+        else:
+            self._ann.say(self._target, number)
+
+    def answer(self) -> None:
+        [request] = self._bob.hear()
+        self._bob.say(request["ext"]["replyTo"], request["data"])
+
+    def get(self) -> int:
+        [reply] = self._ann.hear()
+        number: int = reply["data"]
+        return number
+
+    def settle(self) -> None:
+        self._ann.settle()
+        self._bob.settle()
+
+    def close(self) -> None:
+        self._ann.close()
+        self._bob.close()
+
+
+class Relayed:
+    """What an application on CometD for Node does so that a client answers another one."""
+
+    def __init__(self, url: str, transport: str, number: int) -> None:
+        self._to = number
+        self._bob = Person(url, transport)
+        self._bob.say("/service/answerer", number)
+        self._bob.settle()
+        self._ann = Person(url, transport)
+
+    def ask(self, number: int) -> None:
+        self._ann.say("/service/ask", {"to": self._to, "number": number})
+
+    def answer(self) -> None:
+        [request] = self._bob.hear()
+        self._bob.say("/service/answer", request["data"])
+
+    def get(self) -> int:
+        [reply] = self._ann.hear()
+        number: int = reply["data"]["number"]
+        return number
+
+    def settle(self) -> None:
+        self._ann.settle()
+        self._bob.settle()
+
+    def close(self) -> None:
+        self._ann.close()
+        self._bob.close()
+
+
+class Served:
+    """A service of the server itself answers."""
+
+    def __init__(self, url: str, transport: str, number: int) -> None:
+        self._ann = Person(url, transport)
+
+    def ask(self, number: int) -> None:
+        self._ann.say("/service/echo", number)
+
+    def answer(self) -> None:
+        pass
+
+    def get(self) -> int:
+        [reply] = self._ann.hear()
+        number: int = reply["data"]
+        return number
+
+    def settle(self) -> None:
+        self._ann.settle()
+
+    def close(self) -> None:
+        self._ann.close()
+
+
+class Echoed:
+    """A bare server of aiohttp sends back what it gets."""
+
+    def __init__(self, url: str, transport: str, number: int) -> None:
+        is_socket = transport == "websocket"
+        self._line: Line = Socket(f"{url}/socket") if is_socket else Post(f"{url}/post")
+
+    def ask(self, number: int) -> None:
+        self._line.send([{"channel": "/data/power", "data": number}])
+
+    def answer(self) -> None:
+        pass
+
+    def get(self) -> int:
+        [message] = self._line.receive()
+        number: int = message["data"]
+        return number
+
+    def settle(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self._line.close()

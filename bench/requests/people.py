@@ -1,0 +1,72 @@
+"""Sessions of those who ask and of those who answer."""
+
+import selectors
+
+from bench.requests.lines import Line, Message, Post, Socket
+
+_HANDSHAKE = {"channel": "/meta/handshake", "version": "1.0"}
+
+
+class Person:
+    """A session: with WebSocket one line, with long-polling one to talk and one to listen."""
+
+    def __init__(self, url: str, transport: str, **ext: object) -> None:
+        is_socket = transport == "websocket"
+        self._talk: Line = Socket(url) if is_socket else Post(url)
+        hello = {**_HANDSHAKE, "supportedConnectionTypes": [transport], "ext": ext}
+        self._talk.send([hello])
+        [reply] = self._talk.receive()
+        self._own = {"clientId": reply["clientId"], "id": "1"}
+        self.ret = reply.get("ext", {}).get("ret", "")
+        cookie = self._talk.cookie if isinstance(self._talk, Post) else ""
+        self._listen = self._talk if is_socket else Post(url, cookie)
+        self._selector = selectors.DefaultSelector()
+        for line in {self._talk, self._listen}:
+            self._selector.register(line, selectors.EVENT_READ, line)
+        self._connect = {"channel": "/meta/connect", "connectionType": transport, **self._own}
+        self._listen.send([{**self._connect, "advice": {"timeout": 0}}])
+        self._listen.receive()
+        self._listen.send([self._connect])
+        # Replies to what it said that have not come yet.
+        self._unanswered = 0
+
+    def say(self, channel: str, data: object, **ext: object) -> None:
+        """Send a message; it is answered some time."""
+        message = {"channel": channel, "data": data, **self._own}
+        self._talk.send([{**message, "ext": ext} if ext else message])
+        self._unanswered += 1
+
+    def subscribe(self, channel: str) -> None:
+        self._talk.send([{"channel": "/meta/subscribe", "subscription": channel, **self._own}])
+        self._unanswered += 1
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until all that it said is answered; nothing else may come meanwhile."""
+        while self._unanswered:
+            if self._hear():
+                raise RuntimeError("an event came that nobody waits for")
+
+    def hear(self) -> list[Message]:
+        """Wait for events."""
+        while not (events := self._hear()):
+            pass
+        return events
+
+    def _hear(self) -> list[Message]:
+        messages: list[Message] = []
+        for key, _ in self._selector.select():
+            line: Line = key.data
+            messages += line.receive()
+            while line.has_more():
+                messages += line.receive()
+        for each in messages:
+            if each["channel"] == "/meta/connect":
+                self._listen.send([self._connect])
+            elif "data" not in each:
+                self._unanswered -= 1
+        return [each for each in messages if "data" in each]
+
+    def close(self) -> None:
+        for line in {self._talk, self._listen}:
+            line.close()
