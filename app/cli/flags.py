@@ -4,20 +4,22 @@ import inspect
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from click import HelpFormatter
 from typer.core import TyperCommand, TyperOption
 
 from holdfast.cli.model_options import parameter
 from holdfast.settings import SECTIONS
 
+if TYPE_CHECKING:
+    from typer._click import HelpFormatter
+
 
 class InSections(TyperCommand):
     """Shows its options under the headings of the settings."""
 
-    def format_options(self, context: typer.Context, formatter: HelpFormatter) -> None:  # type: ignore[override]
+    def format_options(self, context: typer.Context, formatter: "HelpFormatter") -> None:  # type: ignore[override]
         sections = defaultdict(list)
         for option in self.get_params(context):
             if isinstance(option, TyperOption) and (row := option.get_help_record(context)):

@@ -3,11 +3,13 @@
 import gc
 import sys
 from importlib import import_module
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
-from click import HelpFormatter
 from typer.core import TyperCommand, TyperGroup
+
+if TYPE_CHECKING:
+    from typer._click import HelpFormatter
 
 # The module and help text of each command, in groups. A module is imported when its command is
 # used, so that help need not wait for the server's modules, nor scripts for those that draw tables.
@@ -65,7 +67,7 @@ class _Commands(TyperGroup):
         name, known, rest = super().resolve_command(context, words)
         return name, load(name) if name and known else None, rest
 
-    def format_commands(self, context: typer.Context, formatter: HelpFormatter) -> None:  # type: ignore[override]
+    def format_commands(self, context: typer.Context, formatter: "HelpFormatter") -> None:  # type: ignore[override]
         for heading, commands in GROUPS.items():
             with formatter.section(heading):
                 formatter.write_dl([*commands.items()])
