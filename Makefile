@@ -157,7 +157,7 @@ $(STAMPS)/pipeline: requirements-pipeline.lock $(STAMPS)/dev | $(STAMPS)/holdfas
 # What is installed is a copy, with a compiled core where there is a compiler. `python -m holdfast` in
 # this folder runs the sources as they are.
 $(STAMPS)/holdfast: pyproject.toml hatch_build.py $(SOURCES) $(STAMPS)/run | setup-pages
-	@echo 'building holdfast: when its core has changed, that takes half a minute'
+	@echo 'building holdfast: when its core has changed, that takes a minute or two'
 	@rm -rf $(VENV)/wheel
 	@COMPILE_HOME=$(VENV)/build $(BIN)/hatchling build -t wheel -d $(VENV)/wheel >/dev/null
 	$(PIP) install --no-index --no-deps --force-reinstall $(VENV)/wheel/*.whl
