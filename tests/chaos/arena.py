@@ -14,12 +14,11 @@ from tests.chaos.history import Recorder, What
 from tests.chaos.manners import Manner
 from tests.chaos.nemesis import Nemesis, Step
 from tests.chaos.operators import Operator
-from tests.chaos.processes import Processes
+from tests.chaos.processes import SERVER, Processes
 from tests.chaos.proxy import Proxy
 from tests.chaos.publisher import Publisher
 from tests.chaos.receiver import Receiver
 from tests.chaos.talker import Talker
-from tests.serving import PROGRAM
 
 # Connects are held for a second, so that every word of a receiver is soon answered.
 SETTINGS: Mapping[str, Any] = {
@@ -194,7 +193,7 @@ class Arena:
 
 @asynccontextmanager
 async def arena(
-    home: Path, *, seed: int, program: Sequence[str] = PROGRAM, **settings: Any
+    home: Path, *, seed: int, program: Sequence[str] = SERVER, **settings: Any
 ) -> AsyncIterator[Arena]:
     """A server of its own behind a proxy; the history is in `home`."""
     processes = Processes(home, {**SETTINGS, **settings}, program)

@@ -15,25 +15,22 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from tests.chaos.proxy import Address
-from tests.serving import PROGRAM, ROOT, STOP_LIMIT_S, as_toml, environment
+from tests.forking import ROOT, Forked, start
+from tests.serving import STOP_LIMIT_S, as_toml, environment
 
+# The module that runs, and what follows it on the command line.
+SERVER = ("holdfast",)
 # Whoever torments a machine must be patient with it.
 START_LIMIT_S = 60.0
 _ANSWER_S = 5.0
 _METRIC = re.compile(r"^holdfast_entries_(\S+) (\S+)$", re.MULTILINE)
 
 
-def unmeasured() -> dict[str, str]:
-    """Whoever is killed cannot say what was covered, and starts the sooner."""
-    known = environment().items()
-    return {name: value for name, value in known if not name.startswith("COVERAGE_")}
-
-
 class Processes:
     """One data directory, and the server that lives in it at times."""
 
     def __init__(
-        self, home: Path, settings: Mapping[str, Any], program: Sequence[str] = PROGRAM
+        self, home: Path, settings: Mapping[str, Any], program: Sequence[str] = SERVER
     ) -> None:
         self.data = home / "data"
         self._program = program
@@ -42,7 +39,7 @@ class Processes:
             as_toml({"port": 0, "data": str(self.data), **settings}), encoding="utf-8"
         )
         self._log: IO[bytes] = (home / "log").open("a+b")
-        self._server: subprocess.Popen[bytes] | None = None
+        self._server: Forked | None = None
         self.address = Address("127.0.0.1", 0)
 
     @property
@@ -123,13 +120,14 @@ class Processes:
             await asyncio.sleep(0.05)
         self._log.close()
 
-    def _spawn(self) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [*self._program, "serve", "--config", str(self._config)],
+    def _spawn(self) -> Forked:
+        # Only sources can be broken.
+        variables = environment() if self._program == SERVER else environment(str(ROOT))
+        return start(
+            *(*self._program, "serve", "--config", str(self._config)),
+            environment=variables,
             cwd=ROOT,
-            env=unmeasured(),
-            stdout=subprocess.PIPE,
-            stderr=self._log,
+            errors=self._log,
         )
 
     async def is_ready(self) -> bool:
@@ -163,7 +161,7 @@ class Processes:
         ):
             return await response.text() if response.status == 200 else None
 
-    async def _ended(self, server: subprocess.Popen[bytes]) -> int:
+    async def _ended(self, server: Forked) -> int:
         try:
             code = await asyncio.to_thread(server.wait, STOP_LIMIT_S)
         except subprocess.TimeoutExpired:
@@ -174,7 +172,7 @@ class Processes:
         return code
 
     @staticmethod
-    def _ready_line(server: subprocess.Popen[bytes]) -> str:
+    def _ready_line(server: Forked) -> str:
         output = server.stdout
         assert output is not None
         deadline_s = time.monotonic() + START_LIMIT_S

@@ -1,7 +1,6 @@
 """A checker that has never found anything proves nothing: here it has something to find."""
 
 import asyncio
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,8 +12,8 @@ from tests.chaos.checker import Invariant, Result
 from tests.chaos.correspondents import add_correspondents
 from tests.chaos.manners import Manner
 from tests.chaos.nemesis import Kind, Step
+from tests.chaos.processes import SERVER
 from tests.chaos.receiver import Receiver
-from tests.serving import PROGRAM
 
 AT_ONCE = 4
 REPEATS = 8
@@ -41,7 +40,7 @@ class Situation:
 
 BROKEN = {
     name: Situation(
-        (sys.executable, "-m", "tests.chaos.broken", name),
+        ("tests.chaos.broken", name),
         build.steps,
         build.held_s,
         has_subscribers=not build.is_of_correspondents,
@@ -51,9 +50,9 @@ BROKEN = {
 }
 # Everything that brings one of them to light, one after the other.
 ALL_STEPS = tuple(dict.fromkeys(step for build in BUILDS.values() for step in build.steps))
-WHOLE = Situation(PROGRAM, ALL_STEPS, has_correspondents=True)
+WHOLE = Situation(SERVER, ALL_STEPS, has_correspondents=True)
 # Nothing is broken, but nothing was promised either.
-FORGETFUL = Situation(PROGRAM, (Step(0.7, (Kind.LOSE_POWER,), 0.1),), durability="memory")
+FORGETFUL = Situation(SERVER, (Step(0.7, (Kind.LOSE_POWER,), 0.1),), durability="memory")
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -99,7 +98,8 @@ async def play(home: Path, situation: Situation) -> Result:
             drain_s=DRAIN_S,
             # There is something to break.
             is_time=lambda: (
-                (tom is None or tom.accepted >= ENOUGH) and (eve is None or eve.is_held)
+                (tom is None or (tom.accepted >= ENOUGH and not tom.is_there))
+                and (eve is None or eve.is_held)
             ),
         )
 

@@ -10,6 +10,7 @@ from holdfast.bayeux.codec import Json
 from holdfast.bayeux.cursors import Cursors
 from holdfast.bayeux.publish_keys import key_of
 from holdfast.bayeux.sessions import Session
+from holdfast.compose import storage
 from holdfast.delivery import in_flight
 from holdfast.delivery.deaths import UnwrittenLetter
 from holdfast.delivery.dispatcher import Dispatcher
@@ -54,6 +55,8 @@ def _among_correspondents(
 
 _KILL = (Step(0.7, (Kind.KILL_SERVER,), 0.1),)
 _KILL_OFTEN = (Step(0.7, (Kind.KILL_SERVER,), 0.1), Step(0.6, (Kind.KILL_SERVER,), 0.1))
+# The one whose messages wait meanwhile has just left.
+_KILL_WHILE_AWAY = (Step(0.15, (Kind.KILL_SERVER,), 0.1), *_KILL_OFTEN)
 _LOSE_POWER = (Step(0.7, (Kind.LOSE_POWER,), 0.1),)
 _EAT = (Step(0.3, (Kind.EAT_EVENTS,), 0.5), Step(0.3, (Kind.EAT_EVENTS,), 0.5))
 
@@ -156,7 +159,8 @@ def holds_are_forgotten_at_a_restart() -> None:
     def forgetful(session: Session, now_ms: int) -> SessionRecord:
         return replace(record_of(session, now_ms), hold=HoldRecord())
 
-    _replace(records, "record_of", forgetful)
+    for place in (records, storage):
+        _replace(place, "record_of", forgetful)
 
 
 def keys_are_ignored() -> None:
@@ -252,7 +256,7 @@ BUILDS = {
         _among_correspondents(what_moves_stays_in_the_store, Invariant.ONE_RECEIVER, _KILL),
         _among_correspondents(what_moves_forgets_its_attempts, Invariant.NO_DUPLICATE),
         _among_correspondents(
-            what_waits_for_subjects_is_not_stored, Invariant.NO_LOSS, _KILL_OFTEN
+            what_waits_for_subjects_is_not_stored, Invariant.NO_LOSS, _KILL_WHILE_AWAY
         ),
         _among_correspondents(everybody_gets_what_is_for_a_subject, Invariant.FROM_SOMEWHERE),
         _among_correspondents(work_goes_to_everybody, Invariant.ONE_RECEIVER),
@@ -276,7 +280,7 @@ def _rewrite(name: str, line: str, broken_line: str) -> None:
     assert script.with_note is not None
     with_note = broken(script.with_note)
     instead = {script.with_note: with_note, script: broken(script, with_note)}
-    _replace(scripts, "SCRIPTS", tuple(instead.get(each, each) for each in scripts.SCRIPTS))
+    scripts.SCRIPTS[:] = [instead.get(each, each) for each in scripts.SCRIPTS]
     _replace(scripts, name, instead[script])
 
 
