@@ -28,8 +28,12 @@ from holdfast.client import (
 # The channels of operators begin so.
 _SYSTEM = "/sys/"
 _CONNECT_TIMEOUT_S = 10.0
-# What a wrong login, or none, is refused with.
-_NOT_ALLOWED = (401, 403)
+# What to do about refusals, by what follows their codes.
+_ADVICE = {
+    "no_responders": "nobody responds on this channel; see holdfast respond",
+    "timeout": "whoever responds took longer than --timeout",
+}
+_LOG_IN = "log in with --token-file or --user, or ask for the right to do this"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +93,8 @@ class ClientLogin:
 
 def refusal(error: ReplyError) -> str:
     """Return why the server refused a message, and what to do about it."""
-    if error.code in _NOT_ALLOWED:
-        return f"{error}: log in with --token-file or --user, or ask for the right to do this"
-    return str(error)
+    advice = _LOG_IN if error.code in (401, 403) else _ADVICE.get(error.text)
+    return f"{error}: {advice}" if advice else str(error)
 
 
 async def _until_interrupted(conversation: Callable[[], Awaitable[None]]) -> bool:

@@ -69,6 +69,30 @@ def parsed(text: str) -> Any:  # noqa: ANN401 - whatever JSON holds
         return text
 
 
+_File = Annotated[
+    typer.FileBinaryRead | None,
+    typer.Option(
+        "--file",
+        "-f",
+        metavar="FILE",
+        show_default=False,
+        help="Read the data from a file; - is standard input.",
+    ),
+]
+
+
+def _data(
+    data: Annotated[
+        str | None,
+        typer.Argument(metavar="[DATA]", show_default=False, help="JSON, or any text."),
+    ] = None,
+    file: _File = None,
+) -> Any:  # noqa: ANN401 - whatever JSON holds
+    if data is not None and file is not None:
+        raise typer.BadParameter("DATA and --file exclude each other")
+    return parsed(_decoded(file.read()) if file is not None else data or "null")
+
+
 def _content(
     data: Annotated[
         str | None,
@@ -76,16 +100,7 @@ def _content(
             metavar="[DATA]", show_default=False, help=f"JSON, or any text; default: {_USUAL}."
         ),
     ] = None,
-    file: Annotated[
-        typer.FileBinaryRead | None,
-        typer.Option(
-            "--file",
-            "-f",
-            metavar="FILE",
-            show_default=False,
-            help="Read the data from a file; - is standard input.",
-        ),
-    ] = None,
+    file: _File = None,
     by_line: Annotated[
         bool, typer.Option("--lines", help="Publish each line of the file as a message.")
     ] = False,
@@ -114,6 +129,7 @@ def _content(
     return Content("", file, 0) if by_line else Content(_decoded(file.read()), None, count)
 
 
+Data = Annotated[Any, _data]
 Contents = Annotated[Content, _content]
 
 

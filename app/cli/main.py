@@ -22,6 +22,8 @@ GROUPS = {
     "Messages": {
         "publish": "Publish messages on a channel.",
         "subscribe": "Show messages as they arrive, until Ctrl-C.",
+        "request": "Ask whoever responds on a channel; print the reply.",
+        "respond": "Reply to requests on a channel, until Ctrl-C.",
     },
     "What is there": {
         "top": "Show a server at work: messages, queues, sessions and dead letters; Ctrl-C ends.",

@@ -1,24 +1,21 @@
 """`holdfast subscribe`: shows messages, as a client, and refuses them if it is told to."""
 
 import asyncio
-import sys
 import time
 from contextlib import suppress
-from datetime import datetime
 from typing import Annotated
 
 import typer
-from rich.text import Text
 
 from holdfast.cli.clients import AsClient
 from holdfast.cli.failures import Exit
 from holdfast.cli.options import gathered
-from holdfast.cli.output import Json, brief, console, note, print_json, speed, visible
+from holdfast.cli.output import note, speed
 from holdfast.cli.qos import Options, SubscribeOptions
+from holdfast.cli.received import print_received
 from holdfast.client import Message, Refuse, Subscription
 from holdfast.client.errors import refusal_for
 from holdfast.delivery.error_codes import find
-from holdfast.delivery.json_text import to_json
 
 program = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -176,7 +173,7 @@ class Subscriber:
             self._began = self._began or self._ended
             if self._update_sleep:
                 await asyncio.sleep(self._update_sleep)
-            self._print(message)
+            print_received(message, self._refusal, as_json=self._as_json)
             if self._refusal is not None:
                 inbox.refuse(self._refusal.code, self._refusal.text)
             self._count += 1
@@ -192,40 +189,3 @@ class Subscriber:
         """Tell how many messages there were."""
         verb = "Received" if self._refusal is None else "Refused"
         note(f"{verb} {speed(self._count, self._ended - self._began)}")
-
-    def _print(self, message: Message) -> None:
-        verdict = "OK" if self._refusal is None else self._refusal.code
-        if self._as_json:
-            print_json(_told(message) | {"verdict": verdict}, is_line=True)
-        elif console.is_terminal:
-            style = "dim" if self._refusal is None else "red"
-            time_of_day = f"{_arrival(message):%H:%M:%S}"
-            text = f" {brief(message.data)} "
-            words = ((time_of_day, "dim"), " ", (visible(message.channel), "bold"), visible(text))
-            console.print(Text.assemble(*words, (verdict, style)), soft_wrap=True)
-        else:
-            at = _arrival(message).isoformat(" ", "milliseconds")
-            data = to_json(message.data).decode()
-            columns = (at, message.channel, message.sender, data)
-            sys.stdout.write("\t".join(map(visible, columns)) + "\n")
-        sys.stdout.flush()
-
-
-def _arrival(message: Message) -> datetime:
-    """Return when the server received the message, or else the time."""
-    ns = message.timestamp_ns
-    return (datetime.now() if ns is None else datetime.fromtimestamp(ns / 1e9)).astimezone()
-
-
-def _told(message: Message) -> Json:
-    ns = message.timestamp_ns
-    return {
-        "id": message.id,
-        "channel": message.channel,
-        "published": None if ns is None else ns // 1_000_000,
-        "sender": message.sender,
-        "priority": message.priority,
-        "properties": message.properties,
-        "redelivered": message.redelivered,
-        "data": message.data,
-    }

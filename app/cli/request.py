@@ -1,0 +1,86 @@
+"""`holdfast request`: asks whoever responds on a channel, and prints the replies."""
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from holdfast.cli.clients import AsClient
+from holdfast.cli.content import Data
+from holdfast.cli.failures import Exit
+from holdfast.cli.options import gathered
+from holdfast.cli.output import print_json
+from holdfast.client import Client, Message
+
+program = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+class Mode(Enum):
+    """Who is asked, and which replies count."""
+
+    FIRST = "first"
+    ONE = "one"
+    ALL = "all"
+
+
+@program.command()
+@gathered
+def request(
+    *,
+    channel: Annotated[
+        str, typer.Argument(metavar="CHANNEL", help="The channel, such as /prices/ask.")
+    ],
+    data: Data,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            "--timeout", min=0.001, metavar="SECONDS", help="How long to wait for the reply."
+        ),
+    ] = 10.0,
+    mode: Annotated[
+        Mode,
+        typer.Option(
+            "--mode",
+            help="first: the first reply of all who are asked; one: the reply of one, who alone is "
+            "asked; all: every reply.",
+        ),
+    ] = Mode.FIRST,
+    destinations: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--destination",
+            metavar="NAME",
+            show_default=False,
+            help="A session (joe/1) or a subject (joe) to ask; repeatable.",
+        ),
+    ] = None,
+    login: AsClient,
+) -> None:
+    """Ask whoever responds on a channel; print the reply.
+
+    A reply is one line of JSON: its data, or with --json an object with data and sender. The exit
+    code is 1 if there is no reply; the error says why.
+
+    Example: holdfast request /prices/ask '{"of": "tea"}' --timeout 2
+    """
+
+    async def ask(client: Client) -> Sequence[Message]:
+        if mode is Mode.ALL:
+            return await client.request_all(
+                channel, data, timeout_s=timeout, destinations=destinations
+            )
+        one = mode.value
+        reply = await client.request(
+            channel, data, timeout_s=timeout, mode=one, destinations=destinations
+        )
+        return [reply]
+
+    async def conversation() -> None:
+        async with login.client(channels=[channel]) as client:
+            for reply in await ask(client):
+                whole = {"sender": reply.sender, "data": reply.data}
+                print_json(whole if login.as_json else reply.data, is_line=True)
+
+    if not login.run(conversation):
+        raise typer.Exit(Exit.FAILED)
