@@ -27,8 +27,7 @@ def responding(server: Server, channel: str) -> Iterator[None]:
         return {"of": message.data}
 
     async def respond() -> None:
-        async with Client(server.url) as client:
-            await client.respond(channel, answer)
+        async with Client(server.url) as client, client.respond(channel, answer):
             is_ready.set()
             await stop.wait()
 
