@@ -20,6 +20,8 @@ _SETTINGS = {
     # As Spark does it.
     "default_null_order": "nulls_first_on_asc_last_on_desc",
     "preserve_insertion_order": "false",
+    # Each question reads the same files.
+    "parquet_metadata_cache": "true",
     # Nothing is fetched from anywhere.
     "autoinstall_known_extensions": "false",
 }
@@ -62,7 +64,6 @@ class DuckTables:
             self._base.execute(f"insert into {name} values ({', '.join('?' * len(row))})", row)
 
     def add_files(self, name: str, files: Sequence[Path], schema: str) -> None:
-        """Let questions name the rows of these files, with what their folders' names encode."""
         if files:
             self._base.read_parquet([*map(str, files)], hive_partitioning=True).create_view(name)
         else:

@@ -41,6 +41,13 @@ class SparkTables:
         named = [dict(zip(columns.names, row, strict=True)) for row in rows]
         self._frames[name] = self._spark.createDataFrame(pa.Table.from_pylist(named, columns))
 
+    def add_files(self, name: str, files: Sequence[Path], schema: str) -> None:
+        if files:
+            urls = [f"file://{file}" for file in files]
+            self._frames[name] = self._spark.read.schema(schema).parquet(*urls)
+        else:
+            self.add(name, schema, [])
+
     def add_frame(self, name: str, frame: "DataFrame") -> None:
         """Let questions name these rows."""
         self._frames[name] = frame

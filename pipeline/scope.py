@@ -4,11 +4,13 @@ Messages are selected by the time of their publish, and everything about them be
 whenever it happened. What is about no message is selected by its own time.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from typing import Self
 
 _NS_PER_US = 1000
 _US_PER_MS = 1000
+_MS_PER_DAY = 86_400_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -26,6 +28,25 @@ class Scope:
         return self == EVERYTHING
 
     @property
+    def has_names(self) -> bool:
+        """Whether it is about a part of the messages of a time."""
+        return self.channel is not None or self.receiver is not None
+
+    @classmethod
+    def of_day(cls, day: int) -> Self:
+        """Return a day since 1970."""
+        return cls(day * _MS_PER_DAY, (day + 1) * _MS_PER_DAY)
+
+    def within(self, day: "Scope") -> "Scope | None":
+        """Return the part of it that is of a day."""
+        since, until = (day.since or 0, day.until or 0)
+        if self.since is not None:
+            since = max(since, self.since)
+        if self.until is not None:
+            until = min(until, self.until)
+        return replace(self, since=since, until=until) if since < until else None
+
+    @property
     def first_day(self) -> date | None:
         """The first day whose events can belong to it; those of messages can be later than any."""
         return None if self.since is None else _day(self.since)
@@ -39,6 +60,14 @@ class Scope:
     def messages(self) -> str:
         """The condition on a message's id."""
         return self._between("msg", _US_PER_MS * _NS_PER_US)
+
+    @property
+    def overlap(self) -> str:
+        """The condition that a time from `since` to `until` is not wholly outside."""
+        first, last = (f"unix_micros({name}) / {_US_PER_MS}" for name in ("until", "since"))
+        is_late = [] if self.since is None else [f"coalesce({first} >= {self.since}, true)"]
+        is_soon = [] if self.until is None else [f"coalesce({last} < {self.until}, true)"]
+        return " and ".join([*is_late, *is_soon]) or "true"
 
     def _between(self, number: str, unit: int) -> str:
         least = [] if self.since is None else [f"{number} >= {self.since * unit}"]

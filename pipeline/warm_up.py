@@ -10,10 +10,12 @@ import pyarrow as pa
 from holdfast.journal.schema import Event, Kind
 from holdfast.pipeline.arrow import ARROW
 from holdfast.pipeline.audit.findings import COUNTS, find
+from holdfast.pipeline.audit.memory import remembering
 from holdfast.pipeline.ingest import Taken, write_batch
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.on_spark import of_lake
 from holdfast.pipeline.reports.catalogue import REPORTS
+from holdfast.pipeline.scope import EVERYTHING
 from holdfast.pipeline.session import Engine, open_session
 from holdfast.pipeline.source.keeping import RECEIPT, keep
 
@@ -50,7 +52,8 @@ def _work(spark: "SparkSession", place: Path) -> None:
     for question in REPORTS.values():
         tables.ask(question, 1)
     events = lake.table(spark, "events")
-    find(tables, {}, 0)
+    with remembering(lake) as memory:
+        find(tables, memory, EVERYTHING, {}, 0, lambda done, total: None)
     tables.ask(COUNTS)
     stream = spark.readStream.schema(events.schema).parquet(str(lake.folder("events", 0)))
     query = (

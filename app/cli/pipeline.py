@@ -20,7 +20,6 @@ from holdfast.cli.output import (
     print_json,
     print_rows,
     progress,
-    spinner,
 )
 from holdfast.cli.pipeline_lakes import program as lakes
 from holdfast.cli.pipeline_replay import replay
@@ -244,13 +243,21 @@ def audit(
     It also shows times of which not everything is known. The exit code is 1 if there is a
     violation, and 5 if there is none, but a run was killed, has no books, or is silent.
     """
-    with spark.questions(journal, engine, scope) as tables, spinner("Auditing"):
+    lake = Lake(journal.lake)
+    with spark.questions(journal, engine) as tables, progress() as bar:
         from holdfast.pipeline.audit.coverage import UNCERTAIN
         from holdfast.pipeline.audit.findings import COUNTS, FINDINGS, find
+        from holdfast.pipeline.audit.memory import remembering
         from holdfast.pipeline.lacking import remembered
         from holdfast.pipeline.reports.catalogue import result_of
 
-        find(tables, remembered(Lake(journal.lake)), now_ms() * 1000)
+        task = bar.add_task("Days", total=None)
+
+        def report(done: int, total: int) -> None:
+            bar.update(task, completed=done, total=total)
+
+        with remembering(lake) as memory:
+            find(tables, memory, scope, remembered(lake), now_ms() * 1000, report)
         if parquet is not None:
             tables.keep(FINDINGS, parquet)
         result = result_of(tables.ask(FINDINGS, limit))

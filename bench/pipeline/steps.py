@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from bench.pipeline import duck
 from bench.pipeline.watch import cpu_of
 from holdfast.pipeline.audit.findings import COUNTS, find
+from holdfast.pipeline.audit.memory import remembering
 from holdfast.pipeline.census import census
 from holdfast.pipeline.ingest import Source, go_on, take_what_is_there, write_lives
 from holdfast.pipeline.lake import OPEN, Lake
@@ -26,6 +27,7 @@ from holdfast.pipeline.on_spark import of_lake
 from holdfast.pipeline.reports.catalogue import REPORTS
 from holdfast.pipeline.reports.tables import Tables
 from holdfast.pipeline.runs import runs_of
+from holdfast.pipeline.scope import EVERYTHING
 from holdfast.pipeline.session import Engine, open_session
 from holdfast.pipeline.source.journal import FORMAT, JournalSource
 from holdfast.pipeline.source.streams import Journals
@@ -99,12 +101,13 @@ def spark(url: str, lake: Lake) -> Found:
         tables = of_lake(made, spark)
         for name in ("latency", "dead", "poison"):
             took[name] = _seconds(partial(tables.ask, REPORTS[name], 20))
-        took["audit"] = _seconds(partial(_audit, of_lake(lake, spark)))
+        took["audit"] = _seconds(partial(_audit, of_lake(lake, spark), lake))
         return took | {"states": _states(made)}
 
 
-def _audit(tables: Tables) -> None:
-    find(tables, {}, 0)
+def _audit(tables: Tables, lake: Lake) -> None:
+    with remembering(lake) as memory:
+        find(tables, memory, EVERYTHING, {}, 0, lambda done, total: None)
     tables.ask(COUNTS)
 
 

@@ -2,38 +2,83 @@
 
 Each finding is a row: its kind, its subject, its time if it is about the journal, the excess or
 shortage, and a text. Copies without an end so far are no violation. Coverage says what cannot be
-checked.
+checked. The messages of a day are checked together, and not again while nothing new is known of
+them.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 
 from holdfast.journal.schema import Kind
 from holdfast.pipeline.audit.books import UNBALANCED
 from holdfast.pipeline.audit.coverage import STRETCHES, Stretch, Unknown, unknowns_of
-from holdfast.pipeline.audit.ledger import LEDGER, words
-from holdfast.pipeline.copies import ENDS
+from holdfast.pipeline.audit.ledger import SCHEMA, words
+from holdfast.pipeline.audit.memory import Memory
+from holdfast.pipeline.audit.messages import examine
 from holdfast.pipeline.incidents import LOSSES
 from holdfast.pipeline.reports.tables import Tables
+from holdfast.pipeline.reports.views import narrow
+from holdfast.pipeline.scope import Scope
 
 _NAMES = "kind, node, msg, receiver, since, until, number, what"
 # The times of which not everything is known are first.
 FINDINGS = f"select {_NAMES} from {{findings}} order by kind not like 'run.%', {_NAMES}"
 COUNTS = "select kind, count(*) as n from {findings} group by kind"
 
+# Called with the number of days done, and of all.
+Report = Callable[[int, int], None]
 
-def find(tables: Tables, lacking: Mapping[str, int], now_us: int) -> None:
+
+def find(
+    tables: Tables,
+    memory: Memory,
+    scope: Scope,
+    lacking: Mapping[str, int],
+    now_us: int,
+    report: Report,
+) -> None:
     """Hold all violations as `findings`, and the times of which not everything is known now.
 
     Args:
         lacking: By node, frames that should have come behind the last one.
     """
-    tables.hold("ledger", LEDGER)
+    unread = memory.unread
+    for done, day in enumerate(unread):
+        # So many more days are to be checked, or about as many.
+        report(done, 2 * len(unread))
+        memory.read(tables, day)
+    tables.add_files("ledger", memory.ledgers(), SCHEMA)
+    tables.define("reach", _REACH)
     stretches = [Stretch(*row) for row in tables.ask(STRETCHES).rows]
     told = [*_lacking(lacking), *map(_row, unknowns_of(stretches, now_us))]
     tables.add("unknowns", _UNKNOWN, told)
-    _examine(tables)
-    tables.hold("findings", _ALL)
+    parts = [f"select * from ({_OF_JOURNAL}) where {scope.overlap}"]
+    spans = _spans(memory, scope)
+    for done, (span, clean) in enumerate(spans, len(unread)):
+        report(done, len(unread) + len(spans))
+        faults = f"faults_{done}"
+        narrow(tables, span)
+        examine(tables, faults)
+        if tables.ask(f"select * from {{{faults}}}", 1).rows:
+            parts.append(f"select * from {{{faults}}}")
+        elif clean is not None:
+            clean.touch()
+    tables.hold("findings", " union all ".join(parts))
+
+
+def _spans(memory: Memory, scope: Scope) -> list[tuple[Scope, Path | None]]:
+    """Return what is to be checked; whole days with the file that says that they are clean."""
+    if scope.has_names:
+        return [(scope, None)]
+    spans: list[tuple[Scope, Path | None]] = []
+    for day, clean in memory.days().items():
+        whole = Scope.of_day(day)
+        part = scope.within(whole)
+        if part == whole and not clean.exists():
+            spans.append((whole, clean))
+        elif part is not None and part != whole:
+            spans.append((part, None))
+    return spans
 
 
 def _row(unknown: Unknown) -> tuple[object, ...]:
@@ -49,6 +94,11 @@ def _lacking(lacking: Mapping[str, int]) -> Iterator[tuple[object, ...]]:
         yield "frame.lacking", node, None, None, frames, text
 
 
+# Since when there are events of a node.
+_REACH = """
+    select node as origin, min(unix_micros(since)) as begin_us
+    from {ledger} where seq is not null group by node
+"""
 _UNKNOWN = "kind string, node string, since_us bigint, until_us bigint, number bigint, what string"
 _TOLD = """
     select kind, node, cast(null as bigint) as msg, cast(null as string) as receiver,
@@ -63,127 +113,6 @@ _LOST = f"""
     from {{ledger}}
     where kind in {words(*LOSSES)} or kind = '{Kind.DROPPED}' and number > 0
 """
-_IS_HANDED = f"kind in {words(Kind.HANDED, Kind.REDELIVERED)}"
-_IS_END = f"kind in {words(*ENDS)}"
-_IS_REPLAY, _IS_OTHER = f"kind = '{Kind.REPLAYED}'", f"kind <> '{Kind.PUBLISHED}'"
-
-
-class _Fault(NamedTuple):
-    kind: str
-    is_so: str
-    # The size of the excess.
-    number: str
-    text: str
-
-
-# A copy ends once, and its first hand-over happens once, before its ack and its end.
-_OF_COPIES = (
-    _Fault("settled_twice", "ends > lives", "ends - lives", "more ends than lives"),
-    _Fault("handed_twice", "firsts > lives", "firsts - lives", "handed over first, again"),
-    _Fault("handed_after_end", "ends >= lives and is_later", "1", "handed over after its end"),
-    _Fault(
-        "never_handed",
-        "acks > firsts and not is_old",
-        "acks - firsts",
-        "acked, and never handed over",
-    ),
+_OF_JOURNAL = " union all ".join(
+    f"select {_NAMES} from ({part})" for part in (_TOLD, _LOST, UNBALANCED)
 )
-_IS_KNOWN, _IS_UNKNOWN = (f"published {sign} 0 and not is_old" for sign in (">", "="))
-# A message has no more ends and receivers than copies, and its events need a publish. Of messages
-# from before the journal, only a part is known.
-_OF_MESSAGES = (
-    _Fault("too_many_ends", f"ends > room and {_IS_KNOWN}", "ends - room", "more ends than copies"),
-    _Fault(
-        "too_many_receivers",
-        f"receivers > room and {_IS_KNOWN}",
-        "receivers - room",
-        "more than copies",
-    ),
-    _Fault("not_published", f"others > 0 and {_IS_UNKNOWN}", "others", "nobody published it"),
-)
-
-
-def _any(faults: Iterable[_Fault]) -> str:
-    return " or ".join(f"({fault.is_so})" for fault in faults)
-
-
-def _examine(tables: Tables) -> None:
-    """Hold the copies and messages that have faults, as `suspects`' copies and messages.
-
-    Faults are rare: all messages are checked as if the journal knew them whole, and only those with
-    faults are looked at again.
-    """
-    # Spark then has the copies of a message in one place.
-    tables.define(
-        "told_of_messages",
-        "select /*+ repartition(msg, origin) */ * from {events} where msg is not null",
-    )
-    tables.define("copies", f"select *, false as is_old from ({_copies('told_of_messages')})")
-    of_messages = f"select msg from ({_messages('copies')}) where is_faulty or {_any(_OF_MESSAGES)}"
-    tables.hold("suspects", of_messages)
-    tables.define(
-        "told_of_suspects",
-        "select /*+ broadcast(few) */ told.* from {told_of_messages} told "
-        "semi join {suspects} few using (msg)",
-    )
-    tables.hold(
-        "suspect_copies",
-        "select copies.*, coalesce(msg < begin_us * 1000, false) as is_old "
-        f"from ({_copies('told_of_suspects')}) copies left join {{begins}} using (origin)",
-    )
-    tables.hold("suspect_messages", _messages("suspect_copies"))
-
-
-def _copies(events: str) -> str:
-    """Return the question for the events of each copy, in numbers.
-
-    The message itself counts as a copy for nobody. What has moved to another queue of its subject
-    may come back. A message made from an imported or edited letter begins with its replay. Clocks
-    may jump and frames may overtake each other, but not both at once.
-    """
-    return f"""
-    select msg, origin, receiver,
-        count(case when kind = '{Kind.PUBLISHED}' then 1 end) as published,
-        coalesce(sum(copies), 0) as copies,
-        case when min(case when {_IS_REPLAY} then ts end) <= min(case when {_IS_OTHER} then ts end)
-            then 0 else count(case when {_IS_OTHER} then 1 end) end as others,
-        count(case when {_IS_REPLAY} then 1 end) as replayed,
-        1 + count(case when kind in {words(Kind.REPLAYED, Kind.MOVED)} then 1 end) as lives,
-        count(case when kind = '{Kind.HANDED}' then 1 end) as firsts,
-        count(case when kind = '{Kind.ACKED}' then 1 end) as acks,
-        count(case when {_IS_END} then 1 end) as ends,
-        coalesce(max(case when {_IS_HANDED} then ts end) > max(case when {_IS_END} then ts end)
-            and max(case when {_IS_HANDED} then seq end) > max(case when {_IS_END} then seq end),
-            false) as is_later
-    from {{{events}}} group by msg, origin, receiver
-    """
-
-
-def _messages(copies: str) -> str:
-    """Return the question for the copies of each message, in numbers."""
-    return f"""
-    select msg, origin, is_old, cast(null as string) as receiver,
-        sum(published) as published, sum(copies) + sum(replayed) as room, sum(ends) as ends,
-        count(receiver) as receivers, sum(others) as others,
-        bool_or({_any(_OF_COPIES)}) as is_faulty
-    from {{{copies}}} group by msg, origin, is_old
-    """
-
-
-def _found(faults: Iterable[_Fault], table: str) -> Iterator[str]:
-    for kind, is_so, number, text in faults:
-        yield f"""
-        select '{kind}' as kind, origin as node, msg, receiver, cast(null as timestamp) as since,
-            cast(null as timestamp) as until, cast({number} as bigint) as number, '{text}' as what
-        from {{{table}}} where {is_so}
-        """
-
-
-_PARTS = (
-    _TOLD,
-    _LOST,
-    UNBALANCED,
-    *_found(_OF_COPIES, "suspect_copies"),
-    *_found(_OF_MESSAGES, "suspect_messages"),
-)
-_ALL = " union all ".join(f"select {_NAMES} from ({part})" for part in _PARTS)

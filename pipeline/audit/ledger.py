@@ -13,15 +13,24 @@ def words(*kinds: str) -> str:
     return f"({', '.join(map(repr, map(str, kinds)))})"
 
 
-_IS_SINGLE = f"kind in {words(Kind.NODE, Kind.BOOKS, Kind.DROPPED, *INCIDENTS)}"
-_ROW = (
-    f"node, epoch, seq, kind, case when {_IS_SINGLE} then pos else 0 end as pos, "
-    f"case when {_IS_SINGLE} then what end as what"
+SCHEMA = (
+    "node string, epoch string, seq bigint, kind string, pos int, what string, since timestamp, "
+    "until timestamp, events bigint, copies bigint, number bigint"
 )
-LEDGER = f"""
-    with rows as (select {_ROW}, ts, copies, number from {{all_events}})
+_IS_SINGLE = f"kind in {words(Kind.NODE, Kind.BOOKS, Kind.DROPPED, *INCIDENTS)}"
+
+
+def ledger_where(condition: str) -> str:
+    """Return the question for the ledger of some of the events."""
+    return f"""
+    with told as (
+        select node, epoch, seq, kind, ts, copies, number,
+            case when {_IS_SINGLE} then pos else 0 end as pos,
+            case when {_IS_SINGLE} then what end as what
+        from {{all_events}} where {condition}
+    )
     select node, epoch, seq, kind, pos, what, min(ts) as since, max(ts) as until,
         count(*) as events, cast(sum(copies) as bigint) as copies,
         cast(sum(number) as bigint) as number
-    from rows group by node, epoch, seq, kind, pos, what
-"""
+    from told group by node, epoch, seq, kind, pos, what
+    """

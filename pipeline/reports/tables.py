@@ -39,6 +39,10 @@ class Tables(Protocol):
         """Let later questions name these few rows; they have no times."""
         ...
 
+    def add_files(self, name: str, files: Sequence[Path], schema: str) -> None:
+        """Let later questions name the rows of these files."""
+        ...
+
     def keep(self, question: str, place: Path) -> None:
         """Write the whole answer to a new folder, as Parquet."""
         ...

@@ -66,8 +66,10 @@ def _life(scope: Scope) -> str:
 def _events(scope: Scope) -> str:
     if scope.is_everything:
         return "select * from {all_events}"
-    of_messages = [scope.messages, "msg is not null"]
-    others = [scope.times, "msg is null", *_is_named(scope, "receiver")]
+    # Engines then pass over earlier days; events without a time are of no day.
+    is_recent = f"coalesce(cast(d as string), '9') >= '{scope.first_day or 0}'"
+    of_messages = [is_recent, scope.messages, "msg is not null"]
+    others = [is_recent, scope.times, "msg is null", *_is_named(scope, "receiver")]
     if scope.receiver is not None:
         of_messages.append("(kind = 'published' or receiver = (select receiver from {scope}))")
         of_messages.append("(msg, origin) in (select msg, origin from {life})")

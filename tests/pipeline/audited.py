@@ -3,22 +3,25 @@
 from typing import Any
 
 from holdfast.pipeline.audit.findings import FINDINGS, find
+from holdfast.pipeline.audit.memory import remembering
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.on_duckdb import of_lake
 from holdfast.pipeline.reports.tables import Tables
+from holdfast.pipeline.scope import EVERYTHING, Scope
 
 Findings = list[dict[str, Any]]
 
 
-def findings(tables: Tables) -> Findings:
+def findings(tables: Tables, lake: Lake, scope: Scope = EVERYTHING) -> Findings:
     """What somebody finds whose clock is at zero."""
-    find(tables, {}, 0)
+    with remembering(lake) as memory:
+        find(tables, memory, scope, {}, 0, lambda done, total: None)
     return tables.ask(FINDINGS).by_name()
 
 
-def findings_of(lake: Lake) -> Findings:
+def findings_of(lake: Lake, scope: Scope = EVERYTHING) -> Findings:
     with of_lake(lake) as tables:
-        return findings(tables)
+        return findings(tables, lake, scope)
 
 
 def violations(found: Findings) -> Findings:

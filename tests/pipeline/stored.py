@@ -26,16 +26,19 @@ def store(
     lake = Lake(place)
     lake.sign()
     life = LIFE.empty_table() if life is None else life
-    events = ARROW.empty_table() if events is None else events
-    days = pc.strftime(events["ts"], "%Y-%m-%d").fill_null("__HIVE_DEFAULT_PARTITION__")
-    _write_parts(lake, "events", "d", events.append_column("d", days))
     _write_parts(lake, "life", "state", life)
     _write(lake, "latency", "", latencies(life))
     _write(lake, "lost", "", LOST.empty_table() if lost is None else lost)
-    commits = lake.checkpoint / "commits"
-    commits.mkdir(parents=True)
-    (commits / "0").touch()
+    (lake.checkpoint / "commits").mkdir(parents=True)
+    add_events(lake, 0, ARROW.empty_table() if events is None else events)
     return lake
+
+
+def add_events(lake: Lake, batch: int, events: pa.Table) -> None:
+    """Add a batch of these events, which end nobody's life."""
+    days = pc.strftime(events["ts"], "%Y-%m-%d").fill_null("__HIVE_DEFAULT_PARTITION__")
+    _write_parts(lake, "events", "d", events.append_column("d", days), batch)
+    (lake.checkpoint / "commits" / str(batch)).touch()
 
 
 def store_told(place: Path, told: list[Told], lost: pa.Table | None = None) -> Lake:
@@ -43,13 +46,13 @@ def store_told(place: Path, told: list[Told], lost: pa.Table | None = None) -> L
     return store(place, made_of(told).life, table_of(told), lost)
 
 
-def _write_parts(lake: Lake, table: str, by: str, rows: pa.Table) -> None:
+def _write_parts(lake: Lake, table: str, by: str, rows: pa.Table, batch: int = 0) -> None:
     for value in pc.unique(rows[by]).to_pylist():
         part = rows.filter(pc.equal(rows[by], value)).drop_columns([by])
-        _write(lake, table, f"{by}={value}", part)
+        _write(lake, table, f"{by}={value}", part, batch)
 
 
-def _write(lake: Lake, table: str, part: str, rows: pa.Table) -> None:
-    folder = lake.folder(table, 0) / part
+def _write(lake: Lake, table: str, part: str, rows: pa.Table, batch: int = 0) -> None:
+    folder = lake.folder(table, batch) / part
     folder.mkdir(parents=True)
     pq.write_table(rows, folder / "rows.parquet")

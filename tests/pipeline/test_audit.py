@@ -255,4 +255,5 @@ def test_the_audit_finds_what_is_wrong_and_nothing_else(tmp_path: Path) -> None:
 
 @pytest.mark.beside
 def test_the_audit_on_a_cluster_finds_the_same(spark: "SparkSession", tmp_path: Path) -> None:
-    check(findings(on_spark.of_lake(lake_of_all(tmp_path), spark)))
+    lake = lake_of_all(tmp_path)
+    check(findings(on_spark.of_lake(lake, spark), lake))

@@ -1,0 +1,131 @@
+"""Finds the faults of messages and of single copies."""
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from holdfast.journal.schema import Kind
+from holdfast.pipeline.audit.ledger import words
+from holdfast.pipeline.copies import ENDS
+from holdfast.pipeline.reports.tables import Tables
+
+_NEVER = "timestamp_micros(cast(null as bigint))"
+_IS_HANDED = f"kind in {words(Kind.HANDED, Kind.REDELIVERED)}"
+_IS_END = f"kind in {words(*ENDS)}"
+_IS_REPLAY, _IS_OTHER = f"kind = '{Kind.REPLAYED}'", f"kind <> '{Kind.PUBLISHED}'"
+
+
+class _Fault(NamedTuple):
+    kind: str
+    is_so: str
+    # The size of the excess.
+    number: str
+    text: str
+
+
+# A copy ends once, and its first hand-over happens once, before its ack and its end.
+_OF_COPIES = (
+    _Fault("settled_twice", "ends > lives", "ends - lives", "more ends than lives"),
+    _Fault("handed_twice", "firsts > lives", "firsts - lives", "handed over first, again"),
+    _Fault("handed_after_end", "ends >= lives and is_later", "1", "handed over after its end"),
+    _Fault(
+        "never_handed",
+        "acks > firsts and not is_old",
+        "acks - firsts",
+        "acked, and never handed over",
+    ),
+)
+_IS_KNOWN, _IS_UNKNOWN = (f"published {sign} 0 and not is_old" for sign in (">", "="))
+# A message has no more ends and receivers than copies, and its events need a publish. Of messages
+# from before the journal, only a part is known.
+_OF_MESSAGES = (
+    _Fault("too_many_ends", f"ends > room and {_IS_KNOWN}", "ends - room", "more ends than copies"),
+    _Fault(
+        "too_many_receivers",
+        f"receivers > room and {_IS_KNOWN}",
+        "receivers - room",
+        "more than copies",
+    ),
+    _Fault("not_published", f"others > 0 and {_IS_UNKNOWN}", "others", "nobody published it"),
+)
+
+
+def _any(faults: Iterable[_Fault]) -> str:
+    return " or ".join(f"({fault.is_so})" for fault in faults)
+
+
+def examine(tables: Tables, name: str) -> None:
+    """Hold the faults of messages and their copies under this name.
+
+    Faults are rare: all messages are checked as if the journal knew them whole, and only those with
+    faults are looked at again.
+    """
+    # Spark then has the copies of a message in one place.
+    tables.define(
+        "told_of_messages",
+        "select /*+ repartition(msg, origin) */ * from {events} where msg is not null",
+    )
+    tables.define("copies", f"select *, false as is_old from ({_copies('told_of_messages')})")
+    of_messages = f"select msg from ({_messages('copies')}) where is_faulty or {_any(_OF_MESSAGES)}"
+    tables.hold("suspects", of_messages)
+    tables.define(
+        "told_of_suspects",
+        "select /*+ broadcast(few) */ told.* from {told_of_messages} told "
+        "semi join {suspects} few using (msg)",
+    )
+    tables.hold(
+        "suspect_copies",
+        "select copies.*, coalesce(msg < begin_us * 1000, false) as is_old "
+        f"from ({_copies('told_of_suspects')}) copies left join {{reach}} using (origin)",
+    )
+    tables.hold("suspect_messages", _messages("suspect_copies"))
+    tables.hold(name, _FAULTS)
+
+
+def _copies(events: str) -> str:
+    """Return the question for the events of each copy, in numbers.
+
+    The message itself counts as a copy for nobody. What has moved to another queue of its subject
+    may come back. A message made from an imported or edited letter begins with its replay. Clocks
+    may jump and frames may overtake each other, but not both at once.
+    """
+    return f"""
+    select msg, origin, receiver,
+        count(case when kind = '{Kind.PUBLISHED}' then 1 end) as published,
+        coalesce(sum(copies), 0) as copies,
+        case when min(case when {_IS_REPLAY} then ts end) <= min(case when {_IS_OTHER} then ts end)
+            then 0 else count(case when {_IS_OTHER} then 1 end) end as others,
+        count(case when {_IS_REPLAY} then 1 end) as replayed,
+        1 + count(case when kind in {words(Kind.REPLAYED, Kind.MOVED)} then 1 end) as lives,
+        count(case when kind = '{Kind.HANDED}' then 1 end) as firsts,
+        count(case when kind = '{Kind.ACKED}' then 1 end) as acks,
+        count(case when {_IS_END} then 1 end) as ends,
+        coalesce(max(case when {_IS_HANDED} then ts end) > max(case when {_IS_END} then ts end)
+            and max(case when {_IS_HANDED} then seq end) > max(case when {_IS_END} then seq end),
+            false) as is_later
+    from {{{events}}} group by msg, origin, receiver
+    """
+
+
+def _messages(copies: str) -> str:
+    """Return the question for the copies of each message, in numbers."""
+    return f"""
+    select msg, origin, is_old, cast(null as string) as receiver,
+        sum(published) as published, sum(copies) + sum(replayed) as room, sum(ends) as ends,
+        count(receiver) as receivers, sum(others) as others,
+        bool_or({_any(_OF_COPIES)}) as is_faulty
+    from {{{copies}}} group by msg, origin, is_old
+    """
+
+
+def _found(faults: Iterable[_Fault], table: str) -> Iterator[str]:
+    for kind, is_so, number, text in faults:
+        yield f"""
+        select '{kind}' as kind, origin as node, msg, receiver, {_NEVER} as since,
+            {_NEVER} as until, cast({number} as bigint) as number, '{text}' as what
+        from {{{table}}} where {is_so}
+        """
+
+
+_FAULTS = " union all ".join(
+    [*_found(_OF_COPIES, "suspect_copies"), *_found(_OF_MESSAGES, "suspect_messages")]
+)

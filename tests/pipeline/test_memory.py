@@ -1,0 +1,113 @@
+"""An audit checks the days of which something new is known, and finds what a whole one finds."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from holdfast.journal.schema import Event
+from holdfast.pipeline.audit.findings import COUNTS, find
+from holdfast.pipeline.audit.memory import remembering
+from holdfast.pipeline.lake import Lake
+from holdfast.pipeline.on_duckdb import of_lake
+from holdfast.pipeline.scope import EVERYTHING, Scope
+from tests.pipeline.stored import add_events, store_told
+from tests.unit.pipeline.events import START_US
+from tests.unit.pipeline.stories import acked, start, the_story
+from tests.unit.pipeline.told import one_run, table_of
+
+DAY_S = 86_400
+
+
+def on_day(number: int, events: list[Event]) -> list[Event]:
+    """The same so many days later."""
+    return [
+        each._replace(
+            ts=each.ts + number * DAY_S * 1_000_000,
+            msg=each.msg and each.msg + number * DAY_S * 10**9,
+        )
+        for each in events
+    ]
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    """Three days on which the same happened."""
+    told = [start(-1)]
+    for number in range(3):
+        told += on_day(number, the_story())
+    return store_told(tmp_path, one_run(told))
+
+
+class Auditor:
+    """Audits a lake, and notes how many days were read and checked."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+
+    def __call__(self, scope: Scope = EVERYTHING) -> tuple[int, dict[str, int]]:
+        steps = []
+        with of_lake(self._lake) as tables, remembering(self._lake) as memory:
+            find(tables, memory, scope, {}, 0, lambda done, total: steps.append(done))
+            counts = dict(tables.ask(COUNTS).rows)
+        return len(steps), {kind: n for kind, n in counts.items() if not kind.startswith("run.")}
+
+
+@pytest.fixture
+def audit(lake: Lake) -> Auditor:
+    return Auditor(lake)
+
+
+def test_days_that_were_clean_are_not_looked_at_again(audit: Auditor) -> None:
+    assert audit() == (6, {})
+    assert audit() == (0, {})
+
+
+def test_what_is_told_later_of_a_clean_day_is_found(lake: Lake, audit: Auditor) -> None:
+    audit()
+    add_events(lake, 1, table_of(one_run([acked(2 * DAY_S + 60, 0, "ann/1")])))
+    wrong = {"settled_twice": 1, "never_handed": 1, "too_many_ends": 1}
+    # The third day is read again, and with it everything that it tells of is checked.
+    assert audit() == (3, wrong)
+    assert audit() == (1, wrong)
+
+
+def test_a_new_day_leaves_the_others_alone(lake: Lake, audit: Auditor) -> None:
+    audit()
+    add_events(lake, 1, table_of(one_run(on_day(3, the_story()))))
+    assert audit() == (2, {})
+
+
+def test_files_that_somebody_changed_are_read_again(lake: Lake, audit: Auditor) -> None:
+    audit()
+    os.utime(lake.files("events")[0], ns=(1, 1))
+    assert audit() == (2, {})
+
+
+def test_a_day_that_is_gone_is_forgotten(lake: Lake, audit: Auditor) -> None:
+    audit()
+    lake.files("events")[0].unlink()
+    assert audit() == (0, {})
+    assert len([*(lake.root / "_audit").glob("*-*")]) == 4
+
+
+@pytest.mark.parametrize(
+    ("scope", "days", "wrong"),
+    [
+        (Scope(since=START_US // 1000 + DAY_S * 1000), 1, {}),
+        (Scope(until=START_US // 1000 + 1000), 1, {"settled_twice": 1}),
+        (Scope(channel="/chat"), 1, {"settled_twice": 1}),
+        (Scope(channel="/orders"), 1, {}),
+        (Scope(receiver="ann/1"), 1, {"settled_twice": 1}),
+        (Scope(receiver="bob/1"), 1, {}),
+    ],
+)
+def test_an_audit_of_some_messages_finds_what_is_wrong_with_them(
+    lake: Lake, audit: Auditor, scope: Scope, days: int, wrong: dict[str, int]
+) -> None:
+    audit()
+    add_events(lake, 1, table_of(one_run([acked(2 * DAY_S + 60, 0, "ann/1")])))
+    audit()
+    steps, found = audit(scope)
+    assert steps == days
+    assert {kind: n for kind, n in found.items() if kind == "settled_twice"} == wrong
