@@ -95,27 +95,12 @@ class ServerState:
         self.notices = Notices()
         # Sessions with a lazy message of this turn, and its delay in seconds.
         self.lingering: list[tuple[Session, float]] = []
-        self.hub: Hub[Session] = Hub(
-            on_ready=self.wake,
-            linger=self._linger,
-            store=store,
-            histories=Histories(options.history_limits, node.stamp()),
-            journal=journal,
-            notices=self.notices,
-        )
+        self.store = store
+        self.hub = self._hub()
+        self.routes, self.counters = self.hub.routes, self.hub.counters
         rules = self.rules.all
         self.keeps_history = any(rule.history is not None for rule in rules)
-        self.hub.keeps_history = any(rule.history is not None and rule.durable for rule in rules)
-        self.store = store
-        self.routes, self.counters = self.hub.routes, self.hub.counters
-        self.topics = Topics(
-            self.routes.__contains__,
-            self.rules.topic,
-            options.max_topics,
-            Senders(options.quotas.topics, 0),
-        )
-        self.topics.are_used = any(rule.topic for rule in rules)
-        self.routes.topics = self.topics
+        self.topics = self.routes.topics = self._topics()
         self.presence: Presence[Session] = Presence(
             is_used=any(rule.has_presence for rule in rules), stamp=node.stamp
         )
@@ -129,9 +114,29 @@ class ServerState:
         self.services, self.error_handlers = Services(self.channels), ErrorHandlers(self.channels)
         self.installed = InstalledExtensions()
 
+    def _hub(self) -> Hub[Session]:
+        hub: Hub[Session] = Hub(
+            on_ready=self.wake,
+            linger=self._linger,
+            store=self.store,
+            histories=Histories(self.options.history_limits, self.node.stamp()),
+            journal=self.journal,
+            notices=self.notices,
+        )
+        rules = self.rules.all
+        hub.keeps_history = any(rule.history is not None and rule.durable for rule in rules)
+        hub.has_work_queues = bool(self.options.work_patterns)
+        return hub
+
+    def _topics(self) -> Topics:
+        options = self.options
+        senders = Senders(options.quotas.topics, 0)
+        topics = Topics(self.routes.__contains__, self.rules.topic, options.max_topics, senders)
+        topics.are_used = any(rule.topic for rule in self.rules.all)
+        return topics
+
     def _waiting_places(self) -> WaitingPlaces[Session]:
         options, hub, journal = self.options, self.hub, self.journal
-        hub.has_work_queues = bool(options.work_patterns)
         sessions = SharedQueueSessions(hub, self.sessions, self.node)
         senders = Senders(options.quotas.addressed, options.quotas.addressed_bytes)
         return WaitingPlaces(
