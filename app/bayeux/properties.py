@@ -158,6 +158,12 @@ def _begun_ms(client: Client) -> int:
     return min(map(created_ms, client))
 
 
+def _waiting_for(at: CommandScope, client: Client) -> int:
+    """Return how many messages wait for the subject itself, in no session's queue."""
+    receiver = at.state.ptp.subjects.queue(client[0].subject)
+    return 0 if receiver is None else receiver.queue.count
+
+
 CLIENT: Mapping[str, Property[Client]] = {
     "creationDate": Reading(lambda _, client: _date(_begun_ms(client))),
     "killClient": Operation(
@@ -168,8 +174,7 @@ CLIENT: Mapping[str, Property[Client]] = {
     "numUpdate": Reading(lambda _, client: sum(session.acked for session in client)),
     "sessionList": Reading(lambda _, client: _keys(client)),
     "sessions": Reading(lambda _, client: _keys(client)),
-    # Messages for a subject wait only in the queues of its sessions.
-    "subjectQueueNumMsgs": Reading(lambda _, __: 0),
+    "subjectQueueNumMsgs": Reading(_waiting_for),
     "uptime": Reading(lambda at, client: (at.now_ms - _begun_ms(client)) // 1000),
 }
 

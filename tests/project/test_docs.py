@@ -14,6 +14,7 @@ from holdfast.cli import main
 from holdfast.cli.main import COMMANDS
 from holdfast.login.rights_file import read_rights
 from holdfast.settings import ChannelSettings, Settings
+from holdfast.web.admin.routes import ROUTES
 from tests.pages import ROOT, Block, anchors, blocks, links, pages
 
 PAGES = list(pages())
@@ -50,6 +51,14 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_every_page_can_be_reached_from_the_readme() -> None:
     linked = {(ROOT / link).resolve() for link in links(README)}
     assert {page for page in PAGES if page != README} <= linked
+
+
+def test_the_page_of_the_administration_has_every_path() -> None:
+    page = (ROOT / "docs" / "administration.md").read_text()
+    samples = {"subject": "joe", "number": "1", "result": "dead", "fingerprint": "FINGERPRINT"}
+    for route in ROUTES:
+        path = re.sub(r"\{(\w+)\}", lambda found: samples.get(found[1], "ID"), route.path)
+        assert re.search(re.escape(path) + r"\b(?!/)", page), path
 
 
 def test_the_readme_names_every_folder() -> None:

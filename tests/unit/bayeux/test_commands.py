@@ -49,6 +49,16 @@ def test_a_subject_tells_its_sessions_and_ends_them_all() -> None:
         ask(house, "client/joe/?sessionList")
 
 
+def test_a_subject_tells_how_much_waits_for_it() -> None:
+    house = house_of()
+    receiver(house, "joe/1", queue={"maxEntries": 1})
+    for number in range(2):
+        to_joe = {"destinations": ["joe"], "content": number}
+        house.client().publish("/service/ptp", to_joe)
+        house.turn()
+    assert value_of(house, "client/joe/?subjectQueueNumMsgs") == "1"
+
+
 def test_a_session_is_found_by_its_key_whoever_chose_that() -> None:
     house = house_of()
     receiver(house, "joe")
