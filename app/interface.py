@@ -1,4 +1,4 @@
-"""What extensions import, all of it by the name `holdfast`; docs/extensions.md explains it."""
+"""The names that extensions import from `holdfast`; docs/extensions.md explains them."""
 
 from holdfast.bayeux.api import ServerApi, SessionApi
 from holdfast.bayeux.caller import Caller

@@ -7,7 +7,7 @@ _SECOND = 1000
 
 
 class Unit(Enum):
-    """What a number counts, with larger units that are easier to read, the largest first."""
+    """The unit of a number, with larger units that are easier to read, the largest first."""
 
     MS = (
         (24 * 3600 * _SECOND, "d"),

@@ -85,7 +85,7 @@ class _AckOfSession(SessionExtension):
 
 
 class _AckFromHandshakeOn(_AckOfSession):
-    """For versions in which the handshake reply may carry messages too, as a batch."""
+    """Acks for versions in which the handshake reply, too, may carry messages as a batch."""
 
     def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
         super().outgoing(session, reply, asked, now)

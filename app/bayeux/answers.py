@@ -252,7 +252,7 @@ class Answers:
                     message.frame = message.stem = None
 
     def _most_of_reply(self, session: Session) -> int:
-        """How many messages the next reply may carry; negative for all."""
+        """Return how many messages the next reply may carry; a negative number means all."""
         asked = -1 if session.terms is None else session.terms.max_entries
         if session.is_durable:
             most = _MOST_DURABLE

@@ -33,7 +33,7 @@ class _Found:
 
 
 class CatchUp:
-    """What one subscribe brings from histories, and what it finds missing there.
+    """The messages that one subscribe gets from histories, and what is missing there.
 
     It reads the histories and asks the filter in as many turns as that takes.
     """

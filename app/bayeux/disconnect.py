@@ -18,7 +18,7 @@ _OPTIONS = SAID_BY_RECEIVERS | {"end", "discard"}
 
 
 class DisconnectMode(Enum):
-    """What a disconnect does to a named session; other sessions end and are discarded."""
+    """The effect of a disconnect on a named session; other sessions end and are discarded."""
 
     # The session waits for its next client.
     LEAVES = "leaves"

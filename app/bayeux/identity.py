@@ -1,4 +1,4 @@
-"""Who a session's client is, and what proves it."""
+"""The identity of a session's client, and its proof."""
 
 from math import inf
 from typing import TYPE_CHECKING, Final, Protocol
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Grants(Protocol):
-    """What the login of a session may do; changes of the rules show at once."""
+    """The rights of a session's login; changes of the rules take effect at once."""
 
     def allows(self, operation: "Operation", channel: str, /) -> bool:
         """Return whether the operation is allowed on the channel, or on all of a pattern."""

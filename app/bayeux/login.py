@@ -10,7 +10,7 @@ from holdfast.bayeux.operation import Operation
 
 
 class LoginMethod(Enum):
-    """What proved the login."""
+    """The kind of proof that a login gave."""
 
     ANONYMOUS = "anonymous"
     TOKEN = "token"  # noqa: S105 - a name

@@ -63,7 +63,7 @@ class BudgetRates:
 
 @dataclass(frozen=True, slots=True)
 class QuotaLimits:
-    """What one address, and one subject, may take; zero means no limit."""
+    """The shares of one address and of one subject; zero means no limit."""
 
     sessions: int = 5_000
     subscriptions: int = 200_000

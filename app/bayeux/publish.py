@@ -238,8 +238,8 @@ class _ClientPublish:
     def _call(self) -> bool:
         """Ask the subscribers of `/name` on behalf of who calls `/service/name`, as cometd.js does.
 
-        Somebody must subscribe to that very channel: what is for a service is nothing that those
-        who listen to everything may expect to hear.
+        Somebody must subscribe to exactly that channel: a message for a service is not meant for
+        clients that subscribe to everything.
         """
         state, message = self._handler.state, self._message
         target = state.channels.get("/" + self._channel.name.removeprefix(SERVICES))

@@ -138,7 +138,7 @@ class Rights:
         self.are_open = False
 
     def require_login(self) -> None:
-        """From now on, sessions have a login, and only the names of its subject."""
+        """Require a login of all sessions, which allows only the names of its subject."""
         self._requires_login = True
         self.are_open = False
 

@@ -1,4 +1,4 @@
-"""Where subscriptions begin in the histories of their channels."""
+"""The places in histories at which subscriptions begin."""
 
 import re
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ MOST_CHANNELS = 1_000
 
 
 class Start(NamedTuple):
-    """Where in a history a subscription begins: behind a cursor, or with the newest messages."""
+    """The beginning of a subscription in a history: behind a cursor, or at the newest messages."""
 
     cursor: int | None = None
     # The number of newest messages; all if negative.
@@ -51,7 +51,7 @@ class Starts:
 
     @property
     def operation(self) -> Operation:
-        """What a login must be allowed to do for this."""
+        """Return the operation that a login must be allowed to do for this."""
         return Operation.REPLAY if self.has_cursors else Operation.HISTORY
 
     def of_pattern(self, pattern: str) -> Start:

@@ -155,7 +155,7 @@ def _is_noted(
 
 
 class _Progress:
-    """How far a subscribe or unsubscribe has come that takes several turns."""
+    """The progress of a subscribe or unsubscribe that takes several turns."""
 
     def __init__(self) -> None:
         self.channels: list[Channel] = []

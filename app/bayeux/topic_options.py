@@ -15,7 +15,7 @@ _LONGEST_MS = 10 * 365 * 24 * 3600 * 1000
 
 @dataclass(frozen=True, slots=True)
 class TopicOptions:
-    """What a publisher sets for a topic; None leaves it as it is."""
+    """The options that a publisher sets for a topic; None leaves an option as it is."""
 
     destroy_delay_ms: int | None = None
     is_readonly: bool | None = None

@@ -1,4 +1,4 @@
-"""What a publish means for the topic of its channel."""
+"""The effects of a publish on the topic of its channel."""
 
 from orjson import loads
 

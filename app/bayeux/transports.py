@@ -12,7 +12,7 @@ class ConnectionType(StrEnum):
 
 
 class Source(Enum):
-    """What is known about the page behind a request."""
+    """The facts known about the page behind a request."""
 
     # A page with a known origin that may use this server.
     PAGE = "page"

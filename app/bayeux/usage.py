@@ -1,4 +1,4 @@
-"""What the sessions of one address, and of one subject, take together."""
+"""The resources that the sessions of one address, or of one subject, use together."""
 
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.receivers import NOBODY

@@ -1,4 +1,4 @@
-"""What the commands that hold back sessions and channels share."""
+"""Options and texts of the commands that hold back sessions and channels."""
 
 from typing import Annotated
 

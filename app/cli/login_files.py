@@ -1,4 +1,4 @@
-"""What the commands about users and rights share: options, and errors of files."""
+"""The common part of the commands about users and rights: options, and errors of files."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

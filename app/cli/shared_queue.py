@@ -1,4 +1,4 @@
-"""What the commands for queues of subjects and for work queues share."""
+"""The common part of the commands for queues of subjects and for work queues."""
 
 from holdfast.cli.options import confirm
 from holdfast.cli.output import age, answer

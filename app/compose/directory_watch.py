@@ -37,7 +37,7 @@ class DirectoryWatch:
             self._store.probe()
 
     def complaint(self) -> str | None:
-        """What keeps the server from doing its work now; None if nothing does."""
+        """Return what keeps the server from doing its work now; None if nothing does."""
         return self._store.complaint if self.is_complete else GONE
 
     def _look(self) -> bool:

@@ -28,7 +28,7 @@ _PAGES = Path(holdfast.__file__).parent / "static"
 
 @dataclass(frozen=True, slots=True)
 class ServedApplications:
-    """What the applications of the listeners are made of."""
+    """The parts that the listeners' applications are made of."""
 
     endpoint: Endpoint
     websockets: WebSocketFrontEnd

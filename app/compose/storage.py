@@ -194,4 +194,4 @@ class _StoreMonitor:
 
 
 def _ignore(_: PersistOutcome) -> None:
-    """Nobody waits for this write."""
+    """Ignore the outcome: nobody waits for this write."""

@@ -48,7 +48,7 @@ Trail = tuple[Attempt, ...]
 
 
 class FormerAttempts(NamedTuple):
-    """What a message brings along from the queue of an ended session of its subject."""
+    """The attempts that a message keeps from the queue of an ended session of its subject."""
 
     attempts: int
     redelivered: int

@@ -13,7 +13,7 @@ _MOST_PUBLISHERS = 64
 
 @dataclass(frozen=True, slots=True)
 class GuardLimits:
-    """When a channel is held back, and how much the guard may remember."""
+    """The thresholds of channel holds, and the limits of what the guard remembers."""
 
     is_on: bool = True
     window_s: float = 60.0

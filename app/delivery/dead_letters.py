@@ -19,7 +19,7 @@ _CLIENT = "client/"
 
 
 class LetterState(Enum):
-    """What has been done about a dead letter."""
+    """What operators have done about a dead letter."""
 
     NEW = "new"
     REPLAYED = "replayed"

@@ -29,7 +29,7 @@ class UnwrittenLetter(Protocol):
 
 
 class DeathCause(NamedTuple):
-    """What the dead letters of one receiver share when they have the same reason."""
+    """The common part of dead letters that have the same receiver and the same reason."""
 
     # The absolute name.
     receiver: str

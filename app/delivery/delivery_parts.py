@@ -1,4 +1,4 @@
-"""What hand-overs, failures and all ways out of a queue have in common."""
+"""The parts that hand-overs, failures and all ways out of a queue use."""
 
 from typing import Generic, TypeVar
 

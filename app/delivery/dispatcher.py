@@ -67,7 +67,7 @@ def step(state: DispatcherState, seen: DispatcherInput) -> DispatcherState:
 
 
 class WaitReason(Enum):
-    """What ends the wait of a POLLING receiver."""
+    """The event that ends the wait of a POLLING receiver."""
 
     # Contact was lost: a connect is a successful attempt, a missing one a failed attempt.
     CLIENT = "client"
@@ -79,7 +79,7 @@ class WaitReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How to retry; `retries` -1 is unlimited, a `delay_s` of 0 turns retries off."""
+    """The policy of retries: -1 `retries` are unlimited, a `delay_s` of 0 turns retries off."""
 
     retries: int = 0
     delay_s: float = 60.0

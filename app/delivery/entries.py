@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class SettledBy(Enum):
-    """What settles an entry that was handed over."""
+    """The event that settles an entry after its hand-over."""
 
     # Rows are looked up by identity; the default hash of enums is slow Python code.
     __hash__ = object.__hash__

@@ -49,7 +49,7 @@ class Guard:
 
     @property
     def window_s(self) -> float:
-        """How long verdicts count."""
+        """Return how long verdicts count, in seconds."""
         return self._limits.window_s
 
     def watch(self, now: float) -> None:

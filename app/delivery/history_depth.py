@@ -1,4 +1,4 @@
-"""How much is kept of what was published."""
+"""Limits of histories."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -12,7 +12,7 @@ MOST_BYTES: Final = 2**53 - 1
 
 @dataclass(frozen=True, slots=True)
 class HistoryDepth:
-    """How much the history of one channel keeps."""
+    """The limits of one channel's history."""
 
     entries: int
     bytes: int = HISTORY_BYTES
@@ -20,7 +20,7 @@ class HistoryDepth:
 
 @dataclass(frozen=True, slots=True)
 class HistoryLimits:
-    """What all channels together keep."""
+    """The limits of all histories together."""
 
     entries: int = 100_000
     bytes: int = 64 * 1024 * 1024

@@ -1,4 +1,4 @@
-"""What channels keep: their latest messages, for those who subscribe later."""
+"""The histories of channels: their latest messages, for sessions that subscribe later."""
 
 from bisect import bisect_left, insort
 from collections import OrderedDict
@@ -112,7 +112,7 @@ class Arrival:
 
 
 class _Share:
-    """What histories keep on one account, the oldest message first."""
+    """The messages that histories keep on one account, the oldest first."""
 
     __slots__ = ("messages", "size")
 
@@ -345,4 +345,4 @@ class Histories:
 
 
 def _ignore(_: Message) -> None:
-    """Nobody needs to know."""
+    """Ignore the removal of a message."""

@@ -13,7 +13,7 @@ _SLACK = 8
 
 @dataclass(frozen=True, slots=True)
 class LetterLimits:
-    """How many dead letters are kept, how many bytes, and how many per channel or subject."""
+    """The most dead letters, their most bytes, and the share of one channel or subject."""
 
     count: int = 100_000
     bytes: int = 256 * 1024**2

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Mark(NamedTuple):
-    """How far one entry of a queue has come."""
+    """The progress of one entry of a queue."""
 
     id: int
     # The number of the last hand-over, negative if returned since; 0 if it waits.

@@ -18,7 +18,7 @@ ORDINARY_PRIORITY = 5
 
 
 class Event:
-    """What a transport writes; it may cache its own form of the same bytes in `frame`."""
+    """The bytes that a transport writes; it may cache its own form of them in `frame`."""
 
     __slots__ = ("frame", "wire")
 

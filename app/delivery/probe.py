@@ -18,7 +18,7 @@ _MOST_KNOWN = 300
 
 
 class Probe:
-    """When a held channel is probed, with which message and receiver, and the result."""
+    """The probes of one held channel: when, with which message and receiver, and the result."""
 
     def __init__(self, limits: GuardLimits, now: float, publishers: Iterable[str] = ()) -> None:
         self._limits = limits

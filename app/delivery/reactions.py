@@ -39,14 +39,14 @@ def classify(code: ErrorCode) -> Family:
 
 
 class ForMessage(Enum):
-    """What to do with the message."""
+    """The reaction's effect on the message."""
 
     DEAD = "dead letter"
     STAYS = "stays"
 
 
 class ForRest(Enum):
-    """What to do with the rest of the queue."""
+    """The reaction's effect on the rest of the queue."""
 
     FLOWS = "flows"
     STAYS = "stays"

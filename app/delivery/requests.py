@@ -36,7 +36,7 @@ _HIGHEST: Final = 9_999_999
 
 
 class ReplyMode(Enum):
-    """Who is to answer a request."""
+    """The receivers that are to answer a request."""
 
     # The first reply counts.
     FIRST = "first"
@@ -47,7 +47,7 @@ class ReplyMode(Enum):
 
 
 class RequestEnd(Enum):
-    """How a request ended; the values are in the journal and the metrics."""
+    """The end of a request; the values are in the journal and the metrics."""
 
     # Used as keys of counters; the default hash of enums is slow Python code.
     __hash__ = object.__hash__
@@ -74,7 +74,7 @@ class ReplyFault(Enum):
 
 
 class ReplyChannel:
-    """Where one client gets replies: all channels below its name."""
+    """The channels below which one client gets replies."""
 
     __slots__ = ("_highest", "_serials", "name", "outstanding", "resumes")
 
@@ -241,11 +241,11 @@ class Request(Timed, Generic[R]):
 
 
 def _ignore(_: object) -> None:
-    """Nobody is told."""
+    """Ignore the end: nobody waits for it."""
 
 
 def _sleep() -> None:
-    """Nobody calls."""
+    """Ignore the call."""
 
 
 class Requests(Generic[R]):

@@ -59,7 +59,7 @@ class OverQuota(Undeliverable):
 
 
 class SharedQueueOwner(ABC, Generic[R]):
-    """What shared queues ask of the owner of the sessions."""
+    """The owner of the sessions, as shared queues see it."""
 
     @abstractmethod
     def open_queue(self, key: str, queue: AddressedQueue) -> R:

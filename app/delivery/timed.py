@@ -1,4 +1,4 @@
-"""What can be put into timers."""
+"""The base of everything that timers hold."""
 
 
 class Timed:

@@ -17,7 +17,7 @@ from holdfast.delivery.topic_states import TopicInput, TopicState, state_of, ste
 
 @dataclass(frozen=True, slots=True)
 class TopicConfig:
-    """What the operator or a publisher configured for one topic."""
+    """The configuration of one topic, by the operator or a publisher."""
 
     # How long an unreferenced topic stays; negative: until it is erased.
     destroy_delay_ms: int = 60_000
@@ -32,7 +32,7 @@ ORDINARY_CONFIG = TopicConfig()
 
 @dataclass(frozen=True, slots=True)
 class TopicRecord:
-    """What the store has of a topic; its state follows from the rest of the store."""
+    """The stored form of a topic; its state follows from the rest of the store."""
 
     # None: as its rule says.
     config: TopicConfig | None = None

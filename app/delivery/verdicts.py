@@ -1,4 +1,4 @@
-"""What a receiver answers to one message: ok, or an error code."""
+"""A receiver's answer to one message: ok, or an error code."""
 
 import re
 from collections.abc import Mapping, Sequence

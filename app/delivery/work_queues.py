@@ -45,7 +45,7 @@ DeadLetter = Callable[[R, Sequence[Entry], ErrorCode, str], None]
 
 
 class _Search:
-    """How far a queue was looked through for work that a receiver with room takes."""
+    """The place up to which a queue was searched for work that a receiver with room takes."""
 
     __slots__ = ("count", "has_news", "place")
 

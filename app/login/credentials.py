@@ -20,7 +20,7 @@ class PasswordCredentials:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where to look for credentials, besides the handshake and `Authorization`."""
+    """The places of credentials besides the handshake and `Authorization`."""
 
     # Empty: not in a cookie, not in a proxy's header.
     cookie: str = ""

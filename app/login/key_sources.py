@@ -1,4 +1,4 @@
-"""Where the keys come from: a file, or an identity provider's URL."""
+"""The sources of keys: a file, or an identity provider's URL."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""What the requests of a session have shown of credentials, so that each is checked once."""
+"""The credentials that the requests of a session have shown, so that each is checked once."""
 
 import secrets
 from hashlib import blake2b

@@ -89,7 +89,7 @@ class Revoked:
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """Who has which role in the administration."""
+    """The roles in the administration, and who has them."""
 
     operators: frozenset[str] = frozenset()
     readers: frozenset[str] = frozenset()

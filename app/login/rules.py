@@ -17,7 +17,7 @@ PLACEHOLDER = "{subject}"
 
 
 class RuleSource(Enum):
-    """Where a rule comes from."""
+    """The origin of a rule."""
 
     BUILT_IN = "the built-in rule"
     FILE = "rule"
@@ -100,7 +100,7 @@ class Rules:
 
 
 class RuleGrants:
-    """What one login may do, with the answers given since the rules changed last."""
+    """The rights of one login, with the answers given since the rules changed last."""
 
     __slots__ = ("_answers", "_known", "_login", "_login_rules", "_rules")
 

@@ -33,7 +33,7 @@ _CAUSES = (
 
 @dataclass(frozen=True, slots=True)
 class TokenRules:
-    """What a token must say, and where it says who its subject is."""
+    """The claims that a token must have, and the one that names its subject."""
 
     # Empty: tokens for any audience are accepted, and any issuer's.
     audiences: tuple[str, ...] = ()

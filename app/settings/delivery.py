@@ -1,4 +1,4 @@
-"""What the server does when a delivery fails, and how long it keeps dead letters."""
+"""Settings of failed deliveries and dead letters."""
 
 from typing import Annotated, ClassVar
 

@@ -1,4 +1,4 @@
-"""How much all clients together, one address, or one subject may use."""
+"""Limits for all clients together, for one address, and for one subject."""
 
 from typing import Annotated, ClassVar
 

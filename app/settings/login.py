@@ -1,4 +1,4 @@
-"""How clients log in, and where their rights are."""
+"""Settings of logins and rights."""
 
 from pathlib import Path
 from typing import ClassVar, Self

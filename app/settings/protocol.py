@@ -1,4 +1,4 @@
-"""How the server speaks Bayeux, and its transports."""
+"""Settings of Bayeux and its transports."""
 
 from http import HTTPStatus
 from typing import Annotated, ClassVar, Literal

@@ -1,4 +1,4 @@
-"""What the sections of the settings have in common."""
+"""The base of all sections of the settings."""
 
 from typing import Annotated, ClassVar
 

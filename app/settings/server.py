@@ -1,4 +1,4 @@
-"""Where the server listens, and whom it trusts there."""
+"""Settings of listen addresses, and of those who are trusted there."""
 
 import ipaddress
 import re

@@ -1,4 +1,4 @@
-"""Where the server keeps its data, and how safely."""
+"""Settings of the store: where the data are, and what they survive."""
 
 from pathlib import Path
 from typing import ClassVar, Literal, Self

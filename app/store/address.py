@@ -46,5 +46,5 @@ class Address:
         )
 
     def __str__(self) -> str:
-        """Without credentials: for logs."""
+        """Return the address for logs, without credentials."""
         return self.path or f"{self.host}:{self.port}"

@@ -1,4 +1,4 @@
-"""How much one call may write, so that the store is busy for a short time only."""
+"""The most that one call may write, so that the store is busy for a short time only."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import islice

@@ -38,7 +38,7 @@ _DAMAGED = re.compile(
 
 
 class Durability(Enum):
-    """When data are on disk: never, within a second or two, or before the answer."""
+    """The time when data reach the disk: never, within a second or two, or before the answer."""
 
     MEMORY = "memory"
     EVERYSEC = "everysec"

@@ -33,7 +33,7 @@ Subject = Annotated[str, Field(max_length=128, pattern=r"^[^\/\x00-\x1f\x7f]+$")
 
 
 def first_fault(error: ValidationError) -> str:
-    """Where the input is wrong, and why."""
+    """Return where the input is wrong, and why."""
     fault = error.errors(include_url=False, include_context=False, include_input=False)[0]
     place = ".".join(str(step)[:64] for step in fault["loc"])
     return f"{place}: {fault['msg']}" if place else fault["msg"]

@@ -184,7 +184,7 @@ class Letters:
 
 
 def _step(excess: Excess) -> int:
-    """How many letters to examine, so that neither step nor answer takes long."""
+    """Return how many letters to examine, so that neither the step nor the answer takes long."""
     needed = max(excess.letters, excess.bytes // max(excess.average, 1) + 1)
     return max(1, min(needed, _MOST_AT_ONCE, _BYTES_AT_ONCE // max(excess.average, 1)))
 

@@ -104,7 +104,7 @@ class StoreLink:
 
     @property
     def silence_s(self) -> float:
-        """How long the store has been silent with a call unanswered."""
+        """The time for which the store has left a call unanswered, in seconds."""
         wire = self._wire
         return self._loop.time() - wire.heard_at if wire is not None and self._sent else 0.0
 
@@ -346,4 +346,4 @@ def set_answer(answer: asyncio.Future[object], reply: object) -> None:
 
 
 def ignore_answer(_: object) -> None:
-    """Nobody waits for this answer."""
+    """Ignore the answer: nobody waits for it."""

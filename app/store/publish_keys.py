@@ -14,7 +14,7 @@ Claim = tuple[str, int]
 
 
 class PublishKeys:
-    """What this process knows about publish keys.
+    """The publish keys that this process knows.
 
     Args:
         disown: Makes the store forget keys; calls back when everything before is answered.
@@ -55,6 +55,6 @@ def meaning(message: Message, kept: PersistOutcome) -> PersistOutcome:
 
 
 def witness(message: Message) -> int | str:
-    """What the store has if the message, or the one that it repeats, is stored."""
+    """Return what the store has if the message, or the one that it repeats, is stored."""
     key = message.key
     return message.id if key is None else f"{key.digest}:{key.first or message.id}"

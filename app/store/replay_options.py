@@ -19,7 +19,7 @@ class Edit(BaseModel):
 
 
 class ReplayOptions(BaseModel):
-    """How carefully to replay, and to which session."""
+    """The options of a replay: how carefully, and to which session."""
 
     model_config = _STRICT
 

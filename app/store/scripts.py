@@ -335,7 +335,7 @@ def replay_take(keys: RedisKeys, epoch: str, job: str, takes: Iterable[Take]) ->
 
 
 def _head_or_all(letter: DeadLetter, job: str) -> bytes:
-    """What the script cannot copy from the letter's record: everything if the message is new."""
+    """Return what the script cannot copy from the letter's record: all of a new message."""
     head = records.message_head(letter)
     return head + letter.wire if str(letter.message) == job else head
 

@@ -18,7 +18,7 @@ _LOOK_S = 0.1
 
 
 class ValkeyProcess(Protocol):
-    """What can be known and done about a process."""
+    """The facts about a process, and the signals to it."""
 
     pid: int
 

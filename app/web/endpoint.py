@@ -1,4 +1,4 @@
-"""What all transports share: callers, budgets, origins, statuses and headers."""
+"""The common part of all transports: callers, budgets, origins, statuses and headers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -82,7 +82,7 @@ class Endpoint:
         )
 
     def check_origin(self, headers: "Headers") -> OriginTrust:
-        """How far the page behind a request is trusted.
+        """Return how far the page behind a request is trusted.
 
         Raises `RequestRefused` if the page may not use this server.
         """

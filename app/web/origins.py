@@ -22,7 +22,7 @@ _PRINTABLE = re.compile(r"[!-~]+")
 
 
 class OriginTrust(Enum):
-    """How the page that sent a request relates to this server."""
+    """The relation of the page that sent a request to this server."""
 
     OWN = "own"
     ALLOWED = "allowed"
@@ -32,7 +32,7 @@ class OriginTrust(Enum):
 
 
 def source_of(standing: OriginTrust) -> Source:
-    """Who sent an accepted POST or upgrade; browsers name the page's origin in these."""
+    """Return who sent an accepted POST or upgrade; browsers name the page's origin in these."""
     return Source.PROGRAM if standing is OriginTrust.UNKNOWN else Source.PAGE
 
 

@@ -29,7 +29,7 @@ Headers = CIMultiDictProxy[str]
 
 
 class _ForwardedHop(NamedTuple):
-    """What one proxy reports about its own client."""
+    """A proxy's report about its own client."""
 
     address: str
     scheme: str
@@ -93,7 +93,7 @@ class Peers:
         )
 
     def _hops(self, headers: Headers) -> Iterator[_ForwardedHop]:
-        """What the proxies report, nearest first."""
+        """Return the proxies' reports, those of the nearest first."""
         # Split at commas even within quotes: a quote that the client opened must not swallow what a
         # proxy appended.
         lines = reversed(headers.getall(self._header, []))

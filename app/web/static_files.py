@@ -28,7 +28,7 @@ _NOT_SERVED = "npm"
 
 
 class Content(NamedTuple):
-    """What a file contains, and a tag that differs for other content."""
+    """The content of a file, and a tag that differs for other content."""
 
     body: bytes
     tag: str
@@ -74,7 +74,7 @@ def read_files(pages: Path) -> StaticFiles:
 
 
 def _served(folder: Path) -> Iterator[Path]:
-    """What the folder contains; nothing if it is a file."""
+    """Return the content of the folder; nothing if it is a file."""
     if folder.is_dir():
         for place in folder.iterdir():
             if place.name != _NOT_SERVED and not place.name.startswith("."):

@@ -1,4 +1,4 @@
-"""Where the administration is, and what its lines of JSON are called: all that a client needs."""
+"""The paths and media types of the administration, for the server and its clients."""
 
 # Below /admin.
 API = "/api/v1"

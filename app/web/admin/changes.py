@@ -1,4 +1,4 @@
-"""What all changes share: they are audited, and answered when the store has them."""
+"""The common part of all changes: they are audited, and answered when the store has them."""
 
 import asyncio
 import re

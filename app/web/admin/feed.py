@@ -69,8 +69,8 @@ class Feed:
     def _wants(self, session: Session) -> bool:
         """Return whether a client can use a reading now.
 
-        Who waited for the readings before and does not now is between two connects, or gone. Who
-        never waits, and asks now and then, finds the first that it has not outlived.
+        A client that waited for the readings before, and does not now, is between two connects or
+        gone. A client that only polls now and then gets the oldest reading that is still valid.
         """
         if session.is_reachable:
             self._waiting.add(session.number)

@@ -108,7 +108,7 @@ class Groups:
 
 @dataclass(frozen=True, slots=True)
 class Purge:
-    """What a purge removed, or would remove."""
+    """The result of a purge, or of its dry run."""
 
     matched: Count
     purged: Count

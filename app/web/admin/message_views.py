@@ -40,7 +40,7 @@ class TraceStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """Where a message is. The first part has what is known now, all parts what happened."""
+    """A message's places and history. Only the first part has the places; all have history."""
 
     id: Annotated[str, Field(description="The message: `<node>-<ns>`.")]
     published: Annotated[

@@ -70,7 +70,7 @@ class Messages:
         )
 
     async def _queues(self, ns: int) -> list[TraceQueue]:
-        """Whose queue has it, one more than are shown at most.
+        """Return the queues that have the message, at most one more than are shown.
 
         A queue is searched at one moment, all of them are not.
         """
@@ -87,9 +87,9 @@ class Messages:
         return found
 
     async def _letters_of(self, ns: int) -> tuple[list[LetterSummary], bool]:
-        """Its dead letters, and whether there may be others.
+        """Return the message's dead letters, and whether there may be others.
 
-        Nothing dies before it was published: a bounded number of the letters since then.
+        It looks at a bounded number of the letters since the message was published.
         """
         found: list[LetterSummary] = []
         steps = 0

@@ -2,8 +2,8 @@
 
 A method of a service says what its request may have: the names in the path, and all others in the
 query of a GET or DELETE, in the body of a POST or PUT. In a query a filter is given by its fields.
-`key` is the subject and the number of a session in the path; `who` is the caller, who says nothing
-of it. What the method returns is the answer; a list is answered as an object with its items.
+`key` is the subject and the number of a session in the path; `who` is the caller, and comes from
+access control. What the method returns is the answer; a list becomes an object with its items.
 """
 
 import inspect
@@ -61,7 +61,7 @@ class Route:
     def arguments(
         self, params: BaseModel, body: BaseModel | AsyncIterator[bytes] | None, who: str
     ) -> dict[str, Any]:
-        """What the service's method is called with."""
+        """Return the arguments for the service's method."""
         given = dict(params)
         if isinstance(body, BaseModel):
             given |= dict(body)

@@ -112,17 +112,19 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class EndedSessions:
-    """Which sessions were ended, or would be."""
+    """The result of ending sessions, or of its dry run."""
 
-    matched: Annotated[int, Field(ge=0, description="As many there were of them before.")]
-    entries: Annotated[int, Field(ge=0, description="What was in all their queues.")]
-    ended: Annotated[int, Field(ge=0, description="If fewer than `matched`, ask again.")]
+    matched: Annotated[int, Field(ge=0, description="Number of matching sessions before.")]
+    entries: Annotated[int, Field(ge=0, description="Number of entries in all their queues.")]
+    ended: Annotated[
+        int, Field(ge=0, description="If it is less than `matched`, repeat the request.")
+    ]
     dry_run: bool
 
 
 @dataclass(frozen=True, slots=True)
 class ClearedQueue:
-    """What was discarded."""
+    """The number of discarded messages."""
 
     discarded: Count
 
@@ -141,7 +143,7 @@ class HeldChannel:
 
 
 def state_of(session: sessions.Session) -> DispatcherStateName:
-    """What is known of contact with its receiver."""
+    """Return the state of the session's dispatcher."""
     return cast("DispatcherStateName", session.connection_state.name)
 
 
@@ -179,7 +181,7 @@ def whole_session(
     last_letter: DeadLetter | None,
     now: float,
 ) -> Session:
-    """All that is known of a session."""
+    """Return a session with everything that is known of it."""
     terms, dispatcher = session.terms, session.dispatcher
     policy = DEFAULT_POLICY if dispatcher is None else dispatcher.policy
     is_polling = dispatcher is not None and dispatcher.state is DispatcherState.POLLING

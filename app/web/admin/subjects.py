@@ -18,7 +18,7 @@ _QUEUE = "/subjects/{subject}/queue"
 
 @dataclass(frozen=True, slots=True)
 class SubjectQueue:
-    """What waits for one subject."""
+    """The queue of one subject."""
 
     subject: str
     waiting: Count

@@ -47,7 +47,7 @@ class PipelineResult:
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """From the receipt of messages to their hand-over, in microseconds; of a sample."""
+    """Times from the receipt of messages to their hand-over, in microseconds; of a sample."""
 
     count: Count
     p50: Count

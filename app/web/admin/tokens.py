@@ -24,7 +24,7 @@ class TokensUnusable(Exception):
 
 
 class Role(IntEnum):
-    """What a token allows; the higher one includes the lower."""
+    """The rights of a token; the higher role includes the lower."""
 
     READER = 1
     OPERATOR = 2

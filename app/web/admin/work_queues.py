@@ -26,7 +26,7 @@ _QUEUE = "/work-queue"
 
 @dataclass(frozen=True, slots=True)
 class WorkQueue:
-    """What waits in the work queue of one channel."""
+    """The work queue of one channel."""
 
     channel: str
     waiting: Count
