@@ -12,7 +12,7 @@ from holdfast.cli.remote import Params, Remote, Server
 
 _IN_A_TABLE = 100
 
-# A list is sorted here, so all of it has to come.
+# Sorting happens here, so the whole list must be read first.
 _MOST_SORTED = 100_000
 
 

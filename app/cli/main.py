@@ -49,7 +49,7 @@ COMMANDS = {name: text for commands in GROUPS.values() for name, text in command
 
 def load(name: str) -> TyperCommand | TyperGroup:
     """Import the command."""
-    # Modules make many objects and no garbage that is worth a look at all of them.
+    # Imports make many objects but hardly any garbage: collections would only take time.
     gc.disable()
     try:
         found = typer.main.get_command(import_module(f"holdfast.cli.{name}").program)

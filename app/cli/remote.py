@@ -39,7 +39,7 @@ Params = Mapping[str, str | int | bool | None]
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """The server that a command talks to, and whether its answers are printed as JSON."""
+    """The server that a command uses, and whether to print its answers as JSON."""
 
     url: str = DEFAULT_URL
     token_file: Path | None = None

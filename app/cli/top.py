@@ -20,7 +20,7 @@ _MS_PER_S = 1000
 
 
 class Figure(NamedTuple):
-    """A row: a figure, whether it counts up, and whether more than none is a fault."""
+    """A row: a figure, whether it is a rising count, and whether any value but zero is a fault."""
 
     name: str
     is_count: bool = False

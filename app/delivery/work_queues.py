@@ -33,7 +33,7 @@ from holdfast.delivery.shared_queues import (
 
 R = TypeVar("R", bound=Receiver)
 
-# The names of these queues: before the channel. No subject begins so.
+# The names of these queues begin with this, before the channel. No subject begins so.
 PREFIX: Final = "work:"
 
 # A message with so many refusals becomes a dead letter, even if others would take it.

@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 _LONGEST_LINE = 8 * 1024 * 1024
 _PATIENCE_S = 30.0
-# What is gathered before it is sent.
+# Bytes that are collected before they are sent.
 _PORTION = 64 * 1024
 
 

@@ -28,12 +28,12 @@ Method = TypeVar("Method", bound=Callable[..., object])
 
 
 class Lines:
-    """Stands for JSON lines, where a route says what comes or goes."""
+    """Stands for JSON lines as the body or the answer of a route."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A method and a path of HTTP, who may use them, what comes and what goes."""
+    """A method and a path of HTTP, with their role, parameters, body and answer."""
 
     method: str
     path: str
@@ -137,7 +137,7 @@ def _is_filter(kind: object) -> bool:
 
 
 def _taken_apart(fields: Mapping[str, tuple[Any, Any]]) -> dict[str, tuple[Any, Any]]:
-    """The fields of filters instead of the filters, but for lists: a query has single values."""
+    """Return the fields of filters instead of the filters; no lists: a query has single values."""
     found: dict[str, tuple[Any, Any]] = {}
     for name, (kind, default) in fields.items():
         if not _is_filter(kind):

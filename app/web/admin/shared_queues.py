@@ -16,7 +16,7 @@ class QueuesByName:
 
     Args:
         kind: What the queues belong to; also the first word of changes in the audit.
-        prefix: What the names begin with that operators do not see.
+        prefix: The beginning of the names, which operators do not see.
     """
 
     def __init__(

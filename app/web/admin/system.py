@@ -32,7 +32,7 @@ from holdfast.web.admin.route import route
 from holdfast.web.admin.session_views import HeldChannel
 from holdfast.web.admin.views import Page, first_names, view_of
 
-# Nothing is before 0-0, and Redis will not be asked for it.
+# Redis refuses to list what is before 0-0.
 _CURSOR = re.compile(r"(?!0+-0+$)[0-9]{1,19}-[0-9]{1,19}")
 
 

@@ -57,7 +57,7 @@ class Latency:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """One reading. Entries are messages times receivers, counted since the server began."""
+    """One reading. An entry is one message for one receiver; counts begin with the server."""
 
     time: Ms
     node: str

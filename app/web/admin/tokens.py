@@ -13,7 +13,7 @@ OPERATOR_FILE = "admin-token"
 READER_FILE = "reader-token"
 # A name that an operator goes by; it stands in the audit behind the role.
 OPERATOR_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._@+-]{0,63}")
-# Nobody guesses one of these; what an operator puts in its place must not be guessed either.
+# Nobody can guess the server's tokens; an operator's own token must be as long.
 _TOKEN = re.compile(r"[!-~]{32,256}")
 _LONGEST_FILE = 1024
 _WARRANT = b"the role of a session"
