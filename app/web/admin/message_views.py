@@ -1,14 +1,37 @@
-"""Views of where a message is, and of what happened to it."""
+"""Views of messages: what they are, where they are, and what happened to them."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+import orjson
 from pydantic import Field
 
+from holdfast.bayeux.server_state import ServerState
+from holdfast.delivery.json_text import part
+from holdfast.delivery.messages import Message
+from holdfast.delivery.node import NS_PER_MS
 from holdfast.journal.schema import Event
-from holdfast.store.fields import Count
+from holdfast.store.fields import Count, Ms
 from holdfast.web.admin.letter_views import LetterSummary
 from holdfast.web.admin.views import view_of
+
+# Larger data is not shown.
+_LARGEST = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptMessage:
+    """One message in the history of a channel, or in a queue."""
+
+    id: Annotated[str, Field(description="The message: `<node>-<ns>`.")]
+    channel: str
+    sender: str
+    priority: Annotated[int, Field(ge=0, le=9)]
+    published: Ms
+    durable: bool
+    bytes: Count
+    data: Annotated[Any, Field(description="Null if `is_cut`.")]
+    is_cut: Annotated[bool, Field(description="`data` is beyond 64 KiB and left out.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +75,21 @@ class Trace:
     is_cut: Annotated[bool, Field(description="Not all queues and letters were looked at.")]
     happenings: list[TraceStep]
     cursor: Annotated[str | None, Field(description="Reads on; null at the end of the journal.")]
+
+
+def kept_message(state: ServerState, message: Message) -> KeptMessage:
+    """Return a message without what only one receiver has of it."""
+    is_cut = len(message.wire) > _LARGEST
+    return view_of(
+        KeptMessage,
+        message,
+        id=f"{state.node.name}-{message.id}",
+        published=message.id // NS_PER_MS,
+        durable=message.is_durable,
+        bytes=len(message.wire),
+        data=None if is_cut else part(orjson.loads(message.wire).get("data")),
+        is_cut=is_cut,
+    )
 
 
 def happening(event: Event) -> TraceStep:

@@ -1,9 +1,8 @@
 """Views of sessions, of what is in their queues, and of channels that are held back."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Literal, cast
 
-import orjson
 from pydantic import Field
 
 from holdfast.bayeux import sessions
@@ -21,15 +20,13 @@ from holdfast.bayeux.session_status import (
 from holdfast.delivery import entries
 from holdfast.delivery.dead_letters import DeadLetter
 from holdfast.delivery.dispatcher import DEFAULT_POLICY, DispatcherState
-from holdfast.delivery.json_text import part
 from holdfast.delivery.node import NS_PER_MS
 from holdfast.delivery.queue import CallbackQueue
 from holdfast.store.fields import Count, Ms
+from holdfast.web.admin.message_views import KeptMessage, kept_message
 from holdfast.web.admin.session_filter import DispatcherStateName
 from holdfast.web.admin.views import view_of
 
-# Larger events are not shown in lists.
-_LARGEST = 64 * 1024
 _CHANNELS = 1000
 
 
@@ -89,25 +86,16 @@ class Session(SessionSummary):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class Entry(KeptMessage):
     """One message in the queue of one session."""
 
-    id: Annotated[str, Field(description="The message: `<node>-<ns>`.")]
-    channel: str
-    sender: str
     state: Literal["waiting", "handed"]
-    priority: Annotated[int, Field(ge=0, le=9)]
-    published: Ms
     expires: Ms | None
-    durable: bool
     seq: Annotated[int, Field(ge=0, description="Of its latest hand-over; 0: never handed over.")]
     batch: Count
     attempts: Count
     redelivered: Count
     generation: Annotated[int, Field(ge=0, description="How often it was replayed.")]
-    bytes: Count
-    data: Annotated[Any, Field(description="Null if `is_cut`.")]
-    is_cut: Annotated[bool, Field(description="`data` is beyond 64 KiB and left out.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,17 +206,11 @@ def _last_failure(queue: CallbackQueue, letter: DeadLetter | None) -> str | None
 def entry(state: ServerState, session: sessions.Session, entry: entries.Entry) -> Entry:
     """One message in the queue of one session."""
     message = entry.message
-    is_cut = len(message.wire) > _LARGEST
     return view_of(
         Entry,
+        kept_message(state, message),
         entry,
         message,
-        id=f"{state.node.name}-{message.id}",
         state="handed" if entry.seq in session.queue.in_flight() else "waiting",
-        published=message.id // NS_PER_MS,
         expires=message.expires_ms or None,
-        durable=message.is_durable,
-        bytes=len(message.wire),
-        data=None if is_cut else part(orjson.loads(message.wire).get("data")),
-        is_cut=is_cut,
     )

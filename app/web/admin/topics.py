@@ -1,45 +1,25 @@
 """The service for topics: their states and what keeps them, and erasing them."""
 
 import asyncio
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 
-from orjson import loads
 from pydantic import Field
 
 from holdfast.bayeux.history_search import HistorySearch
 from holdfast.bayeux.topic_status import TopicStatus, page_of, status_of, statuses_of
 from holdfast.delivery.filter_language import FilterInvalid
 from holdfast.delivery.filters import Filter
-from holdfast.delivery.messages import Message
-from holdfast.delivery.node import NS_PER_MS
 from holdfast.delivery.topic_states import TopicState
 from holdfast.delivery.topics import Topic
-from holdfast.store.fields import Channel, Count, Ms
+from holdfast.store.fields import Channel
 from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.faults import UNKNOWN, RequestFailed, illegal
 from holdfast.web.admin.fields import Cursor, EntryLimit, FilterText, Limit, Prefix
+from holdfast.web.admin.message_views import KeptMessage, kept_message
 from holdfast.web.admin.route import route
 from holdfast.web.admin.views import Page
 
-# Larger data is not shown.
-_LARGEST = 64 * 1024
 Force = Annotated[bool, Field(description="Discard what waits in queues.")]
-
-
-@dataclass(frozen=True, slots=True)
-class KeptMessage:
-    """One message in the history of a channel."""
-
-    id: str
-    channel: str
-    sender: str
-    published: Ms
-    priority: int
-    durable: bool
-    bytes: Count
-    data: Any
-    is_cut: Annotated[bool, Field(description="The data is too large to be shown.")]
 
 
 class Topics:
@@ -88,21 +68,7 @@ class Topics:
         search = HistorySearch(self._state, pattern, count, limit, compiled, done)
         self._state.backlog.begin(search.go_on, self._server.clock())
         await found
-        return [self._kept(each) for each in search.messages]
-
-    def _kept(self, message: Message) -> KeptMessage:
-        is_cut = len(message.wire) > _LARGEST
-        return KeptMessage(
-            f"{self._state.node.name}-{message.id}",
-            message.channel,
-            message.sender,
-            message.id // NS_PER_MS,
-            message.priority,
-            message.is_durable,
-            len(message.wire),
-            None if is_cut else loads(message.wire)["data"],
-            is_cut,
-        )
+        return [kept_message(self._state, each) for each in search.messages]
 
     @route("DELETE", "/topic")
     async def erase_topic(self, channel: Channel, who: str, *, force: Force = False) -> None:
