@@ -88,7 +88,7 @@ def make_administration(
     figures = LiveFigures(
         bayeux.state, clock=clock, version=scope.process.version, letters=letters.standing
     )
-    stack.push_async_callback(cancel, asyncio.create_task(Feed(bayeux.state, figures, clock).run()))
+    stack.push_async_callback(cancel, asyncio.create_task(Feed(bayeux.state, figures).run()))
     upkeep = LetterUpkeep(letters, store.letter_quota, age_s=settings.dead_letter_age / 1000)
     stack.push_async_callback(cancel, asyncio.create_task(upkeep.run()))
     server.extend(_operators(server, tokens, scope, audit, waits))

@@ -3,7 +3,7 @@ import {parse} from "./json.js";
 
 const ROOT = new URL("../admin/api/v1/", location.href);
 
-export class Failure extends Error {
+class Failure extends Error {
     constructor(status, code, message) {
         super(message);
         Object.assign(this, {status, code});

@@ -18,7 +18,7 @@ function split(key) {
     return [key.slice(0, slash), key.slice(slash + 1)];
 }
 
-export function standing(app, {state, active}) {
+function standing(app, {state, active}) {
     const words = new Map(app.requests.query("/sessions").state.options);
     const mood = badge(words.get(state) ?? state, MOODS.get(state));
     return active ? mood : [mood, " ", badge("held back", "warn")];

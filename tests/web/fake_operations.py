@@ -26,7 +26,7 @@ from holdfast.web.admin.letter_views import (
     Replay,
 )
 from holdfast.web.admin.letters import check_edit
-from holdfast.web.admin.message_views import Trace, TraceQueue, TraceStep
+from holdfast.web.admin.message_views import KeptMessage, Trace, TraceQueue, TraceStep
 from holdfast.web.admin.session_filter import SessionFilter
 from holdfast.web.admin.session_views import (
     ClearedQueue,
@@ -39,7 +39,6 @@ from holdfast.web.admin.session_views import (
 )
 from holdfast.web.admin.subjects import SubjectQueue
 from holdfast.web.admin.system_views import About, ChannelSummary, Figures, PipelineResult
-from holdfast.web.admin.topics import KeptMessage
 from holdfast.web.admin.views import Item, Page
 from holdfast.web.admin.work_queues import WorkQueue
 
@@ -321,15 +320,15 @@ class FakeOperations:
     ) -> list[KeptMessage]:
         self._fail()
         kept = KeptMessage(
-            "holdfast-1790000000000000000",
-            channel,
-            "client/joe/1",
-            NOW_MS,
-            5,
-            True,
-            40,
-            {"n": 1},
-            False,
+            id="holdfast-1790000000000000000",
+            channel=channel,
+            sender="client/joe/1",
+            priority=5,
+            published=NOW_MS,
+            durable=True,
+            bytes=40,
+            data={"n": 1},
+            is_cut=False,
         )
         return [kept] * min(limit, 1 if filter else 2)
 

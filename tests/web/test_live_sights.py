@@ -103,7 +103,7 @@ class Told:
     def __init__(self, house: LiveHouse) -> None:
         self.house = house
         self.desk = desk(house)
-        self.feed = Feed(house.bayeux.state, self.desk, lambda: house.now)
+        self.feed = Feed(house.bayeux.state, self.desk)
         self.client = house.guest()
         self.client.learn(self.client.handshake(ext={"ack": True, "delivery": True}))
         self.client.session.identity.role = "reader"

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import orjson
@@ -26,12 +26,9 @@ _LIFE_MS = 5_000
 class Feed:
     """Publishes live figures while a client waits for them."""
 
-    def __init__(
-        self, state: ServerState, figures: LiveFigures, clock: Callable[[], float]
-    ) -> None:
+    def __init__(self, state: ServerState, figures: LiveFigures) -> None:
         self._state = state
         self._figures = figures
-        self._clock = clock
         self._channel = state.channels.named(CHANNEL)
         self._published: Figures | None = None
         # Numbers of sessions that were waiting for a reading when there was one.
