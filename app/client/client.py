@@ -502,7 +502,8 @@ class Client:
     def _subscribe_again(self, subscription: Subscription) -> None:
         channel, ext = subscription.channel, subscription.ext
         message = {"channel": SUBSCRIBE, "subscription": channel, "ext": ext}
-        outgoing = self._opened().send(message, is_repeatable=True)
+        # What was published meanwhile may be for this subscription.
+        outgoing = self._opened().send(message, is_repeatable=True, goes_first=True)
         outgoing.reply.add_done_callback(lambda reply: self._accept(subscription, reply))
 
     def state_changed(self, state: ClientState) -> None:

@@ -308,13 +308,23 @@ class Conversation:
 
     # Sending
 
-    def send(self, message: Json, *, is_repeatable: bool = False, size: int = 200) -> Outgoing:
-        """Queue a message for the next request."""
+    def send(
+        self,
+        message: Json,
+        *,
+        is_repeatable: bool = False,
+        size: int = 200,
+        goes_first: bool = False,
+    ) -> Outgoing:
+        """Queue a message for the next request, behind all others or before them."""
         if self.state in (ClientState.NEW, ClientState.CLOSED):
             raise SessionEnded("the client is not open")
         reply = asyncio.get_running_loop().create_future()
         outgoing = Outgoing(message, reply, is_repeatable, size)
-        self._queue.add(outgoing)
+        if goes_first:
+            self._queue.put_first([outgoing])
+        else:
+            self._queue.add(outgoing)
         self._start_sender()
         return outgoing
 

@@ -20,9 +20,11 @@ from holdfast.client.transports import (
 from holdfast.client.wire import Json, is_reply
 
 _SCHEMES = {"http": "ws", "https": "wss"}
-# Servers close sockets with frames of more than a few MiB; what they send is not limited so.
+# A server that can be reached answers a close in this time; others are not waited for.
+_CLOSING = aiohttp.ClientWSTimeout(ws_close=1.0)
 # Closes that say that a frame was wrong, and would be so again.
 _REFUSED = {aiohttp.WSCloseCode.INVALID_TEXT, aiohttp.WSCloseCode.MESSAGE_TOO_BIG}
+# Servers close sockets with frames of more than a few MiB; what they send is not limited so.
 _LARGEST_FRAME = 64 * 1024 * 1024
 
 
@@ -94,7 +96,7 @@ class WebSocket:
                 try:
                     async with asyncio.timeout(OPENING_S):
                         self._socket = await self._http.ws_connect(
-                            self._url, max_msg_size=_LARGEST_FRAME, autoping=True
+                            self._url, max_msg_size=_LARGEST_FRAME, timeout=_CLOSING
                         )
                 except (aiohttp.ClientError, OSError) as error:
                     raise CannotOpen(str(error) or type(error).__name__) from error

@@ -1,16 +1,35 @@
 """What the tests of the Python client share."""
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 
-from holdfast import Client
+from holdfast import Client, Message
 from tests.serving import Server, Servers
 
 WEBSOCKET, LONG_POLLING = "websocket", "long-polling"
 Enter = Callable[..., Any]
+
+
+class Basket:
+    """Collects what a callback gets, and waits for it."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self._arrived = asyncio.Condition()
+
+    async def __call__(self, message: Message) -> None:
+        async with self._arrived:
+            self.messages.append(message)
+            self._arrived.notify_all()
+
+    async def data(self, count: int) -> list[Any]:
+        async with self._arrived, asyncio.timeout(20):
+            await self._arrived.wait_for(lambda: len(self.messages) >= count)
+        return [message.data for message in self.messages]
 
 
 @pytest.fixture(params=[WEBSOCKET, LONG_POLLING])

@@ -2,7 +2,6 @@
 
 import asyncio
 from contextlib import suppress
-from typing import Any
 
 import pytest
 
@@ -15,26 +14,8 @@ from holdfast import (
     SessionEnded,
     WrongUse,
 )
-from tests.client.conftest import Enter
+from tests.client.conftest import Basket, Enter
 from tests.serving import Server
-
-
-class Basket:
-    """Collects what a callback gets, and waits for it."""
-
-    def __init__(self) -> None:
-        self.messages: list[Message] = []
-        self._arrived = asyncio.Condition()
-
-    async def __call__(self, message: Message) -> None:
-        async with self._arrived:
-            self.messages.append(message)
-            self._arrived.notify_all()
-
-    async def data(self, count: int) -> list[Any]:
-        async with self._arrived, asyncio.timeout(20):
-            await self._arrived.wait_for(lambda: len(self.messages) >= count)
-        return [message.data for message in self.messages]
 
 
 async def test_what_is_published_arrives_in_order(enter: Enter) -> None:
