@@ -25,6 +25,8 @@ else:
             "RequestFailed",
             "SessionEnded",
             "Subscription",
+            "SyncClient",
+            "SyncSubscription",
             "WrongUse",
         )
     )

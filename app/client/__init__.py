@@ -13,6 +13,7 @@ from holdfast.client.errors import (
 from holdfast.client.life import ClientState, WrongUse
 from holdfast.client.messages import Message
 from holdfast.client.subscriptions import Subscription
+from holdfast.client.sync_client import SyncClient, SyncSubscription
 
 __all__ = [
     "Client",
@@ -27,5 +28,7 @@ __all__ = [
     "RequestFailed",
     "SessionEnded",
     "Subscription",
+    "SyncClient",
+    "SyncSubscription",
     "WrongUse",
 ]
