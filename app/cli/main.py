@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 GROUPS = {
     "Server": {
         "serve": "Run the server until SIGTERM, SIGINT or SIGHUP.",
+        "bench": "Put a load on a running server; report rates, latencies and losses.",
         "doctor": "Check what a server and the pipeline need; say how to fix faults.",
         "version": "Show the version, and whether the core is compiled.",
     },

@@ -3,6 +3,7 @@
 import asyncio
 import getpass
 import os
+import re
 import sys
 import tomllib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -258,3 +259,21 @@ def _user() -> str:
         return getpass.getuser()
     except (OSError, KeyError):
         return ""
+
+
+async def metric(url: str, name: str) -> float | None:
+    """Return a metric of a server; None if it does not show it here."""
+    import aiohttp
+
+    base, socket = address(url)
+    connector = None if socket is None else aiohttp.UnixConnector(socket)
+    try:
+        async with (
+            aiohttp.ClientSession(connector=connector) as http,
+            http.get(f"{base}/metrics") as response,
+        ):
+            text = await response.text()
+    except (aiohttp.ClientError, TimeoutError, OSError):
+        return None
+    found = re.search(rf"^{name} (\S+)$", text, re.MULTILINE)
+    return None if found is None else float(found[1])
