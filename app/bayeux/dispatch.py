@@ -15,9 +15,7 @@ from holdfast.bayeux.pending_replies import begin_pending, finish
 from holdfast.bayeux.reading import read_ext
 from holdfast.bayeux.rights import BY_POLICY
 from holdfast.bayeux.server import Bayeux
-from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.sessions import Exchange, Pipe, Session
-from holdfast.bayeux.subscribe import subscribe, unsubscribe
 from holdfast.bayeux.transports import ConnectionType, Source
 from holdfast.bayeux.turn_over import TurnOver
 from holdfast.bayeux.unfit import Salvage, Unfit
@@ -416,23 +414,23 @@ def _carry_out(
             raise _unknown(bayeux, message, exchange)
     if channel.kind is not _META:
         return bayeux.publish_handler.publish(exchange, session, channel, message, reply)
-    return _carry_out_meta(bayeux.life, exchange, session, message, reply)
+    return _carry_out_meta(bayeux, exchange, session, message, reply)
 
 
 def _carry_out_meta(
-    life: SessionLife, exchange: Exchange, session: Session, message: Json, reply: Json
+    bayeux: Bayeux, exchange: Exchange, session: Session, message: Json, reply: Json
 ) -> bool:
     """Returns whether the reply is complete. A refused message changes nothing."""
     # Handlers are never looked up by a name that a client made up.
     match message["channel"]:
         case "/meta/connect":
-            return connect(life, exchange, session, message, reply)
+            return connect(bayeux.life, exchange, session, message, reply)
         case "/meta/subscribe":
-            return subscribe(life.state, life.answers, exchange, session, message, reply)
+            return bayeux.subscribe_handler.subscribe(exchange, session, message, reply)
         case "/meta/unsubscribe":
-            return unsubscribe(life.state, life.answers, exchange, session, message, reply)
+            return bayeux.subscribe_handler.unsubscribe(exchange, session, message, reply)
         case "/meta/disconnect":
-            return disconnect(life, exchange, session, message, reply)
+            return disconnect(bayeux.life, exchange, session, message, reply)
         case _:
             raise Refused(ErrorReply.CHANNEL_CREATE_DENIED, BY_POLICY)
 

@@ -15,6 +15,7 @@ from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.session_slots import SessionSlots
 from holdfast.bayeux.sessions import Exchange, Pipe, Session
+from holdfast.bayeux.subscribe import SubscribeHandler
 from holdfast.bayeux.topic_service import TOPICS, TopicService
 from holdfast.bayeux.unclaimed_sessions import UnclaimedSessions
 
@@ -37,6 +38,7 @@ class Bayeux:
         self.life = SessionLife(state, self.publishing)
         life = self.life
         self.publish_handler = PublishHandler(state, life.answers, self.publishing)
+        self.subscribe_handler = SubscribeHandler(state, life.answers)
         state.services.add(TOPICS, TopicService(state, life.topics).serve)
         state.services.add(PRESENCE_SERVICE, PresenceService(state).serve)
         state.presence.changed = PresenceEvents(state).note

@@ -27,133 +27,6 @@ _BY_POLICY = "denied_by_security_policy"
 _NAMES = 64
 
 
-def subscribe(
-    state: ServerState,
-    answers: Answers,
-    exchange: Exchange,
-    session: Session,
-    message: Json,
-    reply: Json,
-) -> bool:
-    """Add subscriptions; existing ones are no error."""
-    progress = _progress(exchange)
-    channels = _channels(state, exchange, message, progress)
-    catch_up = progress.catch_up
-    if catch_up is None:
-        patterns = _patterns(state, session, channels)
-        qos, starts = PLAIN, None
-        if message.get("ext"):
-            qos, initial = subscribe_qos(session, message)
-            starts = starts_of(message["ext"].get("replay"), state.epoch) or initial
-        if starts is None:
-            join(state, session, patterns, message, qos)
-        else:
-            # Whoever may not subscribe costs no reading.
-            check_join(state, session, patterns, message, qos)
-            catch_up = progress.catch_up = CatchUp(state, session, starts, qos, patterns)
-    if catch_up is not None:
-        try:
-            catch_up.gather(is_wanted=not exchange.is_aborted)
-        except TurnOver:
-            exchange.progress = progress
-            raise
-        state.budgets.spend_catch_up(session, len(catch_up.messages), exchange.now)
-        join(state, session, catch_up.patterns, message, catch_up.qos)
-        catch_up.deliver()
-        answer = catch_up.answer()
-        if answer is not None:
-            reply["ext"] = {"replay": answer}
-        exchange.replies_first = True
-    reply["successful"] = True
-    return _is_noted(state, answers, exchange, session, message, reply)
-
-
-def _patterns(
-    state: ServerState, session: Session, channels: Sequence[Channel]
-) -> dict[str, Channel]:
-    """Return the channels to which messages are published. Raises `Refused` for unknown others."""
-    for channel in channels:
-        if channel.name.startswith(REPLIES):
-            _check_replies(state, session, channel)
-        if channel.kind is Kind.META:
-            known = channel.name in _META
-            error = ErrorReply.SUBSCRIBE_DENIED if known else ErrorReply.CREATE_DENIED
-            raise Refused(error, _BY_POLICY)
-    # Subscribing to a service succeeds without effect: services answer their caller anyway.
-    return {
-        channel.name: channel
-        for channel in channels
-        if channel.kind is Kind.BROADCAST and not channel.name.startswith(REPLIES)
-    }
-
-
-def _check_replies(state: ServerState, session: Session, channel: Channel) -> None:
-    """Refuse channels of replies, but for the session's own, which it gets anyway."""
-    if not state.requests.is_offered:
-        refuse_replies(channel)
-    own = session.reply_channel
-    if own is None or not channel.name.startswith(own.name + "/"):
-        raise Refused(ErrorReply.SUBSCRIBE_DENIED, _BY_POLICY)
-
-
-def unsubscribe(
-    state: ServerState,
-    answers: Answers,
-    exchange: Exchange,
-    session: Session,
-    message: Json,
-    reply: Json,
-) -> bool:
-    """Remove subscriptions; a missing one is no error if the channel exists."""
-    channels = _channels(state, exchange, message, _progress(exchange))
-    if any(channel.kind is Kind.META for channel in channels):
-        raise Refused(ErrorReply.UNSUBSCRIBE_FAILED)
-    patterns = [channel.name for channel in channels if channel.kind is Kind.BROADCAST]
-    if not all(pattern in state.routes for pattern in patterns):
-        raise Refused(ErrorReply.CHANNEL_MISSING)
-    for pattern in patterns:
-        part(state, session, pattern)
-    reply["successful"] = True
-    return _is_noted(state, answers, exchange, session, message, reply)
-
-
-def subscribe_qos(session: Session, message: Json) -> tuple[SubscribeQos, Starts | None]:
-    """Return the QoS of the subscriptions, and where they start. Raises `Refused`."""
-    asked = message["ext"].get("delivery")
-    if asked is None:
-        return PLAIN, None
-    try:
-        return SubscribeQos.of(asked, is_kept=session.is_durable), initial_update(asked)
-    except QosInvalid as invalid:
-        error = ErrorReply.DELIVERY_INVALID
-        raise Refused(error, "user.illegalArgument", str(invalid)) from invalid
-
-
-def _is_noted(
-    state: ServerState,
-    answers: Answers,
-    exchange: Exchange,
-    session: Session,
-    message: Json,
-    reply: Json,
-) -> bool:
-    """Return whether the reply is complete: durable subscriptions are stored first."""
-    if not session.is_durable:
-        return True
-    state.store.save(ChangedSession(session, state.node))
-    fulfil = begin_pending(answers, message, exchange, reply)
-    # What comes from histories must not precede the reply.
-    session.catching_up += 1
-
-    def go_on(now: float) -> None:
-        fulfil(now)
-        session.catching_up -= 1
-        state.hub.make_ready(session)
-
-    state.when_kept(go_on)
-    return False
-
-
 class _Progress:
     """The progress of a subscribe or unsubscribe that takes several turns."""
 
@@ -167,25 +40,136 @@ def _progress(exchange: Exchange) -> _Progress:
     return progress or _Progress()
 
 
-def _channels(
-    state: ServerState, exchange: Exchange, message: Json, progress: _Progress
-) -> list[Channel]:
-    """Return the channels that the message names, as a string or an array of strings."""
-    subscription = message.get("subscription")
-    if subscription is None:
-        raise Refused(ErrorReply.SUBSCRIPTION_MISSING)
-    names = subscription if isinstance(subscription, list) else [subscription]
-    if len(names) > state.options.max_subscriptions:
-        raise too_many(state)
-    channels = progress.channels
-    for name in islice(names, len(channels), None):
-        channel = state.channels.get(name) if isinstance(name, str) else None
-        if channel is None:
+class SubscribeHandler:
+    """Handles the subscribes and unsubscribes of clients."""
+
+    def __init__(self, state: ServerState, answers: Answers) -> None:
+        self._state = state
+        self._answers = answers
+
+    def subscribe(self, exchange: Exchange, session: Session, message: Json, reply: Json) -> bool:
+        """Add subscriptions; existing ones are no error. Returns whether the reply is complete."""
+        state, progress = self._state, _progress(exchange)
+        channels = self._channels(exchange, message, progress)
+        catch_up = progress.catch_up
+        if catch_up is None:
+            patterns = self._patterns(session, channels)
+            qos, starts = PLAIN, None
+            if message.get("ext"):
+                qos, initial = subscribe_qos(session, message)
+                starts = starts_of(message["ext"].get("replay"), state.epoch) or initial
+            if starts is None:
+                join(state, session, patterns, message, qos)
+            else:
+                # Whoever may not subscribe costs no reading.
+                check_join(state, session, patterns, message, qos)
+                catch_up = progress.catch_up = CatchUp(state, session, starts, qos, patterns)
+        if catch_up is not None:
+            try:
+                catch_up.gather(is_wanted=not exchange.is_aborted)
+            except TurnOver:
+                exchange.progress = progress
+                raise
+            state.budgets.spend_catch_up(session, len(catch_up.messages), exchange.now)
+            join(state, session, catch_up.patterns, message, catch_up.qos)
+            catch_up.deliver()
+            answer = catch_up.answer()
+            if answer is not None:
+                reply["ext"] = {"replay": answer}
+            exchange.replies_first = True
+        return self._confirm(exchange, session, message, reply)
+
+    def unsubscribe(self, exchange: Exchange, session: Session, message: Json, reply: Json) -> bool:
+        """Remove subscriptions; a missing one is no error if the channel exists.
+
+        Returns whether the reply is complete.
+        """
+        state = self._state
+        channels = self._channels(exchange, message, _progress(exchange))
+        if any(channel.kind is Kind.META for channel in channels):
+            raise Refused(ErrorReply.UNSUBSCRIBE_FAILED)
+        patterns = [channel.name for channel in channels if channel.kind is Kind.BROADCAST]
+        if not all(pattern in state.routes for pattern in patterns):
+            raise Refused(ErrorReply.CHANNEL_MISSING)
+        for pattern in patterns:
+            part(state, session, pattern)
+        return self._confirm(exchange, session, message, reply)
+
+    def _patterns(self, session: Session, channels: Sequence[Channel]) -> dict[str, Channel]:
+        """Return the channels that have messages. Raises `Refused` for unknown meta channels."""
+        for channel in channels:
+            if channel.name.startswith(REPLIES):
+                self._check_replies(session, channel)
+            if channel.kind is Kind.META:
+                known = channel.name in _META
+                error = ErrorReply.SUBSCRIBE_DENIED if known else ErrorReply.CREATE_DENIED
+                raise Refused(error, _BY_POLICY)
+        # Subscribing to a service succeeds without effect: services answer their caller anyway.
+        return {
+            channel.name: channel
+            for channel in channels
+            if channel.kind is Kind.BROADCAST and not channel.name.startswith(REPLIES)
+        }
+
+    def _check_replies(self, session: Session, channel: Channel) -> None:
+        """Refuse channels of replies, but for the session's own, which it gets anyway."""
+        if not self._state.requests.is_offered:
+            refuse_replies(channel)
+        own = session.reply_channel
+        if own is None or not channel.name.startswith(own.name + "/"):
+            raise Refused(ErrorReply.SUBSCRIBE_DENIED, _BY_POLICY)
+
+    def _channels(self, exchange: Exchange, message: Json, progress: _Progress) -> list[Channel]:
+        """Return the channels that the message names, as a string or an array of strings."""
+        subscription = message.get("subscription")
+        if subscription is None:
+            raise Refused(ErrorReply.SUBSCRIPTION_MISSING)
+        names = subscription if isinstance(subscription, list) else [subscription]
+        state, channels = self._state, progress.channels
+        if len(names) > state.options.max_subscriptions:
+            raise too_many(state)
+        for name in islice(names, len(channels), None):
+            channel = state.channels.get(name) if isinstance(name, str) else None
+            if channel is None:
+                raise Refused(ErrorReply.SUBSCRIPTION_INVALID)
+            channels.append(channel)
+            if len(channels) % _NAMES == 0 and state.is_turn_over():
+                exchange.progress = progress
+                raise TurnOver
+        if not channels:
             raise Refused(ErrorReply.SUBSCRIPTION_INVALID)
-        channels.append(channel)
-        if len(channels) % _NAMES == 0 and state.is_turn_over():
-            exchange.progress = progress
-            raise TurnOver
-    if not channels:
-        raise Refused(ErrorReply.SUBSCRIPTION_INVALID)
-    return channels
+        return channels
+
+    def _confirm(self, exchange: Exchange, session: Session, message: Json, reply: Json) -> bool:
+        """Confirm the message; return whether the reply is complete.
+
+        Durable subscriptions are stored first.
+        """
+        reply["successful"] = True
+        if not session.is_durable:
+            return True
+        state = self._state
+        state.store.save(ChangedSession(session, state.node))
+        fulfil = begin_pending(self._answers, message, exchange, reply)
+        # What comes from histories must not precede the reply.
+        session.catching_up += 1
+
+        def go_on(now: float) -> None:
+            fulfil(now)
+            session.catching_up -= 1
+            state.hub.make_ready(session)
+
+        state.when_kept(go_on)
+        return False
+
+
+def subscribe_qos(session: Session, message: Json) -> tuple[SubscribeQos, Starts | None]:
+    """Return the QoS of the subscriptions, and where they start. Raises `Refused`."""
+    asked = message["ext"].get("delivery")
+    if asked is None:
+        return PLAIN, None
+    try:
+        return SubscribeQos.of(asked, is_kept=session.is_durable), initial_update(asked)
+    except QosInvalid as invalid:
+        error = ErrorReply.DELIVERY_INVALID
+        raise Refused(error, "user.illegalArgument", str(invalid)) from invalid
