@@ -31,8 +31,11 @@ _FUNCTIONS = (
     "unix_micros(ts) as epoch_us(ts)",
     "timestamp_micros(us) as make_timestamptz(us)",
     "explode(list) as unnest(list)",
+    "sequence(first, last) as generate_series(first, last)",
     "collect_set(word) as list(distinct word)",
     "array_join(list, gap) as array_to_string(list, gap)",
+    # Everywhere, not only at the first place.
+    "regexp_replace(text, part, word) as system.main.regexp_replace(text, part, word, 'g')",
     "try_divide(part, whole) as part / nullif(whole, 0)",
 )
 

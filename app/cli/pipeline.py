@@ -152,15 +152,20 @@ class Report(StrEnum):
     """The reports in reading order; holdfast.pipeline.reports.catalogue has their queries."""
 
     THROUGHPUT = "throughput"
+    DAYS = "days"
+    UNUSUAL = "unusual"
     PUBLISHERS = "publishers"
     FUNNEL = "funnel"
+    BACKLOG = "backlog"
     LATENCY = "latency"
     SLOW_RECEIVERS = "slow-receivers"
+    CAUSES = "causes"
     DEAD = "dead"
     POISON = "poison"
     REDELIVERY = "redelivery"
     FLAPPING = "flapping"
     HOLDBACK_ADVICE = "holdback-advice"
+    REQUESTS = "requests"
     ALL = "all"
 
 

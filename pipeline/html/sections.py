@@ -4,11 +4,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from holdfast.pipeline.html import throughput
-from holdfast.pipeline.html.charts import bars, counted, number, ranges, stacked, with_unit
+from holdfast.pipeline.html.charts import bars, counted, lines, number, ranges, stacked, with_unit
 from holdfast.pipeline.html.columns import numbers, words
 from holdfast.pipeline.html.throughput import BAD
 from holdfast.pipeline.reports.catalogue import Result
 
+_ANSWERS = ("answered", "no_responders", "timeout", "refused", "abandoned", "unsent")
 _ENDS = ("acked", "open", "dead", "expired", "discarded", "lost")
 
 
@@ -34,6 +35,49 @@ def _bars(value: str, *labels: str, unit: str = "", colour: int = 0) -> Callable
         )
 
     return draw
+
+
+def _backlog(result: Result) -> str:
+    """Draw the most that waited in each hour, the oldest first."""
+    hours, most = words(result, "hour"), numbers(result, "most")
+    return lines([hour[:16].replace("T", " ") for hour in reversed(hours)], {"waiting": most[::-1]})
+
+
+def _backlog_found(result: Result) -> str:
+    most, hours = numbers(result, "most"), words(result, "hour")
+    hour = hours[most.index(max(most))][:16].replace("T", " at ")
+    left = number(numbers(result, "waiting")[0])
+    return (
+        f"Waiting: at most {number(max(most))}, in the hour of {hour} UTC, and {left} at the end."
+    )
+
+
+def _days_found(result: Result) -> str:
+    copies, days = numbers(result, "copies"), words(result, "day")
+    busiest = days[copies.index(max(copies))][:10]
+    most = number(max(copies))
+    return f"{counted(len(days), 'day')}; the busiest was {busiest}, with {most} copies."
+
+
+def _unusual_found(result: Result) -> str:
+    hour, channel = words(result, "hour")[0][:16].replace("T", " at "), words(result, "channel")[0]
+    measure = words(result, "measure")[0].replace("_", " ")
+    found, usual = (number(numbers(result, name)[0]) for name in ("found", "usual"))
+    return f"On {hour} UTC, {measure} on {channel} was {found} instead of {usual}."
+
+
+def _causes_found(result: Result) -> str:
+    refusals, cause = numbers(result, "refusals"), words(result, "cause")[0]
+    return f"{number(refusals[0])} of {number(sum(refusals))} refusals are {cause}."
+
+
+def _requests(result: Result) -> str:
+    return stacked(words(result, "channel"), {name: numbers(result, name) for name in _ANSWERS})
+
+
+def _requests_found(result: Result) -> str:
+    asked, answered = (sum(numbers(result, name)) for name in ("asked", "answered"))
+    return f"{number(answered)} of {number(asked)} requests were answered."
 
 
 def _latency(result: Result) -> str:
@@ -112,6 +156,20 @@ SECTIONS = {
         throughput.finding,
         throughput.picture,
     ),
+    "days": Section(
+        "Days",
+        "Copies by day of publish. The newest day may not be over.",
+        "No message was published.",
+        _days_found,
+        _bars("copies", "day"),
+    ),
+    "unusual": Section(
+        "Unusual hours",
+        "Hours that are unlike the same hour of other days, with their distance in usual spreads.",
+        "No unusual hours, or less than five days.",
+        _unusual_found,
+        _bars("spreads", "hour", "channel", "measure", colour=BAD),
+    ),
     "publishers": Section(
         "Publishers",
         "Bytes of messages by publishing session; the server itself has no session.",
@@ -125,6 +183,13 @@ SECTIONS = {
         "No message was published.",
         _funnel_found,
         _funnel,
+    ),
+    "backlog": Section(
+        "Backlog",
+        "Copies that waited or were with their receivers: the most of each hour.",
+        "No message was published.",
+        _backlog_found,
+        _backlog,
     ),
     "latency": Section(
         "Latency",
@@ -140,6 +205,13 @@ SECTIONS = {
         "No receiver acked ten times.",
         _slow_found,
         _bars("ack_p95", "receiver", unit=" ms"),
+    ),
+    "causes": Section(
+        "Causes",
+        "Refusals by code and channel; words with digits are shown as a star.",
+        "No refusals and no dead letters.",
+        _causes_found,
+        _bars("refusals", "cause", "channels", colour=BAD),
     ),
     "dead": Section(
         "Dead letters",
@@ -176,5 +248,12 @@ SECTIONS = {
         "No delivery was retried.",
         _advice_found,
         _bars("backoff", "channel", unit=" ms"),
+    ),
+    "requests": Section(
+        "Requests",
+        "Requests by channel and how they ended.",
+        "No requests.",
+        _requests_found,
+        _requests,
     ),
 }

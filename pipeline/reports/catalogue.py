@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import NamedTuple
 
-from holdfast.pipeline.reports.dead import DEAD, POISON
-from holdfast.pipeline.reports.flow import FUNNEL, PUBLISHERS, THROUGHPUT
+from holdfast.pipeline.reports.dead import CAUSES, DEAD, POISON
+from holdfast.pipeline.reports.flow import BACKLOG, FUNNEL, PUBLISHERS, THROUGHPUT
 from holdfast.pipeline.reports.latency import LATENCY
 from holdfast.pipeline.reports.receivers import (
     FLAPPING,
@@ -12,7 +12,9 @@ from holdfast.pipeline.reports.receivers import (
     REDELIVERY,
     SLOW_RECEIVERS,
 )
+from holdfast.pipeline.reports.requests import REQUESTS
 from holdfast.pipeline.reports.tables import Answer
+from holdfast.pipeline.reports.trends import DAYS, UNUSUAL
 
 REPORTS = {
     "latency": LATENCY,
@@ -25,6 +27,11 @@ REPORTS = {
     "throughput": THROUGHPUT,
     "publishers": PUBLISHERS,
     "slow-receivers": SLOW_RECEIVERS,
+    "backlog": BACKLOG,
+    "days": DAYS,
+    "unusual": UNUSUAL,
+    "causes": CAUSES,
+    "requests": REQUESTS,
 }
 
 

@@ -1,5 +1,9 @@
 """How many messages pass, and what becomes of them."""
 
+from holdfast.pipeline.copies import ENDS
+
+_ENDS = ", ".join(map(repr, ENDS))
+
 # By channel: publishes, copies, and the number of each end. `lost` copies were in the memory of a
 # process that ended. Messages from before the journal are left out, because their ends may be known
 # but not their copies. If frames are missing, there may be more ends than copies.
@@ -52,6 +56,37 @@ THROUGHPUT = """
         count(case when kind = 'dead' then 1 end) as dead
     from {events} where msg is not null
     group by date_trunc('minute', ts), node order by minute desc, node
+"""
+
+# By hour, the newest first: the copies that came and went, the most that waited at the end of a
+# minute, and those left at the end of the hour. Messages from before the journal are left out.
+BACKLOG = f"""
+    with known as (
+        select timestamp_micros(cast((msg - msg % 1000) / 1000 as bigint)) as ts, copies as came,
+            0 as went, msg, origin
+        from {{publishes}}
+        union all
+        select ts, case when kind = 'replayed' then 1 else 0 end as came,
+            case when kind = 'replayed' then 0 else 1 end as went, msg, origin
+        from {{events}} where kind = 'replayed' or kind in ({_ENDS})
+    ),
+    changes as (
+        select ts, came, went from known left join {{begins}} using (origin)
+        where begin_us is null or msg >= begin_us * 1000
+        union all
+        select found_ts as ts, 0 as came, n as went from {{lost}}
+    ),
+    minutes as (
+        select date_trunc('minute', ts) as minute, sum(came) as came, sum(went) as went
+        from changes group by date_trunc('minute', ts)
+    ),
+    levels as (
+        select minute, came, went, sum(came - went) over (order by minute) as waiting from minutes
+    )
+    select date_trunc('hour', minute) as hour, cast(sum(came) as bigint) as came,
+        cast(sum(went) as bigint) as went, cast(max(waiting) as bigint) as most,
+        cast(max_by(waiting, minute) as bigint) as waiting
+    from levels group by date_trunc('hour', minute) order by hour desc
 """
 
 # By publishing session, those with the most bytes first: its messages, their copies, and its

@@ -77,7 +77,8 @@ def _events(scope: Scope) -> str:
         # Acks do not name it.
         of_messages.append(f"(msg, origin) in ({_on_channel(scope)})")
     if scope.channel is not None:
-        others.append("receiver in (select receiver from {life})")
+        of_sessions = "channel is null and receiver in (select receiver from {life})"
+        others.append(f"({of_sessions} or channel = (select channel from {{scope}}))")
     about_messages = f"select * from {{all_events}} where {_where(*of_messages)}"
     about_others = f"select * from {{all_events}} where {_where(*others)}"
     return f"{about_messages} union all {about_others}"

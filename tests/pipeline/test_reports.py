@@ -1,21 +1,18 @@
-"""Each report, on stories whose numbers anyone can count; every engine has the same answer."""
+"""Each report, on stories whose numbers anyone can count."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from holdfast.journal.schema import Event
-from holdfast.pipeline import on_spark
 from holdfast.pipeline.lake import OPEN, Lake
 from holdfast.pipeline.messages import LOST
 from holdfast.pipeline.on_duckdb import of_lake, opened
 from holdfast.pipeline.replay import CONDITIONS, SUMMARY, parts, plan
-from holdfast.pipeline.reports.catalogue import REPORTS
 from holdfast.pipeline.reports.dead import DEAD, POISON
 from holdfast.pipeline.reports.flow import FUNNEL, PUBLISHERS, THROUGHPUT
 from holdfast.pipeline.reports.latency import LATENCY
@@ -30,29 +27,10 @@ from holdfast.pipeline.results import find_out
 from holdfast.pipeline.scope import EVERYTHING, Scope
 from holdfast.store.letter_filter import LetterFilter
 from tests.pipeline.stored import LIFE, store, store_told
+from tests.pipeline.tales import more
 from tests.unit.pipeline.events import START_US, event, published
 from tests.unit.pipeline.stories import acked, died, handed, the_story
 from tests.unit.pipeline.told import made_of, one_run
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-
-def more() -> list[Event]:
-    """One message kills three of four; joe needs three attempts, and his line is bad."""
-    told = [published(40, 3, "/poison"), published(50, 1, "/slow")]
-    # Not for all of them the store has it.
-    told.append(published(40, 1, "/poison", kept=0, size=0))
-    for who in ("a/1", "b/1", "c/1"):
-        told += [handed(40.1, 40, who), *died(40.2, 40, who, "user.update.internalError")]
-    told += [handed(50 + 2 * n, 50, "joe/1", n + 1) for n in range(3)]
-    told.append(acked(56, 50, "joe/1"))
-    told += [event("dispatcher", 60 + n, receiver="joe/1", what="polling") for n in range(3)]
-    told.append(event("session", 64, receiver="joe/1", what="resumed", number=0))
-    # Of this the journal has no more than the end.
-    told.append(acked(1, -5, "joe/1"))
-    return told
-
 
 Shelf = Callable[..., Tables]
 LOST_ONE = pa.Table.from_pylist([{"origin": "n1", "channel": "/poison", "n": 1}], LOST)
@@ -358,18 +336,3 @@ def test_who_acks_late_is_slow_and_who_acked_seldom_is_not_told(
         ("joe/1", 10, 4500, 9000),
         ("ann/1", 10, 100, 100),
     ]
-
-
-SCOPES = (EVERYTHING, Scope(since=at(5), until=at(50), channel="/orders"), Scope(receiver="joe/1"))
-
-
-@pytest.mark.beside
-@pytest.mark.parametrize("scope", SCOPES)
-def test_a_cluster_gives_the_same_answers(
-    spark: "SparkSession", tmp_path: Path, scope: Scope
-) -> None:
-    lake = the_lake(tmp_path)
-    on_cluster = on_spark.of_lake(lake, spark, scope)
-    with of_lake(lake, scope) as tables:
-        for name, question in REPORTS.items():
-            assert on_cluster.ask(question) == tables.ask(question), name

@@ -28,6 +28,29 @@ RESULTS = {
     "holdback-advice": Result(["channel", "backoff"], [[EVIL, None]]),
     "publishers": Result(["sender", "bytes"], [[EVIL, 300], [None, 100]]),
     "slow-receivers": Result(["receiver", "ack_p95"], [[EVIL, 12.5]]),
+    "backlog": Result(
+        ["hour", "most", "waiting"],
+        [["2025-11-20T11:00:00.000Z", 3, 2], ["2025-11-20T10:00:00.000Z", 7, 1]],
+    ),
+    "days": Result(["day", "copies"], [["2025-11-21T00:00:00.000Z", 3], [None, 5]]),
+    "unusual": Result(
+        ["hour", "channel", "measure", "found", "usual", "spreads"],
+        [["2025-11-20T10:00:00.000Z", EVIL, "delivery_p95", 40.0, 10.0, 4.0]],
+    ),
+    "causes": Result(["cause", "channels", "refusals"], [[EVIL, "/a/*", 3], [None, "/b", 1]]),
+    "requests": Result(
+        [
+            "channel",
+            "asked",
+            "answered",
+            "no_responders",
+            "timeout",
+            "refused",
+            "abandoned",
+            "unsent",
+        ],
+        [[EVIL, 4, 3, 0, 1, 0, 0, 0]],
+    ),
     "throughput": Result(
         ["minute", "node", "published", "handed", "dead"],
         [[f"2025-11-20T10:{n:02}:00.000Z", "n1", n, 2 * n, 0] for n in range(60)],
@@ -58,6 +81,12 @@ def test_what_matters_is_said_first(whole: str) -> None:
     assert "3 of 3 dead letters are" in whole
     assert "2 times in total" in whole
     assert "300 of 400 bytes are from" in whole
+    assert "At most 7 waited, in the hour of 2025-11-20 at 10:00 UTC, and 2 at the end" in whole
+    assert "2 days; the busiest was (unknown), with 5 copies" in whole
+    assert "On 2025-11-20 at 10:00 UTC, delivery p95 on" in whole
+    assert "was 40 instead of 10" in whole
+    assert "3 of 4 refusals are" in whole
+    assert "3 of 4 requests were answered" in whole
     assert "is the slowest: p95 is 12.5 ms" in whole
 
 

@@ -1,0 +1,56 @@
+"""What happened, as tests of reports tell it."""
+
+from collections.abc import Iterator
+
+from holdfast.journal.schema import Event
+from tests.unit.pipeline.events import event, published
+from tests.unit.pipeline.stories import acked, died, handed
+
+HOUR, DAY = 3600, 86_400
+USUAL = 20
+# Hours since the start at which it was otherwise.
+UNUSUAL = {5 * 24: 3 * USUAL, 6 * 24 + 1: 0}
+
+
+def a_week() -> list[Event]:
+    """Eight days with messages in two hours of each; the last day ends ten minutes earlier."""
+    told: list[Event] = []
+    for hour in (24 * day + hour for day in range(8) for hour in (0, 1)):
+        for n in range(UNUSUAL.get(hour, USUAL)):
+            at = hour * HOUR + n
+            told += [published(at, 1), handed(at + 0.01, at, "ann/1"), acked(at + 1, at, "ann/1")]
+    return told
+
+
+def more() -> list[Event]:
+    """One message kills three of four; joe needs three attempts, and his line is bad."""
+    told = [published(40, 3, "/poison"), published(50, 1, "/slow")]
+    # Not for all of them the store has it.
+    told.append(published(40, 1, "/poison", kept=0, size=0))
+    for who in ("a/1", "b/1", "c/1"):
+        told += [handed(40.1, 40, who), *died(40.2, 40, who, "user.update.internalError")]
+    told += [handed(50 + 2 * n, 50, "joe/1", n + 1) for n in range(3)]
+    told.append(acked(56, 50, "joe/1"))
+    told += [event("dispatcher", 60 + n, receiver="joe/1", what="polling") for n in range(3)]
+    told.append(event("session", 64, receiver="joe/1", what="resumed", number=0))
+    # Of this the journal has no more than the end.
+    told.append(acked(1, -5, "joe/1"))
+    return told
+
+
+def request(after_s: float, what: str, number: int | None, channel: str = "/ask") -> Event:
+    return event("request", after_s, receiver="ann/1", channel=channel, what=what, number=number)
+
+
+def requests() -> Iterator[Event]:
+    for n in range(1, 101):
+        yield request(n, "asked", 1000)
+        yield request(n + 0.5, "answered", 1000 * n)
+    for n, how in enumerate(("no_responders", "timeout", "timeout", "refused", "abandoned")):
+        yield request(n, "asked", 1000)
+        yield request(n, how, 5)
+    yield request(200, "asked", 1000)
+    yield request(200, "asked", 1000, "/other")
+    for what in ("accepted", "late", "late", "duplicate"):
+        yield event("reply", 300, receiver="bob/1", channel="/ask", what=what, number=1)
+    yield event("reply", 300, receiver="eve/1", what="denied")

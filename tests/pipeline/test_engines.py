@@ -1,0 +1,48 @@
+"""A cluster gives the same answers as one machine, on the same stored tables."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from holdfast.pipeline import on_spark
+from holdfast.pipeline.lake import Lake
+from holdfast.pipeline.messages import LOST
+from holdfast.pipeline.on_duckdb import of_lake
+from holdfast.pipeline.reports.catalogue import REPORTS
+from holdfast.pipeline.scope import EVERYTHING, Scope
+from tests.pipeline.stored import store_told
+from tests.pipeline.tales import DAY, a_week, more, requests
+from tests.unit.pipeline.events import START_US
+from tests.unit.pipeline.stories import acked, handed, the_story
+from tests.unit.pipeline.told import one_run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ON_A_DAY = Scope(START_US // 1000 + 5000, START_US // 1000 + DAY * 1000, channel="/orders")
+OF_JOE = Scope(receiver="joe/1")
+# What reports look at is found in one way for each kind of report.
+KINDS = ("funnel", "throughput", "latency", "flapping", "backlog", "requests")
+
+
+def store_everything(place: Path) -> Lake:
+    """Tables of which every report has something to tell."""
+    told = [*the_story(), *more(), *requests(), *a_week()]
+    for n in range(10):
+        told += [handed(n + 0.5, n, "eve/1"), acked(n + 0.7, n, "eve/1")]
+    lost = {"origin": "n1", "channel": "/poison", "n": 1, "found_ts": START_US}
+    return store_told(place, one_run(told), pa.Table.from_pylist([lost], LOST))
+
+
+@pytest.mark.beside
+def test_a_cluster_answers_as_one_machine_does(spark: "SparkSession", tmp_path: Path) -> None:
+    lake = store_everything(tmp_path)
+    for scope, names in ((EVERYTHING, [*REPORTS]), (ON_A_DAY, KINDS), (OF_JOE, KINDS)):
+        on_cluster = on_spark.of_lake(lake, spark, scope)
+        with of_lake(lake, scope) as tables:
+            for name in names:
+                found = tables.ask(REPORTS[name])
+                assert found.rows or scope != EVERYTHING, name
+                assert on_cluster.ask(REPORTS[name]) == found, name

@@ -1,0 +1,142 @@
+"""Reports that compare hours and days, find what fails alike, and follow requests."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.journal.schema import Event
+from holdfast.pipeline.lake import Lake
+from holdfast.pipeline.on_duckdb import of_lake
+from holdfast.pipeline.reports.catalogue import REPORTS
+from holdfast.pipeline.scope import EVERYTHING, Scope
+from tests.pipeline.stored import store_told
+from tests.pipeline.tales import DAY, HOUR, USUAL, a_week, requests
+from tests.unit.pipeline.events import START_US, event, published
+from tests.unit.pipeline.stories import acked, died, handed
+from tests.unit.pipeline.told import one_run
+
+
+def ask(lake: Lake, name: str, scope: Scope = EVERYTHING) -> list[dict[str, Any]]:
+    with of_lake(lake, scope) as tables:
+        return tables.ask(REPORTS[name]).by_name()
+
+
+def after_start(row: dict[str, Any], name: str, unit: int) -> float:
+    return float((row[name].timestamp() - START_US / 1e6) / unit)
+
+
+@pytest.fixture(scope="module")
+def week(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    return store_told(tmp_path_factory.mktemp("week"), one_run(a_week()))
+
+
+def test_hours_that_are_unlike_those_of_other_days_are_told(week: Lake) -> None:
+    found = ask(week, "unusual")
+    assert [after_start(row, "hour", HOUR) for row in found] == [5 * 24, 6 * 24 + 1]
+    spread = USUAL**0.5
+    assert [(row["measure"], row["found"], row["usual"]) for row in found] == [
+        ("published", 3 * USUAL, USUAL),
+        ("published", 0, USUAL),
+    ]
+    assert [row["spreads"] for row in found] == [
+        pytest.approx(2 * USUAL / spread, abs=0.01),
+        pytest.approx(-USUAL / spread, abs=0.01),
+    ]
+
+
+def test_slow_hours_and_bursts_of_deaths_are_unusual_too(tmp_path: Path) -> None:
+    told: list[Event] = []
+    for day in range(6):
+        for n in range(10):
+            at = day * DAY + HOUR + n
+            took = 5.0 if day == 3 else 0.1
+            told += [published(at, 1), handed(at + took, at, "ann/1")]
+            told += died(at + 6, at, "ann/1") if day == 2 else [acked(at + 6, at, "ann/1")]
+    told += [published(0, 1), published(5 * DAY + 3 * HOUR, 1)]
+    found = {row["measure"]: row for row in ask(store_told(tmp_path, one_run(told)), "unusual")}
+    assert found.keys() == {"dead", "delivery_p95"}
+    assert after_start(found["dead"], "hour", DAY) == pytest.approx(2, abs=0.1)
+    assert (found["dead"]["found"], found["dead"]["usual"]) == (10, 0)
+    assert after_start(found["delivery_p95"], "hour", DAY) == pytest.approx(3, abs=0.1)
+    assert found["delivery_p95"]["found"] == pytest.approx(5000, rel=0.01)
+
+
+def test_four_days_tell_nothing_of_what_is_usual(week: Lake) -> None:
+    until = START_US // 1000 + 4 * DAY * 1000
+    assert ask(week, "unusual", Scope(until=until)) == []
+
+
+def test_each_day_is_compared_with_the_one_before_and_the_week_before(week: Lake) -> None:
+    found = ask(week, "days")
+    names = ("published", "copies", "acked", "dead", "copies_to_day_before")
+    assert [tuple(row[name] for name in names) for row in found] == [
+        (2 * USUAL, 2 * USUAL, 2 * USUAL, 0, 2.0),
+        (USUAL, USUAL, USUAL, 0, 0.25),
+        (4 * USUAL, 4 * USUAL, 4 * USUAL, 0, 2.0),
+        *[(2 * USUAL, 2 * USUAL, 2 * USUAL, 0, 1.0)] * 4,
+        (2 * USUAL, 2 * USUAL, 2 * USUAL, 0, None),
+    ]
+    assert [row["copies_to_week_before"] for row in found] == [1.0] + [None] * 7
+    assert [row["delivery_p95"] for row in found] == pytest.approx([10] * 8, rel=0.01)
+    assert {row["p95_to_day_before"] for row in found[:-1]} == {1.0}
+    # Nothing is compared with no deaths at all.
+    assert {row["dead_to_day_before"] for row in found} == {None}
+
+
+def test_the_backlog_is_what_came_and_has_not_gone(tmp_path: Path) -> None:
+    told = [event("node", -1, what="start", number=0)]
+    # Of this the journal has no more than the end.
+    told.append(acked(1, -60, "ann/1"))
+    told += [published(n, 2) for n in range(10)]
+    told += [acked(90, n, "ann/1") for n in range(10)]
+    told += [*died(HOUR, 0, "bob/1"), event("replayed", HOUR, 0, receiver="bob/1", generation=1)]
+    told += [event("expired", 2 * HOUR, n, receiver="bob/1") for n in range(9)]
+    found = ask(store_told(tmp_path, one_run(told)), "backlog")
+    names = ("came", "went", "most", "waiting")
+    assert [tuple(row[name] for name in names) for row in found] == [
+        (0, 9, 1, 1),
+        (1, 1, 10, 10),
+        (20, 10, 20, 10),
+    ]
+    assert [after_start(row, "hour", HOUR) for row in found] == [2, 1, 0]
+
+
+def test_what_fails_alike_is_one_cause_however_many_channels_it_has(tmp_path: Path) -> None:
+    told: list[Event] = []
+    for n in range(39):
+        told += [published(n, 1, f"/orders/eu/{n}"), handed(n + 0.1, n, f"joe/{n % 3}")]
+        told += died(n + 1, n, f"joe/{n % 3}")
+    told += [published(50, 1, "/chat"), handed(50, 50, "ann/1")]
+    refused = event("refused", 51, 50, receiver="ann/1", attempt=1, code="user.update.holdback")
+    told += [refused, acked(52, 50, "ann/1")]
+    names = ("cause", "channels", "number", "refusals", "dead", "receivers")
+    found = ask(store_told(tmp_path, one_run(told)), "causes")
+    assert [tuple(row[name] for name in names) for row in found] == [
+        ("user.update.error", "/orders/eu/*", 39, 39, 39, 3),
+        ("user.update.holdback", "/chat", 1, 1, 0, 1),
+    ]
+
+
+@pytest.fixture
+def asked(tmp_path: Path) -> Lake:
+    return store_told(tmp_path, one_run(requests()))
+
+
+def test_requests_are_told_with_their_ends_and_the_time_of_their_answers(asked: Lake) -> None:
+    [ask_them, other, nowhere] = ask(asked, "requests")
+    ends = ("answered", "no_responders", "timeout", "refused", "abandoned", "unsent")
+    assert (ask_them["channel"], ask_them["asked"]) == ("/ask", 106)
+    assert [ask_them[end] for end in ends] == [100, 1, 2, 1, 1, 0]
+    times = [ask_them[f"answer_p{part}"] for part in (50, 95, 99)]
+    assert times == pytest.approx([50.5, 95.05, 99.01])
+    assert (ask_them["late"], ask_them["duplicate"]) == (2, 1)
+    assert ask_them["share"] == round(100 / 106, 4)
+    assert (other["channel"], other["asked"], other["answered"]) == ("/other", 1, 0)
+    assert (nowhere["channel"], nowhere["denied"]) == (None, 1)
+
+
+def test_requests_of_a_channel_or_a_session_are_told_alone(asked: Lake) -> None:
+    assert [row["asked"] for row in ask(asked, "requests", Scope(channel="/other"))] == [1]
+    found = ask(asked, "requests", Scope(receiver="bob/1"))
+    assert [(row["asked"], row["late"]) for row in found] == [(0, 2)]
