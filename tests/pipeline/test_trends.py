@@ -1,11 +1,10 @@
 """Reports that compare hours and days, find what fails alike, and follow requests."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holdfast.journal.schema import Event
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.on_duckdb import of_lake
 from holdfast.pipeline.reports.catalogue import REPORTS
@@ -15,6 +14,9 @@ from tests.pipeline.tales import DAY, HOUR, USUAL, a_week, requests
 from tests.unit.pipeline.events import START_US, event, published
 from tests.unit.pipeline.stories import acked, died, handed
 from tests.unit.pipeline.told import one_run
+
+if TYPE_CHECKING:
+    from holdfast.journal.schema import Event
 
 
 def ask(lake: Lake, name: str, scope: Scope = EVERYTHING) -> list[dict[str, Any]]:
