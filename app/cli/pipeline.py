@@ -1,6 +1,7 @@
 """`holdfast pipeline`: reports on what happened to messages, from the journal with Spark."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -37,6 +38,7 @@ from holdfast.pipeline.scope import Scope
 if TYPE_CHECKING:
     from holdfast.pipeline.ingest import Taken
     from holdfast.pipeline.reports.catalogue import Result
+    from holdfast.pipeline.source.streams import Journals
 
 program = group_of_commands()
 
@@ -106,23 +108,22 @@ def ingest(
         failing(),
         journal.store() as url,
         spark.session(engine(once and Journals(url, journal.namespace).are_small())) as session,
-        progress() as bar,
     ):
         from holdfast.pipeline.ingest import Source, go_on, take_what_is_there
         from holdfast.pipeline.lacking import remember
 
-        task = bar.add_task("Events", total=None)
-
-        def report(taken: "Taken") -> None:
-            bar.update(task, completed=taken.events)
-
         source = Source(url, journal.namespace, max_events, accept_loss, every)
         asked = session if engine.are_given else None
         if not once:
-            with results.keeping(lake, asked, url, journal.namespace), until_ctrl_c() as is_over:
+            with (
+                results.keeping(lake, asked, url, journal.namespace),
+                until_ctrl_c() as is_over,
+                _progress_of_events() as report,
+            ):
                 go_on(session, source, lake, report, is_over)
             return
-        taken = take_what_is_there(session, source, lake, report)
+        with _progress_of_frames(source.journals(), lake) as report:
+            taken = take_what_is_there(session, source, lake, report)
         remember(lake, taken.lacking)
         if taken.batches:
             results.write_present(lake, asked, url, journal.namespace)
@@ -133,6 +134,26 @@ def ingest(
             "--namespace names another, and a server whose setting journal is on writes one"
         )
         raise typer.Exit(Exit.FAILED)
+
+
+@contextmanager
+def _progress_of_events() -> "Iterator[Callable[[Taken], None]]":
+    with progress() as bar:
+        task = bar.add_task("Events", total=None)
+        yield lambda taken: bar.update(task, completed=taken.events)
+
+
+@contextmanager
+def _progress_of_frames(journals: "Journals", lake: Lake) -> "Iterator[Callable[[Taken], None]]":
+    """Show how many of the frames that are there now have been read."""
+
+    def read() -> int:
+        return sum(position.seq for position in lake.positions().values())
+
+    before = read()
+    with progress() as bar:
+        task = bar.add_task("Frames", total=max(sum(journals.numbered().values()) - before, 0))
+        yield lambda taken: bar.update(task, completed=read() - before)
 
 
 def _print_taken(taken: "Taken", *, as_json: bool) -> None:
@@ -248,20 +269,20 @@ def audit(
     It also shows times of which not everything is known. The exit code is 1 if there is a
     violation, and 5 if there is none, but a run was killed, has no books, or is silent.
     """
+    from holdfast.pipeline.audit.coverage import UNCERTAIN
+    from holdfast.pipeline.audit.findings import COUNTS, FINDINGS, find
+    from holdfast.pipeline.audit.memory import remembering
+    from holdfast.pipeline.lacking import remembered
+    from holdfast.pipeline.reports.catalogue import result_of
+
     lake = Lake(journal.lake)
-    with spark.questions(journal, engine) as tables, progress() as bar:
-        from holdfast.pipeline.audit.coverage import UNCERTAIN
-        from holdfast.pipeline.audit.findings import COUNTS, FINDINGS, find
-        from holdfast.pipeline.audit.memory import remembering
-        from holdfast.pipeline.lacking import remembered
-        from holdfast.pipeline.reports.catalogue import result_of
+    with failing(), remembering(lake) as memory, spark.questions(journal, engine) as tables:
+        with progress() as bar:
+            task = bar.add_task("Days", total=None)
 
-        task = bar.add_task("Days", total=None)
+            def report(done: int, total: int) -> None:
+                bar.update(task, completed=done, total=total)
 
-        def report(done: int, total: int) -> None:
-            bar.update(task, completed=done, total=total)
-
-        with remembering(lake) as memory:
             find(tables, memory, scope, remembered(lake), now_ms() * 1000, report)
         if parquet is not None:
             tables.keep(FINDINGS, parquet)

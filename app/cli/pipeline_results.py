@@ -30,7 +30,7 @@ def results(*, as_json: AsJson = False, journal: AtJournal, engine: ChosenEngine
 
     Ingest does this too. Earlier results are replaced.
     """
-    with spark.questions(journal, engine) as tables, journal.store() as url:
+    with spark.questions(journal, engine) as tables, journal.store() as url, spinner("Computing"):
         found = write(tables, url, journal.namespace)
     if as_json:
         for value in found.values():
@@ -47,8 +47,7 @@ def write(tables: "Tables", url: str, namespace: str) -> dict[str, dict[str, Any
     """Compute all results."""
     from holdfast.pipeline.results import find_out, write_back
 
-    with spinner("Computing results"):
-        found = find_out(tables)
+    found = find_out(tables)
     write_back(found, url, namespace)
     return found
 
