@@ -76,7 +76,15 @@ class Memory:
 
 @contextmanager
 def remembering(lake: Lake) -> Iterator[Memory]:
-    """What is known of a lake's events; only one audit learns at a time, others wait."""
+    """What is known of a lake's events; only one audit learns at a time, others wait.
+
+    Open the tables to be audited in it: later files, which they may have, do no harm.
+
+    Raises:
+        PipelineFailed: There are no tables.
+    """
+    # Do not create a folder where there are no tables.
+    lake.newest()
     place = lake.root / "_audit"
     place.mkdir(exist_ok=True)
     with (place / "lock").open("a") as lock:
