@@ -5,7 +5,6 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack
 from functools import cache
-from typing import Any
 
 import pytest
 
@@ -44,11 +43,8 @@ def run() -> Iterator[Run]:
         each.stop()
 
 
-def client_of(running: RunningPeer, *transports: str) -> Any:
-    """One that asks often whether the server is there yet.
-
-    It is Any because mypy takes a subscription that was awaited for one that was not.
-    """
+def client_of(running: RunningPeer, *transports: str) -> Client:
+    """One that asks often whether the server is there yet."""
     return Client(running.url, transports=transports or ALL, longest_pause_s=0.2)
 
 

@@ -1,5 +1,6 @@
 """The documentation says what the code does, as far as that can be told without running it."""
 
+import ast
 import re
 import shlex
 import tomllib
@@ -167,7 +168,7 @@ def test_python_in_examples_is_python() -> None:
     examples = code_in("python")
     assert examples
     for block in examples:
-        compile(block.text, "example", "exec")
+        compile(block.text, "example", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
 
 def test_every_scenario_of_xmlblaster_is_shown_or_left_out_for_a_reason() -> None:

@@ -1,5 +1,6 @@
 """What users import has one name, and the pages name nothing else."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import holdfast
-from holdfast import interface
+from holdfast import client, interface
 from tests.pages import ROOT, pages
 
 PAGE = ROOT / "docs" / "extensions.md"
@@ -42,8 +43,12 @@ def test_what_holdfast_does_not_have_cannot_be_imported_from_it() -> None:
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
 def test_examples_import_from_holdfast_alone(example: Path) -> None:
     code = example.read_text()
-    # Clients of a server need nothing of it.
-    assert ("\nfrom holdfast import " in code) is ("\ndef install(" in code)
+    imports = [each for each in ast.walk(ast.parse(code)) if isinstance(each, ast.ImportFrom)]
+    imported = {name.name for each in imports if each.module == "holdfast" for name in each.names}
+    # An extension is installed into the server; programs beside it need the client, or nothing.
+    is_extension = "\ndef install(" in code
+    assert imported <= {*(interface.__all__ if is_extension else client.__all__)}
+    assert imported or not is_extension
     assert not re.search(r"(from|import) (holdfast\.|(app|extensions|pipeline)\b)", code)
 
 

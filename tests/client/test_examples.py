@@ -1,0 +1,99 @@
+"""The programs in docs/examples that use the Python client do what they say."""
+
+import asyncio
+import json
+import re
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from holdfast import Client, Message
+from tests.client.cells import run_cells
+from tests.pages import ROOT, USUAL_PLACE
+from tests.serving import Server, Servers, environment
+
+EXAMPLES = ROOT / "docs" / "examples"
+LIMIT_S = 30
+
+
+@pytest.fixture
+def server(servers: Servers) -> Server:
+    return servers.with_settings({"channels": {"/jobs/**": {"work_queue": True}}})
+
+
+@asynccontextmanager
+async def started(example: str, *words: str) -> AsyncIterator[Process]:
+    """The program, once it is ready, until somebody presses ctrl-C."""
+    program = await asyncio.create_subprocess_exec(
+        sys.executable, str(EXAMPLES / example), *words, env=environment(), stdout=PIPE, stderr=PIPE
+    )
+    try:
+        assert await line_of(program) == "ready"
+        yield program
+        program.send_signal(signal.SIGINT)
+        async with asyncio.timeout(LIMIT_S):
+            said, complained = await program.communicate()
+        assert (program.returncode, said, complained) == (0, b"", b"")
+    finally:
+        if program.returncode is None:
+            program.kill()
+            await program.wait()
+
+
+async def line_of(program: Process) -> str:
+    assert program.stdout is not None
+    async with asyncio.timeout(LIMIT_S):
+        return (await program.stdout.readline()).decode().rstrip("\n")
+
+
+async def next_data(heard: asyncio.Queue[Message]) -> Any:
+    async with asyncio.timeout(LIMIT_S):
+        return (await heard.get()).data
+
+
+async def test_workers_share_jobs_and_a_job_that_all_refuse_is_a_dead_letter(
+    server: Server,
+) -> None:
+    token, letters = (server.data / "admin-token").read_text().strip(), asyncio.Queue[Message]()
+    async with (
+        Client(server.url, token=token) as operator,
+        started("worker.py", server.url) as first,
+        started("worker.py", server.url) as second,
+    ):
+        await operator.subscribe("/sys/deadMessage", letters.put_nowait)
+        for picture in ("cat.jpg", "dog.jpg"):
+            await operator.publish("/jobs/pictures", {"picture": picture, "pixels": 100})
+        done = {await line_of(first), await line_of(second)}
+        assert done == {"resized cat.jpg to 100 pixels", "resized dog.jpg to 100 pixels"}
+        await operator.publish("/jobs/pictures", {"picture": "bee.jpg", "pixels": -1})
+        letter = await next_data(letters)
+    assert letter["errorCode"] == "user.update.illegalArgument"
+    assert [each["text"] for each in letter["attempts"]] == 2 * ["a picture cannot have -1 pixels"]
+
+
+async def test_the_bot_rolls_dice_in_the_chat(server: Server) -> None:
+    room, heard = "/chat/room/dice", asyncio.Queue[Message]()
+    async with started("bot.py", server.url, "dice"), Client(server.url, session="ada") as ada:
+        await ada.subscribe(room, heard.put_nowait)
+        for text in ("hello", "!roll 0d6", "!roll 3d6"):
+            await ada.publish(room, {"id": text, "from": "ada", "text": text})
+        said = [await next_data(heard) for _ in range(4)]
+    assert [each["from"] for each in said] == ["ada", "ada", "ada", "dice"]
+    rolled = re.fullmatch(r"([1-6]) \+ ([1-6]) \+ ([1-6]) = (\d+)", said[-1]["text"])
+    assert rolled is not None
+    *rolls, total = map(int, rolled.groups())
+    assert sum(rolls) == total
+
+
+async def test_the_cells_of_the_notebook_run_in_their_order(server: Server) -> None:
+    notebook = json.loads((EXAMPLES / "notebook.ipynb").read_text())
+    cells = ["".join(each["source"]) for each in notebook["cells"] if each["cell_type"] == "code"]
+    place = urlsplit(server.url).netloc
+    said = await run_cells(cell.replace(USUAL_PLACE, place) for cell in cells)
+    assert "".join(said) == "21.5\n"
