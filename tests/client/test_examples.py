@@ -8,18 +8,20 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import pytest
 
 from holdfast import Client, Message
+from tests.client.broker import Broker
 from tests.client.cells import run_cells
 from tests.pages import ROOT, USUAL_PLACE
 from tests.serving import Server, Servers, environment
 
 EXAMPLES = ROOT / "docs" / "examples"
 LIMIT_S = 30
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -52,9 +54,13 @@ async def line_of(program: Process) -> str:
         return (await program.stdout.readline()).decode().rstrip("\n")
 
 
-async def next_data(heard: asyncio.Queue[Message]) -> Any:
+async def next_of(queue: asyncio.Queue[T]) -> T:
     async with asyncio.timeout(LIMIT_S):
-        return (await heard.get()).data
+        return await queue.get()
+
+
+async def next_data(heard: asyncio.Queue[Message]) -> Any:
+    return (await next_of(heard)).data
 
 
 async def test_workers_share_jobs_and_a_job_that_all_refuse_is_a_dead_letter(
@@ -89,6 +95,26 @@ async def test_the_bot_rolls_dice_in_the_chat(server: Server) -> None:
     assert rolled is not None
     *rolls, total = map(int, rolled.groups())
     assert sum(rolls) == total
+
+
+async def test_the_bridge_loses_nothing_while_the_broker_is_away(server: Server) -> None:
+    broker, heard = Broker(), asyncio.Queue[Message]()
+    await broker.start()
+    async with (
+        started("bridge.py", server.url, "127.0.0.1", str(broker.port)) as program,
+        Client(server.url) as client,
+    ):
+        await client.subscribe("/commands/*", heard.put_nowait)
+        broker.send("commands/heating", b'"on"')
+        assert await next_data(heard) == "on"
+        await client.publish("/sensors/kitchen", {"celsius": 20})
+        assert await next_of(broker.published) == ("sensors/kitchen", b'{"celsius": 20}')
+        broker.stop()
+        await client.publish("/sensors/cellar", {"celsius": 11})
+        await broker.start()
+        assert await line_of(program) == "ready"
+        assert await next_of(broker.published) == ("sensors/cellar", b'{"celsius": 11}')
+    broker.stop()
 
 
 async def test_the_cells_of_the_notebook_run_in_their_order(server: Server) -> None:
