@@ -42,12 +42,18 @@ class Build(BuildHookInterface[Any]):
 
     PLUGIN_NAME = "custom"
 
+    def dependencies(self) -> list[str]:
+        """What compiling takes: its tools, and what the compiled modules import."""
+        if self.target_name == "sdist" or _wanted() == "never":
+            return []
+        core = self.metadata.core
+        return ["mypy", "setuptools>=77", *core.dependencies, *core.optional_dependencies["server"]]
+
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable":
             return
         self._check_pages()
-        wanted = os.environ.get("COMPILE_CORE", "")
-        if self.target_name == "sdist" or wanted == "never":
+        if self.target_name == "sdist" or _wanted() == "never":
             return
         self._temporary = mkdtemp()
         library = Path(os.environ.get("COMPILE_HOME") or self._temporary, "library").absolute()
@@ -57,7 +63,7 @@ class Build(BuildHookInterface[Any]):
             with chdir(layout):
                 modules = self._compile(library)
         except Obstacle as obstacle:
-            if wanted == "always":
+            if _wanted() == "always":
                 raise SystemExit(f"the core cannot be compiled: {obstacle}") from obstacle
             sys.stderr.write(f"the core is not compiled and will take more time: {obstacle}\n")
             return
@@ -153,6 +159,10 @@ def _build_side_by_side(command: "build_ext") -> None:
 
     command.compiler.compile = compile_all
     type(command).build_extensions(command)
+
+
+def _wanted() -> str:
+    return os.environ.get("COMPILE_CORE", "")
 
 
 def _find_tools() -> None:

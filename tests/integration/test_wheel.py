@@ -49,3 +49,17 @@ def test_whoever_insists_on_a_compiled_core_gets_no_other(tmp_path: Path) -> Non
     assert built.returncode != 0
     assert "the core cannot be compiled" in built.stderr
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(("wanted", "takes_tools"), [("never", False), ("", True)])
+def test_a_build_without_compiling_needs_no_package_of_the_server(
+    wanted: str, takes_tools: bool
+) -> None:
+    ask = "from hatchling.build import get_requires_for_build_wheel as ask; print(*ask())"
+    variables = {**environment(), "COMPILE_CORE": wanted}
+    words = [sys.executable, "-c", ask]
+    said = subprocess.run(
+        words, cwd=ROOT, env=variables, capture_output=True, text=True, check=True
+    )
+    assert ({"mypy", "uvloop"} <= {*said.stdout.split()}) is takes_tools
+    assert bool(said.stdout.strip()) is takes_tools
