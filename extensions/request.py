@@ -30,7 +30,6 @@ class Request(ServerExtension):
 
     def __init__(self, server: ServerApi) -> None:
         self._server = server
-        self._session_extension = _RequestOfSession()
         server.offer_requests()
 
     def check(self, message: Json) -> None:
@@ -59,13 +58,9 @@ class Request(ServerExtension):
         self, session: Session, handshake: Json, reply: Json, now: float
     ) -> SessionExtension | None:
         asked = (handshake.get("ext") or {}).get(MODE)
-        if not _is_used(asked):
-            return None
-        self._server.give_reply_channel(session, asked if isinstance(asked, str) else "")
-        return self._session_extension
-
-    def resume(self, session: Session, now: float) -> SessionExtension | None:
-        return None if session.reply_channel is None else self._session_extension
+        if _is_used(asked):
+            self._server.give_reply_channel(session, asked if isinstance(asked, str) else "")
+        return None
 
 
 def _is_used(value: object) -> bool:
@@ -85,11 +80,3 @@ def _wrong_in_handshake(ext: Mapping[str, Any]) -> str:
     asked = ext.get(MODE)
     is_read = asked is None or type(asked) is bool
     return "" if is_read or (isinstance(asked, str) and asked.startswith(REPLIES)) else MODE
-
-
-class _RequestOfSession(SessionExtension):
-    """Stateless: the session has its channel."""
-
-    def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
-        if reply.get("channel") == _HANDSHAKE and session.reply_channel is not None:
-            reply.setdefault("ext", {})["ret"] = session.reply_channel.name

@@ -1,6 +1,6 @@
 """Sends replies, the messages that travel with them, and pushes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from holdfast.bayeux.advice import reconnect_advice
@@ -16,6 +16,7 @@ from holdfast.bayeux.subscribe_qos import PLAIN, SubscribeQos
 from holdfast.bayeux.transports import ConnectionType
 from holdfast.delivery.batch import NO_BATCH, Batch
 from holdfast.delivery.counters import Reason
+from holdfast.delivery.messages import Message
 from holdfast.delivery.settlement import Settlement
 
 # The most messages that one reply carries to a durable session: the store must have each hand-over
@@ -107,7 +108,7 @@ class Answers:
             travels
             and session.is_plain
             and not exchange.waits_for_store
-            and exchange.carrier.answer(exchange, session.queue.waiting)
+            and exchange.carrier.answer(exchange, self._as_of_now(session))
         ):
             self._settle_waiting(session, now)
             self._rest(exchange, session, now)
@@ -168,6 +169,13 @@ class Answers:
             else:
                 self._not_written(session, batch, now)
         self._rest(exchange, session, now)
+
+    def _as_of_now(self, session: Session) -> Sequence[Message]:
+        """Return what waits for a plain session, and is worth delivering now."""
+        if session.queue.mortals:
+            self._undelivered.expire(session)
+            self._tell_deadlines(session.queue.waiting)
+        return session.queue.waiting
 
     def _settle_waiting(self, session: Session, now: float) -> None:
         """Settle what a plain session was sent straight from its queue.
@@ -234,17 +242,17 @@ class Answers:
             # They wait again, so their lifetimes count again.
             self._expiry.watch(session)
         if may_carry_requests or batch.entries is not None:
-            self._tell_deadlines(batch)
+            self._tell_deadlines(batch.messages)
         if session.decorator is not None:
             batch.events = session.decorator.decorate(session, batch)
         if session.cursors is not None:
             batch.events = session.cursors.form.events(batch)
         return batch
 
-    def _tell_deadlines(self, batch: Batch) -> None:
+    def _tell_deadlines(self, messages: Sequence[Message]) -> None:
         """Let requests say what is left of their deadline."""
         now_ms = self._state.node.now_ms()
-        for message in batch.messages:
+        for message in messages:
             if message.request is not None:
                 wire = message.request.told(message.wire, now_ms)
                 if wire is not message.wire:
@@ -350,9 +358,13 @@ class Answers:
     def _push(self, session: Session, pipe: Pipe, now: float) -> None:
         if pipe.is_draining():
             return
-        if session.is_plain and pipe.push(session.queue.waiting):
-            self._settle_waiting(session, now)
-            return
+        if session.is_plain:
+            waiting = self._as_of_now(session)
+            if not waiting:
+                return
+            if pipe.push(waiting):
+                self._settle_waiting(session, now)
+                return
         batch = self.hand_over(session, now)
         if not batch.messages:
             return

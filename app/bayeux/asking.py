@@ -27,6 +27,7 @@ REPLY_TO: Final = "replyTo"
 TIMEOUT: Final = "timeout"
 MODE: Final = "request"
 _ERROR: Final = "ERROR"
+_MODES: Final = {mode.value: mode for mode in ReplyMode}
 _FAULTS: Final = {
     ReplyFault.DENIED: ErrorReply.REPLY_DENIED,
     ReplyFault.DUPLICATE: ErrorReply.DUPLICATE_REPLY,
@@ -94,7 +95,7 @@ class Asking:
         if own is None or not own.covers(reply_to):
             # Else the client could let a responder write into somebody else's channel.
             raise Refused(ErrorReply.REPLY_DENIED, REPLY_TO)
-        mode = ReplyMode(ext.get(MODE) or ReplyMode.FIRST.value)
+        mode = _MODES[ext.get(MODE) or ReplyMode.FIRST.value]
         timeout_ms = whole(ext.get(TIMEOUT)) or self._state.options.reply_timeout_ms
         request = self._request(session, channel, reply_to, now, mode, timeout_ms)
         request.address = own.address(reply_to, self._state.node.stamp())

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from holdfast.bayeux.advice import reconnect_advice, session_advice
+from holdfast.bayeux.asking import MODE
 from holdfast.bayeux.catching_up import give_cursors
 from holdfast.bayeux.claims import claim
 from holdfast.bayeux.codec import Json
@@ -168,6 +169,7 @@ class Handshake:
             "advice": session_advice(session, self._state.options),
         }
         self._offer_cursors(session)
+        self._offer_replies(session)
         waiting = session.queue.count if self._life.answers.carries_all(session) else 0
         if waiting and self._state.options.allow_message_delivery_during_handshake:
             # cometd.js waits for this many messages before it connects.
@@ -176,6 +178,12 @@ class Handshake:
             self._life.keep(session, now)
             self._state.when_kept(self._fulfil)
         return not is_durable
+
+    def _offer_replies(self, session: Session) -> None:
+        """Tell a client that asks where it gets replies, for the session may keep its channel."""
+        asked = self._message.get("ext") or {}
+        if asked.get(MODE) and session.reply_channel is not None:
+            self._reply.setdefault("ext", {})["ret"] = session.reply_channel.name
 
     def _offer_cursors(self, session: Session) -> None:
         """Tell Salesforce's clients that they may ask for replay, and heed who asks already."""

@@ -39,10 +39,11 @@ class InstalledExtensions:
         self.has_others |= not is_own(extension)
         if type(extension).event is not ServerExtension.event:
             self.eventful += (extension,)
+        own = (extension.check,)
         for name in extension.owns:
             # A reserved name is refused until an extension owns it.
             others = self.checks.get(name, ()) if name in self.owned else ()
-            self.checks[name] = (*others, extension.check)
+            self.checks[name] = (*others, *own) if others else own
         self.owned |= extension.owns
 
     def complete(self, event: Json) -> None:

@@ -4,7 +4,7 @@ The ack beside an ignored verdict would count as consent. So an unreadable part 
 message, and the error names the path of the part.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.delivery_options import SAID_BY_RECEIVERS, QosInvalid, refuse_others
@@ -49,9 +49,14 @@ def read_ext(
 
 def check_ext(state: ServerState, message: Json) -> None:
     """Let the owners of keys of `ext` check their values. Raises `Refused`."""
+    done: Sequence[Callable[[Json], None]] = ()
     for name in message["ext"]:
-        for check in state.installed.checks.get(name, ()):
-            check(message)
+        checks = state.installed.checks.get(name, ())
+        if checks is not done:
+            # Keys of one extension, which usually stand side by side, are checked together.
+            for check in checks:
+                check(message)
+            done = checks
 
 
 def most_verdicts(options: Options) -> int:

@@ -277,7 +277,6 @@ class Session(Receiver):
         return (
             queue.settling is _WRITTEN
             and queue.count == len(queue.waiting)
-            and not queue.mortals
             and not self.is_durable
             and self.terms is None
             and self.dispatcher is None

@@ -87,6 +87,9 @@ class Channels:
     def _learn(self, name: str) -> Channel | None:
         if len(name) > self._limits.length:
             return None
+        if name.startswith(REPLIES):
+            # It is for one request; remembered, it would only drive others out.
+            return self._parse(name)
         if len(self._seen) >= _CACHED_NAMES or self._characters >= _CACHED_CHARACTERS:
             self._seen.clear()
             self._characters = 0
@@ -116,7 +119,8 @@ class Channels:
             return None
         is_wild, is_system = last in ("*", "**"), name.startswith(SYSTEM)
         is_reserved = name.startswith(self._reserved)
-        known = lookups(name) if len(segments) < _FEW_SEGMENTS else None
+        is_looked_up = len(segments) < _FEW_SEGMENTS and not name.startswith(REPLIES)
+        known = lookups(name) if is_looked_up else None
         return Channel(name, kind, is_wild, is_system, is_reserved, known)
 
 

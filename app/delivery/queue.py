@@ -70,10 +70,12 @@ class CallbackQueue(InFlight):
             return Reason.OVERFLOW_BYTES
         self.count += 1
         self.size = size
-        if self.is_mixed or message.priority != ORDINARY_PRIORITY or message.expires_ms:
+        if self.is_mixed or message.priority != ORDINARY_PRIORITY:
             self._rank(message)
         else:
             self.waiting.append(message)
+        if message.expires_ms:
+            self.add_mortal(message)
         return None
 
     def lacks_room(self, size: int) -> Reason | None:
@@ -139,8 +141,6 @@ class CallbackQueue(InFlight):
         """Insert by priority, behind messages of the same priority; late messages by their id."""
         self.is_mixed = True
         insort(self.waiting, message, key=rightful_place if message.is_late else _precedence)
-        if message.expires_ms:
-            self.add_mortal(message)
 
     # Handing over
 
