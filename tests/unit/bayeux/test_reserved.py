@@ -114,6 +114,20 @@ def test_of_several_owners_of_a_key_each_is_asked() -> None:
     assert seen == [("one", 7), ("other", 7)]
 
 
+def test_keys_of_one_owner_that_stand_side_by_side_are_checked_once() -> None:
+    seen: list[Json] = []
+
+    class Reader(ServerExtension):
+        owns: ClassVar[frozenset[str]] = frozenset({"one", "two"})
+
+        def check(self, message: Json) -> None:
+            seen.append(message["ext"])
+
+    client = House(Reader()).client()
+    client.publish("/a", 1, ext={"one": 1, "two": 2})
+    assert seen == [{"one": 1, "two": 2}]
+
+
 def publishes(client: Client, channel: str) -> Json:
     return client.publish(channel, 1).reply
 

@@ -7,7 +7,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.delivery import channels as module
-from holdfast.delivery.channels import Channel, ChannelLimits, Channels, Kind, covers, overlaps
+from holdfast.delivery.channels import (
+    Channel,
+    ChannelLimits,
+    Channels,
+    Kind,
+    covers,
+    lookups,
+    overlaps,
+)
 
 
 def channel(name: str) -> Channel:
@@ -231,3 +239,12 @@ def test_a_pattern_covers_another_exactly_if_it_matches_all_that_the_other_match
 def test_patterns_overlap_exactly_if_some_channel_is_matched_by_both(one: str, other: str) -> None:
     both = any(matches(one, name) and matches(other, name) for name in UNIVERSE)
     assert overlaps(one, other) == overlaps(other, one) == both
+
+
+def test_channels_of_replies_drive_no_others_out_of_the_cache() -> None:
+    channels = Channels()
+    room = channels.get("/room")
+    for number in range(20_001):
+        channels.get(f"/ret/x/{number}")
+    assert channels.get("/room") is room
+    assert channels.named("/ret/x/1").lookups == lookups("/ret/x/1")

@@ -249,6 +249,36 @@ def test_a_request_that_is_over_is_handed_to_nobody() -> None:
     assert house.balances()
 
 
+def test_a_socket_that_was_full_gets_what_is_not_over_with_what_is_left() -> None:
+    house = requesting()
+    ann, bob = requester(house), responder(house)
+    assert bob.socket is not None
+    bob.socket.is_full = True
+    ann.ask("soon over", timeout=500)
+    ann.ask("open", serial=2, timeout=5000)
+    # No tick has looked at it yet.
+    house.now += 1
+    bob.socket.is_full = False
+    house.bayeux.state.hub.make_ready(bob.session)
+    (request,) = bob.heard()
+    assert (request["data"], request["ext"]["timeout"]) == ("open", 4000)
+    assert house.balances()
+
+
+def test_a_socket_that_was_full_gets_nothing_if_all_is_over() -> None:
+    house = requesting()
+    ann, bob = requester(house), responder(house)
+    assert bob.socket is not None
+    bob.socket.is_full = True
+    ann.ask(timeout=500)
+    house.now += 1
+    bob.socket.is_full = False
+    house.bayeux.state.hub.make_ready(bob.session)
+    house.turn()
+    assert bob.socket.frames == []
+    assert house.balances()
+
+
 # Sessions that return
 
 
