@@ -13,7 +13,7 @@ from holdfast.journal.schema import Kind
 from holdfast.pipeline.audit.books import UNBALANCED
 from holdfast.pipeline.audit.coverage import STRETCHES, Stretch, Unknown, unknowns_of
 from holdfast.pipeline.audit.ledger import SCHEMA, words
-from holdfast.pipeline.audit.memory import Memory
+from holdfast.pipeline.audit.memory import AuditMemory
 from holdfast.pipeline.audit.messages import examine
 from holdfast.pipeline.incidents import LOSSES
 from holdfast.pipeline.reports.tables import Tables
@@ -31,7 +31,7 @@ Report = Callable[[int, int], None]
 
 def find(
     tables: Tables,
-    memory: Memory,
+    memory: AuditMemory,
     scope: Scope,
     lacking: Mapping[str, int],
     now_us: int,
@@ -58,15 +58,14 @@ def find(
         report(done, len(unread) + len(spans))
         faults = f"faults_{done}"
         narrow(tables, span)
-        examine(tables, faults)
-        if tables.ask(f"select * from {{{faults}}}", 1).rows:
+        if examine(tables, faults):
             parts.append(f"select * from {{{faults}}}")
         elif clean is not None:
             clean.touch()
     tables.hold("findings", " union all ".join(parts))
 
 
-def _spans(memory: Memory, scope: Scope) -> list[tuple[Scope, Path | None]]:
+def _spans(memory: AuditMemory, scope: Scope) -> list[tuple[Scope, Path | None]]:
     """Return what is to be checked; whole days with the file that says that they are clean."""
     if scope.has_names:
         return [(scope, None)]

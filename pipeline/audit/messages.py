@@ -53,8 +53,8 @@ def _any(faults: Iterable[_Fault]) -> str:
     return " or ".join(f"({fault.is_so})" for fault in faults)
 
 
-def examine(tables: Tables, name: str) -> None:
-    """Hold the faults of messages and their copies under this name.
+def examine(tables: Tables, name: str) -> bool:
+    """Return whether messages and their copies have faults; hold these under this name.
 
     Faults are rare: all messages are checked as if the journal knew them whole, and only those with
     faults are looked at again.
@@ -67,6 +67,8 @@ def examine(tables: Tables, name: str) -> None:
     tables.define("copies", f"select *, false as is_old from ({_copies('told_of_messages')})")
     of_messages = f"select msg from ({_messages('copies')}) where is_faulty or {_any(_OF_MESSAGES)}"
     tables.hold("suspects", of_messages)
+    if not _is_there(tables, "suspects"):
+        return False
     tables.define(
         "told_of_suspects",
         "select /*+ broadcast(few) */ told.* from {told_of_messages} told "
@@ -79,6 +81,11 @@ def examine(tables: Tables, name: str) -> None:
     )
     tables.hold("suspect_messages", _messages("suspect_copies"))
     tables.hold(name, _FAULTS)
+    return _is_there(tables, name)
+
+
+def _is_there(tables: Tables, name: str) -> bool:
+    return bool(tables.ask(f"select * from {{{name}}}", 1).rows)
 
 
 def _copies(events: str) -> str:

@@ -1,6 +1,7 @@
 """An audit checks the days of which something new is known, and finds what a whole one finds."""
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -30,15 +31,6 @@ def on_day(number: int, events: list[Event]) -> list[Event]:
     ]
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    """Three days on which the same happened."""
-    told = [start(-1)]
-    for number in range(3):
-        told += on_day(number, the_story())
-    return store_told(tmp_path, one_run(told))
-
-
 class Auditor:
     """Audits a lake, and notes how many days were read and checked."""
 
@@ -53,18 +45,32 @@ class Auditor:
         return len(steps), {kind: n for kind, n in counts.items() if not kind.startswith("run.")}
 
 
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """Three days on which the same happened, and no wrong; they were audited once."""
+    told = [start(-1)]
+    for number in range(3):
+        told += on_day(number, the_story())
+    lake = store_told(tmp_path_factory.mktemp("audited"), one_run(told))
+    assert Auditor(lake)() == (6, {})
+    return lake
+
+
+@pytest.fixture
+def lake(audited: Lake, tmp_path: Path) -> Lake:
+    return Lake(Path(shutil.copytree(audited.root, tmp_path / "lake")))
+
+
 @pytest.fixture
 def audit(lake: Lake) -> Auditor:
     return Auditor(lake)
 
 
 def test_days_that_were_clean_are_not_looked_at_again(audit: Auditor) -> None:
-    assert audit() == (6, {})
     assert audit() == (0, {})
 
 
 def test_what_is_told_later_of_a_clean_day_is_found(lake: Lake, audit: Auditor) -> None:
-    audit()
     add_events(lake, 1, table_of(one_run([acked(2 * DAY_S + 60, 0, "ann/1")])))
     wrong = {"settled_twice": 1, "never_handed": 1, "too_many_ends": 1}
     # The third day is read again, and with it everything that it tells of is checked.
@@ -73,19 +79,16 @@ def test_what_is_told_later_of_a_clean_day_is_found(lake: Lake, audit: Auditor) 
 
 
 def test_a_new_day_leaves_the_others_alone(lake: Lake, audit: Auditor) -> None:
-    audit()
     add_events(lake, 1, table_of(one_run(on_day(3, the_story()))))
     assert audit() == (2, {})
 
 
 def test_files_that_somebody_changed_are_read_again(lake: Lake, audit: Auditor) -> None:
-    audit()
     os.utime(lake.files("events")[0], ns=(1, 1))
     assert audit() == (2, {})
 
 
 def test_a_day_that_is_gone_is_forgotten(lake: Lake, audit: Auditor) -> None:
-    audit()
     lake.files("events")[0].unlink()
     assert audit() == (0, {})
     assert len([*(lake.root / "_audit").glob("*-*")]) == 4
@@ -94,7 +97,7 @@ def test_a_day_that_is_gone_is_forgotten(lake: Lake, audit: Auditor) -> None:
 @pytest.mark.parametrize(
     ("scope", "days", "wrong"),
     [
-        (Scope(since=START_US // 1000 + DAY_S * 1000), 1, {}),
+        (Scope(since=START_US // 1000 + DAY_S * 1000), 2, {}),
         (Scope(until=START_US // 1000 + 1000), 1, {"settled_twice": 1}),
         (Scope(channel="/chat"), 1, {"settled_twice": 1}),
         (Scope(channel="/orders"), 1, {}),
@@ -105,9 +108,8 @@ def test_a_day_that_is_gone_is_forgotten(lake: Lake, audit: Auditor) -> None:
 def test_an_audit_of_some_messages_finds_what_is_wrong_with_them(
     lake: Lake, audit: Auditor, scope: Scope, days: int, wrong: dict[str, int]
 ) -> None:
-    audit()
     add_events(lake, 1, table_of(one_run([acked(2 * DAY_S + 60, 0, "ann/1")])))
-    audit()
     steps, found = audit(scope)
-    assert steps == days
+    # The third day is read again.
+    assert steps == days + 1
     assert {kind: n for kind, n in found.items() if kind == "settled_twice"} == wrong

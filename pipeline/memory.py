@@ -1,0 +1,80 @@
+"""What audits and reports found out about files, so that the next one reads only new files.
+
+Everything here follows from files of tables, which never change. It holds while a group has the
+same files, and may be removed at any time.
+"""
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
+from hashlib import blake2b
+from pathlib import Path
+
+from holdfast.pipeline.lake import Lake
+
+# Increased by every change of what is found out.
+_VERSION = "1"
+
+
+class Memory:
+    """A folder that has a part for each group of files."""
+
+    def __init__(self, place: Path, groups: Mapping[str, Iterable[Path]]) -> None:
+        self._place = place
+        self.parts = {
+            name: self.part(name, [_named(file, place.parent) for file in files])
+            for name, files in groups.items()
+        }
+
+    def part(self, name: str, facts: Iterable[str]) -> Path:
+        """Return where something is that follows from these facts."""
+        told = "\n".join([_VERSION, *sorted(facts)])
+        return self._place / f"{name}-{blake2b(told.encode(), digest_size=16).hexdigest()}"
+
+    @property
+    def unread(self) -> list[str]:
+        """The groups of which nothing is known as they are now."""
+        return [group for group, part in self.parts.items() if not part.exists()]
+
+    @contextmanager
+    def writing(self, group: str) -> Iterator[Path]:
+        """A new folder for what is found out about a group."""
+        draft = self._place / "draft"
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir()
+        yield draft
+        draft.rename(self.parts[group])
+
+    def files(self, pattern: str) -> list[Path]:
+        """Return the files in all parts; all groups must have been read."""
+        return [file for part in self.parts.values() for file in part.glob(pattern)]
+
+    def forget_others(self, known: Iterable[Path] = ()) -> None:
+        """Remove what holds no more."""
+        for place in {*self._place.glob("*-*")} - {*self.parts.values(), *known}:
+            if place.is_dir():
+                shutil.rmtree(place)
+            else:
+                place.unlink()
+
+
+@contextmanager
+def place_of(lake: Lake, name: str) -> Iterator[Path]:
+    """A folder beside the tables; only one process learns at a time, others wait.
+
+    Raises:
+        PipelineFailed: There are no tables.
+    """
+    # Do not create a folder where there are no tables.
+    lake.newest()
+    place = lake.root / name
+    place.mkdir(exist_ok=True)
+    with (place / "lock").open("a") as lock:
+        flock(lock, LOCK_EX)
+        yield place
+
+
+def _named(file: Path, base: Path) -> str:
+    told = file.stat()
+    return f"{file.relative_to(base)} {told.st_size} {told.st_mtime_ns}"
