@@ -21,6 +21,7 @@ else:
             "NotConnected",
             "PublishReply",
             "Refuse",
+            "Reply",
             "ReplyError",
             "RequestFailed",
             "SessionEnded",

@@ -11,7 +11,7 @@ from holdfast.client.errors import (
     SessionEnded,
 )
 from holdfast.client.life import ClientState, WrongUse
-from holdfast.client.messages import Message
+from holdfast.client.messages import Message, Reply
 from holdfast.client.subscriptions import Subscription
 from holdfast.client.sync_client import SyncClient, SyncSubscription
 
@@ -24,6 +24,7 @@ __all__ = [
     "NotConnected",
     "PublishReply",
     "Refuse",
+    "Reply",
     "ReplyError",
     "RequestFailed",
     "SessionEnded",

@@ -390,6 +390,7 @@ class Client:
         *,
         timeout_s: float = 10.0,
         mode: Literal["first", "one"] = "first",
+        mime: str | None = None,
         destinations: Sequence[Destination] | None = None,
         qos: Mapping[str, Any] | None = None,
     ) -> Message:
@@ -405,10 +406,11 @@ class Client:
             data: Anything that JSON can hold.
             timeout_s: How long to wait for the reply.
             mode: `first` asks all receivers for the first reply, `one` asks one receiver.
+            mime: The media type of the data, if they are not plain JSON.
             destinations: Sessions or subjects, such as `joe/1` or `joe`, that are asked.
             qos: Further options of `ext.delivery`.
         """
-        ext = publish_ext(destinations=destinations, qos=qos)
+        ext = publish_ext(mime=mime, destinations=destinations, qos=qos)
         replies = await self._requests.ask(channel, data, ext, timeout_s, mode=mode, collects=False)
         return replies[0]
 
@@ -421,6 +423,7 @@ class Client:
         data: Any,  # noqa: ANN401
         *,
         timeout_s: float = 10.0,
+        mime: str | None = None,
         destinations: Sequence[Destination] | None = None,
         qos: Mapping[str, Any] | None = None,
     ) -> Sequence[Message]:
@@ -428,7 +431,7 @@ class Client:
 
         Takes the arguments of `request`, and raises `RequestFailed` if nobody replies.
         """
-        ext = publish_ext(destinations=destinations, qos=qos)
+        ext = publish_ext(mime=mime, destinations=destinations, qos=qos)
         return await self._requests.ask(channel, data, ext, timeout_s, mode="all", collects=True)
 
     def respond(
@@ -441,9 +444,10 @@ class Client:
     ) -> Subscription:
         """Reply to the requests on a channel with what the callback returns; await it.
 
-        If the callback raises `Refuse`, that is the requester's error, unless somebody else
-        replies; any other exception refuses with `user.update.internalError`. The rest is as in
-        `subscribe`. The result for a message that is no request is dropped.
+        A message, or a `Reply`, that it returns says of which type its data are. If the callback
+        raises `Refuse`, that is the requester's error, unless somebody else replies; any other
+        exception refuses with `user.update.internalError`. The rest is as in `subscribe`. The
+        result for a message that is no request is dropped.
         """
         responder = Responder(callback, self._send, self.finished)
         return self.subscribe(channel, responder, filter=filter, qos=qos)

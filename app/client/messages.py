@@ -1,8 +1,18 @@
 """Messages as the client receives them."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from holdfast.client.wire import Json, part_of
+
+# What data are whose message does not say it.
+JSON = "application/json"
+
+
+class Reply(NamedTuple):
+    """What a responder returns whose data are not plain JSON."""
+
+    data: Any
+    mime: str
 
 
 class Message:
@@ -80,6 +90,12 @@ class Message:
         """The channel for the reply, if this is a request."""
         channel = part_of(self.wire, "ext", "replyTo")
         return channel if isinstance(channel, str) else None
+
+    @property
+    def mime(self) -> str:
+        """The media type of the data."""
+        mime = part_of(self.wire, "ext", "mime")
+        return mime if isinstance(mime, str) else JSON
 
     @property
     def remaining_life_s(self) -> float | None:

@@ -15,6 +15,7 @@ def publish_ext(
     persistent: bool | None = None,
     lifetime_s: float | None = None,
     properties: Mapping[str, Any] | None = None,
+    mime: str | None = None,
     destinations: Sequence[Destination] | None = None,
     qos: Mapping[str, Any] | None = None,
 ) -> Json:
@@ -27,7 +28,8 @@ def publish_ext(
         given["destinations"] = [
             {"name": each} if isinstance(each, str) else dict(each) for each in destinations
         ]
-    return _delivery(given, qos)
+    ext = _delivery(given, qos)
+    return ext if mime is None else {**ext, "mime": mime}
 
 
 def subscribe_ext(

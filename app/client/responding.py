@@ -6,7 +6,7 @@ from functools import partial
 from inspect import isawaitable
 
 from holdfast.client.errors import UNEXPECTED, Refuse, ReplyError
-from holdfast.client.messages import Message
+from holdfast.client.messages import Message, Reply
 from holdfast.client.requests import Send
 from holdfast.client.subscriptions import Callback
 from holdfast.client.wire import Json
@@ -29,7 +29,7 @@ class Responder:
         if isawaitable(result):
             result = await result
         if message.reply_to is not None:
-            reply = {"channel": message.reply_to, "data": result, "ext": {}}
+            reply = {"channel": message.reply_to, **_content(result)}
             outgoing = self._send(reply, is_repeatable=True)
             # The request is not finished before the server has the reply. The next one begins.
             message.left += 1
@@ -42,3 +42,10 @@ class Responder:
             # The requester hears at once that there will be no reply.
             message.refusal = message.refusal or Refuse(UNEXPECTED, f"no reply: {error}")
         self._finished(message)
+
+
+def _content(result: object) -> Json:
+    """Return the data of a reply, and their type if the result says it."""
+    if isinstance(result, Message | Reply):
+        return {"data": result.data, "ext": {"mime": result.mime}}
+    return {"data": result, "ext": {}}

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from holdfast import Client, ClientError, Message, Refuse, RequestFailed, SessionEnded
+from holdfast import Client, ClientError, Message, Refuse, Reply, RequestFailed, SessionEnded
 from tests.chaos.proxy import Address, Proxy
 from tests.client.conftest import Enter
 from tests.serving import Server
@@ -29,6 +29,16 @@ async def test_what_the_callback_returns_is_the_reply(enter: Enter) -> None:
     assert reply.data == 42
     assert reply.sender == responder.session_name
     assert (await client.sync_publish("/client/double", 2, timeout_s=5.0)).data == 4
+
+
+async def test_data_of_a_request_and_of_its_reply_have_types(enter: Enter) -> None:
+    client, responder = await enter(), await enter()
+    await responder.respond("/client/same", lambda message: message)
+    reply = await client.request("/client/same", "1,2", mime="text/csv")
+    assert (reply.data, reply.mime) == ("1,2", "text/csv")
+    assert (await client.request("/client/same", 1)).mime == "application/json"
+    await responder.respond("/client/xml", lambda _: Reply("<1/>", "text/xml"))
+    assert (await client.request("/client/xml", 1)).mime == "text/xml"
 
 
 async def test_many_requests_at_once_get_each_its_own_reply(enter: Enter) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from holdfast.client.errors import Refuse, ReplyError
-from holdfast.client.messages import Message
+from holdfast.client.messages import Message, Reply
 from holdfast.client.outgoing import Outgoing
 from holdfast.client.responding import Responder
 
@@ -52,6 +52,22 @@ async def test_the_result_is_the_reply_and_may_be_sent_twice(stage: Stage, callb
     [outgoing] = stage.sent
     assert outgoing.message == {"channel": "/ret/a/3000001", "data": 8, "ext": {}}
     assert outgoing.is_repeatable
+
+
+@pytest.mark.parametrize(
+    ("result", "data", "mime"),
+    [
+        (Reply("<1/>", "text/xml"), "<1/>", "text/xml"),
+        (Message({"channel": "/a", "data": "1,2", "ext": {"mime": "text/csv"}}), "1,2", "text/csv"),
+        (Message({"channel": "/a", "data": 1, "ext": {"mime": 7}}), 1, "application/json"),
+    ],
+)
+async def test_the_result_may_say_of_which_type_its_data_are(
+    stage: Stage, result: object, data: object, mime: str
+) -> None:
+    await stage.responder(lambda _: result)(request(4))
+    [outgoing] = stage.sent
+    assert (outgoing.message["data"], outgoing.message["ext"]) == (data, {"mime": mime})
 
 
 async def test_a_request_is_finished_when_the_server_has_the_reply(stage: Stage) -> None:
