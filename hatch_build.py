@@ -8,6 +8,7 @@ COMPILE_HOME, if that is set, for the next time when nothing has changed.
 import os
 import shlex
 import shutil
+import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +36,7 @@ class Obstacle(Exception):
 
 
 class Build(BuildHookInterface[Any]):
-    """Adds machine code to a wheel, and refuses a source distribution without cometd.js.
+    """Adds man pages and machine code to a wheel; refuses a source distribution without cometd.js.
 
     Nothing is written beside the sources, where it would go on to be used when they have changed.
     """
@@ -53,9 +54,12 @@ class Build(BuildHookInterface[Any]):
         if version == "editable":
             return
         self._check_pages()
-        if self.target_name == "sdist" or _wanted() == "never":
+        if self.target_name == "sdist":
             return
         self._temporary = mkdtemp()
+        self._add_manual(Path(self._temporary), build_data)
+        if _wanted() == "never":
+            return
         library = Path(os.environ.get("COMPILE_HOME") or self._temporary, "library").absolute()
         try:
             layout = self._lay_out(library.parent)
@@ -83,6 +87,24 @@ class Build(BuildHookInterface[Any]):
         if self.target_name == "sdist":
             raise SystemExit(lack)
         sys.stderr.write(f"{lack}\n")
+
+    def _add_manual(self, home: Path, build_data: dict[str, Any]) -> None:
+        """Add the man pages, which the commands themselves describe."""
+        package, manual = home / "holdfast", home / "man"
+        package.mkdir()
+        manual.mkdir()
+        root = Path(self.root)
+        # Sources may be without the links that make them a package.
+        parts = [path for path in (root / "app").iterdir() if not path.is_symlink()]
+        for part in (*parts, root / "extensions", root / "pipeline", root / "static"):
+            (package / part.name).symlink_to(part)
+        words = [sys.executable, "-Bm", "holdfast.cli.manual", self.metadata.version, str(manual)]
+        # All words are the build's own.
+        made = subprocess.run(words, cwd=home, capture_output=True, text=True)  # noqa: S603
+        if made.returncode:
+            sys.stderr.write(f"the man pages are missing: {made.stderr.splitlines()[-1]}\n")
+        for page in manual.iterdir():
+            build_data["shared_data"][str(page)] = f"share/man/man1/{page.name}"
 
     def _compile(self, library: Path) -> list[str]:
         """The compiled modules, arranged in the library like the package."""

@@ -6,7 +6,7 @@ from holdfast.web.admin.address import API
 
 
 class Exit(IntEnum):
-    """Exit codes; docs/command-line.md has the table."""
+    """Exit codes; docs/command-line.md has the details."""
 
     OK = 0
     FAILED = 1
@@ -15,6 +15,16 @@ class Exit(IntEnum):
     NOT_ALLOWED = 4
     UNCERTAIN = 5
 
+
+# What they say, in short.
+MEANINGS = {
+    Exit.OK: "Success.",
+    Exit.FAILED: "It failed, or what was asked for does not exist.",
+    Exit.USAGE: "Wrong usage: an option, an argument, a file.",
+    Exit.UNREACHABLE: "The server is unreachable, or unavailable now.",
+    Exit.NOT_ALLOWED: "The server does not know the token or login, or it does not allow this.",
+    Exit.UNCERTAIN: "Nobody can know: see holdfast-pipeline(1).",
+}
 
 # All others are failures.
 EXITS = {
