@@ -108,8 +108,9 @@ def test_there_is_no_source_distribution_without_cometd_js(sources: Path, tmp_pa
 def test_a_wheel_has_one_name_at_its_top(wheel: ZipFile) -> None:
     names = wheel.namelist()
     tops = {name.partition("/")[0] for name in names}
-    assert {re.sub(r"-[\d.]+\.dist-info$", ".dist-info", top) for top in tops} == {
+    assert {re.sub(r"-[\d.]+\.", ".", top) for top in tops} == {
         "holdfast",
+        "holdfast.data",  # man pages
         "holdfast.dist-info",
     }
     assert len(names) == len({*names})
