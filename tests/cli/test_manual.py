@@ -41,6 +41,6 @@ def test_a_page_has_all_options_and_commands_with_their_help(name: str) -> None:
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="there is no groff")
 def test_groff_has_nothing_to_complain_about() -> None:
-    words = ["groff", "-man", "-Tutf8", "-ww", "-z"]
+    words = ["groff", "-man", "-Tutf8", "-ww", "-Wbreak", "-z"]
     done = subprocess.run(words, input="".join(PAGES.values()), capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
