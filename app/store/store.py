@@ -12,9 +12,6 @@ from collections.abc import (
     Sequence,
 )
 from functools import partial
-from itertools import chain
-from math import inf
-from time import perf_counter
 
 from holdfast.delivery.deaths import UnwrittenLetter
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
@@ -37,19 +34,16 @@ from holdfast.store.loading import LoadedSession, Loading, Orphaned
 from holdfast.store.publish_keys import Claim, PublishKeys
 from holdfast.store.refusals import ScriptFailed, StoreRefused
 from holdfast.store.scripts import ScriptCall, Take
+from holdfast.store.turn_writer import TurnWriter
 from holdfast.store.turn_writes import PendingCall, PendingPublish, TurnBuffer, TurnWrites
 from holdfast.store.unanswered_calls import UnansweredCalls
-from holdfast.store.waiting import Confirm, Waiting, report
+from holdfast.store.waiting import Confirm, Waiting
 from holdfast.store.write_refusals import WriteRefusals
 from holdfast.store.write_right import StoreState, WriteRight
 
 log = logging.getLogger(__name__)
 
 _TIMEOUT_S = 5.0
-# The longest time for making calls in one turn of the event loop.
-_TURN_S = 0.005
-# How long acks wait for others before they are sent.
-_LAZY_S = 0.05
 # A store that has not answered a call for this long may be about to fail.
 _PROMPT_S = 0.05
 # The most publish keys that are remembered.
@@ -99,7 +93,7 @@ class Store:
             keys,
             node=node,
             seed=seed,
-            on_lost=self._refuse_messages,
+            on_lost=self._lost,
             on_again=self._tell_again,
             on_fenced=on_fenced,
         )
@@ -107,18 +101,15 @@ class Store:
             line, journal, on_refused=self._right.lose, on_answered=self._open_if_lost
         )
         self._turns = TurnBuffer()
-        self._is_due = False
-        self._end_turn_soon: Callable[[], object] = partial(self._loop.call_soon, self.flush)
-        # Calls `_leave` for acks, which wait for others.
-        self._lazy: asyncio.TimerHandle | None = None
-        self._afters: list[Callable[[], None]] = []
-        # The rest of a very large turn, which later turns send, and the callbacks that wait for it.
-        self._rest: Iterator[PendingCall] | None = None
-        self._rest_afters: list[Callable[[], None]] = []
-        # Makes calls that must follow those of the rest.
-        self._rest_followed_by: list[Callable[[], None]] = []
-        # Set once the rest is sent.
-        self._rest_gone: asyncio.Event | None = None
+        self._writer = TurnWriter(
+            line,
+            self._right,
+            self._calls,
+            self._turns,
+            calls_of=self._calls_of,
+            send=self._send,
+            on_sent=self._open_if_lost,
+        )
         self._waiting = Waiting(self._loop, confirm)
         self._keyed = PublishKeys(self._disown)
         self._refusing = WriteRefusals(self._loop.time)
@@ -128,7 +119,7 @@ class Store:
         """Become the only writer; return the id of the newest message ever stored, or 0."""
         await refuse_eviction(self.line)
         newest = await self._right.open()
-        self._leave()
+        self._writer.leave()
         return newest
 
     def load(self, orphaned: Orphaned) -> AsyncIterator[LoadedSession]:
@@ -187,7 +178,7 @@ class Store:
 
     @property
     def is_prompt(self) -> bool:
-        return self._rest is None and self.line.silence_s < _PROMPT_S
+        return not self._writer.is_sending and self.line.silence_s < _PROMPT_S
 
     @property
     def is_full(self) -> bool:
@@ -202,25 +193,25 @@ class Store:
     ) -> None:
         if self.is_available:
             self._turns.keep(message, keys, done)
-            self._flush_soon()
+            self._writer.flush_soon()
         else:
             self._loop.call_soon(done, PersistOutcome.REFUSED)
 
     def move(self, moves: Sequence[Move]) -> None:
         self._turns.move(moves)
-        self._flush_soon()
+        self._writer.flush_soon()
 
     def mark(self, key: str, marked: Collection[Marked]) -> None:
         self._turns.mark(key, marked)
-        self._flush_soon()
+        self._writer.flush_soon()
 
     def hand_over(self, key: str, batch: BatchMark) -> None:
         self._turns.hand_over(key, batch)
-        self._flush_soon()
+        self._writer.flush_soon()
 
     def settle(self, key: str, ids: Sequence[int], outcome: Outcome) -> None:
         self._turns.settle(key, ids, outcome)
-        self._leave_soon()
+        self._writer.leave_soon()
 
     def dead_letter(
         self,
@@ -229,21 +220,22 @@ class Store:
         done: Callable[[], None] | None = None,
     ) -> None:
         self._turns.dead_letter(dead, key)
-        if done is not None:
-            self._afters.append(done)
-        self._flush_soon()
+        if done is None:
+            self._writer.flush_soon()
+        else:
+            self._writer.after(done)
 
     def save(self, session: Recorded) -> None:
         self._turns.save(session)
-        self._flush_soon()
+        self._writer.flush_soon()
 
     def forget(self, key: str, ids: Sequence[int]) -> None:
         self._turns.forget(key, ids)
-        self._flush_soon()
+        self._writer.flush_soon()
 
     def leave_history(self, channel: str, id: int) -> None:
         self._turns.leave_history(channel, id)
-        self._leave_soon()
+        self._writer.leave_soon()
 
     def save_channel_hold(self, channel: str, held: ChannelHold) -> None:
         self.post(lambda epoch: scripts.save_channel_holds(self.keys, epoch, {channel: held}))
@@ -255,117 +247,21 @@ class Store:
         self.post(lambda epoch: scripts.save_topics(self.keys, epoch, topics))
 
     def after(self, done: Callable[[], None]) -> None:
-        self._afters.append(done)
-        self._flush_soon()
+        self._writer.after(done)
 
     def flush(self) -> None:
-        if self._is_due and self._rest is None:
-            self._is_due = False
-            self._send_turns(everything=bool(self._afters))
+        self._writer.flush()
 
     def flush_by(self, end_turn_soon: Callable[[], None]) -> None:
         """Set the callback that makes the end of the turn call `flush`."""
-        self._end_turn_soon = end_turn_soon
-
-    def _flush_soon(self) -> None:
-        if not self._is_due:
-            self._is_due = True
-            self._end_turn_soon()
-
-    def _leave_soon(self) -> None:
-        """Send what is not urgent a little later: acks of several turns are combined."""
-        if self._lazy is None:
-            self._lazy = self._loop.call_later(_LAZY_S, self._leave_with_company)
-
-    def _leave_with_company(self) -> None:
-        """Send the acks, which have waited long enough; the rest of a large turn goes first."""
-        if self._rest is None:
-            self._send_turns(everything=True)
-        else:
-            self._lazy = self._loop.call_later(_LAZY_S, self._leave_with_company)
-
-    def _leave(self) -> None:
-        """Send everything collected, including acks that wait for others."""
-        self._send_some(inf)
-        self._send_turns(everything=True)
-        self._send_some(inf)
-
-    def _send_turns(self, *, everything: bool) -> None:
-        if everything and self._lazy is not None:
-            self._lazy.cancel()
-            self._lazy = None
-        if self._right.state is StoreState.FENCED:
-            self._turns, self._afters = TurnBuffer(), []
-        if not self._right.is_open:
-            return
-        if not self.line.is_up:
-            self._refuse_messages()
-        turns = self._turns.take() if everything else self._turns.take_urgent()
-        while any(turn.hands_over for turn in turns[1:]):
-            # The replies of a later one are about to leave, so nothing before it can wait.
-            for outgoing in self._calls_of(turns.pop(0)):
-                self._send(outgoing)
-        self._rest = chain.from_iterable(map(self._calls_of, turns))
-        self._rest_afters, self._afters = self._afters, []
-        self._send_some(_TURN_S)
-
-    def _calls_of(self, turn: TurnWrites) -> Iterator[PendingCall]:
-        return turn.calls(self.keys, self.epoch, self._most_keys, self._calls.journal)
-
-    def _send_some(self, limit_s: float) -> None:
-        """Send the rest, or as much as this turn of the event loop has time for.
-
-        Later changes must not overtake it.
-        """
-        rest = self._rest
-        if rest is None:
-            return
-        ends_at, has_sent = perf_counter() + limit_s, False
-        for outgoing in rest:
-            if has_sent and outgoing.is_patient and perf_counter() > ends_at:
-                self._rest = chain((outgoing,), rest)
-                # Two turns later, so that requests read meanwhile are answered between two calls.
-                self._loop.call_soon(self._loop.call_soon, self._send_some, _TURN_S)
-                self.line.flush()
-                return
-            self._send(outgoing)
-            has_sent = True
-        self._end_rest()
-
-    def _send_behind(self, send: Callable[[], None]) -> None:
-        """Call this when what is collected has been sent, which may take several turns."""
-        if self._rest is None:
-            self._send_turns(everything=True)
-        if self._rest is None:
-            send()
-        else:
-            self._rest_followed_by.append(send)
-
-    def _end_rest(self) -> None:
-        self._rest = None
-        if self._rest_gone is not None:
-            self._rest_gone.set()
-            self._rest_gone = None
-        followed_by, self._rest_followed_by = self._rest_followed_by, []
-        for send in followed_by:
-            send()
-        afters, self._rest_afters = self._rest_afters, []
-        for done in afters:
-            self._calls.follow(done)
-        self.line.flush()
-        self._open_if_lost()
-        # Sends what was collected meanwhile.
-        self.flush()
+        self._writer.flush_by(end_turn_soon)
 
     async def run(
         self, call: Callable[[str], ScriptCall], *, timeout_s: float | None = _TIMEOUT_S
     ) -> object:
         """Make a call for the present epoch, after all earlier ones; return its answer."""
-        if self._rest is not None:
-            # Sending all of the rest now would keep others waiting.
-            self._rest_gone = self._rest_gone or asyncio.Event()
-            await self._rest_gone.wait()
-        self._leave()
+        await self._writer.sent()
+        self._writer.leave()
         if not self.is_available:
             raise StoreUnavailable("the store is unavailable")
         answer: asyncio.Future[object] = self._loop.create_future()
@@ -383,7 +279,7 @@ class Store:
 
     def post(self, call: Callable[[str], ScriptCall]) -> None:
         """Make a call after all earlier ones, without waiting for its answer."""
-        self._send_behind(partial(self._post, call))
+        self._writer.send_behind(partial(self._post, call))
 
     def _post(self, call: Callable[[str], ScriptCall]) -> None:
         if self._right.is_open:
@@ -402,7 +298,7 @@ class Store:
         """Remove what these ended sessions left; the journal reports it afterwards."""
         for key in await Loading(self.line, self.keys).gone(left):
             self._turns.leave(key, left[key])
-        self._leave()
+        self._writer.leave()
 
     def replay_take(
         self, epoch: str, job: str, takes: Sequence[Take]
@@ -422,7 +318,7 @@ class Store:
     ) -> None:
         """Write a frame of the journal, which replaces these notes; call `refused` if it was."""
         # A frame must not report calls that are not made yet.
-        self._send_behind(partial(self._write_frame, frame, notes, refused))
+        self._writer.send_behind(partial(self._write_frame, frame, notes, refused))
 
     def _write_frame(
         self, frame: bytes, notes: Sequence[int], refused: Callable[[], None] | None
@@ -433,6 +329,9 @@ class Store:
             self.line.flush()
 
     # Calls and answers
+
+    def _calls_of(self, turn: TurnWrites) -> Iterator[PendingCall]:
+        return turn.calls(self.keys, self.epoch, self._most_keys, self._calls.journal)
 
     def _send(self, outgoing: PendingCall) -> None:
         call, kept, dead, note, _, is_reported = outgoing
@@ -452,7 +351,8 @@ class Store:
 
     def _open_if_lost(self) -> None:
         """Reopen a lost store once all earlier calls are answered; later ones would seem fenced."""
-        if self._right.state is StoreState.LOST and self._rest is None and not self._calls:
+        is_lost = self._right.state is StoreState.LOST
+        if is_lost and not (self._calls or self._writer.is_sending):
             self._right.open_again()
 
     def _kept(
@@ -497,9 +397,6 @@ class Store:
         if self._right.state is StoreState.LOST and isinstance(reply, ScriptFailed):
             self.dead_letter(dead, None)
 
-    def _refuse_messages(self) -> None:
-        self._loop.call_soon(report, self._turns.drop_messages(), PersistOutcome.REFUSED)
-
     # The right to write
 
     @property
@@ -512,10 +409,13 @@ class Store:
         """Random text that every empty store begins with."""
         return self.epoch.rpartition("-")[0]
 
+    def _lost(self) -> None:
+        self._writer.refuse_messages()
+
     def _tell_again(self) -> None:
         self.letter_quota.forget()
         self._on_flushed()
-        self._leave()
+        self._writer.leave()
 
 
 def _note_refusal(refused: Callable[[], None] | None, reply: object) -> None:

@@ -224,12 +224,16 @@ class TurnBuffer:
     """
 
     def __init__(self) -> None:
-        self._turns = [TurnWrites()]
-        # Entries that have marks of their own in the store, or will have.
-        self._marked: dict[str, set[int]] = {}
+        self.clear()
 
     def __len__(self) -> int:
         return sum(map(len, self._turns))
+
+    def clear(self) -> None:
+        """Forget what was collected."""
+        self._turns = [TurnWrites()]
+        # Entries that have marks of their own in the store, or will have.
+        self._marked: dict[str, set[int]] = {}
 
     def take(self) -> list[TurnWrites]:
         """Return and clear what was collected."""

@@ -18,7 +18,7 @@ from holdfast.delivery.marks import BatchMark
 from holdfast.delivery.messages import Message
 from holdfast.delivery.outcomes import ACKED, DISCARDED, EXPIRED, Outcome
 from holdfast.delivery.persist_outcome import PersistOutcome
-from holdfast.store import scripts, store
+from holdfast.store import scripts, turn_writer
 from holdfast.store.journaling import Journaling
 from holdfast.store.scripts import ScriptCall, Take
 from tests.store.desk import (
@@ -230,7 +230,7 @@ async def test_a_frame_takes_the_place_of_the_notes_that_it_tells_of(at: Desk) -
 async def test_a_frame_follows_what_a_turn_had_no_time_for(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "_TURN_S", 0.0)
+    monkeypatch.setattr(turn_writer, "_TURN_S", 0.0)
     at.store.dead_letter([letter(n) for n in range(1000)], None)
     at.store.write_frame(b"a frame")
     assert at.line.unanswered == 1

@@ -11,7 +11,7 @@ from redis import Redis
 from holdfast.delivery.dead_letters import DeadLetter
 from holdfast.delivery.outcomes import ACKED
 from holdfast.delivery.persist_outcome import PersistOutcome
-from holdfast.store import scripts, store, waiting
+from holdfast.store import scripts, store, turn_writer, waiting
 from holdfast.store.scripts import ScriptCall
 from holdfast.store.turn_writes import PendingPublish
 from holdfast.store.waiting import Waiting
@@ -73,7 +73,7 @@ def count_of_scripts(stats: object) -> int:
 async def test_what_leaves_queues_in_a_very_large_turn_leaves_others_their_turns(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "_TURN_S", 0.0)
+    monkeypatch.setattr(turn_writer, "_TURN_S", 0.0)
     for n in range(1000):
         at.keep(message(n), "joe/1")
     at.store.save(session("joe/1"))
@@ -110,7 +110,7 @@ class Unmade:
 
 def bury_a_thousand(at: Desk, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Letters for a store whose turns are over at once; which of them have been made."""
-    monkeypatch.setattr(store, "_TURN_S", 0.0)
+    monkeypatch.setattr(turn_writer, "_TURN_S", 0.0)
     made: list[int] = []
     at.store.dead_letter([Unmade(n, made) for n in range(1000)], None)
     return made
@@ -145,7 +145,7 @@ async def test_others_are_answered_before_a_large_turn_goes_on(
 async def test_very_much_that_comes_back_to_a_queue_leaves_others_their_turns(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "_TURN_S", 0.0)
+    monkeypatch.setattr(turn_writer, "_TURN_S", 0.0)
     for n in range(3000):
         at.keep(message(n), "joe/1")
     await at.answered()
@@ -161,7 +161,7 @@ async def test_very_much_that_comes_back_to_a_queue_leaves_others_their_turns(
 async def test_of_very_much_that_is_handed_over_the_store_hears_in_the_same_turn(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "_TURN_S", 0.0)
+    monkeypatch.setattr(turn_writer, "_TURN_S", 0.0)
     for n in range(3000):
         at.keep(message(n), "joe/1")
     await at.answered()
@@ -198,7 +198,7 @@ async def test_what_must_not_overtake_the_rest_of_a_turn_follows_it(
 async def test_very_many_sessions_that_end_together_leave_others_their_turns(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "_TURN_S", 0.0)
+    monkeypatch.setattr(turn_writer, "_TURN_S", 0.0)
     for n in range(1500):
         at.store.forget(f"joe/{n}", [])
     at.store.flush()
@@ -301,7 +301,7 @@ async def test_a_batch_is_remembered_in_the_place_of_the_one_before(at: Desk) ->
 async def test_acks_wait_but_for_those_of_who_is_handed_more(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "_LAZY_S", 60.0)
+    monkeypatch.setattr(turn_writer, "_LAZY_S", 60.0)
     for n in (1, 2):
         at.keep(message(n), "joe/1", "ann/1")
     at.store.hand_over("joe/1", batch(1))
@@ -570,7 +570,7 @@ async def test_a_bad_connection_changes_nothing(
     monkeypatch: pytest.MonkeyPatch, at: Desk, seed: int
 ) -> None:
     # What waited for a later turn would be refused if the connection was lost until then.
-    monkeypatch.setattr(store, "_TURN_S", inf)
+    monkeypatch.setattr(turn_writer, "_TURN_S", inf)
     dice = random.Random(seed)
     both = Both(at.store)
     for _ in range(400):

@@ -1,0 +1,184 @@
+"""Sends the writes of each turn of the event loop together, once and in order."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import chain
+from math import inf
+from time import perf_counter
+
+from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.store.link import StoreLink
+from holdfast.store.turn_writes import PendingCall, TurnBuffer, TurnWrites
+from holdfast.store.unanswered_calls import UnansweredCalls
+from holdfast.store.waiting import report
+from holdfast.store.write_right import StoreState, WriteRight
+
+# The longest time for making calls in one turn of the event loop.
+_TURN_S = 0.005
+# How long acks wait for others before they are sent.
+_LAZY_S = 0.05
+
+
+class TurnWriter:
+    """Decides when writes leave: urgent ones when their turn ends, acks a little later.
+
+    A very large turn leaves in parts, in several turns of the event loop; what follows waits.
+
+    Args:
+        buffer: The writes that are to be sent.
+        calls_of: Returns the calls that the writes of a turn take.
+        send: Sends one of these calls.
+        on_sent: Called when everything has been sent.
+    """
+
+    def __init__(
+        self,
+        line: StoreLink,
+        right: WriteRight,
+        unanswered: UnansweredCalls,
+        buffer: TurnBuffer,
+        *,
+        calls_of: Callable[[TurnWrites], Iterator[PendingCall]],
+        send: Callable[[PendingCall], None],
+        on_sent: Callable[[], None],
+    ) -> None:
+        self._line = line
+        self._right = right
+        self._unanswered = unanswered
+        self._buffer = buffer
+        self._calls_of = calls_of
+        self._send = send
+        self._on_sent = on_sent
+        self._loop = asyncio.get_running_loop()
+        self._is_due = False
+        self._end_turn_soon: Callable[[], object] = partial(self._loop.call_soon, self.flush)
+        # Calls `_leave_with_company` for acks, which wait for others.
+        self._lazy: asyncio.TimerHandle | None = None
+        self._afters: list[Callable[[], None]] = []
+        # The rest of a very large turn, which later turns send, and the callbacks that wait for it.
+        self._rest: Iterator[PendingCall] | None = None
+        self._rest_afters: list[Callable[[], None]] = []
+        # Makes calls that must follow those of the rest.
+        self._rest_followed_by: list[Callable[[], None]] = []
+        # Set once the rest is sent.
+        self._rest_gone: asyncio.Event | None = None
+
+    @property
+    def is_sending(self) -> bool:
+        """Whether a part of a large turn has yet to be sent."""
+        return self._rest is not None
+
+    def flush_by(self, end_turn_soon: Callable[[], None]) -> None:
+        """Set the callback that makes the end of the turn call `flush`."""
+        self._end_turn_soon = end_turn_soon
+
+    def flush_soon(self) -> None:
+        """Send what is urgent when the turn ends."""
+        if not self._is_due:
+            self._is_due = True
+            self._end_turn_soon()
+
+    def leave_soon(self) -> None:
+        """Send what is not urgent a little later: acks of several turns are combined."""
+        if self._lazy is None:
+            self._lazy = self._loop.call_later(_LAZY_S, self._leave_with_company)
+
+    def after(self, done: Callable[[], None]) -> None:
+        """Call back when everything before has been sent and answered."""
+        self._afters.append(done)
+        self.flush_soon()
+
+    def flush(self) -> None:
+        """Send what is urgent now."""
+        if self._is_due and self._rest is None:
+            self._is_due = False
+            self._send_turns(everything=bool(self._afters))
+
+    def leave(self) -> None:
+        """Send everything collected, including acks that wait for others."""
+        self._send_some(inf)
+        self._send_turns(everything=True)
+        self._send_some(inf)
+
+    async def sent(self) -> None:
+        """Wait until a large turn has been sent: sending it now would keep others waiting."""
+        if self._rest is not None:
+            self._rest_gone = self._rest_gone or asyncio.Event()
+            await self._rest_gone.wait()
+
+    def send_behind(self, send: Callable[[], None]) -> None:
+        """Call this when what is collected has been sent, which may take several turns."""
+        if self._rest is None:
+            self._send_turns(everything=True)
+        if self._rest is None:
+            send()
+        else:
+            self._rest_followed_by.append(send)
+
+    def refuse_messages(self) -> None:
+        """Tell publishers that the store will not have the messages collected so far."""
+        self._loop.call_soon(report, self._buffer.drop_messages(), PersistOutcome.REFUSED)
+
+    def _leave_with_company(self) -> None:
+        """Send the acks, which have waited long enough; the rest of a large turn goes first."""
+        if self._rest is None:
+            self._send_turns(everything=True)
+        else:
+            self._lazy = self._loop.call_later(_LAZY_S, self._leave_with_company)
+
+    def _send_turns(self, *, everything: bool) -> None:
+        if everything and self._lazy is not None:
+            self._lazy.cancel()
+            self._lazy = None
+        if self._right.state is StoreState.FENCED:
+            self._buffer.clear()
+            self._afters = []
+        if not self._right.is_open:
+            return
+        if not self._line.is_up:
+            self.refuse_messages()
+        turns = self._buffer.take() if everything else self._buffer.take_urgent()
+        while any(turn.hands_over for turn in turns[1:]):
+            # The replies of a later one are about to leave, so nothing before it can wait.
+            for outgoing in self._calls_of(turns.pop(0)):
+                self._send(outgoing)
+        self._rest = chain.from_iterable(map(self._calls_of, turns))
+        self._rest_afters, self._afters = self._afters, []
+        self._send_some(_TURN_S)
+
+    def _send_some(self, limit_s: float) -> None:
+        """Send the rest, or as much as this turn of the event loop has time for.
+
+        Later changes must not overtake it.
+        """
+        rest = self._rest
+        if rest is None:
+            return
+        ends_at, has_sent = perf_counter() + limit_s, False
+        for outgoing in rest:
+            if has_sent and outgoing.is_patient and perf_counter() > ends_at:
+                self._rest = chain((outgoing,), rest)
+                # Two turns later, so that requests read meanwhile are answered between two calls.
+                self._loop.call_soon(self._loop.call_soon, self._send_some, _TURN_S)
+                self._line.flush()
+                return
+            self._send(outgoing)
+            has_sent = True
+        self._end_rest()
+
+    def _end_rest(self) -> None:
+        self._rest = None
+        if self._rest_gone is not None:
+            self._rest_gone.set()
+            self._rest_gone = None
+        followed_by, self._rest_followed_by = self._rest_followed_by, []
+        for send in followed_by:
+            send()
+        afters, self._rest_afters = self._rest_afters, []
+        for done in afters:
+            self._unanswered.follow(done)
+        self._line.flush()
+        self._on_sent()
+        # Sends what was collected meanwhile.
+        self.flush()
