@@ -19,6 +19,8 @@ else:
             "ConnectionLost",
             "Message",
             "NotConnected",
+            "Outbox",
+            "OutboxFull",
             "PublishReply",
             "Refuse",
             "Reply",

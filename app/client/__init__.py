@@ -5,6 +5,7 @@ from holdfast.client.errors import (
     ClientError,
     ConnectionLost,
     NotConnected,
+    OutboxFull,
     Refuse,
     ReplyError,
     RequestFailed,
@@ -12,6 +13,7 @@ from holdfast.client.errors import (
 )
 from holdfast.client.life import ClientState, WrongUse
 from holdfast.client.messages import Message, Reply
+from holdfast.client.outbox import Outbox
 from holdfast.client.subscriptions import Subscription
 from holdfast.client.sync_client import SyncClient, SyncSubscription
 
@@ -22,6 +24,8 @@ __all__ = [
     "ConnectionLost",
     "Message",
     "NotConnected",
+    "Outbox",
+    "OutboxFull",
     "PublishReply",
     "Refuse",
     "Reply",

@@ -2,24 +2,33 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from inspect import isawaitable
 from ssl import SSLContext
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, Unpack
+from uuid import uuid4
 
 import aiohttp
 import orjson
 from yarl import URL
 
 from holdfast.client.conversation import Conversation
-from holdfast.client.errors import ClientError, Refuse, SessionEnded
+from holdfast.client.errors import ClientError, NotConnected, Refuse, SessionEnded
 from holdfast.client.life import ClientState, WrongUse
 from holdfast.client.messages import Message
+from holdfast.client.outbox import Outbox
 from holdfast.client.outgoing import Outgoing
-from holdfast.client.publish_options import Destination, publish_ext, subscribe_ext
+from holdfast.client.posting import Posting
+from holdfast.client.publish_options import (
+    Destination,
+    PublishOptions,
+    publish_ext,
+    subscribe_ext,
+    takes_keys,
+)
 from holdfast.client.requests import Requests
 from holdfast.client.responding import Responder
 from holdfast.client.settling import Settling
@@ -70,6 +79,7 @@ class Client:
         terms: Mapping[str, Any] | None = None,
         transports: Sequence[str] = (WEBSOCKET, LONG_POLLING),
         max_queue: int = 1000,
+        outbox: Outbox | None = None,
         headers: Mapping[str, str] | None = None,
         ssl: SSLContext | None = None,
         connector: aiohttp.BaseConnector | None = None,
@@ -91,6 +101,8 @@ class Client:
             transports: `websocket` and `long-polling`, the preferred one first.
             max_queue: Messages that may be open, which means received and not finished. With
                 that many, the client asks for no more.
+            outbox: Where `post` keeps messages until the server has accepted them. With it, the
+                client may be entered while there is no server.
             headers: For each request.
             ssl: How to verify the server, or to show a certificate.
             connector: An aiohttp connector that several clients share. It is not closed.
@@ -124,6 +136,9 @@ class Client:
         self._requests = Requests(self._send)
         # Messages without a subscription yet.
         self._unclaimed: list[Message] = []
+        self._outbox = outbox
+        # What sends the messages of the outbox, while there are any.
+        self._posting: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._session_name: str | None = None
         self._is_resumed = False
@@ -152,7 +167,7 @@ class Client:
             longest_pause_s=self._longest_pause_s,
         )
         try:
-            await self._conversation.open(self._connect_timeout_s)
+            await self._open(self._conversation)
         except BaseException:
             await self.close()
             raise
@@ -165,6 +180,17 @@ class Client:
         if self._unix_path is not None:
             return aiohttp.UnixConnector(self._unix_path)
         return aiohttp.TCPConnector(ssl=self._ssl or True)
+
+    async def _open(self, conversation: Conversation) -> None:
+        if self._outbox is None:
+            await conversation.open(self._connect_timeout_s)
+            return
+        self._outbox.open()
+        try:
+            await conversation.open(self._connect_timeout_s)
+        except NotConnected as error:
+            _log.info("the outbox waits for the server: %s", error)
+        self._start_posting(self._outbox)
 
     async def __aexit__(
         self,
@@ -186,6 +212,9 @@ class Client:
         for subscription in self._subscriptions:
             subscription.end(StopAsyncIteration())
         self._requests.fail_all(ClientError("the client was closed"))
+        if self._posting is not None and self.state is not ClientState.CONNECTED:
+            # What the outbox has stays there for the next client.
+            self._posting.cancel()
         if self._tasks:
             _, late = await asyncio.wait(self._tasks, timeout=self._close_timeout_s)
             for task in late:
@@ -195,6 +224,8 @@ class Client:
             await conversation.close(self._close_timeout_s, lambda: self._farewell(end))
         if http is not None:
             await http.close()
+        if self._outbox is not None:
+            self._outbox.close()
 
     async def wait_closed(self) -> None:
         """Wait until the client is closed. Raises `SessionEnded` if the server ends the session."""
@@ -302,7 +333,7 @@ class Client:
             return
         found = self._subscriptions.find(message.channel)
         if message.channel == LOGIN and self._token is not None:
-            self.run(self._renew())
+            _ = self.run(self._renew())
         if found:
             message.left = len(found)
             for subscription in found:
@@ -382,6 +413,31 @@ class Client:
             destinations=delivery.get("destinations") or (),
             wire=reply,
         )
+
+    async def post(
+        self,
+        channel: str,
+        data: Any,  # noqa: ANN401
+        **options: Unpack[PublishOptions],
+    ) -> None:
+        """Put a message into the outbox; return when it is in the file.
+
+        It is sent in its turn as soon as the server can be reached, by this client or by the next
+        one with the same outbox, and again until the server says that it was accepted. Each
+        message has a `key`, by which the server recognises repeats, if the session has a name or
+        the client logs in. Takes the arguments of `publish`. Raises `OutboxFull`.
+        """
+        if self._outbox is None:
+            raise WrongUse("a client needs an outbox to post: Client(..., outbox=Outbox(path))")
+        if takes_keys(channel):
+            options.setdefault("key", uuid4().hex)
+        self._outbox.add({"channel": channel, "data": data, "ext": publish_ext(**options)})
+        self._start_posting(self._outbox)
+
+    def _start_posting(self, outbox: Outbox) -> None:
+        if self._posting is None or self._posting.done():
+            posting = Posting(outbox, self._send, longest_pause_s=self._longest_pause_s)
+            self._posting = self.run(posting.send_all())
 
     async def request(
         self,
@@ -515,11 +571,12 @@ class Client:
         if self._on_state is not None:
             self._on_state(state)
 
-    def run(self, work: Awaitable[None]) -> None:
+    def run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run a callback until it ends, or the client is closed."""
-        task = asyncio.ensure_future(work)
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     def _conversation_ended(self, life: asyncio.Task[None]) -> None:
         if not life.cancelled() and (error := life.exception()) is not None:

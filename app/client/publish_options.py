@@ -1,11 +1,32 @@
 """The options of a publish and of a subscribe, as `ext` has them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from holdfast.client.wire import Json
 
 Destination = str | Mapping[str, Any]
+
+
+class PublishOptions(TypedDict, total=False):
+    """The options of a publish; `Client.publish` says what they mean."""
+
+    key: str | None
+    priority: int | None
+    persistent: bool | None
+    lifetime_s: float | None
+    properties: Mapping[str, Any] | None
+    destinations: Sequence[Destination] | None
+    qos: Mapping[str, Any] | None
+
+
+# Services execute each message; point-to-point only routes it.
+_SERVICES, _PTP = "/service/", "/service/ptp"
+
+
+def takes_keys(channel: str) -> bool:
+    """Return whether publishes to a channel may have a key."""
+    return channel == _PTP or not channel.startswith(_SERVICES)
 
 
 def publish_ext(

@@ -4,7 +4,7 @@ import asyncio
 import inspect
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from types import TracebackType
 from typing import Any, Protocol, Self
 
@@ -26,7 +26,7 @@ class Inbox(Protocol):
         """Take note that a subscription has finished with a message."""
         ...
 
-    def run(self, work: Awaitable[None]) -> None:
+    def run(self, work: Coroutine[Any, Any, None]) -> object:
         """Run a callback until it ends, or the client is closed."""
         ...
 

@@ -83,6 +83,7 @@ class SyncClient:
     close = _waiting(Client.close)
     wait_closed = _waiting(Client.wait_closed)
     publish = _waiting(Client.publish)
+    post = _waiting(Client.post)
     request = _waiting(Client.request)
     request_all = _waiting(Client.request_all)
     sync_publish = request

@@ -1,13 +1,15 @@
 """What the tests of the Python client share."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast import Client, Message
+from tests.clients.mortal_server import MortalServer
 from tests.serving import Server, Servers
 
 WEBSOCKET, LONG_POLLING = "websocket", "long-polling"
@@ -41,6 +43,14 @@ def transport(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def server(servers: Servers) -> Server:
     return servers.with_settings({})
+
+
+@pytest.fixture
+def mortal(tmp_path: Path) -> Iterator[MortalServer]:
+    """A server that can be killed, and knows its named sessions afterwards."""
+    server = MortalServer({"data": str(tmp_path / "data"), "max_interval": 60_000})
+    yield server
+    server.alive.stop()
 
 
 @pytest.fixture

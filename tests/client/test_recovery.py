@@ -2,8 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -18,14 +16,6 @@ from tests.serving import Server, Servers
 from tests.unit.login.signing import SECRET, token
 
 API = "/admin/api/v1"
-
-
-@pytest.fixture
-def mortal(tmp_path: Path) -> Iterator[MortalServer]:
-    """A server that can be killed, and knows its named sessions afterwards."""
-    server = MortalServer({"data": str(tmp_path / "data"), "max_interval": 60_000})
-    yield server
-    server.alive.stop()
 
 
 def behind(url: str) -> Address:
