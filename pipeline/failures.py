@@ -29,8 +29,10 @@ _KNOWN = {
     "FILE_NOT_EXIST": "files were removed while they were read: run the command again",
 }
 _DUCKDB = "_duckdb"
+# What deltalake calls the module of its errors.
+_DELTA = "_internal"
 # The packages whose errors are explained.
-_OTHERS = frozenset(("pyspark", "py4j", "pyarrow", "grpc", _DUCKDB))
+_OTHERS = frozenset(("pyspark", "py4j", "pyarrow", "grpc", _DELTA, _DUCKDB))
 _CAUSE = re.compile(r"^(?:Caused by: )?(?:[\w$]+\.)*\w*(?:Exception|Error): (.+)$", re.MULTILINE)
 
 _QUERY = re.compile(r"terminated with exception: (.+?)(?: SQLSTATE: \w+)?$", re.MULTILINE)

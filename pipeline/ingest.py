@@ -1,34 +1,41 @@
 """Reads the journal into the tables: every event once, whenever a process is killed."""
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from socket import gethostname
 from threading import Event
+from time import monotonic
 from typing import TYPE_CHECKING
 
-from pyspark.errors import StreamingQueryException
+import pyarrow as pa
 
 from holdfast.pipeline.census import Group
-from holdfast.pipeline.failures import PipelineFailed, in_words
+from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.incidents import INCIDENTS
-from holdfast.pipeline.lake import CARRIED, Lake
+from holdfast.pipeline.lake import CARRIED, EVENTS, Lake, Made
 from holdfast.pipeline.making import make
 from holdfast.pipeline.runs import Runs, runs_of
-from holdfast.pipeline.source.journal import FORMAT, JournalSource
+from holdfast.pipeline.source.keeping import RECEIPT, keep
 from holdfast.pipeline.source.outline import seed_of
+from holdfast.pipeline.source.planning import Planner
 from holdfast.pipeline.source.readers import Readers
+from holdfast.pipeline.source.reading import Piece, read_piece
 from holdfast.pipeline.source.streams import Journals, answering
-from holdfast.pipeline.swap import steady, unread
+from holdfast.pipeline.tasks import in_tasks
+from holdfast.pipeline.upkeep import tidy
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql import SparkSession
 
 # Limits a batch, and so the memory.
 MOST_EVENTS = 5_000_000
-PAUSE = "5 seconds"
-_LOOK_S = 0.5
+# Seconds from one look at the journal to the next.
+_PAUSE_S = 5.0
+# So many frames are worth a batch at once; each batch has costs of its own, and files.
+_ENOUGH = 200
 
 
 @dataclass(slots=True)
@@ -40,6 +47,15 @@ class Taken:
     incidents: dict[str, int] = field(default_factory=dict)
     # By node: frames that were written after the last one read, but are missing.
     lacking: dict[str, int] = field(default_factory=dict)
+
+    def add(self, groups: Iterable[Group]) -> None:
+        """Count a batch."""
+        self.batches += 1
+        for group in groups:
+            if group.kind in INCIDENTS:
+                self.incidents[group.kind] = self.incidents.get(group.kind, 0) + group.number
+            else:
+                self.events += group.n
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +72,87 @@ class Source:
     def journals(self) -> Journals:
         return Journals(self.url, self.namespace)
 
-    def options(self, cores: int, into: Path) -> Mapping[str, str]:
-        return {
-            "url": self.url,
-            "namespace": self.namespace,
-            "cores": str(cores),
-            "maxEvents": str(self.most),
-            "acceptLoss": str(self.accepts_loss).lower(),
-            "into": str(into),
-            "every": str(self.every_s),
-        }
+
+class Pace:
+    """Decides when an ingest that goes on begins its next batch."""
+
+    def __init__(self, every_s: float) -> None:
+        self._every_s = every_s
+        # The first begins at once.
+        self._begun = -math.inf
+
+    def is_due(self, waiting: int, now: float) -> bool:
+        """Return whether to begin one, given the frames that wait and the time in seconds."""
+        if not waiting or (waiting < _ENOUGH and now < self._begun + self._every_s):
+            return False
+        self._begun = now
+        return True
+
+
+class _Ingest:
+    """An ingest into a lake that nobody else fills."""
+
+    def __init__(
+        self,
+        spark: "SparkSession",
+        source: Source,
+        lake: Lake,
+        report: Callable[[Taken], None],
+    ) -> None:
+        self.taken = Taken()
+        self._spark = spark
+        self._source = source
+        self._lake = lake
+        self._report = report
+        self._journals = source.journals()
+        self._planner = Planner(
+            self._journals,
+            cores=spark.sparkContext.defaultParallelism,
+            accepts_loss=source.accepts_loss,
+        )
+
+    def open(self) -> None:
+        """Check and begin the tables; from now on the server keeps what comes for them."""
+        self._lake.check_version()
+        with answering(self._source.url):
+            check_store(self._journals, self._lake, accepts_loss=self._source.accepts_loss)
+        self._lake.sign()
+        self._report_read()
+
+    def waiting(self) -> int:
+        """Return the number of frames that wait."""
+        with answering(self._source.url):
+            return self._planner.waiting(self._lake.offset())
+
+    def goal(self) -> dict[str, str]:
+        """Return the ids of the newest frames."""
+        with answering(self._source.url):
+            return self._planner.newest()
+
+    def take(self, goal: Mapping[str, str]) -> bool:
+        """Take a batch of what there is up to these frames; return whether there was any."""
+        with self._lake.changing():
+            start = self._lake.offset()
+            with answering(self._source.url):
+                end = self._planner.advance(start, goal, self._source.most)
+                pieces = self._planner.pieces(start, end)
+            if not pieces:
+                return False
+            work = partial(keep_piece, self._source, self._lake.root / EVENTS)
+            told = in_tasks(self._spark, work, pieces, RECEIPT).collect()
+            groups = [Group(*row[1:]) for row in told]
+            write_batch(self._spark, {row.file for row in told}, groups, self._lake, end)
+        self._report_read()
+        self.taken.add(groups)
+        self._report(self.taken)
+        tidy(self._lake)
+        return True
+
+    def _report_read(self) -> None:
+        """Report to the server what the tables have, which it may then trim."""
+        with answering(self._source.url):
+            place = f"{gethostname()}:{self._lake.root}"
+            Readers(self._journals).report(self._lake.id, place, self._lake.positions())
 
 
 def take_what_is_there(
@@ -79,11 +166,13 @@ def take_what_is_there(
     with answering(source.url):
         numbered = source.journals().numbered()
     with lake.alone("ingest"):
-        taken, query = _start(spark, source, lake, report, once=True)
-        _wait(query)
-        _report_committed(source, lake)
-    taken.lacking = _lacking(numbered, lake)
-    return taken
+        ingest = _Ingest(spark, source, lake, report)
+        ingest.open()
+        goal = ingest.goal()
+        while ingest.take(goal):
+            pass
+    ingest.taken.lacking = _lacking(numbered, lake)
+    return ingest.taken
 
 
 def _lacking(numbered: Mapping[str, int], lake: Lake) -> dict[str, int]:
@@ -99,115 +188,62 @@ def go_on(
     report: Callable[[Taken], None],
     is_over: Event,
 ) -> None:
-    """Ingest everything that is there and arrives, until told to stop.
+    """Ingest everything that is there and arrives, until told to stop behind a batch.
 
     Raises:
         PipelineFailed: The journal lacks something, or cannot be read; what is in the tables stays.
     """
     with lake.alone("ingest"):
-        _, query = _start(spark, source, lake, report, once=False)
-        try:
-            while query.isActive and not is_over.wait(_LOOK_S):
-                pass
-            if not is_over.is_set():
-                _wait(query)
-        finally:
-            query.stop()
-            _report_committed(source, lake)
+        ingest, pace = _Ingest(spark, source, lake, report), Pace(source.every_s)
+        ingest.open()
+        while not is_over.is_set():
+            if pace.is_due(ingest.waiting(), monotonic()):
+                goal = ingest.goal()
+                while ingest.take(goal) and not is_over.is_set():
+                    pass
+            is_over.wait(_PAUSE_S)
 
 
-def _start(
-    spark: "SparkSession",
-    source: Source,
-    lake: Lake,
-    report: Callable[[Taken], None],
-    *,
-    once: bool,
-) -> tuple[Taken, "StreamingQuery"]:
-    with steady(lake):
-        lake.check()
-    with answering(source.url):
-        _check_store(source, lake)
-    lake.sign()
-    # From now on the server keeps what comes.
-    _report_committed(source, lake)
-    # No other process is at work here.
-    lake.sweep()
-    taken = Taken()
-
-    def take(receipts: "DataFrame", batch: int) -> None:
-        # The present batch is not committed before the next begins.
-        _report_committed(source, lake)
-        write_batch(receipts, batch, lake, taken)
-        report(taken)
-
-    spark.dataSource.register(JournalSource)
-    options = source.options(spark.sparkContext.defaultParallelism, lake.coming)
-    stream = spark.readStream.format(FORMAT).options(**options).load()
-    writer = stream.writeStream.foreachBatch(take).option(
-        "checkpointLocation", f"file://{lake.checkpoint}"
-    )
-    if once:
-        return taken, writer.trigger(availableNow=True).start()
-    return taken, writer.trigger(processingTime=PAUSE).start()
-
-
-def _check_store(source: Source, lake: Lake) -> None:
+def check_store(journals: Journals, lake: Lake, *, accepts_loss: bool) -> None:
     """Refuse to put the events of two stores into the same tables.
 
     Raises:
         PipelineFailed: These are of another store, or of this one before it was emptied.
     """
-    seed = seed_of(source.journals().epoch())
+    seed = seed_of(journals.epoch())
     known = {at.seed for at in lake.positions().values()}
-    if seed and known and seed not in known and not source.accepts_loss:
+    if seed and known and seed not in known and not accepts_loss:
         raise PipelineFailed(
             f"{lake.root} has the events of another store: name another --lake. If this store is "
             "the same, but was emptied, use --accept-loss; the audit keeps reporting it"
         )
 
 
-def _report_committed(source: Source, lake: Lake) -> None:
-    """Report committed frames to the server, which may then trim them."""
+def keep_piece(source: Source, into: Path, piece: Piece) -> Iterator[pa.Table]:
+    """Write the events of a piece as Parquet; yield the receipts."""
     with answering(source.url):
-        readers = Readers(source.journals())
-        readers.report(lake.id, f"{gethostname()}:{lake.root}", lake.positions())
+        tables = read_piece(source.journals(), piece, accepts_loss=source.accepts_loss)
+        for receipt in keep(tables, into):
+            yield pa.Table.from_batches([receipt])
 
 
-def _wait(query: "StreamingQuery") -> None:
-    try:
-        query.awaitTermination()
-    except StreamingQueryException as error:
-        raise PipelineFailed(in_words(error)) from error
-
-
-def write_batch(receipts: "DataFrame", batch: int, lake: Lake, taken: Taken) -> None:
-    """Write all tables of a batch from its receipts; repeatable after a failure."""
-    # Runs the tasks, which read the journal and write events.
-    told = receipts.collect()
-    lake.take_in("events", {row.file: f"d={row.day}" for row in told}, batch)
-    groups = [Group(*row[2:]) for row in told]
-    for group in groups:
-        if group.kind in INCIDENTS:
-            taken.incidents[group.kind] = taken.incidents.get(group.kind, 0) + group.number
-        else:
-            taken.events += group.n
-    with unread(lake) as nobody_reads:
-        if nobody_reads:
-            lake.forget_carried(batch)
-    with steady(lake):
-        events = lake.folder("events", batch).rglob("*.parquet")
-        write_lives(receipts.sparkSession, events, batch, lake, runs_of(groups))
-    taken.batches += 1
+def write_batch(
+    spark: "SparkSession",
+    files: Iterable[str],
+    groups: Iterable[Group],
+    lake: Lake,
+    offset: Mapping[str, object],
+) -> None:
+    """Make the next state of the tables from new files of events."""
+    events = [Made(EVENTS, file) for file in files]
+    paths = [lake.root / each.table / each.file for each in events]
+    lake.commit([*events, *write_lives(spark, paths, lake, runs_of(groups))], offset)
 
 
 def write_lives(
-    spark: "SparkSession", events: Iterable[Path], batch: int, lake: Lake, runs: Runs
-) -> None:
-    """Write the tables that derive from a batch's events and from what the last one carried."""
-    carried = {table: lake.folder(table, batch - 1).rglob("*.parquet") for table in CARRIED}
-    made = make(spark, {"events": events, **carried}, runs, lake.coming)
-    tables = ["life", "messages", "latency"] + ["lost"] * bool(runs.last_us)
-    for table in tables:
-        lake.take_in(table, {each.file: each.place for each in made if each.table == table}, batch)
-    lake.sweep()
+    spark: "SparkSession", events: Iterable[Path], lake: Lake, runs: Runs
+) -> list[Made]:
+    """Write files of the tables that derive from events and from what the last state carries."""
+    is_first = lake.state() is None
+    carried = {table: [] if is_first else lake.files(table) for table in CARRIED}
+    return make(spark, {EVENTS: events, **carried}, runs, lake.root)

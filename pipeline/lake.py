@@ -1,70 +1,68 @@
-"""The tables: folders of Parquet, a folder for each batch, which is written whole or anew.
+"""The tables: a folder for each, which change together.
 
-`events/batch=N/d=DAY`, `life/batch=N/state=STATE` and so on can be read by whatever reads Parquet;
-batches that are not committed yet are not part of it. Which files a folder has is written down
-beside the tables: `_receipts/events/batch=N`.
+A state of all tables has a number. Whoever makes the next one writes its files, and commits them:
+to `events` last, which is when the state begins. What a killed process has committed before that
+is undone. Readers take all tables as they belong to the state of `events`.
 """
 
 import json
 import os
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import date
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from holdfast.pipeline import schemas
-from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.failures import INSTALL, PipelineFailed
 from holdfast.pipeline.source.outline import Position
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# The lives that a batch left open.
+    from holdfast.pipeline.delta import Table
+
+EVENTS = "events"
+# The copies that have not ended.
 OPEN = "open"
-# The columns of each table, and the columns that its folder names encode.
+# The columns of each table, and the one that its folder names encode.
 TABLES = {
-    "events": (schemas.JOURNAL, "d date"),
-    "life": (schemas.LIFE, "state string"),
+    EVENTS: (schemas.JOURNAL, "d date"),
+    "life": (schemas.LIFE, ""),
     OPEN: (schemas.LIFE, ""),
     "messages": (schemas.MESSAGE, ""),
     "lost": (schemas.LOST, ""),
     "latency": (schemas.LATENCY, ""),
 }
-# Carried from one batch to the next; older ones are not needed.
+# The tables that derive from events.
+MADE = tuple(name for name in TABLES if name != EVENTS)
+# Each state has them anew.
 CARRIED = ("messages", OPEN)
-
-
-_FILES = "*.parquet"
-_DIFFERENT = ("ts", "msg", "pos", "letter", "handed_ts", "ended_ts")
-# Dictionaries are useless for columns of unique values; the lowest compression level packs as well.
-_HOW = {
-    "parquet.compression.codec.zstd.level": "1",
-    # A task reads at least one block: a large file must have enough for all.
-    "parquet.block.size": str(4 * 1024**2),
-    **{f"parquet.enable.dictionary#{name}": "false" for name in _DIFFERENT},
-}
-
 
 # Fewer bytes than this are read before Java has warmed up.
 _SMALL = 32 * 1024**2
 # Increased by every change that invalidates existing tables.
-_VERSION = "4"
+VERSION = 5
+
+
+class Made(NamedTuple):
+    """A new file of a table: its name in the table's folder."""
+
+    table: str
+    file: str
 
 
 class Lake:
-    """The tables in one folder; every batch is built only from the one before."""
+    """The tables in one folder."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
-        self.checkpoint = self.root / "_checkpoint"
-        # Files of running tasks, which are not part of a table yet.
-        self.coming = self.root / "_coming"
         self._version = self.root / "_version"
         self._id = self.root / "_id"
+        # By the number of the state: how far the journal was read.
+        self._offsets = self.root / "_offsets"
 
     @contextmanager
     def alone(self, who: str) -> Iterator[None]:
@@ -73,74 +71,83 @@ class Lake:
         Raises:
             PipelineFailed: Another process holds it.
         """
-        self.root.mkdir(parents=True, exist_ok=True)
-        with (self.root / f"_{who}").open("a") as file:
+        with self._lock(who) as file:
             try:
                 flock(file, LOCK_EX | LOCK_NB)
             except BlockingIOError:
                 raise PipelineFailed(f"{self.root}: another {who} is running there") from None
             yield
 
-    def committed(self) -> int | None:
-        """Return the newest committed batch."""
-        commits = self.checkpoint / "commits"
-        found = [int(file.name) for file in commits.glob("*") if file.name.isdecimal()]
-        return max(found, default=None)
-
-    def newest(self) -> int:
-        """Return the newest committed batch; there must be one.
+    @contextmanager
+    def alone_with_tables(self, who: str) -> Iterator[None]:
+        """The same, where there must be tables.
 
         Raises:
-            PipelineFailed: There are none, or those of another version.
+            PipelineFailed: There are none, or another process holds the lock.
         """
-        self._check_version()
-        newest = self.committed()
-        if newest is None:
+        # Do not create a folder where there are no tables.
+        self.newest()
+        with self.alone(who):
+            yield
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Lock out others who make a state; first undo what a killed process has left of one."""
+        with self._lock("change") as file:
+            flock(file, LOCK_EX)
+            number = self.state()
+            for name in MADE:
+                self.open(name).undo(-1 if number is None else number)
+            yield
+
+    def _lock(self, name: str) -> TextIO:
+        self.root.mkdir(parents=True, exist_ok=True)
+        return (self.root / f"_{name}").open("a")
+
+    def state(self) -> int | None:
+        """Return the number of the newest state."""
+        events = self.open(EVENTS)
+        return events.number() if events.exists else None
+
+    def newest(self) -> int:
+        """Return the number of the newest state; there must be one.
+
+        Raises:
+            PipelineFailed: There are no tables, or those of another version.
+        """
+        self.check_version()
+        number = self.state()
+        if number is None:
             raise PipelineFailed(
                 f"{self.root} has no tables yet: run holdfast pipeline ingest first"
             )
-        return newest
+        return number
 
     def is_small(self) -> bool:
         """Return whether the work takes no longer than Java's warm-up."""
-        return sum(file.stat().st_size for file in self.root.rglob(_FILES)) < _SMALL
+        return sum(file.stat().st_size for file in self.root.rglob("*.parquet")) < _SMALL
+
+    def offset(self) -> dict[str, Any]:
+        """Return how far each node's journal was read, as the source wrote it down.
+
+        Raises:
+            PipelineFailed: Nobody knows, so that reading on would count events once more.
+        """
+        number = self.state()
+        if number is None:
+            return {}
+        try:
+            told: dict[str, Any] = json.loads((self._offsets / str(number)).read_bytes())
+        except FileNotFoundError as error:
+            raise PipelineFailed(
+                f"{error.filename} is missing, which says how far the journal was read: name "
+                "another --lake, or move this one away"
+            ) from None
+        return told
 
     def positions(self) -> dict[str, Position]:
         """Return how far each node's journal was read."""
-        newest = self.committed()
-        if newest is None:
-            return {}
-        # The file has a version, a line about the batch, and one for each source; there is one.
-        last = (self.checkpoint / "offsets" / str(newest)).read_text("utf-8").splitlines()[-1]
-        return {node: Position.of(given) for node, given in json.loads(last).items()}
-
-    def check(self) -> None:
-        """Refuse to fill tables of another version, or without the memory of how far they go, or
-        without what the newest batch has carried.
-
-        Raises:
-            PipelineFailed: It would count everything once more, or wrong.
-        """
-        if (self.root / "events").exists() and not self.checkpoint.exists():
-            raise PipelineFailed(
-                f"{self.root} has tables without a _checkpoint: name another --lake, or move this "
-                "one away"
-            )
-        self._check_version()
-        newest = self.committed()
-        if newest is not None:
-            self._check_carried(newest)
-
-    def _check_carried(self, newest: int) -> None:
-        needed = [self.folder(table, newest) for table in ("messages", "life")]
-        gone = [place for place in needed if not place.exists()]
-        for table in CARRIED:
-            gone += missing(self.folder(table, newest))
-        if gone:
-            raise PipelineFailed(
-                f"{gone[0]} is missing, and the next batch needs it: rebuild it with holdfast "
-                "pipeline backfill"
-            )
+        return {node: Position.of(given) for node, given in self.offset().items()}
 
     @property
     def id(self) -> str:
@@ -148,73 +155,91 @@ class Lake:
         return self._id.read_text("utf-8")
 
     def sign(self) -> None:
-        """Record the version of these tables, and their id, which they keep."""
+        """Begin tables that are missing; record their version, and their id, which they keep."""
         self.root.mkdir(parents=True, exist_ok=True)
-        self._version.write_text(_VERSION, "utf-8")
         if not self._id.exists():
             draft = self._id.with_suffix(".draft")
             draft.write_text(token_hex(4), "utf-8")
             draft.rename(self._id)
+        for name in TABLES:
+            self.open(name).create()
+        self._version.write_text(str(VERSION), "utf-8")
 
-    def _check_version(self) -> None:
-        if not (self.root / "events").exists():
-            return
+    def check_version(self) -> None:
+        """Refuse tables of another version.
+
+        Raises:
+            PipelineFailed: The text says how to continue.
+        """
+        version = self.version()
+        if version is not None and version > VERSION:
+            raise PipelineFailed(
+                f"{self.root} has tables of a newer holdfast: update this one, or name another "
+                "--lake"
+            )
+        if version is not None and version < VERSION:
+            raise PipelineFailed(
+                f"{self.root} has tables of an older holdfast: name another --lake, or move this "
+                "one away"
+            )
+
+    def version(self) -> int | None:
+        """Return the version of the tables; None if there are none, 0 if nobody knows."""
+        if not (self.root / EVENTS).exists():
+            return None
         try:
             version = self._version.read_text("utf-8")
         except FileNotFoundError:
-            version = ""
-        if version != _VERSION:
-            raise PipelineFailed(
-                f"{self.root} has tables of another version of holdfast: name another --lake, or "
-                "move this one away"
-            )
+            # A killed process has begun them.
+            return VERSION if self.open(EVENTS).exists else 0
+        return int(version) if version.isdecimal() else 0
 
-    def folder(self, table: str, batch: int) -> Path:
-        """Return the folder of a batch; open lives are a part of the lives."""
-        if table == OPEN:
-            return self.folder("life", batch) / f"state={OPEN}"
-        return self.root / table / f"batch={batch:08d}"
+    def commit(
+        self, made: Iterable[Made], offset: Mapping[str, Any], *, anew: Iterable[str] = CARRIED
+    ) -> None:
+        """Make the next state of these files and of all others in their tables.
 
-    def write(self, frame: "DataFrame", table: str, batch: int, *, by: str | None = None) -> None:
-        """Write a batch of a table; replace what a failed attempt left."""
-        writer = frame.write.mode("overwrite").options(**_HOW)
-        if by is not None:
-            writer = writer.partitionBy(by)
-        writer.parquet(_url(self.folder(table, batch)))
-        _give_receipt(self.folder(table, batch))
+        Args:
+            offset: How far the journal was read.
+            anew: The tables that have no other files.
+        """
+        last = self.state()
+        number = 0 if last is None else last + 1
+        self._offsets.mkdir(exist_ok=True)
+        write_down(self._offsets / str(number), offset)
+        files: dict[str, list[str]] = {name: [] for name in (*anew, EVENTS)}
+        for table, file in made:
+            files.setdefault(table, []).append(file)
+        for name in sorted(files, key=lambda name: name == EVENTS):
+            self.open(name).commit(files[name], number, is_all=name in anew)
+        (self._offsets / str(number - 2)).unlink(missing_ok=True)
 
-    def take_in(self, table: str, files: Mapping[str, str], batch: int) -> None:
-        """Move finished files into a batch, by their part of the batch.
+    def files(
+        self,
+        table: str,
+        since: date | None = None,
+        until: date | None = None,
+        *,
+        at: int | None = None,
+    ) -> list[Path]:
+        """Return the files of a table.
+
+        Every reader takes them from here. Of events, only those of the days from `since` to `until`
+        are returned.
+
+        Args:
+            at: The number of the state; default: the newest.
 
         Raises:
-            PipelineFailed: They lie on another machine.
+            PipelineFailed: There are no tables, or a file is gone or not whole, as a power cut
+                leaves it.
         """
-        place = self.folder(table, batch)
-        if place.exists():
-            shutil.rmtree(place)
-        place.mkdir(parents=True)
-        for file, part in files.items():
-            aim = place / part
-            aim.mkdir(exist_ok=True)
-            try:
-                (self.coming / file).rename(aim / file)
-            except FileNotFoundError:
-                raise PipelineFailed(
-                    f"files that a worker wrote into {self.coming} are missing: all machines of a "
-                    "cluster must see the tables in one folder"
-                ) from None
-        _give_receipt(place)
-
-    def sweep(self) -> None:
-        """Remove the files of tasks that failed or were killed."""
-        shutil.rmtree(self.coming, ignore_errors=True)
-
-    def batch(self, spark: "SparkSession", table: str, batch: int) -> "DataFrame":
-        """Return a batch of a table; empty if there is none."""
-        columns, in_name = TABLES[table]
-        schema = ", ".join(filter(None, (columns, in_name)))
-        folder = self.folder(table, batch)
-        return _read(spark, schema, folder, folder.rglob(_FILES))
+        number = self.newest() if at is None else at
+        found = [
+            file for file in self.open(table).files(number) if _is_wanted(file.day, since, until)
+        ]
+        refuse({file.path: file.fault for file in found if file.fault is not None})
+        return sorted(file.path for file in found)
 
     def table(
         self,
@@ -222,41 +247,45 @@ class Lake:
         table: str,
         since: date | None = None,
         until: date | None = None,
+        *,
+        at: int | None = None,
     ) -> "DataFrame":
-        """Return the rows of these days as in `files`; all but carried ones with their `batch`."""
-        files = self.files(table, since, until)
-        columns, in_name = TABLES[table]
-        if table in CARRIED:
-            return _read(spark, columns, self.folder(table, self.newest()), files)
-        schema = ", ".join(filter(None, (columns, in_name, "batch int")))
+        """Return the rows of these days as in `files`."""
+        files = self.files(table, since, until, at=at)
+        schema = ", ".join(filter(None, TABLES[table]))
         return _read(spark, schema, self.root / table, files)
 
-    def files(self, table: str, since: date | None = None, until: date | None = None) -> list[Path]:
-        """Return the files of all committed batches of a table, or of the newest of a carried one.
+    def open(self, table: str) -> "Table":
+        """Return one of the tables.
 
-        Every reader takes them from here. Of events, only those of the days from `since` to `until`
-        are returned.
+        Raises:
+            PipelineFailed: The library that they need is not installed.
         """
-        newest = self.newest()
-        if table in CARRIED:
-            return sorted(self.folder(table, newest).rglob(_FILES))
-        folders = (self.root / table).glob("batch=*")
-        return sorted(
-            file
-            for folder in folders
-            if batch_of(folder) <= newest
-            for file in folder.rglob(_FILES)
-            if _is_wanted(file.parent.name, since, until)
-        )
+        try:
+            from holdfast.pipeline.delta import Table
+        except ImportError:
+            raise PipelineFailed(f"the pipeline needs deltalake: {INSTALL}") from None
+        columns, by = TABLES[table]
+        return Table(self.root / table, columns, by)
 
-    def forget_carried(self, batch: int) -> None:
-        """Remove what earlier batches carried, once the next batch has begun."""
-        messages = (self.root / "messages").glob("batch=*")
-        lives = (self.root / "life").glob(f"batch=*/state={OPEN}")
-        carried = [(each, each) for each in messages] + [(each, each.parent) for each in lives]
-        for place, folder in carried:
-            if batch_of(folder) < batch - 1:
-                remove(place)
+
+def refuse(lost: Mapping[Path, str]) -> None:
+    """Raise an error that names the first file with its fault and says what to do, if any is lost.
+
+    Raises:
+        PipelineFailed: There is one.
+    """
+    if not lost:
+        return
+    first, how = next(iter(lost.items()))
+    more = f", and {len(lost) - 1} more" if len(lost) > 1 else ""
+    anew = "rebuild it with holdfast pipeline backfill"
+    if EVENTS in first.parts[-3:]:
+        anew = (
+            "ingest anew into another --lake what the journal still has, or do without: holdfast "
+            "pipeline backfill --accept-loss"
+        )
+    raise PipelineFailed(f"{first} {how}{more}: its rows are lost; {anew}")
 
 
 def write_down(place: Path, told: object) -> None:
@@ -270,71 +299,11 @@ def write_down(place: Path, told: object) -> None:
     draft.rename(place)
 
 
-def batch_of(folder: Path) -> int:
-    """Return the batch number in a folder's name."""
-    return int(folder.name.partition("=")[2])
-
-
-def folder_of(place: Path) -> Path:
-    """Return the batch folder of a part or file."""
-    return next(each for each in (place, *place.parents) if each.name.startswith("batch="))
-
-
-def receipt_of(folder: Path) -> Path:
-    """Return the path of a batch's list of files; only some tables have one."""
-    return folder.parents[1] / "_receipts" / folder.parent.name / folder.name
-
-
-def receipts(table: Path) -> Iterable[Path]:
-    """Yield the receipts of all batches of a table."""
-    found = receipt_of(table / "batch=").parent.glob("batch=*")
-    # A killed process may have left a draft.
-    return (receipt for receipt in found if not receipt.suffix)
-
-
-def _give_receipt(folder: Path) -> None:
-    receipt = receipt_of(folder)
-    receipt.parent.mkdir(parents=True, exist_ok=True)
-    write_down(receipt, [str(file.relative_to(folder)) for file in folder.rglob(_FILES)])
-
-
-def _received(folder: Path) -> list[str]:
-    """Read the files in a receipt; none if it is missing or torn."""
-    try:
-        names: list[str] = json.loads(receipt_of(folder).read_bytes())
-    except (FileNotFoundError, ValueError):
-        return []
-    return names
-
-
-def missing(place: Path) -> list[Path]:
-    """Return the files of a batch, or of a part, that were written but are missing."""
-    folder = folder_of(place)
-    files = (folder / name for name in _received(folder))
-    return [file for file in files if file.is_relative_to(place) and not file.exists()]
-
-
-def remove(place: Path) -> None:
-    """Remove a batch, or a part, together with its receipt."""
-    folder = folder_of(place)
-    left = [name for name in _received(folder) if not (folder / name).is_relative_to(place)]
-    if left:
-        write_down(receipt_of(folder), left)
-    else:
-        receipt_of(folder).unlink(missing_ok=True)
-    with suppress(FileNotFoundError):
-        shutil.rmtree(place)
-
-
-def _is_wanted(part: str, since: date | None, until: date | None) -> bool:
-    name, _, value = part.partition("=")
-    if name == "state":
-        # Lives that were open after a batch have their end in a later one, or are in `open`.
-        return value != OPEN
-    if name != "d" or (since is None and until is None):
+def _is_wanted(day: str | None, since: date | None, until: date | None) -> bool:
+    if since is None and until is None:
         return True
-    # Days in this form are in the order of their names; events without a time come last.
-    return str(since or "") <= value <= str(until or "9")
+    # Days in this form are in the order of their names.
+    return day is not None and str(since or "") <= day <= str(until or "9")
 
 
 def _read(spark: "SparkSession", schema: str, base: Path, files: Iterable[Path]) -> "DataFrame":

@@ -50,7 +50,7 @@ _WORDS: Sums = {
 
 
 def lives(events: pa.Table, carried: pa.Table, known: pa.Table) -> pa.Table:
-    """Return the life of each copy that has events or was open: LIFE and its state.
+    """Return the life of each copy that has events or was open: LIFE.
 
     Args:
         events: With their runs, as `carried` is: see `holdfast.pipeline.runs`.
@@ -175,8 +175,7 @@ def _ended(lives: pa.Table) -> pa.Table:
             "state": pc.coalesce(_ENDS.take(place), pc.if_else(is_lost, LOST, OPEN)),
         },
     )
-    schema = LIFE.append(pa.field("state", pa.string()))
-    return told.select(schema.names).cast(schema)
+    return told.select(LIFE.names).cast(LIFE)
 
 
 def _is_passing(lives: pa.Table) -> pa.ChunkedArray:

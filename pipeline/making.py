@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from holdfast.pipeline.arrow import ARROW, arrow_of
-from holdfast.pipeline.lake import OPEN
+from holdfast.pipeline.lake import OPEN, Made
 from holdfast.pipeline.latencies import latencies
 from holdfast.pipeline.lives import LIFE, lives
 from holdfast.pipeline.messages import MESSAGES, known, lost, messages, still_unsettled
@@ -26,19 +26,11 @@ from holdfast.pipeline.tasks import in_tasks
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_RECEIPT = "table string, place string, file string"
+_RECEIPT = "table string, file string"
 # The columns of events that lives and messages do not need are omitted.
 _EVENTS = pa.schema(
     [each for each in ARROW if each.name not in ("size", "priority", "sender", "what", "number")]
 )
-
-
-class Made(NamedTuple):
-    """A file of a batch, and the part of the batch that it belongs to."""
-
-    table: str
-    place: str
-    file: str
 
 
 class Settled(NamedTuple):
@@ -56,8 +48,8 @@ def make(
 
     Args:
         tables: Files of `events`, and of `messages` and open lives.
+        into: The folder of the tables.
     """
-    into.mkdir(parents=True, exist_ok=True)
     found = spans(tables, spark.sparkContext.defaultParallelism)
     receipts = in_tasks(spark, partial(_receipts, runs, into), found, _RECEIPT)
     return [Made(*row) for row in receipts.collect()]
@@ -69,16 +61,20 @@ def _receipts(runs: Runs, into: Path, span: Span) -> Iterator[pa.Table]:
 
 
 def make_of(span: Span, runs: Runs, into: Path) -> Iterator[Made]:
-    """Make the tables for the messages of a span; yield one file for each part of a table."""
+    """Make the tables for the messages of a span; yield one file for each that has rows."""
     carried = (read(span, OPEN, LIFE), read(span, "messages", MESSAGES))
-    life, *more = settle(read(span, "events", _EVENTS), *carried, runs)
-    for state in pc.unique(life["state"]).to_pylist():
-        of_state = life.filter(pc.equal(life["state"], state)).drop_columns(["state"])
-        yield Made("life", f"state={state}", _written(of_state, into))
-    others = zip(("messages", "lost", "latency"), (*more, latencies(life)), strict=True)
-    for table, rows in others:
+    settled = settle(read(span, "events", _EVENTS), *carried, runs)
+    is_open = pc.equal(settled.life["state"], OPEN)
+    tables = {
+        "life": settled.life.filter(pc.invert(is_open)),
+        OPEN: settled.life.filter(is_open),
+        "messages": settled.messages,
+        "lost": settled.lost,
+        "latency": latencies(settled.life),
+    }
+    for table, rows in tables.items():
         if len(rows):
-            yield Made(table, "", _written(rows, into))
+            yield Made(table, _written(rows, into / table))
 
 
 def settle(events: pa.Table, copies: pa.Table, unsettled: pa.Table, runs: Runs) -> Settled:

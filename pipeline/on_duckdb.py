@@ -99,9 +99,12 @@ def of_lake(lake: Lake, scope: Scope = EVERYTHING) -> Iterator[DuckTables]:
     Raises:
         PipelineFailed: DuckDB is not installed, or there are no tables.
     """
+    number = lake.newest()
     with opened() as tables:
         for name, parts in PARTS.items():
-            files = [file for part in parts for file in lake.files(part, scope.first_day)]
+            files = [
+                file for part in parts for file in lake.files(part, scope.first_day, at=number)
+            ]
             tables.add_files(name, files, ", ".join(filter(None, TABLES[parts[0]])))
         narrow(tables, scope)
         yield tables

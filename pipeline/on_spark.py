@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from holdfast.pipeline.arrow import arrow_of
-from holdfast.pipeline.lake import OPEN, Lake
+from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.reports.tables import Answer
 from holdfast.pipeline.reports.views import PARTS, narrow
 from holdfast.pipeline.scope import EVERYTHING, Scope
@@ -62,14 +62,9 @@ class SparkTables:
 
 def of_lake(lake: Lake, spark: "SparkSession", scope: Scope = EVERYTHING) -> SparkTables:
     """Open the tables of a lake that reports read; of events, only the days in question."""
-    tables = SparkTables(spark)
+    tables, number = SparkTables(spark), lake.newest()
     for name, parts in PARTS.items():
-        frames = [_part(lake, spark, part, scope) for part in parts]
+        frames = [lake.table(spark, part, scope.first_day, at=number) for part in parts]
         tables.add_frame(name, reduce(lambda one, other: one.unionByName(other), frames))
     narrow(tables, scope)
     return tables
-
-
-def _part(lake: Lake, spark: "SparkSession", table: str, scope: Scope) -> "DataFrame":
-    rows = lake.table(spark, table, scope.first_day)
-    return rows.selectExpr("*", f"'{OPEN}' as state") if table == OPEN else rows.drop("batch")

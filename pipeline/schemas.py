@@ -13,7 +13,7 @@ JOURNAL = f"{EVENT}, {FRAME}"
 # One copy of a message for one receiver. Each replay begins another life, which has the letters
 # that it was replayed from: several, if a message died of several receivers.
 LIFE = (
-    "origin string, msg bigint, receiver string, generation int, channel string, "
+    "origin string, msg bigint, receiver string, generation int, channel string, state string, "
     "handed_ts timestamp, ended_ts timestamp, attempts int, redelivered bigint, refused bigint, "
     "code string, letter bigint, fingerprint string, replay_of array<bigint>"
 )

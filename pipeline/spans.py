@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from holdfast.pipeline.arrow import opened
-from holdfast.pipeline.batches import refuse
+from holdfast.pipeline.lake import refuse
 
 # The rows of a task: fewer are not worth one, more would take too much memory.
 _FEWEST = 100_000
@@ -80,7 +80,7 @@ def footer(file: Path) -> pq.FileMetaData:
     try:
         return pq.read_metadata(file)
     except pa.ArrowException:
-        refuse([file], "cannot be read")
+        refuse({file: "cannot be read"})
         raise
 
 

@@ -1,155 +1,124 @@
-"""Keeps the tables small: merges the batches of a day, and removes old days.
+"""Keeps the tables small: merges small files, and removes old rows and files that nobody reads."""
 
-It never touches what the next ingest reads: the newest batch, and what is carried.
-"""
-
-import shutil
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from datetime import date
-from pathlib import Path
-from typing import TYPE_CHECKING
+from itertools import groupby
+from operator import attrgetter
+from typing import NamedTuple
 
-from pyspark.sql import functions as F
+import pyarrow as pa
+import pyarrow.compute as pc
 
+from holdfast.pipeline.arrow import opened
+from holdfast.pipeline.delta import SMALL
 from holdfast.pipeline.failures import PipelineFailed
-from holdfast.pipeline.lake import Lake, batch_of
-from holdfast.pipeline.swap import changing, replace
+from holdfast.pipeline.lake import CARRIED, EVENTS, TABLES, Lake
+from holdfast.pipeline.spans import footer
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-# Growing tables, each with the column that gives a row's day.
-_TIMES = {"events": "d", "life": "ended_ts", "latency": "hour", "lost": "found_ts"}
-_CUT = {"events": "d", "life": "state"}
-# The approximate size of files: some million events, so that each core has one to write.
-_FILE_BYTES = 32 * 1024**2
-_WORK = "_compact"
-# Where an unfinished backfill has its plan.
-PLAN = "_backfill/plan.json"
+# Growing tables, each with the column that gives a row's time.
+_TIMES = {EVENTS: "d", "life": "ended_ts", "latency": "hour", "lost": "found_ts"}
+# An ingest merges so many small files: those of an hour, at a batch a minute.
+_MANY = 60
+# Hours for which files stay that do not belong to their table any more: no reader takes longer.
+# Each batch replaces the carried tables.
+_READ_H = {**dict.fromkeys(TABLES, 24), **dict.fromkeys(CARRIED, 1)}
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """Folders of one table and day to be merged into one, or removed."""
+class Step(NamedTuple):
+    """Small files of one table and day, to be merged."""
 
     table: str
-    # None for folders without rows.
-    day: date | None
-    folders: tuple[Path, ...]
-
-    @property
-    def files(self) -> int:
-        return sum(1 for _ in self._files())
-
-    @property
-    def bytes(self) -> int:
-        return sum(file.stat().st_size for file in self._files())
-
-    def _files(self) -> Iterator[Path]:
-        for folder in self.folders:
-            yield from folder.rglob("*.parquet")
+    day: str | None
+    files: int
+    bytes: int
 
 
-def last_days(rows: "DataFrame", column: str) -> "DataFrame":
-    """Return the last day of each batch: batch int, day date."""
-    return rows.groupBy("batch").agg(F.max(F.to_date(column)).alias("day"))
+class Cut(NamedTuple):
+    """The rows of a table before a day, to be removed."""
+
+    table: str
+    before: date
+    rows: int
 
 
-def to_compact(spark: "SparkSession", lake: Lake) -> list[Step]:
-    """Return the days with several folders, and the empty folders."""
-    _refuse_half_filled(lake)
-    steps = []
+def to_compact(lake: Lake, least: int = 2) -> Iterator[Step]:
+    """Yield the tables and days that have so many small files."""
+    number = lake.newest()
     for table in _TIMES:
-        by_day = _by_day(spark, lake, table)
-        for day, folders in sorted(by_day.items(), key=lambda item: str(item[0])):
-            if day is None or len(folders) > 1:
-                steps.append(Step(table, day, tuple(folders)))
-    return steps
+        small = [file for file in lake.open(table).files(number) if file.size < SMALL]
+        small.sort(key=lambda file: str(file.day))
+        for day, files in groupby(small, attrgetter("day")):
+            sizes = [file.size for file in files]
+            if len(sizes) >= least:
+                yield Step(table, day, len(sizes), sum(sizes))
 
 
-def _refuse_half_filled(lake: Lake) -> None:
-    if (lake.root / PLAN).exists():
-        raise PipelineFailed(
-            "a backfill was interrupted: finish it with holdfast pipeline backfill"
-        )
-
-
-def _by_day(spark: "SparkSession", lake: Lake, table: str) -> dict[date | None, list[Path]]:
-    """Return the folders of a table's closed batches by their last day."""
-    newest = lake.newest()
-    rows = lake.table(spark, table).where(F.col("batch") < newest)
-    days = {row.batch: row.day for row in last_days(rows, _TIMES[table]).collect()}
-    by_day: dict[date | None, list[Path]] = {}
-    for number, folder in _folders(lake, table):
-        if number < newest:
-            by_day.setdefault(days.get(number), []).append(folder)
-    return by_day
-
-
-def _folders(lake: Lake, table: str) -> list[tuple[int, Path]]:
-    found = (lake.root / table).glob("batch=*")
-    return sorted((batch_of(folder), folder) for folder in found)
-
-
-def compact(
-    spark: "SparkSession", lake: Lake, steps: Sequence[Step], report: Callable[[], None]
-) -> None:
+def compact(lake: Lake, steps: Sequence[Step], report: Callable[[], None]) -> None:
     """Do these steps; `report` is called for each."""
-    # A killed run may have left files.
-    shutil.rmtree(lake.root / _WORK, ignore_errors=True)
     for step in steps:
-        if step.day is None:
-            _remove(lake, step.folders)
-        else:
-            _merge(spark, lake, step)
+        lake.open(step.table).merge(step.day)
         report()
+    clean(lake)
 
 
-def _merge(spark: "SparkSession", lake: Lake, step: Step) -> None:
-    numbers = [batch_of(folder) for folder in step.folders]
-    rows = lake.table(spark, step.table).where(F.col("batch").isin(numbers)).drop("batch")
-    pieces = max(1, -(-step.bytes // _FILE_BYTES))
-    work = Lake(lake.root / _WORK)
-    whole = rows.coalesce(pieces)
-    if step.table == "events":
-        # As ingests write them: see holdfast.pipeline.spans.
-        whole = whole.sortWithinPartitions("msg")
-    work.write(whole, step.table, numbers[-1], by=_CUT.get(step.table))
-    made, aim = (each.folder(step.table, numbers[-1]) for each in (work, lake))
-    with changing(lake):
-        replace(lake, step.folders, {made: aim})
+def clean(lake: Lake) -> None:
+    """Delete files that do not belong to the tables any more."""
+    for table, hours in _READ_H.items():
+        lake.open(table).vacuum(hours)
 
 
-def to_forget(
-    spark: "SparkSession", lake: Lake, *, before: date, events_before: date
-) -> list[Step]:
-    """Return the steps that remove earlier days: days of events, whole batches of other tables."""
-    _refuse_half_filled(lake)
-    steps = [*_old_events(lake, events_before)]
-    for table in ("life", "latency", "lost"):
-        for day, folders in _by_day(spark, lake, table).items():
-            if day is not None and day < before:
-                steps.append(Step(table, day, tuple(folders)))
-    return sorted(steps, key=lambda step: (step.table, str(step.day)))
+def tidy(lake: Lake) -> None:
+    """Merge the small files of one table and day if there are many: the rest has time."""
+    step = next(to_compact(lake, _MANY), None)
+    # Somebody else keeps the tables up.
+    with suppress(PipelineFailed), lake.alone("upkeep"):
+        if step is not None:
+            compact(lake, [step], lambda: None)
 
 
-def _old_events(lake: Lake, before: date) -> Iterator[Step]:
-    newest, by_day = lake.newest(), dict[date, list[Path]]()
-    for number, folder in _folders(lake, "events"):
-        for place in folder.glob("d=*") if number <= newest else ():
-            name = place.name.partition("=")[2]
-            # Events without a time belong to no day, and stay.
-            if name[:1].isdigit() and (day := date.fromisoformat(name)) < before:
-                by_day.setdefault(day, []).append(place)
-    return (Step("events", day, tuple(places)) for day, places in by_day.items())
+def to_forget(lake: Lake, *, before: date, events_before: date) -> list[Cut]:
+    """Return what is older than these days."""
+    cuts = []
+    for table, column in _TIMES.items():
+        day = events_before if table == EVENTS else before
+        rows = _rows(lake, table, column, day)
+        if rows:
+            cuts.append(Cut(table, day, rows))
+    return cuts
 
 
-def forget(lake: Lake, steps: Sequence[Step]) -> None:
-    """Remove the folders of these steps."""
-    _remove(lake, [folder for step in steps for folder in step.folders])
+def _rows(lake: Lake, table: str, column: str, before: date) -> int:
+    """Count the rows before a day."""
+    if table == EVENTS:
+        number = lake.newest()
+        found = lake.open(table).files(number)
+        old = [file.path for file in found if file.day is not None and file.day < str(before)]
+        return sum(footer(file).num_rows for file in old)
+    moment = pa.scalar(before).cast(pa.timestamp("us", "UTC"))
+    times = pa.schema([(column, moment.type)])
+    rows: int = opened(lake.files(table), times).count_rows(filter=pc.field(column) < moment)
+    return rows
 
 
-def _remove(lake: Lake, folders: Sequence[Path]) -> None:
-    with changing(lake):
-        replace(lake, folders, {})
+def forget(lake: Lake, cuts: Sequence[Cut]) -> None:
+    """Remove these rows: first of all events, which the other tables derive from."""
+    with lake.changing():
+        for table, before, _ in cuts:
+            lake.open(table).delete(f"{_TIMES[table]} < {_literal(table, before)}")
+    clean(lake)
+
+
+def drop_lost(lake: Lake) -> int:
+    """Do without files of events that are lost; return how many they are."""
+    events = lake.open(EVENTS)
+    with lake.changing():
+        lost = [file for file in events.files(lake.newest()) if file.fault is not None]
+        if lost:
+            events.drop(lost)
+    return len(lost)
+
+
+def _literal(table: str, day: date) -> str:
+    text = f"'{day}'"
+    return text if table == EVENTS else f"""arrow_cast({text}, 'Timestamp(us, "UTC")')"""

@@ -2,6 +2,7 @@
 
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,18 +12,20 @@ from holdfast.journal.schema import Event, Kind
 from holdfast.pipeline.arrow import ARROW
 from holdfast.pipeline.audit.findings import COUNTS, find
 from holdfast.pipeline.audit.memory import remembering
-from holdfast.pipeline.ingest import Taken, write_batch
-from holdfast.pipeline.lake import Lake
+from holdfast.pipeline.census import Group
+from holdfast.pipeline.ingest import write_batch
+from holdfast.pipeline.lake import EVENTS, Lake
 from holdfast.pipeline.on_spark import of_lake
 from holdfast.pipeline.reports.catalogue import REPORTS
 from holdfast.pipeline.scope import EVERYTHING
 from holdfast.pipeline.session import Engine, open_session
 from holdfast.pipeline.source.keeping import RECEIPT, keep
+from holdfast.pipeline.tasks import in_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 _US = 1_000_000_000_000_000
 
@@ -41,36 +44,23 @@ def main() -> None:
 
 
 def _work(spark: "SparkSession", place: Path) -> None:
-    """Turn a few events into tables and reports, then stream them again."""
+    """Turn a few events into tables and reports."""
     lake = Lake(place / "lake")
     lake.sign()
-    write_batch(_receipts(spark, lake), 0, lake, Taken())
-    commits = lake.checkpoint / "commits"
-    commits.mkdir(parents=True)
-    (commits / "0").touch()
+    told = in_tasks(spark, partial(_keep, lake.root / EVENTS), [None], RECEIPT).collect()
+    write_batch(spark, {row.file for row in told}, [Group(*row[1:]) for row in told], lake, {})
     tables = of_lake(lake, spark)
     for question in REPORTS.values():
         tables.ask(question, 1)
-    events = lake.table(spark, "events")
     with remembering(lake) as memory:
         find(tables, memory, EVERYTHING, {}, 0, lambda done, total: None)
     tables.ask(COUNTS)
-    stream = spark.readStream.schema(events.schema).parquet(str(lake.folder("events", 0)))
-    query = (
-        stream.writeStream.foreachBatch(_into(lake))
-        .option("checkpointLocation", f"{place}/checkpoint")
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
 
 
-def _receipts(spark: "SparkSession", lake: Lake) -> "DataFrame":
+def _keep(into: Path, _: None) -> "Iterator[pa.Table]":
     rows = [dict(zip(ARROW.names, row, strict=True)) for row in _events()]
-    table = pa.RecordBatch.from_pylist(rows, ARROW)
-    told = [row for receipt in keep(iter([table]), lake.coming) for row in receipt.to_pylist()]
-    receipts = spark.createDataFrame([tuple(row.values()) for row in told], RECEIPT)
-    return receipts.mapInArrow(_same, receipts.schema)
+    for receipt in keep(iter([pa.RecordBatch.from_pylist(rows, ARROW)]), into):
+        yield pa.Table.from_batches([receipt])
 
 
 def _events() -> "Iterator[tuple[Any, ...]]":
@@ -87,17 +77,6 @@ def _events() -> "Iterator[tuple[Any, ...]]":
     )
     for seq, event in enumerate(told, 1):
         yield (*event, "made-up-1", seq, 0)
-
-
-def _same(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-    return batches
-
-
-def _into(lake: Lake) -> Any:  # noqa: ANN401 - what Spark calls
-    def take(rows: "DataFrame", _: int) -> None:
-        write_batch(_receipts(rows.sparkSession, lake), 1, lake, Taken())
-
-    return take
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ from holdfast.cli.options import AsJson, gathered
 from holdfast.cli.output import print_json, print_table, spinner, when
 from holdfast.cli.spark import ChosenEngine, failing
 from holdfast.pipeline.lake import Lake
-from holdfast.pipeline.swap import reading
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +53,7 @@ def write(tables: "Tables", url: str, namespace: str) -> dict[str, dict[str, Any
 
 def write_present(lake: Lake, session: "SparkSession | None", url: str, namespace: str) -> None:
     """Compute all results from the present tables."""
-    with reading(lake), spark.answering(lake, session) as tables:
+    with spark.answering(lake, session) as tables:
         write(tables, url, namespace)
 
 
@@ -66,7 +65,7 @@ def keeping(lake: Lake, session: "SparkSession | None", url: str, namespace: str
     def keep() -> None:
         last = None
         while not is_over.wait(_EVERY_S):
-            newest = lake.committed()
+            newest = lake.state()
             if newest is None or newest == last:
                 continue
             # The ingest continues, whatever fails here.

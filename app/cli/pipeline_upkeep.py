@@ -1,8 +1,7 @@
 """`holdfast pipeline compact`, `retain` and `backfill`: maintain the tables."""
 
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,38 +10,33 @@ from holdfast.cli.journal_place import AtJournal
 from holdfast.cli.options import AsJson, DryRun, Yes, confirm, gathered
 from holdfast.cli.output import note, print_json, print_rows, progress, spinner
 from holdfast.cli.spark import ChosenEngine, failing, refuse_remote
-from holdfast.pipeline.batches import EVENTS
 from holdfast.pipeline.lake import Lake
-from holdfast.pipeline.swap import keeping_up
-
-if TYPE_CHECKING:
-    from holdfast.pipeline.upkeep import Step
 
 # A century.
 _MOST_DAYS = 36_500
 _NOTHING = "Nothing to do"
-_HEAD = ("table", "day", "folders", "files", "bytes")
+_LOSS = typer.Option(
+    "--accept-loss", help="Do without files of events that are missing or not whole."
+)
 
 
 @gathered
-def compact(
-    *,
-    dry_run: DryRun = False,
-    as_json: AsJson = False,
-    journal: AtJournal,
-    engine: ChosenEngine,
-) -> None:
-    """Merge the batches of a day: a few large files are faster to read than many small ones."""
-    with spark.upkeep(journal, engine) as (lake, session), progress() as bar:
-        from holdfast.pipeline.upkeep import compact as take
-        from holdfast.pipeline.upkeep import to_compact
+def compact(*, dry_run: DryRun = False, as_json: AsJson = False, journal: AtJournal) -> None:
+    """Merge small files of a day, and delete files that nobody reads any more.
 
-        steps = to_compact(session, lake)
-        _show(steps, as_json=as_json)
+    A running ingest does this where files become many.
+    """
+    lake = Lake(journal.lake)
+    with failing(), lake.alone_with_tables("upkeep"), progress() as bar:
+        from holdfast.pipeline.upkeep import Step, to_compact
+        from holdfast.pipeline.upkeep import compact as take
+
+        steps = [*to_compact(lake)]
+        print_rows(Step._fields, steps, as_json=as_json)
         if dry_run:
             return
         task = bar.add_task("Days", total=len(steps))
-        take(session, lake, steps, lambda: bar.advance(task))
+        take(lake, steps, lambda: bar.advance(task))
     note(f"{len(steps)} days of tables compacted" if steps else _NOTHING)
 
 
@@ -60,11 +54,10 @@ def retain(
     yes: Yes = False,
     as_json: AsJson = False,
     journal: AtJournal,
-    engine: ChosenEngine,
 ) -> None:
-    """Remove old days from the tables. Shows which, and asks first.
+    """Remove rows of old days from the tables. Shows how many, and asks first.
 
-    The newest batch stays, and so do copies that are not settled.
+    Copies that are not settled stay.
     """
     if events_days is not None and events_days > days:
         raise typer.BadParameter(
@@ -75,51 +68,49 @@ def retain(
         today - timedelta(days=kept - 1) for kept in (days, events_days or days)
     )
     lake = Lake(journal.lake)
-    with failing(), keeping_up(lake):
-        with spark.session(engine(lake.is_small())) as session, spinner("Looking"):
-            from holdfast.pipeline.upkeep import forget, to_forget
+    with failing(), lake.alone_with_tables("upkeep"):
+        from holdfast.pipeline.upkeep import Cut, forget, to_forget
 
-            steps = to_forget(session, lake, before=before, events_before=events_before)
-        _show(steps, as_json=as_json)
-        if not steps:
+        with spinner("Looking"):
+            cuts = to_forget(lake, before=before, events_before=events_before)
+        rows = [(cut.table, str(cut.before), cut.rows) for cut in cuts]
+        print_rows(Cut._fields, rows, as_json=as_json)
+        if not cuts:
             note(_NOTHING)
-        if dry_run or not steps:
+        if dry_run or not cuts:
             return
-        confirm(f"Remove {len(steps)} days of tables?", yes=yes)
-        forget(lake, steps)
-    note(f"{len(steps)} days of tables removed")
-
-
-def _show(steps: "Sequence[Step]", *, as_json: bool) -> None:
-    rows = [
-        (step.table, step.day and str(step.day), len(step.folders), step.files, step.bytes)
-        for step in steps
-    ]
-    print_rows(_HEAD, rows, as_json=as_json)
+        confirm(f"Remove {sum(cut.rows for cut in cuts)} rows?", yes=yes)
+        forget(lake, cuts)
+    note("Removed")
 
 
 @gathered
-def backfill(*, as_json: AsJson = False, journal: AtJournal, engine: ChosenEngine) -> None:
+def backfill(
+    *,
+    accept_loss: Annotated[bool, _LOSS] = False,
+    as_json: AsJson = False,
+    journal: AtJournal,
+    engine: ChosenEngine,
+) -> None:
     """Rebuild all tables that are derived from events, day by day.
 
     If interrupted, the next run continues after the last complete day.
     """
     refuse_remote(engine(False), "backfill")
     lake = Lake(journal.lake)
-    with (
-        failing(),
-        keeping_up(lake, EVENTS),
-        spark.session(engine(False)) as session,
-        progress() as bar,
-    ):
-        from holdfast.pipeline.backfill import backfill as make
-        from holdfast.pipeline.backfill import begin
+    with failing(), lake.alone_with_tables("upkeep"):
+        from holdfast.pipeline.backfill import Backfill
+        from holdfast.pipeline.upkeep import drop_lost
 
-        plan = begin(session, lake)
-        task = bar.add_task("Days", total=len(plan.steps), completed=plan.done)
-        make(session, lake, plan, lambda done: bar.update(task, completed=done))
-    days = [day for step in plan.steps for day in step]
-    summary = {"first": days[0], "last": days[-1], "days": len(days), "found_done": plan.done}
+        if accept_loss:
+            note(f"{drop_lost(lake)} files of events given up")
+        work = Backfill(lake)
+        with spark.session(engine(False)) as session, progress() as bar:
+            done = work.done
+            task = bar.add_task("Days", total=len(work.steps), completed=done)
+            work.run(session, lambda done: bar.update(task, completed=done))
+    days = sorted({step.day for step in work.steps})
+    summary = {"first": days[0], "last": days[-1], "days": len(days), "found_done": done}
     if as_json:
         print_json(summary, is_line=True)
     else:

@@ -19,7 +19,6 @@ from holdfast.pipeline.failures import PipelineFailed, in_words, is_of_others
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.scope import EVERYTHING, Scope
 from holdfast.pipeline.session import LOCAL, Engine, open_session
-from holdfast.pipeline.swap import keeping_up, reading
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -110,7 +109,9 @@ def questions(
 ) -> "Iterator[Tables]":
     """The tables of a journal for questions: DuckDB answers, or Spark if its options are given."""
     lake = Lake(journal.lake)
-    with failing(), reading(lake), ExitStack() as opened:
+    with failing(), ExitStack() as opened:
+        # Spark need not start where there is nothing to read.
+        lake.newest()
         spark = None
         if engine.are_given:
             spark = opened.enter_context(session(engine(lake.is_small())))
@@ -132,14 +133,6 @@ def answering(
 
     with on_duckdb.of_lake(lake, scope) as tables:
         yield tables
-
-
-@contextmanager
-def upkeep(journal: JournalPlace, engine: SparkOptions) -> "Iterator[tuple[Lake, SparkSession]]":
-    """The tables of a journal, locked for upkeep, and Spark for the work."""
-    lake = Lake(journal.lake)
-    with failing(), keeping_up(lake), session(engine(lake.is_small())) as spark:
-        yield lake, spark
 
 
 def _new(place: Path | None) -> Path | None:
@@ -175,9 +168,14 @@ def _break_off(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def until_ctrl_c() -> Iterator[Event]:
-    """An event set by the first Ctrl-C; an exception would interrupt Spark's talk to Java."""
+    """An event set by the first Ctrl-C, so that work ends in order; the second breaks it off."""
     is_over = Event()
-    before = signal.signal(signal.SIGINT, lambda number, frame: is_over.set())
+
+    def end(number: int, frame: FrameType | None) -> None:
+        is_over.set()
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, end)
     try:
         yield is_over
     finally:

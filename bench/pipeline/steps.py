@@ -5,7 +5,6 @@ import shutil
 import sys
 import tempfile
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -14,23 +13,27 @@ from pathlib import Path
 from time import perf_counter, sleep
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.parquet as pq
+import pyarrow as pa
 
 from bench.pipeline import duck
 from bench.pipeline.watch import cpu_of
+from holdfast.pipeline.arrow import arrow_of, opened
 from holdfast.pipeline.audit.findings import COUNTS, find
 from holdfast.pipeline.audit.memory import remembering
 from holdfast.pipeline.census import census
-from holdfast.pipeline.ingest import Source, go_on, take_what_is_there, write_lives
-from holdfast.pipeline.lake import OPEN, Lake
+from holdfast.pipeline.ingest import Source, go_on, keep_piece, take_what_is_there, write_lives
+from holdfast.pipeline.lake import EVENTS, Lake
 from holdfast.pipeline.on_spark import of_lake
 from holdfast.pipeline.reports.catalogue import REPORTS
 from holdfast.pipeline.reports.tables import Tables
 from holdfast.pipeline.runs import runs_of
 from holdfast.pipeline.scope import EVERYTHING
 from holdfast.pipeline.session import Engine, open_session
-from holdfast.pipeline.source.journal import FORMAT, JournalSource
+from holdfast.pipeline.source.keeping import RECEIPT
+from holdfast.pipeline.source.planning import Planner
+from holdfast.pipeline.source.reading import Piece, read_piece
 from holdfast.pipeline.source.streams import Journals
+from holdfast.pipeline.tasks import in_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,18 +69,27 @@ def start(url: str, lake: Lake) -> Found:
 def source(url: str, lake: Lake) -> Found:
     """The journal read to its end, by whoever wants nothing, and into Parquet by days."""
     with _session() as spark, tempfile.TemporaryDirectory(dir=lake.root.parent) as place:
-        spark.dataSource.register(JournalSource)
-        rows = spark.read.format(FORMAT).option("url", url).load()
+        journals = Journals(url, Source(url).namespace)
+        planner = Planner(journals, cores=2, accepts_loss=False)
+        pieces = planner.pieces({}, planner.advance({}, planner.newest(), None))
+
+        def read(work: Callable[[Piece], Iterator[pa.Table]]) -> None:
+            in_tasks(spark, work, pieces, RECEIPT).collect()
 
         def pass_by() -> None:
-            rows.write.format("noop").mode("overwrite").save()
+            read(partial(_pass_by, url))
 
         def write() -> None:
-            by_day = rows.selectExpr("*", "to_date(ts) as d").write.mode("overwrite")
-            by_day.partitionBy("d").parquet(f"file://{place}/events")
+            read(partial(keep_piece, Source(url), Path(place)))
 
         noop = [_seconds(pass_by) for _ in range(_ROUNDS)]
         return {"noop": noop, "parquet": [_seconds(write) for _ in range(_ROUNDS)]}
+
+
+def _pass_by(url: str, piece: Piece) -> Iterator[pa.Table]:
+    for _ in read_piece(Journals(url, Source(url).namespace), piece, accepts_loss=False):
+        pass
+    yield arrow_of(RECEIPT).empty_table()
 
 
 def ingest(url: str, lake: Lake) -> Found:
@@ -90,14 +102,15 @@ def ingest(url: str, lake: Lake) -> Found:
 def spark(url: str, lake: Lake) -> Found:
     """Lives from events, and what is asked most often of them."""
     with _session() as spark, tempfile.TemporaryDirectory(dir=lake.root.parent) as place:
+        files = lake.files(EVENTS)
         made = Lake(Path(place))
-        files = [*(lake.root / "events").rglob("*.parquet")]
+        made.sign()
 
         def make() -> None:
-            write_lives(spark, files, 0, made, runs_of(census(spark, files)))
+            lives = write_lives(spark, files, made, runs_of(census(spark, files)))
+            made.commit(lives, {})
 
         took = {"lives": _seconds(make)}
-        _commit(made)
         tables = of_lake(made, spark)
         for name in ("latency", "dead", "poison"):
             took[name] = _seconds(partial(tables.ask, REPORTS[name], 20))
@@ -111,25 +124,17 @@ def _audit(tables: Tables, lake: Lake) -> None:
     tables.ask(COUNTS)
 
 
-def _commit(lake: Lake) -> None:
-    commits = lake.checkpoint / "commits"
-    commits.mkdir(parents=True)
-    (commits / "0").touch()
-
-
 def _states(lake: Lake) -> dict[str, int]:
-    """How many lives came to each end, as the files say of themselves."""
-    states = Counter[str]()
-    for file in lake.folder("life", 0).rglob("*.parquet"):
-        states[file.parent.name.removeprefix("state=")] += pq.read_metadata(file).num_rows
-    del states[OPEN]
-    return dict(states)
+    """How many lives came to each end."""
+    lives = opened(lake.files("life"), pa.schema([("state", pa.string())])).to_table()
+    counted = lives["state"].cast(pa.string()).value_counts()
+    return {each["values"].as_py(): each["counts"].as_py() for each in counted}
 
 
 def duckdb(threads: int) -> Callable[[str, Lake], Found]:
     def work(url: str, lake: Lake) -> Found:
         with tempfile.TemporaryDirectory(dir=lake.root.parent) as place:
-            return duck.life_cycle(lake.root, Path(place), threads)
+            return duck.life_cycle(lake.files(EVENTS), Path(place), threads)
 
     return work
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# The file, its day, and a group of its events.
-RECEIPT = f"file string, day string, {GROUP}"
+# The file in the folder of the table, and a group of its events.
+RECEIPT = f"file string, {GROUP}"
 _US_PER_DAY = 86_400_000_000
 # The rows that are sorted by message, and the rows that are packed together. Readers of a few
 # messages find them in few places.
@@ -43,11 +43,10 @@ def packing(schema: pa.Schema) -> dict[str, Any]:
 
 
 def keep(tables: Iterator[pa.RecordBatch], folder: Path) -> Iterator[pa.RecordBatch]:
-    """Write all events into files of one day each; yield the receipts.
+    """Write all events into files of one day each, in a folder for it; yield the receipts.
 
     The files of a failed task stay there, but have no receipts.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     days: dict[int, _DayFile] = {}
     for table in tables:
         for day, rows in _by_day(table):
@@ -77,8 +76,8 @@ class _DayFile:
     """A file with the events of a day, and the content of its receipt."""
 
     def __init__(self, folder: Path, day: int) -> None:
-        self._name = f"{uuid4().hex}.parquet"
-        self._day = str(pa.scalar(day, pa.date32()))
+        self._name = f"d={pa.scalar(day, pa.date32())}/{uuid4().hex}.parquet"
+        (folder / self._name).parent.mkdir(parents=True, exist_ok=True)
         self._writer = pq.ParquetWriter(folder / self._name, ARROW, **packing(ARROW))
         self._waiting: list[pa.RecordBatch] = []
         # The number of rows.
@@ -102,7 +101,6 @@ class _DayFile:
             self.write()
         self._writer.close()
         receipt = add_up(self._counts)
-        for name, value in (("day", self._day), ("file", self._name)):
-            receipt = receipt.add_column(0, name, pa.repeat(value, len(receipt)))
+        receipt = receipt.add_column(0, "file", pa.repeat(self._name, len(receipt)))
         [batch] = receipt.to_batches()
         return batch

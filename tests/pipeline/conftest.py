@@ -49,14 +49,12 @@ def spark(
         assert "CI" not in os.environ, "nothing may be skipped here"
         pytest.skip("Spark is missing: make setup-test")
     from holdfast.pipeline.session import Engine, open_session
-    from holdfast.pipeline.source.journal import JournalSource
 
     items: list[pytest.Item] = request.session.items
     wants_doomed = any(is_wanted("doomed", item) for item in items)
     # It starts a Spark of its own: beside this one, and not when its turn has come.
     shared = {"doomed": request.getfixturevalue("doomed")} if wants_doomed else {}
     spark = open_session(Engine("local[2]", quick=True, settings=SMALL))
-    spark.dataSource.register(JournalSource)
     remember_names(spark._jvm)
     prepare = partial(_forget_places, spark)
     prepare()

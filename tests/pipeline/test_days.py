@@ -6,7 +6,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from holdfast.pipeline.lake import Lake
+from holdfast.pipeline.lake import Lake, Made
 from holdfast.pipeline.on_duckdb import of_lake
 from holdfast.pipeline.reports.flow import FUNNEL
 from holdfast.pipeline.scope import EVERYTHING, Scope
@@ -23,6 +23,7 @@ def lake(tmp_path: Path) -> Lake:
     """Three days on which the same happened; nobody can read the file of the first."""
     lake = Lake(tmp_path)
     lake.sign()
+    made = list[Made]()
     for number, day in enumerate(DAYS):
         later = [
             each._replace(
@@ -31,13 +32,13 @@ def lake(tmp_path: Path) -> Lake:
             )
             for each in the_story()
         ]
-        folder = lake.folder("events", number) / f"d={day}"
-        folder.mkdir(parents=True)
-        pq.write_table(table_of(one_run(later)), folder / "rows.parquet")
-    (lake.folder("events", 0) / f"d={DAYS[0]}" / "rows.parquet").write_text("This is no table.")
-    commits = lake.checkpoint / "commits"
-    commits.mkdir(parents=True)
-    (commits / "2").touch()
+        made.append(Made("events", f"d={day}/rows.parquet"))
+        file = lake.root / "events" / made[-1].file
+        file.parent.mkdir()
+        pq.write_table(table_of(one_run(later)), file)
+    lake.commit(made, {})
+    first = lake.files("events")[0]
+    first.write_bytes(b"x" * first.stat().st_size)
     return lake
 
 

@@ -21,14 +21,8 @@ def test_every_event_is_there_once_whoever_was_killed(
     assert (doomed.wait(), doomed.killed) == ("", KILLS)
     lake, told = doomed.lake, doomed.events
     take_what_is_there(spark, Source(doomed.store.url), lake, lambda taken: None)
-    counted = asked(
-        "select count(*), count(distinct (epoch, seq, pos)) "
-        f"from read_parquet('{lake.root}/events/*/*/*.parquet')"
-    )
+    counted = asked(lake, "select count(*), count(distinct (epoch, seq, pos)) from events")
     assert counted == (len(told), len(told))
-    lives = asked(
-        "select count(*), count(distinct (msg, receiver, generation)) "
-        f"from read_parquet('{lake.root}/life/*/*/*.parquet') where state <> 'open'"
-    )
+    lives = asked(lake, "select count(*), count(distinct (msg, receiver, generation)) from life")
     assert lives == (20, 20)
     assert violations(findings_of(lake)) == []

@@ -8,8 +8,8 @@ from typer.testing import CliRunner, Result
 
 from holdfast.cli.main import program
 from holdfast.pipeline.failures import PipelineFailed
-from holdfast.pipeline.ingest import Source, _check_store
-from holdfast.pipeline.lake import Lake, write_down
+from holdfast.pipeline.ingest import check_store
+from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.source.outline import Position
 from holdfast.pipeline.source.readers import JournalReader, Readers
 from holdfast.pipeline.source.streams import Journals
@@ -106,25 +106,26 @@ def test_each_lake_has_an_id_of_its_own_and_keeps_it(tmp_path: Path) -> None:
     assert one.id == id != two.id
 
 
-def read_until(lake: Lake, epoch: str) -> None:
-    """As if an ingest had read so far."""
-    for name in ("commits", "offsets"):
-        (lake.checkpoint / name).mkdir(parents=True, exist_ok=True)
-    (lake.checkpoint / "commits/0").touch()
-    write_down(lake.checkpoint / "offsets/0", {"n1": Position("1-0", epoch, 1).as_json()})
-
-
 def test_the_events_of_two_stores_do_not_come_into_the_same_tables(
     store: ValkeyServer, writer: Writer, tmp_path: Path
 ) -> None:
-    lake = Lake(tmp_path / "lake")
-    _check_store(Source(store.url), lake)
-    read_until(lake, "seed-1")
-    _check_store(Source(store.url), lake)
-    read_until(lake, "other-1")
+    lake, journals = Lake(tmp_path / "lake"), Journals(store.url, "holdfast")
+
+    def check(*, accepts_loss: bool = False) -> None:
+        check_store(journals, lake, accepts_loss=accepts_loss)
+
+    def read_until(epoch: str) -> None:
+        """As if an ingest had read so far."""
+        lake.commit([], {"n1": Position("1-0", epoch, 1).as_json()})
+
+    lake.sign()
+    check()
+    read_until("seed-1")
+    check()
+    read_until("other-1")
     with pytest.raises(PipelineFailed, match=r"of another store: name another --lake.*emptied"):
-        _check_store(Source(store.url), lake)
-    _check_store(Source(store.url, accepts_loss=True), lake)
+        check()
+    check(accepts_loss=True)
 
 
 @pytest.mark.parametrize("place", ["s3a://bucket/lake", "file:///lake"])

@@ -1,22 +1,22 @@
 """Spark reads each event of a journal once, and says what is wrong with it."""
 
 from collections.abc import Callable
+from operator import itemgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 import pytest
-from pyspark.errors import PySparkException
-from pyspark.sql.streaming.datasource import ReadAllAvailable
-from pyspark.sql.types import StructType
 from redis.exceptions import AuthenticationError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
 from holdfast.journal.frame import Head, decode, encode
 from holdfast.journal.schema import VERSION, Event
 from holdfast.pipeline.failures import PipelineFailed
-from holdfast.pipeline.source.journal import JournalSource
+from holdfast.pipeline.ingest import Pace, Source, keep_piece, take_what_is_there
+from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.source.outline import Position
-from holdfast.pipeline.source.planning import Planner
+from holdfast.pipeline.source.planning import Offset, Planner
 from holdfast.pipeline.source.reading import read_piece
 from holdfast.pipeline.source.streams import Journals, answering
 from holdfast.store import scripts
@@ -26,9 +26,7 @@ from tests.store.servers import ValkeyServer
 from tests.unit.pipeline.events import event, published
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 def some_events(first: int, last: int) -> list[Event]:
@@ -41,10 +39,6 @@ def some_events(first: int, last: int) -> list[Event]:
             event("acked", n + 0.2, n, channel="/a", receiver="joe/1"),
         )
     ]
-
-
-def read(spark: "SparkSession", store: ValkeyServer, **options: str) -> "DataFrame":
-    return spark.read.format("holdfast").options(url=store.url, **options).load()
 
 
 def taken(store: ValkeyServer, *, accepts_loss: bool = False) -> list[dict[str, Any]]:
@@ -68,19 +62,13 @@ def acks(rows: list[dict[str, Any]]) -> int:
     return [row["kind"] for row in rows].count("acked")
 
 
-@pytest.mark.beside
-def test_what_was_written_is_read(spark: "SparkSession", store: ValkeyServer) -> None:
+def test_what_was_written_is_read(store: ValkeyServer) -> None:
     told = some_events(0, 40)
     Writer(store).write_all(told, each=6)
-    names = ", ".join(Event._fields)
-    rows = read(spark, store).withColumn("ts", _us()).orderBy("ts").select(*names.split(", "))
-    assert [Event(*row) for row in rows.collect()] == told
-
-
-def _us() -> Any:
-    from pyspark.sql import functions as F
-
-    return F.unix_micros("ts")
+    rows = sorted(taken(store), key=itemgetter("ts"))
+    for row in rows:
+        row["ts"] = round(row["ts"].timestamp() * 1e6)
+    assert [Event(*(row[name] for name in Event._fields)) for row in rows] == told
 
 
 def test_more_cores_than_nodes_share_a_journal(
@@ -139,36 +127,16 @@ def test_numbers_begin_anew_in_a_store_that_was_emptied(store: ValkeyServer) -> 
     assert incidents(taken(store)) == [("frame.restart", 1, 1)]
 
 
-def test_few_frames_wait_for_others_and_many_do_not(
-    store: ValkeyServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [1000.0]
-    monkeypatch.setattr("holdfast.pipeline.source.journal.monotonic", lambda: now[0])
-    writer = Writer(store)
-    options = {"url": store.url, "every": "60"}
-    stream = JournalSource(options).streamReader(StructType())
-    read: list[Any] = [stream.initialOffset()]
-
-    def look() -> bool:
-        """Whether another batch begins."""
-        read.append(stream.latestOffset(read[-1], ReadAllAvailable()))
-        return bool(read[-1] != read[-2])
-
-    assert not look()
-    writer.write(*some_events(0, 1))
+def test_few_frames_wait_for_others_and_many_do_not() -> None:
+    pace = Pace(60)
+    assert not pace.is_due(0, 1000)
     # After a quiet time nothing has to wait.
-    assert look()
-    writer.write(*some_events(1, 2))
-    now[0] += 59
-    assert not look()
-    now[0] += 1
-    assert look()
-    now[0] += 60
-    assert not look()
-    writer.write(*some_events(2, 3))
-    assert look()
-    writer.write_all(some_events(3, 203), each=3)
-    assert look()
+    assert pace.is_due(1, 1000)
+    assert not pace.is_due(1, 1059)
+    assert pace.is_due(1, 1060)
+    assert not pace.is_due(0, 1120)
+    assert pace.is_due(1, 1120)
+    assert pace.is_due(200, 1121)
 
 
 def test_numbers_run_on_when_the_server_starts_again(store: ValkeyServer) -> None:
@@ -362,19 +330,17 @@ def test_an_offset_is_the_same_after_it_was_written_down(store: ValkeyServer) ->
     assert piece.after == end["n1"]["id"]
 
 
-@pytest.mark.beside
-def test_an_empty_store_has_no_events(spark: "SparkSession", store: ValkeyServer) -> None:
-    assert read(spark, store).count() == 0
+def test_an_empty_store_has_no_events(store: ValkeyServer) -> None:
+    assert taken(store) == []
 
 
-@pytest.mark.beside
-def test_a_store_that_goes_away_while_it_is_read_is_named() -> None:
+def test_a_store_that_goes_away_while_it_is_read_is_named(tmp_path: Path) -> None:
     with ValkeyServer() as store:
         Writer(store).write_all(some_events(0, 4), each=3)
-        reader = JournalSource({"url": store.url}).reader(StructType())
-        (partition,) = reader.partitions()
+        planner = Planner(Journals(store.url, "holdfast"), cores=1, accepts_loss=False)
+        (piece,) = planner.pieces({}, planner.advance({}, planner.newest(), None))
     with pytest.raises(PipelineFailed, match=rf"{store.url}: the store does not answer"):
-        list(reader.read(partition))
+        list(keep_piece(Source(store.url), tmp_path, piece))
 
 
 def test_who_gets_no_answer_is_told_what_to_do_and_no_password() -> None:
@@ -392,48 +358,21 @@ def test_who_gets_no_answer_is_told_what_to_do_and_no_password() -> None:
 
 
 @pytest.mark.beside
-def test_a_store_that_is_away_is_named(spark: "SparkSession", tmp_path: "Path") -> None:
+def test_a_store_that_is_away_is_named(spark: "SparkSession", tmp_path: Path) -> None:
     url = f"unix://{tmp_path}/nobody"
-    with pytest.raises(PySparkException, match=r"nobody.*does not answer"):
-        spark.read.format("holdfast").option("url", url).load().count()
+    with pytest.raises(PipelineFailed, match=r"nobody.*does not answer"):
+        take_what_is_there(spark, Source(url), Lake(tmp_path / "lake"), lambda taken: None)
 
 
-class Heap:
-    """What a query was given, batch by batch."""
-
-    def __init__(self) -> None:
-        self.batches: list[list[int]] = []
-
-    def take(self, rows: "DataFrame", number: int) -> None:
-        self.batches.append([row.seq for row in rows.select("seq").distinct().collect()])
-
-
-def run(
-    spark: "SparkSession", store: ValkeyServer, checkpoint: "Path", **options: str
-) -> list[list[int]]:
-    heap = Heap()
-    stream = spark.readStream.format("holdfast").options(url=store.url, **options).load()
-    query = (
-        stream.writeStream.foreachBatch(heap.take)
-        .option("checkpointLocation", str(checkpoint))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
-    return [sorted(batch) for batch in heap.batches]
-
-
-@pytest.mark.beside
-def test_batches_are_bounded_and_go_on_where_they_ended(
-    spark: "SparkSession", store: ValkeyServer, tmp_path: "Path"
-) -> None:
-    writer = Writer(store)
-    writer.write_all(some_events(0, 10), each=6)
-    limit = {"maxEvents": "12"}
-    assert run(spark, store, tmp_path, **limit) == [[1, 2], [3, 4], [5]]
-    writer.write_all(some_events(10, 12), each=6)
-    assert run(spark, store, tmp_path, **limit) == [[6]]
-    assert run(spark, store, tmp_path, **limit) == []
+def test_batches_are_bounded_and_go_on_where_they_ended(store: ValkeyServer) -> None:
+    Writer(store).write_all(some_events(0, 10), each=6)
+    planner = Planner(Journals(store.url, "holdfast"), cores=1, accepts_loss=False)
+    offset: Offset = {}
+    read = list[int]()
+    while planner.pieces(offset, end := planner.advance(offset, planner.newest(), 12)):
+        read.append(end["n1"]["seq"])
+        offset = end
+    assert read == [2, 4, 5]
 
 
 def test_what_is_cut_off_between_two_runs_stops_the_second(store: ValkeyServer) -> None:

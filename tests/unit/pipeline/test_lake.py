@@ -2,10 +2,22 @@
 
 from datetime import date
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
-from holdfast.pipeline.lake import Lake, receipt_of
+from holdfast.pipeline import delta
+from holdfast.pipeline.arrow import arrow_of
+from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.lake import CARRIED, EVENTS, MADE, TABLES, Lake, Made
+
+DAYS = ("2025-11-19", "2025-11-20", "2025-11-21")
+
+
+class Killed(BaseException):
+    """As if the process was."""
 
 
 @pytest.mark.parametrize(("mib", "is_small"), [(0, True), (20, True), (40, False)])
@@ -13,87 +25,164 @@ def test_spark_is_to_begin_soon_where_there_is_little_and_to_run_fast_where_ther
     tmp_path: Path, mib: int, is_small: bool
 ) -> None:
     for table in ("events", "life"):
-        place = tmp_path / table / "batch=00000000"
+        place = tmp_path / table
         place.mkdir(parents=True)
         with (place / "part.parquet").open("wb") as file:
             file.truncate(mib * 1024**2 // 2)
     assert Lake(tmp_path).is_small() == is_small
 
 
-@pytest.fixture
-def shelf(tmp_path: Path) -> Lake:
-    """Three batches of messages that were carried to the next."""
-    lake = Lake(tmp_path)
-    for batch in range(3):
-        folder = lake.folder("messages", batch)
-        folder.mkdir(parents=True)
-        receipt_of(folder).parent.mkdir(parents=True, exist_ok=True)
-        receipt_of(folder).write_text('["part.parquet"]')
-    return lake
+def write(lake: Lake, table: str, name: str, message: int) -> Made:
+    """A file with one row, which is about this message."""
+    place = lake.root / table / name
+    place.parent.mkdir(parents=True, exist_ok=True)
+    columns, _ = TABLES[table]
+    row = {"msg": message, "n": message}
+    pq.write_table(pa.Table.from_pylist([row], arrow_of(columns)), place)
+    return Made(table, name)
 
 
-@pytest.mark.parametrize("torn", [b"", b'["par', b"\0" * 16, b"\xff"])
-def test_a_batch_whose_receipt_is_torn_is_forgotten_as_others_are(shelf: Lake, torn: bytes) -> None:
-    receipt_of(shelf.folder("messages", 0)).write_bytes(torn)
-    shelf.forget_carried(2)
-    for batch, is_left in ((0, False), (1, True)):
-        folder = shelf.folder("messages", batch)
-        assert (folder.exists(), receipt_of(folder).exists()) == (is_left, is_left)
-
-
-def test_what_is_not_forgotten_is_told_and_what_is_gone_is_not(shelf: Lake) -> None:
-    shelf.folder("messages", 0).rmdir()
-    shelf.forget_carried(2)
-    # A folder that cannot be removed, for it is none.
-    shelf.folder("messages", 0).touch()
-    with pytest.raises(NotADirectoryError):
-        shelf.forget_carried(2)
+def batch(lake: Lake, number: int) -> list[Made]:
+    """New files of all tables."""
+    made = [write(lake, table, f"{number}.parquet", number) for table in MADE]
+    return [*made, *(write(lake, EVENTS, f"d={day}/{number}.parquet", number) for day in DAYS)]
 
 
 @pytest.fixture
-def filled(tmp_path: Path) -> Lake:
-    """Two committed batches of three days, and one that is being written."""
-    lake = Lake(tmp_path)
+def lake(tmp_path: Path) -> Lake:
+    """Two states, each of which has a file more of each table and three of events."""
+    lake = Lake(tmp_path / "a lake")
     lake.sign()
-    (lake.checkpoint / "commits").mkdir(parents=True)
-    (lake.checkpoint / "commits/1").touch()
-    for batch in range(3):
-        days = [f"d=2025-11-{day}" for day in (19, 20, 21)]
-        parts = [f"events/{{}}/{day}" for day in (*days, "d=__HIVE_DEFAULT_PARTITION__")]
-        parts += ["life/{}/state=open", "life/{}/state=acked", "messages/{}"]
-        for part in parts:
-            place = tmp_path / part.format(f"batch={batch:08d}")
-            place.mkdir(parents=True)
-            (place / "part.parquet").touch()
+    for number in range(2):
+        with lake.changing():
+            lake.commit(batch(lake, number), {"n1": number})
     return lake
 
 
-def parts(lake: Lake, table: str, since: date | None = None, until: date | None = None) -> set[str]:
-    """Batches and parts of them."""
-    files = lake.files(table, since, until)
-    places = {str(file.parent.relative_to(lake.root)) for file in files}
-    assert len(places) == len(files)
-    return {place.replace("batch=0000000", "") for place in places}
+def rows(lake: Lake, table: str, at: int | None = None) -> list[int]:
+    """The messages that the rows are about."""
+    column = "msg" if "msg" in arrow_of(TABLES[table][0]).names else "n"
+    files = lake.files(table, at=at)
+    return sorted(pq.ParquetFile(file).read()[column][0].as_py() for file in files)
+
+
+def holds(lake: Lake, *numbers: int) -> bool:
+    """Whether the tables have just what these batches had."""
+    assert rows(lake, EVENTS) == sorted(3 * numbers)
+    for table in MADE:
+        assert rows(lake, table) == ([numbers[-1]] if table in CARRIED else [*numbers])
+    return lake.offset() == {"n1": numbers[-1]}
 
 
 @pytest.mark.parametrize(
     ("since", "until", "days"),
     [
-        (None, None, ["2025-11-19", "2025-11-20", "2025-11-21", "__HIVE_DEFAULT_PARTITION__"]),
-        (date(2025, 11, 20), None, ["2025-11-20", "2025-11-21"]),
-        (None, date(2025, 11, 20), ["2025-11-19", "2025-11-20"]),
-        (date(2025, 11, 20), date(2025, 11, 20), ["2025-11-20"]),
-        (date(2025, 11, 22), None, []),
+        (None, None, DAYS),
+        (date(2025, 11, 20), None, DAYS[1:]),
+        (None, date(2025, 11, 20), DAYS[:2]),
+        (date(2025, 11, 20), date(2025, 11, 20), DAYS[1:2]),
+        (date(2025, 11, 22), None, ()),
     ],
 )
 def test_readers_get_the_files_of_the_days_that_they_ask_for(
-    filled: Lake, since: date | None, until: date | None, days: list[str]
+    lake: Lake, since: date | None, until: date | None, days: tuple[str, ...]
 ) -> None:
-    found = parts(filled, "events", since, until)
-    assert found == {f"events/{batch}/d={day}" for batch in (0, 1) for day in days}
+    found = [file.parent.name for file in lake.files(EVENTS, since, until)]
+    assert found == [f"d={day}" for day in days for _ in range(2)]
 
 
-def test_readers_get_no_lives_that_a_later_batch_has_again(filled: Lake) -> None:
-    assert parts(filled, "life") == {"life/0/state=acked", "life/1/state=acked"}
-    assert parts(filled, "open") == {"life/1/state=open"}
-    assert parts(filled, "messages") == {"messages/1"}
+def test_what_is_carried_is_there_once(lake: Lake) -> None:
+    assert holds(lake, 0, 1)
+
+
+def dying_after(commits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = iter(range(commits))
+    real = delta.Table.commit
+
+    def commit(table: delta.Table, *given: Any, **more: Any) -> None:
+        if next(steps, None) is None:
+            raise Killed
+        real(table, *given, **more)
+
+    monkeypatch.setattr(delta.Table, "commit", commit)
+
+
+@pytest.mark.parametrize("survived", range(len(TABLES)))
+def test_a_state_that_a_kill_left_half_done_is_not_read_and_made_anew(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, survived: int
+) -> None:
+    with monkeypatch.context() as fate:
+        dying_after(survived, fate)
+        with pytest.raises(Killed), lake.changing():
+            lake.commit(batch(lake, 2), {"n1": 2})
+    assert holds(lake, 0, 1)
+    with lake.changing():
+        # Others who read the tables do not see it any more, either.
+        assert all(lake.open(table).number() == 1 for table in TABLES)
+        assert holds(lake, 0, 1)
+        lake.commit(batch(lake, 3), {"n1": 3})
+    assert holds(lake, 0, 1, 3)
+
+
+@pytest.mark.parametrize("survived", range(len(TABLES)))
+def test_the_first_state_may_be_killed_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, survived: int
+) -> None:
+    lake = Lake(tmp_path / "lake")
+    lake.sign()
+    with monkeypatch.context() as fate:
+        dying_after(survived, fate)
+        with pytest.raises(Killed), lake.changing():
+            lake.commit(batch(lake, 0), {"n1": 0})
+    with pytest.raises(PipelineFailed, match="ingest first"):
+        lake.newest()
+    lake.sign()
+    with lake.changing():
+        assert lake.offset() == {}
+        lake.commit(batch(lake, 1), {"n1": 1})
+    assert holds(lake, 1)
+
+
+def test_a_reader_gets_one_state_of_all_tables_while_others_follow(lake: Lake) -> None:
+    number = lake.newest()
+    for batches in (2, 3):
+        with lake.changing():
+            lake.commit(batch(lake, batches), {"n1": batches})
+    assert rows(lake, EVENTS, number) == [0, 0, 0, 1, 1, 1]
+    assert rows(lake, "open", number) == [1]
+    assert rows(lake, "life", number) == [0, 1]
+    assert holds(lake, 0, 1, 2, 3)
+
+
+def test_a_commit_that_a_power_cut_left_empty_is_one_that_did_not_happen(lake: Lake) -> None:
+    with lake.changing():
+        lake.commit(batch(lake, 2), {"n1": 2})
+    newest = lake.open(EVENTS).newest().version()
+    (lake.root / EVENTS / "_delta_log" / f"{newest:020d}.json").write_text("")
+    with lake.changing():
+        assert holds(lake, 0, 1)
+        lake.commit(batch(lake, 3), {"n1": 3})
+    assert holds(lake, 0, 1, 3)
+
+
+def test_files_that_a_worker_left_on_another_machine_are_missed(lake: Lake) -> None:
+    with pytest.raises(PipelineFailed, match="in one folder"), lake.changing():
+        lake.commit([Made("life", "elsewhere.parquet")], {})
+    assert holds(lake, 0, 1)
+
+
+def test_tables_that_nobody_has_begun_are_none(tmp_path: Path) -> None:
+    lake = Lake(tmp_path / "lake")
+    with pytest.raises(PipelineFailed, match="ingest first"), lake.alone_with_tables("upkeep"):
+        pass
+    assert not lake.root.exists()
+
+
+def test_only_one_does_the_same_kind_of_work(lake: Lake) -> None:
+    with (
+        lake.alone_with_tables("upkeep"),
+        lake.alone("ingest"),
+        pytest.raises(PipelineFailed, match="another upkeep"),
+        lake.alone("upkeep"),
+    ):
+        pass

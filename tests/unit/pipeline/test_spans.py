@@ -6,6 +6,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -14,7 +15,8 @@ from hypothesis import strategies as st
 from holdfast.pipeline import spans as planning
 from holdfast.pipeline.arrow import ARROW, batch
 from holdfast.pipeline.failures import PipelineFailed
-from holdfast.pipeline.making import make_of
+from holdfast.pipeline.lake import MADE, OPEN
+from holdfast.pipeline.making import Settled, make_of
 from holdfast.pipeline.runs import runs_of
 from holdfast.pipeline.spans import Span, parts, read, spans
 from tests.unit.pipeline.events import published
@@ -102,7 +104,7 @@ def test_where_no_message_is_one_task_says_so(tmp_path: Path) -> None:
 
 
 def test_a_file_that_nobody_can_read_is_named_with_what_to_do(tmp_path: Path) -> None:
-    carried = tmp_path / "messages" / "batch=00000001" / "part.parquet"
+    carried = tmp_path / "messages" / "part.parquet"
     carried.parent.mkdir(parents=True)
     carried.write_text("torn")
     told = "part.parquet cannot be read: its rows are lost; .*rebuild it with holdfast"
@@ -131,17 +133,18 @@ def test_many_tasks_make_what_one_makes_of_what_was_carried_too(
     found = spans({name: [tmp_path / name] for name in tables}, 9)
     assert len(found) > 5
     runs = runs_of(group_of(each) for each in second)
-    made = [each for span in found for each in make_of(span, runs, tmp_path)]
-    life = [
-        {**row, "state": each.place.partition("=")[2]}
-        for each in made
-        if each.table == "life"
-        for row in pq.read_table(tmp_path / each.file).to_pylist()
-    ]
-    assert sorted(life, key=repr) == in_order(whole.life)
-    for table, rows in (("messages", whole.messages), ("lost", whole.lost)):
-        files = [tmp_path / each.file for each in made if each.table == table]
+    lake = tmp_path / "lake"
+    for name in MADE:
+        (lake / name).mkdir(parents=True)
+    made = [each for span in found for each in make_of(span, runs, lake)]
+    tables = {"life": ended_of(whole), "open": open_of(whole)}
+    for table, rows in {**tables, "messages": whole.messages, "lost": whole.lost}.items():
+        files = [lake / table / each.file for each in made if each.table == table]
         assert in_order(pa.concat_tables(map(pq.read_table, files))) == in_order(rows)
+
+
+def ended_of(batch: Settled) -> pa.Table:
+    return batch.life.filter(pc.not_equal(batch.life["state"], OPEN))
 
 
 def in_order(rows: pa.Table) -> list[dict[str, Any]]:

@@ -51,7 +51,7 @@ def made_of(told: Sequence[Told], before: Settled | None = None) -> Settled:
 
 def open_of(batch: Settled) -> pa.Table:
     """The lives that the next batch begins with."""
-    return batch.life.filter(pc.equal(batch.life["state"], OPEN)).drop_columns(["state"])
+    return batch.life.filter(pc.equal(batch.life["state"], OPEN))
 
 
 def group_of(told: Told) -> Group:

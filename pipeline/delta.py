@@ -1,0 +1,205 @@
+"""One table of a lake: a Delta table, whose log says which files belong to it.
+
+Each commit carries the number of the lake's state that it belongs to: see
+`holdfast.pipeline.lake`.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    Field,
+    Schema,
+    Transaction,
+    WriterProperties,
+)
+from deltalake.schema import ArrayType, PrimitiveType
+from deltalake.transaction import AddAction, RemoveAction
+
+from holdfast.pipeline.failures import PipelineFailed
+
+# Who counts the states in the logs.
+_WHO = "holdfast"
+_SETTINGS = {
+    # Readers that begin look at fewer commits than these.
+    "delta.checkpointInterval": "50",
+    "delta.logRetentionDuration": "interval 1 days",
+}
+_TYPES: dict[str, PrimitiveType | ArrayType] = {
+    "string": PrimitiveType("string"),
+    "int": PrimitiveType("integer"),
+    "bigint": PrimitiveType("long"),
+    "date": PrimitiveType("date"),
+    "timestamp": PrimitiveType("timestamp"),
+    "array<bigint>": ArrayType(PrimitiveType("long"), contains_null=True),
+}
+# The size of merged files: some million events. Two that are not half as large are worth merging.
+_MERGED = 32 * 1024**2
+SMALL = _MERGED // 2
+_PACKING = WriterProperties(compression="ZSTD", compression_level=1, max_row_group_size=65_536)
+
+
+class File(NamedTuple):
+    """A file of a table, and its day if the table has one folder for each."""
+
+    path: Path
+    day: str | None
+    size: int
+
+    @property
+    def fault(self) -> str | None:
+        """What has happened to it, if anything."""
+        try:
+            size = self.path.stat().st_size
+        except FileNotFoundError:
+            return "is missing"
+        return None if size == self.size else "is not whole"
+
+
+class Table:
+    """The table in one folder.
+
+    Args:
+        columns: Those in its files.
+        by: The one that the names of its folders encode, if any.
+    """
+
+    def __init__(self, place: Path, columns: str, by: str) -> None:
+        self._place = place
+        self._schema = _schema(", ".join(filter(None, (columns, by))))
+        self._by = by.split()[:1]
+
+    @property
+    def exists(self) -> bool:
+        return DeltaTable.is_deltatable(str(self._place))
+
+    def create(self) -> None:
+        """Begin the table, unless it exists."""
+        DeltaTable.create(
+            str(self._place),
+            self._schema,
+            mode="ignore",
+            partition_by=self._by,
+            configuration=_SETTINGS,
+        )
+
+    def newest(self) -> DeltaTable:
+        return DeltaTable(str(self._place))
+
+    def at(self, number: int) -> DeltaTable:
+        """Return the table as it belongs to a state; it may be some commits ahead."""
+        found = self.newest()
+        while _number(found) > number:
+            found.load_as_version(found.version() - 1)
+        return found
+
+    def number(self) -> int | None:
+        """Return the number of the newest state."""
+        return self.newest().transaction_version(_WHO)
+
+    def commit(self, names: Iterable[str], number: int, *, is_all: bool) -> None:
+        """Add files in its folder, or replace all others by them."""
+        added: list[AddAction | RemoveAction] = [self._added(name) for name in names]
+        self.newest().create_write_transaction(
+            added,
+            "overwrite" if is_all else "append",
+            self._schema,
+            self._by,
+            commit_properties=_of(number),
+        )
+        self._settle()
+
+    def files(self, number: int) -> Iterator[File]:
+        """Yield the files of the table as it belongs to a state."""
+        told = self.at(number).get_add_actions()
+        columns = (told["path"].to_pylist(), told["size_bytes"].to_pylist())
+        for name, size in zip(*columns, strict=True):
+            yield File(self._place / name, self._parts(name).get("d"), size)
+
+    def undo(self, number: int) -> None:
+        """Return to an earlier state, behind which a killed process has begun another."""
+        newest = self.newest()
+        if _number(newest) > number:
+            newest.restore(self.at(number).version(), commit_properties=_of(number))
+
+    def merge(self, day: str | None) -> None:
+        """Merge small files: those of a day, if the table has a folder for each."""
+        where = None if day is None else [(self._by[0], "=", day)]
+        self.newest().optimize.compact(
+            where, _MERGED, max_concurrent_tasks=1, writer_properties=_PACKING
+        )
+        self._settle()
+
+    def delete(self, condition: str) -> None:
+        """Remove the rows for which this holds."""
+        self.newest().delete(condition, _PACKING)
+        self._settle()
+
+    def drop(self, files: Iterable[File]) -> None:
+        """Do without these files."""
+        ms = time.time_ns() // 10**6
+        gone: list[AddAction | RemoveAction] = [self._removed(file, ms) for file in files]
+        self.newest().create_write_transaction(gone, "append", self._schema, self._by)
+        self._settle()
+
+    def vacuum(self, hours: int) -> None:
+        """Delete files that have not belonged to the table for so long."""
+        self.newest().vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
+
+    def _removed(self, file: File, ms: int) -> RemoveAction:
+        name = str(file.path.relative_to(self._place))
+        return RemoveAction(name, True, ms, file.size, self._parts(name))
+
+    def _added(self, name: str) -> AddAction:
+        # Readers do not need it.
+        from pyarrow.parquet import read_metadata
+
+        path = self._place / name
+        try:
+            _sync(path)
+        except FileNotFoundError:
+            raise PipelineFailed(
+                f"{path}, which a worker wrote, is missing: all machines of a cluster must see the "
+                "tables in one folder"
+            ) from None
+        told = path.stat()
+        footer = read_metadata(path)
+        stats = json.dumps({"numRecords": footer.num_rows})
+        ms = int(told.st_mtime * 1000)
+        return AddAction(name, told.st_size, self._parts(name), ms, True, stats)
+
+    def _parts(self, name: str) -> dict[str, str | None]:
+        words = (part.partition("=") for part in Path(name).parts[:-1])
+        return {column: value for column, _, value in words}
+
+    def _settle(self) -> None:
+        """Have the newest commit survive a power cut, like the files that it names."""
+        _sync(self._place / "_delta_log" / f"{self.newest().version():020d}.json")
+
+
+def _schema(columns: str) -> Schema:
+    named = (column.split() for column in columns.split(", "))
+    return Schema([Field(name, _TYPES[kind]) for name, kind in named])
+
+
+def _number(table: DeltaTable) -> int:
+    found = table.transaction_version(_WHO)
+    return -1 if found is None else found
+
+
+def _of(number: int) -> CommitProperties:
+    return CommitProperties(app_transactions=[Transaction(_WHO, number)])
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
