@@ -235,9 +235,9 @@ class Lake:
                 leaves it.
         """
         number = self.newest() if at is None else at
-        found = [
-            file for file in self.open(table).files(number) if _is_wanted(file.day, since, until)
-        ]
+        found = [*self.open(table).files(number)]
+        if table == EVENTS:
+            found = [file for file in found if _is_wanted(file.day, since, until)]
         refuse({file.path: file.fault for file in found if file.fault is not None})
         return sorted(file.path for file in found)
 

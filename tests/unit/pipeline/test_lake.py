@@ -89,6 +89,7 @@ def test_readers_get_the_files_of_the_days_that_they_ask_for(
 ) -> None:
     found = [file.parent.name for file in lake.files(EVENTS, since, until)]
     assert found == [f"d={day}" for day in days for _ in range(2)]
+    assert len(lake.files("life", since, until)) == 2
 
 
 def test_what_is_carried_is_there_once(lake: Lake) -> None:
