@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from holdfast.pipeline.audit.memory import remembering
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.on_duckdb import of_lake
 from holdfast.pipeline.scope import EVERYTHING, Scope
+from holdfast.pipeline.upkeep import Cut, forget
 from tests.pipeline.stored import add_events, store_told
 from tests.unit.pipeline.events import START_US
 from tests.unit.pipeline.stories import acked, start, the_story
@@ -89,7 +91,7 @@ def test_files_that_somebody_changed_are_read_again(lake: Lake, audit: Auditor) 
 
 
 def test_a_day_that_is_gone_is_forgotten(lake: Lake, audit: Auditor) -> None:
-    lake.files("events")[0].unlink()
+    forget(lake, [Cut("events", date(2025, 11, 21), 1)])
     assert audit() == (0, {})
     assert len([*(lake.root / "_audit").glob("*-*")]) == 4
 
