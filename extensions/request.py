@@ -5,6 +5,7 @@ A client that asks for `ext.request: true` at handshake is told its channel for 
 replies to the `replyTo` that they see. docs/requests.md describes the rest.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -21,6 +22,8 @@ from holdfast.delivery.requests import ReplyMode
 
 _HANDSHAKE = "/meta/handshake"
 _MODES = frozenset(mode.value for mode in ReplyMode)
+# A channel that a session had; nothing longer is remembered.
+_KEPT = re.compile(rf"{REPLIES}[A-Za-z0-9_-]{{22}}")
 
 
 class Request(ServerExtension):
@@ -79,4 +82,4 @@ def _wrong_in_handshake(ext: Mapping[str, Any]) -> str:
             return key
     asked = ext.get(MODE)
     is_read = asked is None or type(asked) is bool
-    return "" if is_read or (isinstance(asked, str) and asked.startswith(REPLIES)) else MODE
+    return "" if is_read or (isinstance(asked, str) and _KEPT.fullmatch(asked)) else MODE

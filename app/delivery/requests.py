@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=Receiver)
 K = TypeVar("K")
 
-# How many session names ended requests remember, each also counted as one.
+# How much ended requests remember: a session name counts as one, and a request, which may be the
+# last that keeps an ended session in memory, as some.
 _MOST_REMEMBERED: Final = 100_000
+_OF_REQUEST: Final = 4
 # The most requests that end at their deadline in one tick, about 3 us each.
 _MOST_DUE: Final = 2000
 # The digits that the rest of a deadline takes in an event: it is written again in place.
@@ -479,7 +481,7 @@ def _fault(request: Request[R]) -> ReplyFault | None:
 
 def _weight(request: Request[R]) -> int:
     """Return how much it takes to remember the request."""
-    return 1 + len(request.responders) + len(request.spoken)
+    return _OF_REQUEST + len(request.responders) + len(request.spoken)
 
 
 def _remove(index: "dict[K, set[Request[R]]]", key: K, request: Request[R]) -> bool:

@@ -24,6 +24,9 @@ MIDDLE_MS = 150.0
 PAGE = 4096
 ENTERED = ("holdfast_entries_accepted_total", "holdfast_entries_restored_total")
 # Ways of an entry out of the queue, or to stay in it.
+ASKED = ("holdfast_requests_total", "holdfast_requests_restored_total")
+# What becomes of a request.
+ENDS = ("holdfast_requests_outstanding", "holdfast_requests_ended_total")
 PLACES = ("holdfast_entries_waiting", "holdfast_entries_handed", "holdfast_entries_settled_total")
 
 
@@ -112,6 +115,8 @@ class Target:
         figures = self.metrics()
         entered = sum(each.value for each in figures if each.name in ENTERED)
         assert entered == sum(each.value for each in figures if each.name in PLACES)
+        asked = sum(each.value for each in figures if each.name in ASKED)
+        assert asked == sum(each.value for each in figures if each.name in ENDS)
         with self.person() as person:
             person.subscribe("/after")
             answer = person.publish("/after", "well")

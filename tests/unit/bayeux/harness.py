@@ -317,7 +317,14 @@ class House:
         here = sum(session.queue.count for session in state.sessions)
         here += sum(receiver.queue.count for receiver in state.waiting_places.queues())
         self._count_topics()
+        self._count_requests()
         return counters.entered() == counters.settled() + here
+
+    def _count_requests(self) -> None:
+        """Each request that was asked, or restored, is outstanding or has ended."""
+        requests = self.bayeux.state.requests
+        begun = requests.asked + requests.restored
+        assert begun == requests.outstanding + sum(requests.ended.values())
 
     def _count_topics(self) -> None:
         """Topics count right what they keep and where their messages are."""

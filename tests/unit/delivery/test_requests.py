@@ -129,7 +129,7 @@ def test_who_gets_a_copy_after_the_end_may_not_answer() -> None:
 
 def test_whoever_ends_in_the_turn_of_an_answer_does_not_shorten_what_is_remembered() -> None:
     book: Requests[Receiver] = Requests()
-    book.most_remembered = 3
+    book.most_remembered = 6
     request = asked(book)
     book.grant(request, ["ann/1", "bob/1"])
     book.session_ended(person("ann/1"))

@@ -611,7 +611,7 @@ def test_ended_requests_are_forgotten_in_the_end() -> None:
     first = bob.last()
     house.advance(0.3)
     ann.heard()
-    house.bayeux.state.requests.most_remembered = 2
+    house.bayeux.state.requests.most_remembered = 5
     ann.ask(serial=2, timeout=1)
     second = bob.last()
     house.advance(0.3)

@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from holdfast.delivery.requests import RequestEnd
 from tests.unit.bayeux.harness import House
@@ -36,7 +38,9 @@ def test_a_client_that_does_not_ask_has_none(asked: Any) -> None:
     assert client.session.reply_channel is None
 
 
-@pytest.mark.parametrize("asked", [1, "yes", [], {}, "/a/b"])
+@pytest.mark.parametrize(
+    "asked", [1, "yes", [], {}, "/a/b", "/ret/", "/ret/" + "x" * 21, "/ret/" + "x" * 1_000_000]
+)
 def test_who_asks_for_something_else_is_not_let_in(asked: Any) -> None:
     reply = requesting().guest().handshake(ext={"request": asked}).reply
     assert reply["error"] == ILLEGAL.format("request")
@@ -307,6 +311,51 @@ def test_the_requests_of_a_client_that_leaves_are_abandoned() -> None:
     assert figures(house) == {"abandoned": 1}
     assert bob.reply(request)["error"].endswith(":late_reply")
     assert len(house.keeper.letters) == 1
+
+
+# Nonsense
+
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=9),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=4,
+)
+SAID: dict[str, Any] = {
+    "replyTo": "",
+    "timeout": 5000,
+    "request": "all",
+    "mime": "text/csv",
+    "status": "ERROR",
+}
+REFUSED = (":ext_invalid", ":reply_denied", ":channel_invalid", ":duplicate_reply")
+
+
+@given(st.dictionaries(st.sampled_from(sorted(SAID)), ANYTHING), st.booleans())
+def test_whatever_a_request_or_a_reply_says_it_is_taken_or_refused(
+    said: dict[str, Any], is_reply: bool
+) -> None:
+    house = requesting()
+    ann, bob = requester(house), responder(house)
+    if is_reply:
+        ann.ask()
+        answer = bob.reply(bob.last(), **said)
+    else:
+        answer = ann.ask(**SAID | {"replyTo": ann.address()} | said)
+    assert answer["successful"] or answer["error"].endswith(REFUSED)
+    bob.heard()
+    ann.heard()
+    assert house.balances()
+    house.now += 301
+    house.bayeux.tick(house.now)
+    house.turn()
+    assert house.bayeux.state.requests.outstanding == 0
+    assert house.balances()
+
+
+@given(ANYTHING | st.text("/ret", max_size=30))
+def test_whatever_a_handshake_asks_for_it_is_taken_or_refused(asked: Any) -> None:
+    reply = requesting().guest().handshake(ext={"request": asked}).reply
+    assert reply["successful"] or reply["error"] == ILLEGAL.format("request")
 
 
 # Limits
