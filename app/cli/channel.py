@@ -42,8 +42,8 @@ def get_messages(
     server: ToServer,
 ) -> None:
     """Show the newest messages that a channel keeps, the newest first."""
-    asked: Params = {"channel": channel, "filter": filter, "limit": limit}
-    print_first(server, "/topic/history", asked, _MESSAGES)
+    asked: Params = {"channel": channel, "filter": filter}
+    print_first(server, "/topic/history", asked, _MESSAGES, limit)
 
 
 @program.command("hold")

@@ -45,6 +45,7 @@ def _range(
             "--limit",
             "-n",
             min=1,
+            metavar="NUMBER",
             show_default=False,
             help=f"Maximum number; default: {_IN_A_TABLE}, or all with --json.",
         ),
@@ -65,7 +66,14 @@ def _range(
 
 Range = Annotated[ListRange, _range]
 
-First = Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="Maximum number.")]
+# The server shows no more of what has no pages.
+_MOST_FIRST = 100
+First = Annotated[
+    int,
+    typer.Option(
+        "--limit", "-n", min=1, max=_MOST_FIRST, metavar="NUMBER", help="Maximum number, up to 100."
+    ),
+]
 
 
 def _data(message: Json) -> str:
@@ -76,13 +84,21 @@ def _data(message: Json) -> str:
 DATA = ("DATA", _data)
 
 
-def print_first(server: Server, path: str, params: Params, columns: Columns) -> None:
-    """Print the first items of a short list, as a table or as a JSON array."""
-    found = server.get(path, params)["items"]
+def print_first(server: Server, path: str, params: Params, columns: Columns, limit: int) -> None:
+    """Print the first items of a list without pages, as a table or as a JSON array.
+
+    Says if there are more, or if there may be.
+    """
+    asked = {**params, "limit": min(limit + 1, _MOST_FIRST)}
+    found = server.get(path, asked)["items"]
     if server.as_json:
-        print_json(found)
+        print_json(found[:limit])
     else:
-        print_items(columns, found)
+        print_items(columns, found[:limit])
+    if len(found) > limit:
+        note(f"Showing {limit}; there are more: use --limit")
+    elif len(found) == _MOST_FIRST:
+        note(f"Showing {limit}; there may be more")
 
 
 def print_list(

@@ -23,6 +23,7 @@ from holdfast.cli.output import (
     Json,
     age,
     answer,
+    note,
     print_facts,
     print_items,
     print_json,
@@ -97,6 +98,9 @@ def show_session(
     print_facts({**found, "hold": told(found["hold"]), "channels": channels}, _TIMES)
     if entries:
         print_items(ENTRIES, entries)
+        count = found["waiting"] + found["handed"]
+        if count > len(entries):
+            note(f"Showing {len(entries)} of {count} entries: use --queue")
 
 
 @program.command("kill")

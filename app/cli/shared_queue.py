@@ -1,15 +1,56 @@
-"""The common part of the commands for queues of subjects and for work queues."""
+"""The commands that subjects' queues and work queues have in common: list, show and clear."""
 
-from holdfast.cli.options import confirm
-from holdfast.cli.output import age, answer
-from holdfast.cli.remote import Params, Server
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+from holdfast.cli.lists import First, Range, print_first, print_list
+from holdfast.cli.options import ToServer, Yes, confirm, gathered
+from holdfast.cli.output import Columns, age, answer
+from holdfast.cli.remote import Params
+from holdfast.cli.session import ENTRIES
 
 # The columns of lists, after the name.
 WAITING = ("waiting", "bytes", age("oldest", "OLDEST"))
 
 
-def clear_queue(server: Server, path: str, params: Params, question: str, *, yes: bool) -> None:
-    """Discard what waits in a queue, once the question is answered."""
-    confirm(question, yes=yes)
-    done = server.talk(lambda remote: remote.ask("DELETE", path, params=params))
-    answer(done, f"{done['discarded']} messages were discarded", as_json=server.as_json)
+def add_queue_commands(
+    program: typer.Typer,
+    *,
+    noun: str,
+    wait: str,
+    lists: tuple[str, Columns],
+    name: Any,  # noqa: ANN401 - an annotated type
+    place: Callable[[str], tuple[str, Params]],
+) -> None:
+    """Add the commands for queues of one kind.
+
+    Args:
+        program: The group of these commands.
+        noun: What has such a queue.
+        wait: The preposition: messages wait `for` a subject, and `in` a work queue.
+        lists: The path of the list, and its columns.
+        name: The argument that names a queue.
+        place: Returns the path of a queue, and its parameters.
+    """
+
+    @program.command("list", help=f"List {noun}s {wait} which messages wait.")
+    @gathered
+    def list_queues(*, shown: Range, server: ToServer) -> None:
+        path, columns = lists
+        print_list(server, path, {}, columns, shown)
+
+    @program.command("show", help=f"Show the first messages that wait {wait} a {noun}.")
+    @gathered
+    def show(*, queue: name, limit: First = 20, server: ToServer) -> None:
+        path, params = place(queue)
+        print_first(server, path, params, ENTRIES, limit)
+
+    @program.command("clear", help=f"Discard all messages that wait {wait} a {noun}.")
+    @gathered
+    def clear(*, queue: name, yes: Yes = False, server: ToServer) -> None:
+        confirm(f"Discard all messages that wait {wait} {queue}?", yes=yes)
+        path, params = place(queue)
+        done = server.talk(lambda remote: remote.ask("DELETE", path, params=params))
+        answer(done, f"{done['discarded']} messages were discarded", as_json=server.as_json)

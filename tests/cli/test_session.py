@@ -35,6 +35,7 @@ def test_programs_get_all_sessions_and_people_the_first(shell: Shell) -> None:
 @pytest.mark.parametrize("key", ["joe/1", "client/joe/1"])
 def test_a_session_is_shown_with_the_head_of_its_queue(shell: Shell, key: str) -> None:
     done = shell.run("session", "show", key, "--queue", "1")
+    assert "Showing 1 of 3 entries: use --queue" in done.stderr
     assert done.exit_code == 0
     assert "/news" in done.stdout
     assert '{"n":1}' in done.stdout

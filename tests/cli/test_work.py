@@ -29,3 +29,10 @@ def test_what_waits_is_discarded_after_a_question(shell: Shell) -> None:
     assert shell.operations.changes == []
     assert shell.run("work", "clear", "/jobs", "--yes").stdout == "2 messages were discarded\n"
     assert [each.action for each in shell.operations.changes] == ["work.clear"]
+
+
+def test_a_list_without_pages_says_when_it_is_cut_short(shell: Shell) -> None:
+    cut = shell.run("work", "show", "/jobs", "--limit", "1")
+    assert len(cut.stdout.splitlines()) == 2
+    assert cut.stderr == "Showing 1; there are more: use --limit\n"
+    assert shell.run("work", "show", "/jobs", "--limit", "2").stderr == ""
