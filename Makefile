@@ -66,9 +66,10 @@ CLIENTS := $(addprefix tests/,clients conversations)
 PAGES := tests/browser
 # What is in no other group, but for the unit tests.
 REST = tests $(patsubst %,--ignore %,tests/unit $(PIPELINE) $(ATTACKS) $(CHAOS) $(CLIENTS) $(PAGES))
-# The longest first, three at a time: half of them wait most of the time, and the others, which compute,
-# give way to them, for some measure how long somebody waits.
-GROUPS := test-pages test-attacks cover-rest cover-store cover-pipeline test-clients test-chaos test-slow
+# What needs no installed server first, then the longest, four at a time: half of them wait most of the
+# time, and the others, which compute, give way to them, for some measure how long somebody waits.
+GROUPS := cover-units test-pages test-attacks cover-rest cover-store cover-pipeline test-clients test-chaos \
+    test-slow
 POLITE := nice -n 3
 # Without state machines and whatever else takes more than a quarter of a second, and with shorter
 # searches.
@@ -82,14 +83,15 @@ COMPILED = $(TEST) --override-ini 'pythonpath=$(INSTALLED) .'
 .PHONY: cover
 cover: ## all tests with the coverage gates; ARGS go to each pytest
 	@rm -f .coverage .coverage.*
-	$(MAKE) --no-print-directory --jobs 3 --output-sync $(BESIDE) $(GROUPS)
+	$(MAKE) --no-print-directory --jobs 4 --output-sync $(BESIDE) $(GROUPS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 	$(BIN)/coverage report --include='app/bayeux/*,app/delivery/*' --fail-under=$(CORE_COVERAGE)
 
 .PHONY: $(GROUPS)
 # What a group does not need is made beside it.
-$(GROUPS): $(STAMPS)/dev $(STAMPS)/holdfast setup-clients
+cover-units: $(STAMPS)/dev
+$(filter-out cover-units,$(GROUPS)): $(STAMPS)/dev $(STAMPS)/holdfast setup-clients
 test-pages: setup-browser
 cover-pipeline: $(STAMPS)/pipeline
 test-attacks:
@@ -104,8 +106,9 @@ cover-pipeline:
 	$(SERVE_INSTALLED) $(POLITE) $(COVER) $(PIPELINE) $(ARGS)
 cover-store:
 	$(SERVE_INSTALLED) $(COVER) $(STORE) -m 'not slow' $(ARGS)
-cover-rest:
+cover-units:
 	$(POLITE) $(COVER) tests/unit --ignore tests/unit/pipeline $(QUICK) $(ARGS)
+cover-rest:
 	$(SERVE_INSTALLED) $(COVER) $(REST) $(patsubst %,--ignore %,$(STORE)) -m 'not slow' $(ARGS)
 # Traced, searches would take several times as long; those of units run in `compiled`.
 test-slow:
