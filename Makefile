@@ -39,7 +39,8 @@ help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
-setup: setup-pages $(STAMPS)/holdfast ## make the environment; afterwards .venv/bin/holdfast works
+setup: ## make the environment; afterwards .venv/bin/holdfast works
+	@$(MAKE) --no-print-directory --jobs 2 setup-pages $(STAMPS)/holdfast
 
 .PHONY: run
 run: setup ## serve on 127.0.0.1:8080; more flags by ARGS="--port 9090"
