@@ -22,6 +22,7 @@ from bench.run import CACHE
 WEBSOCKET, LONG_POLLING = "websocket", "long-polling"
 # Under light load, nothing is asked for so long after an answer.
 REST_S = 0.002
+# How often all ask before anything is measured: compilers need a while to see what matters.
 WARM_UP = 200
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
@@ -92,37 +93,39 @@ def ask(pairs: Sequence[Pair], number: int) -> None:
         pair.settle()
 
 
-def round_trips(pair: Pair, times: int) -> list[float]:
-    """Seconds until each answer, under light load."""
-    took = []
-    for number in range(WARM_UP + times):
-        time.sleep(REST_S)
-        begun = time.perf_counter()
-        pair.ask(number)
-        pair.answer()
-        pair.get()
-        took.append(time.perf_counter() - begun)
-        pair.settle()
-    return took[WARM_UP:]
+def waited_s(process: int | str) -> float:
+    """How long its main thread was ready but another one had the processor."""
+    return int(Path(f"/proc/{process}/schedstat").read_text().split()[1]) / 1e9
+
+
+def round_trip(pair: Pair, number: int, server: Server) -> float:
+    """Seconds until the answer, without those in which others had the processors."""
+    before = waited_s(server.pids[0]) + waited_s("self")
+    begun = time.perf_counter()
+    pair.ask(number)
+    pair.answer()
+    pair.get()
+    took = time.perf_counter() - begun
+    return took - (waited_s(server.pids[0]) + waited_s("self") - before)
 
 
 def measure(way: Way, server: Server, options: argparse.Namespace, figures: Figures) -> None:
     with ExitStack() as stack:
-
-        def pair(number: int) -> Pair:
-            made = way.pair(server.url, way.transport, number)
-            stack.callback(made.close)
-            return made
-
-        figures.took += round_trips(pair(0), options.alone)
-        pairs = [pair(1 + number) for number in range(options.pairs)]
-        for number in range(WARM_UP // len(pairs)):
+        pairs: list[Pair] = []
+        for number in range(options.pairs):
+            pairs.append(way.pair(server.url, way.transport, number))
+            stack.callback(pairs[-1].close)
+        for number in range(WARM_UP):
             ask(pairs, number)
         before = processor_s(server)
         for number in range(options.together):
             ask(pairs, number)
         asked = options.together * len(pairs)
         figures.per_cpu_s.append(asked / (processor_s(server) - before))
+        for number in range(options.alone):
+            time.sleep(REST_S)
+            figures.took.append(round_trip(pairs[0], number, server))
+            pairs[0].settle()
 
 
 def main() -> None:

@@ -1,6 +1,8 @@
 """Requests between Python clients, by a real server."""
 
 import asyncio
+import subprocess
+import sys
 from contextlib import AsyncExitStack
 from urllib.parse import urlsplit
 
@@ -9,7 +11,8 @@ import pytest
 from holdfast import Client, ClientError, Message, Refuse, Reply, RequestFailed, SessionEnded
 from tests.chaos.proxy import Address, Proxy
 from tests.client.conftest import Enter
-from tests.serving import Server
+from tests.pages import ROOT, blocks
+from tests.serving import Server, Servers, environment
 
 
 async def double(message: Message) -> int:
@@ -39,6 +42,22 @@ async def test_data_of_a_request_and_of_its_reply_have_types(enter: Enter) -> No
     assert (await client.request("/client/same", 1)).mime == "application/json"
     await responder.respond("/client/xml", lambda _: Reply("<1/>", "text/xml"))
     assert (await client.request("/client/xml", 1)).mime == "text/xml"
+
+
+def test_the_program_of_the_page_gets_its_reply(servers: Servers) -> None:
+    [program] = [each for each in blocks(ROOT / "docs" / "requests.md") if each.kind == "program"]
+    code = program.at(urlsplit(servers.with_settings({}).url).netloc)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("230 client/")
 
 
 async def test_many_requests_at_once_get_each_its_own_reply(enter: Enter) -> None:
