@@ -1,10 +1,11 @@
 """Requests are answered although their server is killed, as sessions with names ask and answer."""
 
+import time
 from pathlib import Path
 from typing import Any
 
 from tests.integration.successors import following
-from tests.integration.test_killed_point_to_point import Client, Json
+from tests.integration.test_killed_point_to_point import PATIENCE_S, Client, Json
 from tests.serving import Server
 
 POWER = "/data/power"
@@ -29,6 +30,13 @@ class Person(Client):
         answer = self.send("/meta/connect", ext={"ack": self._batch}, **asked)
         self._batch = answer[-1]["ext"]["ack"]
         return [each for each in answer if "data" in each]
+
+    def events_soon(self) -> list[Json]:
+        """What the first connect brings that brings anything."""
+        ends_at, found = time.monotonic() + PATIENCE_S, self.events()
+        while not found and time.monotonic() < ends_at:
+            found = self.events()
+        return found
 
 
 def publish(person: Person, channel: str, data: object, **ext: object) -> Json:
@@ -59,3 +67,41 @@ def test_a_reply_is_accepted_although_the_server_is_killed_before_it(tmp_path: P
         ann = Person(servers.last, "ann/1", request=ann.ret)
         (reply,) = ann.events()
         assert (reply["channel"], reply["data"]) == (reply_to, 230)
+
+
+def test_a_request_ends_when_the_next_server_finds_nobody_left_who_could_reply(
+    tmp_path: Path,
+) -> None:
+    with following(tmp_path, channels={"/data/*": {"durable": True}}) as servers:
+        ann = Person(servers.last, "ann/1", request=True)
+        passing = Client(servers.last)
+        passing.send("/meta/subscribe", subscription=POWER)
+        reply_to = f"{ann.ret}/4000001"
+        assert publish(ann, POWER, "?", replyTo=reply_to, timeout=120_000)["successful"]
+        # This is answered when the store has it, and the request before it.
+        ann.send("/meta/subscribe", subscription="/own")
+
+        servers.kill()
+        ann = Person(servers.last, "ann/1", request=ann.ret)
+        (error,) = ann.events_soon()
+        assert (error["channel"], error["error"]) == (reply_to, f"404:{POWER}:no_responders")
+
+
+def test_a_refusal_after_a_kill_reaches_the_one_who_asked(tmp_path: Path) -> None:
+    with following(tmp_path, channels={"/data/*": {"durable": True}}) as servers:
+        ann = Person(servers.last, "ann/1", request=True)
+        bob = Person(servers.last, "bob/1", request=True)
+        bob.send("/meta/subscribe", subscription=POWER)
+        reply_to = f"{ann.ret}/4000001"
+        assert publish(ann, POWER, "?", replyTo=reply_to, timeout=120_000)["successful"]
+
+        servers.kill()
+        bob = Person(servers.last, "bob/1", request=bob.ret)
+        (request,) = bob.events_soon()
+        seq = request["ext"]["delivery"]["seq"]
+        refusal = {"seq": seq, "errorCode": "user.update.error", "message": "disk full"}
+        bob.send("/service/delivery", data=[refusal])
+        ann = Person(servers.last, "ann/1", request=ann.ret)
+        (error,) = ann.events_soon()
+        assert error["error"] == f"500:{POWER},user.update.error:responder_error"
+        assert error["data"]["message"] == "disk full"
