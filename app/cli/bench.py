@@ -17,6 +17,7 @@ from holdfast.cli.measured import LatencyCounts, SubscriberCounts
 from holdfast.cli.options import gathered
 from holdfast.cli.output import Json, complain, print_facts, print_json, progress
 from holdfast.cli.remote import metric
+from holdfast.cli.sections import InSections
 from holdfast.client import Client, ReplyError
 from holdfast.client.transport_choice import LONG_POLLING, WEBSOCKET
 
@@ -39,7 +40,7 @@ class Transport(Enum):
     LONG_POLLING = LONG_POLLING
 
 
-@program.command()
+@program.command(cls=InSections)
 @gathered
 def bench(
     *,
@@ -68,7 +69,10 @@ def bench(
         float, typer.Option("--seconds", min=0.1, metavar="SECONDS", help="How long to publish.")
     ] = 10,
     transport: Annotated[
-        Transport, typer.Option("--transport", help="The transport of all clients.")
+        Transport,
+        typer.Option(
+            "--transport", metavar="websocket|long-polling", help="The transport of all clients."
+        ),
     ] = Transport.WEBSOCKET,
     login: AsClient,
 ) -> None:

@@ -35,7 +35,10 @@ def get_messages(
     filter: Annotated[
         str | None,
         typer.Option(
-            "--filter", show_default=False, help="Only messages that pass: data.price > 100."
+            "--filter",
+            metavar="CONDITION",
+            show_default=False,
+            help="Only messages that pass, such as 'data.price > 100'.",
         ),
     ] = None,
     limit: First = 20,

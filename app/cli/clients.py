@@ -158,6 +158,7 @@ def _login(
         ),
     ] = None,
 ) -> ClientLogin:
+    """Server and login"""
     if token_file is not None and user is not None:
         raise typer.BadParameter("--token-file and --user exclude each other")
     return ClientLogin(url, token_file, user, as_json)

@@ -22,7 +22,8 @@ def command(
         str, typer.Argument(metavar="COMMAND", help="Such as client/joe/1/?dispatcherActive=true.")
     ],
     value: Annotated[
-        str | None, typer.Option("--value", help="Value to set, unless the command has one.")
+        str | None,
+        typer.Option("--value", metavar="TEXT", help="Value to set, unless the command has one."),
     ] = None,
     server: ToServer,
 ) -> None:

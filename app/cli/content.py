@@ -84,7 +84,7 @@ _File = Annotated[
 def _data(
     data: Annotated[
         str | None,
-        typer.Argument(metavar="[DATA]", show_default=False, help="JSON, or any text."),
+        typer.Argument(metavar="DATA", show_default=False, help="JSON, or any text."),
     ] = None,
     file: _File = None,
 ) -> Any:  # noqa: ANN401 - whatever JSON holds
@@ -97,7 +97,7 @@ def _content(
     data: Annotated[
         str | None,
         typer.Argument(
-            metavar="[DATA]", show_default=False, help=f"JSON, or any text; default: {_USUAL}."
+            metavar="DATA", show_default=False, help=f"JSON, or any text; default: {_USUAL}."
         ),
     ] = None,
     file: _File = None,
@@ -115,9 +115,13 @@ def _content(
         ),
     ] = None,
     count: Annotated[
-        int, typer.Option("--count", "-n", min=0, help="How many messages; 0 for no end.")
+        int,
+        typer.Option(
+            "--count", "-n", min=0, metavar="NUMBER", help="How many messages; 0 for no end."
+        ),
     ] = 1,
 ) -> Content:
+    """Content"""
     if sum(given is not None for given in (data, file, size)) > 1:
         raise typer.BadParameter("DATA, --file and --size exclude each other")
     if by_line and (file is None or count != 1):

@@ -145,7 +145,10 @@ def export(
     *,
     conditions: LetterConditions,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Output file; default: standard output.")
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="Output file; default: standard output."
+        ),
     ] = None,
     server: AtAddress,
 ) -> None:

@@ -24,7 +24,8 @@ _WORDS = {True: "yes", False: "no", None: "-"}
 def doctor(
     *,
     config: Annotated[
-        Path | None, typer.Option("--config", help="Settings file; default: ./holdfast.toml.")
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="Settings file; default: ./holdfast.toml."),
     ] = None,
     pipeline: Annotated[
         bool, typer.Option("--pipeline", help="Fail if something for the pipeline is missing, too.")

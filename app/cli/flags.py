@@ -1,32 +1,17 @@
 """Flags made from the settings, so that there is a single list."""
 
 import inspect
-from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperOption
 
 from holdfast.cli.model_options import parameter
 from holdfast.settings import SECTIONS
 
 if TYPE_CHECKING:
-    from typer._click import HelpFormatter
-
-
-class InSections(TyperCommand):
-    """Shows its options under the headings of the settings."""
-
-    def format_options(self, context: typer.Context, formatter: "HelpFormatter") -> None:  # type: ignore[override]
-        sections = defaultdict(list)
-        for option in self.get_params(context):
-            if isinstance(option, TyperOption) and (row := option.get_help_record(context)):
-                sections[option.rich_help_panel or "Options"].append(row)
-        for heading in sorted(sections, key="Options".__ne__):
-            with formatter.section(heading):
-                formatter.write_dl(sections[heading])
+    pass
 
 
 def flags_of_settings(command: Callable[..., None]) -> Callable[..., None]:
@@ -41,7 +26,10 @@ def flags_of_settings(command: Callable[..., None]) -> Callable[..., None]:
         inspect.Parameter.KEYWORD_ONLY,
         default=None,
         annotation=Annotated[
-            Path | None, typer.Option("--config", help="Settings file; default: ./holdfast.toml.")
+            Path | None,
+            typer.Option(
+                "--config", metavar="FILE", help="Settings file; default: ./holdfast.toml."
+            ),
         ],
     )
     parameters = [

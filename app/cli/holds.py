@@ -7,10 +7,14 @@ import typer
 from holdfast.cli.moments import moment
 from holdfast.cli.output import Json, when
 
-Reason = Annotated[str, typer.Option("--reason", help="The reason, shown with the hold.")]
+Reason = Annotated[
+    str, typer.Option("--reason", metavar="TEXT", help="The reason, shown with the hold.")
+]
 Until = Annotated[
     str | None,
-    typer.Option("--until", help="Resume automatically: in 30m, or at 2026-11-20T08:00."),
+    typer.Option(
+        "--until", metavar="TIME", help="Resume by itself: in 30m, or at 2026-11-20T08:00."
+    ),
 ]
 
 

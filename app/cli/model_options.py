@@ -18,6 +18,8 @@ from holdfast.units import Unit, unit_of
 _SCALARS = (bool, int, float, str, Path)
 # A link of Markdown, with what it shows.
 _LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
+# What stands for a value, if it is not a text.
+_VALUES = {int: "NUMBER", float: "NUMBER", Path: "FILE"}
 _NO_FLAGS: Mapping[str, str] = {}
 
 
@@ -63,8 +65,8 @@ def parameter(
         kind, metavar, text = str, "TIME", f"{text} A span (2h) or a date (2026-11-20T08:00)."
     elif _is(field, SessionKey):
         metavar = "SESSION"
-    elif kind is not str:
-        metavar = unit and unit.name
+    elif kind is not bool:
+        metavar = unit.name if unit else _VALUES.get(kind) or metavar or "TEXT"
     is_list = get_origin(kind) is list
     option = typer.Option(
         flag, help=text, show_default=False, metavar=metavar, rich_help_panel=panel

@@ -4,6 +4,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable
+from copy import copy
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -15,14 +16,21 @@ from holdfast.cli.moments import now_ms
 from holdfast.cli.remote import DEFAULT_URL, Server
 from holdfast.store.letter_filter import LetterFilter
 
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+AsJson = Annotated[
+    bool,
+    typer.Option("--json", rich_help_panel="Options", help="Print JSON instead of tables."),
+]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")]
-Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of items.")]
+Limit = Annotated[
+    int, typer.Option("--limit", "-n", min=1, metavar="NUMBER", help="Maximum number of items.")
+]
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Ids of letters.")]
 Everything = Annotated[bool, typer.Option("--all", help="Apply to all dead letters.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count; change nothing.")]
 Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="The channel, such as /orders/7.")]
-Prefix = Annotated[str, typer.Option("--prefix", help="Beginning of the channel.")]
+Prefix = Annotated[
+    str, typer.Option("--prefix", metavar="TEXT", help="Beginning of the channel's name.")
+]
 Key = Annotated[
     str, typer.Argument(metavar="SESSION", help="The session, such as joe/1 or client/joe/1.")
 ]
@@ -71,7 +79,8 @@ def group_of_commands() -> typer.Typer:
 def gathered(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options of its groups: parameters annotated with a function.
 
-    The function takes the options, and returns the value of the parameter.
+    The function takes the options, and returns the value of the parameter. Its docstring, if it has
+    one, is the heading of the options in the help.
     """
     signature = inspect.signature(command)
     groups = {name: maker for name, each in signature.parameters.items() if (maker := _maker(each))}
@@ -83,13 +92,23 @@ def gathered(command: Callable[..., None]) -> Callable[..., None]:
         command(**given)
 
     shown = [
-        option.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        _under(maker and maker.__doc__, option.replace(kind=inspect.Parameter.KEYWORD_ONLY))
         for name, each in signature.parameters.items()
-        for option in (options[name].values() if name in groups else [each])
+        for maker in [groups.get(name)]
+        for option in (options[name].values() if maker else [each])
     ]
     with_groups.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
     with_groups.__doc__ = command.__doc__
     return with_groups
+
+
+def _under(heading: str | None, parameter: inspect.Parameter) -> inspect.Parameter:
+    [option] = getattr(parameter.annotation, "__metadata__", [None])
+    if heading is None or option.rich_help_panel:
+        return parameter
+    shown = copy(option)
+    shown.rich_help_panel = heading
+    return parameter.replace(annotation=Annotated[parameter.annotation.__origin__, shown])
 
 
 def _maker(parameter: inspect.Parameter) -> Callable[..., object] | None:

@@ -44,11 +44,19 @@ def compact(*, dry_run: DryRun = False, as_json: AsJson = False, journal: AtJour
 def retain(
     *,
     days: Annotated[
-        int, typer.Option("--days", min=1, max=_MOST_DAYS, help="Number of days to keep.")
+        int,
+        typer.Option(
+            "--days", min=1, max=_MOST_DAYS, metavar="NUMBER", help="Number of days to keep."
+        ),
     ],
     events_days: Annotated[
         int | None,
-        typer.Option("--events-days", min=1, help="Days of events to keep; default: as --days."),
+        typer.Option(
+            "--events-days",
+            min=1,
+            metavar="NUMBER",
+            help="Days of events to keep; default: as --days.",
+        ),
     ] = None,
     dry_run: DryRun = False,
     yes: Yes = False,

@@ -15,6 +15,7 @@ from holdfast.cli.failures import Exit
 from holdfast.cli.options import gathered
 from holdfast.cli.output import complain, console, note, print_json, progress, speed
 from holdfast.cli.qos import Options, PublishOptions
+from holdfast.cli.sections import InSections
 from holdfast.client import Client, ConnectionLost, PublishReply, ReplyError
 
 program = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -27,7 +28,7 @@ _MOST_TOLD = 10
 _GRACE_S = 5.0
 
 
-@program.command()
+@program.command(cls=InSections)
 @gathered
 def publish(
     *,
@@ -54,7 +55,7 @@ def publish(
     nanoseconds since 1970) and ${date}: quote them for your shell. Data that is JSON after that is
     published as such, other data as a text. Prints the id of each message, except on a terminal.
 
-    Example: holdfast publish /orders '{"n": ${counter}}' --count 100 --persistent
+    Example: holdfast publish /orders '{"n": ${counter}}' --count 100
     """
     publishing = Publishing(channel, content, options, rate, as_json=login.as_json)
 

@@ -78,10 +78,13 @@ def _publish_options(
     ] = None,
     force_queuing: Annotated[
         bool,
-        typer.Option("--force-queuing", help="Let messages wait for destinations that are away."),
+        typer.Option(
+            "--force-queuing", help="Let messages wait for subjects that have no session."
+        ),
     ] = False,
     qos: _Qos = None,
 ) -> Options:
+    """Delivery"""
     if force_queuing and not destinations:
         raise typer.BadParameter("--force-queuing needs --destination")
     return {
@@ -124,6 +127,7 @@ def _subscribe_options(
     ] = False,
     qos: _Qos = None,
 ) -> Options:
+    """Selection"""
     return {
         "filter": filter,
         "history": history,

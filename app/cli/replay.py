@@ -64,10 +64,12 @@ def replay(
         typer.Option("--data", metavar="JSON", help="New data for the one letter."),
     ] = None,
     watch: Annotated[
-        str | None, typer.Option("--watch", help="Watch this replay instead of starting one.")
+        str | None,
+        typer.Option("--watch", metavar="ID", help="Watch this replay instead of starting one."),
     ] = None,
     cancel: Annotated[
-        str | None, typer.Option("--cancel", help="Cancel this replay instead of starting one.")
+        str | None,
+        typer.Option("--cancel", metavar="ID", help="Cancel this replay instead of starting one."),
     ] = None,
     yes: Yes = False,
     server: ToServer,

@@ -11,6 +11,7 @@ from holdfast.cli.content import Data
 from holdfast.cli.failures import Exit
 from holdfast.cli.options import gathered
 from holdfast.cli.output import print_json
+from holdfast.cli.sections import InSections
 from holdfast.client import Client, Message
 
 program = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -24,7 +25,7 @@ class Mode(Enum):
     ALL = "all"
 
 
-@program.command()
+@program.command(cls=InSections)
 @gathered
 def request(
     *,
@@ -42,6 +43,7 @@ def request(
         Mode,
         typer.Option(
             "--mode",
+            metavar="first|one|all",
             help="first: the first reply of all who are asked; one: the reply of one, who alone is "
             "asked; all: every reply.",
         ),

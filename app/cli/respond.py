@@ -14,6 +14,7 @@ from holdfast.cli.content import filled, parsed
 from holdfast.cli.options import gathered
 from holdfast.cli.output import note
 from holdfast.cli.received import print_received
+from holdfast.cli.sections import InSections
 from holdfast.client import Message, Refuse
 from holdfast.client.wire import part_of
 from holdfast.delivery.json_text import to_json
@@ -26,7 +27,7 @@ _FAILED = "user.update.error"
 _MOST_TEXT = 500
 
 
-@program.command()
+@program.command(cls=InSections)
 @gathered
 def respond(
     *,

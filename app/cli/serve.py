@@ -18,7 +18,8 @@ from rich.console import Console
 from rich.text import Text
 
 from holdfast import logs, settings
-from holdfast.cli.flags import InSections, flags_of_settings
+from holdfast.cli.flags import flags_of_settings
+from holdfast.cli.sections import InSections
 from holdfast.compose import CannotStart, serving
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable

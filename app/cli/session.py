@@ -76,7 +76,14 @@ def show_session(
     *,
     key: Key,
     queue: Annotated[
-        int, typer.Option("--queue", min=0, max=100, help="Number of queue entries to show.")
+        int,
+        typer.Option(
+            "--queue",
+            min=0,
+            max=100,
+            metavar="NUMBER",
+            help="How many entries of its queue to show.",
+        ),
     ] = 10,
     server: ToServer,
 ) -> None:

@@ -13,6 +13,7 @@ from holdfast.cli.options import gathered
 from holdfast.cli.output import note, speed
 from holdfast.cli.qos import Options, SubscribeOptions
 from holdfast.cli.received import print_received
+from holdfast.cli.sections import InSections
 from holdfast.client import Message, Refuse, Subscription
 from holdfast.client.errors import refusal_for
 from holdfast.delivery.error_codes import find
@@ -50,6 +51,7 @@ def _refusal(
         ),
     ] = None,
 ) -> Refuse | None:
+    """Refusals"""
     if fail_runtime is not None:
         if fail_with is not None:
             raise typer.BadParameter("--fail-with and --fail-runtime exclude each other")
@@ -85,16 +87,17 @@ def _handshake(
         ),
     ] = None,
 ) -> Options:
+    """Session"""
     return {"session": session, "terms": None if retries is None else {"retries": retries}}
 
 
-@program.command()
+@program.command(cls=InSections)
 @gathered
 def subscribe(
     *,
     channels: Annotated[
         list[str],
-        typer.Argument(metavar="CHANNEL...", help="Channels or patterns: /orders/7, /orders/**."),
+        typer.Argument(metavar="CHANNEL", help="Channels or patterns: /orders/7, /orders/**."),
     ],
     options: SubscribeOptions,
     handshake: Annotated[Options, _handshake],
@@ -108,12 +111,19 @@ def subscribe(
     count: Annotated[
         int | None,
         typer.Option(
-            "--count", "-n", min=1, show_default=False, help="End after so many messages."
+            "--count",
+            "-n",
+            min=1,
+            metavar="NUMBER",
+            show_default=False,
+            help="End after so many messages.",
         ),
     ] = None,
     seconds: Annotated[
         float | None,
-        typer.Option("--seconds", min=0, show_default=False, help="End after this time."),
+        typer.Option(
+            "--seconds", min=0, metavar="SECONDS", show_default=False, help="End after this time."
+        ),
     ] = None,
     login: AsClient,
 ) -> None:
@@ -123,7 +133,7 @@ def subscribe(
     channel, the sender and the data, with tabs in between. Dead letters are messages of
     /sys/deadMessage.
 
-    Example: holdfast subscribe /orders/** --session joe/1 --fail-with user.update.error
+    Example: holdfast subscribe '/orders/**' --session joe/1 --history 10
     """
     subscriber = Subscriber(refusal, update_sleep, count, as_json=login.as_json)
 

@@ -4,8 +4,10 @@ import gc
 import subprocess
 import sys
 from string import ascii_lowercase
+from typing import Any
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from holdfast.cli.main import COMMANDS, load, program
@@ -32,6 +34,15 @@ def test_the_list_of_commands_does_not_import_the_server() -> None:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_commands_help_begins_as_the_list_describes_it(name: str) -> None:
     assert (load(name).help or "").partition("\n")[0] == COMMANDS[name]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_options_name_their_values_in_words(name: str) -> None:
+    command: Any = load(name)
+    for each in getattr(command, "commands", {}).values() or [command]:
+        for option in each.params:
+            shown, _ = option.get_help_record(typer.Context(each))
+            assert not shown.startswith("-") or "<" not in shown
 
 
 def test_a_mistyped_command_gets_a_suggestion() -> None:

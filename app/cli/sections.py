@@ -1,0 +1,30 @@
+"""Help in sections, for commands with many options."""
+
+from collections import defaultdict
+
+import typer
+from click import HelpFormatter
+from typer.core import TyperArgument, TyperCommand, TyperOption
+
+_FIRST = ("Arguments", "Options")
+
+
+class InSections(TyperCommand):
+    """Shows its options under the headings of their panels."""
+
+    def format_options(self, context: typer.Context, formatter: HelpFormatter) -> None:  # type: ignore[override]
+        sections = defaultdict(list)
+        for option in self.get_params(context):
+            if row := option.get_help_record(context):
+                heading, name = _placed(option, row[0])
+                sections[heading].append((name, row[1]))
+        for heading in sorted(sections, key=lambda each: each not in _FIRST):
+            with formatter.section(heading):
+                formatter.write_dl(sections[heading])
+
+
+def _placed(option: object, shown: str) -> tuple[str, str]:
+    """Return the heading of an option or argument, and what it is called there."""
+    if isinstance(option, TyperArgument):
+        return "Arguments", option.display_name_raw
+    return (option.rich_help_panel if isinstance(option, TyperOption) else None) or "Options", shown
