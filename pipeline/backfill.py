@@ -81,7 +81,7 @@ class Backfill:
         self._add_steps()
         if not self.steps:
             raise PipelineFailed(f"{self._lake.root} has no events to rebuild tables from")
-        _check_reach(self._lake.files("life"), self.steps[0].day)
+        check_reach(self._lake.files("life", at=self._lake.state()), self.steps[0].day)
 
     def _add_steps(self) -> None:
         known = {file for step in self.steps for file in step.files}
@@ -96,7 +96,8 @@ class Backfill:
     def _events(self) -> Iterable[tuple[str, str]]:
         """Yield the files of events in their table, and their days."""
         base = self._lake.root / EVENTS
-        for path in self._lake.files(EVENTS):
+        # Tables of an older version have a state before they can be read.
+        for path in self._lake.files(EVENTS, at=self._lake.state()):
             yield str(path.relative_to(base)), path.parent.name.partition("=")[2]
 
     def _do(self, spark: "SparkSession", report: Callable[[int], None]) -> None:
@@ -118,7 +119,12 @@ class Backfill:
         self._lake.commit(made, self._lake.offset(), anew=MADE)
 
 
-def _check_reach(lives: Iterable[Path], first: str) -> None:
+def check_reach(lives: Iterable[Path], first: str) -> None:
+    """Refuse to make lives anew from events that do not go back as far.
+
+    Raises:
+        PipelineFailed: They do not.
+    """
     oldest = min(filter(None, map(_oldest, lives)), default=None)
     if oldest is not None and oldest < first:
         raise PipelineFailed(

@@ -45,6 +45,8 @@ CARRIED = ("messages", OPEN)
 _SMALL = 32 * 1024**2
 # Increased by every change that invalidates existing tables.
 VERSION = 5
+# Of tables since this version, events are as they are now.
+OLDEST = 3
 
 
 class Made(NamedTuple):
@@ -79,14 +81,15 @@ class Lake:
             yield
 
     @contextmanager
-    def alone_with_tables(self, who: str) -> Iterator[None]:
+    def alone_with_tables(self, who: str, *, oldest: int = VERSION) -> Iterator[None]:
         """The same, where there must be tables.
 
         Raises:
-            PipelineFailed: There are none, or another process holds the lock.
+            PipelineFailed: There are none, or those of another version, or another process holds
+                the lock.
         """
         # Do not create a folder where there are no tables.
-        self.newest()
+        self._check_tables(oldest)
         with self.alone(who):
             yield
 
@@ -115,13 +118,19 @@ class Lake:
         Raises:
             PipelineFailed: There are no tables, or those of another version.
         """
-        self.check_version()
+        self._check_tables(VERSION)
         number = self.state()
         if number is None:
-            raise PipelineFailed(
-                f"{self.root} has no tables yet: run holdfast pipeline ingest first"
-            )
+            raise self._nothing()
         return number
+
+    def _check_tables(self, oldest: int) -> None:
+        self.check_version(oldest)
+        if self.version() is None:
+            raise self._nothing()
+
+    def _nothing(self) -> PipelineFailed:
+        return PipelineFailed(f"{self.root} has no tables yet: run holdfast pipeline ingest first")
 
     def is_small(self) -> bool:
         """Return whether the work takes no longer than Java's warm-up."""
@@ -165,23 +174,22 @@ class Lake:
             self.open(name).create()
         self._version.write_text(str(VERSION), "utf-8")
 
-    def check_version(self) -> None:
+    def check_version(self, oldest: int = VERSION) -> None:
         """Refuse tables of another version.
 
         Raises:
             PipelineFailed: The text says how to continue.
         """
         version = self.version()
-        if version is not None and version > VERSION:
-            raise PipelineFailed(
-                f"{self.root} has tables of a newer holdfast: update this one, or name another "
-                "--lake"
-            )
-        if version is not None and version < VERSION:
-            raise PipelineFailed(
-                f"{self.root} has tables of an older holdfast: name another --lake, or move this "
-                "one away"
-            )
+        if version is None or oldest <= version <= VERSION:
+            return
+        if version > VERSION:
+            text = "a newer holdfast: update this one, or name another --lake"
+        elif version >= OLDEST:
+            text = "an older holdfast: holdfast pipeline backfill makes them anew from their events"
+        else:
+            text = "a much older holdfast: name another --lake, or move this one away"
+        raise PipelineFailed(f"{self.root} has tables of {text}")
 
     def version(self) -> int | None:
         """Return the version of the tables; None if there are none, 0 if nobody knows."""

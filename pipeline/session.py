@@ -42,26 +42,16 @@ _EVERYWHERE = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.parquet.compression.codec": "zstd",
-    # There are few days and states: with a file open for each, nothing need be sorted.
-    "spark.sql.maxConcurrentOutputFileWriters": "16",
-    # Sketches of all hours and channels fit into memory, so nothing need be sorted for them.
-    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "4096",
     # The packed size that is combined in memory at once.
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
     # The usual format, at half the work.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # The receipts of a batch are complete, or there are none.
-    "spark.sql.sources.partitionOverwriteMode": "static",
 }
 # For each file and folder, Java would start chmod once and readlink four times. So files have no
 # checksums and markers, which nobody reads, and are renamed by a system call.
 _FILES = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-    "spark.sql.streaming.checkpointFileManagerClass": (
-        "org.apache.spark.sql.execution.streaming.checkpointing"
-        ".FileSystemBasedCheckpointFileManager"
-    ),
 }
 # Partitions of large shuffles for each core; each fits into memory.
 _PIECES = 16

@@ -10,7 +10,7 @@ from holdfast.cli.journal_place import AtJournal
 from holdfast.cli.options import AsJson, DryRun, Yes, confirm, gathered
 from holdfast.cli.output import note, print_json, print_rows, progress, spinner
 from holdfast.cli.spark import ChosenEngine, failing, refuse_remote
-from holdfast.pipeline.lake import Lake
+from holdfast.pipeline.lake import OLDEST, VERSION, Lake
 
 # A century.
 _MOST_DAYS = 36_500
@@ -102,14 +102,19 @@ def backfill(
 ) -> None:
     """Rebuild all tables that are derived from events, day by day.
 
-    If interrupted, the next run continues after the last complete day.
+    If interrupted, the next run continues after the last complete day. Tables of an older version
+    become those of this one.
     """
     refuse_remote(engine(False), "backfill")
     lake = Lake(journal.lake)
-    with failing(), lake.alone_with_tables("upkeep"):
+    with failing(), lake.alone_with_tables("upkeep", oldest=OLDEST):
         from holdfast.pipeline.backfill import Backfill
+        from holdfast.pipeline.migration import clean_up, take_over
         from holdfast.pipeline.upkeep import drop_lost
 
+        is_older = lake.version() != VERSION
+        if is_older:
+            take_over(lake)
         if accept_loss:
             note(f"{drop_lost(lake)} files of events given up")
         work = Backfill(lake)
@@ -117,6 +122,8 @@ def backfill(
             done = work.done
             task = bar.add_task("Days", total=len(work.steps), completed=done)
             work.run(session, lambda done: bar.update(task, completed=done))
+        if is_older:
+            clean_up(lake)
     days = sorted({step.day for step in work.steps})
     summary = {"first": days[0], "last": days[-1], "days": len(days), "found_done": done}
     if as_json:

@@ -168,7 +168,12 @@ def test_without_tables_it_is_said_how_to_get_some(spark: "SparkSession", lake: 
 
 def test_tables_of_another_version_are_neither_read_nor_filled(lake: Lake) -> None:
     (lake.root / "events").mkdir(parents=True)
-    for version, words in ((None, "older"), ("4", "older"), ("99", "a newer holdfast: update")):
+    for version, words in (
+        (None, "a much older holdfast: name another --lake"),
+        ("2", "a much older holdfast: name another --lake"),
+        ("4", "an older holdfast: holdfast pipeline backfill"),
+        ("99", "a newer holdfast: update this one"),
+    ):
         if version is not None:
             (lake.root / "_version").write_text(version)
         for attempt in (lake.check_version, lake.newest):

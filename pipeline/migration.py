@@ -1,0 +1,68 @@
+"""Takes over the events of tables that an older version wrote, with a folder for each batch.
+
+The other tables are then made anew: until that is done, the tables stay those of the older version.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from holdfast.pipeline.backfill import check_reach
+from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.lake import EVENTS, MADE, TABLES, Lake, Made, refuse
+
+_OTHERS = ("_checkpoint", "_receipts")
+
+
+def take_over(lake: Lake) -> None:
+    """Make a first state of the events of an older version; repeatable after a kill.
+
+    Raises:
+        PipelineFailed: Files of events are lost, or an upkeep of the older version is unfinished.
+    """
+    if lake.state() is not None:
+        return
+    if (lake.root / "_swap.json").exists():
+        raise PipelineFailed(
+            f"{lake.root} has a compact, retain or backfill that was killed: finish it with the "
+            "older holdfast first"
+        )
+    newest = max(int(file.name) for file in (lake.root / "_checkpoint/commits").glob("[0-9]*"))
+    files = [*_files(lake, newest)]
+    first = min((file.parent.name.removeprefix("d=") for file in files), default="9")
+    check_reach(lake.root.glob("life/batch=*/*/*.parquet"), first)
+    for name in TABLES:
+        lake.open(name).create()
+    made = []
+    for file in files:
+        name = f"{file.parent.name}/{file.name}"
+        made.append(Made(EVENTS, name))
+        aim = lake.root / EVENTS / name
+        aim.parent.mkdir(exist_ok=True)
+        if not aim.exists():
+            os.link(file, aim)
+    offset = (lake.root / "_checkpoint/offsets" / str(newest)).read_text("utf-8").splitlines()[-1]
+    lake.commit(made, json.loads(offset), anew=MADE)
+
+
+def _files(lake: Lake, newest: int) -> Iterator[Path]:
+    """Yield the files of events of all batches that were committed."""
+    for folder in sorted((lake.root / EVENTS).glob("batch=*")):
+        if int(folder.name.partition("=")[2]) <= newest:
+            _check_receipt(lake.root / "_receipts" / EVENTS / folder.name, folder)
+            yield from sorted(folder.glob("d=*/*.parquet"))
+
+
+def _check_receipt(receipt: Path, folder: Path) -> None:
+    names = json.loads(receipt.read_bytes()) if receipt.exists() else []
+    refuse({folder / name: "is missing" for name in names if not (folder / name).exists()})
+
+
+def clean_up(lake: Lake) -> None:
+    """Remove what only the older version needs, once the tables are made."""
+    lake.sign()
+    places = [lake.root / name for name in _OTHERS]
+    for place in (*places, *lake.root.glob("*/batch=*")):
+        shutil.rmtree(place, ignore_errors=True)

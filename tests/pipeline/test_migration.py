@@ -1,0 +1,128 @@
+"""Tables of an older version become those of this one, by the command that their refusal names."""
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import orjson
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner, Result
+
+from holdfast.cli.main import program
+from holdfast.journal.schema import Event
+from holdfast.pipeline import backfill as backfills
+from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.ingest import Source, take_what_is_there
+from holdfast.pipeline.lake import Lake
+from tests.pipeline.journals import Writer
+from tests.store.servers import ValkeyServer
+from tests.unit.pipeline.stories import the_story
+from tests.unit.pipeline.told import one_run, table_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DAY = "d=2025-11-20"
+
+
+class Killed(BaseException):
+    """As if the process was."""
+
+
+def _die(*_: object, **__: object) -> None:
+    raise Killed
+
+
+def write_batch(lake: Lake, batch: int, events: list[Event]) -> Path:
+    """A batch of events as version 4 had it, and its receipt."""
+    folder = lake.root / f"events/batch={batch:08d}"
+    file = folder / DAY / f"part-{batch}.parquet"
+    file.parent.mkdir(parents=True)
+    pq.write_table(table_of(one_run(events)), file)
+    receipt = lake.root / "_receipts/events" / folder.name
+    receipt.parent.mkdir(parents=True, exist_ok=True)
+    receipt.write_bytes(orjson.dumps([f"{DAY}/{file.name}"]))
+    return file
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Lake:
+    """Two batches that were committed, and a third that was not."""
+    lake = Lake(tmp_path / "lake")
+    told = the_story()
+    for batch, events in enumerate((told[:30], told[30:], told)):
+        write_batch(lake, batch, events)
+    for name in ("commits", "offsets"):
+        (lake.root / "_checkpoint" / name).mkdir(parents=True)
+    for batch in range(2):
+        (lake.root / "_checkpoint/commits" / str(batch)).write_text("v1\n{}")
+        place = {"n1": {"id": f"{batch}-0", "epoch": "seed-1", "seq": batch, "digests": []}}
+        lines = ["v1", "{}", orjson.dumps(place).decode()]
+        (lake.root / "_checkpoint/offsets" / str(batch)).write_text("\n".join(lines))
+    (lake.root / "_version").write_text("4")
+    (lake.root / "_id").write_text("0123abcd")
+    return lake
+
+
+def run(lake: Lake, *words: str) -> Result:
+    return CliRunner().invoke(program, ["pipeline", *words, "--json", "--lake", str(lake.root)])
+
+
+def test_older_tables_are_made_anew_from_their_events(
+    spark: "SparkSession", lent: None, old: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = run(old, "report", "funnel")
+    assert (said.exit_code, "an older holdfast: holdfast pipeline backfill" in said.stderr) == (
+        1,
+        True,
+    )
+    # Whoever is killed has changed nothing for others.
+    for whose, step in ((os, "link"), (backfills.Backfill, "_put_in_place"), (shutil, "rmtree")):
+        with monkeypatch.context() as fate:
+            fate.setattr(whose, step, _die)
+            with pytest.raises(Killed):
+                run(old, "backfill")
+        assert run(old, "report", "funnel").exit_code == 1
+    assert run(old, "backfill").exit_code == 0
+    copies = [
+        orjson.loads(line)["copies"] for line in run(old, "report", "funnel").stdout.splitlines()
+    ]
+    assert sum(copies) == 20
+    assert len(old.files("events")) == 2
+    assert old.positions()["n1"].seq == 1
+    assert old.id == "0123abcd"
+    left = {each.name for each in old.root.iterdir()}
+    assert not left & {"_checkpoint", "_receipts", "_backfill"}
+    assert not [*old.root.glob("*/batch=*")]
+
+
+def test_older_tables_that_lost_a_file_are_not_taken_over(old: Lake) -> None:
+    shutil.rmtree(old.root / "events/batch=00000001" / DAY)
+    said = run(old, "backfill")
+    assert (said.exit_code, "part-1.parquet is missing" in said.stderr) == (1, True)
+
+
+def test_older_tables_whose_lives_go_back_further_are_not_taken_over(old: Lake) -> None:
+    place = old.root / "life/batch=00000000/state=acked"
+    place.mkdir(parents=True)
+    earlier = [each._replace(ts=each.ts - 86_400_000_000) for each in the_story()]
+    rows = table_of(one_run(earlier)).rename_columns(
+        ["ended_ts" if name == "ts" else name for name in table_of([]).column_names]
+    )
+    pq.write_table(rows, place / "part.parquet")
+    said = run(old, "backfill")
+    assert (said.exit_code, "the table life to 2025-11-19" in said.stderr) == (1, True)
+
+
+def test_an_upkeep_that_was_killed_is_finished_first(old: Lake) -> None:
+    (old.root / "_swap.json").write_text("{}")
+    said = run(old, "backfill")
+    assert (said.exit_code, "finish it with the older holdfast" in said.stderr) == (1, True)
+
+
+def test_nobody_fills_older_tables(spark: "SparkSession", store: ValkeyServer, old: Lake) -> None:
+    Writer(store).write(*the_story()[:1])
+    with pytest.raises(PipelineFailed, match="holdfast pipeline backfill"):
+        take_what_is_there(spark, Source(store.url), old, lambda taken: None)
