@@ -16,7 +16,13 @@ import orjson
 from yarl import URL
 
 from holdfast.client.conversation import Conversation
-from holdfast.client.errors import ClientError, NotConnected, Refuse, SessionEnded
+from holdfast.client.errors import (
+    ClientError,
+    NotConnected,
+    Refuse,
+    ReplyError,
+    SessionEnded,
+)
 from holdfast.client.life import ClientState, WrongUse
 from holdfast.client.messages import Message
 from holdfast.client.outbox import Outbox
@@ -43,6 +49,8 @@ _PATH = "/cometd"
 # A message without a subscription waits for one so long: a named session may have messages before
 # its program has subscribed.
 _UNCLAIMED_S = 10.0
+# What a server without requests refuses in a handshake.
+_REQUEST = "ext.request"
 _NOBODY = "user.update.error"
 _log = logging.getLogger(__name__)
 
@@ -134,6 +142,8 @@ class Client:
         self._settling = Settling(self._settled)
         self._subscriptions: SubscriptionTable[Subscription] = SubscriptionTable()
         self._requests = Requests(self._send)
+        # Whether handshakes ask for a channel for replies.
+        self._asks = True
         # Messages without a subscription yet.
         self._unclaimed: list[Message] = []
         self._outbox = outbox
@@ -541,12 +551,20 @@ class Client:
         }
         if self._session is not None:
             delivery["session"] = self._session
-        ext: Json = {"ack": True, "delivery": delivery, "request": self._requests.channel or True}
+        ext: Json = {"ack": True, "delivery": delivery}
+        if self._asks:
+            ext["request"] = self._requests.channel or True
         if self._credentials is not None:
             ext["authentication"] = dict(self._credentials)
         if self._token is not None:
             ext["authentication"] = {"token": await self._get_token()}
         return ext
+
+    def asks_for_less(self, refusal: ReplyError) -> bool:
+        """Do without requests if the server has none, and refuses whoever asks for them."""
+        is_less = self._asks and _REQUEST in refusal.arguments
+        self._asks = self._asks and not is_less
+        return is_less
 
     def begin_session(self, reply: Json) -> None:
         """Subscribe again, unless the session has kept its subscriptions."""

@@ -45,6 +45,10 @@ class SessionParty(Protocol):
         """Return the `ext` of the next handshake."""
         ...
 
+    def asks_for_less(self, refusal: ReplyError) -> bool:
+        """Return whether the next handshake leaves out what this one was refused for."""
+        ...
+
     def begin_session(self, reply: Json) -> None:
         """Take a session that has just begun."""
         ...
@@ -183,6 +187,10 @@ class Conversation:
             [reply] = await self._request(message, _REPLY_S)
         except (NotSent, NoReply, ValueError) as error:
             return self._lose(error)
+        if reply.get("successful") is not True:
+            self._failure = ReplyError(reply)
+            if self._party.asks_for_less(self._failure):
+                return 0.0
         pause_s = self._pacing.answered(reply)
         if reply.get("successful") is True:
             self._client_id = str(reply["clientId"])
@@ -197,8 +205,6 @@ class Conversation:
             self._has_session.set()
             if not self._opened.done():
                 self._opened.set_result(None)
-        else:
-            self._failure = ReplyError(reply)
         return pause_s
 
     def _forget(self) -> None:

@@ -208,3 +208,11 @@ async def test_whoever_waits_for_a_reply_is_told_that_the_client_closes(enter: E
     with pytest.raises(SessionEnded):
         await client.request("/client/closing", 1)
     gate.set()
+
+
+async def test_a_server_without_requests_has_everything_else(servers: Servers) -> None:
+    server = servers.with_settings({"request": False})
+    async with Client(server.url) as client:
+        await client.publish("/client/plain", 1)
+        with pytest.raises(ClientError, match="does not offer requests"):
+            await client.request("/client/plain", 1)
