@@ -1,0 +1,125 @@
+"""Programs that are measured: `python -m bench.clients.programs WHAT CLIENT TRANSPORT URL COUNT`.
+
+They print their figures as JSON; whoever receives says `ready` first.
+"""
+
+import asyncio
+import gc
+import json
+import os
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+CHANNEL = "/bench/clients"
+# What clients still do after they have connected.
+_REST_S = 2.0
+
+Figures = dict[str, float]
+Json = dict[str, Any]
+
+
+def resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def ours(url: str, transport: str) -> Any:  # noqa: ANN401
+    return import_module("holdfast").Client(url, transports=[transport])
+
+
+def theirs(url: str, transport: str, extensions: Sequence[Any] = ()) -> Any:  # noqa: ANN401
+    aiocometd = import_module("aiocometd")
+    for name in ("client", "utils", "transports.long_polling"):
+        vars(import_module(f"aiocometd.{name}"))["asyncio"] = without_loops()
+    kind = aiocometd.ConnectionType(transport)
+    return aiocometd.Client(url, connection_types=kind, extensions=[*extensions])
+
+
+class Acks:
+    """The extension of acknowledged messages, which aiocometd does not have."""
+
+    def __init__(self) -> None:
+        self._last = 0
+
+    async def outgoing(self, payload: list[Json], headers: object) -> None:
+        for message in payload:
+            if message["channel"] == "/meta/handshake":
+                message["ext"] = {"ack": True}
+            elif message["channel"] == "/meta/connect":
+                message["ext"] = {"ack": self._last}
+
+    async def incoming(self, payload: list[Json], headers: object) -> None:
+        for message in payload:
+            if message["channel"] == "/meta/connect":
+                self._last = message.get("ext", {}).get("ack", self._last)
+
+
+def theirs_with_acks(url: str, transport: str) -> Any:  # noqa: ANN401
+    return theirs(url, transport, [Acks()])
+
+
+def without_loops() -> ModuleType:
+    """Return an asyncio whose functions drop `loop`, which they no longer take."""
+
+    def dropping(function: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda *args, loop=None, **options: function(*args, **options)
+
+    shim = ModuleType("asyncio")
+    shim.__dict__.update(asyncio.__dict__)
+    for name in ("Semaphore", "sleep", "wait", "wait_for"):
+        setattr(shim, name, dropping(getattr(asyncio, name)))
+    return shim
+
+
+CLIENTS = {"holdfast": ours, "aiocometd with acks": theirs_with_acks, "aiocometd": theirs}
+
+
+async def receive(new_client: Callable[[], Any], count: int) -> Figures:
+    """Processor time and seconds for so many messages."""
+    async with new_client() as client:
+        messages = client
+        if hasattr(client, "session_name"):
+            messages = await client.subscribe(CHANNEL)
+        else:
+            await client.subscribe(CHANNEL)
+        print("ready", flush=True)
+        busy, begun, left = time.process_time(), time.perf_counter(), count
+        async for _ in messages:
+            left -= 1
+            if not left:
+                break
+        return {"busy_s": time.process_time() - busy, "s": time.perf_counter() - begun}
+
+
+async def idle(new_client: Callable[[], Any], count: int) -> Figures:
+    """Memory of so many clients that do nothing."""
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(new_client())
+        gc.collect()
+        before = resident()
+        for _ in range(count):
+            await stack.enter_async_context(new_client())
+        await asyncio.sleep(_REST_S)
+        gc.collect()
+        return {"bytes": (resident() - before) / count}
+
+
+WORK: dict[str, Callable[[Callable[[], Any], int], Awaitable[Figures]]] = {
+    "receive": receive,
+    "idle": idle,
+}
+
+
+async def main(what: str, name: str, transport: str, url: str, count: str) -> None:
+    figures = await WORK[what](lambda: CLIENTS[name](url, transport), int(count))
+    print(json.dumps(figures), flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))
