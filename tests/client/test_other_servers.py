@@ -66,6 +66,19 @@ async def test_it_hears_what_it_and_others_publish(run: Run, peer: Peer, transpo
 
 
 @over_each_transport
+async def test_what_is_too_large_for_one_request_goes_in_several(
+    run: Run, peer: Peer, transport: str
+) -> None:
+    channel, heard = f"/others/large/{transport}", asyncio.Queue[Message]()
+    # CometD for Java closes a WebSocket at frames of more than 64 KiB.
+    large = [f"{number} {'x' * 2000}" for number in range(50)]
+    async with client_of(run(peer), transport) as client:
+        await client.subscribe(channel, heard.put_nowait)
+        await asyncio.gather(*(client.publish(channel, each) for each in large))
+        assert await collect(heard, len(large)) == large
+
+
+@over_each_transport
 async def test_patterns_cover_channels_and_a_loop_ends(
     run: Run, peer: Peer, transport: str
 ) -> None:
