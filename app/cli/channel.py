@@ -44,7 +44,10 @@ def get_messages(
     limit: First = 20,
     server: ToServer,
 ) -> None:
-    """Show the newest messages that a channel keeps, the newest first."""
+    """Show the newest messages that a channel keeps, the newest first.
+
+    Example: holdfast channel get /orders/7 --filter 'data.price > 100' --limit 5
+    """
     asked: Params = {"channel": channel, "filter": filter}
     print_first(server, "/topic/history", asked, _MESSAGES, limit)
 
@@ -55,6 +58,8 @@ def hold(*, channel: Channel, reason: Reason = "", until: Until = None, server: 
     """Hold back a channel.
 
     Its messages wait in the queues, and none is lost, until the given time or until you release it.
+
+    Example: holdfast channel hold /orders/7 --reason 'prices are wrong' --until 30m
     """
     body = {"channel": channel, **hold_body(reason, until)}
     done = server.talk(lambda remote: remote.ask("PUT", _HELD, body))

@@ -31,6 +31,8 @@ def command(
 
     A reader's token is enough for commands that only read. docs/administration.md lists all
     commands.
+
+    Example: holdfast command 'client/joe/1/?dispatcherActive=true'
     """
     try:
         changes = understand(text, value).changes

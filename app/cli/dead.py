@@ -82,6 +82,8 @@ def list_letters(
     """List dead letters, or groups of them.
 
     Letters are listed newest first, groups largest first.
+
+    Example: holdfast dead list --code user.update.error --since 1h
     """
     if groups and conditions.keys() - {"fingerprint"}:
         raise typer.BadParameter(
@@ -124,7 +126,10 @@ def purge(
     yes: Yes = False,
     server: ToServer,
 ) -> None:
-    """Remove dead letters for good."""
+    """Remove dead letters for good.
+
+    Example: holdfast dead purge --channel /orders --until 7d --dry-run
+    """
     sweep(
         server,
         "/dead-letters/purge",
@@ -152,7 +157,10 @@ def export(
     ] = None,
     server: AtAddress,
 ) -> None:
-    """Export complete dead letters as JSON lines."""
+    """Export complete dead letters as JSON lines.
+
+    Example: holdfast dead export --since 1d --output letters.ndjson
+    """
     part = output and output.with_name(output.name + ".part")
     try:
         # The file gets its name only when it is complete.

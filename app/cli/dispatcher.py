@@ -84,6 +84,8 @@ def hold(
     """Hold back delivery to a session.
 
     Its messages wait, and none is lost, until the given time or until you resume it.
+
+    Example: holdfast dispatcher hold joe/1 --reason 'disk full' --until 30m
     """
     path, body = f"{path_of(key)}/hold", hold_body(reason, until)
     _tell(server, server.talk(lambda remote: remote.ask("PUT", path, body)), "held back")

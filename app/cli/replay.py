@@ -78,6 +78,8 @@ def replay(
 
     Shows how many, and asks first. Ctrl-C cancels the replay that is being watched.
     With --data, one letter is sent as a new message; the letter itself does not change.
+
+    Example: holdfast dead replay --code user.update.error --since 2h --rate 100
     """
     if watch is None and cancel is None:
         if data is not None:

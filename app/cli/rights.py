@@ -52,6 +52,8 @@ def explain(
 
     Without a file, a claim gives all rights, and without a claim everything is allowed. The exit
     code is 0 if the operation is allowed, otherwise 1.
+
+    Example: holdfast rights explain joe publish /orders/7 --file rights.toml
     """
     if Channels().get(channel) is None:
         raise typer.BadParameter(f"{channel!r} is neither a channel nor a pattern")

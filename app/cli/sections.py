@@ -1,10 +1,10 @@
-"""Help in sections, for commands with many options."""
+"""How helps are laid out: options in sections, commands with whole sentences."""
 
 from collections import defaultdict
 
 import typer
 from click import HelpFormatter
-from typer.core import TyperArgument, TyperCommand, TyperOption
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 _FIRST = ("Arguments", "Options")
 
@@ -21,6 +21,20 @@ class InSections(TyperCommand):
         for heading in sorted(sections, key=lambda each: each not in _FIRST):
             with formatter.section(heading):
                 formatter.write_dl(sections[heading])
+
+
+class InSentences(TyperGroup):
+    """Says in a whole sentence what each of its commands does."""
+
+    def format_commands(self, context: typer.Context, formatter: HelpFormatter) -> None:  # type: ignore[override]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, _sentence(command.help)) for name, command in self.commands.items()]
+            )
+
+
+def _sentence(help: str | None) -> str:
+    return " ".join((help or "").partition("\n\n")[0].split())
 
 
 def _placed(option: object, shown: str) -> tuple[str, str]:

@@ -66,7 +66,10 @@ SessionConditions = Annotated[
 @program.command("list")
 @gathered
 def list_sessions(*, meant: SessionConditions, shown: Range, server: ToServer) -> None:
-    """List sessions by name, with the sizes of their queues."""
+    """List sessions by name, with the sizes of their queues.
+
+    Example: holdfast session list --held --sort -waiting
+    """
     print_list(server, "/sessions", meant, _SESSIONS, shown)
 
 
@@ -143,6 +146,8 @@ def end(
     """End all sessions that match the options.
 
     Their queues become dead letters; their clients may begin new sessions.
+
+    Example: holdfast session end --unconnected --silent-for 2h --dry-run
     """
     if bool(meant) is everything:
         raise typer.BadParameter("give conditions, or --all")

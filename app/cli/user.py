@@ -9,16 +9,11 @@ import typer
 from holdfast.bayeux.terms import is_subject
 from holdfast.cli.failures import Exit
 from holdfast.cli.login_files import Groups, PasswordsPath, usable_files
-from holdfast.cli.options import AsJson
+from holdfast.cli.options import AsJson, group_of_commands
 from holdfast.cli.output import answer, complain, print_json, print_table
 from holdfast.login.passwords import LONGEST, PasswordFile, User, check_groups, hashed
 
-program = typer.Typer(
-    help="Manage users who log in with a password.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+program = group_of_commands()
 
 _SHORTEST = 8
 
@@ -29,7 +24,10 @@ Subject = Annotated[str, typer.Argument(metavar="USER", help="The user, such as 
 def add(
     user: Subject, *, file: PasswordsPath, group: Groups = None, as_json: AsJson = False
 ) -> None:
-    """Add a user. The password comes from the terminal, or from standard input."""
+    """Add a user. The password comes from the terminal, or from standard input.
+
+    Example: holdfast user add joe --group sales --file users
+    """
     if not is_subject(user):
         raise typer.BadParameter(
             f"{user!r} is not a user's name: use letters, digits and . @ + ~ -, at least two"

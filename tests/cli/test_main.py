@@ -1,6 +1,8 @@
 """The command as a whole: what there is, and what it costs to ask."""
 
 import gc
+import re
+import shlex
 import subprocess
 import sys
 from string import ascii_lowercase
@@ -43,6 +45,24 @@ def test_options_name_their_values_in_words(name: str) -> None:
         for option in each.params:
             shown, _ = option.get_help_record(typer.Context(each))
             assert not shown.startswith("-") or "<" not in shown
+
+
+def test_groups_say_in_whole_sentences_what_their_commands_do() -> None:
+    told = " ".join(CliRunner().invoke(program, ["channel", "--help"]).output.split())
+    assert "hold Hold back a channel. release" in told
+    assert "channels and patterns with subscribers, and held channels, by name. get" in told
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_in_helps_are_commands_with_options_that_they_have(name: str) -> None:
+    command: Any = load(name)
+    for each in getattr(command, "commands", {}).values() or [command]:
+        for example in re.findall("Example: (.*)", each.help or ""):
+            words = shlex.split(example)
+            begin = ["holdfast", name] + ([each.name] if each is not command else [])
+            assert words[: len(begin)] == begin
+            # Options that there are not are errors; values are tried by their types.
+            each.make_context(example, words[len(begin) :])
 
 
 def test_a_mistyped_command_gets_a_suggestion() -> None:
