@@ -14,7 +14,7 @@ import typer
 from holdfast.cli.model_options import options_of
 from holdfast.cli.moments import now_ms
 from holdfast.cli.remote import DEFAULT_URL, Server
-from holdfast.cli.sections import InSentences
+from holdfast.cli.sections import CommandGroup
 from holdfast.store.letter_filter import LetterFilter
 
 AsJson = Annotated[
@@ -75,7 +75,7 @@ LetterConditions = Annotated[Conditions, options_of(LetterFilter, without=["ids"
 def group_of_commands() -> typer.Typer:
     """Make a command that has others; main.py has its help."""
     return typer.Typer(
-        cls=InSentences, no_args_is_help=True, add_completion=False, rich_markup_mode=None
+        cls=CommandGroup, no_args_is_help=True, add_completion=False, rich_markup_mode=None
     )
 
 

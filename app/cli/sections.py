@@ -23,7 +23,7 @@ class InSections(TyperCommand):
                 formatter.write_dl(sections[heading])
 
 
-class InSentences(TyperGroup):
+class CommandGroup(TyperGroup):
     """Says in a whole sentence what each of its commands does."""
 
     def format_commands(self, context: typer.Context, formatter: HelpFormatter) -> None:  # type: ignore[override]
