@@ -200,7 +200,12 @@ class Asking:
             answered(outcome)
             done(outcome)
 
-        outcome = self._bring(request, self._wire(request, event, session), session.name, kept)
+        try:
+            outcome = self._bring(request, self._wire(request, event, session), session.name, kept)
+        except BaseException:
+            # It may be too large, for example.
+            self._requests.unanswered(request, session)
+            raise
         if outcome is not None:
             answered(outcome)
         return outcome

@@ -331,7 +331,8 @@ class Requests(Generic[R]):
     def accept(self, address: str, responder: R) -> tuple[Request[R] | None, ReplyFault | None]:
         """Return the request that the session answers, and what is wrong with the reply.
 
-        If nothing is, the caller then calls `answered`, or `unanswered` if the reply is not kept.
+        If nothing is, the caller then calls `answered`, or `unanswered` if the reply is refused for
+        another reason.
         """
         request, key = self._by_address.get(address), responder.key
         fault = None
@@ -369,7 +370,7 @@ class Requests(Generic[R]):
             self._end(request, RequestEnd.ANSWERED)
 
     def unanswered(self, request: Request[R], responder: R) -> None:
-        """Note that the store did not keep the reply: the session may answer again."""
+        """Note that the reply was not accepted after all: the session may answer again."""
         request.arriving -= 1
         request.spoken.remove(responder.key)
         request.responders.add(responder.key)

@@ -220,6 +220,21 @@ def test_nobody_subscribes_to_replies_but_their_requester() -> None:
     assert ann.subscribe("/ret/**").replies[0]["successful"] is False
 
 
+def test_a_reply_that_is_too_large_leaves_its_request_to_a_smaller_one() -> None:
+    house = requesting(max_message_size=300)
+    ann, bob, cleo = requester(house), responder(house), responder(house)
+    ann.ask(timeout=1000)
+    request = bob.last()
+    assert bob.reply(request, "x" * 400)["error"].startswith("413:")
+    assert bob.reply(request, "small")["successful"]
+    assert ann.last()["data"] == "small"
+    ann.ask(serial=2, timeout=1000)
+    assert cleo.reply(cleo.heard()[-1], "x" * 400)["error"].startswith("413:")
+    house.advance(1.2)
+    assert ann.last()["error"] == f"408:{POWER}:timeout"
+    assert house.bayeux.state.requests.outstanding == 0
+
+
 # Numbers
 
 
