@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from inspect import isawaitable
@@ -19,10 +19,10 @@ from holdfast.client.conversation import Conversation
 from holdfast.client.errors import (
     ClientError,
     NotConnected,
-    Refuse,
     ReplyError,
     SessionEnded,
 )
+from holdfast.client.inbox import Inbox
 from holdfast.client.life import ClientState, WrongUse
 from holdfast.client.messages import Message
 from holdfast.client.outbox import Outbox
@@ -37,21 +37,15 @@ from holdfast.client.publish_options import (
 )
 from holdfast.client.requests import Requests
 from holdfast.client.responding import Responder
-from holdfast.client.settling import Settling
-from holdfast.client.subscription_table import SubscriptionTable
 from holdfast.client.subscriptions import Callback, Subscription
 from holdfast.client.transport_choice import LONG_POLLING, WEBSOCKET, TransportChoice
-from holdfast.client.wire import LOGIN, SUBSCRIBE, UNSUBSCRIBE, Json, part_of
+from holdfast.client.wire import LOGIN, Json, part_of
 
 Token = str | Callable[[], str | Awaitable[str]]
 
 _PATH = "/cometd"
-# A message without a subscription waits for one so long: a named session may have messages before
-# its program has subscribed.
-_UNCLAIMED_S = 10.0
 # What a server without requests refuses in a handshake.
 _REQUEST = "ext.request"
-_NOBODY = "user.update.error"
 _log = logging.getLogger(__name__)
 
 
@@ -139,17 +133,13 @@ class Client:
         self._on_state = on_state
         self._http: aiohttp.ClientSession | None = None
         self._conversation: Conversation | None = None
-        self._settling = Settling(self._settled)
-        self._subscriptions: SubscriptionTable[Subscription] = SubscriptionTable()
+        self._inbox = Inbox(self._send, self._settled)
         self._requests = Requests(self._send)
         # Whether handshakes ask for a channel for replies.
         self._asks = True
-        # Messages without a subscription yet.
-        self._unclaimed: list[Message] = []
         self._outbox = outbox
         # What sends the messages of the outbox, while there are any.
         self._posting: asyncio.Task[None] | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
         self._session_name: str | None = None
         self._is_resumed = False
 
@@ -170,7 +160,7 @@ class Client:
             self._http,
             self._url,
             self,
-            self._settling,
+            self._inbox.settling,
             self._choice,
             self._receive,
             max_queue=self._max_queue,
@@ -181,6 +171,8 @@ class Client:
         except BaseException:
             await self.close()
             raise
+        if self._token is not None:
+            _ = self.listen(LOGIN, self._renew)
         ended = self._conversation.ended
         assert ended is not None  # noqa: S101
         ended.add_done_callback(self._conversation_ended)
@@ -209,8 +201,7 @@ class Client:
         trace: TracebackType | None,
     ) -> None:
         if kind is None:
-            for subscription in self._subscriptions:
-                subscription.finish_current()
+            self._inbox.finish_current()
         await self.close()
 
     async def close(self, *, end: bool = False) -> None:
@@ -219,16 +210,12 @@ class Client:
         A named session waits for its next client, with the messages that were not processed; with
         `end`, it ends, and they become dead letters. Any other session ends.
         """
-        for subscription in self._subscriptions:
-            subscription.end(StopAsyncIteration())
+        self._inbox.end(StopAsyncIteration())
         self._requests.fail_all(ClientError("the client was closed"))
         if self._posting is not None and self.state is not ClientState.CONNECTED:
             # What the outbox has stays there for the next client.
             self._posting.cancel()
-        if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=self._close_timeout_s)
-            for task in late:
-                task.cancel()
+        await self._inbox.wait(self._close_timeout_s)
         conversation, http = self._conversation, self._http
         if conversation is not None:
             await conversation.close(self._close_timeout_s, lambda: self._farewell(end))
@@ -287,84 +274,28 @@ class Client:
             qos: Further options of `ext.delivery`.
         """
         ext = subscribe_ext(filter=filter, history=history, replay=replay, qos=qos)
-        return self._subscribe(channel, callback, ext, is_local=False)
+        return self._opened_inbox().subscribe(channel, callback, ext, is_local=False)
 
     def listen(self, channel: str, callback: Callback | None = None) -> Subscription:
         """Receive what the server sends on a channel without a subscription.
 
         That is what is addressed to this session, and what comes on service channels.
         """
-        return self._subscribe(channel, callback, {}, is_local=True)
+        return self._opened_inbox().subscribe(channel, callback, {}, is_local=True)
 
-    def _subscribe(
-        self, channel: str, callback: Callback | None, ext: Json, *, is_local: bool
-    ) -> Subscription:
-        conversation = self._opened()
-        accepted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        subscription = Subscription(self, channel, callback, ext, accepted, is_local=is_local)
-        self._subscriptions.add(subscription)
-        if is_local:
-            accepted.set_result(None)
-        else:
-            message = {"channel": SUBSCRIBE, "subscription": channel, "ext": ext}
-            outgoing = conversation.send(message, is_repeatable=True)
-            outgoing.reply.add_done_callback(lambda reply: self._accept(subscription, reply))
-        unclaimed, self._unclaimed = self._unclaimed, []
-        for message_ in unclaimed:
-            self._pass_on(message_)
-        return subscription
-
-    def _accept(self, subscription: Subscription, reply: asyncio.Future[Json]) -> None:
-        if reply.cancelled():
-            return
-        error = reply.exception()
-        if error is None:
-            subscription.accept()
-        elif isinstance(error, ClientError):
-            self._subscriptions.remove(subscription)
-            subscription.end(error)
-
-    async def leave(self, subscription: Subscription) -> None:
-        """Unsubscribe; called by the subscription."""
-        is_last = self._subscriptions.remove(subscription)
-        if is_last and not subscription.is_local and self.state is not ClientState.CLOSED:
-            message = {"channel": UNSUBSCRIBE, "subscription": subscription.channel}
-            await self._opened().send(message, is_repeatable=True).reply
+    def _opened_inbox(self) -> Inbox:
+        self._opened()
+        return self._inbox
 
     def _receive(self, events: Sequence[Json]) -> None:
+        settling = self._inbox.settling
         for event in events:
             message = Message(event)
-            if self._settling.receive(message):
-                self._pass_on(message)
-
-    def _pass_on(self, message: Message) -> None:
-        if self._requests.take(message):
-            self._settling.finish(message)
-            return
-        found = self._subscriptions.find(message.channel)
-        if message.channel == LOGIN and self._token is not None:
-            _ = self.run(self._renew())
-        if found:
-            message.left = len(found)
-            for subscription in found:
-                subscription.offer(message)
-        elif not message.channel.startswith("/service/") and self._settling.has_verdicts:
-            self._unclaimed.append(message)
-            asyncio.get_running_loop().call_later(_UNCLAIMED_S, self._nobody_claims, message)
-        else:
-            self._settling.finish(message)
-
-    def _nobody_claims(self, message: Message) -> None:
-        if message in self._unclaimed:
-            self._unclaimed.remove(message)
-            message.refusal = Refuse(_NOBODY, "the client has no subscription for it")
-            self._settling.finish(message)
-
-    def finished(self, message: Message) -> None:
-        """Take note that a subscription has finished with a message; called by it."""
-        message.left -= 1
-        if message.left <= 0:
-            self._settling.finish(message)
+            if settling.receive(message):
+                if self._requests.take(message):
+                    settling.finish(message)
+                else:
+                    self._inbox.pass_on(message)
 
     def _settled(self) -> None:
         if self._conversation is not None:
@@ -447,7 +378,7 @@ class Client:
     def _start_posting(self, outbox: Outbox) -> None:
         if self._posting is None or self._posting.done():
             posting = Posting(outbox, self._send, longest_pause_s=self._longest_pause_s)
-            self._posting = self.run(posting.send_all())
+            self._posting = self._inbox.run(posting.send_all())
 
     async def request(
         self,
@@ -515,13 +446,15 @@ class Client:
         exception refuses with `user.update.internalError`. The rest is as in `subscribe`. The
         result for a message that is no request is dropped.
         """
-        responder = Responder(callback, self._send, self.finished)
+        responder = Responder(callback, self._send, self._inbox.finished)
         return self.subscribe(channel, responder, filter=filter, qos=qos)
 
-    def _send(self, message: Json, *, is_repeatable: bool) -> Outgoing:
+    def _send(self, message: Json, *, is_repeatable: bool, goes_first: bool = False) -> Outgoing:
         # What JSON cannot hold is the caller's error, before others' messages are beside it.
         size = len(orjson.dumps(message))
-        return self._opened().send(message, is_repeatable=is_repeatable, size=size)
+        return self._opened().send(
+            message, is_repeatable=is_repeatable, size=size, goes_first=goes_first
+        )
 
     @asynccontextmanager
     async def batch(self) -> AsyncIterator[None]:
@@ -573,37 +506,20 @@ class Client:
         self._requests.begin_session(part_of(reply, "ext", "ret"))
         if self._is_resumed:
             return
-        for subscription in self._subscriptions:
-            if subscription.is_accepted and not subscription.is_local:
-                self._subscribe_again(subscription)
-
-    def _subscribe_again(self, subscription: Subscription) -> None:
-        channel, ext = subscription.channel, subscription.ext
-        message = {"channel": SUBSCRIBE, "subscription": channel, "ext": ext}
-        # What was published meanwhile may be for this subscription.
-        outgoing = self._opened().send(message, is_repeatable=True, goes_first=True)
-        outgoing.reply.add_done_callback(lambda reply: self._accept(subscription, reply))
+        self._inbox.subscribe_again()
 
     def state_changed(self, state: ClientState) -> None:
         """Pass the new state on."""
         if self._on_state is not None:
             self._on_state(state)
 
-    def run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run a callback until it ends, or the client is closed."""
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
     def _conversation_ended(self, life: asyncio.Task[None]) -> None:
         if not life.cancelled() and (error := life.exception()) is not None:
             reason = error if isinstance(error, SessionEnded) else SessionEnded(repr(error))
-            for subscription in self._subscriptions:
-                subscription.end(reason)
+            self._inbox.end(reason)
             self._requests.fail_all(reason)
 
-    async def _renew(self) -> None:
+    async def _renew(self, _warning: Message) -> None:
         """Give the server a new token before the login ends."""
         message: Json = {"channel": LOGIN, "data": {}}
         message["ext"] = {"authentication": {"token": await self._get_token()}}
@@ -617,8 +533,8 @@ class Client:
         return await token if isawaitable(token) else str(token)
 
     def _farewell(self, end: bool) -> Json:
-        ext = self._settling.disconnect_ext()
-        if end and self._settling.has_verdicts:
+        ext = self._inbox.settling.disconnect_ext()
+        if end and self._inbox.settling.has_verdicts:
             ext["delivery"] = {**ext.get("delivery", {}), "end": True}
         return ext
 

@@ -20,9 +20,11 @@ _ERROR, _END = "ERROR", "END"
 
 
 class Send(Protocol):
-    """Queues a message for the server."""
+    """Queues a message for the server, behind all others or before them."""
 
-    def __call__(self, message: Json, *, is_repeatable: bool) -> Outgoing: ...
+    def __call__(
+        self, message: Json, *, is_repeatable: bool, goes_first: bool = False
+    ) -> Outgoing: ...
 
 
 class _Request:

@@ -19,8 +19,8 @@ _IN_ONE_TURN = 200
 _log = logging.getLogger(__name__)
 
 
-class Inbox(Protocol):
-    """What subscriptions need of their client."""
+class SubscriptionParty(Protocol):
+    """What subscriptions need of the inbox."""
 
     def finished(self, message: Message) -> None:
         """Take note that a subscription has finished with a message."""
@@ -45,7 +45,7 @@ class Subscription:
 
     def __init__(
         self,
-        inbox: Inbox,
+        inbox: SubscriptionParty,
         channel: str,
         callback: Callback | None,
         ext: Mapping[str, Any],

@@ -218,7 +218,7 @@ async def test_who_is_slow_is_handed_no_more_than_its_queue_holds(
     seen = []
     async for message in subscription:
         seen.append(message.data)
-        assert client._settling.open_count <= 10
+        assert client._inbox.settling.open_count <= 10
         if len(seen) == 100:
             break
     assert seen == [*range(100)]

@@ -112,7 +112,9 @@ class Server:
         self._errors = [*errors]
         self.got: list[int] = []
 
-    def send(self, message: dict[str, Any], *, is_repeatable: bool) -> Outgoing:
+    def send(
+        self, message: dict[str, Any], *, is_repeatable: bool, goes_first: bool = False
+    ) -> Outgoing:
         assert is_repeatable
         self.got.append(message["data"])
         reply = asyncio.get_running_loop().create_future()

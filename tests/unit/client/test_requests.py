@@ -20,7 +20,9 @@ class Line:
         self.sent: list[Outgoing] = []
         self._is_new = asyncio.Event()
 
-    def send(self, message: dict[str, Any], *, is_repeatable: bool) -> Outgoing:
+    def send(
+        self, message: dict[str, Any], *, is_repeatable: bool, goes_first: bool = False
+    ) -> Outgoing:
         reply = asyncio.get_running_loop().create_future()
         self.sent.append(Outgoing(message, reply, is_repeatable))
         self._is_new.set()

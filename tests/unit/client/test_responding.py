@@ -18,7 +18,9 @@ class Stage:
         self.sent: list[Outgoing] = []
         self.finished: list[Message] = []
 
-    def send(self, message: dict[str, Any], *, is_repeatable: bool) -> Outgoing:
+    def send(
+        self, message: dict[str, Any], *, is_repeatable: bool, goes_first: bool = False
+    ) -> Outgoing:
         reply = asyncio.get_running_loop().create_future()
         self.sent.append(Outgoing(message, reply, is_repeatable))
         return self.sent[-1]
