@@ -1,6 +1,6 @@
 """The Python client; import its names from `holdfast`."""
 
-from holdfast.client.client import Client, PublishReply
+from holdfast.client.client import Client
 from holdfast.client.errors import (
     ClientError,
     ConnectionLost,
@@ -14,6 +14,7 @@ from holdfast.client.errors import (
 from holdfast.client.life import ClientState, WrongUse
 from holdfast.client.messages import Message, Reply
 from holdfast.client.outbox import Outbox
+from holdfast.client.publish_reply import PublishReply
 from holdfast.client.subscriptions import Subscription
 from holdfast.client.sync_client import SyncClient, SyncSubscription
 

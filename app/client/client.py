@@ -4,7 +4,6 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from inspect import isawaitable
 from ssl import SSLContext
 from types import TracebackType
@@ -13,8 +12,8 @@ from uuid import uuid4
 
 import aiohttp
 import orjson
-from yarl import URL
 
+from holdfast.client.address import Address
 from holdfast.client.conversation import Conversation
 from holdfast.client.errors import (
     ClientError,
@@ -35,6 +34,7 @@ from holdfast.client.publish_options import (
     subscribe_ext,
     takes_keys,
 )
+from holdfast.client.publish_reply import PublishReply
 from holdfast.client.requests import Requests
 from holdfast.client.responding import Responder
 from holdfast.client.subscriptions import Callback, Subscription
@@ -43,24 +43,9 @@ from holdfast.client.wire import LOGIN, Json, part_of
 
 Token = str | Callable[[], str | Awaitable[str]]
 
-_PATH = "/cometd"
 # What a server without requests refuses in a handshake.
 _REQUEST = "ext.request"
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class PublishReply:
-    """What the server says of a message that it accepted."""
-
-    # The id by which the server and receivers know it; only for publishes with options.
-    id: str | None
-    # When it received the message, in nanoseconds since 1970; only for publishes with options.
-    timestamp_ns: int | None
-    # What became of the message for each destination.
-    destinations: Sequence[Json]
-    # The whole reply.
-    wire: Json = field(repr=False)
 
 
 class Client:
@@ -113,11 +98,7 @@ class Client:
             longest_pause_s: The longest pause between two attempts to connect.
             on_state: Called with each new state.
         """
-        address = URL(url)
-        self._unix_path = address.path if address.scheme == "unix" else None
-        if self._unix_path is not None:
-            address = URL("http://localhost")
-        self._url = str(address.with_path(_PATH) if address.path in ("", "/") else address)
+        self._address = Address(url)
         self._session = session
         self._token = token
         self._credentials = credentials
@@ -148,7 +129,7 @@ class Client:
     async def __aenter__(self) -> Self:
         if self._conversation is not None:
             raise WrongUse("a client is entered once")
-        connector = self._connector or self._own_connector()
+        connector = self._connector or self._address.connector(self._ssl)
         self._http = aiohttp.ClientSession(
             connector=connector,
             connector_owner=self._connector is None,
@@ -158,7 +139,7 @@ class Client:
         )
         self._conversation = Conversation(
             self._http,
-            self._url,
+            self._address.url,
             self,
             self._inbox.settling,
             self._choice,
@@ -177,11 +158,6 @@ class Client:
         assert ended is not None  # noqa: S101
         ended.add_done_callback(self._conversation_ended)
         return self
-
-    def _own_connector(self) -> aiohttp.BaseConnector:
-        if self._unix_path is not None:
-            return aiohttp.UnixConnector(self._unix_path)
-        return aiohttp.TCPConnector(ssl=self._ssl or True)
 
     async def _open(self, conversation: Conversation) -> None:
         if self._outbox is None:
@@ -345,15 +321,7 @@ class Client:
         )
         message: Json = {"channel": channel, "data": data, "ext": ext}
         reply = await self._send(message, is_repeatable=key is not None).reply
-        said = part_of(reply, "ext", "delivery")
-        delivery: Json = said if isinstance(said, dict) else {}
-        stamp = delivery.get("rcvTimestamp")
-        return PublishReply(
-            id=delivery.get("id"),
-            timestamp_ns=None if stamp is None else int(stamp),
-            destinations=delivery.get("destinations") or (),
-            wire=reply,
-        )
+        return PublishReply.of(reply)
 
     async def post(
         self,
