@@ -1,4 +1,5 @@
 // The administration over HTTP. Requests carry the credentials in a header only.
+import {known} from "./dom.js";
 import {parse} from "./json.js";
 
 const ROOT = new URL("../admin/api/v1/", location.href);
@@ -34,9 +35,10 @@ export class Api {
         return response.status === 204 ? null : response.json();
     }
 
+    /** Sends a request; a query is sent without empty values. */
     async #ask(method, path, {query = {}, body, type, signal}) {
         const url = new URL(path, ROOT);
-        url.search = new URLSearchParams(query);
+        url.search = new URLSearchParams(known(query));
         const headers = {...this.#headers, ...(type && {"Content-Type": type})};
         const request = {method, headers, body, signal, cache: "no-store"};
         const response = await fetch(url, request).catch(() => {

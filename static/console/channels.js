@@ -1,5 +1,5 @@
 // Channels: subscribers, message rates, channel holds; one channel with its topic and its history.
-import {at, h, known} from "./dom.js";
+import {at, h} from "./dom.js";
 import {ago, count, lasting, many, rate} from "./format.js";
 import {actions, ask, badge, card, facts, filter, live, mono, parts, when} from "./parts.js";
 import {held, history, receivers} from "./sessions.js";
@@ -28,7 +28,7 @@ const list = (app, chosen) => parts(app, "Channels", [
         ? h("a", {href: at("sessions", {channel: name})}, count(subscribers)) : "0"), "number"],
     ["Messages per second", (channel) => (channel.rate === null ? "–" : rate(channel.rate)), "number"],
     ["Dead letters", ({name}) => h("a", {href: at("dead", "letters", {channel: name})}, "show")],
-], (cursor, limit) => app.api.get("channels", known({...chosen, cursor, limit})), "No matching channels.");
+], (cursor, limit) => app.api.get("channels", {...chosen, cursor, limit}), "No matching channels.");
 
 const channelLink = (name) => h("a", {href: at("channels", name), class: "mono"}, name);
 

@@ -1,6 +1,6 @@
 // Dead letters that match a filter: list, replay, purge and export them.
 import {bars} from "./charts.js";
-import {at, h, known} from "./dom.js";
+import {at, h} from "./dom.js";
 import {count} from "./format.js";
 import {actions, ask, badge, card, confirmed, facts, filter, live, mono, parts, when} from "./parts.js";
 import {bring, take} from "./carrying.js";
@@ -16,7 +16,7 @@ export async function letters(app, chosen) {
         ["Why", ({code, reason}) => [mono(code), h("br"), h("span", {class: "faint small"}, reason)]],
         ["Attempts", ({attempts}) => count(attempts), "number"],
         ["State", ({state}) => badge(state, state === "new" ? "" : "good")],
-    ], (cursor, limit) => app.api.get("dead-letters", known({...chosen, cursor, limit})), "No matching dead letters.");
+    ], (cursor, limit) => app.api.get("dead-letters", {...chosen, cursor, limit}), "No matching dead letters.");
     const isKind = "fingerprint" in chosen;
     const conditions = typed(app.requests.query("/dead-letters"), chosen);
     const which = {filter: conditions, ...(Object.keys(conditions).length === 0 && {all: true})};

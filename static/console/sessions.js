@@ -1,6 +1,6 @@
 // Sessions: their state, their queues, and the actions on them.
 import {path} from "./api.js";
-import {at, h, known} from "./dom.js";
+import {at, h} from "./dom.js";
 import {bytes, count, time} from "./format.js";
 import {actions, ask, badge, card, confirmed, facts, filter, json, live, mono, parts, sheet, when} from "./parts.js";
 
@@ -33,7 +33,7 @@ async function list(app, chosen) {
         ["In flight", ({handed}) => count(handed), "number"],
         ["Attempts", ({attempts}) => count(attempts), "number"],
         ["Seen", ({last_seen}) => when(last_seen)],
-    ], (cursor, limit) => app.api.get("sessions", known({...chosen, cursor, limit})), "No matching sessions.");
+    ], (cursor, limit) => app.api.get("sessions", {...chosen, cursor, limit}), "No matching sessions.");
     return [
         h("h1", {}, "Sessions"),
         filter(app, "/sessions", ["sessions"], chosen, 4),

@@ -1,6 +1,6 @@
 // Queues that sessions share, of subjects and of channels: what waits in them, for whom, and discarding it.
 import {path} from "./api.js";
-import {at, h, known} from "./dom.js";
+import {at, h} from "./dom.js";
 import {bytes, count} from "./format.js";
 import {actions, confirmed, live, parts, when} from "./parts.js";
 import {queue, receivers} from "./sessions.js";
@@ -50,7 +50,7 @@ export const work = pageOf(WORK);
 
 async function list(app, kind) {
     const ask = async (cursor, limit) => {
-        const found = await kind.list(app.api, known({cursor, limit}));
+        const found = await kind.list(app.api, {cursor, limit});
         return {...found, items: found.items.map((each) => ({...each, key: kind.name(each)}))};
     };
     const found = await parts(app, kind.title, [
