@@ -4,12 +4,14 @@ Everything here follows from files of tables, which never change. It holds while
 same files, and may be removed at any time.
 """
 
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from fcntl import LOCK_EX, flock
 from hashlib import blake2b
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from holdfast.pipeline.lake import Lake
 
@@ -22,10 +24,7 @@ class Memory:
 
     def __init__(self, place: Path, groups: Mapping[str, Iterable[Path]]) -> None:
         self._place = place
-        self.parts = {
-            name: self.part(name, [_named(file, place.parent) for file in files])
-            for name, files in groups.items()
-        }
+        self.parts = {name: self.part(name, map(_named, files)) for name, files in groups.items()}
 
     def part(self, name: str, facts: Iterable[str]) -> Path:
         """Return where something is that follows from these facts."""
@@ -63,11 +62,17 @@ class Memory:
 def place_of(lake: Lake, name: str) -> Iterator[Path]:
     """A folder beside the tables; only one process learns at a time, others wait.
 
+    Whoever may not write there remembers nothing.
+
     Raises:
         PipelineFailed: There are no tables.
     """
     # Do not create a folder where there are no tables.
     lake.newest()
+    if not os.access(lake.root, os.W_OK):
+        with TemporaryDirectory(prefix="holdfast-") as folder:
+            yield Path(folder)
+        return
     place = lake.root / name
     place.mkdir(exist_ok=True)
     with (place / "lock").open("a") as lock:
@@ -75,6 +80,14 @@ def place_of(lake: Lake, name: str) -> Iterator[Path]:
         yield place
 
 
-def _named(file: Path, base: Path) -> str:
+def by_day(events: Iterable[Path]) -> dict[str, list[Path]]:
+    """Group files of events by day."""
+    days: dict[str, list[Path]] = {}
+    for file in events:
+        days.setdefault(file.parent.name.partition("=")[2], []).append(file)
+    return days
+
+
+def _named(file: Path) -> str:
     told = file.stat()
-    return f"{file.relative_to(base)} {told.st_size} {told.st_mtime_ns}"
+    return f"{'/'.join(file.parts[-3:])} {told.st_size} {told.st_mtime_ns}"

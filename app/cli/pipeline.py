@@ -226,7 +226,10 @@ def report(
         )
     with spark.questions(journal, engine, scope) as tables, progress() as bar:
         from holdfast.pipeline.reports.catalogue import REPORTS, Result, result_of
+        from holdfast.pipeline.reports.sums import recall
 
+        if scope.is_everything and name in (Report.FUNNEL, Report.ALL):
+            recall(tables, Lake(journal.lake))
         found_by: dict[str, Result] = {}
         for wanted in bar.track(_ON_PAGE if name is Report.ALL else [name]):
             question = REPORTS[wanted]

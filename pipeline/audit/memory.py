@@ -1,13 +1,13 @@
 """Remembers the ledger of each day of events, and the days of messages that were found clean."""
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from holdfast.pipeline.audit.ledger import ledger_where
 from holdfast.pipeline.lake import Lake, write_down
-from holdfast.pipeline.memory import Memory, place_of
+from holdfast.pipeline.memory import Memory, by_day, place_of
 from holdfast.pipeline.reports.tables import Tables
 
 _LEDGER, _DAYS = "ledger", "days.json"
@@ -54,11 +54,3 @@ def remembering(lake: Lake) -> Iterator[AuditMemory]:
         memory = AuditMemory(place, by_day(lake.files("events")))
         yield memory
         memory.forget_others(memory.days().values())
-
-
-def by_day(events: Iterable[Path]) -> dict[str, list[Path]]:
-    """Group files of events by day."""
-    days: dict[str, list[Path]] = {}
-    for file in events:
-        days.setdefault(file.parent.name.partition("=")[2], []).append(file)
-    return days

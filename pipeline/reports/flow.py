@@ -1,46 +1,27 @@
 """How many messages pass, and what becomes of them."""
 
 from holdfast.pipeline.copies import ENDS
+from holdfast.pipeline.reports.sums import COUNTS
 
 _ENDS = ", ".join(map(repr, ENDS))
 
+_COUNTS = ", ".join(f"cast(coalesce(sum({name}), 0) as bigint) as {name}" for name in COUNTS)
 # By channel: publishes, copies, and the number of each end. `lost` copies were in the memory of a
 # process that ended. Messages from before the journal are left out, because their ends may be known
 # but not their copies. If frames are missing, there may be more ends than copies.
-FUNNEL = """
-    with published as (
-        select channel, count(case when size > 0 then 1 end) as published,
-            cast(sum(copies) as bigint) as copies
-        from {publishes} left join {begins} using (origin)
-        where begin_us is null or msg >= begin_us * 1000 group by channel
-    ),
-    lived as (
-        select channel,
-            count(case when generation > 0 then 1 end) as replayed,
-            count(handed_ts) as handed,
-            count(case when state in ('acked', 'written') then 1 end) as acked,
-            count(case when state = 'dead' then 1 end) as dead,
-            count(case when state = 'expired' then 1 end) as expired,
-            count(case when state = 'discarded' then 1 end) as discarded,
-            count(case when state not in ('open', 'lost_with_process') then 1 end) as ended,
-            count(case when state = 'open' then 1 end) as in_hands
-        from {life} left join {begins} using (origin)
-        where begin_us is null or msg >= begin_us * 1000 group by channel
-    ),
-    gone as (select channel, cast(sum(n) as bigint) as lost from {lost} group by channel),
-    counts as (
-        select channel, coalesce(published, 0) as published, coalesce(copies, 0) as copies,
-            coalesce(replayed, 0) as replayed, coalesce(handed, 0) as handed,
-            coalesce(acked, 0) as acked, coalesce(dead, 0) as dead,
-            coalesce(expired, 0) as expired, coalesce(discarded, 0) as discarded,
-            coalesce(ended, 0) as ended, coalesce(in_hands, 0) as in_hands,
-            coalesce(lost, 0) as lost
-        from published full join lived using (channel) full join gone using (channel)
+FUNNEL = f"""
+    with counted as (
+        select channel, {_COUNTS}, cast(coalesce(sum(n), 0) as bigint) as lost
+        from (
+            select channel, {", ".join(COUNTS)}, 0 as n from {{sums}}
+            union all
+            select channel, {", ".join(f"0 as {name}" for name in COUNTS)}, n from {{lost}}
+        ) group by channel
     )
     select channel, published, copies, replayed, handed, acked, dead, expired, discarded, lost,
         greatest(copies + replayed - ended - lost, in_hands) as open,
         round(try_divide(acked, copies + replayed), 4) as share
-    from counts order by copies desc, channel
+    from counted order by copies desc, channel
 """
 
 # By minute and node, the newest first. A message that is stored for some of its receivers only is

@@ -1,6 +1,7 @@
 """The tables that reports read, as views of the lake's: only what is in question."""
 
 from holdfast.pipeline.lake import OPEN
+from holdfast.pipeline.reports.sums import SUMS
 from holdfast.pipeline.reports.tables import Tables
 from holdfast.pipeline.schemas import ANSWER, DELIVERY
 from holdfast.pipeline.scope import EVERYTHING, Scope
@@ -44,6 +45,7 @@ def narrow(tables: Tables, scope: Scope = EVERYTHING) -> None:
     tables.define("publishes", _PUBLISHES if scope.receiver is None else _PUBLISHES_TO_ONE)
     tables.define("latency", "select * from {all_latency}" if scope.is_everything else _LATENCY)
     tables.define("lost", _lost(scope))
+    tables.define("sums", SUMS)
 
 
 def _is_named(scope: Scope, *names: str) -> list[str]:

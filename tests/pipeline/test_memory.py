@@ -115,3 +115,11 @@ def test_an_audit_of_some_messages_finds_what_is_wrong_with_them(
     # The third day is read again.
     assert steps == days + 1
     assert {kind: n for kind, n in found.items() if kind == "settled_twice"} == wrong
+
+
+def test_who_may_not_write_beside_the_tables_audits_everything_each_time(
+    lake: Lake, audit: Auditor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda place, how: False)
+    assert audit() == (6, {})
+    assert audit() == (6, {})

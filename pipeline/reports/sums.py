@@ -1,0 +1,129 @@
+"""The counts that the funnel adds up, found out once for files that never change.
+
+Files of events are in groups by their day, and those of ended lives by the day of their writing. Of
+each day of publish, all messages of a node count or none: those from before its journal began do
+not, because the tables may have a part of them only. On the day on which it began, each is looked
+at.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from holdfast.pipeline.lake import EVENTS, OPEN, TABLES, Lake
+from holdfast.pipeline.memory import Memory, by_day, place_of
+from holdfast.pipeline.reports.tables import Tables
+
+_US = 86_400_000_000
+_NS = 1000 * _US
+_DAY = f"cast((msg - msg % {_NS}) / {_NS} as bigint)"
+_OF_PUBLISHES = {
+    "published": "count(case when size > 0 then 1 end)",
+    "copies": "cast(sum(copies) as bigint)",
+}
+_OF_LIVES = {
+    "replayed": "count(case when generation > 0 then 1 end)",
+    "handed": "count(handed_ts)",
+    "acked": "count(case when state in ('acked', 'written') then 1 end)",
+    "dead": "count(case when state = 'dead' then 1 end)",
+    "expired": "count(case when state = 'expired' then 1 end)",
+    "discarded": "count(case when state = 'discarded' then 1 end)",
+    "ended": "count(case when state not in ('open', 'lost_with_process') then 1 end)",
+    "in_hands": "count(case when state = 'open' then 1 end)",
+}
+COUNTS = (*_OF_PUBLISHES, *_OF_LIVES)
+_COUNTED, _BEGUN = "sums", "begins"
+_NUMBERS = ", ".join(f"{name} bigint" for name in COUNTS)
+
+
+def _counts(found: Mapping[str, str], rows: str, condition: str) -> str:
+    """Return the question for counts by channel, node and day of publish."""
+    numbers = ", ".join(f"{found.get(name, '0')} as {name}" for name in COUNTS)
+    return (
+        f"select channel, origin, {_DAY} as day, {numbers} from {rows} "
+        f"where {condition} group by channel, origin, {_DAY}"
+    )
+
+
+_AND_BEGINS = "left join {begins} using (origin)"
+_IS_KNOWN = "(begin_us is null or msg >= begin_us * 1000)"
+_IS_PUBLISH = "kind = 'published'"
+# Without anything remembered.
+SUMS = (
+    f"{_counts(_OF_PUBLISHES, f'{{publishes}} {_AND_BEGINS}', _IS_KNOWN)} union all "
+    f"{_counts(_OF_LIVES, f'{{life}} {_AND_BEGINS}', _IS_KNOWN)}"
+)
+
+
+def recall(tables: Tables, lake: Lake) -> None:
+    """Define `sums` of all messages of a lake, by what is remembered of its files."""
+    with place_of(lake, "_sums") as place:
+        number = lake.newest()
+        files = {table: lake.files(table, at=number) for table in (EVENTS, "life", OPEN)}
+        groups = {(EVENTS, day): group for day, group in by_day(files[EVENTS]).items()}
+        groups |= {("life", day): group for day, group in _by_writing(files["life"]).items()}
+        memory = Memory(place, {"-".join(name): group for name, group in groups.items()})
+        for (table, day), group in groups.items():
+            if (name := f"{table}-{day}") in memory.unread:
+                with memory.writing(name) as draft:
+                    _find_out(tables, table, group, draft)
+        memory.forget_others()
+        _add(tables, memory)
+    for table, found in files.items():
+        tables.add_files(f"known_{table}", found, ", ".join(filter(None, TABLES[table])))
+    tables.hold("known_sums", " union all ".join(_known_parts(tables)))
+    tables.define("sums", "select * from {known_sums}")
+
+
+def _by_writing(files: Iterable[Path]) -> dict[str, list[Path]]:
+    days: dict[str, list[Path]] = {}
+    for file in files:
+        written = datetime.fromtimestamp(file.stat().st_mtime, UTC)
+        days.setdefault(f"{written:%Y-%m-%d}", []).append(file)
+    return days
+
+
+def _find_out(tables: Tables, table: str, files: Sequence[Path], draft: Path) -> None:
+    tables.add_files("group_rows", files, ", ".join(filter(None, TABLES[table])))
+    if table == EVENTS:
+        tables.keep(_counts(_OF_PUBLISHES, "{group_rows}", _IS_PUBLISH), draft / _COUNTED)
+        tables.keep(_BEGINS, draft / _BEGUN)
+    else:
+        tables.keep(_counts(_OF_LIVES, "{group_rows}", "true"), draft / _COUNTED)
+
+
+_BEGINS = """
+    select node as origin, min(unix_micros(ts)) as begin_us
+    from {group_rows} where seq is not null group by node
+"""
+
+
+def _add(tables: Tables, memory: Memory) -> None:
+    """Add what is remembered as `kept_sums`, and `known_begins`."""
+    schema = f"channel string, origin string, day bigint, {_NUMBERS}"
+    tables.add_files("sums_of_groups", memory.files(f"{_COUNTED}/*.parquet"), schema)
+    tables.hold("kept_sums", "select * from {sums_of_groups}")
+    begins = memory.files(f"{_BEGUN}/*.parquet")
+    tables.add_files("begins_of_groups", begins, "origin string, begin_us bigint")
+    tables.hold(
+        "known_begins",
+        "select origin, min(begin_us) as begin_us from {begins_of_groups} group by origin",
+    )
+
+
+def _known_parts(tables: Tables) -> Iterator[str]:
+    began = "left join {known_begins} using (origin)"
+    yield (
+        f"select channel, origin, day, {', '.join(COUNTS)} from {{kept_sums}} {began} "
+        f"where begin_us is null or day * {_US} >= begin_us"
+    )
+    yield _counts(_OF_LIVES, f"{{known_open}} {began}", _IS_KNOWN)
+    first = f"cast((begin_us - begin_us % {_US}) / {_US} as bigint)"
+    for (day,) in tables.ask(f"select distinct {first} from {{known_begins}}").rows:
+        # Whole days, so that engines pass over all files of others.
+        is_first = (
+            f"msg >= {day * _NS} and msg < {(day + 1) * _NS} and msg >= begin_us * 1000 "
+            f"and begin_us > {day * _US}"
+        )
+        yield _counts(_OF_PUBLISHES, f"{{known_events}} {began}", f"{_IS_PUBLISH} and {is_first}")
+        yield _counts(_OF_LIVES, f"{{known_life}} {began}", is_first)

@@ -1,0 +1,73 @@
+"""The funnel adds up what is remembered of files, and is what it would be without."""
+
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from holdfast.pipeline.on_duckdb import of_lake
+from holdfast.pipeline.reports import sums
+from holdfast.pipeline.reports.flow import FUNNEL
+from holdfast.pipeline.upkeep import Cut, forget
+from tests.pipeline.stored import add_events, store_told
+from tests.pipeline.tales import DAY, a_week, more
+from tests.unit.pipeline.events import published
+from tests.unit.pipeline.stories import acked, handed, the_story
+from tests.unit.pipeline.told import one_run, table_of
+
+if TYPE_CHECKING:
+    from holdfast.pipeline.lake import Lake
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> "Lake":
+    """A week; on its first day there are messages from before the journal, too."""
+    told = [*the_story(), *more(), *a_week()]
+    told += [acked(2 * DAY, -5, "ann/1"), handed(3, -DAY, "ann/1"), acked(DAY, -DAY, "ann/1")]
+    return store_told(tmp_path, one_run(told))
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The tables of which files were read."""
+    found: list[str] = []
+    find_out = sums._find_out
+
+    def note(tables: sums.Tables, table: str, files: list[Path], draft: Path) -> None:
+        found.append(table)
+        find_out(tables, table, files, draft)
+
+    monkeypatch.setattr(sums, "_find_out", note)
+    return found
+
+
+def check(lake: "Lake") -> None:
+    with of_lake(lake) as tables:
+        without = tables.ask(FUNNEL)
+        sums.recall(tables, lake)
+        assert tables.ask(FUNNEL) == without
+
+
+def test_what_is_remembered_adds_up_to_what_all_files_tell(lake: "Lake", read: list[str]) -> None:
+    check(lake)
+    assert sorted(read) == ["events"] * 8 + ["life"]
+    read.clear()
+    check(lake)
+    assert read == []
+
+
+def test_a_new_day_is_read_and_no_other(lake: "Lake", read: list[str]) -> None:
+    check(lake)
+    read.clear()
+    add_events(lake, 1, table_of(one_run([published(9 * DAY, 3)])))
+    check(lake)
+    assert read == ["events"]
+
+
+def test_messages_of_days_that_were_removed_do_not_count(lake: "Lake", read: list[str]) -> None:
+    check(lake)
+    read.clear()
+    forget(lake, [Cut("events", date(2025, 11, 22), 2)])
+    check(lake)
+    assert read == []
