@@ -14,12 +14,13 @@ from typing import Any, NamedTuple
 
 from bench.journal.generate import generate
 from bench.journal.outlets import Streams
+from bench.pipeline.steps import ASKED
 from bench.pipeline.watch import Cost, run
 from bench.tables import lay_out
 from holdfast.store.embedded import Durability, EmbeddedValkey
 
 _MIB = 1024 * 1024
-_PARTS = ("lives", "latency", "dead", "poison", "audit")
+_PARTS = ("lives", *ASKED, "audit")
 
 
 class Bar(NamedTuple):

@@ -1,6 +1,7 @@
 """What is measured, each in a process of its own: `-m bench.pipeline.steps STEP URL LAKE`."""
 
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -8,7 +9,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from os import getpid
 from pathlib import Path
 from time import perf_counter, sleep
 from typing import TYPE_CHECKING, Any
@@ -17,13 +17,13 @@ import pyarrow as pa
 
 from bench.pipeline import duck
 from bench.pipeline.watch import cpu_of
+from holdfast.pipeline import on_duckdb, on_spark
 from holdfast.pipeline.arrow import arrow_of, opened
 from holdfast.pipeline.audit.findings import COUNTS, find
 from holdfast.pipeline.audit.memory import remembering
 from holdfast.pipeline.census import census
 from holdfast.pipeline.ingest import Source, go_on, keep_piece, take_what_is_there, write_lives
 from holdfast.pipeline.lake import EVENTS, Lake
-from holdfast.pipeline.on_spark import of_lake
 from holdfast.pipeline.reports.catalogue import REPORTS
 from holdfast.pipeline.reports.tables import Tables
 from holdfast.pipeline.runs import runs_of
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 MASTER = "local[2]"
 _ROUNDS = 4
 _IDLE_S = 30.0
+# The reports that are asked of each engine.
+ASKED = ("latency", "dead", "poison")
 Found = dict[str, Any]
 
 
@@ -111,11 +113,14 @@ def spark(url: str, lake: Lake) -> Found:
             made.commit(lives, {})
 
         took = {"lives": _seconds(make)}
-        tables = of_lake(made, spark)
-        for name in ("latency", "dead", "poison"):
-            took[name] = _seconds(partial(tables.ask, REPORTS[name], 20))
-        took["audit"] = _seconds(partial(_audit, of_lake(lake, spark), lake))
-        return took | {"states": _states(made)}
+        return took | _answers(on_spark.of_lake(lake, spark), lake) | {"states": _states(made)}
+
+
+def _answers(tables: Tables, lake: Lake) -> Found:
+    """Seconds of reports, and of an audit that remembers nothing."""
+    shutil.rmtree(lake.root / "_audit", ignore_errors=True)
+    took = {name: _seconds(partial(tables.ask, REPORTS[name], 20)) for name in ASKED}
+    return took | {"audit": _seconds(partial(_audit, tables, lake))}
 
 
 def _audit(tables: Tables, lake: Lake) -> None:
@@ -131,10 +136,20 @@ def _states(lake: Lake) -> dict[str, int]:
     return {each["values"].as_py(): each["counts"].as_py() for each in counted}
 
 
-def duckdb(threads: int) -> Callable[[str, Lake], Found]:
+def duckdb(cores: int) -> Callable[[str, Lake], Found]:
+    """The same without Spark, on so many cores."""
+
     def work(url: str, lake: Lake) -> Found:
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
+        states: dict[str, int] = {}
         with tempfile.TemporaryDirectory(dir=lake.root.parent) as place:
-            return duck.life_cycle(lake.files(EVENTS), Path(place), threads)
+
+            def make() -> None:
+                states.update(duck.lives(lake.files(EVENTS), Path(place)))
+
+            took = {"lives": _seconds(make)}
+        with on_duckdb.of_lake(lake) as tables:
+            return took | _answers(tables, lake) | {"states": states}
 
     return work
 
@@ -149,9 +164,9 @@ def idle(url: str, lake: Lake) -> Found:
         waiter.start()
         # The first look around is not what it does from then on.
         sleep(_IDLE_S / 2)
-        before = cpu_of(getpid())
+        before = cpu_of(os.getpid())
         sleep(_IDLE_S)
-        share = (cpu_of(getpid()) - before) / _IDLE_S
+        share = (cpu_of(os.getpid()) - before) / _IDLE_S
         is_over.set()
         waiter.join()
         return {"share": round(share, 4)}

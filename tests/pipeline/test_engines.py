@@ -11,6 +11,8 @@ from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.messages import LOST
 from holdfast.pipeline.on_duckdb import of_lake
 from holdfast.pipeline.reports.catalogue import REPORTS
+from holdfast.pipeline.reports.flow import FUNNEL
+from holdfast.pipeline.reports.sums import recall
 from holdfast.pipeline.scope import EVERYTHING, Scope
 from tests.pipeline.stored import store_told
 from tests.pipeline.tales import DAY, a_week, more, requests
@@ -47,3 +49,17 @@ def test_a_cluster_answers_as_one_machine_does(spark: "SparkSession", tmp_path: 
                 found = tables.ask(REPORTS[name])
                 assert found.rows or scope != EVERYTHING, name
                 assert on_cluster.ask(REPORTS[name]) == found, name
+
+
+@pytest.mark.beside
+def test_a_cluster_remembers_the_same_sums(spark: "SparkSession", tmp_path: Path) -> None:
+    lake = store_everything(tmp_path)
+    with of_lake(lake) as tables:
+        found = tables.ask(FUNNEL)
+        # The second time it adds up what the first one has written.
+        for _ in range(2):
+            on_cluster = on_spark.of_lake(lake, spark)
+            recall(on_cluster, lake)
+            assert on_cluster.ask(FUNNEL) == found
+        recall(tables, lake)
+        assert tables.ask(FUNNEL) == found
