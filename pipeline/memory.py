@@ -13,7 +13,9 @@ from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.lake import Lake
+from holdfast.pipeline.reports.tables import Tables
 
 # Increased by every change of what is found out.
 _VERSION = "1"
@@ -78,6 +80,20 @@ def place_of(lake: Lake, name: str) -> Iterator[Path]:
     with (place / "lock").open("a") as lock:
         flock(lock, LOCK_EX)
         yield place
+
+
+def keep(tables: Tables, question: str, place: Path) -> None:
+    """Write an answer to a new folder.
+
+    Raises:
+        PipelineFailed: A cluster has written it where nobody here can read it.
+    """
+    tables.keep(question, place)
+    if not place.is_dir():
+        raise PipelineFailed(
+            f"{place} was written on another machine: all machines of a cluster must see the "
+            "tables in one folder"
+        )
 
 
 def by_day(events: Iterable[Path]) -> dict[str, list[Path]]:

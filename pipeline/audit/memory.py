@@ -7,7 +7,7 @@ from pathlib import Path
 
 from holdfast.pipeline.audit.ledger import ledger_where
 from holdfast.pipeline.lake import Lake, write_down
-from holdfast.pipeline.memory import Memory, by_day, place_of
+from holdfast.pipeline.memory import Memory, by_day, keep, place_of
 from holdfast.pipeline.reports.tables import Tables
 
 _LEDGER, _DAYS = "ledger", "days.json"
@@ -23,7 +23,7 @@ class AuditMemory(Memory):
         # Events without a time are of no day.
         is_of_day = f"cast(d as string) = '{day}'" if day[:1].isdigit() else "d is null"
         with self.writing(day) as draft:
-            tables.keep(ledger_where(is_of_day), draft / _LEDGER)
+            keep(tables, ledger_where(is_of_day), draft / _LEDGER)
             question = f"select distinct {_MESSAGE_DAY} from {{all_events}}"
             days = tables.ask(f"{question} where msg is not null and {is_of_day}").rows
             write_down(draft / _DAYS, [found for (found,) in days])

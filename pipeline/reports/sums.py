@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from holdfast.pipeline.lake import EVENTS, OPEN, TABLES, Lake
-from holdfast.pipeline.memory import Memory, by_day, place_of
+from holdfast.pipeline.memory import Memory, by_day, keep, place_of
 from holdfast.pipeline.reports.tables import Tables
 
 _US = 86_400_000_000
@@ -86,10 +86,10 @@ def _by_writing(files: Iterable[Path]) -> dict[str, list[Path]]:
 def _find_out(tables: Tables, table: str, files: Sequence[Path], draft: Path) -> None:
     tables.add_files("group_rows", files, ", ".join(filter(None, TABLES[table])))
     if table == EVENTS:
-        tables.keep(_counts(_OF_PUBLISHES, "{group_rows}", _IS_PUBLISH), draft / _COUNTED)
-        tables.keep(_BEGINS, draft / _BEGUN)
+        keep(tables, _counts(_OF_PUBLISHES, "{group_rows}", _IS_PUBLISH), draft / _COUNTED)
+        keep(tables, _BEGINS, draft / _BEGUN)
     else:
-        tables.keep(_counts(_OF_LIVES, "{group_rows}", "true"), draft / _COUNTED)
+        keep(tables, _counts(_OF_LIVES, "{group_rows}", "true"), draft / _COUNTED)
 
 
 _BEGINS = """

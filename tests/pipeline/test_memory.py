@@ -10,8 +10,9 @@ import pytest
 from holdfast.journal.schema import Event
 from holdfast.pipeline.audit.findings import COUNTS, find
 from holdfast.pipeline.audit.memory import remembering
+from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.lake import Lake
-from holdfast.pipeline.on_duckdb import of_lake
+from holdfast.pipeline.on_duckdb import DuckTables, of_lake
 from holdfast.pipeline.scope import EVERYTHING, Scope
 from holdfast.pipeline.upkeep import Cut, forget
 from tests.pipeline.stored import add_events, store_told
@@ -123,3 +124,12 @@ def test_who_may_not_write_beside_the_tables_audits_everything_each_time(
     monkeypatch.setattr(os, "access", lambda place, how: False)
     assert audit() == (6, {})
     assert audit() == (6, {})
+
+
+def test_what_a_cluster_wrote_elsewhere_is_not_taken_for_nothing(
+    lake: Lake, audit: Auditor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(lake.root / "_audit")
+    monkeypatch.setattr(DuckTables, "keep", lambda *given: None)
+    with pytest.raises(PipelineFailed, match="all machines of a cluster"):
+        audit()

@@ -18,6 +18,7 @@ from tests.unit.pipeline.told import one_run, table_of
 
 if TYPE_CHECKING:
     from holdfast.pipeline.lake import Lake
+    from holdfast.pipeline.reports.tables import Tables
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     found: list[str] = []
     find_out = sums._find_out
 
-    def note(tables: sums.Tables, table: str, files: list[Path], draft: Path) -> None:
+    def note(tables: "Tables", table: str, files: list[Path], draft: Path) -> None:
         found.append(table)
         find_out(tables, table, files, draft)
 
