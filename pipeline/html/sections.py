@@ -47,9 +47,7 @@ def _backlog_found(result: Result) -> str:
     most, hours = numbers(result, "most"), words(result, "hour")
     hour = hours[most.index(max(most))][:16].replace("T", " at ")
     left = number(numbers(result, "waiting")[0])
-    return (
-        f"Waiting: at most {number(max(most))}, in the hour of {hour} UTC, and {left} at the end."
-    )
+    return f"At most {number(max(most))} waited, in the hour of {hour} UTC, and {left} at the end."
 
 
 def _days_found(result: Result) -> str:
