@@ -7,7 +7,7 @@ from pathlib import Path
 
 from holdfast.pipeline.audit.ledger import ledger_where
 from holdfast.pipeline.lake import Lake, write_down
-from holdfast.pipeline.memory import Memory, by_day, keep, place_of
+from holdfast.pipeline.reports.memory import Memory, by_day, keep, place_of
 from holdfast.pipeline.reports.tables import Tables
 
 _LEDGER, _DAYS = "ledger", "days.json"

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from holdfast.pipeline.lake import EVENTS, OPEN, TABLES, Lake
-from holdfast.pipeline.memory import Memory, by_day, keep, place_of
+from holdfast.pipeline.reports.memory import Memory, by_day, keep, place_of
 from holdfast.pipeline.reports.tables import Tables
 
 _US = 86_400_000_000
