@@ -50,6 +50,12 @@ def test_all_options_are_explained_with_their_defaults() -> None:
     assert first_cells("Options") == defaults
 
 
+def test_all_that_messages_have_is_explained() -> None:
+    message = vars(client.Message).items()
+    properties = {name for name, value in message if isinstance(value, property)}
+    assert {*first_cells("Messages")} == properties | {"channel", "data", "wire"}
+
+
 def test_all_errors_are_explained() -> None:
     raised = {
         name
