@@ -5,8 +5,9 @@ ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
-# One at a time in an environment, where the system can do that; the rest of `make --jobs 2` goes on.
-PIP := $(if $(shell command -v flock),flock $(VENV)) $(BIN)/python -m pip --disable-pip-version-check --quiet
+# One at a time in a folder, where the system can do that; the rest of `make --jobs 2` goes on.
+IN_TURN = $(if $(shell command -v flock),flock $(1))
+PIP := $(call IN_TURN,$(VENV)) $(BIN)/python -m pip --disable-pip-version-check --quiet
 STAMPS := $(VENV)/stamps
 INSTALLED = $(shell $(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 SOURCES := $(shell find app extensions pipeline static \( -name node_modules -o -name __pycache__ \) -prune \
@@ -17,8 +18,14 @@ unexport PYTHONDONTWRITEBYTECODE
 
 PEERS := bench/load/peers
 
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/holdfast
+# What was compiled is there for other clones, too; what other tools would make of it is kept apart.
+TOOLS = $(shell { cat requirements-build.lock hatch_build.py; $(PYTHON) -VV; cc --version; } 2>&1 | cksum | cut -d ' ' -f 1)
+COMPILE_HOME ?= $(CACHE)/compiled-$(TOOLS)
+BUILD = mkdir -p $(COMPILE_HOME) && \
+    COMPILE_HOME=$(COMPILE_HOME) $(call IN_TURN,$(COMPILE_HOME)) $(BIN)/hatchling build
 # What the bench builds and installs stays outside the tree.
-BENCH_HOME ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/holdfast/bench
+BENCH_HOME ?= $(CACHE)/bench
 SET ?= standard
 REPS ?= 3
 ONLY ?=
@@ -163,13 +170,13 @@ $(STAMPS)/pipeline: requirements-pipeline.lock $(STAMPS)/dev | $(STAMPS)/holdfas
 $(STAMPS)/holdfast: pyproject.toml hatch_build.py $(SOURCES) $(STAMPS)/run | setup-pages
 	@echo 'building holdfast: when its core has changed, that takes a minute or two'
 	@rm -rf $(VENV)/wheel
-	@COMPILE_HOME=$(VENV)/build $(BIN)/hatchling build -t wheel -d $(VENV)/wheel >/dev/null
+	@$(BUILD) -t wheel -d $(VENV)/wheel >/dev/null
 	$(PIP) install --no-index --no-deps --force-reinstall $(VENV)/wheel/*.whl
 	@mkdir -p $(@D) && touch $@
 
 .PHONY: dist
 dist: setup-pages $(STAMPS)/run ## a source distribution and a wheel in dist/, with cometd.js
-	COMPILE_HOME=$(VENV)/build $(BIN)/hatchling build -d dist
+	$(BUILD) -d dist
 
 # What pages take from npm. Compressed beside, as the server sends it where it can.
 .PHONY: setup-pages

@@ -19,6 +19,8 @@ CLOSE_LIMITS = {
     "max_queue_bytes": 8 * 1024 * 1024,
 }
 IMPATIENT = {"request_timeout": 500}
+# For sessions of those who send very much, which takes long on a slow machine, and do not connect.
+PATIENT = {"timeout": 60_000, "max_interval": 60_000}
 DOORS = [True, False]
 
 MakeTarget = Callable[..., Target]

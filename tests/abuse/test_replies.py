@@ -4,7 +4,7 @@ from secrets import token_urlsafe
 from typing import Any
 
 from tests.abuse.attacker import SocketPerson
-from tests.abuse.conftest import MakeTarget
+from tests.abuse.conftest import PATIENT, MakeTarget
 from tests.abuse.target import Target
 
 POWER = "/data/power"
@@ -90,10 +90,13 @@ def test_a_request_brings_no_reply_into_the_channel_of_others(target: Target) ->
         assert target.metric(OUTSTANDING) == 0
 
 
-def test_channels_of_replies_are_not_guessed_and_guesses_are_not_kept(target: Target) -> None:
+def test_channels_of_replies_are_not_guessed_and_guesses_are_not_kept(
+    target_with: MakeTarget,
+) -> None:
+    target = target_with(**PATIENT)
     before = target.metric(REFUSED, fault="denied")
     with Asker(target) as ann, Asker(target, POWER) as bob, Asker(target) as eve:
-        ann.told(ann.request(1))
+        ann.told(ann.request(1, timeout=120_000))
         guesses = [f"/ret/{token_urlsafe(16)}/4000001" for _ in range(10_000)]
         guesses += [f"{ann.ret}/{4_000_000 + serial}" for serial in range(10_000)]
         with target.bystander():
@@ -161,9 +164,7 @@ def test_all_together_ask_no_more_than_the_server_bears(target_with: MakeTarget)
 
 
 def test_ten_thousand_outstanding_requests_get_their_own_replies(target_with: MakeTarget) -> None:
-    # Nobody connects meanwhile.
-    patient = {"timeout": 60_000, "max_interval": 60_000}
-    target = target_with(max_outstanding=10_000, max_total_outstanding=20_000, **patient)
+    target = target_with(max_outstanding=10_000, max_total_outstanding=20_000, **PATIENT)
     ends = {end: target.metric(ENDED, end=end) for end in ("answered", "timeout")}
     with Asker(target) as ann, Asker(target, POWER) as bob:
         with target.bystander():

@@ -11,6 +11,7 @@ import pytest
 from tests.abuse.attacker import (
     BINARY,
     CLOSE,
+    HANDSHAKE,
     MIB,
     PING,
     PONG,
@@ -207,7 +208,8 @@ def test_pings_are_answered_and_a_flood_of_them_costs_nothing(either_door: Targe
             person.send(frame(b"x" * 100, PING) * 200)
             for _ in range(200):
                 assert person.read_frame()[0] == PONG
-        assert person.ask(person.message("/a", data=1))[0]["successful"]
+        # Its session may have ended on a slow machine; the connection has not.
+        assert person.ask(HANDSHAKE)[0]["successful"]
     assert either_door.growth_mib() < 20
 
 
