@@ -80,7 +80,7 @@ _DATA = typer.Option("--data", metavar="DIR", help="The server's data directory.
 _REDIS = typer.Option("--redis", metavar="URL", help="The store, if it is not the embedded one.")
 
 
-def _folder(given: str) -> Path:
+def folder(given: str) -> Path:
     """Refuse object storage, which would become a folder of that name."""
     if "://" in given:
         raise typer.BadParameter(
@@ -93,7 +93,7 @@ def _folder(given: str) -> Path:
 _LAKE_DIR = typer.Option(
     "--lake",
     metavar="DIR",
-    parser=_folder,
+    parser=folder,
     help="Folder of the tables; default: DATA/lake.",
 )
 _NAMESPACE = typer.Option("--namespace", metavar="NAME", help="The server's namespace.")

@@ -2,11 +2,14 @@
 
 import re
 from datetime import datetime
+from operator import itemgetter
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from holdfast.cli.failures import Exit
+from holdfast.cli.journal_place import folder
 from holdfast.cli.options import ToServer, gathered
 from holdfast.cli.output import (
     Cell,
@@ -19,11 +22,13 @@ from holdfast.cli.output import (
     print_json,
 )
 from holdfast.cli.remote import Remote
+from holdfast.cli.spark import failing
 
 program = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 _ID = re.compile("[a-z0-9-]{1,32}-[0-9]{19}")
 _US_PER_S = 1_000_000
+_NS_PER_MS = 1_000_000
 
 
 def _time_of_day(item: Json) -> Cell:
@@ -48,9 +53,18 @@ def message(
             help="The message, such as holdfast-1763000000000000000: see POST /publish.",
         ),
     ],
+    lake: Annotated[
+        Path | None,
+        typer.Option(
+            "--lake",
+            metavar="DIR",
+            parser=folder,
+            help="Tables of the pipeline: they have its way after the journal was cut.",
+        ),
+    ] = None,
     server: ToServer,
 ) -> None:
-    """Show where a message is, and its way: every step that the journal has.
+    """Show where a message is, and its way: every step that the journal has, or the tables.
 
     The exit code is 1 if nothing is known of the message.
     """
@@ -69,6 +83,8 @@ def message(
         return found
 
     found = server.talk(conversation)
+    if lake is not None:
+        _add_steps(found, lake)
     is_known = found["published"] is not None or bool(found["happenings"])
     if server.as_json:
         print_json(found)
@@ -76,7 +92,23 @@ def message(
         _show(found)
     if not is_known:
         complain(f"nothing is known of {id}{'' if found['journal'] else ': the journal is off'}")
+        if found["lakes"] and lake is None:
+            complain(f"--lake names tables that may have it: {', '.join(found['lakes'])}")
         raise typer.Exit(Exit.FAILED)
+
+
+def _add_steps(found: Json, lake: Path) -> None:
+    """Add the steps that the tables have; some are still in the journal, too."""
+    from holdfast.pipeline.lake import Lake
+    from holdfast.pipeline.trace import steps
+
+    node, _, number = found["id"].rpartition("-")
+    with failing():
+        told = steps(Lake(lake), node, int(number))
+    told += [step for step in found["happenings"] if step not in told]
+    found["happenings"] = sorted(told, key=itemgetter("at_us"))
+    if told and found["published"] is None:
+        found["published"] = int(number) // _NS_PER_MS
 
 
 def _show(found: Json) -> None:

@@ -20,3 +20,8 @@ class JournalFrames:
         first = f"{ms}-0" if cursor is None else f"({cursor}"
         found = await read(self._redis.xrange(self._keys.journal(node), first, "+", count=most))
         return [(id.decode(), fields[b"frame"]) for id, fields in found]
+
+    async def lakes(self) -> list[str]:
+        """Return the machines and folders of the tables that the journal is read into."""
+        found = await read(self._redis.hvals(self._keys.lakes))
+        return sorted(place.decode("utf-8", "replace") for place in found)

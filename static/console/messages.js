@@ -5,7 +5,7 @@ import {inOrder} from "./order.js";
 import {badge, card, chooser, guarded, mono, when} from "./parts.js";
 import {renewChildren} from "./renew.js";
 import {sessionLink} from "./sessions.js";
-import {whereabouts} from "./whereabouts.js";
+import {inTables, whereabouts} from "./whereabouts.js";
 
 const MOODS = new Map(Object.entries({
     acked: "good", written: "good", dead: "bad", refused: "bad", expired: "warn", discarded: "warn", returned: "warn",
@@ -73,10 +73,11 @@ function timeline(app, first, tell) {
         if (cursor !== null) {
             return "The journal has more to read.";
         }
+        const tables = inTables(first);
         if (list.children.length) {
-            return "The journal has no more events. Events that the pipeline has ingested are in its reports.";
+            return `The journal has no more events.${tables}`;
         }
-        return first.journal ? "The journal has no events of this message: it never existed, or the pipeline has ingested its events."
+        return first.journal ? `The journal has no events of this message: it never existed, or they were removed.${tables}`
             : "This server keeps no journal. Set journal = true to see each step here.";
     };
     more.addEventListener("click", readOn);

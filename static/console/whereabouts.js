@@ -15,6 +15,11 @@ export function whereabouts({id, journal, queues, letters, is_cut: isCut}, happe
         `every receiver may have acknowledged it, or it never existed.${more}`;
 }
 
+/** A sentence about the tables of the pipeline, which keep events for longer. */
+export function inTables({id, lakes}) {
+    return lakes.length ? ` Older ones are in tables: run holdfast message ${id} --lake with the folder of ${lakes.join(" or ")}.` : "";
+}
+
 function places(queues, letters) {
     const where = [
         queues.length && `in ${many(queues.length, "queue")}`,

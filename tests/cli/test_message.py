@@ -1,13 +1,17 @@
 """`holdfast message` and `holdfast audit` against an administration."""
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from holdfast.web.admin.message_views import TraceStep
 from tests.cli.conftest import Shell
+from tests.pipeline.stored import store_told
+from tests.unit.pipeline.events import NODE, START_US, event
+from tests.unit.pipeline.told import one_run
 from tests.web.fake_operations import NO_MESSAGE
 
 ID = "holdfast-1790000000000000000"
@@ -47,6 +51,32 @@ def test_a_message_that_nobody_knows_is_a_failure(shell: Shell) -> None:
     assert done.exit_code == 1
     assert "the journal is off" in done.stderr
     assert shell.run("message", NO_MESSAGE, "--json").exit_code == 1
+
+
+def test_steps_that_the_journal_has_no_more_are_in_the_tables(shell: Shell, tmp_path: Path) -> None:
+    published = event("published", 0, 0, channel="/news", sender="pub/1", copies=1)
+    end = event("dead", 1, 0, receiver="joe/1", code="user.update.error", letter=7)
+    other = event("acked", 1, 1, receiver="joe/1")
+    lake = store_told(tmp_path / "lake", one_run([published, end, other]))
+    id = f"{NODE}-{START_US * 1000:019d}"
+    # The journal still has the end, and what came behind it.
+    end_us = START_US + 1_000_000
+    known = a_step("dead", at_us=end_us, node=NODE, attempt=None, channel=None)
+    known = replace(known, code="user.update.error", letter=f"{7:019d}")
+    shell.operations.steps = [known, replace(known, kind="replayed", at_us=end_us + 1)]
+    told = json.loads(shell.run("message", id, "--json", "--lake", str(lake.root)).stdout)
+    assert [step["kind"] for step in told["happenings"]] == ["published", "dead", "replayed"]
+    assert {**told["happenings"][1]} == asdict(known)
+
+
+def test_tables_that_are_not_there_are_named(shell: Shell, tmp_path: Path) -> None:
+    done = shell.run("message", ID, "--lake", str(tmp_path / "lake"))
+    assert (done.exit_code, f"{tmp_path}/lake has no tables" in done.stderr) == (1, True)
+
+
+def test_whoever_finds_nothing_is_told_of_tables(shell: Shell) -> None:
+    shell.operations.lakes = ["desk:/data/lake"]
+    assert "desk:/data/lake" in shell.run("message", NO_MESSAGE).stderr
 
 
 @pytest.mark.parametrize("id", ["", "1790000000000000000", "holdfast-179", f"{ID}/x", "a b-1"])

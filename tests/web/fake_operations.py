@@ -189,6 +189,7 @@ class FakeOperations:
         self.may_end = 1_000_000
         # What the journal has of every message, in two parts.
         self.steps: list[TraceStep] = []
+        self.lakes: list[str] = []
         # What every method raises, if it is set.
         self.fault: Exception | None = None
         # An export breaks off after so many lines.
@@ -365,6 +366,7 @@ class FakeOperations:
             id=id,
             published=NOW_MS if is_known else None,
             journal=is_known,
+            lakes=self.lakes,
             queues=[at] if cursor is None and is_known else [],
             letters=[],
             is_cut=False,

@@ -235,7 +235,15 @@ async def test_of_a_message_that_never_was_nothing_is_said(house: LiveHouse) -> 
     await house.publish(1)
     nothing = await house.api.messages.trace(f"test-{time.time_ns()}", None)
     assert (nothing.queues, nothing.letters, nothing.happenings) == ([], [], [])
+    assert nothing.lakes == []
     assert (nothing.published, nothing.is_cut) == (None, False)
+
+
+async def test_a_trace_names_the_tables_that_the_journal_is_read_into(house: LiveHouse) -> None:
+    keys = house.desk.store.keys
+    await house.desk.redis.hset(keys.lakes, mapping={"2": "shelf:/lake", "1": "desk:/data/lake"})
+    trace = await house.api.messages.trace(f"test-{time.time_ns()}", None)
+    assert trace.lakes == ["desk:/data/lake", "shelf:/lake"]
 
 
 async def test_a_trace_says_that_it_has_not_looked_everywhere(

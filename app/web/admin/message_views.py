@@ -70,6 +70,10 @@ class Trace:
         int | None, Field(description="Null if this part knows nothing of such a message.")
     ]
     journal: Annotated[bool, Field(description="Whether the server writes a journal.")]
+    lakes: Annotated[
+        list[str],
+        Field(description="Tables that have its steps for longer: `machine:folder`."),
+    ]
     queues: Annotated[list[TraceQueue], Field(description="Where it is, the first 1000.")]
     letters: Annotated[list[LetterSummary], Field(description="Where it died, the first 100.")]
     is_cut: Annotated[bool, Field(description="Not all queues and letters were looked at.")]

@@ -53,6 +53,7 @@ class Messages:
         ns = int(number)
         with asking():
             frames = await self._frames.since(node, ns // NS_PER_MS, cursor, _FRAMES)
+            lakes = await self._frames.lakes()
         events = await asyncio.to_thread(events_of, ns, [frame for _, frame in frames])
         is_first = cursor is None
         queues = await self._queues(ns) if is_first and node == self._node else []
@@ -62,6 +63,7 @@ class Messages:
             id=id,
             published=ns // NS_PER_MS if is_known else None,
             journal=self._keeps_journal,
+            lakes=lakes,
             queues=queues[:_MOST_QUEUES],
             letters=letters[:_MOST_LETTERS],
             is_cut=is_cut or len(queues) > _MOST_QUEUES,

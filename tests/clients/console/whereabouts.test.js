@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import {test} from "node:test";
-import {whereabouts} from "../../../static/console/whereabouts.js";
+import {inTables, whereabouts} from "../../../static/console/whereabouts.js";
 
 const nothing = {id: "here-1763600000000000000", journal: true, queues: [], letters: [], is_cut: false};
 const told = (trace, happenings = [], isWhole = true) => whereabouts({...nothing, ...trace}, happenings, isWhole);
@@ -25,4 +25,10 @@ test("what is known is when it came and where it is", () => {
 
 test("that not everything was looked at is said", () => {
     assert.match(told({is_cut: true, letters: [{}]}), /there are more than were looked at\.$/);
+});
+
+test("tables that keep events for longer are named, if there are any", () => {
+    const lakes = ["desk:/data/lake", "shelf:/lake"];
+    assert.match(inTables({...nothing, lakes}), /holdfast message here-1763600000000000000 --lake .* desk:\/data\/lake or shelf:\/lake\.$/);
+    assert.equal(inTables({...nothing, lakes: []}), "");
 });
