@@ -64,7 +64,7 @@ def message(
     ] = None,
     server: ToServer,
 ) -> None:
-    """Show where a message is, and its way: every step that the journal has, or the tables.
+    """Show where a message is, and its way: every step that the journal has.
 
     The exit code is 1 if nothing is known of the message.
     """
