@@ -21,8 +21,10 @@ from holdfast.cli.main import program
 from holdfast.pipeline.lake import Lake
 from holdfast.store.embedded import Durability, EmbeddedValkey
 from tests.pipeline.journals import Writer
+from tests.pipeline.stored import store_told
 from tests.store.servers import ValkeyServer
 from tests.unit.pipeline.stories import acked, start, the_story
+from tests.unit.pipeline.told import one_run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,6 +46,19 @@ def test_the_server_starts_without_spark() -> None:
     heavy = "{'pyspark', 'pyarrow', 'pandas', 'numpy'}"
     check = f"import sys, holdfast.cli.main; sys.exit(str({heavy} & {{*sys.modules}} or ''))"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
+    assert not done.stderr.strip()
+
+
+def test_a_report_loads_nothing_that_it_does_not_need(tmp_path: Path) -> None:
+    lake = store_told(tmp_path, one_run(the_story()))
+    heavy = "{'pyspark', 'pyarrow', 'pandas', 'numpy', 'redis', 'aiohttp'}"
+    ask = f"main.program(['pipeline', 'report', 'funnel', '--lake', '{lake.root}'])"
+    check = (
+        f"import sys, holdfast.cli.main as main\ntry: {ask}\n"
+        f"except SystemExit: sys.exit(str({heavy} & {{*sys.modules}} or ''))"
+    )
+    done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
+    assert "/orders" in done.stdout
     assert not done.stderr.strip()
 
 
