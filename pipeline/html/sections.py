@@ -10,6 +10,7 @@ from holdfast.pipeline.html.throughput import BAD
 from holdfast.pipeline.reports.catalogue import Result
 
 _ANSWERS = ("answered", "no_responders", "timeout", "refused", "abandoned", "unsent")
+_MEASURES = {"published": "messages", "dead": "dead letters", "delivery_p95": "p95"}
 _ENDS = ("acked", "open", "dead", "expired", "discarded", "lost")
 
 
@@ -57,11 +58,20 @@ def _days_found(result: Result) -> str:
     return f"{counted(len(days), 'day')}; the busiest was {busiest}, with {most} copies."
 
 
+def _unusual(result: Result) -> str:
+    """Draw the distances, whether there was too much or too little."""
+    hours = [hour[:16].replace("T", " ") for hour in words(result, "hour")]
+    measures = [_MEASURES[measure] for measure in words(result, "measure")]
+    named = map(" · ".join, zip(hours, words(result, "channel"), measures, strict=True))
+    return bars([*zip(named, map(abs, numbers(result, "spreads")), strict=True)], colour=BAD)
+
+
 def _unusual_found(result: Result) -> str:
     hour, channel = words(result, "hour")[0][:16].replace("T", " at "), words(result, "channel")[0]
-    measure = words(result, "measure")[0].replace("_", " ")
-    found, usual = (number(numbers(result, name)[0]) for name in ("found", "usual"))
-    return f"On {hour} UTC, {measure} on {channel} was {found} instead of {usual}."
+    measure = words(result, "measure")[0]
+    unit = " ms" if measure == "delivery_p95" else ""
+    found, usual = (with_unit(numbers(result, name)[0], unit) for name in ("found", "usual"))
+    return f"On {hour} UTC, {_MEASURES[measure]} of {channel}: {found} instead of {usual}."
 
 
 def _causes_found(result: Result) -> str:
@@ -166,7 +176,7 @@ SECTIONS = {
         "Hours that are unlike the same hour of other days, with their distance in usual spreads.",
         "No unusual hours, or less than five days.",
         _unusual_found,
-        _bars("spreads", "hour", "channel", "measure", colour=BAD),
+        _unusual,
     ),
     "publishers": Section(
         "Publishers",

@@ -31,6 +31,8 @@ _OF_LIVES = {
     "ended": "count(case when state not in ('open', 'lost_with_process') then 1 end)",
     "in_hands": "count(case when state = 'open' then 1 end)",
 }
+# All files have the same types.
+_NONE = "cast(0 as bigint)"
 COUNTS = (*_OF_PUBLISHES, *_OF_LIVES)
 _COUNTED, _BEGUN = "sums", "begins"
 _NUMBERS = ", ".join(f"{name} bigint" for name in COUNTS)
@@ -38,7 +40,7 @@ _NUMBERS = ", ".join(f"{name} bigint" for name in COUNTS)
 
 def _counts(found: Mapping[str, str], rows: str, condition: str) -> str:
     """Return the question for counts by channel, node and day of publish."""
-    numbers = ", ".join(f"{found.get(name, '0')} as {name}" for name in COUNTS)
+    numbers = ", ".join(f"{found.get(name, _NONE)} as {name}" for name in COUNTS)
     return (
         f"select channel, origin, {_DAY} as day, {numbers} from {rows} "
         f"where {condition} group by channel, origin, {_DAY}"

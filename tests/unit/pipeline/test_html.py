@@ -35,7 +35,7 @@ RESULTS = {
     "days": Result(["day", "copies"], [["2025-11-21T00:00:00.000Z", 3], [None, 5]]),
     "unusual": Result(
         ["hour", "channel", "measure", "found", "usual", "spreads"],
-        [["2025-11-20T10:00:00.000Z", EVIL, "delivery_p95", 40.0, 10.0, 4.0]],
+        [["2025-11-20T10:00:00.000Z", EVIL, "delivery_p95", 40.0, 10.0, -4.0]],
     ),
     "causes": Result(["cause", "channels", "refusals"], [[EVIL, "/a/*", 3], [None, "/b", 1]]),
     "requests": Result(
@@ -83,8 +83,8 @@ def test_what_matters_is_said_first(whole: str) -> None:
     assert "300 of 400 bytes are from" in whole
     assert "At most 7 waited, in the hour of 2025-11-20 at 10:00 UTC, and 2 at the end" in whole
     assert "2 days; the busiest was (unknown), with 5 copies" in whole
-    assert "On 2025-11-20 at 10:00 UTC, delivery p95 on" in whole
-    assert "was 40 instead of 10" in whole
+    assert "On 2025-11-20 at 10:00 UTC, p95 of" in whole
+    assert ": 40 ms instead of 10 ms." in whole
     assert "3 of 4 refusals are" in whole
     assert "3 of 4 requests were answered" in whole
     assert "is the slowest: p95 is 12.5 ms" in whole
