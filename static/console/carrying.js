@@ -1,7 +1,7 @@
 // Export and import of dead letters as files.
 import {h} from "./dom.js";
 import {count, many} from "./format.js";
-import {ask, facts} from "./parts.js";
+import {ask, asked, facts} from "./parts.js";
 
 const FILE = "dead-letters.ndjson";
 
@@ -14,17 +14,16 @@ export async function take(app, chosen) {
 
 /** Asks for a file, imports it, and shows the result for each line. */
 export async function bring(app) {
-    const given = await ask({
+    await asked({
         title: "Import dead letters",
         text: "Use an export of this or another server. Letters that already exist stay unchanged.",
         fields: [{name: "file", label: "File with JSON lines", type: "file", accept: ".ndjson,.jsonl", required: true}],
         yes: "Import",
-    });
-    if (given) {
+    }, async (given) => {
         const done = await app.api.postLines("dead-letters/import", given.file);
         await ask({title: `${many(done.imported, "letter")} imported`, text: outcome(done), yes: "Close", no: null});
         await app.show();
-    }
+    });
 }
 
 const outcome = ({imported, repeated, refused, refusals}) => h("div", {class: "plan"},

@@ -1,7 +1,7 @@
 // Channels: subscribers, message rates, channel holds; one channel with its topic and its history.
 import {at, h} from "./dom.js";
 import {ago, count, lasting, many, rate} from "./format.js";
-import {actions, ask, badge, card, facts, filter, live, mono, parts, when} from "./parts.js";
+import {actions, asked, badge, card, confirmed, facts, filter, live, mono, parts, when} from "./parts.js";
 import {held, history, receivers} from "./sessions.js";
 
 // The number of messages, and of sessions, that are shown.
@@ -56,17 +56,16 @@ const release = (app, channel) => ["Release", async () => {
 
 async function holdBack(app, channel) {
     const {reason, until} = app.requests.body("HoldChannelBody");
-    const given = await ask({
+    await asked({
         title: `Hold back ${channel}`,
         text: "Sessions that acknowledge messages get none of this channel until you release it: they wait in the queues, up to their " +
             "limits. Other sessions still get everything.",
         fields: [reason, until],
         yes: "Hold back",
-    });
-    if (given) {
+    }, async (given) => {
         await app.api.put("held-channels", {channel, ...given});
         await app.done(`${channel} is held back.`);
-    }
+    });
 }
 
 async function one(app, name) {
@@ -111,15 +110,13 @@ const facets = (name, channel, topic) => h("div", {class: "grid"},
 
 async function erase(app, channel) {
     const waiting = {name: "force", label: "What waits in queues", options: [["", "is delivered"], ["true", "is discarded"]]};
-    const given = await ask({
+    await confirmed({
         title: `Erase ${channel}?`,
         text: "The topic, its history and the subscriptions to exactly this channel end.",
         fields: [waiting],
         yes: "Erase",
-        kind: "danger",
-    });
-    if (given) {
+    }, async (given) => {
         await app.api.remove("topic", {channel, ...given});
         await app.done(`${channel} was erased.`);
-    }
+    });
 }

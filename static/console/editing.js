@@ -3,13 +3,13 @@ import {parse} from "./json.js";
 import {differences} from "./differences.js";
 import {h} from "./dom.js";
 import {preview} from "./letters.js";
-import {ask} from "./parts.js";
+import {asked} from "./parts.js";
 
 const MOST_BYTES = 64 * 1024;
 
 export async function edit(app, letter) {
     const {to} = app.requests.body("ReplayOptions");
-    const given = await ask({
+    await asked({
         title: "Edit and send",
         text: "Holdfast sends a new message and keeps this letter. Each refers to the other.",
         fields: [
@@ -18,13 +18,12 @@ export async function edit(app, letter) {
             {...to, label: `${to.label} (default: the original receiver)`, placeholder: letter.receiver},
         ],
         yes: "Preview",
-    });
-    if (given) {
+    }, async (given) => {
         const {data: text, ...options} = given;
         const data = parse(text);
         const wanted = {filter: {ids: [letter.id]}, options: {...options, edit: {data}}};
         await preview(app, wanted, () => "Send the edited message?", "Send", difference(letter.data, data));
-    }
+    });
 }
 
 /** The error in the data; empty if they are valid. */

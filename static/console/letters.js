@@ -2,7 +2,7 @@
 import {bars} from "./charts.js";
 import {at, h} from "./dom.js";
 import {count} from "./format.js";
-import {actions, ask, badge, card, confirmed, facts, filter, live, mono, parts, when} from "./parts.js";
+import {actions, ask, asked, badge, card, confirmed, facts, filter, live, mono, parts, when} from "./parts.js";
 import {bring, take} from "./carrying.js";
 import {remarks} from "./remarks.js";
 import {typed} from "./requests.js";
@@ -61,15 +61,14 @@ const sum = (counts) => counts.reduce((a, b) => a + b, 0);
 
 export async function replay(app, which) {
     const {rate, canary, stop_at: ratio, max_replays: most, to} = app.requests.body("ReplayOptions");
-    const options = await ask({
+    await asked({
         title: "Replay dead letters",
         text: "The letters return to the queues of their receivers with the same message ids. A preview comes first.",
         fields: [rate, canary, ratio, most, {...to, label: `${to.label} (default: the original receivers)`}],
         yes: "Preview",
-    });
-    if (options) {
+    }, async (options) => {
         await preview(app, {...which, options}, (left) => `Replay ${count(left)} letters?`, "Replay");
-    }
+    });
 }
 
 /** Shows a preview of the replay, then asks for confirmation. */

@@ -141,12 +141,16 @@ export function ask({title, text, fields = [], yes, no = "Cancel", kind = "prima
     });
 }
 
-/** Asks for confirmation, then acts. */
-export async function confirmed(question, run) {
-    if (await ask({kind: "danger", ...question})) {
-        await run();
+/** Asks, then acts with the values; does nothing if the answer is no. */
+export async function asked(question, run) {
+    const given = await ask(question);
+    if (given) {
+        await run(given);
     }
 }
+
+/** Asks for confirmation, then acts. */
+export const confirmed = (question, run) => asked({kind: "danger", ...question}, run);
 
 /** The form of a list's filter: it opens the page at `place` with the values in its address. */
 export const filter = (app, path, place, chosen, first) => {

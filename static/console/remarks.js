@@ -1,7 +1,7 @@
 // Operators' remarks on groups of letters: the assignee and a note.
 import {path} from "./api.js";
 import {h} from "./dom.js";
-import {actions, ask, card, when} from "./parts.js";
+import {actions, asked, card, when} from "./parts.js";
 
 export const remark = (said) => h("p", {class: "remark"},
     said.assignee && h("span", {class: "badge one"}, said.assignee), said.assignee && said.note ? " " : null, said.note);
@@ -13,7 +13,7 @@ export const remarks = (app, {fingerprint, remark: said}) => card("Assignment",
 
 async function say(app, fingerprint, said) {
     const {assignee, note} = app.requests.body("RemarkBody");
-    const given = await ask({
+    await asked({
         title: "Assign letters with this cause",
         text: "The note also applies to later letters with the same cause.",
         fields: [
@@ -21,9 +21,8 @@ async function say(app, fingerprint, said) {
             {...note, value: said?.note ?? "", rows: 4},
         ],
         yes: "Save",
-    });
-    if (given) {
+    }, async (given) => {
         await app.api.put(path("dead-letters", "groups", fingerprint, "remark"), given);
         await app.show();
-    }
+    });
 }

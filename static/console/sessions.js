@@ -2,7 +2,7 @@
 import {path} from "./api.js";
 import {at, h} from "./dom.js";
 import {bytes, count, time} from "./format.js";
-import {actions, ask, badge, card, confirmed, facts, filter, json, live, mono, parts, sheet, when} from "./parts.js";
+import {actions, asked, badge, card, confirmed, facts, filter, json, live, mono, parts, sheet, when} from "./parts.js";
 
 const MOODS = new Map([["ALIVE", "good"], ["POLLING", "warn"], ["DEAD", "bad"]]);
 // The number of queue entries that are shown.
@@ -126,16 +126,15 @@ export function queue(items, title) {
 }
 
 async function hold(app, here) {
-    const given = await ask({
+    await asked({
         title: "Hold back delivery",
         text: "The session receives no messages until you resume delivery. Its queue keeps filling up to its limit.",
         fields: Object.values(app.requests.body("HoldBody")),
         yes: "Hold back",
-    });
-    if (given) {
+    }, async (given) => {
         await app.api.put(`${here}/hold`, given);
         await app.done("Delivery is held back.");
-    }
+    });
 }
 
 const clear = (app, here) => confirmed({
