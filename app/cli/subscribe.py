@@ -17,6 +17,8 @@ from holdfast.cli.sections import InSections
 from holdfast.client import Message, Refuse, Subscription
 from holdfast.client.errors import refusal_for
 from holdfast.delivery.error_codes import find
+from holdfast.delivery.filter_language import FilterInvalid
+from holdfast.delivery.filters import Candidate, Filter
 
 program = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -141,6 +143,9 @@ def subscribe(
         # What the end of the time interrupts is not processed.
         with suppress(TimeoutError):
             async with login.client(channels=channels, **handshake) as client:
+                if client.session_name is None and options["filter"] is not None:
+                    # Not Holdfast: other servers have no filters.
+                    subscriber.filter = _compiled(options["filter"])
                 inbox = await client.listen(_ALL)
                 await asyncio.gather(
                     *(client.subscribe(each, _leave_to_the_inbox, **options) for each in channels)
@@ -157,6 +162,13 @@ def subscribe(
         raise typer.Exit(Exit.FAILED)
 
 
+def _compiled(text: str) -> Filter:
+    try:
+        return Filter(text)
+    except FilterInvalid as error:
+        raise typer.BadParameter(f"--filter: {error}") from None
+
+
 def _leave_to_the_inbox(message: Message) -> None:
     """Do nothing: one loop shows the messages of all channels, in their order."""
 
@@ -171,13 +183,15 @@ class Subscriber:
         self._update_sleep = update_sleep
         self._wanted = wanted
         self._as_json = as_json
+        # What the server does not do.
+        self.filter: Filter | None = None
         self._count = 0
         self._began = self._ended = 0.0
 
     async def show_all(self, inbox: Subscription) -> None:
         """Show what arrives, until there were as many messages as wanted."""
         async for message in inbox:
-            if message.channel.startswith(_SERVICE) and message.channel != _ADDRESSED:
+            if not self._is_wanted(message):
                 continue
             self._ended = time.monotonic()
             self._began = self._began or self._ended
@@ -189,6 +203,20 @@ class Subscriber:
             self._count += 1
             if self._count == self._wanted:
                 return
+
+    def _is_wanted(self, message: Message) -> bool:
+        if message.channel.startswith(_SERVICE):
+            return message.channel == _ADDRESSED
+        if self.filter is None:
+            return True
+        candidate = Candidate(
+            channel=message.channel,
+            data=message.data,
+            sender=message.sender or "",
+            priority=message.priority,
+            properties=message.properties,
+        )
+        return candidate.passes(self.filter)
 
     @property
     def lacks_messages(self) -> bool:

@@ -1,13 +1,18 @@
 """`holdfast subscribe`, with a real server: named sessions receive what was published before."""
 
 import asyncio
+import json
 import signal
 import time
-from typing import Any
+from collections.abc import AsyncIterator
+from typing import Any, cast
 
 import pytest
 from typer.testing import Result
 
+from holdfast.cli.subscribe import Subscriber
+from holdfast.client import Client, Message, Subscription
+from holdfast.delivery.filters import Filter
 from tests.cli.conftest import Run, lines
 
 
@@ -149,6 +154,29 @@ def test_filters_select_messages(run: Run) -> None:
     run("publish", "/news", "${counter}", "--count", 3)
     done = run("subscribe", *words, "--count", 2, "--seconds", 20, "--json")
     assert [each["data"] for each in lines(done)] == [2, 3]
+
+
+async def test_messages_of_servers_without_filters_are_selected_here(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async def inbox() -> AsyncIterator[Message]:
+        for number in (1, 5, 2, 7):
+            yield Message({"channel": "/news", "data": {"n": number}})
+        yield Message({"channel": "/service/elsewhere", "data": {"n": 9}})
+
+    subscriber = Subscriber(None, 0, 2, as_json=True)
+    subscriber.filter = Filter("data.n > 3 AND channel = '/news'")
+    await subscriber.show_all(cast("Subscription", inbox()))
+    told = map(json.loads, capsys.readouterr().out.splitlines())
+    assert [each["data"]["n"] for each in told] == [5, 7]
+
+
+def test_a_filter_that_no_server_has_seen_is_checked_here(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Client, "session_name", None)
+    done = run("subscribe", "/a", "--filter", "data >", "--seconds", 1)
+    assert (done.exit_code, "--filter: " in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,9 @@ def test_it_listens_on_a_unix_socket(tmp_path: Path) -> None:
         connection.request("GET", "/readyz")
         assert connection.getresponse().read() == b"ready\n"
         connection.close()
+        words = (*PROGRAM, "publish", "/sockets", "1", "--url", f"unix:{path}")
+        published = subprocess.run(words, cwd=ROOT, env=environment(), timeout=LIMIT_S)
+        assert published.returncode == 0
 
 
 def test_it_speaks_tls(certificate: tuple[Path, Path]) -> None:
