@@ -233,7 +233,7 @@ def spinner(text: str) -> Iterator[None]:
 def speed(count: int, seconds: float) -> str:
     """Return a number of messages with the time that they took, and their rate."""
     rate = f", {count / seconds:,.0f} per second" if seconds >= _MEASURABLE_S else ""
-    return f"{count:,} message{'' if count == 1 else 's'} in {seconds:.1f} s{rate}"
+    return f"{count:,} message{'' if count == 1 else 's'} in {seconds:.2f} s{rate}"
 
 
 def brief(value: object) -> str:

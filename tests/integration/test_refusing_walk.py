@@ -1,16 +1,18 @@
 """The walk of docs/refusing-walk.md, with its own commands, each in a process as in a terminal."""
 
 import json
+import os
 import shlex
 import signal
-import subprocess
 from collections.abc import Iterator
-from typing import Any
+from tempfile import TemporaryFile
+from typing import IO, Any
 
 import pytest
 
+from tests.forking import Forked, start
 from tests.pages import ROOT, blocks
-from tests.serving import PROGRAM, Server, environment
+from tests.serving import Server, environment
 
 LIMIT_S = 60
 # The commands of the page, in their order.
@@ -34,37 +36,42 @@ class Terminal:
     """A command that goes on until Ctrl-C."""
 
     def __init__(self, line: str, around: dict[str, str]) -> None:
-        self.process = subprocess.Popen(
-            words_of(line), env=around, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
-        assert self.process.stderr is not None
-        assert self.process.stderr.readline().startswith("Subscribed as client/")
+        told, errors = os.pipe()
+        self._told = os.fdopen(told)
+        with os.fdopen(errors, "wb") as file:
+            self._process = started(line, around, file)
+        assert self._told.readline().startswith("Subscribed as client/")
 
     def lines(self, count: int) -> list[dict[str, Any]]:
         """The next lines that it prints."""
-        assert self.process.stdout is not None
-        return [json.loads(self.process.stdout.readline()) for _ in range(count)]
+        assert self._process.stdout is not None
+        return [json.loads(self._process.stdout.readline()) for _ in range(count)]
 
     def interrupt(self) -> str:
-        """Press Ctrl-C; return what it printed after that and to stderr."""
-        self.process.send_signal(signal.SIGINT)
-        rest, told = self.process.communicate(timeout=LIMIT_S)
-        assert self.process.returncode == 0
-        return rest + told
+        """Press Ctrl-C; return the last line that it tells."""
+        self._process.send_signal(signal.SIGINT)
+        assert self._process.wait(LIMIT_S) == 0
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        with self._told:
+            return self._told.read()
 
 
-def words_of(line: str) -> list[str]:
+def started(line: str, around: dict[str, str], errors: IO[bytes]) -> Forked:
     program, *words = shlex.split(line)
-    assert program == "holdfast"
-    return [*PROGRAM, *words]
+    return start(program, *words, environment=around, cwd=ROOT, errors=errors)
 
 
-def run(line: str, around: dict[str, str], *more: str) -> str:
-    done = subprocess.run(
-        [*words_of(line), *more], env=around, capture_output=True, text=True, timeout=LIMIT_S
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def run(line: str, around: dict[str, str]) -> str:
+    """Run a command to its end; return what it prints."""
+    with TemporaryFile() as errors:
+        process = started(line, around, errors)
+        assert process.stdout is not None
+        with process.stdout:
+            output = process.stdout.read().decode()
+        errors.seek(0)
+        assert process.wait(LIMIT_S) == 0, errors.read()
+    return output
 
 
 @pytest.mark.slow
