@@ -275,8 +275,8 @@ class Conversation:
                 self._report(is_due=True)
 
     async def _has_room_for_pushed(self) -> None:
-        while not await self._until_open(self._max_queue, 1.0):
-            pass
+        while self._settling.open_count > self._max_queue:
+            await self._until_open(self._max_queue, 1.0)
 
     async def _until_open(self, limit: int, timeout_s: float) -> bool:
         """Wait until no more than so many messages are open; return False after the timeout."""

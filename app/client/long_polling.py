@@ -14,7 +14,7 @@ from holdfast.client.transports import (
     RequestRefused,
     decoded,
 )
-from holdfast.client.wire import Json, is_reply
+from holdfast.client.wire import Json
 
 _HEADERS = {"Content-Type": "application/json;charset=UTF-8"}
 # These say that the request itself is wrong; others may pass.
@@ -46,16 +46,10 @@ class LongPolling:
         if response.status != 200:
             refused = RequestRefused if response.status in _REFUSED else NoReply
             raise refused(f"HTTP {response.status}")
-        return self._take(decoded(text))
-
-    async def close(self) -> None:
-        """Nothing to close."""
-
-    def _take(self, messages: list[Json]) -> list[Json]:
-        events: list[Json] = []
-        replies: list[Json] = []
-        for message in messages:
-            (replies if is_reply(message) else events).append(message)
+        events, replies = decoded(text)
         if events:
             self._receive(events)
         return replies
+
+    async def close(self) -> None:
+        """Nothing to close."""

@@ -22,14 +22,17 @@ class Message:
     other servers they have their defaults.
     """
 
-    __slots__ = ("_delivery", "channel", "data", "left", "refusal", "seq", "wire")
+    __slots__ = ("_delivery", "channel", "data", "id", "left", "refusal", "seq", "wire")
 
     def __init__(self, wire: Json) -> None:
         self.wire = wire
         self.channel: str = wire["channel"]
         self.data: Any = wire.get("data")
-        delivery = part_of(wire, "ext", "delivery")
+        ext = wire.get("ext")
+        delivery = ext.get("delivery") if isinstance(ext, dict) else None
         self._delivery: Json = delivery if isinstance(delivery, dict) else {}
+        # The id of the message, the same each time that it is delivered.
+        self.id: str | None = self._delivery.get("id")
         # The number of the last hand-over, as long as the server would understand it.
         self.seq: int | None = self._delivery.get("seq")
         # The subscriptions that have yet to finish with it, and the first refusal of one.
@@ -38,11 +41,6 @@ class Message:
 
     def __repr__(self) -> str:
         return f"<Message {self.id or ''} on {self.channel}>"
-
-    @property
-    def id(self) -> str | None:
-        """The id of the message, the same each time that it is delivered."""
-        return self._delivery.get("id")
 
     @property
     def sender(self) -> str | None:

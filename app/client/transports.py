@@ -5,7 +5,7 @@ from typing import Protocol
 
 import orjson
 
-from holdfast.client.wire import Json
+from holdfast.client.wire import Json, is_reply
 
 # A reply that is due needs no longer than this to arrive.
 NETWORK_DELAY_S = 10.0
@@ -45,13 +45,16 @@ class Transport(Protocol):
 Receive = Callable[[Sequence[Json]], None]
 
 
-def decoded(body: bytes | str) -> list[Json]:
-    """Return the messages in a response or frame. Raises `NoReply`."""
+def decoded(body: bytes) -> tuple[list[Json], list[Json]]:
+    """Return the events and the replies in a response or frame. Raises `NoReply`."""
     try:
-        messages = orjson.loads(body)
+        found = orjson.loads(body)
     except ValueError as error:
         raise NoReply("the response is not JSON") from error
-    found = messages if isinstance(messages, list) else [messages]
-    if not all(isinstance(each, dict) and isinstance(each.get("channel"), str) for each in found):
-        raise NoReply("the response has no messages")
-    return found
+    events: list[Json] = []
+    replies: list[Json] = []
+    for message in found if isinstance(found, list) else (found,):
+        if not (isinstance(message, dict) and isinstance(message.get("channel"), str)):
+            raise NoReply("the response has no messages")
+        (replies if is_reply(message) else events).append(message)
+    return events, replies

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal
 
 import aiohttp
 import orjson
@@ -17,8 +18,10 @@ from holdfast.client.transports import (
     RequestRefused,
     decoded,
 )
-from holdfast.client.wire import Json, is_reply
+from holdfast.client.wire import Json
 
+# Frames are decoded with their JSON.
+_Socket = aiohttp.ClientWebSocketResponse[Literal[False]]
 _SCHEMES = {"http": "ws", "https": "wss"}
 # A server that can be reached answers a close in this time; others are not waited for.
 _CLOSING = aiohttp.ClientWSTimeout(ws_close=1.0)
@@ -59,25 +62,28 @@ class WebSocket:
         receive: Receive,
         has_room: Callable[[], Awaitable[None]],
     ) -> None:
-        """Between frames, reading waits for `has_room`."""
+        """After frames with events, reading waits for `has_room`."""
         self._http = http
         address = URL(url)
         self._url = address.with_scheme(_SCHEMES.get(address.scheme, address.scheme))
         self._receive = receive
         self._has_room = has_room
-        self._socket: aiohttp.ClientWebSocketResponse | None = None
+        self._socket: _Socket | None = None
         self._reader: asyncio.Task[None] | None = None
         self._exchanges: dict[str, _Exchange] = {}
         self._opening = asyncio.Lock()
 
     async def send(self, messages: Sequence[Json], timeout_s: float) -> list[Json]:
-        socket = await self.open()
-        exchange = _Exchange({message["id"] for message in messages})
-        ids = frozenset(exchange.waits_for)
-        self._exchanges.update(dict.fromkeys(ids, exchange))
+        socket = self._socket
+        if socket is None or socket.closed:
+            socket = await self.open()
+        ids = [message["id"] for message in messages]
+        exchange = _Exchange(set(ids))
+        for id in ids:
+            self._exchanges[id] = exchange
         try:
             async with asyncio.timeout(timeout_s + NETWORK_DELAY_S):
-                await socket.send_str(orjson.dumps(messages).decode())
+                await socket.send_frame(orjson.dumps(messages), aiohttp.WSMsgType.TEXT)
                 return await exchange.done
         except TimeoutError as error:
             await self.close()
@@ -88,7 +94,7 @@ class WebSocket:
             for id in ids:
                 self._exchanges.pop(id, None)
 
-    async def open(self) -> aiohttp.ClientWebSocketResponse:
+    async def open(self) -> _Socket:
         """Return the socket; open it if there is none. Raises `CannotOpen`."""
         async with self._opening:
             if self._socket is None or self._socket.closed:
@@ -96,7 +102,10 @@ class WebSocket:
                 try:
                     async with asyncio.timeout(OPENING_S):
                         self._socket = await self._http.ws_connect(
-                            self._url, max_msg_size=_LARGEST_FRAME, timeout=_CLOSING
+                            self._url,
+                            max_msg_size=_LARGEST_FRAME,
+                            timeout=_CLOSING,
+                            decode_text=False,
                         )
                 except (aiohttp.ClientError, OSError) as error:
                     raise CannotOpen(str(error) or type(error).__name__) from error
@@ -112,12 +121,11 @@ class WebSocket:
             reader.cancel()
             await asyncio.wait([reader])
 
-    async def _read(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+    async def _read(self, socket: _Socket) -> None:
         reason = NoReply("the socket was closed")
         try:
             async for frame in socket:
-                if frame.type is aiohttp.WSMsgType.TEXT:
-                    self._take(decoded(frame.data))
+                if frame.type is aiohttp.WSMsgType.TEXT and self._take(frame.data):
                     await self._has_room()
             if socket.close_code in _REFUSED:
                 reason = RequestRefused(f"the socket was closed with {socket.close_code}")
@@ -127,14 +135,16 @@ class WebSocket:
         finally:
             self._give_up(reason)
 
-    def _take(self, messages: list[Json]) -> None:
-        events = [message for message in messages if not is_reply(message)]
+    def _take(self, body: bytes) -> bool:
+        """Pass events on, then replies; return whether there were events."""
+        events, replies = decoded(body)
         if events:
             self._receive(events)
-        for message in messages:
-            exchange = self._exchanges.get(str(message.get("id")))
-            if exchange is not None and is_reply(message):
-                exchange.take(message)
+        for reply in replies:
+            exchange = self._exchanges.get(str(reply.get("id")))
+            if exchange is not None:
+                exchange.take(reply)
+        return bool(events)
 
     def _give_up(self, reason: NoReply) -> None:
         """Tell everybody who waits for a reply that there will be none."""

@@ -19,7 +19,7 @@ from bench.stalls.clients import Client, publish
 SERVER_CPU, CPU = "0", "1"
 TRANSPORTS = ("websocket", "long-polling")
 # Messages in each request of the publisher, and how many of them are sent.
-BURSTS = {1: 1_500, 10: 10_000, 100: 40_000}
+BURSTS = {1: 1_000, 10: 5_000, 100: 20_000}
 _DATA = {"symbol": "IBM", "price": 120.5, "note": "x" * 100}
 # So that a client has received a burst before the next one.
 _PAUSE_S = {1: 0.002, 10: 0.004, 100: 0.02}
