@@ -108,6 +108,8 @@ class Conversation:
         """Shake hands. Raises `NotConnected`, and `ReplyError` if the server denies it."""
         self._move(ClientInput.OPEN)
         self._life = asyncio.create_task(self._live())
+        # If it ends before there is a session, whoever opens it is told.
+        self._life.add_done_callback(lambda life: life.cancelled() or life.exception())
         try:
             async with asyncio.timeout(timeout_s):
                 await asyncio.shield(self._opened)

@@ -1,0 +1,101 @@
+"""How the Python client knows the server, and the server its user, over both transports."""
+
+import gc
+from collections.abc import Iterator
+
+import aiohttp
+import pytest
+
+from holdfast import Client, NotConnected, ReplyError
+from holdfast.login.passwords import PasswordFile, User, hashed
+from tests.serving import Server
+from tests.web.certificates import Authority
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def secure(authority: Authority) -> Iterator[Server]:
+    """A server with TLS, which takes the names of clients from their certificates."""
+    cert, key = authority.issue("server")
+    server = Server(
+        {
+            "tls_cert": str(cert),
+            "tls_key": str(key),
+            "tls_client_ca": str(authority.file),
+            "login_certificate": True,
+            "login_anonymous": True,
+        }
+    )
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that wants passwords."""
+    file = tmp_path_factory.mktemp("guarded") / "passwords"
+    PasswordFile(file).put(User("ada", hashed("correct horse"), ("staff",)))
+    server = Server({"login_passwords": str(file)})
+    yield server
+    server.stop()
+
+
+async def test_it_talks_with_a_server_that_it_trusts_and_with_no_other(
+    secure: Server, authority: Authority, transport: str
+) -> None:
+    trusting = authority.client()
+    async with (
+        Client(secure.url, ssl=trusting, transports=[transport]) as client,
+        client.subscribe("/secure") as subscription,
+    ):
+        await client.publish("/secure", "a secret")
+        assert (await anext(subscription)).data == "a secret"
+    with pytest.raises(NotConnected, match="certificate"):
+        async with Client(secure.url, transports=[transport], connect_timeout_s=1):
+            pass
+
+
+async def test_its_certificate_says_who_it_is(
+    secure: Server, authority: Authority, transport: str
+) -> None:
+    ada = authority.client(authority.issue("ada"))
+    async with Client(secure.url, session="ada/1", ssl=ada, transports=[transport]) as client:
+        assert client.session_name == "client/ada/1"
+        await client.close(end=True)
+    with pytest.raises(ReplyError, match="session_name_denied"):
+        async with Client(secure.url, session="bob/1", ssl=ada, transports=[transport]):
+            pass
+
+
+async def test_it_logs_in_with_a_password_and_is_told_once_if_that_is_wrong(
+    guarded: Server, transport: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    right = {"user": "ada", "password": "correct horse"}
+    async with Client(guarded.url, credentials=right, transports=[transport]) as client:
+        assert str(client.session_name).startswith("client/ada/")
+    with pytest.raises(ReplyError, match="handshake_denied"):
+        async with Client(
+            guarded.url, credentials={**right, "password": "wrong"}, transports=[transport]
+        ):
+            pass
+    # What nobody was told of is logged when it is thrown away.
+    gc.collect()
+    assert not caplog.records
+
+
+async def test_its_headers_go_with_each_request(guarded: Server, transport: str) -> None:
+    login = {"Authorization": aiohttp.encode_basic_auth("ada", "correct horse")}
+    async with Client(guarded.url, headers=login, transports=[transport]) as client:
+        assert str(client.session_name).startswith("client/ada/")
+
+
+async def test_clients_share_a_connector_which_stays_open(server: Server, transport: str) -> None:
+    async with aiohttp.TCPConnector() as connector:
+        for _ in range(2):
+            async with Client(server.url, connector=connector, transports=[transport]) as client:
+                await client.publish("/shared", 1)
+        assert not connector.closed
