@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from coverage import Coverage, CoverageData
@@ -17,6 +18,7 @@ NPM_LOCKS = [
     ROOT / folder / "package-lock.json"
     for folder in ("static/npm", "tests/clients", "bench/load/peers")
 ]
+MAVEN = "{http://maven.apache.org/POM/4.0.0}"
 # An entry of a lock file: its first line, and those that are indented beneath it.
 ENTRY = re.compile(r"^(?P<name>[A-Za-z0-9][^\n]*)\n(?P<rest>(?:[ ]+[^\n]*\n)*)", re.M)
 
@@ -51,6 +53,17 @@ def test_packages_from_npm_have_one_version_and_a_hash(lock: Path) -> None:
     for name, package in installed.items():
         assert package["version"][0].isdigit(), name
         assert package["integrity"].startswith("sha512-"), name
+
+
+def test_packages_from_maven_have_one_version() -> None:
+    project = ElementTree.parse(ROOT / "bench/load/peers/cometd-jetty/pom.xml")
+    wanted = [*project.iter(f"{MAVEN}dependency"), *project.iter(f"{MAVEN}plugin")]
+    assert wanted
+    for each in wanted:
+        version = each.findtext(f"{MAVEN}version") or ""
+        name = version.removeprefix("${").removesuffix("}")
+        given = project.findtext(f"{MAVEN}properties/{MAVEN}{name}") if name != version else version
+        assert re.fullmatch(r"\d+\.\d+\.\d+", given or ""), each.findtext(f"{MAVEN}artifactId")
 
 
 def test_modules_that_execute_what_they_read_do_not_pass_the_linter(tmp_path: Path) -> None:
