@@ -123,7 +123,10 @@ class Conversation:
 
     async def close(self, timeout_s: float, ext: Callable[[], Json]) -> None:
         """Say goodbye, if the server can be reached in this time."""
-        if self.state in (ClientState.NEW, ClientState.CLOSED):
+        if self.state is ClientState.NEW:
+            return
+        if self.state is ClientState.CLOSED:
+            await self._stop()
             return
         self._move(ClientInput.CLOSE)
         try:

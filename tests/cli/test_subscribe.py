@@ -1,6 +1,7 @@
 """`holdfast subscribe`, with a real server: named sessions receive what was published before."""
 
 import asyncio
+import gc
 import json
 import signal
 import time
@@ -190,6 +191,10 @@ def test_a_filter_that_no_server_has_seen_is_checked_here(
         (("--session", "-"), "session"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(run: Run, words: tuple[str, ...], complaint: str) -> None:
+def test_what_cannot_be_meant_is_refused(
+    run: Run, words: tuple[str, ...], complaint: str, caplog: pytest.LogCaptureFixture
+) -> None:
     done = run("subscribe", "/a", "--seconds", 0.1, *words)
     assert (done.exit_code, complaint in done.stderr) == (2, True)
+    gc.collect()
+    assert caplog.messages == []
