@@ -1,6 +1,6 @@
 """`holdfast pipeline`: reports on what happened to messages, from the journal with Spark."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from enum import StrEnum
@@ -21,6 +21,7 @@ from holdfast.cli.output import (
     print_json,
     print_rows,
     progress,
+    spinner,
 )
 from holdfast.cli.pipeline_lakes import program as lakes
 from holdfast.cli.pipeline_replay import replay
@@ -224,14 +225,15 @@ def report(
         raise typer.BadParameter(
             "the report all needs --html FILE, and takes neither --parquet nor --json"
         )
-    with spark.questions(journal, engine, scope) as tables, progress() as bar:
+    with spark.questions(journal, engine, scope) as tables:
         from holdfast.pipeline.reports.catalogue import REPORTS, Result, result_of
         from holdfast.pipeline.reports.sums import recall
 
         if scope.is_everything and name in (Report.FUNNEL, Report.ALL):
-            recall(tables, Lake(journal.lake))
+            with spinner("Reading new files"):
+                recall(tables, Lake(journal.lake))
         found_by: dict[str, Result] = {}
-        for wanted in bar.track(_ON_PAGE if name is Report.ALL else [name]):
+        for wanted in _each(_ON_PAGE if name is Report.ALL else [name]):
             question = REPORTS[wanted]
             if parquet is not None:
                 tables.keep(question, parquet)
@@ -243,6 +245,16 @@ def report(
     print_rows(*found_by[name], as_json=as_json)
     if len(found_by[name].rows) == limit:
         note(f"Showing {limit}; there may be more: use --limit")
+
+
+def _each(names: Sequence[Report]) -> Iterator[Report]:
+    """Show how many are done, if there are several."""
+    if len(names) == 1:
+        with spinner("Answering"):
+            yield from names
+    else:
+        with progress() as bar:
+            yield from bar.track(names, description="Reports")
 
 
 def _write_page(results: "Mapping[str, Result]", place: Path, journal: JournalPlace) -> None:

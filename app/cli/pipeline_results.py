@@ -1,6 +1,7 @@
 """`holdfast pipeline results`: computes what the console shows, and stores it."""
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 # The console need not show the latest minute.
 _EVERY_S = 60.0
+# The share of time that results may take: they are found out of all tables.
+_SHARE = 0.05
 
 
 @gathered
@@ -63,15 +66,17 @@ def keeping(lake: Lake, session: "SparkSession | None", url: str, namespace: str
     is_over = threading.Event()
 
     def keep() -> None:
-        last = None
-        while not is_over.wait(_EVERY_S):
+        last, pause_s = None, _EVERY_S
+        while not is_over.wait(pause_s):
             newest = lake.state()
             if newest is None or newest == last:
                 continue
+            begin = time.monotonic()
             # The ingest continues, whatever fails here.
             with suppress(typer.Exit), failing():
                 write_present(lake, session, url, namespace)
                 last = newest
+            pause_s = max(_EVERY_S, (time.monotonic() - begin) / _SHARE)
 
     thread = threading.Thread(target=keep, daemon=True)
     thread.start()
