@@ -141,6 +141,8 @@ class Conversation:
             await self._stop()
 
     async def _stop(self) -> None:
+        if self.state is not ClientState.CLOSED:
+            self._move(ClientInput.END)
         tasks = [task for task in (self._life, self._sender) if task is not None]
         for task in tasks:
             task.cancel()
@@ -149,8 +151,6 @@ class Conversation:
         self._queue.fail_all(ClientError("the client was closed"))
         for transport in self._transports.values():
             await transport.close()
-        if self.state is not ClientState.CLOSED:
-            self._move(ClientInput.END)
 
     async def _live(self) -> None:
         pause_s = 0.0

@@ -29,7 +29,7 @@ class Inbox:
         self._subscriptions: SubscriptionTable[Subscription] = SubscriptionTable()
         # Messages without a subscription yet.
         self._unclaimed: list[Message] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     # Subscriptions
 
@@ -128,8 +128,9 @@ class Inbox:
         return task
 
     async def wait(self, timeout_s: float) -> None:
-        """Wait for what runs, and end what does not return in time."""
-        if self._tasks:
-            _, late = await asyncio.wait(self._tasks, timeout=timeout_s)
+        """Wait for what runs beside the caller, and end what does not return in time."""
+        others = self._tasks - {asyncio.current_task()}
+        if others:
+            _, late = await asyncio.wait(others, timeout=timeout_s)
             for task in late:
                 task.cancel()

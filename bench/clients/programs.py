@@ -38,7 +38,10 @@ def theirs(url: str, transport: str, extensions: Sequence[Any] = ()) -> Any:  # 
     for name in ("client", "utils", "transports.long_polling"):
         vars(import_module(f"aiocometd.{name}"))["asyncio"] = without_loops()
     kind = aiocometd.ConnectionType(transport)
-    return aiocometd.Client(url, connection_types=kind, extensions=[*extensions])
+    # Without a limit: with acks, it waits for ever when its queue is full.
+    return aiocometd.Client(
+        url, connection_types=kind, extensions=[*extensions], max_pending_count=0
+    )
 
 
 class Acks:

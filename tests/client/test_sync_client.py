@@ -172,6 +172,7 @@ with SyncClient(sys.argv[1], session="interrupted/1") as client:
     client.publish("/sync/interrupted", 1)
     for message in subscription:
         print(message.data, flush=True)
+        sys.stdin.read()
 """
 
 
@@ -180,6 +181,7 @@ def test_ctrl_c_ends_a_loop_and_what_it_worked_on_comes_again(server: Server) ->
         [sys.executable, "-c", SCRIPT, server.url],
         cwd=ROOT,
         env=environment(),
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
