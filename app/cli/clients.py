@@ -165,3 +165,12 @@ def _login(
 
 
 AsClient = Annotated[ClientLogin, _login]
+Session = Annotated[
+    str | None,
+    typer.Option(
+        "--session",
+        metavar="NAME",
+        show_default=False,
+        help="Name of the session: joe/1 outlives the command, joe does not.",
+    ),
+]

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.clients import AsClient, refusal
+from holdfast.cli.clients import AsClient, Session, refusal
 from holdfast.cli.content import Content, Contents, filled, parsed
 from holdfast.cli.failures import Exit
 from holdfast.cli.options import gathered
@@ -47,6 +47,7 @@ def publish(
             help="Messages per second; default: as many as the server takes.",
         ),
     ] = None,
+    session: Session = None,
     login: AsClient,
 ) -> None:
     """Publish messages on a channel.
@@ -60,7 +61,7 @@ def publish(
     publishing = Publishing(channel, content, options, rate, as_json=login.as_json)
 
     async def conversation() -> None:
-        async with login.client(channels=[channel]) as client:
+        async with login.client(channels=[channel], session=session) as client:
             await publishing.run(client)
 
     is_whole = login.run(conversation)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.clients import AsClient
+from holdfast.cli.clients import AsClient, Session
 from holdfast.cli.content import filled, parsed
 from holdfast.cli.options import gathered
 from holdfast.cli.output import note
@@ -52,15 +52,7 @@ def respond(
             help="Reply with the output of this shell command, which gets the data as its input.",
         ),
     ] = None,
-    session: Annotated[
-        str | None,
-        typer.Option(
-            "--session",
-            metavar="NAME",
-            show_default=False,
-            help="A session that outlives the command, such as joe/1.",
-        ),
-    ] = None,
+    session: Session = None,
     count: Annotated[
         int | None,
         typer.Option(

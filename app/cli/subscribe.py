@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.clients import AsClient
+from holdfast.cli.clients import AsClient, Session
 from holdfast.cli.failures import Exit
 from holdfast.cli.options import gathered
 from holdfast.cli.output import note, speed
-from holdfast.cli.qos import Options, SubscribeOptions
+from holdfast.cli.qos import SubscribeOptions
 from holdfast.cli.received import print_received
 from holdfast.cli.sections import InSections
 from holdfast.client import Message, Refuse, Subscription
@@ -67,17 +67,16 @@ def _refusal(
     return Refuse(fail_with, fail_message)
 
 
-def _handshake(
-    session: Annotated[
-        str | None,
-        typer.Option(
-            "--session",
-            metavar="NAME",
-            show_default=False,
-            help="A session that outlives the command, such as joe/1: what it has not processed "
-            "waits for the next.",
-        ),
-    ] = None,
+@program.command(cls=InSections)
+@gathered
+def subscribe(
+    *,
+    channels: Annotated[
+        list[str],
+        typer.Argument(metavar="CHANNEL", help="Channels or patterns: /orders/7, /orders/**."),
+    ],
+    options: SubscribeOptions,
+    session: Session = None,
     retries: Annotated[
         int | None,
         typer.Option(
@@ -88,21 +87,6 @@ def _handshake(
             help="How often the server tries to reach the session again; -1 for ever.",
         ),
     ] = None,
-) -> Options:
-    """Session"""
-    return {"session": session, "terms": None if retries is None else {"retries": retries}}
-
-
-@program.command(cls=InSections)
-@gathered
-def subscribe(
-    *,
-    channels: Annotated[
-        list[str],
-        typer.Argument(metavar="CHANNEL", help="Channels or patterns: /orders/7, /orders/**."),
-    ],
-    options: SubscribeOptions,
-    handshake: Annotated[Options, _handshake],
     refusal: Annotated[Refuse | None, _refusal],
     update_sleep: Annotated[
         float,
@@ -137,12 +121,13 @@ def subscribe(
 
     Example: holdfast subscribe '/orders/**' --session joe/1 --history 10
     """
+    terms = None if retries is None else {"retries": retries}
     subscriber = Subscriber(refusal, update_sleep, count, as_json=login.as_json)
 
     async def conversation() -> None:
         # What the end of the time interrupts is not processed.
         with suppress(TimeoutError):
-            async with login.client(channels=channels, **handshake) as client:
+            async with login.client(channels=channels, session=session, terms=terms) as client:
                 if client.session_name is None and options["filter"] is not None:
                     # Not Holdfast: other servers have no filters.
                     subscriber.filter = _compiled(options["filter"])
@@ -224,6 +209,7 @@ class Subscriber:
         return self._wanted is not None and self._count < self._wanted
 
     def sum_up(self) -> None:
-        """Tell how many messages there were."""
+        """Tell how many messages there were, if there were any."""
         verb = "Received" if self._refusal is None else "Refused"
-        note(f"{verb} {speed(self._count, self._ended - self._began)}")
+        if self._count:
+            note(f"{verb} {speed(self._count, self._ended - self._began)}")

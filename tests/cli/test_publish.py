@@ -58,11 +58,11 @@ def test_a_text_of_a_size(run: Run) -> None:
     assert kept(run, "/kept/size") == ["x" * 1000]
 
 
-def test_messages_of_one_key_are_one(run: Run) -> None:
-    for _ in range(2):
-        done = run("publish", "/kept/key", "--key", "k-${counter}", "--count", 2)
-        assert done.exit_code == 0
-    assert len(kept(run, "/kept/key")) == 4  # other sessions, other keys: see docs/delivery.md
+def test_messages_of_one_key_and_subject_are_one(run: Run) -> None:
+    words = ("--key", "k-${counter}", "--count", 2, "--session", "keeper")
+    first, again = (run("publish", "/kept/key", *words) for _ in range(2))
+    assert first.stdout == again.stdout
+    assert len(kept(run, "/kept/key")) == 2
 
 
 def test_options_of_messages_travel(run: Run) -> None:
