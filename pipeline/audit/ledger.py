@@ -21,7 +21,7 @@ _IS_SINGLE = f"kind in {words(Kind.NODE, Kind.BOOKS, Kind.DROPPED, *INCIDENTS)}"
 
 
 def ledger_where(condition: str) -> str:
-    """Return the question for the ledger of some of the events."""
+    """Return the question for the ledger of some of the events, in order, which takes less room."""
     return f"""
     with told as (
         select node, epoch, seq, kind, ts, copies, number,
@@ -33,4 +33,5 @@ def ledger_where(condition: str) -> str:
         count(*) as events, cast(sum(copies) as bigint) as copies,
         cast(sum(number) as bigint) as number
     from told group by node, epoch, seq, kind, pos, what
+    order by node, epoch, seq, pos, kind
     """
