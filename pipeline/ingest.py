@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from holdfast.pipeline.census import Group
 from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.heard import remember
 from holdfast.pipeline.incidents import INCIDENTS
 from holdfast.pipeline.lake import CARRIED, EVENTS, Lake, Made
 from holdfast.pipeline.making import make
@@ -119,15 +120,22 @@ class _Ingest:
         self._lake.sign()
         self._report_read()
 
-    def waiting(self) -> int:
-        """Return the number of frames that wait."""
+    def look(self) -> int:
+        """Return the number of frames that wait; if there are none, note who was heard of."""
         with answering(self._source.url):
-            return self._planner.waiting(self._lake.offset())
+            # First of all: what is there later may be of another process.
+            heard = self._journals.heard()
+            waiting = self._planner.waiting(self._lake.offset())
+        if not waiting:
+            remember(self._lake, heard)
+        return waiting
 
-    def goal(self) -> dict[str, str]:
-        """Return the ids of the newest frames."""
+    def take_all(self, is_over: Callable[[], bool] = lambda: False) -> None:
+        """Take what there is now, unless told to stop between two batches."""
         with answering(self._source.url):
-            return self._planner.newest()
+            goal = self._planner.newest()
+        while self.take(goal) and not is_over():
+            pass
 
     def take(self, goal: Mapping[str, str]) -> bool:
         """Take a batch of what there is up to these frames; return whether there was any."""
@@ -168,9 +176,8 @@ def take_what_is_there(
     with lake.alone("ingest"):
         ingest = _Ingest(spark, source, lake, report)
         ingest.open()
-        goal = ingest.goal()
-        while ingest.take(goal):
-            pass
+        ingest.take_all()
+        ingest.look()
     ingest.taken.lacking = _lacking(numbered, lake)
     return ingest.taken
 
@@ -197,10 +204,8 @@ def go_on(
         ingest, pace = _Ingest(spark, source, lake, report), Pace(source.every_s)
         ingest.open()
         while not is_over.is_set():
-            if pace.is_due(ingest.waiting(), monotonic()):
-                goal = ingest.goal()
-                while ingest.take(goal) and not is_over.is_set():
-                    pass
+            if pace.is_due(ingest.look(), monotonic()):
+                ingest.take_all(is_over.is_set)
             is_over.wait(_PAUSE_S)
 
 

@@ -53,7 +53,7 @@ def _work(spark: "SparkSession", place: Path) -> None:
     for question in REPORTS.values():
         tables.ask(question, 1)
     with remembering(lake) as memory:
-        find(tables, memory, EVERYTHING, {}, 0, lambda done, total: None)
+        find(tables, memory, EVERYTHING, {}, {}, 0, lambda done, total: None)
     tables.ask(COUNTS)
 
 

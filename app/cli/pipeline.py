@@ -284,6 +284,7 @@ def audit(
     It also shows times of which not everything is known. The exit code is 1 if there is a
     violation, and 5 if there is none, but a run was killed, has no books, or is silent.
     """
+    from holdfast.pipeline import heard
     from holdfast.pipeline.audit.coverage import UNCERTAIN
     from holdfast.pipeline.audit.findings import COUNTS, FINDINGS, find
     from holdfast.pipeline.audit.memory import remembering
@@ -298,7 +299,8 @@ def audit(
             def report(done: int, total: int) -> None:
                 bar.update(task, completed=done, total=total)
 
-            find(tables, memory, scope, remembered(lake), now_ms() * 1000, report)
+            known = remembered(lake), heard.remembered(lake)
+            find(tables, memory, scope, *known, now_ms() * 1000, report)
         if parquet is not None:
             tables.keep(FINDINGS, parquet)
         result = result_of(tables.ask(FINDINGS, limit))

@@ -19,7 +19,7 @@ class RedisKeys:
         # Hash: version, seed, fence, epoch (who may write), node, newest and
         # confirmed (ids of messages); the journal of a node -> number of its newest frame; "digest"
         # and the journal -> digest of that frame; "trimmed" and the journal -> number of removed
-        # frames.
+        # frames; "heard" and the journal -> when its server trimmed it last, in ms since 1970.
         self.meta = prefix + "meta"
         # Hash: id of a message in some queue -> its record.
         self.bodies = prefix + "bodies"

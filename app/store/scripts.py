@@ -274,11 +274,11 @@ def frame(
 
 
 def trim(
-    keys: RedisKeys, epoch: str, node: str, *, read_ms: int, oldest_ms: int, size: int
+    keys: RedisKeys, epoch: str, node: str, *, read_ms: int, oldest_ms: int, size: int, now_ms: int
 ) -> ScriptCall:
-    """Remove the beginning of a journal; a frame's id gives its age."""
+    """Remove the beginning of a journal, and note the time; a frame's id gives its age."""
     names = [keys.meta, keys.journal(node), keys.journal_read(node)]
-    return ScriptCall(TRIM, names, [epoch, f"{read_ms}-0", f"{oldest_ms}-0", size])
+    return ScriptCall(TRIM, names, [epoch, f"{read_ms}-0", f"{oldest_ms}-0", size, now_ms])
 
 
 def save_channel_holds(

@@ -32,6 +32,7 @@ async def trim(store: Store, node: str, *, now_ms: int, age_ms: int, size: int) 
                 read_ms=now_ms - _GRACE_MS,
                 oldest_ms=now_ms - age_ms,
                 size=size,
+                now_ms=now_ms,
             )
         ),
     )

@@ -125,7 +125,7 @@ def _answers(tables: Tables, lake: Lake) -> Found:
 
 def _audit(tables: Tables, lake: Lake) -> None:
     with remembering(lake) as memory:
-        find(tables, memory, EVERYTHING, {}, 0, lambda done, total: None)
+        find(tables, memory, EVERYTHING, {}, {}, 0, lambda done, total: None)
     tables.ask(COUNTS)
 
 

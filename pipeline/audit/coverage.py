@@ -4,7 +4,7 @@ A run begins with the start of a process and ends with its stop. A process that 
 events with it that were in no frame.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import NamedTuple
@@ -18,6 +18,7 @@ SILENT, CUT = "run.silent", "run.cut"
 # Nobody can say that nothing is wrong there.
 UNCERTAIN = (UNCLEAN, UNBOOKED, SILENT)
 _BOOKS_US = int(BOOKS_S * 1e6)
+_US_PER_MS = 1000
 _IS_NODE = f"kind = '{Kind.NODE}'"
 _LOSS = (
     f"of what was not stored, its last {PATIENCE_S:.0f} s can be missing; "
@@ -64,13 +65,20 @@ class Unknown(NamedTuple):
     what: str
 
 
-def unknowns_of(stretches: Iterable[Stretch], now_us: int) -> Iterator[Unknown]:
-    """Yield what is not known now of all nodes, in the order of their runs."""
-    for _, of_node in groupby(sorted(stretches), attrgetter("node")):
+def unknowns_of(
+    stretches: Iterable[Stretch], heard: Mapping[str, int], now_us: int
+) -> Iterator[Unknown]:
+    """Yield what is not known now of all nodes, in the order of their runs.
+
+    Args:
+        heard: By node, when its server was heard of last, in ms since 1970.
+    """
+    for node, of_node in groupby(sorted(stretches), attrgetter("node")):
         found = _runs(list(of_node))
+        heard_us = heard.get(node, 0) * _US_PER_MS
         for run, following in pairwise([*found, None]):
             if run is not None:
-                yield from _of_run(run, following, now_us)
+                yield from _of_run(run, following, heard_us, now_us)
 
 
 def _runs(of_node: list[Stretch]) -> list[Stretch]:
@@ -98,10 +106,12 @@ def _runs(of_node: list[Stretch]) -> list[Stretch]:
     return runs
 
 
-def _of_run(run: Stretch, following: Stretch | None, now_us: int) -> Iterator[Unknown]:
+def _of_run(
+    run: Stretch, following: Stretch | None, heard_us: int, now_us: int
+) -> Iterator[Unknown]:
     if not run.is_stopped:
         if following is None:
-            yield _of_last(run, now_us)
+            yield _of_last(run, max(run.last_us, heard_us), now_us)
         else:
             yield Unknown(
                 UNCLEAN, run.node, run.last_us, following.start_us, f"it was killed: {_LOSS}"
@@ -116,14 +126,14 @@ def _of_run(run: Stretch, following: Stretch | None, now_us: int) -> Iterator[Un
             yield Unknown(UNBOOKED, run.node, since, run.last_us, text)
 
 
-def _of_last(run: Stretch, now_us: int) -> Unknown:
-    """Return what is not known of a run that may go on: it writes books every minute if busy."""
-    silent_us = now_us - run.last_us
+def _of_last(run: Stretch, heard_us: int, now_us: int) -> Unknown:
+    """Return what is not known of a run that may go on: it is heard of every minute."""
+    silent_us = now_us - heard_us
     if silent_us <= 2 * _BOOKS_US:
         text = "it has not stopped: it is running, or was killed; nothing later is known"
-        return Unknown(OPEN, run.node, run.last_us, None, text)
+        return Unknown(OPEN, run.node, heard_us, None, text)
     text = (
-        f"it may have ended: nothing of it is in the tables since {silent_us // 10**6} s. It was "
-        "killed, has nothing to do, or needs another ingest"
+        f"it may have ended: the tables have heard nothing of it since {silent_us // 10**6} s. It "
+        "was killed, or needs another ingest"
     )
-    return Unknown(SILENT, run.node, run.last_us, now_us, text)
+    return Unknown(SILENT, run.node, heard_us, now_us, text)

@@ -34,6 +34,7 @@ def find(
     memory: AuditMemory,
     scope: Scope,
     lacking: Mapping[str, int],
+    heard: Mapping[str, int],
     now_us: int,
     report: Report,
 ) -> None:
@@ -41,6 +42,7 @@ def find(
 
     Args:
         lacking: By node, frames that should have come behind the last one.
+        heard: By node, when its server was heard of last, in ms since 1970.
     """
     unread = memory.unread
     for done, day in enumerate(unread):
@@ -50,7 +52,7 @@ def find(
     tables.add_files("ledger", memory.ledgers(), SCHEMA)
     tables.define("reach", _REACH)
     stretches = [Stretch(*row) for row in tables.ask(STRETCHES).rows]
-    told = [*_lacking(lacking), *map(_row, unknowns_of(stretches, now_us))]
+    told = [*_lacking(lacking), *map(_row, unknowns_of(stretches, heard, now_us))]
     tables.add("unknowns", _UNKNOWN, told)
     parts = [f"select * from ({_OF_JOURNAL}) where {scope.overlap}"]
     spans = _spans(memory, scope)

@@ -80,10 +80,18 @@ class Journals:
             int(seq or 0), (digest or b"").decode(), None if trimmed is None else int(trimmed)
         )
 
+    def heard(self) -> dict[str, int]:
+        """Return when each node's server said last that it is there: ms since 1970."""
+        return self._numbers(f"heard {self._stream}")
+
     def numbered(self) -> dict[str, int]:
         """Return the number of each node's newest frame, even if that is missing."""
+        return self._numbers(self._stream)
+
+    def _numbers(self, before: str) -> dict[str, int]:
+        """Return the numbers whose names begin so, by what follows: the node."""
         found = cast("dict[bytes, bytes]", self.redis.hgetall(self._meta))
-        prefix = self._stream.encode()
+        prefix = before.encode()
         return {
             name.removeprefix(prefix).decode(): int(number)
             for name, number in found.items()

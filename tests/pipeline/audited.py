@@ -15,7 +15,7 @@ Findings = list[dict[str, Any]]
 def findings(tables: Tables, lake: Lake, scope: Scope = EVERYTHING) -> Findings:
     """What somebody finds whose clock is at zero."""
     with remembering(lake) as memory:
-        find(tables, memory, scope, {}, 0, lambda done, total: None)
+        find(tables, memory, scope, {}, {}, 0, lambda done, total: None)
     return tables.ask(FINDINGS).by_name()
 
 

@@ -1,6 +1,8 @@
 """Ingest: every event once in the tables, and the life of every copy told whole."""
 
 import threading
+import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Queue
@@ -10,8 +12,10 @@ import pytest
 
 from holdfast.journal.schema import Event
 from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.heard import remembered
 from holdfast.pipeline.ingest import Source, Taken, go_on, take_what_is_there
 from holdfast.pipeline.lake import Lake
+from holdfast.store.keys import RedisKeys
 from tests.pipeline.journals import Writer
 from tests.pipeline.losses import miss_each_file
 from tests.pipeline.others import asked
@@ -155,10 +159,20 @@ def test_an_ingest_that_goes_on_takes_what_comes(
         assert heard.get(timeout=60) == 1
         second = writer.write(start(1))
         assert heard.get(timeout=60) == 2
+        # A server that has nothing to do is heard of all the same.
+        store.ask("HSET", RedisKeys("holdfast").meta, f"heard {writer.stream}", 17)
+        wait_for(lambda: remembered(lake) == {"n1": 17})
         # It is in the tables for good.
         assert store.ask("HGET", f"{writer.stream}:read", lake.id).decode() == second
         is_over.set()
         done.result(60)
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def test_without_tables_it_is_said_how_to_get_some(spark: "SparkSession", lake: Lake) -> None:

@@ -43,7 +43,7 @@ class Auditor:
     def __call__(self, scope: Scope = EVERYTHING) -> tuple[int, dict[str, int]]:
         steps = []
         with remembering(self._lake) as memory, of_lake(self._lake) as tables:
-            find(tables, memory, scope, {}, 0, lambda done, total: steps.append(done))
+            find(tables, memory, scope, {}, {}, 0, lambda done, total: steps.append(done))
             counts = dict(tables.ask(COUNTS).rows)
         return len(steps), {kind: n for kind, n in counts.items() if not kind.startswith("run.")}
 

@@ -258,8 +258,10 @@ def test_a_chain_goes_on_over_runs(store: ValkeyServer) -> None:
 
 def trim(store: ValkeyServer, writer: Writer, before: str) -> None:
     """Trim as the server does, but at an entry and not at a millisecond."""
-    call = scripts.trim(RedisKeys("holdfast"), writer.epoch, "n1", read_ms=0, oldest_ms=0, size=0)
-    evaluate(store, call._replace(args=[writer.epoch, "0-0", before, 10**9]))
+    call = scripts.trim(
+        RedisKeys("holdfast"), writer.epoch, "n1", read_ms=0, oldest_ms=0, size=0, now_ms=0
+    )
+    evaluate(store, call._replace(args=[writer.epoch, "0-0", before, 10**9, 0]))
 
 
 def test_three_frames_less_at_the_head_are_told_from_those_that_the_server_removed(

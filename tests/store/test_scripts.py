@@ -132,7 +132,7 @@ def plain() -> list[ScriptCall]:
         scripts.unmark(KEYS, "other", {"joe/1": [1]}),
         scripts.dead_letter(KEYS, "other", [(letter(1), None)]),
         scripts.forget(KEYS, "other", ["joe/1"]),
-        scripts.trim(KEYS, "other", "test", read_ms=1, oldest_ms=0, size=1),
+        scripts.trim(KEYS, "other", "test", read_ms=1, oldest_ms=0, size=1, now_ms=1),
         scripts.save_channel_holds(KEYS, "other", {"/a": ChannelHold(1, "why")}),
         scripts.letters_remove(KEYS, "other", [letter(1)]),
         scripts.remark(KEYS, "other", "f", b"{}", at=1, most=1),

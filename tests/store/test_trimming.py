@@ -46,6 +46,11 @@ async def test_what_nobody_reads_is_kept_until_it_is_too_old(at: Desk) -> None:
     assert left(at) == [168, 5, 0]
 
 
+async def test_a_server_with_nothing_to_do_is_heard_of(at: Desk) -> None:
+    await cut(at)
+    assert at.server.ask("HGET", KEYS.meta, f"heard {STREAM}") == str(NOW).encode()
+
+
 async def test_what_all_have_read_goes_after_an_hour(at: Desk) -> None:
     write(at, 9, 8, 7, 6, 1, 0)
     read(at, "reports", 6)

@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
 -- Trims the beginning of a journal, and counts the removed frames: readers then recognise what
--- others have removed.
+-- others have removed. It notes the time, by which they recognise a server that has nothing to do.
 -- KEYS   1 meta   2 stream   3 progress of readers: name -> id of an entry
 -- ARGV   1 epoch   2 remove entries before this id if all readers have them   3 remove entries
---        before this id   4 most bytes of the journal
+--        before this id   4 most bytes of the journal   5 time: ms since 1970
 -- Reply  number of removed frames that all had read, of other removed frames, and of readers
 -- Cost   O(removed frames + readers)
 -- Repeat removes nothing more, unless readers have advanced.
@@ -31,6 +31,7 @@ local function unread()
     return string.format('%s-%.0f', ms, tonumber(n) + 1)
 end
 
+redis.call('HSET', KEYS[1], 'heard ' .. stream, ARGV[5])
 local from = unread()
 local read = from and redis.call('XTRIM', stream, 'MINID', from) or 0
 local others = redis.call('XTRIM', stream, 'MINID', ARGV[3])

@@ -7,10 +7,12 @@ from holdfast.pipeline.audit.coverage import Stretch, unknowns_of
 MINUTE = 60_000_000
 
 
-def told(stretches: Iterable[Stretch], now_us: int = 0) -> list[tuple[str, int, int | None]]:
+def told(
+    stretches: Iterable[Stretch], now_us: int = 0, heard_ms: int = 0
+) -> list[tuple[str, int, int | None]]:
     return [
         (unknown.kind, unknown.since_us, unknown.until_us)
-        for unknown in unknowns_of(stretches, now_us)
+        for unknown in unknowns_of(stretches, {"n1": heard_ms}, now_us)
     ]
 
 
@@ -39,6 +41,19 @@ def test_a_run_that_writes_no_books_any_more_may_have_ended() -> None:
     assert told([run("seed-1", 10, 20)], now + 1) == []
 
 
+def test_a_run_with_nothing_to_do_is_heard_of() -> None:
+    last = run("seed-1", 10, 20, stops=False)
+    heard_us, now = 60 * MINUTE, 62 * MINUTE
+    assert told([last], now, heard_us // 1000) == [("run.open", heard_us, None)]
+    assert told([last], now + 1, heard_us // 1000) == [("run.silent", heard_us, now + 1)]
+    # What was killed before was not it.
+    again = run("seed-2", 30, 40, stops=False)
+    assert told([last, again], now, heard_us // 1000) == [
+        ("run.unclean", 20, 30),
+        ("run.open", heard_us, None),
+    ]
+
+
 def test_each_kill_of_each_node_is_told_whatever_the_order_of_the_epochs() -> None:
     epochs = [run(f"seed-{n}", 10 * n, 10 * n + 5, stops=n % 2 == 0) for n in range(1, 13)]
     others = [run("seed-1", 7, 9, node="n2"), run("seed-2", 11, 12, node="n2")]
@@ -59,7 +74,7 @@ def test_a_process_that_lost_its_store_for_a_while_goes_on_in_another_epoch() ->
 
 
 def test_a_clock_that_was_put_back_gives_no_time_between() -> None:
-    found = list(unknowns_of([run("seed-1", 100, 200, stops=False), run("seed-2", 50, 60)], 0))
+    found = list(unknowns_of([run("seed-1", 100, 200, stops=False), run("seed-2", 50, 60)], {}, 0))
     assert [(unknown.since_us, unknown.until_us) for unknown in found] == [(200, 50)]
 
 
