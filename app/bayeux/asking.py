@@ -201,7 +201,8 @@ class Asking:
             done(outcome)
 
         try:
-            outcome = self._bring(request, self._wire(request, event, session), session.name, kept)
+            wire = self._wire(request, event, session)
+            outcome = self._bring(request, channel, wire, session.name, kept)
         except BaseException:
             # It may be too large, for example.
             self._requests.unanswered(request, session)
@@ -244,12 +245,13 @@ class Asking:
     def _bring(
         self,
         request: Request[Session],
+        channel: Channel,
         wire: bytes,
         sender: str,
         done: Callable[[PersistOutcome], None] | None = None,
     ) -> PersistOutcome | None:
         return self._state.hub.publish(
-            self._state.channels.named(request.reply_to),
+            channel,
             self._message(request, wire, sender),
             done=done,
             addressed=(request.requester,),
@@ -269,7 +271,8 @@ class Asking:
         if request.call is not None:
             event |= _call_fields(request.call, successful=False)
         self._state.installed.complete(event)
-        self._bring(request, to_json(event), "")
+        channel = self._state.channels.named(request.reply_to)
+        self._bring(request, channel, to_json(event), "")
 
 
 def _call_fields(call: tuple[str, str], *, successful: bool) -> Json:

@@ -39,7 +39,7 @@ class InstalledExtensions:
         self.has_others |= not is_own(extension)
         if type(extension).event is not ServerExtension.event:
             self.eventful += (extension,)
-        own = (extension.check,)
+        own: tuple[Callable[[Json], None], ...] = (extension.check,)
         for name in extension.owns:
             # A reserved name is refused until an extension owns it.
             others = self.checks.get(name, ()) if name in self.owned else ()

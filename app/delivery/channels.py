@@ -34,19 +34,30 @@ class Kind(Enum):
     META = "meta"
 
 
-@dataclass(frozen=True, slots=True)
 class Channel:
     """A legal channel name, parsed once."""
 
-    name: str
-    kind: Kind
-    is_wild: bool
-    # A channel of the server's own; reading it needs a right.
-    is_system: bool
-    # Only the server publishes on it.
-    is_reserved: bool
-    # See `lookups`; None if there are too many to remember.
-    _lookups: tuple[str, ...] | None
+    __slots__ = ("_lookups", "is_reserved", "is_system", "is_wild", "kind", "name")
+
+    def __init__(
+        self,
+        name: str,
+        kind: Kind,
+        *,
+        is_wild: bool,
+        is_system: bool,
+        is_reserved: bool,
+        lookups: tuple[str, ...] | None,
+    ) -> None:
+        self.name = name
+        self.kind = kind
+        self.is_wild = is_wild
+        # A channel of the server's own; reading it needs a right.
+        self.is_system = is_system
+        # Only the server publishes on it.
+        self.is_reserved = is_reserved
+        # None if there are too many to remember.
+        self._lookups = lookups
 
     @property
     def lookups(self) -> tuple[str, ...]:
@@ -121,7 +132,14 @@ class Channels:
         is_reserved = name.startswith(self._reserved)
         is_looked_up = len(segments) < _FEW_SEGMENTS and not name.startswith(REPLIES)
         known = lookups(name) if is_looked_up else None
-        return Channel(name, kind, is_wild, is_system, is_reserved, known)
+        return Channel(
+            name,
+            kind,
+            is_wild=is_wild,
+            is_system=is_system,
+            is_reserved=is_reserved,
+            lookups=known,
+        )
 
 
 def _kind(name: str) -> Kind:
