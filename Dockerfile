@@ -21,10 +21,11 @@ FROM python:3.11.14-slim-bookworm
 RUN useradd --system --uid 10001 --home-dir /data --shell /usr/sbin/nologin holdfast \
     && install --directory --owner=10001 --mode=700 /data
 COPY --from=build /opt/holdfast /opt/holdfast
-# The last two are for commands that run beside the server: docker exec CONTAINER holdfast session list
+# The last three are for commands that run beside the server: docker exec CONTAINER holdfast session list
 ENV PATH=/opt/holdfast/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     HOLDFAST_URL=http://127.0.0.1:8081 \
+    HOLDFAST_CLIENT_URL=http://127.0.0.1:8080 \
     HOLDFAST_TOKEN_FILE=/data/admin-token
 USER 10001
 WORKDIR /data

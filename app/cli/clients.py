@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from holdfast.cli.failures import EXITS, Exit, RemoteFailed
-from holdfast.cli.options import AsJson, Url
+from holdfast.cli.options import AsJson
 from holdfast.cli.output import complain, note
 from holdfast.cli.remote import DEFAULT_URL, Server, address
 from holdfast.client import (
@@ -137,7 +137,16 @@ def _password(user: str) -> str:
 
 def _login(
     as_json: AsJson = False,
-    url: Url = DEFAULT_URL,
+    url: Annotated[
+        str,
+        typer.Option(
+            "--url",
+            metavar="URL",
+            # The administration may be elsewhere.
+            envvar=["HOLDFAST_CLIENT_URL", "HOLDFAST_URL"],
+            help="The server's URL for clients, or unix:PATH.",
+        ),
+    ] = DEFAULT_URL,
     token_file: Annotated[
         Path | None,
         typer.Option(

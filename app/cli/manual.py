@@ -16,6 +16,7 @@ from holdfast.cli.main import COMMANDS, GROUPS, load
 
 _ENVIRONMENT = (
     ("HOLDFAST_URL", "The server's URL, as --url."),
+    ("HOLDFAST_CLIENT_URL", "Its URL for publish, subscribe and other clients, if that differs."),
     ("HOLDFAST_TOKEN_FILE", "The file of the administration's token."),
     ("HOLDFAST_DATA", "The server's data directory, which has that file."),
     ("HOLDFAST_PASSWORD", "The password of --user."),

@@ -40,7 +40,7 @@ _ID = re.compile("[0-9]{19}")
 
 Conditions = dict[str, Any]
 
-Url = Annotated[
+_Url = Annotated[
     str,
     typer.Option(
         "--url", metavar="URL", envvar="HOLDFAST_URL", help="The server's URL, or unix:PATH."
@@ -57,12 +57,12 @@ _TokenFile = Annotated[
 ]
 
 
-def _address(url: Url = DEFAULT_URL, token_file: _TokenFile = None) -> Server:
+def _address(url: _Url = DEFAULT_URL, token_file: _TokenFile = None) -> Server:
     return Server(url, token_file)
 
 
 def _server(
-    as_json: AsJson = False, url: Url = DEFAULT_URL, token_file: _TokenFile = None
+    as_json: AsJson = False, url: _Url = DEFAULT_URL, token_file: _TokenFile = None
 ) -> Server:
     return Server(url, token_file, as_json)
 

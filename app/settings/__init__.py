@@ -38,7 +38,9 @@ _LINKS = re.compile(
     r"HOLDFAST_(?:SERVICE_HOST|SERVICE_PORT(?:_.+)?|PORT_\d+_(?:TCP|UDP|SCTP)(?:_.+)?)"
 )
 # Variables of the commands that talk to a running server.
-OF_THE_COMMAND_LINE = frozenset({"HOLDFAST_URL", "HOLDFAST_TOKEN_FILE"})
+OF_THE_COMMAND_LINE = frozenset(
+    {"HOLDFAST_CLIENT_URL", "HOLDFAST_PASSWORD", "HOLDFAST_TOKEN_FILE", "HOLDFAST_URL"}
+)
 
 
 class _Environment(EnvSettingsSource):

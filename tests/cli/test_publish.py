@@ -8,6 +8,7 @@ import pytest
 
 from holdfast.cli import publish
 from tests.cli.conftest import Run, kept, lines
+from tests.serving import Server
 
 
 def test_it_prints_the_id_of_each_message(run: Run) -> None:
@@ -148,6 +149,12 @@ def test_a_server_that_is_not_there_is_told(run: Run, monkeypatch: pytest.Monkey
     assert done.exit_code == 3
     assert "Start one with holdfast serve" in done.stderr
     assert run("publish", "/a", "1", HOLDFAST_URL="nonsense").exit_code == 2
+
+
+def test_clients_may_have_an_address_of_their_own(run: Run, server: Server) -> None:
+    # That of the administration, in a container.
+    elsewhere = {"HOLDFAST_URL": "http://127.0.0.1:1", "HOLDFAST_CLIENT_URL": server.url}
+    assert run("publish", "/a", "1", **elsewhere).exit_code == 0
 
 
 def test_system_channels_need_a_token(run: Run, tmp_path: Path) -> None:

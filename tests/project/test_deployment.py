@@ -132,6 +132,7 @@ def test_commands_beside_the_server_find_its_administration_and_its_token() -> N
     variables = variables_of_the_image()
     port = flag("admin").rpartition(":")[2]
     assert variables["HOLDFAST_URL"] == f"http://127.0.0.1:{port}"
+    assert variables["HOLDFAST_CLIENT_URL"] == f"http://127.0.0.1:{flag('port')}"
     assert variables["HOLDFAST_TOKEN_FILE"] == f"{flag('data')}/{OPERATOR_FILE}"
 
 
