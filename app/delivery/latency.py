@@ -4,6 +4,8 @@ from collections.abc import Collection, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
+from holdfast.delivery.channels import REPLIES
+
 if TYPE_CHECKING:
     from holdfast.delivery.messages import Message
     from holdfast.delivery.queue import CallbackQueue
@@ -52,7 +54,9 @@ class LatencySampler:
         self.rates: dict[str, float] = {}
 
     def published(self, channel: str) -> None:
-        """Count one more message; ignore channels beyond the bound."""
+        """Count one more message; ignore channels beyond the bound, and those of single replies."""
+        if channel.startswith(REPLIES):
+            return
         counts = self._counts
         if channel in counts:
             counts[channel] += 1

@@ -95,3 +95,11 @@ def test_channels_without_number_take_no_memory_without_bound() -> None:
         watch.published(f"/{number}")
     watch.read(1.0)
     assert len(watch.rates) == 5000
+
+
+def test_replies_have_no_rate_which_nobody_could_follow_or_should_read() -> None:
+    watch = LatencySampler(0.0)
+    watch.published("/ret/4kQx1nXyQ0uQmT7p2v3hZA/4000017")
+    watch.published("/a")
+    watch.read(1.0)
+    assert list(watch.rates) == ["/a"]
