@@ -86,7 +86,7 @@ UNUSUAL = f"""
     known as (
         select channel, measure, first_hour, last_hour from counted cross join span
         group by channel, measure, first_hour, last_hour
-        having measure = 'dead' or sum(n) >= last_hour - first_hour
+        having max(n) >= 3.5 and (measure = 'dead' or sum(n) >= last_hour - first_hour)
     ),
     hours as (
         select channel, measure, explode(sequence(first_hour, last_hour)) as number from known
