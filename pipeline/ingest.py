@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from holdfast.pipeline.census import Group
+from holdfast.pipeline.epochs import seed_of
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.heard import remember
 from holdfast.pipeline.incidents import INCIDENTS
@@ -20,7 +21,6 @@ from holdfast.pipeline.lake import CARRIED, EVENTS, Lake, Made
 from holdfast.pipeline.making import make
 from holdfast.pipeline.runs import Runs, runs_of
 from holdfast.pipeline.source.keeping import RECEIPT, keep
-from holdfast.pipeline.source.outline import seed_of
 from holdfast.pipeline.source.planning import Planner
 from holdfast.pipeline.source.readers import Readers
 from holdfast.pipeline.source.reading import Piece, read_piece

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from holdfast.pipeline.census import Group
+from holdfast.pipeline.epochs import parts
 from holdfast.pipeline.rows import with_columns
 
 # Later than any time.
@@ -39,12 +40,6 @@ class _Run(NamedTuple):
         seed, number = parts(self.epoch)
         others, later = parts(other.epoch)
         return number < later if seed == others else self.began_us < other.began_us
-
-
-def parts(epoch: str) -> tuple[str, int]:
-    """Return the seed of an epoch, and its number."""
-    seed, _, number = epoch.rpartition("-")
-    return (seed, int(number)) if number.isdecimal() else (epoch, 0)
 
 
 def runs_of(groups: Iterable[Group]) -> Runs:

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from holdfast.journal.schema import BOOKS_S, FULL, PATIENCE_S, Kind
-from holdfast.pipeline.runs import parts
+from holdfast.pipeline.epochs import parts
 
 # It was killed; it has no books; it has not ended; nor has it written anything; its start is gone.
 UNCLEAN, UNBOOKED, OPEN = "run.unclean", "run.unbooked", "run.open"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import orjson
 
+from holdfast.pipeline.epochs import seed_of
 from holdfast.pipeline.incidents import Incident
 
 if TYPE_CHECKING:
@@ -187,8 +188,3 @@ def altered(at: Position, seen: Sight) -> Finding:
     """Return the finding, at an entry, that the last frame is not what was written."""
     text = f"frame {at.seq} is not as it was written: its digest is another"
     return Finding(Incident.ALTERED, seen.id, seen.epoch, at.seq, 1, text)
-
-
-def seed_of(epoch: str) -> str:
-    """Return the part of an epoch that survives restarts, until the store is emptied."""
-    return epoch.rpartition("-")[0]
