@@ -148,9 +148,13 @@ class Table:
         self.newest().create_write_transaction(gone, "append", self._schema, self._by)
         self._settle()
 
-    def vacuum(self, hours: int) -> None:
-        """Delete files that have not belonged to the table for so long."""
-        self.newest().vacuum(hours, dry_run=False, enforce_retention_duration=False, full=True)
+    def vacuum(self, hours: int, *, is_whole: bool) -> None:
+        """Delete files that have not belonged to the table for so long.
+
+        Args:
+            is_whole: Delete those that never belonged to it, too, which killed processes left.
+        """
+        self.newest().vacuum(hours, dry_run=False, enforce_retention_duration=False, full=is_whole)
 
     def _removed(self, file: File, ms: int) -> RemoveAction:
         name = str(file.path.relative_to(self._place))

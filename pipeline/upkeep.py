@@ -18,11 +18,13 @@ from holdfast.pipeline.spans import footer
 
 # Growing tables, each with the column that gives a row's time.
 _TIMES = {EVENTS: "d", "life": "ended_ts", "latency": "hour", "lost": "found_ts"}
-# An ingest merges so many small files: those of an hour, at a batch a minute.
+# An ingest merges so many small files, and cleans up after so many batches: those of an hour, at a
+# batch a minute.
 _MANY = 60
 # Hours for which files stay that do not belong to their table any more: no reader takes longer.
+_READ_H = 24
 # Each batch replaces the carried tables.
-_READ_H = {**dict.fromkeys(TABLES, 24), **dict.fromkeys(CARRIED, 1)}
+_CARRIED_H = 1
 
 
 class Step(NamedTuple):
@@ -64,17 +66,21 @@ def compact(lake: Lake, steps: Sequence[Step], report: Callable[[], None]) -> No
 
 def clean(lake: Lake) -> None:
     """Delete files that do not belong to the tables any more."""
-    for table, hours in _READ_H.items():
-        lake.open(table).vacuum(hours)
+    for table in TABLES:
+        lake.open(table).vacuum(_READ_H, is_whole=True)
+    for table in CARRIED:
+        lake.open(table).vacuum(_CARRIED_H, is_whole=False)
 
 
 def tidy(lake: Lake) -> None:
-    """Merge the small files of one table and day if there are many: the rest has time."""
+    """Merge the small files of one table and day if there are many; clean up now and then."""
     step = next(to_compact(lake, _MANY), None)
     # Somebody else keeps the tables up.
     with suppress(PipelineFailed), lake.alone("upkeep"):
         if step is not None:
-            compact(lake, [step], lambda: None)
+            lake.open(step.table).merge(step.day)
+        if lake.newest() % _MANY == 0:
+            clean(lake)
 
 
 def to_forget(lake: Lake, *, before: date, events_before: date) -> list[Cut]:
