@@ -18,7 +18,7 @@ from holdfast.cli.options import gathered
 from holdfast.cli.output import Json, complain, print_facts, print_json, progress
 from holdfast.cli.remote import metric
 from holdfast.cli.sections import InSections
-from holdfast.client import Client, ReplyError
+from holdfast.client import Client, ClientError, ReplyError
 from holdfast.client.transport_choice import LONG_POLLING, WEBSOCKET
 
 program = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -175,9 +175,9 @@ class Load:
         data = {"n": turn, "at": time.monotonic_ns(), "padding": self._padding}
         try:
             await client.publish(self._channels[place], data)
-        except ReplyError as error:
+        except ClientError as error:
             if not self._refused:
-                complain(refusal(error))
+                complain(refusal(error) if isinstance(error, ReplyError) else str(error))
             self._refused += 1
         else:
             self._accepted[place] += 1

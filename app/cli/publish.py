@@ -102,9 +102,16 @@ class Publishing:
                 task = bar.add_task("Publishing", total=self._content.total)
                 await self._publish_all(client, lambda: bar.advance(task))
         except asyncio.CancelledError:
-            async with asyncio.timeout(_GRACE_S):
-                await self._hear(0)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_GRACE_S):
+                    await self._hear(0)
             raise
+        finally:
+            # The end of a session is told once, not for each of these.
+            given_up = [publish for _, publish in self._waiting]
+            for publish in given_up:
+                publish.cancel()
+            await asyncio.gather(*given_up, return_exceptions=True)
 
     async def _publish_all(self, client: Client, advance: Callable[[], None]) -> None:
         counter = 0

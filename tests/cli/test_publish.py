@@ -1,5 +1,6 @@
 """`holdfast publish`, with a real server."""
 
+import gc
 import re
 import signal
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.cli import publish
+from holdfast.client import Client, PublishReply, SessionEnded
 from tests.cli.conftest import Run, kept, lines
 from tests.serving import Server
 
@@ -141,6 +143,20 @@ def test_an_interruption_before_the_last_message_is_a_failure(
 ) -> None:
     monkeypatch.setattr(publish, "parsed", lambda _: signal.raise_signal(signal.SIGTERM))
     assert run("publish", "/a", "--count", 1000, "--rate", 1000).exit_code == 1
+
+
+def test_the_end_of_the_session_is_told_once(
+    run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def publish(*_: object, **options: object) -> PublishReply:
+        raise SessionEnded("402")
+
+    monkeypatch.setattr(Client, "publish", publish)
+    done = run("publish", "/a", "1", "--count", 0)
+    assert done.exit_code == 1
+    assert done.stderr.count("the server has ended the session (402)") == 1
+    gc.collect()
+    assert caplog.messages == []
 
 
 def test_a_server_that_is_not_there_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
