@@ -3,6 +3,8 @@
 from secrets import token_urlsafe
 from typing import Any
 
+import pytest
+
 from tests.abuse.attacker import SocketPerson
 from tests.abuse.conftest import PATIENT, MakeTarget
 from tests.abuse.target import Target
@@ -13,6 +15,12 @@ REFUSED = "holdfast_replies_refused_total"
 ENDED = "holdfast_requests_ended_total"
 # Messages of one frame.
 FRAME = 500
+
+
+@pytest.fixture
+def target(target_with: MakeTarget) -> Target:
+    """Nobody connects again, however long an attack takes."""
+    return target_with(**PATIENT)
 
 
 class Asker(SocketPerson):
@@ -90,10 +98,7 @@ def test_a_request_brings_no_reply_into_the_channel_of_others(target: Target) ->
         assert target.metric(OUTSTANDING) == 0
 
 
-def test_channels_of_replies_are_not_guessed_and_guesses_are_not_kept(
-    target_with: MakeTarget,
-) -> None:
-    target = target_with(**PATIENT)
+def test_channels_of_replies_are_not_guessed_and_guesses_are_not_kept(target: Target) -> None:
     before = target.metric(REFUSED, fault="denied")
     with Asker(target) as ann, Asker(target, POWER) as bob, Asker(target) as eve:
         ann.told(ann.request(1, timeout=120_000))
@@ -136,7 +141,7 @@ def test_late_replies_are_dead_letters_once_each(target: Target) -> None:
 def test_a_session_asks_no_more_than_it_may_and_others_still_ask(
     target_with: MakeTarget,
 ) -> None:
-    target = target_with(max_outstanding=100)
+    target = target_with(max_outstanding=100, **PATIENT)
     with Asker(target) as ann, Asker(target, POWER), Asker(target) as eve:
         with target.bystander():
             told = eve.told(*(eve.request(serial) for serial in range(5_000)))
@@ -148,7 +153,7 @@ def test_a_session_asks_no_more_than_it_may_and_others_still_ask(
 
 
 def test_all_together_ask_no_more_than_the_server_bears(target_with: MakeTarget) -> None:
-    target = target_with(max_outstanding=1_000, max_total_outstanding=1_000)
+    target = target_with(max_outstanding=1_000, max_total_outstanding=1_000, **PATIENT)
     with Asker(target) as ann, Asker(target, POWER) as bob, Asker(target) as eve:
         with target.bystander():
             told = eve.told(*(eve.request(serial) for serial in range(5_000)))
