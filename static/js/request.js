@@ -17,7 +17,7 @@ export class RequestExtension {
 
     registered(name, cometd) {
         this.#cometd = cometd;
-        cometd.ask = (channel, data, options) => this.#ask(channel, data, options);
+        cometd.ask = (...question) => this.#ask(...question);
         cometd.reply = ({data, ext: {replyTo, mime}}, ...own) => {
             cometd.publish(replyTo, ...(own.length ? own : [data, {ext: {mime}}]));
         };
@@ -39,7 +39,7 @@ export class RequestExtension {
         const {channel, successful, ext} = message;
         if (channel === "/meta/handshake" && successful && ext?.ret !== this.#ret) {
             this.#ret = ext?.ret;
-            [...this.#waiting.values()].forEach((hear) => hear({error: "402::session_lost"}));
+            this.#waiting.forEach((hear) => hear({error: "402::session_lost"}));
         }
         this.#waiting.get(channel)?.(message);
         return message;
