@@ -130,7 +130,7 @@ def test_of_a_flood_of_replies_one_arrives(target: Target) -> None:
 def test_late_replies_are_dead_letters_once_each(target: Target) -> None:
     before = target.metric("holdfast_entries_settled_total", outcome="dead")
     with Asker(target) as ann, Asker(target, POWER) as bob:
-        ann.told(ann.request(1, timeout=1))
+        ann.told(ann.request(1, timeout=1000))
         assert ann.event()["error"] == f"408:{POWER}:timeout"
         reply_to = bob.event()["ext"]["replyTo"]
         told = bob.told(*(bob.message(reply_to, data=number) for number in range(1_000)))
