@@ -51,7 +51,8 @@ def test_lost_messages_fail_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_refused_messages_fail_it(run: Run) -> None:
-    done = run("bench", "--clients", 1, "--seconds", 0.1, "--size", 3_000_000, "--json")
+    words = ("--clients", 1, "--rate", 10, "--seconds", 0.1, "--size", 3_000_000)
+    done = run("bench", *words, "--json")
     assert done.exit_code == 1
     assert json.loads(done.stdout)["refused"] > 0
     assert "message_too_large" in done.stderr
