@@ -105,8 +105,10 @@ class Backfill:
             files = [self._lake.root / EVENTS / file for file in step.files]
             for file in files:
                 footer(file)
-            made = write_lives(spark, files, self._scratch, runs_of(census(spark, files)))
-            self._scratch.commit(made, {})
+            runs = runs_of(census(spark, files))
+            # A step that was killed while it ended leaves lives behind.
+            with self._scratch.changing():
+                self._scratch.commit(write_lives(spark, files, self._scratch, runs), {})
             report(self.done)
 
     def _put_in_place(self) -> None:

@@ -66,10 +66,12 @@ def compact(lake: Lake, steps: Sequence[Step], report: Callable[[], None]) -> No
 
 def clean(lake: Lake) -> None:
     """Delete files that do not belong to the tables any more."""
-    for table in TABLES:
-        lake.open(table).vacuum(_READ_H, is_whole=True)
-    for table in CARRIED:
-        lake.open(table).vacuum(_CARRIED_H, is_whole=False)
+    # A killed process may have replaced files of the newest state: first they become its own again.
+    with lake.changing():
+        for table in TABLES:
+            lake.open(table).vacuum(_READ_H, is_whole=True)
+        for table in CARRIED:
+            lake.open(table).vacuum(_CARRIED_H, is_whole=False)
 
 
 def tidy(lake: Lake) -> None:

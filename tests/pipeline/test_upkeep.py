@@ -4,7 +4,7 @@ import os
 import shutil
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 import pyarrow as pa
@@ -17,7 +17,8 @@ from holdfast.journal.schema import Event
 from holdfast.pipeline import backfill as backfills
 from holdfast.pipeline import upkeep
 from holdfast.pipeline.arrow import ARROW
-from holdfast.pipeline.lake import EVENTS, Lake, Made
+from holdfast.pipeline.delta import Table
+from holdfast.pipeline.lake import CARRIED, EVENTS, TABLES, Lake, Made
 from holdfast.pipeline.making import make_of
 from holdfast.pipeline.runs import Runs
 from holdfast.pipeline.source.keeping import keep
@@ -66,11 +67,8 @@ def ingested(lake: Lake, batch: int, events: list[Event]) -> None:
     """The same, and what an ingest makes of them."""
     made = written(lake, batch, events)
     with lake.changing():
-        files = {EVENTS: [lake.root / EVENTS / each.file for each in made]}
-        files |= {table: lake.files(table) if batch else [] for table in ("messages", "open")}
-        for span in spans(files, 1):
-            made += make_of(span, Runs({}, {}, {}), lake.root)
-        lake.commit(made, {})
+        paths = [lake.root / EVENTS / each.file for each in made]
+        lake.commit([*made, *write_lives(None, paths, lake, Runs({}, {}, {}))], {})
 
 
 @pytest.fixture
@@ -152,6 +150,35 @@ def test_a_backfill_begins_anew_when_its_files_were_merged(
     assert len(rows(lake, "life")) == 41
 
 
+def test_a_step_that_was_killed_while_it_ended_is_done_once(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backfills, "census", lambda *_: [])
+    monkeypatch.setattr(backfills, "write_lives", write_lives)
+    real = Table.commit
+
+    def commit(table: Table, names: list[str], number: int, *, is_all: bool) -> None:
+        # Its lives are there; the step ends when its events are, of which a backfill has none.
+        if (number, names, is_all) == (1, [], False):
+            raise Killed
+        real(table, names, number, is_all=is_all)
+
+    spark = cast("SparkSession", None)
+    with monkeypatch.context() as fate:
+        fate.setattr(Table, "commit", commit)
+        with pytest.raises(Killed):
+            backfills.Backfill(lake).run(spark, lambda done: None)
+    backfills.Backfill(lake).run(spark, lambda done: None)
+    assert len(rows(lake, "life")) == 41
+
+
+def write_lives(spark: object, events: list[Path], into: Lake, runs: Runs) -> list[Made]:
+    """As an ingest does it with Spark."""
+    is_first = into.state() is None
+    files = {EVENTS: events, **{name: [] if is_first else into.files(name) for name in CARRIED}}
+    return [made for span in spans(files, 1) for made in make_of(span, runs, into.root)]
+
+
 def test_lost_events_are_done_without_if_somebody_says_so(
     spark: "SparkSession", lent: None, lake: Lake
 ) -> None:
@@ -219,6 +246,33 @@ def test_files_that_no_reader_can_need_are_deleted(
     upkeep.tidy(small)
     assert (old[0].exists(), orphan.exists()) == (False, False)
     miss_each_file(small)
+
+
+def test_an_ingest_that_was_killed_while_it_ended_loses_nothing_to_those_who_tidy_up(
+    small: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = {table: rows(small, table) for table in TABLES}
+    real = Table.commit
+
+    def commit(table: Table, names: list[str], number: int, *, is_all: bool) -> None:
+        if names and not is_all:
+            raise Killed
+        real(table, names, number, is_all=is_all)
+
+    with monkeypatch.context() as fate:
+        fate.setattr(Table, "commit", commit)
+        with pytest.raises(Killed):
+            ingested(small, 4, [acked(3 * 86_400, 9, "bob/1")])
+    for table in CARRIED:
+        # The files that the killed ingest has replaced are of two hours ago.
+        for log in (small.root / table / "_delta_log").glob("*.json"):
+            _age(log)
+        for file in (small.root / table).glob("*.parquet"):
+            os.utime(file, (0, 0))
+    assert run(small, "compact").exit_code == 0
+    assert {table: rows(small, table) for table in TABLES} == before
+    with small.changing():
+        miss_each_file(small)
 
 
 def _age(log: Path) -> None:
