@@ -302,6 +302,8 @@ class Conversation:
     def _report(self, *, is_due: bool = False) -> None:
         """Publish the verdicts that wait, unless some are on their way."""
         self._is_report_due = False
+        if self.state is ClientState.CLOSED:
+            return
         if self._reporting is None and (is_due or self._settling.has_news):
             report = self._settling.report()
             self._reporting = self.send({"channel": VERDICTS, "data": report.verdicts})

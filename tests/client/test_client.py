@@ -187,13 +187,17 @@ async def test_who_is_taken_over_is_told_and_does_not_come_back(
     assert first.state is ClientState.CLOSED
 
 
-async def test_a_callback_may_close_its_client(enter: Enter) -> None:
+async def test_a_callback_may_close_its_client(
+    enter: Enter, caplog: pytest.LogCaptureFixture
+) -> None:
     client = await enter(close_timeout_s=60)
     await client.subscribe("/client/farewell", lambda message: client.close())
     await client.publish("/client/farewell", 1)
     async with asyncio.timeout(20):
         await client.wait_closed()
     assert client.state is ClientState.CLOSED
+    await client.close()
+    assert not caplog.records
 
 
 async def test_a_client_is_used_while_it_is_entered(server: Server) -> None:
