@@ -1,10 +1,13 @@
 """How helps are laid out: options in sections, commands with whole sentences."""
 
 from collections import defaultdict
+from typing import TYPE_CHECKING
 
 import typer
-from click import HelpFormatter
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+
+if TYPE_CHECKING:
+    from typer._click import HelpFormatter
 
 _FIRST = ("Arguments", "Options")
 
@@ -12,7 +15,7 @@ _FIRST = ("Arguments", "Options")
 class InSections(TyperCommand):
     """Shows its options under the headings of their panels."""
 
-    def format_options(self, context: typer.Context, formatter: HelpFormatter) -> None:  # type: ignore[override]
+    def format_options(self, context: typer.Context, formatter: "HelpFormatter") -> None:  # type: ignore[override]
         sections = defaultdict(list)
         for option in self.get_params(context):
             if row := option.get_help_record(context):
@@ -26,7 +29,7 @@ class InSections(TyperCommand):
 class CommandGroup(TyperGroup):
     """Says in a whole sentence what each of its commands does."""
 
-    def format_commands(self, context: typer.Context, formatter: HelpFormatter) -> None:  # type: ignore[override]
+    def format_commands(self, context: typer.Context, formatter: "HelpFormatter") -> None:  # type: ignore[override]
         with formatter.section("Commands"):
             formatter.write_dl(
                 [(name, _sentence(command.help)) for name, command in self.commands.items()]
