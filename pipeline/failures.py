@@ -28,16 +28,14 @@ _KNOWN = {
     "All masters are unresponsive": "no master answers at the address in --master",
     "FILE_NOT_EXIST": "files were removed while they were read: run the command again",
 }
-_DUCKDB = "_duckdb"
-# What deltalake calls the module of its errors.
-_DELTA = "_internal"
+# What others call the modules of their errors, whose first lines say it all.
+_PLAIN = {"_duckdb": "DuckDB", "_internal": "deltalake"}
 # The packages whose errors are explained.
-_OTHERS = frozenset(("pyspark", "py4j", "pyarrow", "grpc", _DELTA, _DUCKDB))
+_OTHERS = frozenset(("pyspark", "py4j", "pyarrow", "grpc", *_PLAIN))
 _CAUSE = re.compile(r"^(?:Caused by: )?(?:[\w$]+\.)*\w*(?:Exception|Error): (.+)$", re.MULTILINE)
 
-_QUERY = re.compile(r"terminated with exception: (.+?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
-# Signs of a text that is not meant for users.
-_LONG = ("\tat ", "=== Streaming Query ===")
+# The sign of a text that is not meant for users.
+_LONG = "\tat "
 
 
 def is_of_others(error: Exception) -> bool:
@@ -49,13 +47,13 @@ def in_words(error: Exception) -> str:
     """Return one sentence: the text of our own error, or the meaning of another's."""
     if isinstance(error, PipelineFailed):
         text = str(error)
-        return in_short(text) if any(sign in text for sign in _LONG) else text
+        return in_short(text) if _LONG in text else text
     if isinstance(error, ConnectionError):
         # Errors of the store are handled and named elsewhere.
         return _ENDED
-    if type(error).__module__ == _DUCKDB:
+    if (name := _PLAIN.get(type(error).__module__)) is not None:
         first, _, _ = str(error).partition("\n")
-        return f"DuckDB: {first}"
+        return next((words for sign, words in _KNOWN.items() if sign in first), f"{name}: {first}")
     if isinstance(error, OSError) and error.strerror:
         text = _KNOWN.get(error.strerror, error.strerror)
         return f"{error.filename}: {text}" if error.filename else text
@@ -70,7 +68,7 @@ def in_short(text: str) -> str:
     for sign, words in _KNOWN.items():
         if sign in text:
             return words
-    causes = _CAUSE.findall(text) or _QUERY.findall(text)
+    causes = _CAUSE.findall(text)
     first, _, _ = text.strip().partition("\n")
     return f"Spark: {causes[-1] if causes else first}"
 

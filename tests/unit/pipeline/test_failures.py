@@ -2,9 +2,12 @@
 
 import errno
 import os
+from pathlib import Path
 
 import duckdb
 import pytest
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
 
 from holdfast.pipeline.failures import PipelineFailed, in_short, in_words, is_of_others
 
@@ -23,18 +26,21 @@ holdfast.pipeline.failures.PipelineFailed: frame 7: version 2, by a newer holdfa
 """
 
 
-QUERY = """[STREAM_FAILED] Query [id = 1] terminated with exception: no folder SQLSTATE: X
-=== Streaming Query ===
-Identifier: [id = 1]
-"""
-
-
 def test_what_duckdb_cannot_do_is_told_in_a_line() -> None:
     with pytest.raises(duckdb.Error) as told:
         duckdb.sql("select * from read_parquet('/nowhere/rows.parquet')")
     assert is_of_others(told.value)
     assert in_words(told.value).startswith("DuckDB: IO Error: No files found")
     assert "\n" not in in_words(told.value)
+
+
+def test_what_the_tables_cannot_do_is_told_in_a_line(tmp_path: Path) -> None:
+    with pytest.raises(DeltaError) as told:
+        DeltaTable(tmp_path)
+    assert is_of_others(told.value)
+    assert in_words(told.value).startswith("deltalake: ")
+    full = DeltaError("Generic LocalFileSystem error: No space left on device (os error 28)")
+    assert in_words(full).startswith("the disk is full")
 
 
 @pytest.mark.parametrize(
@@ -44,7 +50,6 @@ def test_what_duckdb_cannot_do_is_told_in_a_line() -> None:
         (TRACE.format(cause="java.io.IOException: No space left on device"), "the disk is full"),
         (TRACE.format(cause="java.lang.OutOfMemoryError: Java heap space"), "spark.driver.memory"),
         (TRACE.format(cause="java.lang.Error: it is Tuesday"), "Spark: it is Tuesday"),
-        (QUERY, "Spark: no folder"),
         ("[SOMETHING] it is Tuesday\nat the end", "Spark: [SOMETHING] it is Tuesday"),
     ],
 )
