@@ -33,6 +33,11 @@ _ADVICE = {
     "no_responders": "nobody responds on this channel; see holdfast respond",
     "timeout": "whoever responds took longer than --timeout",
 }
+# The same for channels that are none, whatever their codes.
+_MISTAKES = {
+    "channel_invalid": "write a channel such as /orders/7",
+    "subscription_invalid": "write a channel such as /orders/7, or a pattern such as /orders/**",
+}
 _LOG_IN = "log in with --token-file or --user, or ask for the right to do this"
 
 
@@ -78,7 +83,9 @@ class ClientLogin:
                 "holdfast serve, or set its address with --url or HOLDFAST_URL"
             )
         except ReplyError as error:
-            exit, text = EXITS.get(error.code, Exit.FAILED), refusal(error)
+            is_mistake = error.text in _MISTAKES
+            exit = Exit.USAGE if is_mistake else EXITS.get(error.code, Exit.FAILED)
+            text = refusal(error)
         except SessionEnded as error:
             exit = Exit.FAILED
             text = (
@@ -93,7 +100,9 @@ class ClientLogin:
 
 def refusal(error: ReplyError) -> str:
     """Return why the server refused a message, and what to do about it."""
-    advice = _LOG_IN if error.code in (401, 403) else _ADVICE.get(error.text)
+    advice = _MISTAKES.get(error.text) or _ADVICE.get(error.text)
+    if advice is None and error.code in (401, 403):
+        advice = _LOG_IN
     return f"{error}: {advice}" if advice else str(error)
 
 

@@ -10,7 +10,7 @@ import typer
 from holdfast.cli.clients import AsClient, Session
 from holdfast.cli.failures import Exit
 from holdfast.cli.options import gathered
-from holdfast.cli.output import note, speed
+from holdfast.cli.output import complain, note, speed
 from holdfast.cli.qos import SubscribeOptions
 from holdfast.cli.received import print_received
 from holdfast.cli.sections import InSections
@@ -144,6 +144,7 @@ def subscribe(
     finally:
         subscriber.sum_up()
     if subscriber.lacks_messages:
+        complain(f"fewer than {count} messages came")
         raise typer.Exit(Exit.FAILED)
 
 

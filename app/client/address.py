@@ -6,6 +6,7 @@ import aiohttp
 from yarl import URL
 
 _PATH = "/cometd"
+_SCHEMES = ("http", "https", "unix")
 
 
 class Address:
@@ -14,6 +15,8 @@ class Address:
     def __init__(self, text: str) -> None:
         """Take a URL, without a path `/cometd`, or `unix:/path/of/socket`."""
         url = URL(text)
+        if url.scheme not in _SCHEMES:
+            raise ValueError(f"{text!r}: write a URL such as http://127.0.0.1:8080")
         self._unix_path = url.path if url.scheme == "unix" else None
         if self._unix_path is not None:
             url = URL("http://localhost")

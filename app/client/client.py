@@ -20,6 +20,7 @@ from holdfast.client.errors import (
     NotConnected,
     ReplyError,
     SessionEnded,
+    TokenFailed,
 )
 from holdfast.client.inbox import Inbox
 from holdfast.client.life import ClientState, WrongUse
@@ -490,15 +491,19 @@ class Client:
     async def _renew(self, _warning: Message) -> None:
         """Give the server a new token before the login ends."""
         message: Json = {"channel": LOGIN, "data": {}}
-        message["ext"] = {"authentication": {"token": await self._get_token()}}
         try:
+            message["ext"] = {"authentication": {"token": await self._get_token()}}
             await self._opened().send(message).reply
         except ClientError as error:
             _log.warning("the login was not renewed: %s", error)
 
     async def _get_token(self) -> str:
-        token = self._token() if callable(self._token) else self._token
-        return await token if isawaitable(token) else str(token)
+        try:
+            token = self._token() if callable(self._token) else self._token
+            return await token if isawaitable(token) else str(token)
+        except Exception as error:
+            _log.warning("there is no token: %r", error)
+            raise TokenFailed(f"there is no token: {error!r}") from error
 
     def _farewell(self, end: bool) -> Json:
         ext = self._inbox.settling.disconnect_ext()

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import aiohttp
 
-from holdfast.client.errors import ClientError, NotConnected, ReplyError, SessionEnded
+from holdfast.client.errors import ClientError, NotConnected, ReplyError, SessionEnded, TokenFailed
 from holdfast.client.life import ClientInput, ClientState, next_state
 from holdfast.client.long_polling import LongPolling
 from holdfast.client.outgoing import Outgoing, OutgoingQueue
@@ -153,18 +153,28 @@ class Conversation:
             await transport.close()
 
     async def _live(self) -> None:
+        try:
+            await self._keep_session()
+            error = self._failure or SessionEnded("the server ended the session")
+        except Exception as failure:
+            # Something that the program gave to the client: its terms, its headers.
+            error = failure
+        if not self._opened.done():
+            self._opened.set_exception(error)
+            # Nobody may wait for it any more.
+            self._opened.exception()
+        self._queue.fail_all(SessionEnded(str(error)))
+        self._move(ClientInput.END)
+        raise SessionEnded(str(error)) from error
+
+    async def _keep_session(self) -> None:
+        """Shake hands and connect, until the server ends the session."""
         pause_s = 0.0
         while self._pacing.step is not Step.STOP:
             if pause_s:
                 await asyncio.sleep(pause_s)
             shakes_hands = self._pacing.step is Step.HANDSHAKE
             pause_s = await (self._shake_hands() if shakes_hands else self._connect())
-        self._move(ClientInput.END)
-        error = self._failure or SessionEnded("the server ended the session")
-        if not self._opened.done():
-            self._opened.set_exception(error)
-        self._queue.fail_all(SessionEnded(str(error)))
-        raise SessionEnded(str(error))
 
     def _move(self, seen: ClientInput) -> None:
         before, self.state = self.state, next_state(self.state, seen)
@@ -190,7 +200,7 @@ class Conversation:
             if ext:
                 message["ext"] = ext
             [reply] = await self._request(message, _REPLY_S)
-        except (NotSent, NoReply, ValueError) as error:
+        except (NotSent, NoReply, ValueError, TokenFailed) as error:
             return self._lose(error)
         if reply.get("successful") is not True:
             self._failure = ReplyError(reply)

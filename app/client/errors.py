@@ -5,6 +5,7 @@ ClientError
 │   └── RequestFailed     a request ended without a reply
 ├── ConnectionLost    the server may or may not have accepted a message
 ├── NotConnected      there was no connection in time
+├── TokenFailed       the function for tokens raised an exception
 ├── OutboxFull        the outbox has no room
 └── SessionEnded      the server has ended the session for good
 Refuse                for callbacks: the verdict on a message
@@ -55,6 +56,10 @@ class ConnectionLost(ClientError):
 
 class NotConnected(ClientError):
     """The server could not be reached in time."""
+
+
+class TokenFailed(ClientError):
+    """The program's function for tokens raised an exception; the client calls it again later."""
 
 
 class OutboxFull(ClientError):

@@ -39,7 +39,12 @@ class Posting:
         """Send the first messages; return how long to wait before the next ones."""
         waiting = self._outbox.first(_MOST_SENT)
         replies = [self._send(message, is_repeatable=True).reply for _, message in waiting]
-        await asyncio.wait(replies)
+        try:
+            await asyncio.wait(replies)
+        finally:
+            # If the client is closed meanwhile, nobody hears what became of them.
+            for reply in replies:
+                reply.cancel()
         settled = [
             number
             for (number, message), reply in zip(waiting, replies, strict=True)

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from holdfast.client.client import Client
+from holdfast.client.errors import SessionEnded
 from holdfast.client.life import ClientState, WrongUse
 from holdfast.client.messages import Message
 from holdfast.client.subscriptions import Subscription
@@ -71,14 +72,24 @@ class SyncClient:
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         """Wait for what the event loop does, and cancel it on Ctrl-C."""
-        if current_thread() is self._thread or not self._thread.is_alive():
+        if (error := self._why_not()) is not None:
             work.close()
-            raise WrongUse("the event loop of the client cannot be waited for here")
+            raise error
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
         finally:
             future.cancel()
+
+    def _why_not(self) -> Exception | None:
+        """Return why the client cannot be used here and now."""
+        if current_thread() is self._thread:
+            return WrongUse("token and on_state must not use the client: they are called by it")
+        if self._loop.is_closed():
+            return SessionEnded("the client is closed")
+        if not self._thread.is_alive():
+            return WrongUse("enter the client first: with SyncClient(...) as client")
+        return None
 
     close = _waiting(Client.close)
     wait_closed = _waiting(Client.wait_closed)

@@ -13,6 +13,8 @@ class TransportChoice:
     """The transports in order of preference, and what is known of each."""
 
     def __init__(self, names: Sequence[str]) -> None:
+        if not names or not {WEBSOCKET, LONG_POLLING}.issuperset(names):
+            raise ValueError(f"transports are {WEBSOCKET!r} and {LONG_POLLING!r}, not {names!r}")
         self._names = tuple(names)
         self._offered = self._names
         self._failures = dict.fromkeys(names, 0)

@@ -139,7 +139,8 @@ def test_an_interruption_leaves_the_message_at_work_to_the_next(
 
 
 def test_fewer_messages_than_wanted_are_a_failure(run: Run) -> None:
-    assert run("subscribe", "/nothing", "--count", 1, "--seconds", 0.1).exit_code == 1
+    done = run("subscribe", "/nothing", "--count", 2, "--seconds", 0.1)
+    assert (done.exit_code, "fewer than 2 messages came" in done.stderr) == (1, True)
 
 
 def test_what_channels_keep_comes_first(run: Run) -> None:
@@ -198,3 +199,8 @@ def test_what_cannot_be_meant_is_refused(
     assert (done.exit_code, complaint in done.stderr) == (2, True)
     gc.collect()
     assert caplog.messages == []
+
+
+def test_what_is_no_channel_is_wrong_usage(run: Run) -> None:
+    done = run("subscribe", "news", "--seconds", 0.1)
+    assert (done.exit_code, "write a channel such as" in done.stderr) == (2, True)

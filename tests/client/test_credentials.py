@@ -99,3 +99,26 @@ async def test_clients_share_a_connector_which_stays_open(server: Server, transp
             async with Client(server.url, connector=connector, transports=[transport]) as client:
                 await client.publish("/shared", 1)
         assert not connector.closed
+
+
+async def test_without_a_token_the_error_says_why(server: Server) -> None:
+    def token() -> str:
+        raise OSError("no file")
+
+    with pytest.raises(NotConnected, match="no file"):
+        async with Client(server.url, token=token, connect_timeout_s=0.1):
+            pass
+
+
+async def test_terms_that_cannot_be_sent_are_an_error_at_once(
+    server: Server, transport: str
+) -> None:
+    with pytest.raises(TypeError, match="JSON"):
+        async with Client(server.url, terms={"a": object()}, transports=[transport]):
+            pass
+
+
+@pytest.mark.parametrize("url", ["localhost", "ftp://localhost", "localhost:8080"])
+def test_what_is_no_url_of_a_server_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="write a URL"):
+        Client(url)

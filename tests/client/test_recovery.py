@@ -176,6 +176,24 @@ async def test_a_login_is_renewed_before_it_ends(
     assert "not renewed" not in caplog.text
 
 
+async def test_a_function_that_has_no_token_is_called_again(
+    strict: Server, transport: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    failures = [OSError("not yet"), OSError("no file")]
+
+    def get() -> str:
+        if failures:
+            raise failures.pop()
+        return token()
+
+    async with Client(
+        strict.url, token=get, transports=[transport], longest_pause_s=0.01
+    ) as client:
+        await client.publish("/client/renewed", 1)
+    assert "there is no token: OSError('no file')" in caplog.text
+    assert "there is no token: OSError('not yet')" in caplog.text
+
+
 async def test_a_token_that_the_server_does_not_take_is_logged(
     strict: Server, transport: str, caplog: pytest.LogCaptureFixture
 ) -> None:

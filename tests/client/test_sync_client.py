@@ -132,13 +132,13 @@ def test_what_the_server_sends_without_a_subscription_is_listened_to(server: Ser
 
 def test_a_client_that_is_closed_or_not_entered_says_so(server: Server) -> None:
     client = SyncClient(server.url)
-    with pytest.raises(WrongUse):
+    with pytest.raises(WrongUse, match="enter"):
         client.publish("/sync/early", 1)
     with client:
         client.close()
         with pytest.raises(SessionEnded):
             client.publish("/sync/late", 1)
-    with pytest.raises(WrongUse):
+    with pytest.raises(SessionEnded, match="closed"):
         client.publish("/sync/late", 1)
 
 
@@ -153,7 +153,7 @@ def test_the_thread_of_the_event_loop_does_not_wait_for_itself(server: Server) -
 
     own = SyncClient(server.url, on_state=publish)
     with own:
-        assert "event loop" in str(wrong.get(timeout=20.0))
+        assert "on_state" in str(wrong.get(timeout=20.0))
 
 
 def test_a_server_that_is_not_there_is_an_error_and_leaves_no_thread() -> None:

@@ -177,6 +177,25 @@ async def test_what_is_refused_for_good_is_removed_and_told(
     outbox.close()
 
 
+async def test_a_message_without_a_reply_stays_and_its_reply_is_not_awaited_any_more(
+    outbox: Outbox,
+) -> None:
+    sent: list[Outgoing] = []
+
+    def send(message: dict[str, Any], *, is_repeatable: bool, goes_first: bool = False) -> Outgoing:
+        sent.append(Outgoing(message, asyncio.get_running_loop().create_future(), is_repeatable))
+        return sent[0]
+
+    outbox.add(message(1))
+    task = asyncio.create_task(Posting(outbox, send, longest_pause_s=0.001).send_all())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert sent[0].reply.cancelled()
+    assert waiting(outbox) == [1]
+
+
 async def test_what_was_sent_when_the_session_ended_stays(
     outbox: Outbox, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -52,6 +52,12 @@ def test_the_only_transport_is_used_even_if_it_failed() -> None:
     assert choice.choose(1.0) == WEBSOCKET
 
 
+@pytest.mark.parametrize("names", [[], ["carrier-pigeon"], [WEBSOCKET, "callback-polling"]])
+def test_transports_that_the_client_does_not_have_are_refused(names: list[str]) -> None:
+    with pytest.raises(ValueError, match="transports are"):
+        TransportChoice(names)
+
+
 def test_the_latest_ids_are_remembered_and_the_oldest_forgotten() -> None:
     ids = FinishedIds(most=4)
     for number in range(7):
