@@ -5,11 +5,12 @@ Each commit carries the number of the lake's state that it belongs to: see
 """
 
 import json
-import os
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from deltalake import (
     CommitProperties,
@@ -22,6 +23,7 @@ from deltalake import (
 from deltalake.schema import ArrayType, PrimitiveType
 from deltalake.transaction import AddAction, RemoveAction
 
+from holdfast.pipeline.durable import sync
 from holdfast.pipeline.failures import PipelineFailed
 
 # Who counts the states in the logs.
@@ -88,6 +90,9 @@ class Table:
             partition_by=self._by,
             configuration=_SETTINGS,
         )
+        with suppress(FileNotFoundError):
+            # A log is cut off some time after its table has begun.
+            sync(self._place / "_delta_log" / f"{0:020d}.json")
 
     def newest(self) -> DeltaTable:
         return DeltaTable(str(self._place))
@@ -106,14 +111,14 @@ class Table:
     def commit(self, names: Iterable[str], number: int, *, is_all: bool) -> None:
         """Add files in its folder, or replace all others by them."""
         added: list[AddAction | RemoveAction] = [self._added(name) for name in names]
-        self.newest().create_write_transaction(
-            added,
-            "overwrite" if is_all else "append",
-            self._schema,
-            self._by,
-            commit_properties=_of(number),
-        )
-        self._settle()
+        with self._settling() as newest:
+            newest.create_write_transaction(
+                added,
+                "overwrite" if is_all else "append",
+                self._schema,
+                self._by,
+                commit_properties=_of(number),
+            )
 
     def files(self, number: int) -> Iterator[File]:
         """Yield the files of the table as it belongs to a state."""
@@ -124,29 +129,29 @@ class Table:
 
     def undo(self, number: int) -> None:
         """Return to an earlier state, behind which a killed process has begun another."""
-        newest = self.newest()
-        if _number(newest) > number:
-            newest.restore(self.at(number).version(), commit_properties=_of(number))
+        if _number(self.newest()) > number:
+            with self._settling() as newest:
+                newest.restore(self.at(number).version(), commit_properties=_of(number))
 
     def merge(self, day: str | None) -> None:
         """Merge small files: those of a day, if the table has a folder for each."""
         where = None if day is None else [(self._by[0], "=", day)]
-        self.newest().optimize.compact(
-            where, _MERGED, max_concurrent_tasks=1, writer_properties=_PACKING
-        )
-        self._settle()
+        with self._settling() as newest:
+            newest.optimize.compact(
+                where, _MERGED, max_concurrent_tasks=1, writer_properties=_PACKING
+            )
 
     def delete(self, condition: str) -> None:
         """Remove the rows for which this holds."""
-        self.newest().delete(condition, _PACKING)
-        self._settle()
+        with self._settling() as newest:
+            newest.delete(condition, _PACKING)
 
     def drop(self, files: Iterable[File]) -> None:
         """Do without these files."""
         ms = time.time_ns() // 10**6
         gone: list[AddAction | RemoveAction] = [self._removed(file, ms) for file in files]
-        self.newest().create_write_transaction(gone, "append", self._schema, self._by)
-        self._settle()
+        with self._settling() as newest:
+            newest.create_write_transaction(gone, "append", self._schema, self._by)
 
     def vacuum(self, hours: int, *, is_whole: bool) -> None:
         """Delete files that have not belonged to the table for so long.
@@ -166,7 +171,7 @@ class Table:
 
         path = self._place / name
         try:
-            _sync(path)
+            sync(path)
         except FileNotFoundError:
             raise PipelineFailed(
                 f"{path}, which a worker wrote, is missing: all machines of a cluster must see the "
@@ -182,9 +187,19 @@ class Table:
         words = (part.partition("=") for part in Path(name).parts[:-1])
         return {column: value for column, _, value in words}
 
-    def _settle(self) -> None:
-        """Have the newest commit survive a power cut, like the files that it names."""
-        _sync(self._place / "_delta_log" / f"{self.newest().version():020d}.json")
+    @contextmanager
+    def _settling(self) -> Iterator[DeltaTable]:
+        """Have all that is committed to the table survive a power cut, and the files it names."""
+        newest = self.newest()
+        before = newest.version()
+        yield newest
+        # Others may have committed meanwhile; readers take an empty commit for one without files.
+        for version in range(before + 1, self.newest().version() + 1):
+            log = self._place / "_delta_log" / f"{version:020d}.json"
+            for action in map(json.loads, log.read_text("utf-8").splitlines()):
+                if "add" in action:
+                    sync(self._place / unquote(action["add"]["path"]))
+            sync(log)
 
 
 def _schema(columns: str) -> Schema:
@@ -199,11 +214,3 @@ def _number(table: DeltaTable) -> int:
 
 def _of(number: int) -> CommitProperties:
     return CommitProperties(app_transactions=[Transaction(_WHO, number)])
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -6,7 +6,6 @@ is undone. Readers take all tables as they belong to the state of `events`.
 """
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import date
@@ -16,6 +15,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 from holdfast.pipeline import schemas
+from holdfast.pipeline.durable import write_text
 from holdfast.pipeline.failures import INSTALL, PipelineFailed
 from holdfast.pipeline.source.outline import Position
 
@@ -167,12 +167,10 @@ class Lake:
         """Begin tables that are missing; record their version, and their id, which they keep."""
         self.root.mkdir(parents=True, exist_ok=True)
         if not self._id.exists():
-            draft = self._id.with_suffix(".draft")
-            draft.write_text(token_hex(4), "utf-8")
-            draft.rename(self._id)
+            write_text(self._id, token_hex(4))
         for name in TABLES:
             self.open(name).create()
-        self._version.write_text(str(VERSION), "utf-8")
+        write_text(self._version, str(VERSION))
 
     def check_version(self, oldest: int = VERSION) -> None:
         """Refuse tables of another version.
@@ -298,13 +296,7 @@ def refuse(lost: Mapping[Path, str]) -> None:
 
 def write_down(place: Path, told: object) -> None:
     """Write JSON; a kill leaves the earlier file intact."""
-    draft = place.with_suffix(".draft")
-    with draft.open("w", encoding="utf-8") as file:
-        json.dump(told, file)
-        file.flush()
-        # Otherwise a power cut may leave the name with an empty file.
-        os.fsync(file.fileno())
-    draft.rename(place)
+    write_text(place, json.dumps(told))
 
 
 def _is_wanted(day: str | None, since: date | None, until: date | None) -> bool:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from deltalake.exceptions import DeltaError
 
 from holdfast.pipeline.arrow import opened
 from holdfast.pipeline.delta import SMALL
@@ -77,12 +78,12 @@ def clean(lake: Lake) -> None:
 def tidy(lake: Lake) -> None:
     """Merge the small files of one table and day if there are many; clean up now and then."""
     step = next(to_compact(lake, _MANY), None)
-    # Somebody else keeps the tables up.
-    with suppress(PipelineFailed), lake.alone("upkeep"):
-        if step is not None:
-            lake.open(step.table).merge(step.day)
+    # Somebody else keeps the tables up, or a file is lost, which readers say: an ingest goes on.
+    with suppress(PipelineFailed, DeltaError, OSError), lake.alone("upkeep"):
         if lake.newest() % _MANY == 0:
             clean(lake)
+        if step is not None:
+            lake.open(step.table).merge(step.day)
 
 
 def to_forget(lake: Lake, *, before: date, events_before: date) -> list[Cut]:

@@ -68,12 +68,12 @@ def keeping(lake: Lake, session: "SparkSession | None", url: str, namespace: str
     def keep() -> None:
         last, pause_s = None, _EVERY_S
         while not is_over.wait(pause_s):
-            newest = lake.state()
-            if newest is None or newest == last:
-                continue
             begin = time.monotonic()
             # The ingest continues, whatever fails here.
             with suppress(typer.Exit), failing():
+                newest = lake.state()
+                if newest is None or newest == last:
+                    continue
                 write_present(lake, session, url, namespace)
                 last = newest
             pause_s = max(_EVERY_S, (time.monotonic() - begin) / _SHARE)

@@ -13,6 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from holdfast.pipeline.durable import sync
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.reports.tables import Tables
@@ -45,6 +46,8 @@ class Memory:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()
         yield draft
+        for file in draft.rglob("*.parquet"):
+            sync(file)
         draft.rename(self.parts[group])
 
     def files(self, pattern: str) -> list[Path]:

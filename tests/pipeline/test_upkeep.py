@@ -18,6 +18,7 @@ from holdfast.pipeline import backfill as backfills
 from holdfast.pipeline import upkeep
 from holdfast.pipeline.arrow import ARROW
 from holdfast.pipeline.delta import Table
+from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.lake import CARRIED, EVENTS, TABLES, Lake, Made
 from holdfast.pipeline.making import make_of
 from holdfast.pipeline.runs import Runs
@@ -224,6 +225,18 @@ def test_an_ingest_merges_files_only_where_there_are_many(
     for left in (3, 2):
         upkeep.tidy(small)
         assert len(small.files(EVENTS)) == left
+
+
+def test_an_ingest_goes_on_without_a_file_that_it_does_not_need(
+    small: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upkeep, "_MANY", 2)
+    lost, *_ = small.files(EVENTS)
+    lost.unlink()
+    upkeep.tidy(small)
+    ingested(small, 4, [acked(3 * 86_400, 9, "bob/1")])
+    with pytest.raises(PipelineFailed, match="is missing"):
+        small.files(EVENTS)
 
 
 def test_files_that_no_reader_can_need_are_deleted(

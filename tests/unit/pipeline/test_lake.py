@@ -1,5 +1,6 @@
 """The tables' folder, without Spark."""
 
+import os
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -164,6 +165,50 @@ def test_a_commit_that_a_power_cut_left_empty_is_one_that_did_not_happen(lake: L
         assert holds(lake, 0, 1)
         lake.commit(batch(lake, 3), {"n1": 3})
     assert holds(lake, 0, 1, 3)
+
+
+@pytest.fixture
+def settled(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The names of files that a power cut would leave whole."""
+    found: set[str] = set()
+    real = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        found.add(Path(f"/proc/self/fd/{descriptor}").resolve().name)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    return found
+
+
+def test_merged_files_survive_a_power_cut_like_the_commit_that_names_them(
+    lake: Lake, settled: set[str]
+) -> None:
+    lake.open("life").merge(None)
+    [merged] = lake.files("life")
+    newest = lake.open("life").newest().version()
+    assert {merged.name, f"{newest:020d}.json"} <= settled
+
+
+def test_what_is_undone_stays_undone_after_a_power_cut(
+    lake: Lake, settled: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as fate:
+        dying_after(1, fate)
+        with pytest.raises(Killed), lake.changing():
+            lake.commit(batch(lake, 2), {"n1": 2})
+    settled.clear()
+    with lake.changing():
+        [undo] = {name for name in settled if name.endswith(".json")}
+    newest = {lake.open(table).newest().version() for table in CARRIED}
+    assert undo == f"{max(newest):020d}.json"
+
+
+def test_tables_begin_with_files_that_survive_a_power_cut(
+    tmp_path: Path, settled: set[str]
+) -> None:
+    Lake(tmp_path / "lake").sign()
+    assert settled == {"_id.draft", "_version.draft", f"{0:020d}.json"}
 
 
 def test_files_that_a_worker_left_on_another_machine_are_missed(lake: Lake) -> None:
