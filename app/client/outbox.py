@@ -106,7 +106,9 @@ class Outbox:
             raise self._failed(error) from error
 
     def _failed(self, error: sqlite3.Error) -> ClientError:
-        return ClientError(f"the outbox {self.path} cannot be used: {error}")
+        is_taken = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
+        reason = "another client has it" if is_taken else error
+        return ClientError(f"the outbox {self.path} cannot be used: {reason}")
 
     def _opened(self) -> sqlite3.Connection:
         if self._database is None:

@@ -78,7 +78,7 @@ def test_an_outbox_that_is_full_says_of_what(tmp_path: Path) -> None:
 
 def test_two_programs_do_not_share_an_outbox(outbox: Outbox) -> None:
     other = Outbox(outbox.path)
-    with pytest.raises(ClientError, match="locked"):
+    with pytest.raises(ClientError, match="another client has it"):
         other.open()
 
 
