@@ -20,7 +20,8 @@ def take_over(lake: Lake) -> None:
     """Make a first state of the events of an older version; repeatable after a kill.
 
     Raises:
-        PipelineFailed: Files of events are lost, or an upkeep of the older version is unfinished.
+        PipelineFailed: There are no events, or files of them are lost, or an upkeep of the older
+            version is unfinished.
     """
     if lake.state() is not None:
         return
@@ -29,8 +30,11 @@ def take_over(lake: Lake) -> None:
             f"{lake.root} has a compact, retain or backfill that was killed: finish it with the "
             "older holdfast first"
         )
-    newest = max(int(file.name) for file in (lake.root / "_checkpoint/commits").glob("[0-9]*"))
+    commits = (lake.root / "_checkpoint/commits").glob("[0-9]*")
+    newest = max((int(file.name) for file in commits), default=-1)
     files = [*_files(lake, newest)]
+    if not files:
+        raise PipelineFailed(f"the tables in {lake.root} have no events: move them away")
     first = min((file.parent.name.removeprefix("d=") for file in files), default="9")
     check_reach(lake.root.glob("life/batch=*/*/*.parquet"), first)
     for name in TABLES:

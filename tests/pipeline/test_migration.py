@@ -104,6 +104,12 @@ def test_older_tables_that_lost_a_file_are_not_taken_over(old: Lake) -> None:
     assert (said.exit_code, "part-1.parquet is missing" in said.stderr) == (1, True)
 
 
+def test_older_tables_whose_first_batch_was_killed_have_nothing_to_take_over(old: Lake) -> None:
+    shutil.rmtree(old.root / "_checkpoint/commits")
+    said = run(old, "backfill")
+    assert (said.exit_code, "have no events: move them away" in said.stderr) == (1, True)
+
+
 def test_older_tables_whose_lives_go_back_further_are_not_taken_over(old: Lake) -> None:
     place = old.root / "life/batch=00000000/state=acked"
     place.mkdir(parents=True)
