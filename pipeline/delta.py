@@ -53,6 +53,7 @@ class File(NamedTuple):
     path: Path
     day: str | None
     size: int
+    rows: int
 
     @property
     def fault(self) -> str | None:
@@ -123,9 +124,9 @@ class Table:
     def files(self, number: int) -> Iterator[File]:
         """Yield the files of the table as it belongs to a state."""
         told = self.at(number).get_add_actions()
-        columns = (told["path"].to_pylist(), told["size_bytes"].to_pylist())
-        for name, size in zip(*columns, strict=True):
-            yield File(self._place / name, self._parts(name).get("d"), size)
+        names = ("path", "size_bytes", "num_records")
+        for name, size, rows in zip(*(told[each].to_pylist() for each in names), strict=True):
+            yield File(self._place / name, self._parts(name).get("d"), size, rows)
 
     def undo(self, number: int) -> None:
         """Return to an earlier state, behind which a killed process has begun another."""
@@ -146,12 +147,13 @@ class Table:
         with self._settling() as newest:
             newest.delete(condition, _PACKING)
 
-    def drop(self, files: Iterable[File]) -> None:
-        """Do without these files."""
+    def exchange(self, files: Iterable[File], names: Iterable[str]) -> None:
+        """Do without these files, and add others in its folder."""
         ms = time.time_ns() // 10**6
-        gone: list[AddAction | RemoveAction] = [self._removed(file, ms) for file in files]
+        changes: list[AddAction | RemoveAction] = [self._removed(file, ms) for file in files]
+        changes += map(self._added, names)
         with self._settling() as newest:
-            newest.create_write_transaction(gone, "append", self._schema, self._by)
+            newest.create_write_transaction(changes, "append", self._schema, self._by)
 
     def vacuum(self, hours: int, *, is_whole: bool) -> None:
         """Delete files that have not belonged to the table for so long.

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class Incident(StrEnum):
-    """The kind of an incident; its `number` is the number of frames."""
+    """The kind of an incident; its `number` is the number of frames, or of events."""
 
     # The oldest existing frame is not the first that was written.
     BEGINNING = "frame.beginning"
@@ -22,6 +22,8 @@ class Incident(StrEnum):
     UNREADABLE = "frame.unreadable"
     # Only a newer holdfast can read the frame.
     NEWER = "frame.newer"
+    # Files of the tables were lost, and somebody does without their events.
+    GIVEN_UP = "events.given_up"
 
 
 INCIDENTS = tuple(incident.value for incident in Incident)
@@ -33,4 +35,5 @@ LOSSES = (
     Incident.UNREADABLE,
     Incident.NEWER,
     Incident.RESTART,
+    Incident.GIVEN_UP,
 )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple
@@ -11,10 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake.exceptions import DeltaError
 
-from holdfast.pipeline.arrow import opened
-from holdfast.pipeline.delta import SMALL
+from holdfast.pipeline.arrow import batch, opened
+from holdfast.pipeline.delta import SMALL, File
 from holdfast.pipeline.failures import PipelineFailed
+from holdfast.pipeline.incidents import Incident
 from holdfast.pipeline.lake import CARRIED, EVENTS, TABLES, Lake
+from holdfast.pipeline.source.keeping import keep
 from holdfast.pipeline.spans import footer
 
 # Growing tables, each with the column that gives a row's time.
@@ -118,14 +120,36 @@ def forget(lake: Lake, cuts: Sequence[Cut]) -> None:
     clean(lake)
 
 
-def drop_lost(lake: Lake) -> int:
-    """Do without files of events that are lost; return how many they are."""
+def give_up_lost(lake: Lake) -> int:
+    """Do without files of events that are lost; return how many they are.
+
+    Incidents take their place, so that the audit keeps reporting it.
+    """
     events = lake.open(EVENTS)
     with lake.changing():
         lost = [file for file in events.files(lake.newest()) if file.fault is not None]
         if lost:
-            events.drop(lost)
+            receipts = keep(_given_up(lost), lake.root / EVENTS)
+            names = {name for told in receipts for name in told.column("file").to_pylist()}
+            events.exchange(lost, names)
     return len(lost)
+
+
+def _given_up(lost: Sequence[File]) -> Iterator[pa.RecordBatch]:
+    """Yield the incident of each day, as of its first and its last moment."""
+    for day, files in groupby(sorted(lost, key=attrgetter("day")), attrgetter("day")):
+        rows = [file.rows for file in files]
+        first = datetime.fromisoformat(day).replace(tzinfo=UTC)
+        columns = {
+            "ts": pa.array([first, first + timedelta(days=1, microseconds=-1)]),
+            "kind": pa.repeat(Incident.GIVEN_UP.value, 2),
+            "what": pa.repeat(f"{len(rows)} files of this day's events were lost", 2),
+            # The sum of both.
+            "number": pa.array([sum(rows), 0]),
+            # Not the position of an event in its frame.
+            "pos": pa.repeat(-1, 2),
+        }
+        yield batch(columns, 2)
 
 
 def _literal(table: str, day: date) -> str:

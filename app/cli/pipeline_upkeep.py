@@ -110,13 +110,13 @@ def backfill(
     with failing(), lake.alone_with_tables("upkeep", oldest=OLDEST):
         from holdfast.pipeline.backfill import Backfill
         from holdfast.pipeline.migration import clean_up, take_over
-        from holdfast.pipeline.upkeep import drop_lost
+        from holdfast.pipeline.upkeep import give_up_lost
 
         is_older = lake.version() != VERSION
         if is_older:
             take_over(lake)
         if accept_loss:
-            note(f"{drop_lost(lake)} files of events given up")
+            note(f"{give_up_lost(lake)} files of events given up")
         work = Backfill(lake)
         with spark.session(engine(False)) as session, progress() as bar:
             done = work.done

@@ -19,9 +19,9 @@ _ALL_SUMS = ", ".join(
 _TOLD = " ".join(f"when '{name}' then coalesce({name}, 0)" for name in BOOKS)
 
 # Where the last counters of a run differ from the events of that run. A run begins with the start
-# of the process; a run whose start was trimmed cannot be compared. Events that a node counted as
-# dropped may be missing, and may be reported later. All other events that counters include are in
-# earlier frames. Without events about the store, the open copies cannot be compared.
+# of the process; a run whose start is gone, with its first counters that are left. Events that a
+# node counted as dropped may be missing, and may be reported later. All other events that counters
+# include are in earlier frames. Without events about the store, the open copies cannot be compared.
 UNBALANCED = f"""
     with own as (
         select *, regexp_replace(epoch, '-[^-]*$', '') as seed, {_AMOUNT} as amount from {{ledger}}
@@ -29,9 +29,21 @@ UNBALANCED = f"""
     starts as (
         select node, seed, seq as first_seq from own where kind = '{Kind.NODE}' and what = 'start'
     ),
+    first_starts as (
+        select node, seed, min(first_seq) as start_seq from starts group by node, seed
+    ),
+    begins as (
+        select node, seed, first_seq from starts
+        union all
+        select node, seed, min(seq) as first_seq
+        from own left join first_starts using (node, seed)
+        where kind = '{Kind.BOOKS}' and what <> 'restored'
+            and (start_seq is null or seq < start_seq)
+        group by node, seed
+    ),
     ends as (
         select node, seed, seq as last_seq, max(first_seq) as first_seq
-        from own join starts using (node, seed)
+        from own join begins using (node, seed)
         where kind = '{Kind.BOOKS}' and first_seq <= seq group by node, seed, seq
     ),
     runs as (
@@ -43,6 +55,12 @@ UNBALANCED = f"""
         from own join runs using (node, seed)
         where kind = '{Kind.BOOKS}' and seq = last_seq group by node, seed, first_seq, what
     ),
+    counted_before as (
+        select node, seed, first_seq, what, max_by(number, pos) as before
+        from own join runs using (node, seed)
+        where kind = '{Kind.BOOKS}' and what <> 'restored' and seq = first_seq
+        group by node, seed, first_seq, what
+    ),
     sums as (
         select node, seed, first_seq, min(since) as since, {_ALL_SUMS}
         from own join runs using (node, seed)
@@ -50,10 +68,12 @@ UNBALANCED = f"""
         group by node, seed, first_seq
     ),
     compared as (
-        select node, what, since, until, number, coalesce(dropped, 0) as dropped,
+        select node, what, since, until, number - coalesce(before, 0) as number,
+            coalesce(dropped, 0) as dropped,
             case what {_TOLD} when 'open' then restored + coalesce(accepted, 0) - ({_ENDS}) end
             as told
-        from counted left join sums using (node, seed, first_seq)
+        from counted left join counted_before using (node, seed, first_seq, what)
+            left join sums using (node, seed, first_seq)
     )
     select concat('books_', what) as kind, node, cast(null as bigint) as msg,
         cast(null as string) as receiver, since, until, cast(told - number as bigint) as number,

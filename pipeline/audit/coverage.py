@@ -117,13 +117,12 @@ def _of_run(
                 UNCLEAN, run.node, run.last_us, following.start_us, f"it was killed: {_LOSS}"
             )
     if run.start_us is None:
-        text = "its start is not in the tables, so its books cannot be compared"
+        text = "its start is not in the tables; until its first books there, nothing is compared"
         yield Unknown(CUT, run.node, run.first_us, run.last_us, text)
-    else:
-        since = run.start_us if run.booked_us is None else run.booked_us
-        if run.last_us - since > 2 * _BOOKS_US:
-            text = "its events cannot be compared with books: there are none"
-            yield Unknown(UNBOOKED, run.node, since, run.last_us, text)
+    since = run.booked_us or run.start_us or run.first_us
+    if run.last_us - since > 2 * _BOOKS_US:
+        text = "its events cannot be compared with books: there are none"
+        yield Unknown(UNBOOKED, run.node, since, run.last_us, text)
 
 
 def _of_last(run: Stretch, heard_us: int, now_us: int) -> Unknown:

@@ -162,6 +162,14 @@ def of_running_server(change: Change) -> list[Event]:
     return [*start_of_run(-1, RESTORED), *change(the_story()), *books(30, **told), *later]
 
 
+def of_cut_server(change: Change) -> list[Event]:
+    """The rest of a run whose start is gone: what its books have counted between two minutes."""
+    told = [published(1, 1), handed(1, 1, "ann/1"), acked(1, 1, "ann/1")]
+    later = [published(4, 1), handed(4, 4, "ann/1"), acked(4, 4, "ann/1")]
+    now = [*told, *books(3, accepted=7, acked=6), *change(later)]
+    return [*now, *books(5, accepted=8, acked=7, open=9), start(6), *books(6, restored=9)]
+
+
 def two_runs(accepted: int) -> list[Event]:
     now = [*start_of_run(0, 0), published(1, 1), handed(1, 1, "ann/1")]
     told = [*now, *books(2, accepted=1, acked=0, open=1)]
@@ -217,6 +225,11 @@ CASES: dict[str, tuple[list[Event], Found]] = {
     "an ack that is an expiry, and the server runs": (
         of_running_server(instead("acked", kind="expired")),
         [("books_acked", None, -1), ("books_expired", None, 1)],
+    ),
+    "a run whose start was cut": (of_cut_server(lambda told: told), []),
+    "an ack less in a run whose start was cut": (
+        of_cut_server(without("acked")),
+        [("books_acked", None, -1)],
     ),
     "a copy more, and the server runs": (
         of_running_server(instead("published", copies=3)),

@@ -22,8 +22,10 @@ from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.lake import CARRIED, EVENTS, TABLES, Lake, Made
 from holdfast.pipeline.making import make_of
 from holdfast.pipeline.runs import Runs
+from holdfast.pipeline.scope import EVERYTHING, Scope
 from holdfast.pipeline.source.keeping import keep
 from holdfast.pipeline.spans import spans
+from tests.pipeline.audited import findings_of
 from tests.pipeline.losses import miss_each_file
 from tests.unit.pipeline.events import SECOND
 from tests.unit.pipeline.stories import acked, the_story
@@ -186,8 +188,24 @@ def test_lost_events_are_done_without_if_somebody_says_so(
     lake.files(EVENTS)[-1].unlink()
     said = run(lake, "backfill")
     assert (said.exit_code, "backfill --accept-loss" in said.stderr) == (1, True)
-    assert orjson.loads(run(lake, "backfill", "--accept-loss").stdout)["days"] == 1
+    # Of the second day there is only that it was given up.
+    assert orjson.loads(run(lake, "backfill", "--accept-loss").stdout)["days"] == 2
     assert len(rows(lake, "life")) == 20
+
+
+def test_the_audit_keeps_reporting_events_that_were_given_up(small: Lake) -> None:
+    for file in small.files(EVENTS):
+        if file.parent.name == "d=2025-11-20":
+            file.unlink()
+    assert [upkeep.give_up_lost(small) for _ in range(2)] == [2, 0]
+    noon = 1_763_640_000_000
+    for scope in (EVERYTHING, Scope(since=noon, until=noon + 1)):
+        [found] = [row for row in findings_of(small, scope) if row["kind"] == "events.given_up"]
+        assert (found["number"], found["node"]) == (len(the_story()), None)
+        assert [f"{found[end]:%m-%d %H:%M}" for end in ("since", "until")] == [
+            "11-20 00:00",
+            "11-20 23:59",
+        ]
 
 
 def test_small_files_are_merged_and_tell_the_same(small: Lake) -> None:

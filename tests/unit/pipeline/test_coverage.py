@@ -87,7 +87,12 @@ def test_a_run_without_books_is_named_and_so_is_what_follows_the_last() -> None:
     assert told([young]) == []
 
 
-def test_a_run_whose_start_is_gone_has_books_that_compare_with_nothing() -> None:
+def test_a_run_whose_start_is_gone_is_named_and_needs_books_too() -> None:
     assert told([Stretch("n1", "seed-1", 10, 20, None, 20, is_stopped=True)]) == [
         ("run.cut", 10, 20)
+    ]
+    last = 10 + 3 * MINUTE
+    assert told([Stretch("n1", "seed-1", 10, last, is_stopped=True)]) == [
+        ("run.cut", 10, last),
+        ("run.unbooked", 10, last),
     ]
