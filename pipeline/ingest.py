@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from holdfast.pipeline import heard, lacking
 from holdfast.pipeline.census import Group
 from holdfast.pipeline.epochs import seed_of
 from holdfast.pipeline.failures import PipelineFailed
-from holdfast.pipeline.heard import remember
 from holdfast.pipeline.incidents import INCIDENTS
 from holdfast.pipeline.lake import CARRIED, EVENTS, Lake, Made
 from holdfast.pipeline.making import make
@@ -116,26 +116,34 @@ class _Ingest:
         """Check and begin the tables; from now on the server keeps what comes for them."""
         self._lake.check_version()
         with answering(self._source.url):
-            check_store(self._journals, self._lake, accepts_loss=self._source.accepts_loss)
+            self._check_store()
         self._lake.sign()
         self._report_read()
+
+    def _check_store(self) -> None:
+        check_store(self._journals, self._lake, accepts_loss=self._source.accepts_loss)
 
     def look(self) -> int:
         """Return the number of frames that wait; if there are none, note who was heard of."""
         with answering(self._source.url):
             # First of all: what is there later may be of another process.
-            heard = self._journals.heard()
-            waiting = self._planner.waiting(self._lake.offset())
+            told = self._journals.heard()
+            waiting = self._planner.waiting(self._lake.offset(), self.taken.lacking)
         if not waiting:
-            remember(self._lake, heard)
+            heard.remember(self._lake, told)
         return waiting
 
     def take_all(self, is_over: Callable[[], bool] = lambda: False) -> None:
-        """Take what there is now, unless told to stop between two batches."""
+        """Take what there is now, unless told to stop between two batches; note what is missing."""
         with answering(self._source.url):
+            # First of all: what is numbered later may be read later.
+            numbered = self._journals.numbered()
             goal = self._planner.newest()
-        while self.take(goal) and not is_over():
-            pass
+        while self.take(goal):
+            if is_over():
+                return
+        self.taken.lacking = _lacking(numbered, self._lake)
+        lacking.remember(self._lake, self.taken.lacking)
 
     def take(self, goal: Mapping[str, str]) -> bool:
         """Take a batch of what there is up to these frames; return whether there was any."""
@@ -144,6 +152,8 @@ class _Ingest:
             with answering(self._source.url):
                 end = self._planner.advance(start, goal, self._source.most)
                 pieces = self._planner.pieces(start, end)
+                # Last of all: it may have been emptied or replaced meanwhile.
+                self._check_store()
             if not pieces:
                 return False
             work = partial(keep_piece, self._source, self._lake.root / EVENTS)
@@ -171,14 +181,11 @@ def take_what_is_there(
     Raises:
         PipelineFailed: The journal lacks something, or cannot be read; what is in the tables stays.
     """
-    with answering(source.url):
-        numbered = source.journals().numbered()
     with lake.alone("ingest"):
         ingest = _Ingest(spark, source, lake, report)
         ingest.open()
         ingest.take_all()
         ingest.look()
-    ingest.taken.lacking = _lacking(numbered, lake)
     return ingest.taken
 
 

@@ -16,17 +16,23 @@ _NAME = "_lacking.json"
 def remember(lake: Lake, lacking: Mapping[str, int]) -> None:
     """Store the number of missing frames of each node, replacing earlier numbers."""
     numbers = {node: _read(lake, node) + frames for node, frames in lacking.items()}
-    write_down(lake.root / _NAME, numbers)
+    if numbers != _numbers(lake):
+        write_down(lake.root / _NAME, numbers)
 
 
 def remembered(lake: Lake) -> dict[str, int]:
     """Return the frames that are still missing, by node."""
+    lacking = {node: number - _read(lake, node) for node, number in _numbers(lake).items()}
+    return {node: frames for node, frames in lacking.items() if frames > 0}
+
+
+def _numbers(lake: Lake) -> dict[str, int]:
+    """Return the number of the last frame that each node wrote, where it was missing."""
     try:
-        numbers = json.loads((lake.root / _NAME).read_text("utf-8"))
+        told: dict[str, int] = json.loads((lake.root / _NAME).read_bytes())
     except FileNotFoundError:
         return {}
-    lacking = {node: number - _read(lake, node) for node, number in numbers.items()}
-    return {node: frames for node, frames in lacking.items() if frames > 0}
+    return told
 
 
 def _read(lake: Lake, node: str) -> int:

@@ -111,7 +111,6 @@ def ingest(
         spark.session(engine(once and Journals(url, journal.namespace).are_small())) as session,
     ):
         from holdfast.pipeline.ingest import Source, go_on, take_what_is_there
-        from holdfast.pipeline.lacking import remember
 
         source = Source(url, journal.namespace, max_events, accept_loss, every)
         asked = session if engine.are_given else None
@@ -125,7 +124,6 @@ def ingest(
             return
         with _progress_of_frames(source.journals(), lake) as report:
             taken = take_what_is_there(session, source, lake, report)
-        remember(lake, taken.lacking)
         if taken.batches:
             results.write_present(lake, asked, url, journal.namespace)
     _print_taken(taken, as_json=as_json)

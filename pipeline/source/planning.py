@@ -41,12 +41,16 @@ class Planner:
         found = {node: self._journals.newest(node) for node in self._journals.nodes()}
         return {node: id for node, id in found.items() if id is not None}
 
-    def waiting(self, start: Offset) -> int:
-        """Return the number of frames that were written since; in an emptied store, of all."""
+    def waiting(self, start: Offset, lacking: Mapping[str, int]) -> int:
+        """Return the number of frames that were written since; in an emptied store, of all.
+
+        Args:
+            lacking: By node, the number of those that are known to be missing.
+        """
         found = 0
         for node, number in self._journals.numbered().items():
-            seq = Position.of(start.get(node)).seq
-            found += number - seq if number >= seq else number
+            read = Position.of(start.get(node)).seq + lacking.get(node, 0)
+            found += number - read if number >= read else number
         return found
 
     def advance(self, start: Offset, goal: Mapping[str, str], most: int | None) -> Offset:

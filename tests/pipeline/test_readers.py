@@ -1,16 +1,22 @@
 """The server keeps a frame until every lake has it, and for those that are dropped no longer."""
 
+from collections.abc import Callable
 from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
+from typing import Any
 
 import orjson
 import pytest
 from typer.testing import CliRunner, Result
 
 from holdfast.cli.main import program
+from holdfast.pipeline import heard, lacking
 from holdfast.pipeline.failures import PipelineFailed
-from holdfast.pipeline.ingest import check_store
+from holdfast.pipeline.ingest import Source, check_store, go_on
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.source.outline import Position
+from holdfast.pipeline.source.planning import Planner
 from holdfast.pipeline.source.readers import JournalReader, Readers
 from holdfast.pipeline.source.streams import Journals
 from holdfast.store import scripts
@@ -132,6 +138,72 @@ def test_the_events_of_two_stores_do_not_come_into_the_same_tables(
     with pytest.raises(PipelineFailed, match=r"of another store: name another --lake.*emptied"):
         check()
     check(accepts_loss=True)
+
+
+class Turns(Event):
+    """Lets an ingest look at the journal so many times, after something has happened to it."""
+
+    def __init__(self, number: int, happen: Callable[[], object]) -> None:
+        super().__init__()
+        self._number = number
+        self._happen = happen
+
+    def is_set(self) -> bool:
+        self._happen()
+        self._number -= 1
+        return self._number < 0
+
+    def wait(self, timeout: float | None = None) -> bool:
+        return True
+
+
+def go_on_with(store: ValkeyServer, lake: Lake, turns: Turns) -> None:
+    """An ingest that goes on, and that has nothing to do for Spark."""
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1))
+    go_on(spark, Source(store.url), lake, lambda taken: None, turns)
+
+
+@pytest.fixture
+def lake(store: ValkeyServer, writer: Writer, tmp_path: Path) -> Lake:
+    """Tables that have the four frames, so far as their reach tells."""
+    lake = Lake(tmp_path / "lake")
+    lake.sign()
+    digest = Journals(store.url, "holdfast").ends("n1").digest
+    position = Position(writer.entries()[-1], writer.epoch, 4, (digest,))
+    lake.commit([], {"n1": position.as_json()})
+    return lake
+
+
+def test_an_ingest_that_goes_on_says_which_frames_are_missing_and_of_whom_it_hears(
+    store: ValkeyServer, writer: Writer, lake: Lake
+) -> None:
+    writer.delete(writer.write(start(4)))
+    store.ask("HSET", RedisKeys("holdfast").meta, f"heard {writer.stream}", 17)
+    go_on_with(store, lake, Turns(2, lambda: None))
+    assert (lacking.remembered(lake), heard.remembered(lake)) == ({"n1": 1}, {"n1": 17})
+
+
+def test_frames_that_are_missing_do_not_wait_and_those_behind_them_do(
+    store: ValkeyServer, writer: Writer, lake: Lake
+) -> None:
+    planner = Planner(Journals(store.url, "holdfast"), cores=1, accepts_loss=False)
+    writer.delete(writer.write(start(4)))
+    assert planner.waiting(lake.offset(), {}) == 1
+    assert planner.waiting(lake.offset(), {"n1": 1}) == 0
+    writer.write(start(5))
+    assert planner.waiting(lake.offset(), {"n1": 1}) == 1
+
+
+def test_an_ingest_ends_when_its_store_is_emptied_or_replaced(
+    store: ValkeyServer, writer: Writer, lake: Lake
+) -> None:
+    def replace() -> None:
+        store.ask("FLUSHALL")
+        writer.epoch = "other-1"
+        writer.write(start(9))
+
+    with pytest.raises(PipelineFailed, match="of another store: name another --lake"):
+        go_on_with(store, lake, Turns(1, replace))
 
 
 @pytest.mark.parametrize("place", ["s3a://bucket/lake", "file:///lake"])
