@@ -41,7 +41,9 @@ _FUNCTIONS = (
 
 
 class DuckTables:
-    """Tables of a DuckDB of its own."""
+    """Tables of a DuckDB of its own; those of a lake have a state."""
+
+    state: int
 
     def __init__(self, base: "DuckDBPyConnection") -> None:
         self._base = base
@@ -99,8 +101,8 @@ def of_lake(lake: Lake, scope: Scope = EVERYTHING) -> Iterator[DuckTables]:
     Raises:
         PipelineFailed: DuckDB is not installed, or there are no tables.
     """
-    number = lake.newest()
     with opened() as tables:
+        tables.state = number = lake.newest()
         for name, parts in PARTS.items():
             files = [
                 file for part in parts for file in lake.files(part, scope.first_day, at=number)

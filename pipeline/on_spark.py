@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 
 class SparkTables:
-    """Tables of a session."""
+    """Tables of a session, as of a state of their lake."""
 
-    def __init__(self, spark: "SparkSession") -> None:
+    def __init__(self, spark: "SparkSession", state: int) -> None:
+        self.state = state
         self._spark = spark
         self._frames: dict[str, DataFrame] = {}
 
@@ -62,9 +63,9 @@ class SparkTables:
 
 def of_lake(lake: Lake, spark: "SparkSession", scope: Scope = EVERYTHING) -> SparkTables:
     """Open the tables of a lake that reports read; of events, only the days in question."""
-    tables, number = SparkTables(spark), lake.newest()
+    tables = SparkTables(spark, lake.newest())
     for name, parts in PARTS.items():
-        frames = [lake.table(spark, part, scope.first_day, at=number) for part in parts]
+        frames = [lake.table(spark, part, scope.first_day, at=tables.state) for part in parts]
         tables.add_frame(name, reduce(lambda one, other: one.unionByName(other), frames))
     narrow(tables, scope)
     return tables

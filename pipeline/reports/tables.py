@@ -23,6 +23,9 @@ class Answer(NamedTuple):
 class Tables(Protocol):
     """Tables by name; those that reports read are defined in holdfast.pipeline.reports.views."""
 
+    # The number of the lake's state that they are of.
+    state: int
+
     def ask(self, question: str, most: int | None = None) -> Answer:
         """Return the answer, or its first rows."""
         ...

@@ -66,6 +66,14 @@ def test_a_new_day_is_read_and_no_other(lake: "Lake", read: list[str]) -> None:
     assert read == ["events"]
 
 
+def test_what_comes_after_the_tables_were_opened_does_not_count(lake: "Lake") -> None:
+    with of_lake(lake) as tables:
+        before = tables.ask(FUNNEL)
+        add_events(lake, 1, table_of(one_run([published(9 * DAY, 3)])))
+        sums.recall(tables, lake)
+        assert tables.ask(FUNNEL) == before
+
+
 def test_messages_of_days_that_were_removed_do_not_count(lake: "Lake", read: list[str]) -> None:
     check(lake)
     read.clear()
