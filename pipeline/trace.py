@@ -1,12 +1,23 @@
-"""The way of one message, as the tables have it: longer than the journal."""
+"""The way of one message, as the tables have it: longer than the journal.
 
+A server that is asked for it runs this module as a program, because it has no libraries for tables:
+`python -m holdfast.pipeline.trace NODE NS FOLDER...` prints the steps, or a sentence, as JSON.
+"""
+
+import json
+import os
+import signal
+import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+from holdfast.pipeline.failures import PipelineFailed, in_words, is_of_others
 from holdfast.pipeline.lake import EVENTS, TABLES, Lake
 from holdfast.pipeline.on_duckdb import opened
 
 _NS_PER_S = 1_000_000_000
+_LONGEST_S = 60
 # The clocks of nodes differ, and are put back.
 _BEFORE = timedelta(days=1)
 _STEPS = """
@@ -29,3 +40,22 @@ def steps(lake: Lake, origin: str, ns: int) -> list[dict[str, Any]]:
         tables.add_files("events", files, ", ".join(TABLES[EVENTS]))
         tables.add("wanted", "origin string, msg bigint", [(origin, ns)])
         return tables.ask(_STEPS).by_name()
+
+
+def _main(origin: str, number: str, *folders: str) -> None:
+    # The server comes first, and may be killed before it can end this program.
+    os.nice(19)
+    signal.alarm(_LONGEST_S)
+    place = next((folder for folder in folders if Path(folder).is_dir()), folders[0])
+    answer: list[dict[str, Any]] | str
+    try:
+        answer = steps(Lake(Path(place)), origin, int(number))
+    except Exception as error:
+        if not isinstance(error, PipelineFailed) and not is_of_others(error):
+            raise
+        answer = in_words(error)
+    sys.stdout.write(json.dumps(answer) + "\n")
+
+
+if __name__ == "__main__":
+    _main(*sys.argv[1:])

@@ -5,7 +5,7 @@ import {inOrder} from "./order.js";
 import {badge, card, chooser, guarded, mono, when} from "./parts.js";
 import {renewChildren} from "./renew.js";
 import {sessionLink} from "./sessions.js";
-import {inTables, whereabouts} from "./whereabouts.js";
+import {inTables, unknown, whereabouts} from "./whereabouts.js";
 
 const MOODS = new Map(Object.entries({
     acked: "good", written: "good", dead: "bad", refused: "bad", expired: "warn", discarded: "warn", returned: "warn",
@@ -51,9 +51,12 @@ function timeline(app, first, tell) {
     const list = h("ol", {class: "timeline"});
     const note = h("p", {class: "faint", role: "status"});
     const more = h("button", {type: "button", hidden: true}, "Read more");
+    const older = h("button", {type: "button", hidden: true}, "Look in the tables");
     let cursor = first.cursor;
     let all = [];
+    const read = [];
     const add = (happenings) => {
+        read.push(...happenings);
         all = inOrder([...all, ...happenings]);
         const publishes = all.filter(({kind}) => kind === "published");
         const shown = all.filter((each) => each.copies !== 0 || publishes.length === 1);
@@ -67,7 +70,20 @@ function timeline(app, first, tell) {
             add(next.happenings);
         }
         more.hidden = cursor === null;
+        older.hidden = cursor !== null || !first.lakes.length || !app.isOperator;
         note.textContent = told();
+    });
+    const lookInTables = guarded(app, async () => {
+        older.disabled = true;
+        try {
+            const {items} = await app.api.post(`messages/${encodeURIComponent(first.id)}/tables`, {});
+            const further = unknown(items, read);
+            add(further);
+            older.hidden = true;
+            note.textContent = `The tables have ${further.length ? many(further.length, "more event") : "no more events"}.`;
+        } finally {
+            older.disabled = false;
+        }
     });
     const told = () => {
         if (cursor !== null) {
@@ -81,9 +97,10 @@ function timeline(app, first, tell) {
             : "This server keeps no journal. Set journal = true to see each step here.";
     };
     more.addEventListener("click", readOn);
+    older.addEventListener("click", lookInTables);
     add(first.happenings);
     readOn();
-    return card("What happened", list, note, more);
+    return card("What happened", list, note, more, older);
 }
 
 function step(each, begin) {

@@ -20,6 +20,12 @@ export function inTables({id, lakes}) {
     return lakes.length ? ` Older ones are in tables: run holdfast message ${id} --lake with the folder of ${lakes.join(" or ")}.` : "";
 }
 
+/** Those of the tables' steps that the journal did not have. */
+export function unknown(steps, known) {
+    const texts = new Set(known.map((step) => JSON.stringify(step)));
+    return steps.filter((step) => !texts.has(JSON.stringify(step)));
+}
+
 function places(queues, letters) {
     const where = [
         queues.length && `in ${many(queues.length, "queue")}`,

@@ -374,6 +374,10 @@ class FakeOperations:
             cursor=None if cursor else "7-0",
         )
 
+    async def table_steps(self, id: str) -> list[TraceStep]:
+        self._fail()
+        return self.steps
+
     async def pipeline_result(self, result: str) -> PipelineResult:
         self._fail()
         if result != "dead":

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator
 from itertools import islice
+from socket import gethostname
 
 from holdfast.bayeux.session_status import hold_of
 from holdfast.bayeux.sessions import Session
@@ -13,10 +14,12 @@ from holdfast.store.journal_frames import JournalFrames
 from holdfast.store.letter_filter import LetterFilter
 from holdfast.store.letter_search import LetterSearch
 from holdfast.web.admin.changes import RunningServer, asking
+from holdfast.web.admin.faults import CONFLICT, RequestFailed
 from holdfast.web.admin.fields import FrameCursor, MessageId
 from holdfast.web.admin.letter_views import LetterSummary, letter_summary
-from holdfast.web.admin.message_views import Trace, TraceQueue, happening
+from holdfast.web.admin.message_views import Trace, TraceQueue, TraceStep, happening
 from holdfast.web.admin.route import route
+from holdfast.web.admin.table_reader import TableReader
 
 # Entries looked at before others may go on.
 _STRETCH = 20_000
@@ -45,6 +48,7 @@ class Messages:
         self._age_ms = age_ms
         self._frames = frames
         self._keeps_journal = keeps_journal
+        self._tables = TableReader()
 
     @route("GET", "/messages/{id}")
     async def trace(self, id: MessageId, cursor: FrameCursor = None) -> Trace:
@@ -70,6 +74,21 @@ class Messages:
             happenings=[happening(event) for event in events],
             cursor=frames[-1][0] if len(frames) == _FRAMES else None,
         )
+
+    @route("POST", "/messages/{id}/tables")
+    async def table_steps(self, id: MessageId) -> list[TraceStep]:
+        """Read the steps of a message from tables on the server's machine.
+
+        Operators only, as a POST is: it starts a process.
+        """
+        with asking():
+            lakes = await self._frames.lakes()
+        machine = f"{gethostname()}:"
+        here = [lake.removeprefix(machine) for lake in lakes if lake.startswith(machine)]
+        if not here:
+            raise RequestFailed(CONFLICT, "the journal is read into no tables on this machine")
+        node, _, number = id.rpartition("-")
+        return await self._tables.steps(node, int(number), here)
 
     async def _queues(self, ns: int) -> list[TraceQueue]:
         """Return the queues that have the message, at most one more than are shown.

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import {test} from "node:test";
-import {inTables, whereabouts} from "../../../static/console/whereabouts.js";
+import {inTables, unknown, whereabouts} from "../../../static/console/whereabouts.js";
 
 const nothing = {id: "here-1763600000000000000", journal: true, queues: [], letters: [], is_cut: false};
 const told = (trace, happenings = [], isWhole = true) => whereabouts({...nothing, ...trace}, happenings, isWhole);
@@ -31,4 +31,10 @@ test("tables that keep events for longer are named, if there are any", () => {
     const lakes = ["desk:/data/lake", "shelf:/lake"];
     assert.match(inTables({...nothing, lakes}), /holdfast message here-1763600000000000000 --lake .* desk:\/data\/lake or shelf:\/lake\.$/);
     assert.equal(inTables({...nothing, lakes: []}), "");
+});
+
+test("of the tables' steps only those are added that the journal did not have", () => {
+    const [published, acked] = [{at_us: 1, kind: "published"}, {at_us: 2, kind: "acked"}];
+    assert.deepEqual(unknown([published, {...acked}], [acked]), [published]);
+    assert.deepEqual(unknown([published], []), [published]);
 });
