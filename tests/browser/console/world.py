@@ -4,6 +4,7 @@ import json
 import time
 import urllib.request
 from pathlib import Path
+from socket import gethostname
 from typing import Any
 
 from redis import Redis
@@ -68,6 +69,12 @@ class World:
         told = {"result": name, "at": now, "since": now - 24 * HOUR_MS, "until": now, "rows": rows}
         store = Redis(unix_socket_path=self._store)
         store.set(RedisKeys("holdfast").pipeline_result(name), json.dumps({"v": 1, **told}))
+        store.close()
+
+    def lake(self, folder: Path) -> None:
+        """As an ingest on this machine reports that it reads into these tables."""
+        store = Redis(unix_socket_path=self._store)
+        store.hset(RedisKeys("holdfast").lakes, "1", f"{gethostname()}:{folder}")
         store.close()
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
