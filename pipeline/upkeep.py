@@ -79,13 +79,19 @@ def clean(lake: Lake) -> None:
 
 def tidy(lake: Lake) -> None:
     """Merge the small files of one table and day if there are many; clean up now and then."""
-    step = next(to_compact(lake, _MANY), None)
-    # Somebody else keeps the tables up, or a file is lost, which readers say: an ingest goes on.
+    # A file may be lost, which readers say: all else is merged.
+    step = next((step for step in to_compact(lake, _MANY) if _is_whole(lake, step)), None)
+    # Somebody else may keep the tables up: an ingest goes on.
     with suppress(PipelineFailed, DeltaError, OSError), lake.alone("upkeep"):
         if lake.newest() % _MANY == 0:
             clean(lake)
         if step is not None:
             lake.open(step.table).merge(step.day)
+
+
+def _is_whole(lake: Lake, step: Step) -> bool:
+    files = lake.open(step.table).files(lake.newest())
+    return all(file.fault is None for file in files if file.day == step.day)
 
 
 def to_forget(lake: Lake, *, before: date, events_before: date) -> list[Cut]:
