@@ -1,6 +1,7 @@
 """The tables' folder, without Spark."""
 
 import os
+import shutil
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -49,15 +50,21 @@ def batch(lake: Lake, number: int) -> list[Made]:
     return [*made, *(write(lake, EVENTS, f"d={day}/{number}.parquet", number) for day in DAYS)]
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    """Two states, each of which has a file more of each table and three of events."""
-    lake = Lake(tmp_path / "a lake")
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of two states, each of which has a file more of each table and three of events."""
+    lake = Lake(tmp_path_factory.mktemp("made"))
     lake.sign()
     for number in range(2):
         with lake.changing():
             lake.commit(batch(lake, number), {"n1": number})
-    return lake
+    return lake.root
+
+
+@pytest.fixture
+def lake(made: Path, tmp_path: Path) -> Lake:
+    """The same, of which each test has its own."""
+    return Lake(shutil.copytree(made, tmp_path / "a lake"))
 
 
 def rows(lake: Lake, table: str, at: int | None = None) -> list[int]:
@@ -109,6 +116,7 @@ def dying_after(commits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delta.Table, "commit", commit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("survived", range(len(TABLES)))
 def test_a_state_that_a_kill_left_half_done_is_not_read_and_made_anew(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, survived: int
@@ -126,6 +134,7 @@ def test_a_state_that_a_kill_left_half_done_is_not_read_and_made_anew(
     assert holds(lake, 0, 1, 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("survived", range(len(TABLES)))
 def test_the_first_state_may_be_killed_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, survived: int
@@ -145,6 +154,7 @@ def test_the_first_state_may_be_killed_too(
     assert holds(lake, 1)
 
 
+@pytest.mark.slow
 def test_a_reader_gets_one_state_of_all_tables_while_others_follow(lake: Lake) -> None:
     number = lake.newest()
     for batches in (2, 3):
@@ -156,6 +166,7 @@ def test_a_reader_gets_one_state_of_all_tables_while_others_follow(lake: Lake) -
     assert holds(lake, 0, 1, 2, 3)
 
 
+@pytest.mark.slow
 def test_a_commit_that_a_power_cut_left_empty_is_one_that_did_not_happen(lake: Lake) -> None:
     with lake.changing():
         lake.commit(batch(lake, 2), {"n1": 2})
