@@ -17,7 +17,7 @@ from holdfast.pipeline.lake import EVENTS, TABLES, Lake
 from holdfast.pipeline.on_duckdb import opened
 
 _NS_PER_S = 1_000_000_000
-_LONGEST_S = 60
+_LONGEST_S = 20
 # The clocks of nodes differ, and are put back.
 _BEFORE = timedelta(days=1)
 _STEPS = """

@@ -62,6 +62,14 @@ async def test_a_folder_without_tables_is_named(tmp_path: Path) -> None:
     assert f"{tmp_path} has no tables" in await refusal(TableReader(), str(tmp_path))
 
 
+@pytest.mark.parametrize("package", ["deltalake", "duckdb"])
+async def test_packages_that_are_missing_are_named(tmp_path: Path, package: str) -> None:
+    lake = store_told(tmp_path, one_run([event("published", 0, 0, copies=0)]))
+    code = f"import runpy, sys\nsys.modules[{package!r}] = None\n"
+    without = reader(f"{code}runpy.run_module('holdfast.pipeline.trace', run_name='__main__')")
+    assert "pip install 'holdfast[pipeline]'" in await refusal(without, str(lake.root))
+
+
 async def test_a_program_that_says_nothing_has_failed() -> None:
     for code in ("raise SystemExit(1)", "print('[', end='')"):
         assert "to see why" in await refusal(reader(code))

@@ -3,12 +3,16 @@
 import contextlib
 import gzip
 import re
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import BrowserContext, Error, Page, Route, TimeoutError, expect
 
 from tests.browser.console.steps import answer, go, look_at, sign_in
 from tests.browser.console.world import World, examined, troubled
+from tests.pipeline.stored import store_told
+from tests.unit.pipeline.events import NODE, START_US, event
+from tests.unit.pipeline.told import one_run
 
 MOST_BYTES = 150 * 1024
 INTERACTIVE_MS = 1000
@@ -282,6 +286,29 @@ def test_a_message_is_followed_from_its_receipt_on(page: Page, world: World) -> 
     expect(steps.filter(has_text="bills/1").last).to_contain_text("user.update.error")
     steps.filter(has_text="bills/1").get_by_role("link", name="the letter").click()
     expect(page.get_by_role("heading", name="Dead letter")).to_be_visible()
+
+
+def test_operators_see_the_steps_that_only_tables_have(
+    page: Page, world: World, desk: BrowserContext, tmp_path: Path
+) -> None:
+    published = event("published", 0, 0, channel="/news", sender="pub/1", copies=1)
+    end = event("dead", 1, 0, receiver="joe/1", code="user.update.error", letter=7)
+    world.lake(store_told(tmp_path, one_run([published, end])).root)
+    message = f"#/messages/{NODE}-{START_US * 1000}"
+    look_at(page, message)
+    expect(page.locator("#content")).to_contain_text("No message with this id is known")
+    page.get_by_role("button", name="Look in the tables").click()
+    expect(page.get_by_text("The tables have 2 more events.")).to_be_visible()
+    expect(page.locator(".timeline li")).to_have_count(2)
+    expect(page.locator(".timeline li").last).to_contain_text("user.update.error")
+    expect(page.locator("#content")).to_contain_text("Received")
+    expect(page.get_by_role("button", name="Look in the tables")).to_be_hidden()
+    reader = desk.new_page()
+    sign_in(reader, world, world.reader)
+    look_at(reader, message)
+    expect(reader.get_by_text("Older ones are in tables")).to_be_visible()
+    expect(reader.get_by_role("button", name="Look in the tables")).to_be_hidden()
+    reader.close()
 
 
 def test_what_the_pipeline_found_out_leads_to_messages_and_letters(
