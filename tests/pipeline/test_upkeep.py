@@ -86,16 +86,22 @@ def lake(tmp_path: Path) -> Lake:
     return lake
 
 
-@pytest.fixture
-def small(tmp_path: Path) -> Lake:
-    """Both days in four batches, with all that is made of them."""
-    lake = Lake(tmp_path / "lake")
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of both days in four batches, with all that is made of them."""
+    lake = Lake(tmp_path_factory.mktemp("made"))
     told = the_story()
     ingested(lake, 0, told[:30])
     ingested(lake, 1, told[30:])
     ingested(lake, 2, [later(each) for each in told[:30]])
     ingested(lake, 3, [later(each) for each in told[30:]])
-    return lake
+    return lake.root
+
+
+@pytest.fixture
+def small(made: Path, tmp_path: Path) -> Lake:
+    """The same, of which each test has its own."""
+    return Lake(shutil.copytree(made, tmp_path / "lake"))
 
 
 def run(lake: Lake, *words: str) -> Result:
