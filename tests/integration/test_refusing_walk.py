@@ -113,6 +113,9 @@ def test_the_walk_works_as_it_stands_there(around: dict[str, str]) -> None:
     run(next(lines), around)
     again = subscriber.lines(COUNT)
     assert [each["id"] for each in again] == ids
-    assert (again[0]["redelivered"], again[-1]["redelivered"]) == (1, 0)
+    # The server may have handed over any number of those behind the first.
+    redelivered = [each["redelivered"] for each in again]
+    assert redelivered == sorted(redelivered, reverse=True)
+    assert redelivered[0] == 1
     subscriber.interrupt()
     assert next(lines, None) is None
