@@ -149,7 +149,7 @@ def _given_up(lost: Sequence[File]) -> Iterator[pa.RecordBatch]:
         columns = {
             "ts": pa.array([first, first + timedelta(days=1, microseconds=-1)]),
             "kind": pa.repeat(Incident.GIVEN_UP.value, 2),
-            "what": pa.repeat(f"{len(rows)} files of this day's events were lost", 2),
+            "what": pa.repeat(f"files of this day's events were lost: {len(rows)}", 2),
             # The sum of both.
             "number": pa.array([sum(rows), 0]),
             # Not the position of an event in its frame.
