@@ -80,7 +80,7 @@ def _fates_of_settled(ledger: Ledger, scan: Scan) -> Found:
         copy = settlement.copy
         if ledger.is_shared(copy) or ledger.forgives(settlement, scan.at_ns):
             continue
-        if ledger.is_void(settlement, copies.get(copy, ())):
+        if ledger.is_void(settlement, copies.get(copy, ()), settlement.ended_ns):
             continue
         was_long_ago = settlement.ended_ns + SETTLING_NS <= scan.at_ns
         if settlement.is_accepted and copy in dead:

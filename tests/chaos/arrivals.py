@@ -106,9 +106,12 @@ def _was_certain(
     """Whether the acceptance cannot have been undone when it was delivered all the same."""
     if delivery.asked_ns < settlement.begun_ns:
         return False
-    if ledger.is_void(settlement, deliveries):
+    if ledger.is_void(settlement, deliveries, settlement.ended_ns):
         return False
-    says_so = delivery.redelivered or ledger.died(settlement.begun_ns, delivery.at_ns, STORE_DIED)
+    may_be_new = ledger.died(settlement.begun_ns, delivery.at_ns, STORE_DIED) or ledger.is_void(
+        settlement, deliveries, delivery.at_ns
+    )
+    says_so = delivery.redelivered or may_be_new
     return not says_so or not ledger.forgives(settlement, delivery.at_ns)
 
 

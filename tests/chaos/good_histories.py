@@ -183,6 +183,15 @@ def an_acceptance_of_what_the_store_forgot_is_void(story: Story) -> None:
     story.scan()
 
 
+def a_kill_takes_the_last_instant_with_the_acks_in_it(story: Story) -> None:
+    story.publish("p-1")
+    story.answer("p-1")
+    story.settle("p-1")
+    story.fault("kill server")
+    story.get("p-1")
+    story.scan()
+
+
 def one_that_died_after_it_was_accepted_in_vain(story: Story) -> None:
     story.address("p-1", to=(JOE,))
     story.answer("p-1")

@@ -176,13 +176,15 @@ class Ledger:
             delivery.asked_ns, self._last_asked[death.begun_ns].get(delivery.copy.subscriber, 0)
         )
 
-    def is_void(self, settlement: Settlement, deliveries: Iterable[Delivery]) -> bool:
+    def is_void(
+        self, settlement: Settlement, deliveries: Iterable[Delivery], until_ns: int
+    ) -> bool:
         """Whether it is about a hand-over that the store forgot: nothing of that can be accepted.
 
         The deliveries are those of the same copy.
         """
         meant = [each for each in deliveries if each.at_ns <= settlement.begun_ns]
-        return bool(meant) and self.forgot(meant[-1], settlement.ended_ns)
+        return bool(meant) and self.forgot(meant[-1], until_ns)
 
     def forgives(self, settlement: Settlement, seen_ns: int) -> bool:
         """Whether a death may have undone what was settled before the store knew it.
