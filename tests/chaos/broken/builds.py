@@ -56,7 +56,7 @@ def _among_correspondents(
 _KILL = (Step(0.7, (Kind.KILL_SERVER,), 0.1),)
 _KILL_OFTEN = (Step(0.7, (Kind.KILL_SERVER,), 0.1), Step(0.6, (Kind.KILL_SERVER,), 0.1))
 # The one whose messages wait meanwhile has just left.
-_KILL_WHILE_AWAY = (Step(0.15, (Kind.KILL_SERVER,), 0.1), *_KILL_OFTEN)
+_KILL_WHILE_AWAY = (Step(0.15, (Kind.KILL_SERVER,), 0.1), *_KILL_OFTEN, *_KILL_OFTEN)
 _LOSE_POWER = (Step(0.7, (Kind.LOSE_POWER,), 0.1),)
 _EAT = (Step(0.3, (Kind.EAT_EVENTS,), 0.5), Step(0.3, (Kind.EAT_EVENTS,), 0.5))
 
