@@ -187,6 +187,7 @@ def a_kill_takes_the_last_instant_with_the_acks_in_it(story: Story) -> None:
     story.publish("p-1")
     story.answer("p-1")
     story.settle("p-1")
+    story.pause(30)
     story.fault("kill server")
     story.get("p-1")
     story.scan()
@@ -340,6 +341,7 @@ GOOD: list[Tale] = [
     a_letter_was_replayed,
     the_store_forgot_what_was_not_on_disk,
     an_acceptance_of_what_the_store_forgot_is_void,
+    a_kill_takes_the_last_instant_with_the_acks_in_it,
     one_that_died_after_it_was_accepted_in_vain,
     nobody_read_of_the_hand_over_any_more,
     urgent_ones_overtake,
