@@ -1,12 +1,8 @@
 """`holdfast channel`: lists channels, shows what they keep, holds and releases them."""
 
-from typing import Annotated
-
-import typer
-
 from holdfast.cli.holds import Reason, Until, hold_body
 from holdfast.cli.lists import DATA, First, Range, print_first, print_list
-from holdfast.cli.options import Channel, Prefix, ToServer, gathered, group_of_commands
+from holdfast.cli.options import Channel, Condition, Prefix, ToServer, gathered, group_of_commands
 from holdfast.cli.output import age, answer
 from holdfast.cli.remote import Params
 
@@ -32,15 +28,7 @@ def list_channels(*, prefix: Prefix = "", shown: Range, server: ToServer) -> Non
 def get_messages(
     *,
     channel: Channel,
-    filter: Annotated[
-        str | None,
-        typer.Option(
-            "--filter",
-            metavar="CONDITION",
-            show_default=False,
-            help="Only messages that pass, such as 'data.price > 100'.",
-        ),
-    ] = None,
+    filter: Condition = None,
     limit: First = 20,
     server: ToServer,
 ) -> None:

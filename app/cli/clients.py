@@ -192,3 +192,14 @@ Session = Annotated[
         help="Name of the session: joe/1 outlives the command, joe does not.",
     ),
 ]
+Count = Annotated[
+    int | None,
+    typer.Option(
+        "--count",
+        "-n",
+        min=1,
+        metavar="NUMBER",
+        show_default=False,
+        help="End after so many messages.",
+    ),
+]

@@ -32,6 +32,15 @@ Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="The channel, su
 Prefix = Annotated[
     str, typer.Option("--prefix", metavar="TEXT", help="Beginning of the channel's name.")
 ]
+Condition = Annotated[
+    str | None,
+    typer.Option(
+        "--filter",
+        metavar="CONDITION",
+        show_default=False,
+        help="Only messages that pass, such as 'data.price > 100'.",
+    ),
+]
 Key = Annotated[
     str, typer.Argument(metavar="SESSION", help="The session, such as joe/1 or client/joe/1.")
 ]

@@ -5,6 +5,8 @@ from typing import Annotated, Any
 import orjson
 import typer
 
+from holdfast.cli.options import Condition
+
 Options = dict[str, Any]
 
 _Qos = Annotated[
@@ -14,6 +16,16 @@ _Qos = Annotated[
         metavar="JSON",
         show_default=False,
         help="Further options of ext.delivery, such as '{\"forceUpdate\": false}'.",
+    ),
+]
+
+Destinations = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--destination",
+        metavar="NAME",
+        show_default=False,
+        help="A session (joe/1) or a subject (joe) to address; repeatable.",
     ),
 ]
 
@@ -67,15 +79,7 @@ def _publish_options(
             help="A property for receivers; repeatable.",
         ),
     ] = None,
-    destinations: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--destination",
-            metavar="NAME",
-            show_default=False,
-            help="A session (joe/1) or a subject (joe) to address the messages to; repeatable.",
-        ),
-    ] = None,
+    destinations: Destinations = None,
     force_queuing: Annotated[
         bool,
         typer.Option(
@@ -102,15 +106,7 @@ def _publish_options(
 
 
 def _subscribe_options(
-    filter: Annotated[
-        str | None,
-        typer.Option(
-            "--filter",
-            metavar="CONDITION",
-            show_default=False,
-            help="Only messages that pass, such as 'data.price > 100'.",
-        ),
-    ] = None,
+    filter: Condition = None,
     history: Annotated[
         int | None,
         typer.Option(

@@ -11,6 +11,7 @@ from holdfast.cli.content import Data
 from holdfast.cli.failures import Exit
 from holdfast.cli.options import gathered
 from holdfast.cli.output import print_json
+from holdfast.cli.qos import Destinations
 from holdfast.cli.sections import InSections
 from holdfast.client import Client, Message
 
@@ -48,15 +49,7 @@ def request(
             "asked; all: every reply.",
         ),
     ] = Mode.FIRST,
-    destinations: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--destination",
-            metavar="NAME",
-            show_default=False,
-            help="A session (joe/1) or a subject (joe) to ask; repeatable.",
-        ),
-    ] = None,
+    destinations: Destinations = None,
     login: AsClient,
 ) -> None:
     """Ask whoever responds on a channel; print the reply.

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from holdfast.cli.clients import AsClient, Session
+from holdfast.cli.clients import AsClient, Count, Session
 from holdfast.cli.content import filled, parsed
 from holdfast.cli.options import gathered
 from holdfast.cli.output import note
@@ -53,17 +53,7 @@ def respond(
         ),
     ] = None,
     session: Session = None,
-    count: Annotated[
-        int | None,
-        typer.Option(
-            "--count",
-            "-n",
-            min=1,
-            metavar="NUMBER",
-            show_default=False,
-            help="End after so many requests.",
-        ),
-    ] = None,
+    count: Count = None,
     login: AsClient,
 ) -> None:
     """Reply to requests on a channel, until Ctrl-C.

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.clients import AsClient, Session
+from holdfast.cli.clients import AsClient, Count, Session
 from holdfast.cli.failures import Exit
 from holdfast.cli.options import gathered
 from holdfast.cli.output import complain, note, speed
@@ -94,17 +94,7 @@ def subscribe(
             "--update-sleep", min=0, metavar="SECONDS", help="Work on each message so long."
         ),
     ] = 0,
-    count: Annotated[
-        int | None,
-        typer.Option(
-            "--count",
-            "-n",
-            min=1,
-            metavar="NUMBER",
-            show_default=False,
-            help="End after so many messages.",
-        ),
-    ] = None,
+    count: Count = None,
     seconds: Annotated[
         float | None,
         typer.Option(

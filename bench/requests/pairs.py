@@ -23,7 +23,22 @@ class Pair(Protocol):
     def close(self) -> None: ...
 
 
-class Asking:
+class _Two:
+    """Ann asks, and Bob answers."""
+
+    _ann: Person
+    _bob: Person
+
+    def settle(self) -> None:
+        self._ann.settle()
+        self._bob.settle()
+
+    def close(self) -> None:
+        self._ann.close()
+        self._bob.close()
+
+
+class Asking(_Two):
     """A request of Holdfast; with `calls`, what `remoteCall` of cometd.js makes of it."""
 
     def __init__(self, url: str, transport: str, number: int, *, calls: bool = False) -> None:
@@ -49,16 +64,8 @@ class Asking:
         number: int = reply["data"]
         return number
 
-    def settle(self) -> None:
-        self._ann.settle()
-        self._bob.settle()
 
-    def close(self) -> None:
-        self._ann.close()
-        self._bob.close()
-
-
-class Relayed:
+class Relayed(_Two):
     """What an application on CometD for Node does so that a client answers another one."""
 
     def __init__(self, url: str, transport: str, number: int) -> None:
@@ -79,14 +86,6 @@ class Relayed:
         [reply] = self._ann.hear()
         number: int = reply["data"]["number"]
         return number
-
-    def settle(self) -> None:
-        self._ann.settle()
-        self._bob.settle()
-
-    def close(self) -> None:
-        self._ann.close()
-        self._bob.close()
 
 
 class Served:
