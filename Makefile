@@ -97,11 +97,10 @@ cover: ## all tests with the coverage gates; ARGS go to each pytest
 	$(BIN)/coverage report --include='app/bayeux/*,app/delivery/*' --fail-under=$(CORE_COVERAGE)
 
 .PHONY: $(GROUPS)
-# What a group does not need is made beside it.
+# Unit tests begin while the rest is made, which all others wait for.
 cover-units: $(STAMPS)/dev
-$(filter-out cover-units,$(GROUPS)): $(STAMPS)/dev $(STAMPS)/holdfast setup-clients
+$(filter-out cover-units,$(GROUPS)): $(STAMPS)/pipeline $(STAMPS)/holdfast setup-clients
 test-pages: setup-browser
-cover-pipeline: $(STAMPS)/pipeline
 test-attacks:
 	$(SERVE_INSTALLED) $(TEST) $(ATTACKS) $(ARGS)
 test-chaos:
@@ -160,8 +159,8 @@ $(STAMPS)/dev: requirements-dev.lock $(STAMPS)/run
 	$(PIP) install --no-compile --require-hashes -r requirements-dev.lock
 	@mkdir -p $(@D) && touch $@
 
-# Spark is half of all that is downloaded; tests that do not need it have begun by then.
-$(STAMPS)/pipeline: requirements-pipeline.lock $(STAMPS)/dev | $(STAMPS)/holdfast
+# Spark is half of all that is downloaded, which happens while the core is compiled.
+$(STAMPS)/pipeline: requirements-pipeline.lock $(STAMPS)/dev
 	$(PIP) install --no-compile --require-hashes -r requirements-pipeline.lock
 	@mkdir -p $(@D) && touch $@
 
