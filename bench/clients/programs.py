@@ -9,11 +9,14 @@ import json
 import os
 import sys
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Self
+
+import aiohttp
+import orjson
 
 CHANNEL = "/bench/clients"
 # What clients still do after they have connected.
@@ -68,6 +71,59 @@ def theirs_with_acks(url: str, transport: str) -> Any:  # noqa: ANN401
     return theirs(url, transport, [Acks()])
 
 
+class Bare:
+    """What aiohttp itself takes: messages are decoded and counted; nothing is queued or acked."""
+
+    def __init__(self, url: str, transport: str) -> None:
+        self._url = url
+        self._has_socket = transport == "websocket"
+        self._client_id = ""
+
+    async def __aenter__(self) -> Self:
+        self._http = await aiohttp.ClientSession().__aenter__()
+        types = ["websocket", "long-polling"]
+        [reply] = await self._ask("handshake", version="1.0", supportedConnectionTypes=types)
+        self._client_id = reply["clientId"]
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._http.close()
+
+    async def subscribe(self, channel: str) -> None:
+        await self._ask("subscribe", subscription=channel)
+
+    def __aiter__(self) -> AsyncIterator[Json]:
+        return self._pushed() if self._has_socket else self._polled()
+
+    async def _pushed(self) -> AsyncIterator[Json]:
+        async with self._http.ws_connect(self._url, decode_text=False) as socket:
+            connect = self._body("connect", connectionType="websocket")
+            await socket.send_frame(connect, aiohttp.WSMsgType.TEXT)
+            async for frame in socket:
+                for message in orjson.loads(frame.data):
+                    if message["channel"] == "/meta/connect":
+                        await socket.send_frame(connect, aiohttp.WSMsgType.TEXT)
+                    else:
+                        yield message
+
+    async def _polled(self) -> AsyncIterator[Json]:
+        while True:
+            for message in await self._ask("connect", connectionType="long-polling"):
+                if message["channel"] != "/meta/connect":
+                    yield message
+
+    async def _ask(self, what: str, **fields: object) -> list[Json]:
+        headers = {"Content-Type": "application/json"}
+        async with self._http.post(
+            self._url, data=self._body(what, **fields), headers=headers
+        ) as response:
+            replies: list[Json] = orjson.loads(await response.read())
+            return replies
+
+    def _body(self, what: str, **fields: object) -> bytes:
+        return orjson.dumps([{"channel": f"/meta/{what}", "clientId": self._client_id, **fields}])
+
+
 def without_loops() -> ModuleType:
     """Return an asyncio whose functions drop `loop`, which they no longer take."""
 
@@ -81,7 +137,12 @@ def without_loops() -> ModuleType:
     return shim
 
 
-CLIENTS = {"holdfast": ours, "aiocometd with acks": theirs_with_acks, "aiocometd": theirs}
+CLIENTS: dict[str, Callable[[str, str], Any]] = {
+    "holdfast": ours,
+    "aiocometd": theirs,
+    "aiocometd with acks": theirs_with_acks,
+    "bare aiohttp": Bare,
+}
 
 
 async def receive(new_client: Callable[[], Any], count: int) -> Figures:
