@@ -10,7 +10,7 @@ from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.sessions import Exchange, Session
 from holdfast.bayeux.transports import ConnectionType
 from holdfast.delivery.entries import SettledBy
-from holdfast.delivery.life import SessionInput, SessionState
+from holdfast.delivery.session_states import SessionInput, SessionState
 
 _HANDSHAKEN: Final = SessionState.HANDSHAKEN
 _VERDICT: Final = SettledBy.VERDICT

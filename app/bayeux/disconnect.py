@@ -12,7 +12,7 @@ from holdfast.bayeux.sessions import Exchange, Session
 from holdfast.bayeux.takeover import leave
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.error_codes import GIVEN_UP
-from holdfast.delivery.life import SessionInput
+from holdfast.delivery.session_states import SessionInput
 
 _OPTIONS = SAID_BY_RECEIVERS | {"end", "discard"}
 

@@ -10,8 +10,8 @@ from holdfast.delivery import error_codes
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.dispatcher import Dispatcher
 from holdfast.delivery.entries import SettledBy
-from holdfast.delivery.life import SessionInput
 from holdfast.delivery.reactions import Failure
+from holdfast.delivery.session_states import SessionInput
 
 _WRITTEN = SettledBy.WRITTEN
 # How long the end of a session is postponed while dead letters cannot be stored.

@@ -19,8 +19,8 @@ from holdfast.bayeux.starts import Starts, starts_of
 from holdfast.bayeux.takeover import take_over
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.json_text import NoNumber, has_no_number
-from holdfast.delivery.life import SessionInput
 from holdfast.delivery.queue import CallbackQueue
+from holdfast.delivery.session_states import SessionInput
 
 
 class Handshake:

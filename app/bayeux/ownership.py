@@ -14,7 +14,6 @@ from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.system_events import publish_event
 from holdfast.delivery.channels import REPLIES, SERVICES
 from holdfast.delivery.dead_letters import CHANNEL
-from holdfast.delivery.deaths import UnwrittenLetter
 from holdfast.delivery.entries import SettledBy
 from holdfast.delivery.error_codes import ErrorCode
 from holdfast.delivery.reactions import (
@@ -24,6 +23,7 @@ from holdfast.delivery.reactions import (
     OnUserException,
     RetryThenDead,
 )
+from holdfast.delivery.unwritten_letters import UnwrittenLetter
 
 _PASSES = "a message with which it was probed was taken"
 _DEFAULT = {choice.value: DefaultErrorHandler(choice) for choice in OnUserException}

@@ -14,19 +14,19 @@ from holdfast.bayeux.subscribe_qos import SubscribeQos
 from holdfast.bayeux.subscriptions import add
 from holdfast.bayeux.terms import Terms
 from holdfast.bayeux.transports import ConnectionType
-from holdfast.delivery.attempts import FormerAttempts
 from holdfast.delivery.channels import PRESENCE, SYSTEM
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.dispatcher import Dispatcher, QueueHold
 from holdfast.delivery.entries import Entry, SettledBy
 from holdfast.delivery.error_codes import GIVEN_UP
 from holdfast.delivery.in_flight import by_seq
-from holdfast.delivery.life import SessionInput
 from holdfast.delivery.marks import Mark
 from holdfast.delivery.messages import Message
 from holdfast.delivery.queue import CallbackQueue
 from holdfast.delivery.requests import ReplyChannel
 from holdfast.delivery.session_record import SessionRecord
+from holdfast.delivery.session_states import SessionInput
+from holdfast.delivery.trails import FormerAttempts
 
 _NS_PER_US = 1000
 # The marks of an ended session are gone before the last of very many messages has returned.

@@ -7,7 +7,7 @@ from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.terms import session_timeout_s
 from holdfast.bayeux.unconnected import UnconnectedSessions
-from holdfast.delivery.life import SessionState
+from holdfast.delivery.session_states import SessionState
 
 _HANDSHAKEN: Final = SessionState.HANDSHAKEN
 # A larger difference between the clocks counts as a jump of the wall clock.

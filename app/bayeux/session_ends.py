@@ -14,10 +14,10 @@ from holdfast.bayeux.unconnected import UnconnectedSessions
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.error_codes import GIVEN_UP, ErrorCode
 from holdfast.delivery.json_text import to_json
-from holdfast.delivery.life import COUNTED_AS, SessionInput
 from holdfast.delivery.messages import Message
 from holdfast.delivery.notices import ENDED
 from holdfast.delivery.notices import GIVEN_UP as SESSION_GIVEN_UP
+from holdfast.delivery.session_states import COUNTED_AS, SessionInput
 from holdfast.delivery.undelivered import Undelivered
 
 # The journal's names for ends of sessions.

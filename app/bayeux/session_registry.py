@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from holdfast.bayeux.names import Names
 from holdfast.bayeux.sessions import Exchange, Session
 from holdfast.bayeux.usage import Usages
-from holdfast.delivery.life import SessionInput
 from holdfast.delivery.queue import CallbackQueue
+from holdfast.delivery.session_states import SessionInput
 from holdfast.delivery.timers import Timers
 
 # How many replaced client ids are remembered.

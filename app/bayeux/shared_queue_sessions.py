@@ -5,8 +5,8 @@ from holdfast.bayeux.session_registry import Sessions
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.addressed_queue import AddressedQueue
 from holdfast.delivery.hub import Hub
-from holdfast.delivery.life import SessionInput
 from holdfast.delivery.node import Node
+from holdfast.delivery.session_states import SessionInput
 from holdfast.delivery.shared_queues import SharedQueueOwner
 
 

@@ -6,7 +6,7 @@ from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.error_codes import GIVEN_UP
-from holdfast.delivery.life import SessionInput
+from holdfast.delivery.session_states import SessionInput
 from holdfast.delivery.subjects import DENIED
 
 

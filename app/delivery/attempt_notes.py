@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from holdfast.delivery.attempts import MAX_TEXT, Attempt, Trail, clipped, extended
 from holdfast.delivery.entries import Entry
 from holdfast.delivery.error_codes import ErrorCode
 from holdfast.delivery.node import Node
 from holdfast.delivery.receivers import Receiver
+from holdfast.delivery.trails import MAX_TEXT, Attempt, Trail, clipped, extended
 
 
 class AttemptNotes:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, Self
 
 import orjson
 
-from holdfast.delivery.attempts import Attempt, Trail, clipped, first_and_last
 from holdfast.delivery.json_text import to_json
 from holdfast.delivery.messages import Message
+from holdfast.delivery.trails import Attempt, Trail, clipped, first_and_last
 
 CHANNEL = "/sys/deadMessage"
 # In bytes of JSON.

@@ -3,12 +3,12 @@
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from holdfast.delivery.attempts import FormerAttempts
 from holdfast.delivery.marks import Mark
 from holdfast.delivery.messages import Message
+from holdfast.delivery.trails import FormerAttempts
 
 if TYPE_CHECKING:
-    from holdfast.delivery.attempts import Trail
+    from holdfast.delivery.trails import Trail
 
 
 class SettledBy(Enum):

@@ -3,18 +3,19 @@
 from collections.abc import Callable, Collection
 from typing import Generic, TypeVar
 
-from holdfast.delivery import attempts, error_codes, notices
+from holdfast.delivery import error_codes, notices
 from holdfast.delivery.delivery_parts import DeliveryParts
 from holdfast.delivery.dispatcher import Dispatcher, DispatcherInput, QueueHold, least_pause_s
 from holdfast.delivery.entries import Entry
 from holdfast.delivery.error_codes import ErrorCode
 from holdfast.delivery.hand_overs import HandOvers
-from holdfast.delivery.life import SessionInput
 from holdfast.delivery.messages import Message
 from holdfast.delivery.queue import CallbackQueue
 from holdfast.delivery.reactions import Failure, ForMessage, ForRest, Reaction
 from holdfast.delivery.receivers import Receiver
 from holdfast.delivery.refusals import Refusals
+from holdfast.delivery.session_states import SessionInput
+from holdfast.delivery.trails import RETURNED
 from holdfast.delivery.undelivered import Undelivered
 from holdfast.delivery.verdicts import Verdict
 
@@ -157,7 +158,7 @@ class Failures(Generic[R]):
                 self._given_back_from = entry.seq
             failed, back, changed = [entry], *self._give_back(queue, entry)
             others = [each for each in back if each is not entry]
-            self._attempt_notes.note(receiver, others, now, attempts.RETURNED, code=code.text)
+            self._attempt_notes.note(receiver, others, now, RETURNED, code=code.text)
         if reaction.counts_redelivered:
             for each in failed:
                 each.redelivered += 1

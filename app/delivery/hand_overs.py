@@ -3,12 +3,13 @@
 from collections.abc import Collection, Sequence
 from typing import Generic, TypeVar
 
-from holdfast.delivery import attempts, error_codes
+from holdfast.delivery import error_codes
 from holdfast.delivery.batch import Batch
 from holdfast.delivery.delivery_parts import DeliveryParts
 from holdfast.delivery.entries import Entry, SettledBy
 from holdfast.delivery.queue import CallbackQueue
 from holdfast.delivery.receivers import Receiver
+from holdfast.delivery.trails import LOST_REPLY, NOT_WRITTEN, TAKEN_OVER
 from holdfast.delivery.undelivered import Undelivered
 
 R = TypeVar("R", bound=Receiver)
@@ -59,7 +60,7 @@ class HandOvers(Generic[R]):
         """Record unacknowledged entries before they are repeated: a reply was lost."""
         lost = receiver.queue.unanswered()
         if lost:
-            self._attempt_notes.note(receiver, lost, now, attempts.LOST_REPLY)
+            self._attempt_notes.note(receiver, lost, now, LOST_REPLY)
             receiver.queue.narrow()
 
     def make_room(self, receiver: R, limit: int) -> int:
@@ -111,21 +112,21 @@ class HandOvers(Generic[R]):
     def reply_lost(self, receiver: R, now: float, *, is_whole: bool) -> None:
         """Put back entries whose reply may be lost; the receiver does not acknowledge."""
         lost = receiver.queue.lose_reply(is_whole=is_whole)
-        self._attempt_notes.note(receiver, lost, now, attempts.LOST_REPLY)
+        self._attempt_notes.note(receiver, lost, now, LOST_REPLY)
         self.returned(receiver, lost, lost)
 
     def not_written(self, receiver: R, batch: Batch, now: float) -> bool:
         """Put back a batch that was not written; return whether anything waits again."""
         back = receiver.queue.not_written(batch)
         if back and receiver.queue.settling is not SettledBy.WRITTEN:
-            self._attempt_notes.note(receiver, back, now, attempts.NOT_WRITTEN)
+            self._attempt_notes.note(receiver, back, now, NOT_WRITTEN)
         self.returned(receiver, back, back)
         return bool(back)
 
     def change_hands(self, receiver: R, now: float) -> None:
         """Put back what is in flight for the client that takes over."""
         queue = receiver.queue
-        self._attempt_notes.note(receiver, queue.in_flight().values(), now, attempts.TAKEN_OVER)
+        self._attempt_notes.note(receiver, queue.in_flight().values(), now, TAKEN_OVER)
         back = queue.change_hands()
         self.returned(receiver, back, back)
 

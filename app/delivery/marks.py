@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from holdfast.delivery.attempts import FormerAttempts
+from holdfast.delivery.trails import FormerAttempts
 
 if TYPE_CHECKING:
-    from holdfast.delivery.attempts import Trail
     from holdfast.delivery.messages import Message
+    from holdfast.delivery.trails import Trail
 
 
 class Mark(NamedTuple):

@@ -7,12 +7,12 @@ from holdfast.delivery.node import NS_PER_MS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from holdfast.delivery.attempts import FormerAttempts
     from holdfast.delivery.carried_request import CarriedRequest
     from holdfast.delivery.history_depth import HistoryDepth
     from holdfast.delivery.publish_keys import PublishKey
     from holdfast.delivery.refusals import Refusal
     from holdfast.delivery.topics import Topic
+    from holdfast.delivery.trails import FormerAttempts
 
 ORDINARY_PRIORITY = 5
 

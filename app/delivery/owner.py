@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from holdfast.delivery.deaths import UnwrittenLetter
 from holdfast.delivery.error_codes import ErrorCode
 from holdfast.delivery.reactions import ErrorHandler
 from holdfast.delivery.receivers import Receiver
+from holdfast.delivery.unwritten_letters import UnwrittenLetter
 
 R_contra = TypeVar("R_contra", bound=Receiver, contravariant=True)
 

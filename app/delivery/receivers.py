@@ -5,7 +5,8 @@ from typing import Final
 
 from holdfast.delivery.dispatcher import Dispatcher, DispatcherState
 from holdfast.delivery.entries import SettledBy
-from holdfast.delivery.life import (
+from holdfast.delivery.queue import CallbackQueue
+from holdfast.delivery.session_states import (
     AWAY,
     GONE,
     OPEN,
@@ -14,7 +15,6 @@ from holdfast.delivery.life import (
     SessionState,
     step,
 )
-from holdfast.delivery.queue import CallbackQueue
 from holdfast.delivery.timed import Timed
 
 _WRITTEN: Final = SettledBy.WRITTEN

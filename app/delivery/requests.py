@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from holdfast.delivery.channels import REPLIES
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.receivers import Receiver
-from holdfast.delivery.serials import SERVER, Serials
+from holdfast.delivery.request_serials import SERVER, Serials
 from holdfast.delivery.timed import Timed
 from holdfast.delivery.timers import Timers
 

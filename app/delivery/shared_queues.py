@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from holdfast.delivery.addressed_queue import AddressedQueue
-from holdfast.delivery.attempts import FormerAttempts, joined
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.delivery_journal import DeliveryJournal
 from holdfast.delivery.entries import Entry
@@ -21,6 +20,7 @@ from holdfast.delivery.messages import Message, release
 from holdfast.delivery.moves import Move
 from holdfast.delivery.receivers import Receiver
 from holdfast.delivery.senders import Senders
+from holdfast.delivery.trails import FormerAttempts, joined
 
 R = TypeVar("R", bound=Receiver)
 

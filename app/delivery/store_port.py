@@ -4,7 +4,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from holdfast.delivery.deaths import UnwrittenLetter
     from holdfast.delivery.guard import ChannelHold
     from holdfast.delivery.letter_quota import LetterQuota
     from holdfast.delivery.marks import BatchMark, Marked
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from holdfast.delivery.persist_outcome import PersistOutcome
     from holdfast.delivery.session_record import Recorded
     from holdfast.delivery.topics import TopicRecord
+    from holdfast.delivery.unwritten_letters import UnwrittenLetter
 
 
 class StorePort(Protocol):

@@ -5,15 +5,15 @@ from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from holdfast.delivery import error_codes, notices
-from holdfast.delivery.attempts import RETURNED
 from holdfast.delivery.counters import Reason
-from holdfast.delivery.deaths import DeadEntry, DeathCause
 from holdfast.delivery.delivery_parts import DeliveryParts
 from holdfast.delivery.entries import Entry
 from holdfast.delivery.error_codes import CODES, ErrorCode
 from holdfast.delivery.messages import Message
 from holdfast.delivery.outcomes import DISCARDED, EXPIRED, Outcome
 from holdfast.delivery.receivers import Receiver
+from holdfast.delivery.trails import RETURNED
+from holdfast.delivery.unwritten_letters import DeadEntry, DeathCause
 
 R = TypeVar("R", bound=Receiver)
 R_contra = TypeVar("R_contra", bound=Receiver, contravariant=True)

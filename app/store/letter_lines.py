@@ -6,7 +6,6 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from holdfast.delivery.attempts import Attempt, clipped, first_and_last
 from holdfast.delivery.dead_letters import (
     MAX_REASON,
     DeadLetter,
@@ -17,6 +16,7 @@ from holdfast.delivery.dead_letters import (
 )
 from holdfast.delivery.json_text import part, to_json
 from holdfast.delivery.messages import ORDINARY_PRIORITY
+from holdfast.delivery.trails import Attempt, clipped, first_and_last
 from holdfast.store import records
 from holdfast.store.fields import LetterId, LetterStateName, first_fault
 

@@ -6,7 +6,6 @@ from typing import Any, Final
 
 import orjson
 
-from holdfast.delivery import attempts
 from holdfast.delivery.dead_letters import DeadLetter, LetterState, key_of, subject_of
 from holdfast.delivery.entries import Entry
 from holdfast.delivery.guard import GUARD, ChannelHold
@@ -16,6 +15,7 @@ from holdfast.delivery.marks import BatchMark, Mark
 from holdfast.delivery.messages import ORDINARY_PRIORITY, Message
 from holdfast.delivery.session_record import RecordUnreadable
 from holdfast.delivery.topics import TopicConfig, TopicRecord
+from holdfast.delivery.trails import pack_trail, unpack_trail, unpack_trail_rows
 
 VERSION = 1
 LETTER_VERSION = 2
@@ -125,7 +125,7 @@ def pack_mark(mark: Mark, trails: dict[int, bytes]) -> bytes:
         return counts
     packed = trails.get(id(mark.trail))
     if packed is None:
-        packed = trails[id(mark.trail)] = attempts.pack(mark.trail, _MOST_OF_ENTRY)
+        packed = trails[id(mark.trail)] = pack_trail(mark.trail, _MOST_OF_ENTRY)
     return b"%b t%d%b" % (counts, _TRAIL_VERSION, packed)
 
 
@@ -158,7 +158,7 @@ def unpack_entry(id: int, entry: bytes) -> tuple[Mark, int]:
         return Mark(id), generation
     position, seq, batch, tries, redelivered = map(int, counts.split())
     # Losing an unreadable trail is better than losing the message.
-    trail = attempts.unpack(trail_text) if version == b"%d" % _TRAIL_VERSION else ()
+    trail = unpack_trail(trail_text) if version == b"%d" % _TRAIL_VERSION else ()
     if position or seq:
         return Mark(id, seq, batch, tries, redelivered, position, trail), generation
     return Mark(id, 0, 0, tries, redelivered, 0, trail, was_alone=bool(batch)), generation
@@ -231,7 +231,7 @@ def _letter_head(letter: DeadLetter, parts: dict[int, orjson.Fragment]) -> dict[
     if letter.attempt_count or letter.redelivered:
         head["n"] = [letter.attempt_count, letter.redelivered]
     if letter.attempts:
-        head["h"] = orjson.Fragment(attempts.pack(letter.attempts, _MOST_OF_LETTER))
+        head["h"] = orjson.Fragment(pack_trail(letter.attempts, _MOST_OF_LETTER))
     policy = letter.policy
     if policy is not None:
         if id(policy) not in parts:
@@ -263,7 +263,7 @@ def _letter(
         is_durable=head.get("d", False),
         properties=head.get("x"),
         expiration=head.get("l"),
-        attempts=attempts.unpack_rows(head.get("h", ())),
+        attempts=unpack_trail_rows(head.get("h", ())),
         attempt_count=attempt_count,
         redelivered=redelivered,
         policy=head.get("o"),

@@ -13,7 +13,6 @@ from collections.abc import (
 )
 from functools import partial
 
-from holdfast.delivery.deaths import UnwrittenLetter
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.guard import ChannelHold
 from holdfast.delivery.letter_quota import LetterQuota
@@ -24,6 +23,7 @@ from holdfast.delivery.outcomes import NEVER_KEPT, Outcome
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.session_record import Recorded
 from holdfast.delivery.topics import TopicRecord
+from holdfast.delivery.unwritten_letters import UnwrittenLetter
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.eviction import refuse_eviction

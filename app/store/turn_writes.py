@@ -4,13 +4,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.delivery.deaths import UnwrittenLetter
 from holdfast.delivery.delivery_journal import DeliveryJournal
 from holdfast.delivery.marks import BatchMark, Mark, Marked
 from holdfast.delivery.messages import Message
 from holdfast.delivery.moves import Move
 from holdfast.delivery.outcomes import Outcome
 from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.unwritten_letters import UnwrittenLetter
 from holdfast.store import scripts
 from holdfast.store.call_sizes import (
     BYTES,

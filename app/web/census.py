@@ -7,7 +7,7 @@ from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.dispatcher import DispatcherState as Contact
 from holdfast.delivery.latency import first_free
-from holdfast.delivery.life import SessionState
+from holdfast.delivery.session_states import SessionState
 
 # Messages examined in each queue while channels are held.
 _DEPTH = 20

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import orjson
 from redis.asyncio import Redis
 
-from holdfast.delivery.attempts import Attempt
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.dead_letters import DeadLetter
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
@@ -19,6 +18,7 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.outcomes import DISCARDED
 from holdfast.delivery.publish_keys import PublishKey
 from holdfast.delivery.session_record import SessionRecord
+from holdfast.delivery.trails import Attempt
 from holdfast.store.address import Address
 from holdfast.store.audit import Audit
 from holdfast.store.keys import RedisKeys

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from redis import Redis
 
-from holdfast.delivery.attempts import FormerAttempts
 from holdfast.delivery.marks import BatchMark, Mark
 from holdfast.delivery.moves import Move
 from holdfast.delivery.outcomes import ACKED, Outcome
 from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.trails import FormerAttempts
 from holdfast.store import records, scripts
 from holdfast.store.scripts import ScriptCall, Take
 from tests.store.desk import BASE, KEYS, letter, message, queue_of, session

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from holdfast.delivery.attempts import Attempt, FormerAttempts
 from holdfast.delivery.guard import ChannelHold
 from holdfast.delivery.history_depth import HistoryDepth
 from holdfast.delivery.marks import Mark
@@ -15,6 +14,7 @@ from holdfast.delivery.moves import Move
 from holdfast.delivery.outcomes import ACKED
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.topics import TopicConfig, TopicRecord
+from holdfast.delivery.trails import Attempt, FormerAttempts
 from holdfast.store.connection import StoreUnavailable
 from tests.store.desk import (
     BASE,

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from holdfast.delivery.attempts import MAX_ATTEMPTS, Attempt
 from holdfast.delivery.dead_letters import MAX_REASON, DeadLetter
 from holdfast.delivery.error_codes import CODES
 from holdfast.delivery.marks import Mark
 from holdfast.delivery.messages import Message
+from holdfast.delivery.trails import MAX_ATTEMPTS, Attempt
 from holdfast.store import scripts
 from tests.store.desk import BASE, KEYS, letter, message, session
 from tests.store.model import EPOCH, Room

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from holdfast.bayeux.server import Bayeux
 from holdfast.delivery.dead_letters import DeadLetter
-from holdfast.delivery.deaths import UnwrittenLetter
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.guard import ChannelHold
 from holdfast.delivery.letter_quota import LetterQuota
@@ -20,6 +19,7 @@ from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.session_record import Recorded
 from holdfast.delivery.store_port import StorePort
 from holdfast.delivery.topics import TopicRecord
+from holdfast.delivery.unwritten_letters import UnwrittenLetter
 from holdfast.store.address import Address
 from holdfast.store.keys import RedisKeys
 from holdfast.store.link import StoreLink

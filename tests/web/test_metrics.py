@@ -14,9 +14,9 @@ from holdfast.bayeux.login import LoginMethod
 from holdfast.bayeux.options import Options
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.letter_quota import OVERHEAD, Removal
-from holdfast.delivery.life import SessionInput
 from holdfast.delivery.queue import QueueLimits
 from holdfast.delivery.requests import ReplyFault, RequestEnd
+from holdfast.delivery.session_states import SessionInput
 from holdfast.extensions.ack import Ack
 from holdfast.web.connection_limit import ConnectionLimit
 from holdfast.web.metrics import Metrics

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 from holdfast.bayeux.server_state import ServerState
 from holdfast.delivery.latency import Latencies, LatencySampler
-from holdfast.delivery.life import SessionInput, SessionState
 from holdfast.delivery.node import NS_PER_MS
+from holdfast.delivery.session_states import SessionInput, SessionState
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letter_search import LetterStatistics
 from holdfast.web.admin.system_views import Figures, Latency

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import Field
 
-from holdfast.delivery import attempts
+from holdfast.delivery import trails
 from holdfast.delivery.dead_letters import DeadLetter
 from holdfast.delivery.json_text import part
 from holdfast.delivery.node import NS_PER_MS
@@ -176,7 +176,7 @@ def whole_letter(node: str, letter: DeadLetter, age_ms: int) -> Letter:
     )
 
 
-def _attempt(attempt: attempts.Attempt) -> Attempt:
+def _attempt(attempt: trails.Attempt) -> Attempt:
     return view_of(
         Attempt,
         attempt,

@@ -12,7 +12,6 @@ from holdfast.bayeux.publish_keys import key_of
 from holdfast.bayeux.sessions import Session
 from holdfast.compose import storage
 from holdfast.delivery import in_flight
-from holdfast.delivery.deaths import UnwrittenLetter
 from holdfast.delivery.dispatcher import Dispatcher
 from holdfast.delivery.entries import Entry
 from holdfast.delivery.messages import Message
@@ -21,6 +20,7 @@ from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.queue import CallbackQueue
 from holdfast.delivery.session_record import HoldRecord, SessionRecord
 from holdfast.delivery.subjects import Subjects
+from holdfast.delivery.unwritten_letters import UnwrittenLetter
 from holdfast.delivery.work_queues import WorkQueues
 from holdfast.extensions.delivery import DeliveryDecorator
 from holdfast.store import scripts

@@ -8,7 +8,6 @@ import orjson
 
 from holdfast.bayeux.server import Bayeux
 from holdfast.delivery.dead_letters import DeadLetter
-from holdfast.delivery.deaths import UnwrittenLetter
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.marks import Mark, Marked
 from holdfast.delivery.messages import Message
@@ -17,6 +16,7 @@ from holdfast.delivery.outcomes import Outcome
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.session_record import Recorded
 from holdfast.delivery.store_port import StorePort
+from holdfast.delivery.unwritten_letters import UnwrittenLetter
 from tests.unit.delivery.fake_keeper import FakeKeeper, Found
 
 

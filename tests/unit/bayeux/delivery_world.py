@@ -7,13 +7,13 @@ from typing import Any
 from holdfast.bayeux.options import ChannelRule
 from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.bayeux.sessions import Session
-from holdfast.delivery.attempts import Trail
 from holdfast.delivery.dead_letters import DeadLetter
 from holdfast.delivery.entries import Entry
 from holdfast.delivery.guard import GuardLimits
 from holdfast.delivery.marks import Mark
 from holdfast.delivery.queue import QueueLimits
 from holdfast.delivery.topics import TopicConfig
+from holdfast.delivery.trails import Trail
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery import Delivery
 from tests.unit.bayeux.delivery_answers import TIMEOUT_S

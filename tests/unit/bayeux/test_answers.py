@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 
 from holdfast.bayeux import answers
-from holdfast.delivery.life import SessionState
+from holdfast.delivery.session_states import SessionState
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery import Delivery
 from tests.unit.bayeux.harness import Client, House, Wire

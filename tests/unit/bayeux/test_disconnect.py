@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.bayeux.services import ServiceCall
 from holdfast.delivery.counters import Reason
-from holdfast.delivery.life import SessionInput
+from holdfast.delivery.session_states import SessionInput
 from holdfast.extensions.ack import Ack
 from tests.unit.bayeux.desk import connect, house_of, letters, publish, receiver
 from tests.unit.bayeux.harness import Asked, House, Json, Socket

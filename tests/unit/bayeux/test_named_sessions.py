@@ -1,6 +1,6 @@
 """Sessions with names: found again, left, ended, and how many there may be."""
 
-from holdfast.delivery.life import SessionState
+from holdfast.delivery.session_states import SessionState
 from tests.unit.bayeux.desk import house_of
 from tests.unit.bayeux.second_lives import (
     batch,

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from holdfast.bayeux.interventions import kill
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.dispatcher import Dispatcher
-from holdfast.delivery.life import NEXT, SessionState
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.reactions import Failure, ForMessage, ForRest, Reaction
+from holdfast.delivery.session_states import NEXT, SessionState
 from tests.unit.bayeux.harness import Client, Json
 from tests.unit.bayeux.second_lives import KeptHouse, codes, named, no, ok, publish, seqs
 

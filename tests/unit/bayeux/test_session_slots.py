@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.bayeux.interventions import set_timeout
-from holdfast.delivery.life import SessionState
+from holdfast.delivery.session_states import SessionState
 from tests.unit.bayeux.harness import Asked, Client
 from tests.unit.bayeux.newcomers import assert_turned_away
 from tests.unit.bayeux.second_lives import KeptHouse, codes, connect, named, publish, take

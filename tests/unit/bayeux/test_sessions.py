@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from holdfast.bayeux.identities import JOIN_S
-from holdfast.delivery.life import IllegalTransition, SessionInput
+from holdfast.delivery.session_states import IllegalTransition, SessionInput
 from tests.unit.bayeux.harness import Asked, Client, House, Socket
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from holdfast.bayeux.options import Durable
 from holdfast.delivery.dispatcher import DispatcherState as Contact
-from holdfast.delivery.life import SessionState
+from holdfast.delivery.session_states import SessionState
 from tests.unit.bayeux.harness import Client, Json, Socket, Wire
 from tests.unit.bayeux.second_lives import (
     KeptHouse,

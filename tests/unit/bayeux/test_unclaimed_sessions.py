@@ -10,8 +10,8 @@ from holdfast.bayeux.options import Durable, QuotaLimits
 from holdfast.bayeux.qos import Qos
 from holdfast.bayeux.rights import Denial, SecurityPolicy
 from holdfast.bayeux.sessions import Session
-from holdfast.delivery.life import SessionInput
 from holdfast.delivery.queue import QueueLimits
+from holdfast.delivery.session_states import SessionInput
 from holdfast.journal.schema import Kind
 from tests.unit.bayeux.harness import Client, House, Json
 from tests.unit.bayeux.test_login_events import heard, operator

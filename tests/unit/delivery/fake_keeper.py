@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from holdfast.delivery.deaths import UnwrittenLetter
 from holdfast.delivery.entries import Entry
 from holdfast.delivery.guard import ChannelHold
 from holdfast.delivery.letter_quota import LetterQuota
@@ -18,6 +17,7 @@ from holdfast.delivery.publish_keys import LIFE_NS, PublishKey
 from holdfast.delivery.session_record import Recorded, SessionRecord
 from holdfast.delivery.store_port import StorePort
 from holdfast.delivery.topics import TopicRecord
+from holdfast.delivery.unwritten_letters import UnwrittenLetter
 from holdfast.store.records import pack_message, unpack_message
 
 if TYPE_CHECKING:

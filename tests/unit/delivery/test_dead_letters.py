@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.delivery.attempts import MAX_ATTEMPTS, Attempt
 from holdfast.delivery.dead_letters import (
     MAX_REASON,
     DeadLetter,
@@ -17,6 +16,7 @@ from holdfast.delivery.dead_letters import (
     subject_of,
 )
 from holdfast.delivery.messages import Message
+from holdfast.delivery.trails import MAX_ATTEMPTS, Attempt
 
 MESSAGE_ID = 1_763_000_000_000_000_001
 

@@ -7,10 +7,10 @@ from holdfast.delivery.counters import Counters, Reason
 from holdfast.delivery.history_depth import HistoryLimits
 from holdfast.delivery.hub import Hub
 from holdfast.delivery.kept_messages import Histories
-from holdfast.delivery.life import SessionInput
 from holdfast.delivery.messages import Message
 from holdfast.delivery.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.receivers import Receiver
+from holdfast.delivery.session_states import SessionInput
 from tests.unit.delivery.fake_keeper import FakeKeeper
 
 if TYPE_CHECKING:

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable
 
-from holdfast.delivery.attempts import FormerAttempts
 from holdfast.delivery.batch import NO_BATCH
 from holdfast.delivery.counters import Counters
 from holdfast.delivery.entries import Entry, SettledBy
 from holdfast.delivery.messages import Message
 from holdfast.delivery.queue import CallbackQueue, QueueLimits
+from holdfast.delivery.trails import FormerAttempts
 
 
 class Shelf:

@@ -8,20 +8,20 @@ import pytest
 
 from holdfast.delivery import error_codes
 from holdfast.delivery.counters import Counters, Reason
-from holdfast.delivery.deaths import UnwrittenLetter
 from holdfast.delivery.dispatcher import Dispatcher, Policy
 from holdfast.delivery.entries import Entry, SettledBy
 from holdfast.delivery.error_codes import CODES, ErrorCode
 from holdfast.delivery.guard import Guard
 from holdfast.delivery.letter_quota import LetterLimits
-from holdfast.delivery.life import SessionInput
 from holdfast.delivery.marks import Mark
 from holdfast.delivery.messages import Message
 from holdfast.delivery.node import Node
 from holdfast.delivery.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.reactions import DefaultErrorHandler, ErrorHandler, Failure, RetryThenDead
 from holdfast.delivery.receivers import Receiver
+from holdfast.delivery.session_states import SessionInput
 from holdfast.delivery.settlement import Settlement
+from holdfast.delivery.unwritten_letters import UnwrittenLetter
 from holdfast.delivery.verdicts import Verdict
 from tests.unit.delivery.fake_keeper import FakeKeeper
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from holdfast.bayeux.options import ChannelRule
-from holdfast.delivery.life import SessionState
+from holdfast.delivery.session_states import SessionState
 from tests.unit.extensions.delivering import (
     codes,
     connect,

@@ -6,12 +6,12 @@ from collections.abc import Callable, Collection, Sequence
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.extension import ServerExtension
 from holdfast.bayeux.server import Bayeux
-from holdfast.delivery.deaths import UnwrittenLetter
 from holdfast.delivery.marks import BatchMark, Marked
 from holdfast.delivery.messages import Message
 from holdfast.delivery.node import Node
 from holdfast.delivery.outcomes import Outcome
 from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.unwritten_letters import UnwrittenLetter
 from holdfast.journal.frame import decode
 from holdfast.journal.journal_writer import JournalWriter
 from holdfast.journal.schema import SETTLED, Event, Kind

@@ -1,4 +1,4 @@
-"""The trail of an entry: every hand-over that failed."""
+"""The trail of an entry: its failed hand-overs. `dispatcher` decides when the next one follows."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
@@ -108,7 +108,7 @@ def clipped(text: str, most: int) -> str:
 # the one before it.
 
 
-def pack(trail: Trail, most: int) -> bytes:
+def pack_trail(trail: Trail, most: int) -> bytes:
     """Pack the trail into at most `most` bytes, with fewer attempts and texts if necessary."""
     packed = _pack(trail)
     for longest in (MAX_TEXT // 4, 0):
@@ -145,12 +145,12 @@ def _pack(trail: Trail) -> bytes:
     return orjson.dumps(rows)
 
 
-def unpack(packed: bytes) -> Trail:
-    """Undo `pack`."""
-    return unpack_rows(orjson.loads(packed))
+def unpack_trail(packed: bytes) -> Trail:
+    """Undo `pack_trail`."""
+    return unpack_trail_rows(orjson.loads(packed))
 
 
-def unpack_rows(rows: Iterable[Sequence[Any]]) -> Trail:
+def unpack_trail_rows(rows: Iterable[Sequence[Any]]) -> Trail:
     """Read a trail from parsed JSON."""
     trail: list[Attempt] = []
     end: list[Any] = []

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.delivery.attempts import (
+from holdfast.delivery.trails import (
     MAX_ATTEMPTS,
     MAX_TEXT,
     Attempt,
@@ -13,8 +13,8 @@ from holdfast.delivery.attempts import (
     clipped,
     extended,
     first_and_last,
-    pack,
-    unpack,
+    pack_trail,
+    unpack_trail,
 )
 
 ROOM = 250
@@ -60,21 +60,21 @@ def test_what_is_said_about_an_attempt_is_cut() -> None:
 @pytest.mark.slow
 @given(st.lists(attempts, max_size=MAX_ATTEMPTS))
 def test_a_history_that_has_room_is_read_as_it_was_written(some: list[Attempt]) -> None:
-    assert unpack(pack(tuple(some), 10_000)) == tuple(some)
+    assert unpack_trail(pack_trail(tuple(some), 10_000)) == tuple(some)
 
 
 @pytest.mark.slow
 @given(st.lists(attempts, min_size=1, max_size=MAX_ATTEMPTS))
 def test_a_history_without_room_tells_how_it_began_and_how_it_ended(some: list[Attempt]) -> None:
-    packed = pack(tuple(some), ROOM)
+    packed = pack_trail(tuple(some), ROOM)
     assert len(packed) <= ROOM
-    told = unpack(packed)
+    told = unpack_trail(packed)
     assert [each.n for each in (told[0], told[-1])] == [some[0].n, some[-1].n]
 
 
 def test_attempts_that_ended_alike_all_have_room() -> None:
     trail = history(*map(refused, range(1, MAX_ATTEMPTS + 1)))
-    assert unpack(pack(trail, ROOM)) == trail
+    assert unpack_trail(pack_trail(trail, ROOM)) == trail
 
 
 def test_the_longest_words_have_room() -> None:
@@ -85,9 +85,9 @@ def test_the_longest_words_have_room() -> None:
             (10**6 + 1, "long-polling", "\x02" * 100),
         )
     ]
-    packed = pack(first_and_last(said), ROOM)
+    packed = pack_trail(first_and_last(said), ROOM)
     assert len(packed) <= ROOM
-    assert [attempt.outcome for attempt in unpack(packed)] == [LONGEST_CODE] * 2
+    assert [attempt.outcome for attempt in unpack_trail(packed)] == [LONGEST_CODE] * 2
 
 
 @pytest.mark.parametrize("text", ["", "x", "x" * 40, "\x01" * 40, "\U0001f600" * 40, '"' * 40])

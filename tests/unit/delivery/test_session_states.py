@@ -6,7 +6,9 @@ import pytest
 
 from holdfast.delivery.counters import Counters
 from holdfast.delivery.dispatcher import Dispatcher, DispatcherState
-from holdfast.delivery.life import (
+from holdfast.delivery.queue import CallbackQueue, QueueLimits
+from holdfast.delivery.receivers import Receiver
+from holdfast.delivery.session_states import (
     COUNTED_AS,
     NEXT,
     IllegalTransition,
@@ -14,8 +16,6 @@ from holdfast.delivery.life import (
     SessionState,
     step,
 )
-from holdfast.delivery.queue import CallbackQueue, QueueLimits
-from holdfast.delivery.receivers import Receiver
 
 PAGE = Path(__file__).parents[3] / "docs" / "sessions.md"
 

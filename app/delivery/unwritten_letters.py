@@ -1,4 +1,4 @@
-"""Dead entries whose letters are not written yet; `reactions` decides what becomes a dead letter.
+"""Letters of dead entries before they are written; `reactions` decides what becomes a dead letter.
 
 Thousands of entries may die at once, and writing their letters takes time.
 """

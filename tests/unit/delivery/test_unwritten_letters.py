@@ -1,9 +1,9 @@
 """What a dead letter says that is made some time after the message died."""
 
-from holdfast.delivery.attempts import Attempt
-from holdfast.delivery.deaths import DeadEntry, DeathCause
 from holdfast.delivery.entries import Entry
 from holdfast.delivery.messages import Message
+from holdfast.delivery.trails import Attempt
+from holdfast.delivery.unwritten_letters import DeadEntry, DeathCause
 
 DEATH = DeathCause("client/joe/1", "user.update.error", "refused: no such order", {"retries": 2})
 
