@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
+from holdfast.bayeux import client_verdicts
 from holdfast.bayeux.api import ServerApi
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.extension import ServerExtension
-from holdfast.bayeux.judging import judge_by_call, judge_by_message
 from holdfast.bayeux.login import LoginMethod
 from holdfast.bayeux.qos import Qos
 from holdfast.bayeux.server import Bayeux
@@ -82,10 +82,10 @@ class ForExtensions(ServerApi):
         return not (session.is_durable and self._life.answers.lacks_store)
 
     def judge_by_message(self, session: Session, message: Json, now: float) -> None:
-        judge_by_message(self._state, self._life.settlement, session, message, now)
+        client_verdicts.apply_of_message(self._state, self._life.settlement, session, message, now)
 
     def judge_by_call(self, call: ServiceCall) -> None:
-        judge_by_call(self._state, self._life.settlement, call, self._clock())
+        client_verdicts.apply_of_call(self._state, self._life.settlement, call, self._clock())
 
     def ignore_verdicts(self, count: int) -> None:
         self._state.counters.verdicts_unknown += count

@@ -13,11 +13,10 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.queue import CallbackQueue
 from holdfast.delivery.reactions import Failure, ForMessage, ForRest, Reaction
 from holdfast.delivery.receivers import Receiver
-from holdfast.delivery.refusals import Refusals
 from holdfast.delivery.session_states import SessionInput
 from holdfast.delivery.trails import RETURNED
 from holdfast.delivery.undelivered import Undelivered
-from holdfast.delivery.verdicts import Verdict
+from holdfast.delivery.verdicts import Refusals, Verdict
 
 R = TypeVar("R", bound=Receiver)
 

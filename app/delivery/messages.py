@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from holdfast.delivery.carried_request import CarriedRequest
     from holdfast.delivery.history_depth import HistoryDepth
     from holdfast.delivery.publish_keys import PublishKey
-    from holdfast.delivery.refusals import Refusal
     from holdfast.delivery.topics import Topic
     from holdfast.delivery.trails import FormerAttempts
+    from holdfast.delivery.verdicts import WorkRefusal
 
 ORDINARY_PRIORITY = 5
 
@@ -117,7 +117,7 @@ class Message(Event):
         # The request that it carries; most messages carry none.
         self.request: CarriedRequest | None = None
         # Who has refused it, if it is on a work queue; None if it is not.
-        self.refusals: Sequence[Refusal] | None = None
+        self.refusals: Sequence[WorkRefusal] | None = None
 
     @property
     def is_routed(self) -> bool:

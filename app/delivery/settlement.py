@@ -1,4 +1,4 @@
-"""Settles entries when receivers take messages: acknowledgements and positive verdicts."""
+"""Settles entries that receivers took: by acknowledgements, and by verdicts that confirm."""
 
 from collections.abc import Iterable, Sequence
 from typing import Generic, TypeVar
@@ -17,16 +17,15 @@ from holdfast.delivery.notices import Notices
 from holdfast.delivery.outcomes import ACKED
 from holdfast.delivery.owner import Owner
 from holdfast.delivery.receivers import Receiver
-from holdfast.delivery.refusals import Refusals
 from holdfast.delivery.store_port import StorePort
 from holdfast.delivery.undelivered import Undelivered
-from holdfast.delivery.verdicts import Verdict
+from holdfast.delivery.verdicts import Refusals, Verdict
 
 R = TypeVar("R", bound=Receiver)
 
 
 class Settlement(Generic[R]):
-    """Settles each entry exactly once, together with its exits and failures."""
+    """Settles each entry exactly once, together with `Undelivered` and `Failures`."""
 
     def __init__(
         self,
@@ -76,10 +75,10 @@ class Settlement(Generic[R]):
             for channel in self._guard.taken(messages, receiver.person, now):
                 self._owner.release(channel)
 
-    def judge(self, receiver: R, verdicts: Iterable[Verdict], now: float) -> Refusals:
-        """Settle the positive verdicts; return the refusals, which `Failures.carry_out` applies.
+    def settle_confirmed(self, receiver: R, verdicts: Iterable[Verdict], now: float) -> Refusals:
+        """Settle what is confirmed; return the refusals, which `Failures.carry_out` applies.
 
-        The positive ones come first, so that a failure does not return what is done.
+        What is confirmed comes first, so that a failure does not return what is done.
         """
         taken: dict[int, None] = {}
         refusals = []

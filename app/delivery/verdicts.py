@@ -1,7 +1,11 @@
-"""A receiver's answer to one message: ok, or an error code."""
+"""Verdicts: a receiver's answers to messages, each ok or a refusal with an error code.
+
+`Settlement` settles what they confirm; `reactions` decides what a refusal means.
+"""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from holdfast.delivery.error_codes import INTERNAL_ERROR, ErrorCode, find
@@ -35,6 +39,27 @@ class ClientVerdicts(NamedTuple):
 
 
 SILENT: Final = ClientVerdicts()
+
+
+class WorkRefusal(NamedTuple):
+    """A receiver has refused a message of a work queue; others may take it."""
+
+    # The receiver's session key.
+    key: str
+    code: ErrorCode
+    text: str
+
+
+class Refusals:
+    """The refusals in one message of a client, in order; thousands take several turns."""
+
+    def __init__(self, refusals: Iterable[Verdict]) -> None:
+        # Those that are not carried out yet.
+        self.rest = deque(refusals)
+        # Whether anything was refused. Then the receiver's answer must wait for the store: the
+        # receiver never repeats a refusal that was answered, so after a restart its next
+        # acknowledgement would settle the message.
+        self.refused_any = False
 
 
 class Unreadable(Exception):

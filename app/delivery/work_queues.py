@@ -21,7 +21,6 @@ from holdfast.delivery.moves import Move
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.queue import rightful_place
 from holdfast.delivery.receivers import Receiver
-from holdfast.delivery.refusals import Refusal
 from holdfast.delivery.senders import Senders
 from holdfast.delivery.shared_queues import (
     MOST,
@@ -30,6 +29,7 @@ from holdfast.delivery.shared_queues import (
     SharedQueueOwner,
     SharedQueues,
 )
+from holdfast.delivery.verdicts import WorkRefusal
 
 R = TypeVar("R", bound=Receiver)
 
@@ -249,7 +249,7 @@ class WorkQueues(SharedQueues[R]):
     def refuse(self, receiver: R, entry: Entry, code: ErrorCode, text: str) -> None:
         """Return a refused entry, which has left the receiver's queue, for the other receivers."""
         (message,) = self._for_others(receiver, [entry])
-        message.refusals = (*(message.refusals or ()), Refusal(receiver.key, code, text))
+        message.refusals = (*(message.refusals or ()), WorkRefusal(receiver.key, code, text))
         name = PREFIX + message.channel
         self._disputed[name] = None
         self._return(name, receiver.key, [message])

@@ -127,7 +127,7 @@ class Court:
 
     def judge(self, *verdicts: Verdict, receiver: Receiver | None = None) -> None:
         receiver = receiver or self.receiver
-        trial = self.settlement.judge(receiver, verdicts, self.now)
+        trial = self.settlement.settle_confirmed(receiver, verdicts, self.now)
         assert self.failures.carry_out(receiver, trial, self.now, lambda: False)
 
     def fail(self, code: ErrorCode, entry: Entry | None = None) -> None:
@@ -468,7 +468,7 @@ def test_a_flood_of_letters_is_only_counted_until_the_store_has_taken_some() -> 
 def test_refusals_that_a_turn_has_no_time_for_are_carried_out_in_later_ones() -> None:
     court = Court()
     court.hand_over(*"abcd")
-    trial = court.settlement.judge(
+    trial = court.settlement.settle_confirmed(
         court.receiver, [no(4, error_codes.HOLDBACK), no(2), ok(3), no(1)], court.now
     )
     turns = [

@@ -1,4 +1,7 @@
-"""Verdicts: they are applied before anything else in the message that carries them."""
+"""Applies verdicts of clients, before anything else in the message that carries them.
+
+A refusal is answered when the store has its dead letter, even if the store is away for a while.
+"""
 
 from collections.abc import Sequence
 
@@ -9,15 +12,14 @@ from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.services import ServiceCall
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.turn_over import TurnOver
-from holdfast.delivery.refusals import Refusals
 from holdfast.delivery.settlement import Settlement
-from holdfast.delivery.verdicts import SILENT, Verdict
+from holdfast.delivery.verdicts import SILENT, Refusals, Verdict
 
 # More verdicts than these are read in one turn; those that confirm take effect in the next.
 _MANY = 1000
 
 
-def judge_by_message(
+def apply_of_message(
     state: ServerState,
     settlement: Settlement[Session],
     session: Session,
@@ -28,14 +30,14 @@ def judge_by_message(
     request = session.request
     client_verdicts = SILENT if request is None else request.client_verdicts
     if client_verdicts.verdicts:
-        _judge(state, settlement, session, client_verdicts.verdicts, now)
+        _apply(state, settlement, session, client_verdicts.verdicts, now)
     if message["channel"] == "/meta/connect" and (
         client_verdicts.pending or session.queue.has_pending
     ):
         session.queue.keep_pending(client_verdicts.pending)
 
 
-def judge_by_call(
+def apply_of_call(
     state: ServerState,
     settlement: Settlement[Session],
     call: ServiceCall,
@@ -51,10 +53,10 @@ def judge_by_call(
     verdicts = verdicts_of(state.options, call.data) if is_new else ()
     state.budgets.spend_letters(session, verdicts, now)
     call.is_kept = session.is_durable
-    _judge(state, settlement, session, verdicts, now)
+    _apply(state, settlement, session, verdicts, now)
 
 
-def _judge(
+def _apply(
     state: ServerState,
     settlement: Settlement[Session],
     session: Session,
@@ -70,7 +72,7 @@ def _judge(
     if isinstance(progress, Refusals):
         refusals = progress
     else:
-        refusals = settlement.judge(session, progress or verdicts, now)
+        refusals = settlement.settle_confirmed(session, progress or verdicts, now)
         has_time = progress is None or not refusals.rest
     if not (has_time and settlement.failures.carry_out(session, refusals, now, state.is_turn_over)):
         if request is not None:
