@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
-from holdfast.bayeux.ownership import SessionOwner
 from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.session_owner import SessionOwner
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.subscriptions import part
 from holdfast.delivery.counters import Reason

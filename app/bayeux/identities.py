@@ -4,8 +4,8 @@ from collections import OrderedDict
 from math import inf
 from typing import Final
 
-from holdfast.bayeux.ownership import SessionOwner
 from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.session_owner import SessionOwner
 from holdfast.bayeux.sessions import Exchange, Session
 
 # The number of remembered identities of sockets.

@@ -196,7 +196,7 @@ def _activate_channel(at: CommandScope, topic: Topic, is_active: bool, who: str)
 def _agreed(at: CommandScope, session: Session) -> str:
     """Return the terms as in the `ext` of a handshake, without the secret."""
     acks = session.queue.settling is SettledBy.BATCH
-    delivery = at.life.ownership.policy(session) or False
+    delivery = at.life.owner.policy(session) or False
     return to_json({"ack": acks, "delivery": delivery}).decode()
 
 

@@ -3,8 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from holdfast.bayeux.errors import Refused
-from holdfast.bayeux.ownership import SessionOwner
 from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.session_owner import SessionOwner
 from holdfast.bayeux.sessions import RightsReview, Session
 from holdfast.bayeux.subscriptions import part
 from holdfast.delivery.counters import Reason

@@ -47,7 +47,7 @@ class Bayeux:
         self.slots = SessionSlots(state, life.ends, life.undelivered, life.unconnected)
         if state.options.ptp_create_session:
             state.ptp.open = UnclaimedSessions(life, self.slots).open
-        self.identities = Identities(state, life.ownership)
+        self.identities = Identities(state, life.owner)
         self._due = DueSessions(self.life)
         self._probes = Probes(state)
 

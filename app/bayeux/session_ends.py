@@ -1,4 +1,4 @@
-"""Ends of sessions: by the server, by operators, by failures, by their clients."""
+"""The end of a session, whoever ends it, and what becomes of its queue."""
 
 from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.answers import Answers
@@ -6,9 +6,9 @@ from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.expiry import Expiry
 from holdfast.bayeux.login_events import LoginEvents
-from holdfast.bayeux.ownership import Endings
 from holdfast.bayeux.publishing import Publishing
 from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.session_owner import Endings
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.unconnected import UnconnectedSessions
 from holdfast.delivery.counters import Reason

@@ -1,4 +1,7 @@
-"""The life of sessions: clients, terms, queue holds, ends."""
+"""What happens to a session before it ends: agreement, connections, queue holds.
+
+`session_ends` ends it, `due_sessions` when its time has come.
+"""
 
 from holdfast.bayeux.advice import session_advice
 from holdfast.bayeux.answers import Answers
@@ -6,12 +9,12 @@ from holdfast.bayeux.codec import Json
 from holdfast.bayeux.expiry import Expiry
 from holdfast.bayeux.login_events import LoginEvents
 from holdfast.bayeux.options import Durable
-from holdfast.bayeux.ownership import SessionOwner
 from holdfast.bayeux.publishing import Publishing
 from holdfast.bayeux.reauthorization import Reauthorizations
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_clock import SessionClock
 from holdfast.bayeux.session_ends import SessionEnds
+from holdfast.bayeux.session_owner import SessionOwner
 from holdfast.bayeux.sessions import Exchange, Pipe, Session
 from holdfast.bayeux.terms import Terms
 from holdfast.bayeux.topic_life import TopicLife
@@ -24,15 +27,15 @@ from holdfast.delivery.settlement import Settlement
 
 
 class SessionLife:
-    """Changes the life of sessions on behalf of clients, deadlines, operators and extensions."""
+    """Changes sessions on behalf of clients, deadlines, operators and extensions."""
 
     def __init__(self, state: ServerState, publishing: Publishing) -> None:
         self.state = state
         self.unconnected = UnconnectedSessions()
         self.clock = SessionClock(state, self.unconnected)
-        self.ownership = SessionOwner(state, self.clock)
+        self.owner = SessionOwner(state, self.clock)
         self.settlement: Settlement[Session] = Settlement(
-            self.ownership,
+            self.owner,
             state.store,
             state.counters,
             state.node,
@@ -42,7 +45,7 @@ class SessionLife:
         )
         self.undelivered = self.settlement.undelivered
         self.failures = self.settlement.failures
-        self.reauthorizations = Reauthorizations(state, self.ownership, self.undelivered)
+        self.reauthorizations = Reauthorizations(state, self.owner, self.undelivered)
         self.hand_overs = self.settlement.hand_overs
         self.expiry = Expiry(state, self.undelivered)
         self.answers = Answers(state, self.clock, self.settlement, self.expiry)
@@ -56,10 +59,10 @@ class SessionLife:
             self.unconnected,
             self.login_events,
         )
-        self.ownership.serve(self.ends)
+        self.owner.serve(self.ends)
         state.hub.turned_away = self.undelivered.turned_away
         state.hub.expiry = self.expiry
-        self.topics = TopicLife(state, self.ownership, self.undelivered)
+        self.topics = TopicLife(state, self.owner, self.undelivered)
         self.undelivered.returns = state.waiting_places
         state.work.dead_letter = self.undelivered.dead_letter
         state.work.discarded = state.ptp.subjects.discarded = self.undelivered.discarded
@@ -91,7 +94,7 @@ class SessionLife:
 
     def note(self, session: Session, now: float) -> None:
         """Note that the session's record has changed."""
-        self.ownership.note(session, now)
+        self.owner.note(session, now)
 
     def bind(self, pipe: Pipe, session: Session, now: float) -> None:
         """Bind the connection to this session, and to no other."""

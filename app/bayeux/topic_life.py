@@ -5,8 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from holdfast.bayeux.backlog import Work, Works
 from holdfast.bayeux.erasure import Erasure
 from holdfast.bayeux.options import ChannelRule
-from holdfast.bayeux.ownership import SessionOwner
 from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.session_owner import SessionOwner
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.topic_publishing import depth_of
 from holdfast.delivery.history_depth import HistoryDepth

@@ -20,8 +20,8 @@ from holdfast.bayeux.services import ServiceCall
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.notices import LOGIN_ENDED, LOGIN_FAILED
 from holdfast.login.authenticator import ANONYMOUS, Authenticator
+from holdfast.login.check_times import CheckTimes
 from holdfast.login.credentials import token_of
-from holdfast.login.ends import Ends
 from holdfast.login.failures import Cause, LoginFailed
 from holdfast.login.proofs import Proofs, forget_revoked
 from holdfast.login.rights_file import LOGIN, RightsFile
@@ -74,7 +74,7 @@ class Logins(ServerExtension):
         self._warning_s = warning_s
         self._wall_s = wall_s
         self._failures = Buckets(_FAILURES)
-        self._ends = Ends()
+        self._check_times = CheckTimes()
         self._proofs = Proofs()
         self._of_session = _LoginOfSession(self)
         self._fetching: asyncio.Task[None] | None = None
@@ -138,7 +138,7 @@ class Logins(ServerExtension):
         self._set(session, login)
         if self.rights.revoked.includes(login):
             # The file changed while the server was down.
-            self._ends.watch(session, 0.0)
+            self._check_times.watch(session, 0.0)
         else:
             self.watch(session)
         self._server.reauthorize(session)
@@ -193,7 +193,7 @@ class Logins(ServerExtension):
 
     def end_due(self, now_s: float) -> None:
         """Warn clients whose login ends soon; log out those whose login has ended or is revoked."""
-        for session in self._ends.due(now_s):
+        for session in self._check_times.due(now_s):
             login = session.identity.login
             if login is None:
                 continue
@@ -205,14 +205,14 @@ class Logins(ServerExtension):
             elif left_s <= self._warning_s:
                 data = {"expiresIn": round(left_s * 1000)}
                 self._server.deliver_event(session, {"channel": LOGIN, "data": data})
-                self._ends.watch(session, login.expires_s)
+                self._check_times.watch(session, login.expires_s)
             else:
                 self.watch(session)
 
     def watch(self, session: Session) -> None:
         """Schedule a check of the session before its login ends."""
         if session.identity.login is not None and session.identity.login.expires_s < inf:
-            self._ends.watch(session, session.identity.login.expires_s - self._warning_s)
+            self._check_times.watch(session, session.identity.login.expires_s - self._warning_s)
 
     def _log_out(self, session: Session, why: str) -> None:
         if not session.has_left:

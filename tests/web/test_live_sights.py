@@ -173,7 +173,7 @@ async def test_a_console_that_was_closed_is_missed_by_nobody(
         house.abort(waiting)
     for _ in range(9):
         await told.second()
-        house.bayeux.life.ownership.alert("/a", "most refuse")
+        house.bayeux.life.owner.alert("/a", "most refuse")
         await house.desk.answered()
     house.advance(60.0)
     await house.desk.answered()

@@ -149,7 +149,7 @@ def test_who_is_no_operator_any_more_hears_no_more_of_the_system() -> None:
     client = house.connected()
     client.session.identity.role = "operator"
     client.subscribe("/sys/alert", "/a")
-    house.bayeux.life.ownership.alert("/a", "trouble")
+    house.bayeux.life.owner.alert("/a", "trouble")
     client.session.identity.role = ""
     take_back(house, client.session)
     assert client.session.subscriptions == {"/a"}

@@ -159,7 +159,7 @@ def watching(house: House) -> Client:
 
 
 def tell(house: House, number: int) -> None:
-    house.bayeux.life.ownership.alert("/a", f"trouble {number}")
+    house.bayeux.life.owner.alert("/a", f"trouble {number}")
     house.server.publish("/a", number)
     house.turn()
 

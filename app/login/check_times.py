@@ -1,4 +1,4 @@
-"""Tracks when the logins of sessions end."""
+"""The times at which the logins of sessions are checked; `logins` ends those that are over."""
 
 import heapq
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ from holdfast.bayeux.sessions import Session
 _FEW = 64
 
 
-class Ends:
-    """The moment of each session at which its login must be checked."""
+class CheckTimes:
+    """The moment of each session at which its login is checked next."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int]] = []

@@ -4,7 +4,7 @@ from itertools import count
 from typing import cast
 
 from holdfast.bayeux.sessions import Session
-from holdfast.login.ends import Ends
+from holdfast.login.check_times import CheckTimes
 
 TOMORROW = 86_400.0
 
@@ -26,7 +26,7 @@ def leave(session: Session) -> None:
 
 
 def test_sessions_that_ended_are_forgotten_long_before_their_logins_end() -> None:
-    ends = Ends()
+    ends = CheckTimes()
     stayed = visitor(0)
     ends.watch(stayed, TOMORROW)
     for number in range(1, 1000):
@@ -40,7 +40,7 @@ def test_sessions_that_ended_are_forgotten_long_before_their_logins_end() -> Non
 
 
 def test_many_renewals_of_few_sessions_take_little_room_and_the_last_one_counts() -> None:
-    ends, session = Ends(), visitor(1)
+    ends, session = CheckTimes(), visitor(1)
     for at_s in range(1, 1000):
         ends.watch(session, float(at_s))
 
@@ -50,7 +50,7 @@ def test_many_renewals_of_few_sessions_take_little_room_and_the_last_one_counts(
 
 
 def test_all_living_sessions_are_checked_in_the_order_of_their_moments() -> None:
-    ends, numbers = Ends(), count()
+    ends, numbers = CheckTimes(), count()
     sessions = [visitor(next(numbers)) for _ in range(500)]
     for session in reversed(sessions):
         ends.watch(session, float(session.number))

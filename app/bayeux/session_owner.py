@@ -1,4 +1,4 @@
-"""The answers of the protocol to the delivery core's questions about sessions."""
+"""The owner of sessions: answers the questions of the delivery core about them."""
 
 from abc import ABC, abstractmethod
 from collections import deque
