@@ -26,7 +26,7 @@ _TOLD: Final = 16
 class Bayeux:
     """The server, as the web layer calls it.
 
-    Requests come in by `dispatch.receive`. The web layer calls `flush` at the end of a turn in
+    Requests come in by `exchanges.receive`. The web layer calls `flush` at the end of a turn in
     which `on_ready` was called, `tick` every tenth of a second, `abort` and `detach` when
     connections are lost. What happens to sessions is `life`; what is published goes by
     `publishing`.

@@ -15,7 +15,7 @@ program = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 def core() -> str:
     """Say whether the core is compiled."""
-    found = find_spec("holdfast.bayeux.dispatch")
+    found = find_spec("holdfast.bayeux.exchanges")
     is_source = found is None or str(found.origin).endswith(".py")
     return "interpreted" if is_source else "compiled"
 

@@ -12,8 +12,8 @@ from aiohttp import web
 
 from holdfast.bayeux.caller import Caller, Speaker
 from holdfast.bayeux.codec import Json, decode
-from holdfast.bayeux.dispatch import skeleton
 from holdfast.bayeux.errors import ErrorReply, Refused, RequestRefused
+from holdfast.bayeux.exchanges import skeleton
 from holdfast.bayeux.rights import BY_POLICY
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.sessions import Exchange, Session

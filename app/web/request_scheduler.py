@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from time import thread_time
 
-from holdfast.bayeux.dispatch import RemainingMessages, Unread, receive
 from holdfast.bayeux.errors import ErrorReply, RequestRefused
+from holdfast.bayeux.exchanges import RemainingMessages, Unread, receive
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.sessions import Exchange
 from holdfast.web.intake import SMALL, Intake

@@ -40,7 +40,7 @@ def test_without_a_compiler_the_core_is_interpreted_and_whoever_builds_is_told_w
     assert "install gcc" in built.stderr
     [wheel] = tmp_path.glob("holdfast-*-py3-none-any.whl")
     names = ZipFile(wheel).namelist()
-    assert "holdfast/bayeux/dispatch.py" in names
+    assert "holdfast/bayeux/exchanges.py" in names
     assert [name for name in names if name.endswith(".data/data/share/man/man1/holdfast-serve.1")]
     assert not [name for name in names if name.endswith(".so")]
 

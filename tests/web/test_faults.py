@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import pytest
 
-from holdfast.bayeux import dispatch
+from holdfast.bayeux import exchanges
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.sessions import Exchange
 from holdfast.web.endpoint import WebOptions
@@ -43,7 +43,7 @@ def fail(monkeypatch: pytest.MonkeyPatch) -> Fail:
     def start(when: str) -> None:
         def receive(bayeux: Bayeux, body: bytes, exchange: Exchange, now: float) -> None:
             if when == "after":
-                dispatch.receive(bayeux, body, exchange, now)
+                exchanges.receive(bayeux, body, exchange, now)
             raise RuntimeError("on purpose")
 
         monkeypatch.setattr("holdfast.web.request_scheduler.receive", receive)

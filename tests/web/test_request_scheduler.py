@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from holdfast.bayeux.dispatch import RemainingMessages
+from holdfast.bayeux.exchanges import RemainingMessages
 from holdfast.bayeux.server import Bayeux
 from holdfast.web import request_scheduler
 from holdfast.web.fast_lane import FastLane

@@ -1,6 +1,6 @@
 """A whole Bayeux server in a test's hand: no loop, no network, a clock that a test moves.
 
-Requests go in as bytes, through `dispatch.receive`, and answers come out as JSON, so the tests
+Requests go in as bytes, through `exchanges.receive`, and answers come out as JSON, so the tests
 say what clients see. What the shell does for the core is done here by name: `turn` ends a turn of
 the event loop, `advance` lets time pass, `resolve` finishes what an extension waits for.
 """
@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from holdfast.bayeux.api import ServerApi
 from holdfast.bayeux.caller import UNKNOWN, Caller, Speaker
-from holdfast.bayeux.dispatch import RemainingMessages, Unread, receive
+from holdfast.bayeux.exchanges import RemainingMessages, Unread, receive
 from holdfast.bayeux.extension import ServerExtension
 from holdfast.bayeux.for_extensions import ForExtensions
 from holdfast.bayeux.options import Options

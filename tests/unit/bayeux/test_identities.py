@@ -7,8 +7,8 @@ import pytest
 from orjson import dumps, loads
 
 from holdfast.bayeux.caller import Speaker
-from holdfast.bayeux.dispatch import receive
 from holdfast.bayeux.errors import RequestRefused
+from holdfast.bayeux.exchanges import receive
 from holdfast.bayeux.sessions import Exchange
 from holdfast.bayeux.transports import ConnectionType, Source
 from holdfast.delivery.session_record import SessionRecord

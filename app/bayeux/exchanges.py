@@ -1,4 +1,4 @@
-"""Handles requests: checks, carries out and answers their messages in order."""
+"""Handles exchanges: checks, carries out and answers the messages of a request in order."""
 
 from collections.abc import Sequence
 from typing import Final
