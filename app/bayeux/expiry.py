@@ -1,4 +1,7 @@
-"""Expiry: messages whose lifetime has ended leave the queues in which they wait."""
+"""When lifetimes end: expired messages leave the queues in which they wait, and histories.
+
+`Undelivered.expire` settles them.
+"""
 
 from holdfast.bayeux.newest_only import drop_outdated
 from holdfast.bayeux.server_state import ServerState
@@ -46,7 +49,7 @@ class Expiry:
 
         The time is the wall clock's: lifetimes also pass while the server is not running.
         """
-        self._state.hub.histories.expire(wall_ms, _MOST)
+        self._state.hub.histories.forget_expired(wall_ms, _MOST)
         left, now = _MOST, wall_ms / 1000
         while left > 0 and (rung := self._timers.ring(now, most=1)):
             session = rung[0].session

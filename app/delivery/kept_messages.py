@@ -333,7 +333,7 @@ class Histories:
             self._lose(message)
         return len(messages)
 
-    def expire(self, now_ms: int, most: int) -> None:
+    def forget_expired(self, now_ms: int, most: int) -> None:
         """Remove up to `most` messages whose lifetime has ended."""
         ends = self._ends
         while ends and ends[0][0] <= now_ms and most > 0:

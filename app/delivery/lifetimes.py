@@ -1,4 +1,4 @@
-"""Messages of a queue whose lifetime ends, in the order of these ends."""
+"""The messages of a queue that have a lifetime, in the order in which they expire."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ def remove(mortals: list[Message], messages: Iterable[Message]) -> None:
             place += 1
 
 
-def take_over(mortals: list[Message], now_ms: int, most: int | None) -> list[Message]:
+def take_expired(mortals: list[Message], now_ms: int, most: int | None) -> list[Message]:
     """Remove and return up to `most` messages whose lifetime is over."""
     over = mortals[: bisect_right(mortals, now_ms, key=_by_end)][:most]
     del mortals[: len(over)]

@@ -279,12 +279,12 @@ class CallbackQueue(InFlight):
 
     # Removing
 
-    def expire(self, now_ms: int, most: int | None = None) -> list[Message]:
+    def take_expired(self, now_ms: int, most: int | None = None) -> list[Message]:
         """Remove up to `most` waiting messages whose lifetime is over; the caller counts them."""
         mortals = self.mortals
         if not mortals or mortals[0].expires_ms > now_ms:
             return []
-        over = lifetimes.take_over(mortals, now_ms, most)
+        over = lifetimes.take_expired(mortals, now_ms, most)
         if len(over) > _FEW or not all(map(self._remove, over)):
             gone = set(map(id, over))
             self.waiting = [m for m in self.waiting if id(m) not in gone]

@@ -215,7 +215,7 @@ class Undelivered(Generic[R]):
 
     def expire(self, receiver: R, most: int | None = None) -> int:
         """Remove waiting messages whose lifetime is over, at most `most`; return how many."""
-        over = receiver.queue.expire(self._node.now_ms(), most)
+        over = receiver.queue.take_expired(self._node.now_ms(), most)
         if over:
             self.expired(receiver, over)
             if self.returns is not None:

@@ -99,9 +99,9 @@ def test_a_message_leaves_when_its_lifetime_ends(histories: Histories) -> None:
     put(histories, message(2000), 10, MUCH)
     assert numbers(kept(histories).newest(-1, 5)) == [1000, 2000]
     assert numbers(kept(histories).newest(-1, 6)) == [2000]
-    histories.expire(5, 10)
+    histories.forget_expired(5, 10)
     assert not gone
-    histories.expire(6, 10)
+    histories.forget_expired(6, 10)
     assert numbers(gone) == [1000]
     assert kept(histories).floor == 0, "it is not missed"
     assert histories.dropped == 0
@@ -110,9 +110,9 @@ def test_a_message_leaves_when_its_lifetime_ends(histories: Histories) -> None:
 def test_only_some_lifetimes_end_at_once(histories: Histories) -> None:
     for number in (1000, 2000, 3000):
         put(histories, message(number, life_ms=1), 10, MUCH)
-    histories.expire(100, 2)
+    histories.forget_expired(100, 2)
     assert len(histories) == 1
-    histories.expire(100, 2)
+    histories.forget_expired(100, 2)
     assert histories.get("/a") is None
 
 
@@ -260,7 +260,7 @@ def test_histories_are_what_a_list_would_be(
             model.lose(model.of(name))
         else:
             now_ms = max(now_ms, value or 0)
-            histories.expire(now_ms, 1000)
+            histories.forget_expired(now_ms, 1000)
             model.expire(now_ms)
         agree(histories, model)
 

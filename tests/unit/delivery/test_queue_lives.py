@@ -57,7 +57,7 @@ def test_whatever_happens_what_is_over_leaves_in_the_order_of_its_end(
 def _expire(queue: CallbackQueue, now: int, most: int) -> None:
     before = _waits(queue)
     over = [each for each in before if 0 < each.expires_ms <= now]
-    left = queue.expire(now, most)
+    left = queue.take_expired(now, most)
     assert [each.expires_ms for each in left] == sorted(each.expires_ms for each in over)[:most]
     assert set(left) <= set(over)
     assert _waits(queue) == [each for each in before if each not in left]
