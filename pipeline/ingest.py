@@ -118,6 +118,7 @@ class _Ingest:
         with answering(self._source.url):
             self._check_store()
         self._lake.sign()
+        self._lake.widen()
         self._report_read()
 
     def _check_store(self) -> None:

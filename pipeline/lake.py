@@ -172,6 +172,13 @@ class Lake:
             self.open(name).create()
         write_text(self._version, str(VERSION))
 
+    def widen(self) -> None:
+        """Add columns that tables lack; the rows of an older version have nothing there."""
+        # What is undone afterwards would lose them.
+        with self.changing():
+            for name in TABLES:
+                self.open(name).widen()
+
     def check_version(self, oldest: int = VERSION) -> None:
         """Refuse tables of another version.
 

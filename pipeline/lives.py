@@ -44,6 +44,7 @@ _NUMBERS: Sums = {
 # Of events in order.
 _WORDS: Sums = {
     "code": ("code", "last"),
+    "wording": ("wording", "last"),
     "letter": ("letter", "max"),
     "fingerprint": ("fingerprint", "max"),
 }
@@ -81,6 +82,8 @@ def _told(events: pa.Table) -> pa.Table:
             "attempts": events["attempt"],
             "redelivered": pc.equal(kind, Kind.REDELIVERED).cast(pa.int64()),
             "refused": pc.equal(kind, Kind.REFUSED).cast(pa.int64()),
+            # That of an earlier failure does not belong to this code.
+            "wording": only_if(pc.is_valid(events["code"]), pc.coalesce(events["wording"], "")),
             # A replay names the letter that it is made of.
             "letter": only_if(pc.invert(is_replay), events["letter"]),
         },
@@ -171,6 +174,7 @@ def _ended(lives: pa.Table) -> pa.Table:
         lives,
         {
             "handed_ts": lives["handed_us"],
+            "wording": only_if(pc.not_equal(lives["wording"], ""), lives["wording"]),
             "ended_ts": pc.if_else(is_lost, over, pc.shift_right(end, _PLACE)),
             "state": pc.coalesce(_ENDS.take(place), pc.if_else(is_lost, LOST, OPEN)),
         },

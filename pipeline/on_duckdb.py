@@ -70,7 +70,10 @@ class DuckTables:
 
     def add_files(self, name: str, files: Sequence[Path], schema: str) -> None:
         if files:
-            self._base.read_parquet([*map(str, files)], hive_partitioning=True).create_view(name)
+            found = self._base.read_parquet(
+                [*map(str, files)], hive_partitioning=True, union_by_name=True
+            )
+            found.project(", ".join(["*", *_lacking(found.columns, schema)])).create_view(name)
         else:
             self.add(name, schema, [])
 
@@ -80,6 +83,12 @@ class DuckTables:
         self._base.execute(
             f"copy ({_plain(question)}) to '{file}' (format parquet, compression zstd)"
         )
+
+
+def _lacking(found: Sequence[str], schema: str) -> list[str]:
+    """Return columns that none of the files has: an older version wrote all of them."""
+    wanted = (column.split() for column in _types(schema).split(", "))
+    return [f"cast(null as {kind}) as {name}" for name, kind in wanted if name not in found]
 
 
 def _types(schema: str) -> str:

@@ -4,7 +4,8 @@
 EVENT = (
     "node string, ts timestamp, kind string, msg bigint, origin string, channel string, "
     "receiver string, copies int, kept int, size int, priority int, sender string, attempt int, "
-    "code string, letter bigint, fingerprint string, generation int, what string, number bigint"
+    "code string, wording string, letter bigint, fingerprint string, generation int, what string, "
+    "number bigint"
 )
 FRAME = "epoch string, seq bigint, pos int"
 JOURNAL = f"{EVENT}, {FRAME}"
@@ -15,7 +16,7 @@ JOURNAL = f"{EVENT}, {FRAME}"
 LIFE = (
     "origin string, msg bigint, receiver string, generation int, channel string, state string, "
     "handed_ts timestamp, ended_ts timestamp, attempts int, redelivered bigint, refused bigint, "
-    "code string, letter bigint, fingerprint string, replay_of array<bigint>"
+    "code string, wording string, letter bigint, fingerprint string, replay_of array<bigint>"
 )
 # A message, and the number of its copies with an end; those of unnamed receivers; and those lost
 # with their process.

@@ -83,7 +83,9 @@ class DeliveryJournal:
     def handed_again(self, receiver: "Receiver", entries: "Iterable[Entry]") -> None:
         """Note hand-overs of which some are repeats."""
 
-    def refused(self, receiver: "Receiver", entries: "Iterable[Entry]", code: "ErrorCode") -> None:
+    def refused(
+        self, receiver: "Receiver", entries: "Iterable[Entry]", code: "ErrorCode", text: str
+    ) -> None:
         """Note failed deliveries; the outcome of the entries is reported separately."""
 
     def returned(self, receiver: "Receiver", entries: "Iterable[Entry]") -> None:

@@ -98,7 +98,7 @@ class Failures(Generic[R]):
         dispatcher = self.dispatcher(receiver, now)
         self._counters.refused[failure.code.family] += 1
         failed = receiver.queue.in_flight().values() if entry is None else (entry,)
-        self._journal.refused(receiver, failed, failure.code)
+        self._journal.refused(receiver, failed, failure.code, failure.text)
         reaction = self._owner.handler(receiver, failure.channel).react(failure, dispatcher, now)
         if reaction.input is not DispatcherInput.HOLD:
             kind = notices.REFUSED if failure.by_client else notices.FAILED

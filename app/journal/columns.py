@@ -13,12 +13,15 @@ class FailureDetails(TypedDict, total=False):
     """The details of a failure or of a replay."""
 
     code: str
+    wording: str
     letter: int
     fingerprint: str
     generation: int
 
 
 _NO_REASON: FailureDetails = {}
+# A frame has at most so many different wordings; further ones are left out.
+_MOST_WORDINGS = 100
 
 # Message id, copies, stored copies, bytes, priority, sender, channel.
 Publication = tuple[int, int, int, int, int, str, str]
@@ -217,7 +220,25 @@ class Columns:
             block["letter"] = [why.get("letter") for why in reasons]
             block["fingerprint"] = [why.get("fingerprint") for why in reasons]
             block["generation"] = [why.get("generation") for why in reasons]
+            wordings = _first_wordings(reasons)
+            if any(wordings):
+                block["wording"] = wordings
         return block
+
+
+def _first_wordings(reasons: Sequence[FailureDetails]) -> list[str | None]:
+    """Return the wordings, unless there are too many different ones already."""
+    found: list[str | None] = []
+    known: set[str] = set()
+    for why in reasons:
+        wording = why.get("wording")
+        if wording is not None:
+            if len(known) < _MOST_WORDINGS:
+                known.add(wording)
+            elif wording not in known:
+                wording = None
+        found.append(wording)
+    return found
 
 
 def _since(first: int, at: int | list[int]) -> int | list[int]:

@@ -88,6 +88,7 @@ class Delivered(TypedDict, total=False):
     letter: list[int | None]
     fingerprint: list[str | None]
     generation: list[int | None]
+    wording: list[str | None]
 
 
 class Changed(TypedDict, total=False):

@@ -17,7 +17,7 @@ from holdfast.delivery.outcomes import Outcome
 from holdfast.delivery.receivers import Receiver
 from holdfast.journal import notes
 from holdfast.journal.builder import publication_of
-from holdfast.journal.columns import DecodedNote, FailureDetails, Publication, Row
+from holdfast.journal.columns import DecodedNote, Publication, Row
 from holdfast.journal.crowds import Crowds
 from holdfast.journal.journal import Journal, Outlet
 from holdfast.journal.schema import MOST_EVENTS, NS_PER_US, Kind
@@ -116,8 +116,10 @@ class JournalWriter(DeliveryJournal):
             kind = Kind.HANDED if entry.attempts == 1 else Kind.REDELIVERED
             self.journal.delivered(kind, (entry.message,), receiver.key, at, entry.attempts)
 
-    def refused(self, receiver: Receiver, entries: Iterable[Entry], code: ErrorCode) -> None:
-        at, key, why = self._clock.look(), receiver.key, FailureDetails(code=code.text)
+    def refused(
+        self, receiver: Receiver, entries: Iterable[Entry], code: ErrorCode, text: str
+    ) -> None:
+        at, key, why = self._clock.look(), receiver.key, notes.failure(code.text, text)
         if receiver.is_durable and len(self._refusals) < _MOST_REFUSALS:
             self._refusals += notes.refused(entries, key, why, at)
             return

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 import orjson
 
 from holdfast.delivery.counters import Reason
+from holdfast.delivery.error_codes import find
 from holdfast.delivery.outcomes import Outcome, Way
 from holdfast.journal.columns import DecodedNote, FailureDetails, Publication, Row
 from holdfast.journal.schema import VERSION, Kind
+from holdfast.journal.wording import wording_of
 
 if TYPE_CHECKING:
     from holdfast.delivery.dead_letters import DeadLetter
@@ -30,6 +32,14 @@ KINDS: Mapping[Way, str] = {
 def why_of(outcome: Outcome) -> FailureDetails | None:
     """Return the reason as details, if there is one."""
     return None if outcome.reason is None else FailureDetails(code=outcome.reason.value)
+
+
+def failure(code: str, text: str) -> FailureDetails:
+    """Return the details of a failure: its code, and the wording of its text if it has one."""
+    why, wording = FailureDetails(code=code), wording_of(text)
+    if wording is not None:
+        why["wording"] = wording
+    return why
 
 
 def packed(note: DecodedNote) -> bytes:
@@ -122,11 +132,17 @@ def dead(letters: "Sequence[tuple[DeadLetter, str | None]]", at: int) -> list[Ro
     """Return the rows of dead letters."""
     rows: list[Row] = []
     for letter, _ in letters:
-        why = FailureDetails(
-            code=letter.code, letter=int(letter.id), fingerprint=letter.fingerprint
-        )
+        why = failure(letter.code, _text_of(letter))
+        why["letter"], why["fingerprint"] = int(letter.id), letter.fingerprint
         rows.append((Kind.DEAD, [letter.message], letter.attempt_count, why, [letter.key], [at]))
     return rows
+
+
+def _text_of(letter: "DeadLetter") -> str:
+    """Return the reason without the meaning of the code, with which it begins."""
+    code = find(letter.code)
+    meaning = "" if code is None else code.meaning
+    return letter.reason.removeprefix(meaning).removeprefix(": ")
 
 
 def left(sessions: Mapping[str, Sequence[int]], at: int) -> list[Row]:

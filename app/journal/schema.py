@@ -103,6 +103,8 @@ class Event(NamedTuple):
     attempt: int | None = None
     # An error code, or the reason of a discard.
     code: str | None = None
+    # The text of a failure without what is particular to one message.
+    wording: str | None = None
     # The dead letter that it became or, if replayed, was; and the fingerprint of the failure.
     letter: int | None = None
     fingerprint: str | None = None

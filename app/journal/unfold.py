@@ -89,12 +89,13 @@ class _Unfolding:
             block["t"],
             block.get("attempt", missing),
             block.get("code", missing),
+            block.get("wording", missing),
             block.get("letter", missing),
             block.get("fingerprint", missing),
             block.get("generation", missing),
             strict=True,
         ):
-            attempt, code, letter, fingerprint, generation = why
+            attempt, code, wording, letter, fingerprint, generation = why
             receivers = _at(self._groups, group)
             each = _listed(times)
             if len(each) == 1:
@@ -106,6 +107,7 @@ class _Unfolding:
                         receiver=_word(self._names, receiver),
                         attempt=attempt,
                         code=code,
+                        wording=wording,
                         letter=letter,
                         fingerprint=fingerprint,
                         generation=generation,
@@ -124,7 +126,10 @@ class _Unfolding:
 
 
 _CHANGED = ("kind", "t", "name", "channel", "what", "number")
-_TEXTS = ("node", "kind", "origin", "channel", "receiver", "sender", "code", "fingerprint", "what")
+_TEXTS = (
+    *("node", "kind", "origin", "channel", "receiver", "sender"),
+    *("code", "wording", "fingerprint", "what"),
+)
 _TYPES = [str if name in _TEXTS else int for name in Event._fields]
 
 

@@ -7,9 +7,9 @@ from holdfast.pipeline.reports.catalogue import Result
 _UNKNOWN = "(unknown)"
 
 
-def words(result: Result, name: str) -> list[str]:
+def words(result: Result, name: str, *, missing: str = _UNKNOWN) -> list[str]:
     place = result.columns.index(name)
-    return [_UNKNOWN if row[place] is None else str(row[place]) for row in result.rows]
+    return [missing if row[place] is None else str(row[place]) for row in result.rows]
 
 
 def numbers(result: Result, name: str) -> list[float]:

@@ -74,8 +74,17 @@ def _unusual_found(result: Result) -> str:
     return f"On {hour} UTC, {_MEASURES[measure]} of {channel}: {found} instead of {usual}."
 
 
+def _causes(result: Result) -> list[str]:
+    wordings = words(result, "wording", missing="(no text)")
+    return [*map(" · ".join, zip(words(result, "code"), wordings, strict=True))]
+
+
+def _causes_picture(result: Result) -> str:
+    return bars([*zip(_causes(result), numbers(result, "refusals"), strict=True)], colour=BAD)
+
+
 def _causes_found(result: Result) -> str:
-    refusals, cause = numbers(result, "refusals"), words(result, "cause")[0]
+    refusals, cause = numbers(result, "refusals"), _causes(result)[0]
     return f"{number(refusals[0])} of {number(sum(refusals))} refusals are {cause}."
 
 
@@ -216,10 +225,10 @@ SECTIONS = {
     ),
     "causes": Section(
         "Causes",
-        "Refusals by code and channel; words with digits are shown as a star.",
+        "Refusals by code and wording: their texts, with a star for all but plain words.",
         "No refusals and no dead letters.",
         _causes_found,
-        _bars("refusals", "cause", "channels", colour=BAD),
+        _causes_picture,
     ),
     "dead": Section(
         "Dead letters",

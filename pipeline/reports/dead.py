@@ -9,16 +9,16 @@ DEAD = """
     order by dead desc, code, channel, fingerprint
 """
 
-# What fails alike, whatever the number of the channel: words with a digit are shown as a star.
-_ALIKE = "regexp_replace({name}, '[A-Za-z0-9_~-]*[0-9][A-Za-z0-9_~-]*', '*')"
-_CAUSE, _CHANNELS = (_ALIKE.format(name=name) for name in ("code", "channel"))
+# What fails alike, with the number of its channels, and one of them as an example: words with a
+# digit are shown as a star.
+_EXAMPLE = "regexp_replace(channel, '[A-Za-z0-9_~-]*[0-9][A-Za-z0-9_~-]*', '*')"
 CAUSES = f"""
-    select {_CAUSE} as cause, {_CHANNELS} as channels, count(distinct channel) as number,
-        cast(sum(refused) as bigint) as refusals,
+    select code, wording, cast(sum(refused) as bigint) as refusals,
         count(case when state = 'dead' then 1 end) as dead,
-        count(distinct receiver) as receivers, min(handed_ts) as first, max(ended_ts) as last
+        count(distinct receiver) as receivers, count(distinct channel) as channels,
+        min({_EXAMPLE}) as example, min(handed_ts) as first, max(ended_ts) as last
     from {{life}} where code is not null and (refused > 0 or state = 'dead')
-    group by {_CAUSE}, {_CHANNELS} order by refusals desc, dead desc, cause, channels
+    group by code, wording order by refusals desc, dead desc, code, wording
 """
 
 # Messages that became dead letters for at least three receivers, and for four of five. Few

@@ -235,6 +235,7 @@ class _Words:
 _WHY = {
     "attempt": pa.int64(),
     "code": pa.string(),
+    "wording": pa.string(),
     "letter": pa.int64(),
     "fingerprint": pa.string(),
     "generation": pa.int64(),

@@ -38,6 +38,21 @@ def more() -> list[Event]:
     return told
 
 
+def refusals() -> Iterator[Event]:
+    """Orders that are unknown, on channels in two countries, and what else is refused."""
+    for n in range(41):
+        yield published(n, 1, f"/orders/{'us' if n % 2 else 'eu'}/{n}")
+        yield handed(n + 0.1, n, f"joe/{n % 3}")
+    for n in range(39):
+        yield from died(n + 1, n, f"joe/{n % 3}", text=f"order {7 * n} of 'client {n}' is unknown")
+    for n in (39, 40):
+        yield from died(n + 1, n, f"joe/{n % 3}", text=f"no room for order {n}")
+    yield from (published(50, 2, "/chat"), handed(50, 50, "ann/1"), handed(50, 50, "bob/1"))
+    yield event("refused", 51, 50, receiver="ann/1", attempt=1, code="user.update.holdback")
+    yield acked(52, 50, "ann/1")
+    yield from died(52, 50, "bob/1", "user.update.internalError", 'order 3 of "eve" is unknown')
+
+
 def request(after_s: float, what: str, number: int | None, channel: str = "/ask") -> Event:
     return event("request", after_s, receiver="ann/1", channel=channel, what=what, number=number)
 

@@ -15,7 +15,7 @@ from holdfast.pipeline.reports.flow import FUNNEL
 from holdfast.pipeline.reports.sums import recall
 from holdfast.pipeline.scope import EVERYTHING, Scope
 from tests.pipeline.stored import store_told
-from tests.pipeline.tales import DAY, a_week, more, requests
+from tests.pipeline.tales import DAY, a_week, more, refusals, requests
 from tests.unit.pipeline.events import START_US
 from tests.unit.pipeline.stories import acked, handed, the_story
 from tests.unit.pipeline.told import one_run
@@ -31,7 +31,7 @@ KINDS = ("funnel", "throughput", "latency", "requests")
 
 def store_everything(place: Path) -> Lake:
     """Tables of which every report has something to tell."""
-    told = [*the_story(), *more(), *requests(), *a_week()]
+    told = [*the_story(), *more(), *requests(), *refusals(), *a_week()]
     for n in range(10):
         told += [handed(n + 0.5, n, "eve/1"), acked(n + 0.7, n, "eve/1")]
     lost = {"origin": "n1", "channel": "/poison", "n": 1, "found_ts": START_US}

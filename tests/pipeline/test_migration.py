@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import orjson
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner, Result
@@ -15,11 +16,16 @@ from holdfast.journal.schema import Event
 from holdfast.pipeline import backfill as backfills
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.ingest import Source, take_what_is_there
-from holdfast.pipeline.lake import Lake
+from holdfast.pipeline.lake import TABLES, Lake, Made
+from holdfast.pipeline.on_duckdb import of_lake
 from tests.pipeline.journals import Writer
+from tests.pipeline.stored import add_events
+from tests.pipeline.stored import store as store_rows
+from tests.pipeline.tales import refusals
 from tests.store.servers import ValkeyServer
-from tests.unit.pipeline.stories import the_story
-from tests.unit.pipeline.told import one_run, table_of
+from tests.unit.pipeline.events import published
+from tests.unit.pipeline.stories import died, the_story
+from tests.unit.pipeline.told import made_of, one_run, table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -132,3 +138,54 @@ def test_nobody_fills_older_tables(spark: "SparkSession", store: ValkeyServer, o
     Writer(store).write(*the_story()[:1])
     with pytest.raises(PipelineFailed, match="holdfast pipeline backfill"):
         take_what_is_there(spark, Source(store.url), old, lambda taken: None)
+
+
+def without_wordings(rows: pa.Table) -> pa.Table:
+    return rows.drop_columns(["wording"])
+
+
+@pytest.fixture
+def narrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
+    """Tables as they were before events had wordings."""
+    told = one_run(refusals())
+    with monkeypatch.context() as then:
+        for table, (columns, by) in TABLES.items():
+            then.setitem(TABLES, table, (columns.replace("wording string, ", ""), by))
+        life, events = without_wordings(made_of(told).life), without_wordings(table_of(told))
+        return store_rows(tmp_path / "lake", life, events)
+
+
+def causes(lake: Lake) -> dict[str | None, int]:
+    """By wording: how many refusals."""
+    found: dict[str | None, int] = {}
+    for line in map(orjson.loads, run(lake, "report", "causes").stdout.splitlines()):
+        found[line["wording"]] = found.get(line["wording"], 0) + line["refusals"]
+    return found
+
+
+def test_tables_from_before_there_were_wordings_are_read_filled_and_merged(narrow: Lake) -> None:
+    assert causes(narrow) == {None: 43}
+    narrow.widen()
+    told = one_run([published(60, 1), *died(61, 60, "ann/1", text="order 3 is unknown")])
+    file = narrow.root / "life/new.parquet"
+    pq.write_table(made_of(told).life, file)
+    with narrow.changing():
+        narrow.commit([Made("life", file.name)], {}, anew=())
+    add_events(narrow, 1, table_of(told))
+    assert causes(narrow) == {None: 43, "order * is unknown": 1}
+    assert run(narrow, "compact").exit_code == 0
+    assert len(narrow.files("life")) == 1
+    assert causes(narrow) == {None: 43, "order * is unknown": 1}
+    with of_lake(narrow) as tables:
+        [told_of] = tables.ask("select count(wording) as n, count(*) as events from {events}").rows
+    assert told_of == (2, len([*refusals()]) + len(told))
+
+
+def test_an_ingest_goes_on_with_tables_from_before_there_were_wordings(
+    spark: "SparkSession", store: ValkeyServer, narrow: Lake
+) -> None:
+    writer = Writer(store)
+    writer.write(published(60, 1), *died(61, 60, "ann/1", text="order 3 is unknown"))
+    source = Source(store.url, accepts_loss=True)
+    take_what_is_there(spark, source, narrow, lambda taken: None)
+    assert causes(narrow) == {None: 43, "order * is unknown": 1}

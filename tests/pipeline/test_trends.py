@@ -10,7 +10,7 @@ from holdfast.pipeline.on_duckdb import of_lake
 from holdfast.pipeline.reports.catalogue import REPORTS
 from holdfast.pipeline.scope import EVERYTHING, Scope
 from tests.pipeline.stored import store_told
-from tests.pipeline.tales import DAY, HOUR, USUAL, a_week, requests
+from tests.pipeline.tales import DAY, HOUR, USUAL, a_week, refusals, requests
 from tests.unit.pipeline.events import START_US, event, published
 from tests.unit.pipeline.stories import acked, died, handed
 from tests.unit.pipeline.told import one_run
@@ -104,19 +104,19 @@ def test_the_backlog_is_what_came_and_has_not_gone(tmp_path: Path) -> None:
     assert [after_start(row, "hour", HOUR) for row in found] == [2, 1, 0]
 
 
-def test_what_fails_alike_is_one_cause_however_many_channels_it_has(tmp_path: Path) -> None:
-    told: list[Event] = []
-    for n in range(39):
-        told += [published(n, 1, f"/orders/eu/{n}"), handed(n + 0.1, n, f"joe/{n % 3}")]
-        told += died(n + 1, n, f"joe/{n % 3}")
-    told += [published(50, 1, "/chat"), handed(50, 50, "ann/1")]
-    refused = event("refused", 51, 50, receiver="ann/1", attempt=1, code="user.update.holdback")
-    told += [refused, acked(52, 50, "ann/1")]
-    names = ("cause", "channels", "number", "refusals", "dead", "receivers")
-    found = ask(store_told(tmp_path, one_run(told)), "causes")
-    assert [tuple(row[name] for name in names) for row in found] == [
-        ("user.update.error", "/orders/eu/*", 39, 39, 39, 3),
-        ("user.update.holdback", "/chat", 1, 1, 0, 1),
+CAUSE = ("code", "wording", "refusals", "dead", "receivers", "channels", "example")
+
+
+def causes(lake: Lake) -> list[tuple[Any, ...]]:
+    return [tuple(row[name] for name in CAUSE) for row in ask(lake, "causes")]
+
+
+def test_what_fails_alike_is_one_cause_whatever_it_names_and_wherever(tmp_path: Path) -> None:
+    assert causes(store_told(tmp_path, one_run(refusals()))) == [
+        ("user.update.error", "order * of * is unknown", 39, 39, 3, 39, "/orders/eu/*"),
+        ("user.update.error", "no room for order *", 2, 2, 2, 2, "/orders/eu/*"),
+        ("user.update.internalError", "order * of * is unknown", 1, 1, 1, 1, "/chat"),
+        ("user.update.holdback", None, 1, 0, 1, 1, "/chat"),
     ]
 
 

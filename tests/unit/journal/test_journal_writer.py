@@ -78,7 +78,7 @@ def test_a_refusal_of_a_durable_session_leaves_with_what_it_leads_to() -> None:
     receiver, key = durable(), "anonymous/-1"
     for is_last in (True, False):
         writer, shelf = writer_and_shelf()
-        writer.refused(receiver, failed(1, 2, 1), INTERNAL_ERROR)
+        writer.refused(receiver, failed(1, 2, 1), INTERNAL_ERROR, "")
         outcome = DISCARDED[Reason.NO_LETTER]
         note = writer.note_settled({ID: [key]}, outcome) if is_last else writer.note_marked({})
         _, rows = notes.unpacked(note)
@@ -95,7 +95,7 @@ def test_a_refusal_of_a_durable_session_leaves_with_what_it_leads_to() -> None:
 
 def test_a_refusal_that_no_call_carries_out_is_told_live() -> None:
     writer, shelf = writer_and_shelf()
-    writer.refused(durable(), failed(1), INTERNAL_ERROR)
+    writer.refused(durable(), failed(1), INTERNAL_ERROR, "")
     assert [each[0] for each in told(writer, shelf)] == [Kind.REFUSED]
     assert writer.note_marked({}) == b""
 
@@ -104,7 +104,7 @@ def test_very_many_refusals_of_one_turn_are_told_live() -> None:
     writer, shelf = writer_and_shelf()
     receiver = durable()
     for _ in range(150):
-        writer.refused(receiver, failed(1), INTERNAL_ERROR)
+        writer.refused(receiver, failed(1), INTERNAL_ERROR, "")
     _, rows = notes.unpacked(writer.note_marked({}))
     assert (len(rows), len(told(writer, shelf))) == (100, 50)
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from holdfast.journal.schema import Event
+from holdfast.journal.wording import wording_of
 from tests.unit.pipeline.events import event, published
 
 
@@ -19,8 +20,10 @@ def acked(after_s: float, msg: int, receiver: str) -> Event:
     return delivery("acked", after_s, msg, receiver)
 
 
-def died(after_s: float, msg: int, receiver: str, code: str = "user.update.error") -> list[Event]:
-    why = {"attempt": 1, "code": code}
+def died(
+    after_s: float, msg: int, receiver: str, code: str = "user.update.error", text: str = ""
+) -> list[Event]:
+    why = {"attempt": 1, "code": code, "wording": wording_of(text)}
     return [
         delivery("refused", after_s, msg, receiver, **why),
         delivery("dead", after_s, msg, receiver, **why, letter=msg, fingerprint="f"),

@@ -37,7 +37,9 @@ RESULTS = {
         ["hour", "channel", "measure", "found", "usual", "spreads"],
         [["2025-11-20T10:00:00.000Z", EVIL, "delivery_p95", 40.0, 10.0, -4.0]],
     ),
-    "causes": Result(["cause", "channels", "refusals"], [[EVIL, "/a/*", 3], [None, "/b", 1]]),
+    "causes": Result(
+        ["code", "wording", "refusals"], [["user.update.error", EVIL, 3], [None, None, 1]]
+    ),
     "requests": Result(
         [
             "channel",

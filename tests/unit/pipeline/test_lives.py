@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -47,6 +48,20 @@ def test_of_codes_the_latest_is_told() -> None:
     told = [published(1, 1), last[0], first[0], last[1]._replace(code=None)]
     [life] = made_of(one_run(told)).life.to_pylist()
     assert (life["code"], life["refused"], life["letter"]) == ("user.z", 2, 1)
+
+
+@pytest.mark.parametrize("is_carried", [False, True])
+def test_a_wording_is_told_with_the_code_that_it_belongs_to(*, is_carried: bool) -> None:
+    refused = partial(event, "refused", msg=1, receiver="ann/1", attempt=1, code="user.x")
+    told = one_run([published(1, 1), refused(2, wording="no stock"), refused(3, wording="no room")])
+    last = event("discarded", 4, 1, receiver="ann/1", code="session_ended")
+    before = made_of(told) if is_carried else None
+    [life] = made_of(told).life.to_pylist()
+    assert (life["code"], life["wording"]) == ("user.x", "no room")
+    [end] = one_run([last._replace(node="n1")])
+    more = [end._replace(seq=9)]
+    [life] = made_of(more if is_carried else [*told, *more], before).life.to_pylist()
+    assert (life["state"], life["code"], life["wording"]) == ("discarded", "session_ended", None)
 
 
 def test_of_two_ends_the_later_is_told_and_the_audit_tells_of_both() -> None:
