@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
+from holdfast.bayeux.changed_session import ChangedSession
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.qos import Qos
-from holdfast.bayeux.records import ChangedSession
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.channels import Channel

@@ -5,9 +5,9 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from holdfast.bayeux.changed_session import ChangedSession
 from holdfast.bayeux.channel_holds import held_by_guard, release_by_server
 from holdfast.bayeux.point_to_point import is_ptp
-from holdfast.bayeux.records import ChangedSession
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_clock import SessionClock
 from holdfast.bayeux.sessions import Session

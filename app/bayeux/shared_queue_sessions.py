@@ -1,6 +1,6 @@
 """The sessions without clients that have the shared queues."""
 
-from holdfast.bayeux.records import ChangedSession
+from holdfast.bayeux.changed_session import ChangedSession
 from holdfast.bayeux.session_registry import Sessions
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.addressed_queue import AddressedQueue

@@ -5,11 +5,11 @@ from itertools import islice
 
 from holdfast.bayeux.answers import Answers
 from holdfast.bayeux.catching_up import CatchUp
+from holdfast.bayeux.changed_session import ChangedSession
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.delivery_options import QosInvalid
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.pending_replies import begin_pending
-from holdfast.bayeux.records import ChangedSession
 from holdfast.bayeux.reserved import refuse_replies
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Exchange, Session

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from functools import partial
 
+from holdfast.bayeux.changed_session import record_of
 from holdfast.bayeux.kept_requests import rejoin
-from holdfast.bayeux.records import record_of
 from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.sessions import Session

@@ -1,4 +1,4 @@
-"""The stored form of a durable session."""
+"""The stored form of a durable session: what of it survives a restart."""
 
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Protocol, Self

@@ -1,4 +1,4 @@
-"""The stored form of messages, dead letters and channel holds; each record has a version."""
+"""The stored form of messages, entries, dead letters and channel holds; each has a version."""
 
 import re
 from sys import intern

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.bayeux import connect, qos, records
+from holdfast.bayeux import changed_session, connect, qos
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.cursors import Cursors
 from holdfast.bayeux.publish_keys import key_of
@@ -154,12 +154,12 @@ def bodies_go_with_their_first_entry() -> None:
 
 
 def holds_are_forgotten_at_a_restart() -> None:
-    record_of = records.record_of
+    record_of = changed_session.record_of
 
     def forgetful(session: Session, now_ms: int) -> SessionRecord:
         return replace(record_of(session, now_ms), hold=HoldRecord())
 
-    for place in (records, storage):
+    for place in (changed_session, storage):
         _replace(place, "record_of", forgetful)
 
 

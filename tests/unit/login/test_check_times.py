@@ -26,34 +26,34 @@ def leave(session: Session) -> None:
 
 
 def test_sessions_that_ended_are_forgotten_long_before_their_logins_end() -> None:
-    ends = CheckTimes()
+    checks = CheckTimes()
     stayed = visitor(0)
-    ends.watch(stayed, TOMORROW)
+    checks.watch(stayed, TOMORROW)
     for number in range(1, 1000):
         passing = visitor(number)
-        ends.watch(passing, TOMORROW)
+        checks.watch(passing, TOMORROW)
         leave(passing)
 
-    assert len(ends) < 100
-    assert len(ends._watched) < 100
-    assert list(ends.due(TOMORROW)) == [stayed]
+    assert len(checks) < 100
+    assert len(checks._watched) < 100
+    assert list(checks.due(TOMORROW)) == [stayed]
 
 
 def test_many_renewals_of_few_sessions_take_little_room_and_the_last_one_counts() -> None:
-    ends, session = CheckTimes(), visitor(1)
+    checks, session = CheckTimes(), visitor(1)
     for at_s in range(1, 1000):
-        ends.watch(session, float(at_s))
+        checks.watch(session, float(at_s))
 
-    assert len(ends) < 100
-    assert not list(ends.due(998.0))
-    assert list(ends.due(999.0)) == [session]
+    assert len(checks) < 100
+    assert not list(checks.due(998.0))
+    assert list(checks.due(999.0)) == [session]
 
 
 def test_all_living_sessions_are_checked_in_the_order_of_their_moments() -> None:
-    ends, numbers = CheckTimes(), count()
+    checks, numbers = CheckTimes(), count()
     sessions = [visitor(next(numbers)) for _ in range(500)]
     for session in reversed(sessions):
-        ends.watch(session, float(session.number))
+        checks.watch(session, float(session.number))
 
-    assert list(ends.due(500.0)) == sessions
-    assert not len(ends)
+    assert list(checks.due(500.0)) == sessions
+    assert not len(checks)

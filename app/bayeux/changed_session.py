@@ -1,4 +1,4 @@
-"""Records of sessions, as the store keeps them."""
+"""A session that changed in this turn, and what the store keeps of it: `record_of`."""
 
 from holdfast.bayeux.kept_requests import to_json
 from holdfast.bayeux.sessions import Session
