@@ -25,7 +25,7 @@ from holdfast.compose.journal import begin_journal, open_journal
 from holdfast.compose.listen_addresses import ListenAddresses, find_addresses
 from holdfast.compose.listeners import ServedApplications, open_listeners
 from holdfast.compose.login import make_logins
-from holdfast.compose.options import options_of, web_options
+from holdfast.compose.options import core_options, web_options
 from holdfast.compose.storage import Storage, open_storage
 from holdfast.delivery.delivery_journal import NO_JOURNAL
 from holdfast.delivery.node import Node
@@ -142,7 +142,7 @@ def _make_bayeux(
 ) -> Bayeux:
     return Bayeux(
         ServerState(
-            options_of(settings),
+            core_options(settings),
             node=Node(settings.node, storage.stamps),
             store=storage.store,
             epoch=storage.store.seed,

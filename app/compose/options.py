@@ -21,7 +21,7 @@ from holdfast.web.peers import Peers
 _ANY = "*"
 
 
-def options_of(settings: Settings) -> Options:
+def core_options(settings: Settings) -> Options:
     """Return the core's options, with all times in seconds."""
     return Options(
         timeout_s=settings.timeout / 1000,
