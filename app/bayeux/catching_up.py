@@ -12,9 +12,9 @@ from holdfast.bayeux.starts import MOST_CHANNELS, Start, Starts
 from holdfast.bayeux.subscribe_qos import SubscribeQos
 from holdfast.bayeux.turn_over import TurnOver
 from holdfast.delivery.channels import Channel, lookups
-from holdfast.delivery.filters import Candidate
 from holdfast.delivery.kept_messages import KeptMessages, cursor_of
 from holdfast.delivery.messages import Message
+from holdfast.delivery.selections import Candidate
 
 # The most messages of histories that one subscribe reads: it begins no further history then.
 _MOST_MESSAGES = 10_000

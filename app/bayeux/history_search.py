@@ -6,9 +6,9 @@ from itertools import islice
 
 from holdfast.bayeux.server_state import ServerState
 from holdfast.delivery.channels import Channel
-from holdfast.delivery.filters import Candidate, Filter
 from holdfast.delivery.kept_messages import MOST_LOOKS
 from holdfast.delivery.messages import Message
+from holdfast.delivery.selections import Candidate, Filter
 
 _MOST_BYTES = 1024 * 1024
 # The most messages that one filter tests.

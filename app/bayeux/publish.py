@@ -26,9 +26,9 @@ from holdfast.bayeux.sessions import Exchange, Session
 from holdfast.bayeux.turn_over import TurnOver
 from holdfast.delivery.channels import REPLIES, SERVICES, Channel, Kind
 from holdfast.delivery.error_codes import CHANNEL_HELD, NO_CONNECTION
-from holdfast.delivery.filters import Candidate
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.requests import Request
+from holdfast.delivery.selections import Candidate
 
 # Fields with a meaning to receivers. A publisher that could set `advice` could disconnect every
 # subscriber; `clientId` would reveal the publisher's session.

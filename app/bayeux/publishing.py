@@ -13,10 +13,10 @@ from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.topic_publishing import configure, depth_for, repeated_by, topic_of
 from holdfast.delivery.channels import Channel, Kind
-from holdfast.delivery.filters import Candidate
 from holdfast.delivery.json_text import NoNumber, to_json, to_strict_json
 from holdfast.delivery.messages import ORDINARY_PRIORITY, Message
 from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.delivery.selections import Candidate
 from holdfast.delivery.shared_queues import OverQuota, Undeliverable
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from holdfast.bayeux.delivery_options import SAID_BY_RECEIVERS, QosInvalid, refuse_others
 from holdfast.delivery.filter_language import FilterInvalid
-from holdfast.delivery.filters import Filter, Selection
+from holdfast.delivery.selections import Filter, Selection
 
 # Of these, `starts` reads history and initialUpdate.
 _OPTIONS = SAID_BY_RECEIVERS | {

@@ -10,7 +10,7 @@ from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.subscribe_qos import PLAIN, SubscribeQos
 from holdfast.delivery.channels import Channel, overlaps
-from holdfast.delivery.filters import Filter
+from holdfast.delivery.selections import Filter
 
 
 def join(

@@ -2,9 +2,9 @@
 
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.server_state import ServerState
-from holdfast.delivery.filters import Candidate
 from holdfast.delivery.json_text import to_json
 from holdfast.delivery.messages import Message
+from holdfast.delivery.selections import Candidate
 
 
 def publish_event(state: ServerState, event: Json, life_ms: int | None = None) -> None:

@@ -15,8 +15,8 @@ from holdfast.bayeux.topic_life import TopicLife
 from holdfast.bayeux.topic_status import event_of, page_of, status_of, statuses_of
 from holdfast.delivery.channels import Channel, Kind
 from holdfast.delivery.filter_language import FilterInvalid
-from holdfast.delivery.filters import Filter
 from holdfast.delivery.numbers import whole
+from holdfast.delivery.selections import Filter
 
 TOPICS: Final = "/service/topics"
 UNKNOWN: Final = "user.oid.unknown"

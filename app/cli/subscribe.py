@@ -18,7 +18,7 @@ from holdfast.client import Message, Refuse, Subscription
 from holdfast.client.errors import refusal_for
 from holdfast.delivery.error_codes import find
 from holdfast.delivery.filter_language import FilterInvalid
-from holdfast.delivery.filters import Candidate, Filter
+from holdfast.delivery.selections import Candidate, Filter
 
 program = typer.Typer(add_completion=False, rich_markup_mode=None)
 

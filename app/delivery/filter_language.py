@@ -1,4 +1,4 @@
-"""The language of filters: conditions on one message, as SQL-92 writes them.
+"""The language of subscription filters: conditions on one message, as SQL-92 writes them.
 
     data.price > 100 AND properties.kind IN ('bid', 'ask') AND NOT data.text LIKE '%test%'
 

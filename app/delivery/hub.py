@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from holdfast.delivery.channels import Channel, lookups
 from holdfast.delivery.counters import Counters, Reason
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
-from holdfast.delivery.filters import Candidate
 from holdfast.delivery.kept_messages import NS_PER_CURSOR, Histories, cursor_of
 from holdfast.delivery.messages import Message
 from holdfast.delivery.notices import FULL, Notices
@@ -14,6 +13,7 @@ from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.publish_order import AcceptedPublish, PublishOrder
 from holdfast.delivery.receivers import Receiver
 from holdfast.delivery.routes import Routes
+from holdfast.delivery.selections import Candidate
 from holdfast.delivery.store_port import StorePort
 from holdfast.delivery.topics import Topic
 

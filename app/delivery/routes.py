@@ -4,7 +4,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from holdfast.delivery.channels import Channel
-from holdfast.delivery.filters import Candidate, Filter, Filters, Selection
+from holdfast.delivery.selections import Candidate, Filter, Filters, Selection
 
 if TYPE_CHECKING:
     from holdfast.delivery.topics import Topics

@@ -1,4 +1,7 @@
-"""The letter filter, shared by REST, command line, replays and the store."""
+"""The letter filter, shared by REST and console, command line, replays and the store.
+
+Its conditions in SQL, for letters in the tables, are in `pipeline.replay`.
+"""
 
 from pydantic import BaseModel, ConfigDict, Field
 

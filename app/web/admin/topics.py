@@ -8,7 +8,7 @@ from pydantic import Field
 from holdfast.bayeux.history_search import HistorySearch
 from holdfast.bayeux.topic_status import TopicStatus, page_of, status_of, statuses_of
 from holdfast.delivery.filter_language import FilterInvalid
-from holdfast.delivery.filters import Filter
+from holdfast.delivery.selections import Filter
 from holdfast.delivery.topic_states import TopicState
 from holdfast.delivery.topics import Topic
 from holdfast.store.fields import Channel

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from holdfast.delivery import routes as module
 from holdfast.delivery.channels import Channel, Channels, covers
-from holdfast.delivery.filters import Candidate, Filter, Selection
 from holdfast.delivery.routes import Routes
+from holdfast.delivery.selections import Candidate, Filter, Selection
 
 CHANNELS = Channels()
 

@@ -1,4 +1,4 @@
-"""Filters of subscriptions: each is compiled once, and asked once for each message."""
+"""What subscriptions select: each filter is compiled once, and asked once for each message."""
 
 from collections.abc import Mapping
 from typing import Any
