@@ -5,6 +5,7 @@ from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
+from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from holdfast.pipeline.arrow import batch, opened
 from holdfast.pipeline.delta import SMALL, File
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.incidents import Incident
-from holdfast.pipeline.lake import CARRIED, EVENTS, TABLES, Lake
+from holdfast.pipeline.lake import CARRIED, EVENTS, TABLES, Lake, refuse
 from holdfast.pipeline.source.keeping import keep
 from holdfast.pipeline.spans import footer
 
@@ -60,11 +61,21 @@ def to_compact(lake: Lake, least: int = 2) -> Iterator[Step]:
 
 
 def compact(lake: Lake, steps: Sequence[Step], report: Callable[[], None]) -> None:
-    """Do these steps; `report` is called for each."""
+    """Do these steps; `report` is called for each that is done.
+
+    Raises:
+        PipelineFailed: Files are lost; all days without such files are done.
+    """
+    lost: dict[Path, str] = {}
     for step in steps:
-        lake.open(step.table).merge(step.day)
+        faults = _faults(lake, step)
+        if faults:
+            lost |= faults
+            continue
+        _merge(lake, step)
         report()
     clean(lake)
+    refuse(lost)
 
 
 def clean(lake: Lake) -> None:
@@ -80,18 +91,26 @@ def clean(lake: Lake) -> None:
 def tidy(lake: Lake) -> None:
     """Merge the small files of one table and day if there are many; clean up now and then."""
     # A file may be lost, which readers say: all else is merged.
-    step = next((step for step in to_compact(lake, _MANY) if _is_whole(lake, step)), None)
+    step = next((step for step in to_compact(lake, _MANY) if not _faults(lake, step)), None)
     # Somebody else may keep the tables up: an ingest goes on.
     with suppress(PipelineFailed, DeltaError, OSError), lake.alone("upkeep"):
         if lake.newest() % _MANY == 0:
             clean(lake)
         if step is not None:
-            lake.open(step.table).merge(step.day)
+            _merge(lake, step)
 
 
-def _is_whole(lake: Lake, step: Step) -> bool:
+def _merge(lake: Lake, step: Step) -> None:
+    # What a killed process has left is undone before, not meanwhile: one of both would fail.
+    with lake.changing():
+        lake.open(step.table).merge(step.day)
+
+
+def _faults(lake: Lake, step: Step) -> dict[Path, str]:
+    """Return the lost files of a table and day, each with what has happened to it."""
     files = lake.open(step.table).files(lake.newest())
-    return all(file.fault is None for file in files if file.day == step.day)
+    found = {file.path: file.fault for file in files if file.day == step.day}
+    return {path: fault for path, fault in found.items() if fault is not None}
 
 
 def to_forget(lake: Lake, *, before: date, events_before: date) -> list[Cut]:

@@ -3,6 +3,7 @@
 import os
 import shutil
 from datetime import date
+from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -233,6 +234,50 @@ def test_small_files_are_merged_and_tell_the_same(small: Lake) -> None:
     # An ingest goes on, with what is carried.
     ingested(small, 4, [acked(3 * 86_400, 9, "bob/1")])
     assert len(rows(small, "open")) == len(before["open"]) - 1
+
+
+def test_nobody_changes_the_tables_while_files_are_merged(
+    small: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To undo what a killed process has left would fail then."""
+    merged: list[str | None] = []
+    real = Table.merge
+
+    def merge(table: Table, day: str | None) -> None:
+        with (small.root / "_change").open("a") as file, pytest.raises(BlockingIOError):
+            flock(file, LOCK_EX | LOCK_NB)
+        real(table, day)
+        merged.append(day)
+
+    monkeypatch.setattr(Table, "merge", merge)
+    upkeep.compact(small, [*upkeep.to_compact(small)], lambda: None)
+    assert merged == ["2025-11-20", "2025-11-23", None, None]
+
+
+def test_a_day_with_a_lost_file_is_named_and_all_other_days_are_merged(small: Lake) -> None:
+    lost = next(file for file in small.files(EVENTS) if file.parent.name == "d=2025-11-20")
+    lost.unlink()
+    said = run(small, "compact")
+    assert said.exit_code == 1
+    assert f"events/d=2025-11-20/{lost.name} is missing" in said.stderr
+    assert "holdfast pipeline backfill --accept-loss" in said.stderr
+    left = [file.day for file in small.open(EVENTS).files(small.newest())]
+    assert sorted(map(str, left)) == ["2025-11-20", "2025-11-20", "2025-11-23"]
+    assert [len(small.files(table)) for table in ("life", "latency")] == [1, 1]
+    # It does so again, and has nothing else to do.
+    assert [step["day"] for step in lines(run(small, "compact"))] == ["2025-11-20"]
+    assert upkeep.give_up_lost(small) == 1
+    assert run(small, "compact").exit_code == 0
+
+
+def test_a_table_that_lost_a_file_is_left_to_a_backfill(small: Lake) -> None:
+    small.files("life")[0].unlink()
+    said = run(small, "compact")
+    assert (said.exit_code, "rebuild it with holdfast pipeline backfill" in said.stderr) == (
+        1,
+        True,
+    )
+    assert len(small.files(EVENTS)) == 2
 
 
 def test_an_ingest_merges_files_only_where_there_are_many(
