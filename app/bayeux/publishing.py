@@ -1,4 +1,4 @@
-"""Publishing of events for clients, extensions and the server itself."""
+"""Makes the message of each publish, with its id and its bytes, and gives it to the hub."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Publishing:
-    """Makes messages from events and gives them to the hub."""
+    """Publishes for clients, extensions and the server itself."""
 
     # Set when the server is assembled.
     asking: "Asking"

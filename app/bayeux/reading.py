@@ -11,10 +11,10 @@ from holdfast.bayeux.delivery_options import SAID_BY_RECEIVERS, QosInvalid, refu
 from holdfast.bayeux.disconnect import parting_of
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.options import Options
-from holdfast.bayeux.publish import publish_qos
+from holdfast.bayeux.publish_handler import publish_qos
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
-from holdfast.bayeux.subscribe import subscribe_qos
+from holdfast.bayeux.subscribe_handler import subscribe_qos
 from holdfast.delivery.channels import Channel, Kind
 from holdfast.delivery.verdicts import (
     SILENT,

@@ -9,13 +9,13 @@ from holdfast.bayeux.identities import Identities
 from holdfast.bayeux.presence_events import PresenceEvents
 from holdfast.bayeux.presence_service import PRESENCE_SERVICE, PresenceService
 from holdfast.bayeux.probes import Probes
-from holdfast.bayeux.publish import PublishHandler
+from holdfast.bayeux.publish_handler import PublishHandler
 from holdfast.bayeux.publishing import Publishing
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.session_slots import SessionSlots
 from holdfast.bayeux.sessions import Exchange, Pipe, Session
-from holdfast.bayeux.subscribe import SubscribeHandler
+from holdfast.bayeux.subscribe_handler import SubscribeHandler
 from holdfast.bayeux.topic_service import TOPICS, TopicService
 from holdfast.bayeux.unclaimed_sessions import UnclaimedSessions
 

@@ -1,4 +1,4 @@
-"""Publishing to subscribers or to a service."""
+"""Handles what clients publish: checks it, gives it to `publishing` or a service, and answers."""
 
 from collections.abc import Mapping
 from functools import partial

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.bayeux.extension import ServerExtension
 from holdfast.bayeux.options import ChannelRule
-from holdfast.bayeux.publish import PROTOCOL_FIELDS
+from holdfast.bayeux.publish_handler import PROTOCOL_FIELDS
 from tests.unit.bayeux.harness import ABSENT, Client, House, Json
 
 
