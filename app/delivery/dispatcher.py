@@ -1,4 +1,4 @@
-"""Decides whether a queue may flow, by the receiver's state and by whether it is held back."""
+"""Decides whether a queue may flow and when the next attempt is, by contact, failures and holds."""
 
 from dataclasses import dataclass
 from enum import Enum

@@ -1,4 +1,4 @@
-"""The entries that are in flight to one receiver, and those that were returned."""
+"""One receiver's entries in flight or returned: what an ack settles, and what comes again."""
 
 from collections.abc import Collection, Iterable, Sequence
 from operator import attrgetter

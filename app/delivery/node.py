@@ -1,4 +1,4 @@
-"""The identity of this server, and its timestamps."""
+"""The identity of this server, and its timestamps, which are the ids of messages."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

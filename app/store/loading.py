@@ -1,4 +1,4 @@
-"""Restores what an earlier process left in the store."""
+"""Loads what an earlier process left in the store; `bayeux.restoring` makes sessions of it."""
 
 import asyncio
 import logging

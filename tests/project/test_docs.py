@@ -195,3 +195,15 @@ def test_what_a_page_says_is_shown_by_a_test_has_that_test(name: str) -> None:
         assert f'test("{title}"' in (ROOT / path).read_text(), title
     for path in re.findall(r"`((?:app|docs)/[\w/]+\.py)`", page):
         assert (ROOT / path).is_file(), path
+
+
+def test_every_module_that_answers_a_question_exists() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    paths = re.findall(
+        r"`([\w/]+\.py)`", page.partition("## Where to look")[2].partition("\n## ")[0]
+    )
+    assert len(paths) > 20
+    for path in paths:
+        # The pipeline and its reports are beside the other packages.
+        homes = (ROOT / "app", ROOT, ROOT / "pipeline")
+        assert any((home / path).is_file() for home in homes), path
