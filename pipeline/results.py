@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from holdfast.pipeline.reports.dead import DEAD, POISON
+from holdfast.pipeline.reports.dead import CAUSES, DEAD, POISON
 from holdfast.pipeline.reports.latency import BY_HOUR
 from holdfast.pipeline.reports.receivers import HOLDBACK_ADVICE
 from holdfast.pipeline.reports.tables import Tables
@@ -21,6 +21,7 @@ VERSION = 1
 # Each result with the most rows that it has; there are more hours than kinds of death.
 _RESULTS = {
     "dead": (DEAD, 200),
+    "causes": (CAUSES, 200),
     "latency": (BY_HOUR, 1000),
     "poison": (POISON, 200),
     "holdback-advice": (HOLDBACK_ADVICE, 200),

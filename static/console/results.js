@@ -17,14 +17,14 @@ const took = (ms) => (ms === null || ms === undefined ? "–" : span(ms * 1000))
 const channelOf = ({channel}) => mono(channel ?? UNKNOWN);
 
 export async function show(app) {
-    const found = await Promise.all(["latency", "dead", "poison", "holdback-advice"].map((name) =>
+    const found = await Promise.all(["latency", "dead", "causes", "poison", "holdback-advice"].map((name) =>
         app.api.get(`pipeline/${name}`).catch((error) => {
             if (error.status !== 404) {
                 throw error;
             }
             return null;
         })));
-    const [latency, dead, poison, advice] = found;
+    const [latency, dead, causes, poison, advice] = found;
     const head = h("h1", {}, "Results of the pipeline");
     if (found.every((each) => each === null)) {
         return [head, card(null, h("p", {}, "No results yet. The pipeline reads the journal and stores its results here."),
@@ -36,6 +36,7 @@ export async function show(app) {
             latency.rows.length ? heat(latency.rows) : h("p", {class: "faint empty"}, NONE)),
         poison && sheet("Poison messages: refused by most receivers", POISON, poison.rows, NONE),
         advice && sheet("Recommended delay between attempts", ADVICE, advice.rows, NONE),
+        causes && sheet("Refusals by code and wording", CAUSES, causes.rows, NONE),
         dead && sheet("Dead letters by cause", DEAD, dead.rows, NONE),
     ].filter(Boolean);
 }
@@ -90,6 +91,17 @@ const ADVICE = [
     ["p50 until success", ({success_p50}) => took(success_p50), "number"],
     ["Wait between attempts", ({backoff}) => (backoff === null ? "–" : lasting(backoff)), "number"],
     ["Maximum attempts", ({max_attempts}) => count(max_attempts), "number"],
+];
+
+const CAUSES = [
+    ["Why", ({code}) => mono(code)],
+    ["Wording", ({wording}) => wording ?? "–"],
+    ["Refusals", ({refusals}) => count(refusals), "number"],
+    ["Dead", ({dead}) => count(dead), "number"],
+    ["Receivers", ({receivers}) => count(receivers), "number"],
+    ["Channels", ({channels}) => count(channels), "number"],
+    ["For example", ({example}) => mono(example ?? UNKNOWN)],
+    ["Last", ({last}) => (last === null ? "–" : when(last))],
 ];
 
 const DEAD = [

@@ -108,6 +108,7 @@ def test_what_the_console_shows_is_told_as_the_administration_tells_things(
     found = find_out(tables)
     assert {name: len(value["rows"]) for name, value in found.items()} == {
         "dead": 3,
+        "causes": 2,
         "latency": 4,
         "poison": 1,
         "holdback-advice": 1,

@@ -44,7 +44,7 @@ CommandText = Annotated[
 HoldEnd = Annotated[
     Ms | None, Field(title="Until (optional)", description="Delivery resumes by itself then.")
 ]
-ResultName = Literal["dead", "latency", "poison", "holdback-advice"]
+ResultName = Literal["dead", "causes", "latency", "poison", "holdback-advice"]
 
 _FROM_THE_PART_BEFORE = "Cursor of the previous part."
 Cursor = Annotated[

@@ -323,6 +323,7 @@ def test_what_the_pipeline_found_out_leads_to_messages_and_letters(
     warm = page.get_by_role("cell", name="3.1 ms").first
     expect(warm).to_have_attribute("title", re.compile("p99 3.1 ms"))
     expect(page.get_by_role("row").filter(has_text="78 %")).to_contain_text("5 s")
+    expect(page.get_by_role("row").filter(has_text="order * of * is")).to_contain_text("/orders/*")
     page.get_by_role("row").filter(has_text="100 %").get_by_role("link").click()
     expect(page.get_by_role("heading", name="Where is my message?")).to_be_visible()
 

@@ -164,5 +164,8 @@ def examined(world: World) -> World:
     )
     cause = {name: letter[name] for name in ("code", "channel", "fingerprint")}
     span = {"first": now - 9 * HOUR_MS, "last": now - 60_000}
+    wording = {"code": letter["code"], "wording": "order * of * is unknown"}
+    counts = {"refusals": 12, "dead": 11, "receivers": 2, "channels": 3, "example": "/orders/*"}
+    world.results("causes", [{**wording, **counts, **span}])
     world.results("dead", [{**cause, "dead": 11, "receivers": 2, **span}])
     return world
