@@ -9,7 +9,7 @@ import sys
 import time
 from typing import Self
 
-from bench.clients.programs import CHANNEL, CLIENTS
+from bench.clients.programs import BARE, CHANNEL, CLIENTS
 from bench.measure import allow_many_files
 from bench.plan import BENCH, ROOT, read_servers
 from bench.processes import running
@@ -114,6 +114,7 @@ def main() -> None:
                     for name in names:
                         found[name].append(deliveries(url, name, transport, burst))
                 row(f"{transport}, {burst}", [statistics.median(found[name]) for name in names])
+        names = [name for name in names if name != BARE]
         print(f"\nbytes of each of {options.idle} idle clients in one program\n")
         print("| transport | " + " | ".join(names) + " | ratios |")
         print("| --- " * (len(names) + 2) + "|")
