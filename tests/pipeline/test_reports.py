@@ -9,10 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from holdfast.delivery.dead_letters import DeadLetter
+from holdfast.delivery.messages import Message
+from holdfast.delivery.node import NS_PER_MS
 from holdfast.pipeline.lake import OPEN, Lake
 from holdfast.pipeline.messages import LOST
 from holdfast.pipeline.on_duckdb import of_lake, opened
-from holdfast.pipeline.replay import CONDITIONS, SUMMARY, parts, plan
+from holdfast.pipeline.replay import CONDITIONS, PLAN, SUMMARY, parts, plan
 from holdfast.pipeline.reports.dead import DEAD, POISON
 from holdfast.pipeline.reports.flow import FUNNEL, PUBLISHERS, THROUGHPUT
 from holdfast.pipeline.reports.latency import LATENCY
@@ -25,7 +28,7 @@ from holdfast.pipeline.reports.receivers import (
 from holdfast.pipeline.reports.tables import Answer, Tables
 from holdfast.pipeline.results import find_out
 from holdfast.pipeline.scope import EVERYTHING, Scope
-from holdfast.store.letter_filter import LetterFilter
+from holdfast.store.letter_filter import LetterFilter, letter_id
 from tests.pipeline.stored import LIFE, store, store_told
 from tests.pipeline.tales import more
 from tests.unit.pipeline.events import START_US, event, published
@@ -154,6 +157,56 @@ def test_what_most_receivers_died_of_can_be_left_out(tables: Tables) -> None:
 def test_a_plan_knows_every_condition_of_the_servers_filter() -> None:
     # Which letters there are, and in which state, is known by the server alone.
     assert CONDITIONS.keys() == LetterFilter.model_fields.keys() - {"ids", "state"}
+
+
+def test_a_plan_reads_each_condition_as_the_server_does(tmp_path: Path, shelf: Shelf) -> None:
+    told = [published(1, 2), published(2, 2, "/b")]
+    told += [*died(3, 1, "joe.a/1"), *died(4, 1, "joe.a/-2", "user.update.internalError")]
+    told += [*died(4, 2, "joe/1"), *died(5, 2, "anonymous/-3")]
+    tables = shelf(store(tmp_path, made_of(one_run(told)).life))
+    plan(tables, {})
+    letters = {tuple(row.items()): letter_of(row) for row in tables.ask(PLAN).by_name()}
+    for name in CONDITIONS:
+        for value in {value_of(name, letter) for letter in letters.values()} | {UNSEEN[name]}:
+            plan(tables, {name: value})
+            found = {tuple(row.items()) for row in tables.ask(PLAN).by_name()}
+            filter = LetterFilter.model_validate({name: value})
+            first, last = filter.range()
+            assert found == {
+                row
+                for row, letter in letters.items()
+                if filter.matches(letter) and first <= letter.id <= last
+            }, (name, value)
+
+
+UNSEEN = {
+    "channel": "/unseen",
+    "receiver": "unseen/1",
+    "subject": "unseen",
+    "code": "user.update.unseen",
+    "fingerprint": "0",
+    "since": 2 * START_US // 1000,
+    "until": 0,
+}
+
+
+def letter_of(row: dict[str, Any]) -> DeadLetter:
+    """Make the letter as the server had it, with the fingerprint of the story."""
+    message = Message(b"{}", id=row["msg"], channel=row["channel"])
+    died_us = round(row["died"].timestamp() * 1_000_000)
+    receiver = f"client/{row['receiver']}"
+    letter = DeadLetter.of(
+        message, id=letter_id(died_us * 1000), receiver=receiver, code=row["code"], reason=""
+    )
+    return letter._replace(fingerprint=row["fingerprint"])
+
+
+def value_of(name: str, letter: DeadLetter) -> str | int:
+    """Return the value of a condition that holds for the letter, or almost."""
+    if name in {"since", "until"}:
+        return int(letter.id) // NS_PER_MS
+    value: str = letter.key if name == "receiver" else getattr(letter, name)
+    return value
 
 
 def planned(tables: Tables, wanted: dict[str, Any], **how: Any) -> list[int]:
