@@ -45,7 +45,7 @@ def _wording(text: str) -> str | None:
     begins = True
     for given in _QUOTED.sub(_STAR, text).split():
         words.append(_shown(given, begins=begins))
-        begins = given[-1] in ".:!?"
+        begins = given[-1] in ".!?"
     shown = _STARS.sub(_STAR, " ".join(words))[:LONGEST].rstrip()
     return shown if any(map(str.isalpha, shown)) else None
 
@@ -53,7 +53,12 @@ def _wording(text: str) -> str | None:
 def _shown(given: str, *, begins: bool) -> str:
     """Return a word if it is plain, else a star; marks behind it stay."""
     word = given.removeprefix("(").rstrip(_BEHIND + ")")
-    is_word = len(word) <= _LONGEST_WORD and word.translate(_WITHIN).isalpha()
-    if is_word and (begins or word == word.lower()):
+    # A text may begin with the name of an exception, or with an application's error code.
+    parts = word.split(".") if begins else [word]
+    if all(map(_is_word, parts)) and (begins or word == word.lower()):
         return given
     return _STAR + given[len(given.rstrip(_BEHIND)) :]
+
+
+def _is_word(part: str) -> bool:
+    return len(part) <= _LONGEST_WORD and part.translate(_WITHIN).isalpha()
