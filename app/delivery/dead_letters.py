@@ -1,4 +1,4 @@
-"""Dead letters: undeliverable messages with the reason and every attempt."""
+"""Dead letters: what they say of a message that `undelivered` has declared dead."""
 
 import hashlib
 from collections.abc import Mapping, Sequence

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
-# Longer trails keep only the first and the last attempts.
-MAX_ATTEMPTS = 10
+# In attempts; longer trails keep only the first and the last. `max_attempts` limits hand-overs.
+LONGEST_TRAIL = 10
 # Longest text of one attempt, in bytes of JSON.
 MAX_TEXT = 100
 # The most bytes that one character takes in JSON.
@@ -71,15 +71,15 @@ def joined(one: FormerAttempts, other: FormerAttempts) -> FormerAttempts:
 
 def extended(trail: Trail, attempt: Attempt) -> Trail:
     """Return the trail with one more attempt; drops one from the middle if it is too long."""
-    if len(trail) >= MAX_ATTEMPTS:
+    if len(trail) >= LONGEST_TRAIL:
         trail = _thinned(trail)
     return (*trail, attempt)
 
 
 def first_and_last(attempts: Sequence[Attempt]) -> Trail:
     """Return the first and the last attempts, if there are too many to keep."""
-    half = MAX_ATTEMPTS // 2
-    is_long = len(attempts) > MAX_ATTEMPTS
+    half = LONGEST_TRAIL // 2
+    is_long = len(attempts) > LONGEST_TRAIL
     kept = (*attempts[:half], *attempts[-half:]) if is_long else attempts
     return tuple([_short(attempt, MAX_TEXT) for attempt in kept])
 

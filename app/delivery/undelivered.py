@@ -1,4 +1,7 @@
-"""The ways out of a queue without delivery: dead, expired, discarded."""
+"""The ways out of a queue without delivery: dead, expired, discarded.
+
+Of failures, `reactions` decides which are deaths.
+"""
 
 from collections.abc import Sequence
 from functools import partial

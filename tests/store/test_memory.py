@@ -10,7 +10,7 @@ from holdfast.delivery.dead_letters import MAX_REASON, DeadLetter
 from holdfast.delivery.error_codes import CODES
 from holdfast.delivery.marks import Mark
 from holdfast.delivery.messages import Message
-from holdfast.delivery.trails import MAX_ATTEMPTS, Attempt
+from holdfast.delivery.trails import LONGEST_TRAIL, Attempt
 from holdfast.store import scripts
 from tests.store.desk import BASE, KEYS, letter, message, session
 from tests.store.model import EPOCH, Room
@@ -100,7 +100,7 @@ def test_a_message_that_failed_again_and_again_takes_few_bytes(
     waiting = messages(f"client/{LONG}")
     room.call(scripts.keep(KEYS, EPOCH, [(each, [LONG]) for each in waiting]))
     room.call(scripts.save(KEYS, EPOCH, [session(LONG)]))
-    trail, place = tuple(attempts[:MAX_ATTEMPTS]), 10**15
+    trail, place = tuple(attempts[:LONGEST_TRAIL]), 10**15
     marks = {n: Mark(BASE + n, place, OFTEN, OFTEN, OFTEN, place, trail) for n in range(NUMBER)}
     room.call(scripts.mark(KEYS, EPOCH, {LONG: marks}))
     assert cost(room, waiting) <= MOST_WITH_HISTORY

@@ -16,7 +16,7 @@ from holdfast.delivery.dead_letters import (
     subject_of,
 )
 from holdfast.delivery.messages import Message
-from holdfast.delivery.trails import MAX_ATTEMPTS, Attempt
+from holdfast.delivery.trails import LONGEST_TRAIL, Attempt
 
 MESSAGE_ID = 1_763_000_000_000_000_001
 
@@ -76,13 +76,13 @@ def test_a_long_reason_is_cut_by_the_room_that_it_takes() -> None:
 
 def test_of_many_attempts_the_first_and_the_last_are_kept() -> None:
     kept = [attempt.n for attempt in letter(attempts=100).attempts]
-    assert len(kept) == MAX_ATTEMPTS
+    assert len(kept) == LONGEST_TRAIL
     assert kept[:3] == [1, 2, 3]
     assert kept[-3:] == [98, 99, 100]
 
 
 def test_few_attempts_are_all_kept() -> None:
-    assert [attempt.n for attempt in letter(attempts=MAX_ATTEMPTS).attempts] == [*range(1, 11)]
+    assert [attempt.n for attempt in letter(attempts=LONGEST_TRAIL).attempts] == [*range(1, 11)]
 
 
 # The event

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.delivery.trails import (
-    MAX_ATTEMPTS,
+    LONGEST_TRAIL,
     MAX_TEXT,
     Attempt,
     Trail,
@@ -58,13 +58,13 @@ def test_what_is_said_about_an_attempt_is_cut() -> None:
 
 
 @pytest.mark.slow
-@given(st.lists(attempts, max_size=MAX_ATTEMPTS))
+@given(st.lists(attempts, max_size=LONGEST_TRAIL))
 def test_a_history_that_has_room_is_read_as_it_was_written(some: list[Attempt]) -> None:
     assert unpack_trail(pack_trail(tuple(some), 10_000)) == tuple(some)
 
 
 @pytest.mark.slow
-@given(st.lists(attempts, min_size=1, max_size=MAX_ATTEMPTS))
+@given(st.lists(attempts, min_size=1, max_size=LONGEST_TRAIL))
 def test_a_history_without_room_tells_how_it_began_and_how_it_ended(some: list[Attempt]) -> None:
     packed = pack_trail(tuple(some), ROOM)
     assert len(packed) <= ROOM
@@ -73,7 +73,7 @@ def test_a_history_without_room_tells_how_it_began_and_how_it_ended(some: list[A
 
 
 def test_attempts_that_ended_alike_all_have_room() -> None:
-    trail = history(*map(refused, range(1, MAX_ATTEMPTS + 1)))
+    trail = history(*map(refused, range(1, LONGEST_TRAIL + 1)))
     assert unpack_trail(pack_trail(trail, ROOM)) == trail
 
 
