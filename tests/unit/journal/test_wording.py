@@ -6,8 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.delivery.error_codes import CODES
+from holdfast.delivery.counters import Counters
+from holdfast.delivery.entries import Entry
+from holdfast.delivery.error_codes import CODES, FAILED_OVER
 from holdfast.delivery.messages import Message
+from holdfast.delivery.queue import CallbackQueue, QueueLimits
+from holdfast.delivery.receivers import Receiver
 from holdfast.journal.builder import FrameBuilder
 from holdfast.journal.frame import decode
 from holdfast.journal.schema import Event, Kind
@@ -15,7 +19,7 @@ from holdfast.journal.unfold import unfold
 from holdfast.journal.wording import LONGEST, wording_of
 from tests.unit.bayeux.desk import house_of
 from tests.unit.bayeux.second_lives import connect, named, publish
-from tests.unit.journal.ledger import JournaledStore
+from tests.unit.journal.ledger import JournaledStore, Writing
 
 if TYPE_CHECKING:
     from holdfast.bayeux.codec import Json
@@ -109,6 +113,17 @@ def test_without_a_text_there_is_no_wording_and_no_meaning_in_its_place() -> Non
         (Kind.REFUSED, None),
         (Kind.DEAD, None),
     ]
+
+
+def test_the_note_of_a_killed_process_has_the_wording() -> None:
+    receiver = Receiver(CallbackQueue(QueueLimits(), Counters()), 1)
+    receiver.is_durable = True
+    killed, next_one = Writing(), Writing()
+    killed.writer.refused(receiver, [Entry(MESSAGE)], FAILED_OVER, "order 17 is unknown")
+    next_one.writer.find({1: killed.writer.note_marked({})})
+    next_one.writer.flush(0.0)
+    [frame] = next_one.shelf.frames
+    assert [event.wording for event in unfold(decode(frame))] == ["order * is unknown"]
 
 
 def frame_with(wordings: list[str | None]) -> tuple[dict[str, object], list[str | None]]:

@@ -102,7 +102,9 @@ def test_what_a_frame_does_not_say_is_as_usual_and_what_stands_without_its_list_
         (0, "joe/1", 7),
         (0, "ann/1", 8),
     ]
-    frames = [usual, other, changes, usual]
+    worded = frame_of(with_block("delivered", wording=["no stock", None, "no room"]), 9)
+    assert [each.wording for each in unfold(worded)[2:5]] == ["no stock", None, "no room"]
+    frames = [usual, other, changes, worded, usual]
     assert rows_of(frames) == told_by(frames)
 
 
@@ -134,6 +136,8 @@ def test_publishes_are_not_later_than_their_frame() -> None:
         with_block("delivered", t=[5, 5]),
         with_block("delivered", attempt=[1]),
         with_block("delivered", attempt=[1, 1.5, 1]),
+        with_block("delivered", wording=["no stock"]),
+        with_block("delivered", wording=[None, 1, None]),
         with_block("delivered", kind=["acked", None, "acked"]),
         with_block("changed", number=[1.5]),
         with_block("messages", id=[0, 1, 0.5]),
