@@ -1,4 +1,4 @@
-"""Sessions, and requests with their replies.
+"""Sessions, and exchanges: requests with their replies.
 
 They refer to each other, so they share a module.
 """

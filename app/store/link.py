@@ -12,7 +12,7 @@ from hiredis import ReplyError
 
 from holdfast.store.address import Address
 from holdfast.store.connection import StoreUnavailable
-from holdfast.store.refusals import LinkClosed, StoreBusy, StoreRefused, refusal
+from holdfast.store.errors import LinkClosed, StoreBusy, StoreRefused, error_of
 from holdfast.store.resp import RespConnection, Unusable, Word, pack
 from holdfast.store.script import Script
 
@@ -224,7 +224,7 @@ class StoreLink:
             return
         packed, done, may_be_refused = self._sent[0]
         if isinstance(reply, ReplyError):
-            reply = refusal(reply)
+            reply = error_of(reply)
             if isinstance(reply, StoreBusy if may_be_refused else (StoreBusy, StoreRefused)):
                 self._leave(str(reply))
                 return

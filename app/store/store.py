@@ -26,13 +26,13 @@ from holdfast.delivery.topics import TopicRecord
 from holdfast.delivery.unwritten_letters import UnwrittenLetter
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
+from holdfast.store.errors import ScriptFailed, StoreRefused
 from holdfast.store.eviction import refuse_eviction
 from holdfast.store.journaling import Journaling
 from holdfast.store.keys import RedisKeys, is_history
 from holdfast.store.link import StoreLink, ignore_answer, set_answer
 from holdfast.store.loading import LoadedSession, Loading, Orphaned
 from holdfast.store.publish_keys import Claim, PublishKeys
-from holdfast.store.refusals import ScriptFailed, StoreRefused
 from holdfast.store.scripts import ScriptCall, Take
 from holdfast.store.turn_writer import TurnWriter
 from holdfast.store.turn_writes import PendingCall, PendingPublish, TurnBuffer, TurnWrites

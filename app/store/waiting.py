@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from holdfast.delivery.persist_outcome import PersistOutcome
+from holdfast.store.errors import ScriptFailed, StoreRefused
 from holdfast.store.publish_keys import meaning, witness
-from holdfast.store.refusals import ScriptFailed, StoreRefused
 from holdfast.store.turn_writes import PendingPublish
 
 log = logging.getLogger(__name__)

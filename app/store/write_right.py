@@ -8,9 +8,9 @@ from functools import partial
 
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
+from holdfast.store.errors import ScriptFailed
 from holdfast.store.keys import RedisKeys
 from holdfast.store.link import Answer, StoreLink, set_answer
-from holdfast.store.refusals import ScriptFailed
 
 log = logging.getLogger(__name__)
 

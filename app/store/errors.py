@@ -1,4 +1,4 @@
-"""Classifies the store's error replies."""
+"""The errors of the store, and which of them an error reply means."""
 
 from hiredis import ReplyError
 
@@ -36,9 +36,9 @@ class LinkClosed(Exception):
         super().__init__("the store link was closed")
 
 
-def refusal(error: ReplyError) -> StoreBusy | StoreRefused | ScriptFailed:
-    """Convert an error reply."""
-    text = str(error)
+def error_of(reply: ReplyError) -> StoreBusy | StoreRefused | ScriptFailed:
+    """Return the error that the reply means."""
+    text = str(reply)
     code = text.partition(" ")[0]
     if code in _NOT_NOW:
         return StoreBusy(text)
