@@ -1,4 +1,4 @@
-"""Hand-overs: what they leave in the store, the journal and the trail of each entry."""
+"""Hand-overs: what they leave in the store, the journal and each trail, and which is the last."""
 
 from collections.abc import Collection, Sequence
 from typing import Generic, TypeVar
@@ -37,7 +37,7 @@ class HandOvers(Generic[R]):
             self.lost(receiver, now)
             if limit and not receiver.is_gone:
                 # With the last reply nothing is retried, so nothing is dead-lettered here.
-                limit = self.make_room(receiver, limit)
+                limit = self.limit_attempts(receiver, limit)
         batch = queue.hand_over(now, limit, self._guard.held)
         self._record(receiver, batch, now)
         return batch
@@ -63,7 +63,7 @@ class HandOvers(Generic[R]):
             self._attempt_notes.note(receiver, lost, now, LOST_REPLY)
             receiver.queue.narrow()
 
-    def make_room(self, receiver: R, limit: int) -> int:
+    def limit_attempts(self, receiver: R, limit: int) -> int:
         """Return how many entries may go together; dead-letter the entries without attempts left.
 
         A message that kills its receiver would return for ever, because no receiver survives to

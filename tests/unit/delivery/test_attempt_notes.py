@@ -145,7 +145,7 @@ def test_the_store_knows_the_history_of_what_may_come_again() -> None:
 def next_client(court: Court) -> list[str]:
     """The receiver died over what it had; what its successor is handed."""
     court.hand_overs.change_hands(court.receiver, court.now)
-    room = court.hand_overs.make_room(court.receiver, -1)
+    room = court.hand_overs.limit_attempts(court.receiver, -1)
     return text_of(court.queue.hand_over(court.now, room))
 
 
@@ -180,7 +180,7 @@ def test_who_was_only_in_its_company_does_not_die_with_it(poison: int, most: int
         while batch and texts[poison] not in batch:
             done += batch
             court.settlement.acknowledge(court.receiver, court.queue.batch, court.now)
-            room = court.hand_overs.make_room(court.receiver, -1)
+            room = court.hand_overs.limit_attempts(court.receiver, -1)
             batch = text_of(court.queue.hand_over(court.now, room))
         deaths += bool(batch)
     assert court.letters() == [(texts[poison], "user.update.error")]
@@ -197,10 +197,10 @@ def test_what_is_tried_for_the_last_time_is_alone_in_its_receivers_hands() -> No
     (seq,) = court.queue.in_flight()
     court.queue.keep_pending({seq})
     assert not court.queue.has_news()
-    assert court.hand_overs.make_room(court.receiver, -1) == 0
+    assert court.hand_overs.limit_attempts(court.receiver, -1) == 0
     court.judge(ok(seq))
     assert court.queue.has_news()
-    assert court.hand_overs.make_room(court.receiver, -1) == 1
+    assert court.hand_overs.limit_attempts(court.receiver, -1) == 1
 
 
 def test_without_a_limit_it_comes_for_ever() -> None:
@@ -215,11 +215,11 @@ def test_a_lost_reply_counts_but_not_what_the_receiver_still_works_on() -> None:
     court.hand_over("a")
     court.queue.keep_pending({1})
     court.hand_overs.lost(court.receiver, court.now)
-    court.hand_overs.make_room(court.receiver, -1)
+    court.hand_overs.limit_attempts(court.receiver, -1)
     assert court.letters() == []
     court.queue.keep_pending(())
     court.hand_overs.lost(court.receiver, court.now)
-    court.hand_overs.make_room(court.receiver, -1)
+    court.hand_overs.limit_attempts(court.receiver, -1)
     assert court.letters() == [("a", "user.update.error")]
 
 
@@ -229,7 +229,7 @@ def test_what_only_needs_to_be_written_is_never_handed_over_too_often() -> None:
     court.queue.settling = SettledBy.WRITTEN
     court.hand_over("a")
     court.hand_overs.not_written(court.receiver, court.batch, court.now)
-    court.hand_overs.make_room(court.receiver, -1)
+    court.hand_overs.limit_attempts(court.receiver, -1)
     assert court.letters() == []
 
 
@@ -250,6 +250,6 @@ def test_a_channel_that_is_held_back_loses_nothing_meanwhile() -> None:
     court.hand_over("a")
     court.guard.restore("/a", ChannelHold(0, "most refuse it"), court.now)
     court.hand_overs.change_hands(court.receiver, court.now)
-    court.hand_overs.make_room(court.receiver, -1)
+    court.hand_overs.limit_attempts(court.receiver, -1)
     assert court.letters() == []
     assert text_of(court.queue.hand_over(court.now, -1, court.guard.held)) == []
