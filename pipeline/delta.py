@@ -95,13 +95,15 @@ class Table:
             # A log is cut off some time after its table has begun.
             sync(self._place / "_delta_log" / f"{0:020d}.json")
 
-    def widen(self) -> None:
-        """Add the columns that the table lacks because an older version began it."""
+    def lacking(self) -> list[Field]:
+        """Return the columns that the table lacks because an older version began it."""
         known = {field.name for field in self.newest().schema().fields}
-        lacking = [field for field in self._schema.fields if field.name not in known]
-        if lacking:
-            with self._settling() as newest:
-                newest.alter.add_columns(lacking)
+        return [field for field in self._schema.fields if field.name not in known]
+
+    def widen(self) -> None:
+        """Add the columns that the table lacks."""
+        with self._settling() as newest:
+            newest.alter.add_columns(self.lacking())
 
     def newest(self) -> DeltaTable:
         return DeltaTable(str(self._place))

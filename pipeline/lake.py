@@ -63,6 +63,7 @@ class Lake:
         self.root = root.resolve()
         self._version = self.root / "_version"
         self._id = self.root / "_id"
+        self._narrow = self.root / "_narrow"
         # By the number of the state: how far the journal was read.
         self._offsets = self.root / "_offsets"
 
@@ -173,11 +174,23 @@ class Lake:
         write_text(self._version, str(VERSION))
 
     def widen(self) -> None:
-        """Add columns that tables lack; the rows of an older version have nothing there."""
+        """Add columns that tables lack; the files of an older version stay without them."""
         # What is undone afterwards would lose them.
         with self.changing():
-            for name in TABLES:
-                self.open(name).widen()
+            narrow = [table for table in map(self.open, TABLES) if table.lacking()]
+            if narrow:
+                self.note_narrow()
+            for table in narrow:
+                table.widen()
+
+    def note_narrow(self) -> None:
+        """Note that there are files without columns that new ones have."""
+        self._narrow.touch()
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether some files may have columns that others lack."""
+        return self._narrow.exists()
 
     def check_version(self, oldest: int = VERSION) -> None:
         """Refuse tables of another version.

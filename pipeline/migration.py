@@ -39,6 +39,7 @@ def take_over(lake: Lake) -> None:
     check_reach(lake.root.glob("life/batch=*/*/*.parquet"), first)
     for name in TABLES:
         lake.open(name).create()
+    lake.note_narrow()
     made = []
     for file in files:
         name = f"{file.parent.name}/{file.name}"

@@ -41,12 +41,17 @@ _FUNCTIONS = (
 
 
 class DuckTables:
-    """Tables of a DuckDB of its own; those of a lake have a state."""
+    """Tables of a DuckDB of its own; those of a lake have a state.
+
+    Args:
+        is_mixed: Whether some files lack columns that others have; it takes time to look.
+    """
 
     state: int
 
-    def __init__(self, base: "DuckDBPyConnection") -> None:
+    def __init__(self, base: "DuckDBPyConnection", *, is_mixed: bool) -> None:
         self._base = base
+        self._is_mixed = is_mixed
         for name, value in _SETTINGS.items():
             base.execute(f"set {name} = '{value}'")
         for function in _FUNCTIONS:
@@ -71,7 +76,7 @@ class DuckTables:
     def add_files(self, name: str, files: Sequence[Path], schema: str) -> None:
         if files:
             found = self._base.read_parquet(
-                [*map(str, files)], hive_partitioning=True, union_by_name=True
+                [*map(str, files)], hive_partitioning=True, union_by_name=self._is_mixed
             )
             found.project(", ".join(["*", *_lacking(found.columns, schema)])).create_view(name)
         else:
@@ -110,8 +115,9 @@ def of_lake(lake: Lake, scope: Scope = EVERYTHING) -> Iterator[DuckTables]:
     Raises:
         PipelineFailed: DuckDB is not installed, or there are no tables.
     """
-    with opened() as tables:
-        tables.state = number = lake.newest()
+    number = lake.newest()
+    with opened(is_mixed=lake.is_mixed) as tables:
+        tables.state = number
         for name, parts in PARTS.items():
             files = [
                 file for part in parts for file in lake.files(part, scope.first_day, at=number)
@@ -122,7 +128,7 @@ def of_lake(lake: Lake, scope: Scope = EVERYTHING) -> Iterator[DuckTables]:
 
 
 @contextmanager
-def opened() -> Iterator[DuckTables]:
+def opened(*, is_mixed: bool) -> Iterator[DuckTables]:
     """Start DuckDB; what does not fit into memory goes to a temporary folder.
 
     Raises:
@@ -136,4 +142,4 @@ def opened() -> Iterator[DuckTables]:
         tempfile.TemporaryDirectory(prefix="holdfast-duckdb-") as place,
         duckdb.connect(config={"temp_directory": place}) as base,
     ):
-        yield DuckTables(base)
+        yield DuckTables(base, is_mixed=is_mixed)

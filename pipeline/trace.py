@@ -36,7 +36,7 @@ def steps(lake: Lake, origin: str, ns: int) -> list[dict[str, Any]]:
     """
     published = datetime.fromtimestamp(ns // _NS_PER_S, UTC) - _BEFORE
     files = lake.files(EVENTS, published.date())
-    with opened() as tables:
+    with opened(is_mixed=lake.is_mixed) as tables:
         tables.add_files("events", files, ", ".join(TABLES[EVENTS]))
         tables.add("wanted", "origin string, msg bigint", [(origin, ns)])
         return tables.ask(_STEPS).by_name()

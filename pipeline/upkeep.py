@@ -150,6 +150,7 @@ def give_up_lost(lake: Lake) -> int:
 
     Incidents take their place, so that the audit keeps reporting it.
     """
+    lake.widen()
     events = lake.open(EVENTS)
     with lake.changing():
         lost = [file for file in events.files(lake.newest()) if file.fault is not None]

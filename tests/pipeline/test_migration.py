@@ -18,6 +18,7 @@ from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.ingest import Source, take_what_is_there
 from holdfast.pipeline.lake import TABLES, Lake, Made
 from holdfast.pipeline.on_duckdb import of_lake
+from holdfast.pipeline.upkeep import give_up_lost
 from tests.pipeline.journals import Writer
 from tests.pipeline.stored import add_events
 from tests.pipeline.stored import store as store_rows
@@ -41,12 +42,16 @@ def _die(*_: object, **__: object) -> None:
     raise Killed
 
 
+def without_wordings(rows: pa.Table) -> pa.Table:
+    return rows.drop_columns(["wording"])
+
+
 def write_batch(lake: Lake, batch: int, events: list[Event]) -> Path:
     """A batch of events as version 4 had it, and its receipt."""
     folder = lake.root / f"events/batch={batch:08d}"
     file = folder / DAY / f"part-{batch}.parquet"
     file.parent.mkdir(parents=True)
-    pq.write_table(table_of(one_run(events)), file)
+    pq.write_table(without_wordings(table_of(one_run(events))), file)
     receipt = lake.root / "_receipts/events" / folder.name
     receipt.parent.mkdir(parents=True, exist_ok=True)
     receipt.write_bytes(orjson.dumps([f"{DAY}/{file.name}"]))
@@ -99,6 +104,9 @@ def test_older_tables_are_made_anew_from_their_events(
     assert len(old.files("events")) == 2
     assert old.positions()["n1"].seq == 1
     assert old.id == "0123abcd"
+    add_events(old, 9, table_of(one_run(died(60, 1, "ann/1", text="order 3 is unknown"))))
+    with of_lake(old) as tables:
+        assert tables.ask("select count(wording) as n from {events}").rows == [(2,)]
     left = {each.name for each in old.root.iterdir()}
     assert not left & {"_checkpoint", "_receipts", "_backfill"}
     assert not [*old.root.glob("*/batch=*")]
@@ -140,10 +148,6 @@ def test_nobody_fills_older_tables(spark: "SparkSession", store: ValkeyServer, o
         take_what_is_there(spark, Source(store.url), old, lambda taken: None)
 
 
-def without_wordings(rows: pa.Table) -> pa.Table:
-    return rows.drop_columns(["wording"])
-
-
 @pytest.fixture
 def narrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     """Tables as they were before events had wordings."""
@@ -179,6 +183,15 @@ def test_tables_from_before_there_were_wordings_are_read_filled_and_merged(narro
     with of_lake(narrow) as tables:
         [told_of] = tables.ask("select count(wording) as n, count(*) as events from {events}").rows
     assert told_of == (2, len([*refusals()]) + len(told))
+
+
+def test_lost_files_from_before_there_were_wordings_are_given_up(narrow: Lake) -> None:
+    add_events(narrow, 1, without_wordings(table_of(one_run([published(60, 1)]))))
+    narrow.files("events")[0].unlink()
+    assert give_up_lost(narrow) == 1
+    with of_lake(narrow) as tables:
+        [told] = tables.ask("select count(wording) as n, count(*) as events from {events}").rows
+    assert told == (0, 3)
 
 
 def test_an_ingest_goes_on_with_tables_from_before_there_were_wordings(

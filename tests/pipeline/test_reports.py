@@ -266,7 +266,7 @@ def _ends_of_one_for_both(msg: int, state: str) -> list[tuple[Any, ...]]:
 
 def test_letters_of_one_message_are_carried_out_together() -> None:
     letters = [(1, 1), (1, 2), (2, 3), (2, 4), (3, 5), (4, 6), (4, 7), (4, 8), (4, 9), (5, 10)]
-    with opened() as tables:
+    with opened(is_mixed=False) as tables:
         tables.add("plan", "msg bigint, letter bigint", letters)
         found = [[int(id) for id in part] for part in parts(tables, 3)]
     assert found == [[1, 2], [3, 4, 5], [6, 7, 8], [9, 10]]
