@@ -192,6 +192,8 @@ def test_lost_files_from_before_there_were_wordings_are_given_up(narrow: Lake) -
     with of_lake(narrow) as tables:
         [told] = tables.ask("select count(wording) as n, count(*) as events from {events}").rows
     assert told == (0, 3)
+    # What takes their place has the column.
+    assert (narrow.is_mixed, narrow.open("events").lacking()) == (True, [])
 
 
 def test_an_ingest_goes_on_with_tables_from_before_there_were_wordings(
