@@ -12,7 +12,7 @@ from tests.serving import Servers
 SETTINGS = {
     "timeout": 200,
     "max_interval": 2000,
-    "request_timeout": 2000,
+    "request_timeout": 10_000,
     "max_request_size": 256 * 1024,
     "callback_parameter": "jsonp",
     "transports": ["websocket", "long-polling", "callback-polling"],

@@ -23,7 +23,7 @@ class DeliveryMachine(DeliveryRules):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60 * TIMES)
+@pytest.mark.timeout(120 * TIMES)
 def test_everything_is_somewhere_whatever_happens() -> None:
     run_state_machine_as_test(
         DeliveryMachine,

@@ -47,7 +47,7 @@ class JournaledMachine(DeliveryRules):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(60 * TIMES)
+@pytest.mark.timeout(120 * TIMES)
 def test_the_journal_says_once_of_every_copy_how_it_ended() -> None:
     run_state_machine_as_test(
         JournaledMachine,
