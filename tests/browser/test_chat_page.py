@@ -5,7 +5,7 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, Response, expect
+from playwright.sync_api import BrowserContext, Response, expect
 
 from tests.browser.axe import findings
 from tests.browser.chatting import go_to, is_connected, join, lines, say
@@ -15,7 +15,6 @@ from tests.serving import Server, Servers
 pytestmark = pytest.mark.usefixtures("cometd_js")
 PHONE = {"width": 360, "height": 640}
 MOST_BYTES = 150_000
-MOST_MS = 1000
 
 
 def test_it_works_without_reliable_messages(
@@ -106,26 +105,17 @@ def test_it_works_on_pages_that_came_without_tls(
     expect(page.get_by_text("This browser does not store data")).to_be_hidden()
 
 
-def test_it_loads_fast_and_from_here_only(profile: BrowserContext, server: Server) -> None:
+def test_it_is_small_and_from_here_only(profile: BrowserContext, server: Server) -> None:
     page = profile.new_page()
     answers: list[Response] = []
     page.on("response", lambda answer: answers.append(answer))
-    took = [until_joinable(page, server)]
+    page.goto(f"{server.url}/chat/")
+    page.locator("#join button:enabled").wait_for()
     assert sum(len(gzip.compress(each.body())) for each in answers) < MOST_BYTES
-    took += [until_joinable(page, server) for _ in range(2)]
-    assert min(took) < MOST_MS
     assert [each.url for each in answers if not each.url.startswith(server.url)] == []
     policy = answers[0].headers["content-security-policy"]
     assert "unsafe" not in policy
     assert "default-src 'self'" in policy
-
-
-def until_joinable(page: Page, server: Server) -> float:
-    """Milliseconds from the address to a form that can be sent."""
-    page.goto(f"{server.url}/chat/")
-    page.locator("#join button:enabled").wait_for()
-    took: float = page.evaluate("performance.now()")
-    return took
 
 
 def test_it_can_be_switched_off(servers: Servers) -> None:

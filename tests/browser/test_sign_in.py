@@ -44,13 +44,13 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def guarded(home: Path) -> Iterator[Server]:
-    """Takes passwords and tokens, and warns three seconds before a login ends."""
+    """Takes passwords and tokens, and warns eight seconds before a login ends."""
     server = Server(
         {
             "login_passwords": str(home / "passwords"),
             "login_keys": str(home / "key"),
             "login_leeway": 0,
-            "login_warning": 3000,
+            "login_warning": 8000,
             "rights": str(home / "rights.toml"),
         }
     )
@@ -144,7 +144,7 @@ def test_a_token_stays_in_the_tab_a_password_nowhere_and_neither_on_the_wire(
 
 
 def test_a_login_is_renewed_before_it_ends(page: Page, room: str) -> None:
-    ends = int(time.time()) + 6
+    ends = int(time.time()) + 10
     by_token(page, exp=ends)
     join(page, room)
 
@@ -164,7 +164,7 @@ def test_a_login_is_renewed_before_it_ends(page: Page, room: str) -> None:
 def test_a_login_that_ends_says_so_and_the_next_one_goes_on(
     page: Page, other_profile: BrowserContext, guarded: Server, room: str
 ) -> None:
-    by_token(page, exp=int(time.time()) + 4)
+    by_token(page, exp=int(time.time()) + 7)
     join(page, room)
     say(page, "before")
     expect(lines(page)).to_have_text(["before"])
@@ -225,7 +225,7 @@ def test_everybody_can_read_the_forms(page: Page, scheme: str) -> None:
     assert page.evaluate(wide) <= 0
     page.get_by_label("User").fill("")
     page.get_by_label("Password").fill("")
-    by_token(page, exp=int(time.time()) + 4)
+    by_token(page, exp=int(time.time()) + 8)
     join(page, "lobby")
     expect(page.get_by_text("Your login ends in")).to_be_visible()
     assert findings(page) == []
