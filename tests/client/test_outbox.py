@@ -58,7 +58,7 @@ async def test_a_client_with_an_outbox_is_entered_without_a_server(
 async def test_a_closed_client_has_sent_what_it_could(enter: Enter, tmp_path: Path) -> None:
     outbox, basket, reader = Outbox(tmp_path / "outbox"), Basket(), await enter()
     await reader.subscribe("/outbox/closing", basket)
-    writer = await enter(outbox=outbox)
+    writer = await enter(outbox=outbox, close_timeout_s=60.0)
     for number in range(1000):
         await writer.post("/outbox/closing", number)
     await writer.close()
