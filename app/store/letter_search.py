@@ -22,6 +22,15 @@ _SAMPLES = 100
 _NS_PER_HOUR = 3_600_000_000_000
 _HOURS = 24
 _DAYS = 30
+# The conditions that have an index each, and its name. The order of all indexes is that of time.
+_INDEXES = {
+    "channel": "channel",
+    "receiver": "receiver",
+    "subject": "subject",
+    "code": "code",
+    "fingerprint": "print",
+}
+_TIMES = {"since", "until"}
 
 
 class LetterPage(NamedTuple):
@@ -114,10 +123,10 @@ class LetterSearch:
 
     async def count(self, which: LetterFilter) -> int:
         """Return the number of matching letters."""
-        indexes = self._indexes(which)
-        if len(indexes) <= 1 and which.state is None and not which.ids:
+        conditions = {name for name, value in which if value} - _TIMES
+        if len(conditions) <= 1 and conditions <= _INDEXES.keys():
             first, last = which.range()
-            index = indexes[0] if indexes else self._keys.all_dead
+            index = await self._smallest(which)
             return int(await read(self._redis.zlexcount(index, f"[{first}", f"[{last}")))
         return sum([len(step) async for step, _ in self.scan(which)])
 
@@ -189,15 +198,8 @@ class LetterSearch:
     # Steps through an index
 
     def _indexes(self, which: LetterFilter) -> list[str]:
-        wanted = {
-            "channel": which.channel,
-            "receiver": which.receiver,
-            "subject": which.subject,
-            "code": which.code,
-            "print": which.fingerprint,
-        }
-        by = self._keys.letters_by
-        return [by(field, value) for field, value in wanted.items() if value is not None]
+        by, wanted = self._keys.letters_by, dict(which)
+        return [by(index, wanted[name]) for name, index in _INDEXES.items() if wanted[name]]
 
     async def _smallest(self, which: LetterFilter) -> str:
         indexes = self._indexes(which) or [self._keys.all_dead]

@@ -81,6 +81,22 @@ async def test_all_conditions_hold_together(
     assert await at.letters.search.count(which) == len(found)
 
 
+class Explained(LetterFilter):
+    """Has a condition that no index knows of."""
+
+    reason: str | None = None
+
+    def matches(self, letter: DeadLetter) -> bool:
+        return super().matches(letter) and self.reason in (None, letter.reason)
+
+
+async def test_a_condition_without_an_index_is_counted_letter_by_letter(at: Desk) -> None:
+    await dead_letter(at, *VARIOUS)
+    assert await query(at, Explained(reason="other")) == [5]
+    assert await at.letters.search.count(Explained(reason="other")) == 1
+    assert await at.letters.search.count(Explained(reason="other", receiver="ann/1")) == 0
+
+
 async def test_times_bound_what_is_found(at: Desk) -> None:
     await dead_letter(at, *(letter(n * 1_000_000) for n in range(10)))
     ms = BASE // 1_000_000
