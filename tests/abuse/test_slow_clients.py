@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from tests.abuse.attacker import HANDSHAKE, MIB, Person, SocketPerson, many, request
-from tests.abuse.conftest import DOORS, IMPATIENT, MakeTarget
+from tests.abuse.conftest import DOORS, IMPATIENT, PATIENT, MakeTarget
 from tests.abuse.target import Target
 
 HELLO = orjson.dumps([HANDSHAKE])
@@ -110,7 +110,7 @@ def test_a_client_that_never_reads_costs_no_more_than_its_queue_and_is_cut_off(
 def test_a_client_that_reads_late_gets_everything_in_order(
     fast_lane: bool, target_with: MakeTarget
 ) -> None:
-    target = target_with(fast_lane=fast_lane, write_timeout=10_000)
+    target = target_with(fast_lane=fast_lane, write_timeout=10_000, **PATIENT)
     with target.socket_person(receive_buffer=4096) as late, target.person() as publisher:
         late.settle_in("/flood")
         numbers = list(range(60))
