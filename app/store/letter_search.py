@@ -123,7 +123,7 @@ class LetterSearch:
 
     async def count(self, which: LetterFilter) -> int:
         """Return the number of matching letters."""
-        conditions = {name for name, value in which if value} - _TIMES
+        conditions = {name for name, value in which if value not in (None, ())} - _TIMES
         if len(conditions) <= 1 and conditions <= _INDEXES.keys():
             first, last = which.range()
             index = await self._smallest(which)
@@ -199,7 +199,9 @@ class LetterSearch:
 
     def _indexes(self, which: LetterFilter) -> list[str]:
         by, wanted = self._keys.letters_by, dict(which)
-        return [by(index, wanted[name]) for name, index in _INDEXES.items() if wanted[name]]
+        return [
+            by(index, wanted[name]) for name, index in _INDEXES.items() if wanted[name] is not None
+        ]
 
     async def _smallest(self, which: LetterFilter) -> str:
         indexes = self._indexes(which) or [self._keys.all_dead]
