@@ -11,7 +11,7 @@ from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.sessions import Exchange, Session
 from holdfast.bayeux.takeover import leave
 from holdfast.delivery.counters import Reason
-from holdfast.delivery.error_codes import GIVEN_UP
+from holdfast.delivery.error_codes import DELIVERY_ENDED
 from holdfast.delivery.session_states import SessionInput
 
 _OPTIONS = SAID_BY_RECEIVERS | {"end", "discard"}
@@ -112,7 +112,7 @@ def _disconnect(
     leaves_letters = is_named and parting is DisconnectMode.ENDS
     if leaves_letters:
         why = "its session was ended by its client"
-        life.undelivered.dead_letter_all(session, GIVEN_UP, why, now)
+        life.undelivered.dead_letter_all(session, DELIVERY_ENDED, why, now)
     # Before the rest is handed over or discarded: another session of the subject may get these.
     life.undelivered.take_back(session, now)
     # The client may have processed these: they are not redelivered while it leaves.

@@ -106,7 +106,7 @@ class DueSessions:
             self._state.journal.dispatcher(session, dispatcher.state)
         if dispatcher.is_dead:
             self._ends.end_with_letters(
-                session, error_codes.GIVEN_UP, "the last attempt failed", now
+                session, error_codes.DELIVERY_ENDED, "the last attempt failed", now
             )
         elif dispatcher.flows(now):
             self._state.hub.flow_again(session)

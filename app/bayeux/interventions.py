@@ -20,7 +20,7 @@ from holdfast.delivery.counters import Reason
 def kill(life: SessionLife, session: Session, who: str, now: float) -> None:
     """End the session; its queue becomes dead letters."""
     life.ends.end_with_letters(
-        session, error_codes.GIVEN_UP, f"its session was ended by {who}", now, by=who
+        session, error_codes.DELIVERY_ENDED, f"its session was ended by {who}", now, by=who
     )
 
 

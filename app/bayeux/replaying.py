@@ -6,9 +6,9 @@ from typing import TypeVar
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.dead_letters import DeadLetter
-from holdfast.delivery.error_codes import GIVEN_UP
+from holdfast.delivery.error_codes import DELIVERY_ENDED
 from holdfast.delivery.messages import Message
-from holdfast.delivery.notices import DEAD
+from holdfast.delivery.notices import DEAD_LETTER
 from holdfast.delivery.work_queues import PREFIX
 
 # The maximum age of the list of sessions without chosen names, if sessions were added since.
@@ -67,13 +67,13 @@ class Replaying:
             message,
             id=f"{self._state.node.stamp():019d}",
             receiver=f"client/{key}",
-            code=GIVEN_UP.text,
-            reason=f"{GIVEN_UP.meaning}: the session ended before the replay reached it",
+            code=DELIVERY_ENDED.text,
+            reason=f"{DELIVERY_ENDED.meaning}: the session ended before the replay reached it",
         )
         self._state.journal.replayed(key, message, letter)
         self._state.counters.accepted += 1
         self._state.counters.dead += 1
-        self._state.notices.report(DEAD, key, GIVEN_UP.text)
+        self._state.notices.report(DEAD_LETTER, key, DELIVERY_ENDED.text)
         self._state.store.dead_letter([another], key if message.is_durable else None)
 
     def _find(self, key: str) -> Session | None:

@@ -18,7 +18,7 @@ from holdfast.delivery.channels import PRESENCE, SYSTEM
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.dispatcher import Dispatcher, QueueHold
 from holdfast.delivery.entries import Entry, SettledBy
-from holdfast.delivery.error_codes import GIVEN_UP
+from holdfast.delivery.error_codes import DELIVERY_ENDED
 from holdfast.delivery.in_flight import by_seq
 from holdfast.delivery.marks import Mark
 from holdfast.delivery.messages import Message
@@ -82,7 +82,7 @@ def restore(
     life.expiry.begin(session)
     if not session.takes_messages:
         # The earlier process was killed before it could dead-letter what came late.
-        life.undelivered.dead_letter_all(session, GIVEN_UP, "", now)
+        life.undelivered.dead_letter_all(session, DELIVERY_ENDED, "", now)
     return session
 
 

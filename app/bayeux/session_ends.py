@@ -12,11 +12,10 @@ from holdfast.bayeux.session_owner import Endings
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.unconnected import UnconnectedSessions
 from holdfast.delivery.counters import Reason
-from holdfast.delivery.error_codes import GIVEN_UP, ErrorCode
+from holdfast.delivery.error_codes import DELIVERY_ENDED, ErrorCode
 from holdfast.delivery.json_text import to_json
 from holdfast.delivery.messages import Message
-from holdfast.delivery.notices import ENDED
-from holdfast.delivery.notices import GIVEN_UP as SESSION_GIVEN_UP
+from holdfast.delivery.notices import ENDED, SESSION_FAILED
 from holdfast.delivery.session_states import COUNTED_AS, SessionInput
 from holdfast.delivery.undelivered import Undelivered
 
@@ -57,7 +56,7 @@ class SessionEnds(Endings):
         keeps = session.is_durable or (session.terms is not None and session.terms.is_named)
         if keeps:
             self._undelivered.dead_letter_all(
-                session, GIVEN_UP, f"its session was ended by {by}", now
+                session, DELIVERY_ENDED, f"its session was ended by {by}", now
             )
         pipe = session.pipe
         event = _goodbye()
@@ -90,7 +89,7 @@ class SessionEnds(Endings):
         if by:
             self._state.notices.report(ENDED, session.key, by)
         else:
-            self._state.notices.report(SESSION_GIVEN_UP, session.key, code.text)
+            self._state.notices.report(SESSION_FAILED, session.key, code.text)
         # A client without rights would only handshake again and continue to refuse.
         is_denied = code.is_type_of(_AUTHENTICATION)
         advice = reconnect_advice(self._state.options, "none" if is_denied else "handshake")

@@ -5,7 +5,7 @@ from holdfast.bayeux.caller import UNKNOWN
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.sessions import Session
-from holdfast.delivery.error_codes import GIVEN_UP
+from holdfast.delivery.error_codes import DELIVERY_ENDED
 from holdfast.delivery.session_states import SessionInput
 from holdfast.delivery.subjects import DENIED
 
@@ -102,7 +102,7 @@ def log_out(life: SessionLife, session: Session, now: float) -> None:
         leave(life, session, now, "handshake")
     else:
         life.ends.end_with_letters(
-            session, GIVEN_UP, "its login has ended", now, by="the end of its login"
+            session, DELIVERY_ENDED, "its login has ended", now, by="the end of its login"
         )
 
 

@@ -173,7 +173,7 @@ FAILED_OVER = CODES["user.update.error"]
 RESPONSE_TIMEOUT = CODES["communication.responseTimeout"]
 CHANNEL_HELD = CODES["communication.user.holdback"]
 LATE_REPLY = CODES["communication.lateReply"]
-GIVEN_UP = CODES["communication.noConnection.dead"]
+DELIVERY_ENDED = CODES["communication.noConnection.dead"]
 
 
 def find(text: str) -> ErrorCode | None:

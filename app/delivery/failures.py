@@ -101,7 +101,7 @@ class Failures(Generic[R]):
         self._journal.refused(receiver, failed, failure.code, failure.text)
         reaction = self._owner.handler(receiver, failure.channel).react(failure, dispatcher, now)
         if reaction.input is not DispatcherInput.HOLD:
-            kind = notices.REFUSED if failure.by_client else notices.FAILED
+            kind = notices.REFUSED if failure.by_client else notices.DELIVERY_FAILED
             self._notices.report(kind, receiver.key, failure.code.text)
         if reaction.counts_exception:
             receiver.exceptions += 1

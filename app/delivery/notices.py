@@ -28,19 +28,19 @@ def _kind(level: int, text: str) -> NoticeKind:
 
 
 REFUSED = _kind(logging.INFO, "session %s refused a message: %s")
-FAILED = _kind(logging.INFO, "a delivery to session %s failed: %s")
+DELIVERY_FAILED = _kind(logging.INFO, "a delivery to session %s failed: %s")
 HELD = _kind(logging.INFO, "session %s is held back by %s")
 RESUMED = _kind(logging.INFO, "session %s is resumed by %s")
 CHANNEL_HELD = _kind(logging.WARNING, "channel %s is held back: %s")
 PROBE_FAILED = _kind(logging.WARNING, "channel %s was probed without success: %s")
 CHANNEL_FREE = _kind(logging.WARNING, "channel %s flows again: %s")
-DEAD = _kind(logging.WARNING, "a message for session %s is a dead letter: %s")
+DEAD_LETTER = _kind(logging.WARNING, "a message for session %s is a dead letter: %s")
 LOST = _kind(logging.ERROR, "a dead letter of session %s was lost: %s")
 NOT_KEPT = _kind(
     logging.WARNING, "a dead letter of session %s was discarded, there are too many: %s"
 )
 FULL = _kind(logging.WARNING, "the queue of session %s is full: %s")
-GIVEN_UP = _kind(logging.WARNING, "session %s was ended: %s")
+SESSION_FAILED = _kind(logging.WARNING, "session %s was ended: %s")
 ENDED = _kind(logging.INFO, "session %s was ended by %s")
 CLOSED = _kind(logging.INFO, "the socket of session %s was closed with %s")
 CUT = _kind(logging.INFO, "a connection of session %s was closed: %s")

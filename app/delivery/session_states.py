@@ -23,14 +23,14 @@ class SessionState(Enum):
     # Ended. Messages that were accepted for it and arrive late are discarded, ...
     ENDED = "ended"
     # ... become dead letters, ...
-    DEAD = "dead"
+    ENDED_WITH_LETTERS = "ended_with_letters"
     # ... or become dead letters, and its client is advised to handshake again.
     FAILED = "failed"
 
 
 # In these, messages may enter the queue; in all others, the dispatcher is DEAD.
 OPEN = frozenset((SessionState.HANDSHAKEN, SessionState.CONNECTED, SessionState.AWAY))
-GONE = frozenset((SessionState.ENDED, SessionState.DEAD, SessionState.FAILED))
+GONE = frozenset((SessionState.ENDED, SessionState.ENDED_WITH_LETTERS, SessionState.FAILED))
 # The client has left, and may come back.
 AWAY = frozenset((SessionState.AWAY, SessionState.STOPPED_AWAY))
 WITHOUT_CLIENT = AWAY | GONE
@@ -66,16 +66,16 @@ COUNTED_AS = {
 
 _ENDS = {
     SessionInput.DISCONNECT: SessionState.ENDED,
-    SessionInput.END: SessionState.DEAD,
+    SessionInput.END: SessionState.ENDED_WITH_LETTERS,
     SessionInput.EXPIRE: SessionState.ENDED,
-    SessionInput.LAPSE: SessionState.DEAD,
+    SessionInput.LAPSE: SessionState.ENDED_WITH_LETTERS,
     SessionInput.FAIL: SessionState.FAILED,
-    SessionInput.EXPEL: SessionState.DEAD,
+    SessionInput.EXPEL: SessionState.ENDED_WITH_LETTERS,
 }
 # Once messages become dead letters, later ones do so as well.
 _ENDS_OF_STOPPED = _ENDS | {
-    SessionInput.DISCONNECT: SessionState.DEAD,
-    SessionInput.EXPIRE: SessionState.DEAD,
+    SessionInput.DISCONNECT: SessionState.ENDED_WITH_LETTERS,
+    SessionInput.EXPIRE: SessionState.ENDED_WITH_LETTERS,
 }
 _WITH_CLIENT = _ENDS | {
     SessionInput.CONNECT: SessionState.CONNECTED,
@@ -105,7 +105,7 @@ NEXT: dict[SessionState, dict[SessionInput, SessionState]] = {
         SessionInput.STOP: SessionState.STOPPED_AWAY,
     },
     SessionState.ENDED: {},
-    SessionState.DEAD: {},
+    SessionState.ENDED_WITH_LETTERS: {},
     SessionState.FAILED: {},
 }
 

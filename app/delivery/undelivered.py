@@ -126,7 +126,7 @@ class Undelivered(Generic[R]):
                 dead.append(DeadEntry(entry, death, self._node.stamp()))
         if dead:
             self._counters.dead += len(dead)
-            self._notices.report(notices.DEAD, receiver.key, code.text, len(dead))
+            self._notices.report(notices.DEAD_LETTER, receiver.key, code.text, len(dead))
             is_kept = _may_be_kept(receiver, [entry.message for entry in entries])
             size = sum([each.size for each in dead])
             self._unstored_bytes += size
@@ -157,7 +157,7 @@ class Undelivered(Generic[R]):
         if has_ended and is_taken_back and self.returns is not None:
             takes_back = self.returns.take_back_late
             receivers = [each for each in receivers if not takes_back(each, message)]
-        code = error_codes.GIVEN_UP if has_ended else CODES[reason.value]
+        code = error_codes.DELIVERY_ENDED if has_ended else CODES[reason.value]
         passing: list[R] = []
         for receiver in receivers:
             may_die = receiver.leaves_letters or not has_ended

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.bayeux.errors import RequestRefused
-from holdfast.delivery.error_codes import GIVEN_UP
+from holdfast.delivery.error_codes import DELIVERY_ENDED
 from tests.unit.bayeux.harness import Client, House, Json, Wire
 from tests.unit.bayeux.second_lives import KeptHouse, named, publish
 
@@ -274,7 +274,9 @@ def test_very_many_letters_are_told_of_in_several_turns_in_order() -> None:
     listener.subscribe("/sys/deadMessage")
     client = named(house)
     publish(house, *range(10))
-    house.bayeux.life.ends.end_with_letters(client.session, GIVEN_UP, "its time is over", house.now)
+    house.bayeux.life.ends.end_with_letters(
+        client.session, DELIVERY_ENDED, "its time is over", house.now
+    )
     house.keeper.turn()
     house.flush()
     assert listener.session.queue.count == 1

@@ -70,10 +70,10 @@ def test_a_session_that_somebody_ends_leaves_what_was_in_hands_with_its_attempts
     court = Court()
     court.hand_over("a")
     court.settlement.undelivered.dead_letter_all(
-        court.receiver, error_codes.GIVEN_UP, "by ops", court.now
+        court.receiver, error_codes.DELIVERY_ENDED, "by ops", court.now
     )
     (attempt,) = court.keeper.letters[0].attempts
-    assert (attempt.n, attempt.code, attempt.text) == (1, error_codes.GIVEN_UP.text, "by ops")
+    assert (attempt.n, attempt.code, attempt.text) == (1, error_codes.DELIVERY_ENDED.text, "by ops")
 
 
 def test_each_attempt_tells_what_the_receiver_said() -> None:

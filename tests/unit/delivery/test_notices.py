@@ -5,7 +5,15 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.delivery.notices import DEAD, HELD, MOST, NOTICE_KINDS, REFUSED, WINDOW_S, Notices
+from holdfast.delivery.notices import (
+    DEAD_LETTER,
+    HELD,
+    MOST,
+    NOTICE_KINDS,
+    REFUSED,
+    WINDOW_S,
+    Notices,
+)
 
 ERROR = "user.update.error"
 Lines = Callable[[], list[str]]
@@ -28,7 +36,7 @@ def test_what_happens_is_told_at_once(lines: Lines) -> None:
     notices = Notices()
     notices.report(REFUSED, "joe/1", ERROR)
     assert lines() == ["session joe/1 refused a message: user.update.error"]
-    notices.report(DEAD, "joe/1", ERROR, 3)
+    notices.report(DEAD_LETTER, "joe/1", ERROR, 3)
     assert lines() == ["a message for session joe/1 is a dead letter: user.update.error, 3 at once"]
 
 

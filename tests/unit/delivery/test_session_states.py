@@ -21,26 +21,26 @@ PAGE = Path(__file__).parents[3] / "docs" / "sessions.md"
 
 # Columns: connect, leave, resume, stop, disconnect, end, expire, lapse, fail, expel.
 TABLE = """
-HANDSHAKEN    CONNECTED  AWAY          HANDSHAKEN  STOPPED       ENDED  DEAD  ENDED  DEAD  FAILED  DEAD
-CONNECTED     CONNECTED  AWAY          HANDSHAKEN  STOPPED       ENDED  DEAD  ENDED  DEAD  FAILED  DEAD
-AWAY          -          -             HANDSHAKEN  STOPPED_AWAY  ENDED  DEAD  ENDED  DEAD  FAILED  DEAD
-STOPPED       STOPPED    STOPPED_AWAY  HANDSHAKEN  STOPPED       DEAD   DEAD  DEAD   DEAD  FAILED  DEAD
-STOPPED_AWAY  -          -             HANDSHAKEN  STOPPED_AWAY  DEAD   DEAD  DEAD   DEAD  FAILED  DEAD
-ENDED         -          -             -           -             -      -     -      -     -       -
-DEAD          -          -             -           -             -      -     -      -     -       -
-FAILED        -          -             -           -             -      -     -      -     -       -
+HANDSHAKEN          CONNECTED  AWAY          HANDSHAKEN  STOPPED       ENDED               ENDED_WITH_LETTERS  ENDED               ENDED_WITH_LETTERS  FAILED  ENDED_WITH_LETTERS
+CONNECTED           CONNECTED  AWAY          HANDSHAKEN  STOPPED       ENDED               ENDED_WITH_LETTERS  ENDED               ENDED_WITH_LETTERS  FAILED  ENDED_WITH_LETTERS
+AWAY                -          -             HANDSHAKEN  STOPPED_AWAY  ENDED               ENDED_WITH_LETTERS  ENDED               ENDED_WITH_LETTERS  FAILED  ENDED_WITH_LETTERS
+STOPPED             STOPPED    STOPPED_AWAY  HANDSHAKEN  STOPPED       ENDED_WITH_LETTERS  ENDED_WITH_LETTERS  ENDED_WITH_LETTERS  ENDED_WITH_LETTERS  FAILED  ENDED_WITH_LETTERS
+STOPPED_AWAY        -          -             HANDSHAKEN  STOPPED_AWAY  ENDED_WITH_LETTERS  ENDED_WITH_LETTERS  ENDED_WITH_LETTERS  ENDED_WITH_LETTERS  FAILED  ENDED_WITH_LETTERS
+ENDED               -          -             -           -             -                   -                   -                   -                   -       -
+ENDED_WITH_LETTERS  -          -             -           -             -                   -                   -                   -                   -       -
+FAILED              -          -             -           -             -                   -                   -                   -                   -       -
 """  # noqa: E501 - a row is a row
 
 # Columns: takes messages, leaves letters, is gone, has left, may return.
 ANSWERS = """
-HANDSHAKEN    yes  no   no   no   no
-CONNECTED     yes  no   no   no   no
-AWAY          yes  no   no   yes  no
-STOPPED       no   yes  no   no   no
-STOPPED_AWAY  no   yes  no   yes  no
-ENDED         no   no   yes  yes  no
-DEAD          no   yes  yes  yes  no
-FAILED        no   yes  yes  yes  yes
+HANDSHAKEN          yes  no   no   no   no
+CONNECTED           yes  no   no   no   no
+AWAY                yes  no   no   yes  no
+STOPPED             no   yes  no   no   no
+STOPPED_AWAY        no   yes  no   yes  no
+ENDED               no   no   yes  yes  no
+ENDED_WITH_LETTERS  no   yes  yes  yes  no
+FAILED              no   yes  yes  yes  yes
 """
 
 # How a session comes into each state.
@@ -51,7 +51,7 @@ WAYS = {
     SessionState.STOPPED: [SessionInput.STOP],
     SessionState.STOPPED_AWAY: [SessionInput.STOP, SessionInput.LEAVE],
     SessionState.ENDED: [SessionInput.DISCONNECT],
-    SessionState.DEAD: [SessionInput.END],
+    SessionState.ENDED_WITH_LETTERS: [SessionInput.END],
     SessionState.FAILED: [SessionInput.FAIL],
 }
 
