@@ -30,13 +30,6 @@ from holdfast.web.origins import source_of
 
 _LONG_POLLING = ConnectionType.LONG_POLLING
 _CODE = re.compile("[45][0-9][0-9](?=:)")
-# A session that takes no messages: what waits for its subject is for others.
-_HANDSHAKE = {
-    "channel": "/meta/handshake",
-    "version": "1.0",
-    "supportedConnectionTypes": [_LONG_POLLING.value],
-    "ext": {"delivery": {"ptp": False}},
-}
 
 
 class PublishRequests:
@@ -96,7 +89,7 @@ class PublishRequests:
         """Publish in a session for this request alone; returns the results in order."""
         endpoint = self._endpoint
         handshake, answer = await exchange_over_http(
-            request, endpoint, speaker, _LONG_POLLING, to_json(_HANDSHAKE)
+            request, endpoint, speaker, _LONG_POLLING, to_json(_handshake(request))
         )
         session = handshake.session
         if session is None:
@@ -147,6 +140,22 @@ class PublishRequests:
             status = _status(results[0])
             headers |= retry_headers(results[0].get("advice", {}).get("interval", 0) / 1000)
         return web.Response(status=status, body=body, headers=headers)
+
+
+def _handshake(request: web.Request) -> Json:
+    """Return the handshake of a session that takes no messages: its subject's are for others."""
+    ext: Json = {"delivery": {"ptp": False}}
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        # Where clients have it: without a login, a wrong one is noticed only here. JSON cannot
+        # hold all that a header can.
+        ext["authentication"] = {"token": token.strip().encode(errors="replace").decode()}
+    return {
+        "channel": "/meta/handshake",
+        "version": "1.0",
+        "supportedConnectionTypes": [_LONG_POLLING.value],
+        "ext": ext,
+    }
 
 
 def _refusal(bayeux: Bayeux, message: Json) -> Json | None:

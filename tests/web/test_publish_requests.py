@@ -5,13 +5,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import orjson
 import pytest
 
 from holdfast.compose import serving
 from tests.unit.login.signing import token
-from tests.web.people import House, Json, Person, house, settings
+from tests.web.people import House, Json, Person, house, keys, settings
 
 LINES = "application/x-ndjson"
 RIGHTS = """
@@ -225,6 +226,51 @@ async def test_rights_decide_as_for_any_client(tmp_path: Path) -> None:
         nobody = home.person()
         status, (result,) = await publish(nobody, {"channel": "/rooms/1", "data": 1, "id": "x"})
         assert (status, result["error"], result["id"]) == (403, "403::handshake_denied", "x")
+
+
+@pytest.mark.parametrize("shown", ["wrong", "", "\N{SNOWMAN}"])
+async def test_a_wrong_token_is_refused_as_in_a_handshake_whether_others_log_in_or_not(
+    home: House, tmp_path: Path, shown: str
+) -> None:
+    asks_for_logins = keys(tmp_path, login_anonymous=True, data=tmp_path / "other")
+    async with house(tmp_path, **asks_for_logins) as strict:
+        for server in (home, strict):
+            script = server.person(Authorization=f"Bearer {shown}")
+
+            status, (result,) = await publish(script, {"channel": "/rooms/1", "data": 1})
+            reply = await server.person().handshake(token=shown)
+
+            assert (status, result["successful"]) == (403, False)
+            assert result["error"] == reply["error"] == "403::handshake_denied"
+
+
+async def test_bytes_that_are_no_text_are_a_wrong_token(home: House) -> None:
+    address = urlsplit(home.url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    writer.write(
+        b"POST /publish HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+        b"Authorization: Bearer \xff\r\nContent-Length: 27\r\n\r\n"
+        b'{"channel": "/a","data": 1}'
+    )
+    assert (await reader.readline()).split()[1] == b"403"
+    writer.close()
+
+
+async def test_the_operators_token_opens_a_server_with_or_without_a_login(
+    home: House, tmp_path: Path
+) -> None:
+    async with house(tmp_path, **keys(tmp_path, data=tmp_path / "other")) as strict:
+        for server, data in ((home, "data"), (strict, "other")):
+            shown = (tmp_path / data / "admin-token").read_text().strip()
+            script = server.person(Authorization=f"Bearer {shown}")
+            assert (await publish(script, {"channel": "/a", "data": 1}))[0] == 200
+
+
+async def test_a_server_without_a_login_ignores_users_and_passwords(home: House) -> None:
+    # A proxy in front of it may have asked for them.
+    script = home.person(Authorization="Basic YTpi")
+    assert (await publish(script, {"channel": "/rooms/1", "data": 1}))[0] == 200
+    assert (await script.handshake(user="a", password="b"))["successful"]
 
 
 async def test_receivers_see_who_the_token_is_of(tmp_path: Path) -> None:
