@@ -97,7 +97,7 @@ class Client:
             connect_timeout_s: How long to try before `NotConnected` is raised.
             close_timeout_s: How long callbacks and the server have when the client is closed.
             longest_pause_s: The longest pause between two attempts to connect.
-            on_state: Called with each new state.
+            on_state: Called with each new state. An exception is logged.
         """
         self._address = Address(url)
         self._session = session
@@ -479,8 +479,12 @@ class Client:
 
     def state_changed(self, state: ClientState) -> None:
         """Pass the new state on."""
-        if self._on_state is not None:
+        if self._on_state is None:
+            return
+        try:
             self._on_state(state)
+        except Exception:
+            _log.exception("on_state failed for %s", state.value)
 
     def _conversation_ended(self, life: asyncio.Task[None]) -> None:
         if not life.cancelled() and (error := life.exception()) is not None:

@@ -41,7 +41,7 @@ class Outbox:
             max_count: Messages that may wait, ...
             max_bytes: ... and their bytes. With either, `post` raises `OutboxFull`.
             on_refused: Called with a message that the server refuses for good, and the error. The
-                message is removed.
+                message is removed, and an exception is logged.
         """
         self.path = os.fspath(path)
         self.on_refused = on_refused

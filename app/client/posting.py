@@ -70,6 +70,14 @@ class Posting:
         if error.code in _PASSING or error.code >= _SERVER_FAULT:
             return False
         _log.error("the server refused a message of the outbox: %s", error)
-        if self._outbox.on_refused is not None:
-            self._outbox.on_refused(message, error)
+        self._tell(message, error)
         return True
+
+    def _tell(self, message: Json, error: ReplyError) -> None:
+        """Pass a message on that the server refused for good."""
+        if self._outbox.on_refused is None:
+            return
+        try:
+            self._outbox.on_refused(message, error)
+        except Exception:
+            _log.exception("on_refused of the outbox failed")

@@ -200,6 +200,27 @@ async def test_a_callback_may_close_its_client(
     assert not caplog.records
 
 
+async def test_an_exception_of_on_state_is_logged_and_the_session_goes_on(
+    enter: Enter, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(state: ClientState) -> None:
+        raise ValueError(f"no use for {state.value}")
+
+    client, basket = await enter(on_state=fail), Basket()
+    await client.subscribe("/client/on_state", basket)
+    await client.publish("/client/on_state", 1)
+    assert await basket.data(1) == [1]
+    await client.close()
+
+    assert client.state is ClientState.CLOSED
+    logged = [each.getMessage() for each in caplog.records if each.name == "holdfast.client.client"]
+    assert logged == [
+        f"on_state failed for {state}"
+        for state in ("handshaking", "connected", "closing", "closed")
+    ]
+    assert "ValueError: no use for connected" in caplog.text
+
+
 async def test_a_client_is_used_while_it_is_entered(server: Server) -> None:
     states: list[ClientState] = []
     client = Client(server.url, on_state=states.append)

@@ -80,6 +80,23 @@ async def test_a_message_that_the_server_refuses_is_told_and_the_next_one_is_sen
     assert (message["channel"], message["data"], error.code) == ("/outbox/*", "bad", 405)
 
 
+async def test_an_exception_of_on_refused_is_logged_and_the_next_message_is_sent(
+    enter: Enter, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(message: Any, error: ReplyError) -> None:
+        raise ValueError(f"no use for {error.code}")
+
+    outbox, basket = Outbox(tmp_path / "outbox", on_refused=fail), Basket()
+    client = await enter(outbox=outbox)
+    await client.subscribe("/outbox/next", basket)
+    await client.post("/outbox/*", "bad")
+    await client.post("/outbox/next", "good")
+    assert await basket.data(1) == ["good"]
+    await client.close()
+    assert len(outbox) == 0
+    assert "ValueError: no use for 405" in caplog.text
+
+
 async def test_a_client_without_an_outbox_cannot_post(enter: Enter) -> None:
     client = await enter()
     with pytest.raises(WrongUse):
