@@ -94,7 +94,7 @@ class DueSessions:
         entry = next(iter(session.queue.in_flight().values()))
         channel, attempts = entry.message.channel, entry.attempts
         failure = replace(_NO_VERDICT, channel=channel, attempts=attempts)
-        self._failures.fail(session, failure, now, entry)
+        self._failures.react_to(session, failure, now, entry)
 
     def _try_again(self, session: Session, dispatcher: Dispatcher, now: float) -> None:
         """Make the next attempt if it is due; without any left, the session ends."""
@@ -142,7 +142,7 @@ class DueSessions:
         is_named = session.terms is not None and session.terms.is_named
         if session.takes_messages or not is_named:
             # A stopped session may still be taken over by its name.
-            self._failures.fail(session, _NO_CONTACT, now)
+            self._failures.react_to(session, _NO_CONTACT, now)
 
     def _is_missed_by_nobody(self, session: Session) -> bool:
         """Return whether it would end without any dead letter: then no delivery has failed."""

@@ -82,9 +82,9 @@ class SessionEnds(Endings):
         """End the session and dead-letter its queue; `by` names who ended it, if anybody did."""
         session.advance(SessionInput.STOP)
         self._undelivered.dead_letter_all(session, code, text, now)
-        self.fail(session, code, now, by)
+        self.fail_session(session, code, now, by)
 
-    def fail(self, session: Session, code: ErrorCode, now: float, by: str = "") -> None:
+    def fail_session(self, session: Session, code: ErrorCode, now: float, by: str = "") -> None:
         """End the session because of an error, or of `by`; its queue is empty."""
         if by:
             self._state.notices.report(ENDED, session.key, by)

@@ -33,7 +33,7 @@ class Endings(ABC):
     """The end of sessions that the delivery core decides on."""
 
     @abstractmethod
-    def fail(self, session: Session, code: ErrorCode, now: float, by: str = "") -> None:
+    def fail_session(self, session: Session, code: ErrorCode, now: float) -> None:
         """End the session because of an error; its queue is empty."""
 
 
@@ -58,8 +58,8 @@ class SessionOwner:
         """Set what ends sessions."""
         self._ends = ends
 
-    def end(self, session: Session, code: ErrorCode, now: float) -> None:
-        self._ends.fail(session, code, now)
+    def fail_session(self, session: Session, code: ErrorCode, now: float) -> None:
+        self._ends.fail_session(session, code, now)
 
     def announce(self, dead: Sequence[UnwrittenLetter], done: Callable[[], None]) -> bool:
         is_announcing = bool(self._unannounced)

@@ -67,7 +67,7 @@ class Failures(Generic[R]):
     ) -> None:
         channel = entry.message.channel
         failure = Failure(code, verdict.text, verdict.delay_s, channel, entry.attempts)
-        self.fail(receiver, failure, now, entry)
+        self.react_to(receiver, failure, now, entry)
         is_refusal = code.family == "user" and code is not error_codes.HOLDBACK
         # What is addressed to others says nothing about the channel, which many share.
         if is_refusal and not entry.message.addressed:
@@ -93,7 +93,9 @@ class Failures(Generic[R]):
 
     # Reactions
 
-    def fail(self, receiver: R, failure: Failure, now: float, entry: Entry | None = None) -> None:
+    def react_to(
+        self, receiver: R, failure: Failure, now: float, entry: Entry | None = None
+    ) -> None:
         """Apply a failed delivery or a lost contact; without `entry`, all in flight failed."""
         dispatcher = self.dispatcher(receiver, now)
         self._counters.refused[failure.code.family] += 1
@@ -113,7 +115,7 @@ class Failures(Generic[R]):
         self._move(receiver, reaction, failure, entry, now)
         self._steer(receiver, dispatcher, reaction, failure, now)
         if reaction.ends_session:
-            self._owner.end(receiver, failure.code, now)
+            self._owner.fail_session(receiver, failure.code, now)
         elif not receiver.is_live:
             self._undelivered.relieve(receiver)
 

@@ -74,7 +74,7 @@ class Court:
 
     # The owner
 
-    def end(self, receiver: Receiver, code: ErrorCode, now: float, /) -> None:
+    def fail_session(self, receiver: Receiver, code: ErrorCode, now: float, /) -> None:
         self.ended.append(code)
 
     def announce(self, dead: Sequence[UnwrittenLetter], told: Callable[[], None], /) -> bool:
@@ -131,7 +131,7 @@ class Court:
         assert self.failures.carry_out(receiver, trial, self.now, lambda: False)
 
     def fail(self, code: ErrorCode, entry: Entry | None = None) -> None:
-        self.failures.fail(self.receiver, Failure(code, "why"), self.now, entry)
+        self.failures.react_to(self.receiver, Failure(code, "why"), self.now, entry)
 
     def kept(self) -> dict[str, Mark]:
         """What the store has of the queue."""
@@ -240,7 +240,7 @@ def test_a_verdict_without_a_code_changes_nothing() -> None:
 def test_lost_contact_returns_everything_that_was_in_hands() -> None:
     court = Court()
     court.hand_over("a", "b")
-    court.failures.fail(court.receiver, Failure(BUSY, "", by_client=False), court.now)
+    court.failures.react_to(court.receiver, Failure(BUSY, "", by_client=False), court.now)
     assert [entry.redelivered for entry in court.queue.returned.values()] == [1, 1]
     assert {mark.batch for mark in court.kept().values()} == {1}
     assert court.counters.redelivered == 2
