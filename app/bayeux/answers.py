@@ -146,7 +146,7 @@ class Answers:
             self._clock.await_return(session, now)
         if session.is_gone:
             # A reply after the end carries no messages; the rest of the queue is discarded.
-            self._undelivered.discard(session, Reason.SESSION_ENDED)
+            self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
 
         def send(now: float) -> None:
             if session.has_left or session.client_id != client_id:
@@ -173,7 +173,7 @@ class Answers:
     def _as_of_now(self, session: Session) -> Sequence[Message]:
         """Return what waits for a plain session, and is worth delivering now."""
         if session.queue.mortals:
-            self._undelivered.expire(session)
+            self._undelivered.expire_waiting(session)
             self._tell_deadlines(session.queue.waiting)
         return session.queue.waiting
 
@@ -193,7 +193,7 @@ class Answers:
         if exchange.carrier.is_draining():
             self._clock.look_soon(session, now)
         if session.is_gone:
-            self._undelivered.discard(session, Reason.SESSION_ENDED)
+            self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
         elif session.held_connect is None and (
             exchange.connect is not None or exchange.is_handshake
         ):
@@ -226,7 +226,7 @@ class Answers:
         # Only what has a lifetime, and what goes again, may be a request.
         may_carry_requests = bool(session.queue.mortals)
         if may_carry_requests:
-            self._undelivered.expire(session)
+            self._undelivered.expire_waiting(session)
         if session.unfinished or session.reauthorization is not None or session.catching_up:
             return NO_BATCH
         if session.is_durable and self.lacks_store:

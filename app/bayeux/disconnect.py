@@ -116,9 +116,9 @@ def _disconnect(
     # Before the rest is handed over or discarded: another session of the subject may get these.
     life.undelivered.take_back(session, now)
     # The client may have processed these: they are not redelivered while it leaves.
-    life.undelivered.discard_handed(session, Reason.SESSION_ENDED)
+    life.undelivered.discard_in_flight(session, Reason.SESSION_ENDED)
     # Before this reply: cometd.js closes its socket only when no connect is outstanding.
     life.answers.dismiss(session, now)
-    life.undelivered.discard_handed(session, Reason.SESSION_ENDED)
+    life.undelivered.discard_in_flight(session, Reason.SESSION_ENDED)
     life.ends.end(session, SessionInput.END if leaves_letters else SessionInput.DISCONNECT)
     return leaves_letters

@@ -127,14 +127,14 @@ class DueSessions:
         """Treat the client as lost: its timeout has ended."""
         if session.terms is None and session.queue.settling is _WRITTEN:
             self._ends.end(session, SessionInput.EXPIRE)
-            self._undelivered.discard(session, Reason.SESSION_EXPIRED)
+            self._undelivered.discard_rest(session, Reason.SESSION_EXPIRED)
             return
         if self._undelivered.is_congested:
             session.deadline = now + _POSTPONED_S
             return
         if self._is_missed_by_nobody(session):
             self._ends.end(session, SessionInput.LAPSE)
-            self._undelivered.discard(session, Reason.SESSION_EXPIRED)
+            self._undelivered.discard_rest(session, Reason.SESSION_EXPIRED)
             return
         # From now on the dispatcher waits, for as long as the session may last.
         self._clock.detach(session, now)

@@ -121,6 +121,6 @@ class Erasure:
             gone = [each for each in queue.messages() if each.is_erased] if queue.has_topics else ()
             if gone:
                 queue.take_away(gone)
-                self._undelivered.discarded(session, gone, Reason.ERASED)
+                self._undelivered.discard(session, gone, Reason.ERASED)
                 self._state.waiting_places.made_room(session)
         return len(some) == _MOST

@@ -1,6 +1,6 @@
 """When lifetimes end: expired messages leave the queues in which they wait, and histories.
 
-`Undelivered.expire` settles them.
+`Undelivered.expire_waiting` settles them.
 """
 
 from holdfast.bayeux.newest_only import drop_outdated
@@ -36,7 +36,7 @@ class Expiry:
 
     def begin(self, session: Session) -> None:
         """Watch a restored session, whose queue may contain expired messages."""
-        self._undelivered.expire(session)
+        self._undelivered.expire_waiting(session)
         self.watch(session)
 
     def forget(self, session: Session) -> None:
@@ -55,7 +55,7 @@ class Expiry:
             session = rung[0].session
             left -= 1 + (len(session.queue.waiting) + len(session.queue.returned)) // _ENTRIES
             try:
-                left -= self._undelivered.expire(session, max(left, 1))
+                left -= self._undelivered.expire_waiting(session, max(left, 1))
             except BaseException:
                 self._state.log_fault(session)
             self.watch(session)
@@ -66,11 +66,11 @@ class Expiry:
             drop_outdated(session, self._undelivered)
             if session.queue.offer(message) is None:
                 return True
-        while self._undelivered.expire(session, _FEW):
+        while self._undelivered.expire_waiting(session, _FEW):
             if session.queue.offer(message) is None:
                 return True
         if 0 < message.expires_ms <= self._state.node.now_ms():
-            self._undelivered.expired(session, [message])
+            self._undelivered.expire(session, [message])
             release([message])
             return True
         return False

@@ -123,7 +123,7 @@ class Handshake:
         session.advance(SessionInput.DISCONNECT)
         self._state.hub.remove(session)
         self._state.sessions.timers.drop(session)
-        self._life.undelivered.discard(session, Reason.SESSION_ENDED)
+        self._life.undelivered.discard_rest(session, Reason.SESSION_ENDED)
         if not isinstance(error, Refused):
             # After a server fault the client is refused, but may try again.
             self._state.log.error("a handshake could not be handled", exc_info=error)

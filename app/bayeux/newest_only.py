@@ -35,4 +35,4 @@ def drop_outdated(session: Session, undelivered: Undelivered[Session]) -> None:
             outdated.append(first)
     if outdated:
         session.queue.take_away(outdated)
-        undelivered.discarded(session, outdated, Reason.OUTDATED)
+        undelivered.discard(session, outdated, Reason.OUTDATED)

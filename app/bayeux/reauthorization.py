@@ -165,7 +165,7 @@ class Reauthorization(RightsReview):
         queue, key = self._session.queue, self._session.key
         messages = queue.withdraw_routed(key, denied, without_history)
         if messages:
-            self._undelivered.discarded(self._session, messages, Reason.NOT_ALLOWED)
+            self._undelivered.discard(self._session, messages, Reason.NOT_ALLOWED)
             self._state.waiting_places.made_room(self._session)
 
 

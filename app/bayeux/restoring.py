@@ -154,7 +154,7 @@ def restore_without_session(life: SessionLife, key: str, messages: Sequence[Mess
     takes_back = state.waiting_places.take_back_late
     left = [message for message in messages if not takes_back(session, message.tried(_UNKNOWN))]
     if left:
-        life.undelivered.discarded(session, left, Reason.SESSION_ENDED)
+        life.undelivered.discard(session, left, Reason.SESSION_ENDED)
 
 
 def _restore_history(life: SessionLife, name: str, messages: Sequence[Message]) -> None:
@@ -186,7 +186,7 @@ def _withhold(life: SessionLife, session: Session, messages: list[Message]) -> N
     withheld = [message for message in messages if not _may_have(session, message.channel)]
     if withheld:
         life.state.counters.restored += len(withheld)
-        life.undelivered.discarded(session, withheld, Reason.NOT_ALLOWED)
+        life.undelivered.discard(session, withheld, Reason.NOT_ALLOWED)
 
 
 def _stop(session: Session, record: SessionRecord) -> None:

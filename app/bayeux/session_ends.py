@@ -74,7 +74,7 @@ class SessionEnds(Endings):
         self.end(session, SessionInput.END if keeps else SessionInput.DISCONNECT)
         if session.request is None:
             # Otherwise the rest of the queue goes with the reply.
-            self._undelivered.discard(session, Reason.SESSION_ENDED)
+            self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
 
     def end_with_letters(
         self, session: Session, code: ErrorCode, text: str, now: float, by: str = ""
@@ -96,7 +96,7 @@ class SessionEnds(Endings):
         self._answers.refuse_held(session, Refused(ErrorReply.SESSION_UNKNOWN, advice=advice))
         self.end(session, SessionInput.EXPEL if is_denied else SessionInput.FAIL)
         # Messages that came while the last reply was made.
-        self._undelivered.discard(session, Reason.SESSION_ENDED)
+        self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
 
     def end(self, session: Session, seen: SessionInput) -> None:
         """Mark the session as ended; the caller must deliver or discard its queue."""

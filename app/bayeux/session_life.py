@@ -65,7 +65,7 @@ class SessionLife:
         self.topics = TopicLife(state, self.owner, self.undelivered)
         self.undelivered.returns = state.waiting_places
         state.work.dead_letter = self.undelivered.dead_letter
-        state.work.discarded = state.ptp.subjects.discarded = self.undelivered.discarded
+        state.work.discard = state.ptp.subjects.discard = self.undelivered.discard
 
     def open(self, session: Session) -> None:
         """Register a session that has begun."""
@@ -195,7 +195,7 @@ class SessionLife:
         """Discard the session's queue; return the number of entries."""
         messages = session.queue.messages()
         session.queue.clear()
-        self.undelivered.discarded(session, messages, Reason.CLEARED)
+        self.undelivered.discard(session, messages, Reason.CLEARED)
         self.state.waiting_places.made_room(session)
         return len(messages)
 

@@ -24,7 +24,7 @@ from holdfast.delivery.trails import FormerAttempts, joined
 
 R = TypeVar("R", bound=Receiver)
 
-Discarded = Callable[[R, Sequence[Message], Reason], None]
+Discard = Callable[[R, Sequence[Message], Reason], None]
 
 EXHAUSTED: Final = CODES["resource.exhaust"]
 # The quota of messages that wait in shared queues.
@@ -103,7 +103,7 @@ class SharedQueues(ABC, Generic[R]):
     """The shared queues of one kind, by name: moves messages between them and sessions."""
 
     # Set when the server is assembled: settles what has left a queue.
-    discarded: Discarded[R]
+    discard: Discard[R]
 
     def __init__(
         self,
@@ -261,7 +261,7 @@ class SharedQueues(ABC, Generic[R]):
         erased = [has[each.id] for each in taken if each.is_erased]
         if erased:
             home.queue.take_away(erased)
-            self.discarded(home, erased, Reason.ERASED)
+            self.discard(home, erased, Reason.ERASED)
         self._expire_in_time(home)
         self._hub.make_ready(home)
 

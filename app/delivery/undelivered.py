@@ -66,7 +66,7 @@ class Undelivered(Generic[R]):
     def dead_letter_all(self, receiver: R, code: ErrorCode, text: str, now: float) -> None:
         """Dead-letter the whole queue, less what has expired and what its subject takes back."""
         queue = receiver.queue
-        self.expire(receiver)
+        self.expire_waiting(receiver)
         self._attempt_notes.note_failure(receiver, queue.in_flight().values(), now, code, text)
         if self.returns is not None:
             self.returns.take_back(receiver)
@@ -133,10 +133,10 @@ class Undelivered(Generic[R]):
             stored = partial(self._stored, dead, size)
             self._store.dead_letter(dead, receiver.key if is_kept else None, stored)
         if others:
-            self.discarded(receiver, others, Reason.NO_LETTER)
+            self.discard(receiver, others, Reason.NO_LETTER)
         if unwanted:
             self._notices.report(notices.NOT_KEPT, receiver.key, code.text, len(unwanted))
-            self.discarded(receiver, unwanted, Reason.LETTERS_FULL)
+            self.discard(receiver, unwanted, Reason.LETTERS_FULL)
 
     def _stored(self, dead: Sequence[DeadEntry], size: int) -> None:
         if not self._owner.announce(dead, partial(self._announced, size)):
@@ -169,7 +169,7 @@ class Undelivered(Generic[R]):
             ):
                 self.dead_letter(receiver, [Entry(message)], code, "")
             elif _may_be_kept(receiver, (message,)):
-                self.discarded(receiver, [message], reason)
+                self.discard(receiver, [message], reason)
             else:
                 _lose_requests(receiver, (message,), reason.value)
                 passing.append(receiver)
@@ -177,7 +177,7 @@ class Undelivered(Generic[R]):
             self._counters.discarded[reason] += len(passing)
             self._journal.turned_away(passing, message, DISCARDED[reason])
 
-    def discarded(self, receiver: R, messages: Sequence[Message], reason: Reason) -> None:
+    def discard(self, receiver: R, messages: Sequence[Message], reason: Reason) -> None:
         """Discard messages that have left the queue and need no dead letter."""
         _lose_requests(receiver, messages, reason.value)
         self._counters.discarded[reason] += len(messages)
@@ -202,7 +202,7 @@ class Undelivered(Generic[R]):
         durable = [message for message in messages if message.is_durable]
         return durable, [message for message in messages if not message.is_durable]
 
-    def discard(self, receiver: R, reason: Reason) -> None:
+    def discard_rest(self, receiver: R, reason: Reason) -> None:
         """Discard the queue of a receiver that has ended; the store knows of its end already."""
         if receiver.queue.count:
             messages = receiver.queue.messages()
@@ -210,22 +210,22 @@ class Undelivered(Generic[R]):
             self._counters.discarded[reason] += len(messages)
             self._journal.settled(receiver, messages, DISCARDED[reason])
 
-    def discard_handed(self, receiver: R, reason: Reason) -> None:
+    def discard_in_flight(self, receiver: R, reason: Reason) -> None:
         """Discard what is in flight: it will be neither acknowledged nor sent again."""
         handed = receiver.queue.withdraw(list(receiver.queue.in_flight()))
         if handed:
-            self.discarded(receiver, [entry.message for entry in handed], reason)
+            self.discard(receiver, [entry.message for entry in handed], reason)
 
-    def expire(self, receiver: R, most: int | None = None) -> int:
+    def expire_waiting(self, receiver: R, most: int | None = None) -> int:
         """Remove waiting messages whose lifetime is over, at most `most`; return how many."""
         over = receiver.queue.take_expired(self._node.now_ms(), most)
         if over:
-            self.expired(receiver, over)
+            self.expire(receiver, over)
             if self.returns is not None:
                 self.returns.made_room(receiver)
         return len(over)
 
-    def expired(self, receiver: R, messages: Sequence[Message]) -> None:
+    def expire(self, receiver: R, messages: Sequence[Message]) -> None:
         """Count and settle messages whose lifetime is over."""
         self._counters.expired += len(messages)
         self._settle(receiver, messages, EXPIRED)

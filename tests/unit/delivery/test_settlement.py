@@ -288,7 +288,7 @@ def test_what_waits_for_a_store_without_room_is_not_more_than_the_store_has() ->
         message.limit_life(1, is_forced=True)
     court.queue.waiting[1].is_durable = False
     court.keeper.is_full = True
-    court.settlement.undelivered.expire(court.receiver)
+    court.settlement.undelivered.expire_waiting(court.receiver)
     assert court.counters.expired == 2
     assert [*court.keeper.queues[court.receiver.key]] == [ord("b")]
     passing = Message(b"c", id=ord("b"), channel="/a")
