@@ -113,7 +113,7 @@ class Answers:
             self._settle_waiting(session, now)
             self._rest(exchange, session, now)
             return
-        batch = self.hand_over(session, now) if travels else NO_BATCH
+        batch = self._batch_for(session, now) if travels else NO_BATCH
         if exchange.waits_for_store or (session.is_durable and self._must_be_known(batch)):
             self._send_when_known(exchange, session, batch, now)
         else:
@@ -221,7 +221,7 @@ class Answers:
         queue = session.queue
         return not queue.window and not 0 <= self._most_of_reply(session) < queue.count
 
-    def hand_over(self, session: Session, now: float) -> Batch:
+    def _batch_for(self, session: Session, now: float) -> Batch:
         """Hand over what may go now, as events for this session."""
         # Only what has a lifetime, and what goes again, may be a request.
         may_carry_requests = bool(session.queue.mortals)
@@ -365,7 +365,7 @@ class Answers:
             if pipe.push(waiting):
                 self._settle_waiting(session, now)
                 return
-        batch = self.hand_over(session, now)
+        batch = self._batch_for(session, now)
         if not batch.messages:
             return
         if pipe.push(batch.events):

@@ -8,7 +8,8 @@ heading: publishes and hand-overs of receivers that are not durable, failures, s
 *By a note.* The core reports each change of the store to the store alone (`StorePort`): the change
 and its event in the journal must both survive a kill of the process, or neither.
 
-1. The core calls `keep`, `hand_over`, `mark`, `settle` with the outcome, `dead_letter` or `forget`.
+1. The core calls `keep`, `mark_batch`, `mark`, `settle` with the outcome, `dead_letter` or
+   `forget`.
 2. When the turn ends, `app/store/turn_writes.py` combines them into few calls, and asks the journal
    for the note of each (`note_...`).
 3. `app/store/journaling.py` numbers the note and puts it into its call: the script changes the

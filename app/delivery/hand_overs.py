@@ -38,7 +38,7 @@ class HandOvers(Generic[R]):
             if limit and not receiver.is_gone:
                 # With the last reply nothing is retried, so nothing is dead-lettered here.
                 limit = self.limit_attempts(receiver, limit)
-        batch = queue.hand_over(now, limit, self._guard.held)
+        batch = queue.next_batch(now, limit, self._guard.held)
         self._record(receiver, batch, now)
         return batch
 
@@ -52,7 +52,7 @@ class HandOvers(Generic[R]):
                 self._journal.handed_again(receiver, batch.entries)
         elif batch.messages:
             if receiver.is_durable:
-                self._store.hand_over(receiver.key, batch.mark())
+                self._store.mark_batch(receiver.key, batch.mark())
             elif receiver.can_refuse:
                 self._journal.handed(receiver, batch.messages, now)
 

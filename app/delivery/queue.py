@@ -163,7 +163,7 @@ class CallbackQueue(InFlight):
                 return True
         return any(entry.message.linger_s is None for entry in self.coming_again())
 
-    def hand_over(self, now: float, limit: int = -1, held: Collection[str] = ()) -> Batch:
+    def next_batch(self, now: float, limit: int = -1, held: Collection[str] = ()) -> Batch:
         """Hand over the next batch: unacked entries, then returned ones, then waiting messages.
 
         It has at most `limit` messages and none of held channels; receivers that cannot refuse
@@ -173,7 +173,7 @@ class CallbackQueue(InFlight):
             held = ()
         self.batch += 1
         if self.has_tried:
-            batch = self._hand_over_again(now, limit, held)
+            batch = self._batch_with_repeats(now, limit, held)
         else:
             batch = Batch(self.batch, self.seq + 1, self._take_waiting(limit, held), now)
             if batch.messages:
@@ -197,7 +197,7 @@ class CallbackQueue(InFlight):
         self.waiting = []
         self._forget()
 
-    def _hand_over_again(self, now: float, limit: int, held: Collection[str]) -> Batch:
+    def _batch_with_repeats(self, now: float, limit: int, held: Collection[str]) -> Batch:
         """Hand over the next batch of a receiver that has entries in flight or returned."""
         handed = self.in_flight()
         going, set_aside = self._take_tried(limit, held)

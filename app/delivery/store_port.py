@@ -82,7 +82,7 @@ class StorePort(Protocol):
         """
         ...
 
-    def hand_over(self, key: str, batch: "BatchMark") -> None:
+    def mark_batch(self, key: str, batch: "BatchMark") -> None:
         """Store the usual batch, which replaces the one before."""
         ...
 

@@ -53,7 +53,7 @@ KEEP = _journalled("keep", "arrays", "enter")
 KEEP_KEYED = _journalled("keep_keyed", "arrays", "enter")
 DISOWN = _script("disown", "fence")
 MOVE = _journalled("move", "arrays")
-HAND_OVER = _journalled("hand_over", "arrays")
+MARK_BATCHES = _journalled("mark_batches", "arrays")
 MARK = _journalled("mark")
 SETTLE = _journalled("settle", "arrays", "bodies")
 UNMARK = _script("unmark", "fence", "arrays")
@@ -190,14 +190,14 @@ def move(keys: RedisKeys, epoch: str, moves: Sequence[Move]) -> ScriptCall:
     return ScriptCall(MOVE, positions.keys, args)
 
 
-def hand_over(keys: RedisKeys, epoch: str, batches: Mapping[str, BatchMark]) -> ScriptCall:
+def mark_batches(keys: RedisKeys, epoch: str, batches: Mapping[str, BatchMark]) -> ScriptCall:
     """Replace the last batches of sessions."""
     args: list[Word] = [epoch]
     pack = records.pack_batch
     for key, batch in batches.items():
         args.append(key)
         args.append(pack(batch))
-    return ScriptCall(HAND_OVER, [keys.meta, keys.handed], args)
+    return ScriptCall(MARK_BATCHES, [keys.meta, keys.handed], args)
 
 
 def mark(keys: RedisKeys, epoch: str, marks: Mapping[str, Mapping[int, Mark]]) -> ScriptCall:

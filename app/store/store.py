@@ -205,8 +205,8 @@ class Store:
         self._turns.mark(key, marked)
         self._writer.flush_soon()
 
-    def hand_over(self, key: str, batch: BatchMark) -> None:
-        self._turns.hand_over(key, batch)
+    def mark_batch(self, key: str, batch: BatchMark) -> None:
+        self._turns.mark_batch(key, batch)
         self._writer.flush_soon()
 
     def settle(self, key: str, ids: Sequence[int], outcome: Outcome) -> None:

@@ -174,7 +174,7 @@ class TurnWrites:
         self, keys: RedisKeys, epoch: str, journal: DeliveryJournal
     ) -> Iterator[PendingCall]:
         for batches in shares(self.batches, [SESSION] * len(self.batches)):
-            call = scripts.hand_over(keys, epoch, batches)
+            call = scripts.mark_batches(keys, epoch, batches)
             yield PendingCall(call, note=journal.note_handed_over(batches))
         is_patient = not any(map(_has_first, self.hand_overs.values()))
         for marks in _shares_of_marks(self.marks):
@@ -298,7 +298,7 @@ class TurnBuffer:
         """Free the keys of messages that are not stored after all."""
         self._turns[-1].disowned += claims
 
-    def hand_over(self, key: str, batch: BatchMark) -> None:
+    def mark_batch(self, key: str, batch: BatchMark) -> None:
         """Add a batch; the last one of a session counts, except for entries that have marks."""
         if key in self._marked or len(batch.ids) > _MOST_OF_BATCH:
             self.mark(key, batch.marks())

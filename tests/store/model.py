@@ -40,7 +40,7 @@ class Told(Protocol):
 
     def dead_letter(self, letters: Sequence["DeadLetter"], key: str | None) -> None: ...
 
-    def hand_over(self, key: str, batch: BatchMark) -> None: ...
+    def mark_batch(self, key: str, batch: BatchMark) -> None: ...
 
     def marked(self, key: str, ids: Collection[int]) -> None: ...
 
@@ -147,7 +147,7 @@ class Both:
         # Only who has nothing in hands gets a batch that needs no marks.
         waiting = [id for id, entry in queue.items() if " " not in entry]
         if waiting and in_hands.isdisjoint(queue):
-            self.told.hand_over(key, BatchMark(2, seq, waiting))
+            self.told.mark_batch(key, BatchMark(2, seq, waiting))
             self.model.batches[key] = set(waiting)
             self.model.known[key] |= self.model.batches[key]
             for at, id in enumerate(waiting, seq):

@@ -86,7 +86,7 @@ async def test_a_copy_from_a_history_is_one_after_a_restart_too(
     await at.answered()
     at.keep(first.initial(), "joe/2")
     if is_handed:
-        at.store.hand_over("joe/2", batch(1))
+        at.store.mark_batch("joe/2", batch(1))
     await at.answered()
     found = await at.loaded()
     (_, own), (mark, copy) = found["joe/1"].entries[0], found["joe/2"].entries[0]

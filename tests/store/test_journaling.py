@@ -124,7 +124,7 @@ async def test_every_change_of_a_message_is_written_down_with_it(at: Desk) -> No
     at.keep(message(1), "joe/1", "ann/1")
     at.keep(message(2), "joe/1")
     at.keep(message(3, key="k"), "joe/1")
-    at.store.hand_over("ann/1", batch(1))
+    at.store.mark_batch("ann/1", batch(1))
     at.store.mark("joe/1", [mark(1, 7)])
     at.store.settle("ann/1", ids(1), ACKED)
     at.store.settle("joe/1", ids(1), ACKED)
@@ -165,9 +165,9 @@ async def test_each_hand_over_of_one_turn_is_written_down(at: Desk) -> None:
     # It failed at once, and was handed over again.
     at.store.mark("joe/1", [mark(1, position=7)])
     at.store.mark("joe/1", [mark(1, 8)])
-    at.store.hand_over("ann/1", batch(1))
+    at.store.mark_batch("ann/1", batch(1))
     at.store.settle("ann/1", ids(1), ACKED)
-    at.store.hand_over("ann/1", batch(2, number=2, seq=2))
+    at.store.mark_batch("ann/1", batch(2, number=2, seq=2))
     await at.answered()
     assert notes(at.server) == [
         "kept 1 2",

@@ -41,7 +41,7 @@ def live(at: Desk) -> None:
     at.store.save(session("ann/1"))
     at.keep(message(1), "joe/1", "ann/1")
     at.keep(message(2, key="k"), "joe/1")
-    at.store.hand_over("ann/1", batch(1))
+    at.store.mark_batch("ann/1", batch(1))
     at.store.settle("ann/1", ids(1), ACKED)
     at.store.dead_letter([letter(9, of=2)], "joe/1")
 

@@ -193,7 +193,7 @@ async def test_another_process_finds_what_was_handed_over_last(shared_valkey: Va
         at.store.save(session("joe/1"))
         for n in (1, 2, 3):
             at.keep(message(n), "joe/1", "ann/1")
-        at.store.hand_over("joe/1", batch(1, 2, number=4, seq=7))
+        at.store.mark_batch("joe/1", batch(1, 2, number=4, seq=7))
         at.store.mark("joe/1", [mark(2, 0, position=8)])
         await at.answered()
     async with desk(shared_valkey) as other:

@@ -127,7 +127,7 @@ def plain() -> list[ScriptCall]:
         scripts.disown(KEYS, "other", [("k", 1)]),
         scripts.move(KEYS, "other", [Move(message(1), "joe/0", ["joe/1"], 1, 1)]),
         scripts.mark(KEYS, "other", {"joe/1": {1: Mark(1, 1)}}),
-        scripts.hand_over(KEYS, "other", {"joe/1": BatchMark(1, 1, [1])}),
+        scripts.mark_batches(KEYS, "other", {"joe/1": BatchMark(1, 1, [1])}),
         scripts.settle(KEYS, "other", {1: ["joe/1"]}),
         scripts.unmark(KEYS, "other", {"joe/1": [1]}),
         scripts.dead_letter(KEYS, "other", [(letter(1), None)]),

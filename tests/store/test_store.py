@@ -229,7 +229,7 @@ async def test_what_is_handed_over_to_who_returns_takes_what_was_before_along(
     at.store.forget("joe/1", [])
     at.store.save(session("joe/1"))
     at.keep(message(5000), "joe/1")
-    at.store.hand_over("joe/1", batch(5000))
+    at.store.mark_batch("joe/1", batch(5000))
     at.store.flush()
     # Its reply leaves in this turn.
     assert len(made) == 1000
@@ -290,11 +290,11 @@ async def test_the_last_mark_wins(at: Desk) -> None:
 async def test_a_batch_is_remembered_in_the_place_of_the_one_before(at: Desk) -> None:
     for n in (1, 2, 3):
         at.keep(message(n), "joe/1")
-    at.store.hand_over("joe/1", batch(1, 2, number=4, seq=7))
+    at.store.mark_batch("joe/1", batch(1, 2, number=4, seq=7))
     await at.answered()
     assert at.queue("joe/1") == {1: "7 7 4 1 0", 2: "8 8 4 1 0", 3: ""}
     at.store.settle("joe/1", ids(1, 2), ACKED)
-    at.store.hand_over("joe/1", batch(3, number=5, seq=9))
+    at.store.mark_batch("joe/1", batch(3, number=5, seq=9))
     await at.answered()
     assert at.queue("joe/1") == {3: "9 9 5 1 0"}
     assert KEYS.marks("joe/1") not in at.names()
@@ -306,10 +306,10 @@ async def test_acks_wait_but_for_those_of_who_is_handed_more(
     monkeypatch.setattr(turn_writer, "_LAZY_S", 60.0)
     for n in (1, 2):
         at.keep(message(n), "joe/1", "ann/1")
-    at.store.hand_over("joe/1", batch(1))
+    at.store.mark_batch("joe/1", batch(1))
     await at.answered()
     at.store.settle("joe/1", ids(1), ACKED)
-    at.store.hand_over("ann/1", batch(1))
+    at.store.mark_batch("ann/1", batch(1))
     at.store.flush()
     await at.answered_line()
     assert (at.queue("joe/1"), at.queue("ann/1")) == (
@@ -317,7 +317,7 @@ async def test_acks_wait_but_for_those_of_who_is_handed_more(
         {1: "1 1 1 1 0", 2: ""},
     )
     # Its batch takes the place of the one that tells of the first.
-    at.store.hand_over("joe/1", batch(2, number=2, seq=2))
+    at.store.mark_batch("joe/1", batch(2, number=2, seq=2))
     at.store.flush()
     await at.answered_line()
     assert at.queue("joe/1") == {2: "2 2 2 1 0"}
@@ -326,7 +326,7 @@ async def test_acks_wait_but_for_those_of_who_is_handed_more(
 async def test_what_one_entry_says_of_itself_is_truer_than_its_batch(at: Desk) -> None:
     at.keep(message(1), "joe/1")
     at.keep(message(2), "joe/1")
-    at.store.hand_over("joe/1", batch(1, 2))
+    at.store.mark_batch("joe/1", batch(1, 2))
     at.store.mark("joe/1", [mark(2, 0, position=2)])
     await at.answered()
     assert at.queue("joe/1") == {1: "1 1 1 1 0", 2: "2 0 0 1 0"}
@@ -336,11 +336,11 @@ async def test_who_has_entries_with_marks_is_handed_more_of_them(at: Desk) -> No
     for n in (1, 2, 3):
         at.keep(message(n), "joe/1")
     at.store.mark("joe/1", [mark(1, 0, position=5)])
-    at.store.hand_over("joe/1", batch(2))
+    at.store.mark_batch("joe/1", batch(2))
     await at.answered()
     assert set(at.hash(KEYS.marks("joe/1"))) == {str(id) for id in ids(1, 2)}
     at.store.settle("joe/1", ids(1, 2), ACKED)
-    at.store.hand_over("joe/1", batch(3))
+    at.store.mark_batch("joe/1", batch(3))
     await at.answered()
     assert (at.queue("joe/1"), at.hash(KEYS.marks("joe/1"))) == ({3: "1 1 1 1 0"}, {})
 
@@ -349,7 +349,7 @@ async def test_a_long_batch_does_not_stay_behind_its_entries(at: Desk) -> None:
     numbers = range(1, 61)
     for n in numbers:
         at.keep(message(n), "joe/1")
-    at.store.hand_over("joe/1", batch(*numbers))
+    at.store.mark_batch("joe/1", batch(*numbers))
     await at.answered()
     assert at.queue("joe/1") == {n: f"{n} {n} 1 1 0" for n in numbers}
     at.store.settle("joe/1", ids(*numbers), ACKED)
@@ -384,7 +384,7 @@ async def test_a_forgotten_session_leaves_nothing(at: Desk) -> None:
     at.keep(message(1), "joe/1", "ann/1")
     at.keep(message(2), "joe/1")
     await at.answered()
-    at.store.hand_over("joe/1", batch(1, 2))
+    at.store.mark_batch("joe/1", batch(1, 2))
     at.store.mark("joe/1", [mark(1, 3)])
     at.store.forget("joe/1", ids(1, 2))
     await at.answered()

@@ -97,8 +97,8 @@ class Desk:
     def mark(self, key: str, marked: Collection[Marked]) -> None:
         self.store.mark(key, marked)
 
-    def hand_over(self, key: str, batch: BatchMark) -> None:
-        self.store.hand_over(key, batch)
+    def mark_batch(self, key: str, batch: BatchMark) -> None:
+        self.store.mark_batch(key, batch)
 
     def settle(self, key: str, ids: Sequence[int], outcome: Outcome) -> None:
         self.store.settle(key, ids, outcome)

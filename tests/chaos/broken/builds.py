@@ -107,7 +107,7 @@ def dead_letters_are_dropped() -> None:
 
 
 def attempts_are_not_marked() -> None:
-    _replace(Store, "hand_over", _nothing)
+    _replace(Store, "mark_batch", _nothing)
     _replace(Store, "mark", _nothing)
 
 

@@ -89,7 +89,7 @@ class FakeKeeper:
                     else:
                         queue.setdefault(mark.id, Mark(mark.id))
 
-    def hand_over(self, key: str, batch: BatchMark) -> None:
+    def mark_batch(self, key: str, batch: BatchMark) -> None:
         self.mark(key, batch.marks())
 
     def mark(self, key: str, marked: Collection[Marked]) -> None:

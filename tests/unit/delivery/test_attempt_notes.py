@@ -146,7 +146,7 @@ def next_client(court: Court) -> list[str]:
     """The receiver died over what it had; what its successor is handed."""
     court.hand_overs.change_hands(court.receiver, court.now)
     room = court.hand_overs.limit_attempts(court.receiver, -1)
-    return text_of(court.queue.hand_over(court.now, room))
+    return text_of(court.queue.next_batch(court.now, room))
 
 
 def text_of(batch: Batch) -> list[str]:
@@ -181,7 +181,7 @@ def test_who_was_only_in_its_company_does_not_die_with_it(poison: int, most: int
             done += batch
             court.settlement.acknowledge(court.receiver, court.queue.batch, court.now)
             room = court.hand_overs.limit_attempts(court.receiver, -1)
-            batch = text_of(court.queue.hand_over(court.now, room))
+            batch = text_of(court.queue.next_batch(court.now, room))
         deaths += bool(batch)
     assert court.letters() == [(texts[poison], "user.update.error")]
     assert done == texts[:poison] + texts[poison + 1 :]
@@ -252,4 +252,4 @@ def test_a_channel_that_is_held_back_loses_nothing_meanwhile() -> None:
     court.hand_overs.change_hands(court.receiver, court.now)
     court.hand_overs.limit_attempts(court.receiver, -1)
     assert court.letters() == []
-    assert text_of(court.queue.hand_over(court.now, -1, court.guard.held)) == []
+    assert text_of(court.queue.next_batch(court.now, -1, court.guard.held)) == []

@@ -26,7 +26,7 @@ def hand_over(
     """All that may go of their queues goes."""
     looks = watch.look(receivers, held)
     for each in receivers:
-        each.queue.hand_over(0.0, held=held)
+        each.queue.next_batch(0.0, held=held)
     watch.measured(looks, now_ns)
 
 

@@ -31,7 +31,7 @@ def order(number: int, sender: str = "ann", channel: str = CHANNEL) -> Message:
 
 
 def handed(somebody: Receiver, guard: Guard, now: float = 0.0) -> list[int]:
-    return [message.id for message in somebody.queue.hand_over(now, -1, guard.held).messages]
+    return [message.id for message in somebody.queue.next_batch(now, -1, guard.held).messages]
 
 
 def test_what_it_is_tried_with_is_handed_over_alone() -> None:

@@ -33,7 +33,7 @@ class Desk:
         return taken
 
     def hand_over(self) -> str:
-        self.batch = self.queue.hand_over(0.0)
+        self.batch = self.queue.next_batch(0.0)
         return _texts(self.batch.messages)
 
     def waiting(self) -> str:

@@ -56,8 +56,8 @@ def test_what_comes_behind_a_late_message_stands_behind_it() -> None:
 def test_what_was_handed_over_stays_ahead_of_what_comes_late() -> None:
     bench = Bench()
     bench.offer(2, 3)
-    bench.queue.hand_over(0.0)
+    bench.queue.next_batch(0.0)
     bench.queue.give_back()
     bench.offer(4)
     bench.offer_late(1)
-    assert [message.id for message in bench.queue.hand_over(0.0).messages] == [2, 3, 1, 4]
+    assert [message.id for message in bench.queue.next_batch(0.0).messages] == [2, 3, 1, 4]

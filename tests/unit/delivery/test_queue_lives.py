@@ -39,7 +39,7 @@ def test_whatever_happens_what_is_over_leaves_in_the_order_of_its_end(
                 offered.expires_ms = now + number if number else 0
                 queue.offer(offered)
             case "hand over":
-                queue.hand_over(now, number)
+                queue.next_batch(now, number)
             case "give back":
                 queue.give_back(number)
             case "settle":

@@ -28,7 +28,7 @@ class Shelf:
 
     def hand_over(self, texts: str = "", *, limit: int = -1, held: tuple[str, ...] = ()) -> str:
         self.offer(texts)
-        self.batch = self.queue.hand_over(0.0, limit, held)
+        self.batch = self.queue.next_batch(0.0, limit, held)
         return text_of(self.batch.messages)
 
     @property

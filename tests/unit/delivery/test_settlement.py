@@ -120,7 +120,7 @@ class Court:
 
     def hand_over(self, *texts: str) -> list[Entry]:
         self.offer(*texts)
-        self.batch = self.queue.hand_over(self.now)
+        self.batch = self.queue.next_batch(self.now)
         entries = [self.queue.in_flight()[seq] for seq in self.batch.numbers]
         self.hand_overs.mark(self.receiver, entries)
         return entries
@@ -352,7 +352,7 @@ def test_a_plug_in_may_let_a_message_be_tried_again() -> None:
     assert not court.receiver.flows(court.now)
     assert court.noted == 1, "somebody must look when the pause is over"
     court.now += 1.0
-    court.queue.hand_over(court.now)
+    court.queue.next_batch(court.now)
     court.judge(no(2))
     assert court.letters() == [("a", REFUSED.text)]
 

@@ -84,7 +84,7 @@ class Writing(FakeKeeper):
             self.note(self.writer.note_kept([(message, receivers)]))
         super().keep(message, keys, done)
 
-    def hand_over(self, key: str, batch: BatchMark) -> None:
+    def mark_batch(self, key: str, batch: BatchMark) -> None:
         self.note(self.writer.note_handed_over({key: batch}))
         super().mark(key, batch.marks())
 
