@@ -32,7 +32,7 @@ from holdfast.delivery.node import Node
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.activity import Activity
 from holdfast.extensions.chat import Chat
-from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.extensions.request import Request
 from holdfast.extensions.timestamp import Timestamp
 from holdfast.extensions.timesync import TimeSync
@@ -180,7 +180,7 @@ def _identifiers() -> Iterator[str]:
 def _install_extensions(server: ServerApi, settings: Settings) -> None:
     if settings.delivery:
         # Before acks: a verdict on one message takes precedence over the ack of its batch.
-        server.extend(Delivery(server))
+        server.extend(DeliveryWire(server))
     if settings.ack:
         announces_batch = settings.allow_message_delivery_during_handshake
         server.extend(Ack(server, announces_batch=announces_batch))

@@ -12,7 +12,7 @@ import pytest
 from holdfast.bayeux.command_scope import CommandScope, Process
 from holdfast.bayeux.replaying import Replaying
 from holdfast.extensions.ack import Ack
-from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.store.audit import Audit, AuditEntry
 from holdfast.store.journal_frames import JournalFrames
 from holdfast.store.letter_filter import LetterFilter
@@ -61,7 +61,7 @@ class LiveHouse(House):
         self.desk = here
         self._newest = 0
         super().__init__(
-            Delivery,
+            DeliveryWire,
             partial(Ack, announces_batch=False),
             keeper=cast("FakeKeeper", here.store),
             **options,

@@ -22,7 +22,7 @@ from holdfast.delivery.session_record import HoldRecord, SessionRecord
 from holdfast.delivery.subjects import Subjects
 from holdfast.delivery.unwritten_letters import UnwrittenLetter
 from holdfast.delivery.work_queues import WorkQueues
-from holdfast.extensions.delivery import DeliveryDecorator
+from holdfast.extensions.delivery_wire import DeliveryDecorator
 from holdfast.store import scripts
 from holdfast.store.script import Script
 from holdfast.store.store import Store

@@ -15,7 +15,7 @@ from holdfast.delivery.queue import QueueLimits
 from holdfast.delivery.topics import TopicConfig
 from holdfast.delivery.trails import Trail
 from holdfast.extensions.ack import Ack
-from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.delivery_answers import TIMEOUT_S
 from tests.unit.bayeux.delivery_books import (
     ATTEMPTS,
@@ -42,7 +42,7 @@ def new_house(backing: Backing, after: House | None = None) -> House:
     if after is not None:
         backing.reopen()
     house = House(
-        Delivery,
+        DeliveryWire,
         partial(Ack, announces_batch=False),
         keeper=backing.keeper,
         journal=backing.journal,

@@ -6,12 +6,12 @@ from typing import Any
 from holdfast.bayeux.command_scope import CommandScope, Process
 from holdfast.bayeux.commands import Result, run, understand
 from holdfast.extensions.ack import Ack
-from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Client, House
 
 
 def house_of(**options: Any) -> House:
-    return House(Delivery, partial(Ack, announces_batch=False), **options)
+    return House(DeliveryWire, partial(Ack, announces_batch=False), **options)
 
 
 def receiver(house: House, session: str | None = "joe/1", **options: Any) -> Client:

@@ -5,7 +5,7 @@ from typing import Any
 
 from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.extensions.ack import Ack
-from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.delivery_store import SlowStore
 from tests.unit.bayeux.harness import Asked, Client, House, Json
 
@@ -16,7 +16,7 @@ class KeptHouse(House):
     def __init__(self, *, after: "KeptHouse | None" = None, **options: Any) -> None:
         self.store: SlowStore = SlowStore() if after is None else after.store
         super().__init__(
-            Delivery,
+            DeliveryWire,
             partial(Ack, announces_batch=False),
             keeper=self.store,
             after=after,

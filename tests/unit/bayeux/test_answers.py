@@ -7,7 +7,7 @@ import pytest
 from holdfast.bayeux import answers
 from holdfast.delivery.session_states import SessionState
 from holdfast.extensions.ack import Ack
-from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Client, House, Wire
 from tests.unit.bayeux.second_lives import (
     KeptHouse,
@@ -210,7 +210,7 @@ def test_another_answer_that_waits_leaves_a_held_connect_its_time() -> None:
 
 
 def test_a_plain_session_does_not_get_what_has_outlived_its_time() -> None:
-    house = House(Delivery, partial(Ack, announces_batch=False))
+    house = House(DeliveryWire, partial(Ack, announces_batch=False))
     client = house.connected()
     client.subscribe("/a")
     expiration = {"lifeTime": 1000, "forceDestroy": True}

@@ -11,7 +11,7 @@ from holdfast.bayeux.caller import UNKNOWN, Caller
 from holdfast.bayeux.options import BudgetRates, ChannelRule
 from holdfast.delivery.history_depth import HistoryDepth
 from holdfast.delivery.receivers import NOBODY
-from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Client, House, Json, Socket
 
 HERE, THERE = "203.0.113.7", "198.51.100.9"
@@ -24,7 +24,7 @@ def caller(network: str) -> Caller:
 
 def house(**rates: int) -> House:
     """Its buckets hold ten times the rate."""
-    return House(Delivery, budgets=BudgetRates(**rates))
+    return House(DeliveryWire, budgets=BudgetRates(**rates))
 
 
 def client(house: House, network: str = HERE, subject: str | None = None, **fields: Any) -> Client:
@@ -219,7 +219,7 @@ def test_address_and_subject_both_pay_or_neither_does(
 
 def test_what_a_subscribe_brings_from_histories_is_charged_before_it_has_an_effect() -> None:
     rules = {"/kept": ChannelRule(history=HistoryDepth(100))}
-    place = House(Delivery, channels=rules, budgets=BudgetRates(requests=1))
+    place = House(DeliveryWire, channels=rules, budgets=BudgetRates(requests=1))
     for number in range(100):
         place.server.publish("/kept", number)
     message = {"channel": "/meta/subscribe", "subscription": "/kept", "ext": {"replay": -2}}

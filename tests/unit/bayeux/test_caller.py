@@ -9,7 +9,7 @@ from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.rights import Denial, SecurityPolicy, Vote
 from holdfast.bayeux.services import ServiceCall
 from holdfast.bayeux.sessions import Session
-from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import House, Json, Socket
 
 ADA = Caller(address="203.0.113.7", headers={"Cookie": "login=ada"})
@@ -62,7 +62,7 @@ class Watch(ServerExtension, SessionExtension, SecurityPolicy):
 
 def watched(**options: Any) -> tuple[House, Watch]:
     watch = Watch()
-    house = House(watch, Delivery, **options)
+    house = House(watch, DeliveryWire, **options)
     house.bayeux.state.rights.policy = watch
     house.bayeux.state.rights.add("/a", watch.authorize)
     house.bayeux.state.services.add("/service/who", watch.serve)

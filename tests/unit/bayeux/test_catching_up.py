@@ -23,7 +23,7 @@ from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.queue import QueueLimits
 from holdfast.delivery.topics import TopicConfig
 from holdfast.extensions.ack import Ack
-from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.journal.schema import Kind
 from tests.unit.bayeux.harness import Asked, Client, House, Json, Socket
 from tests.unit.bayeux.second_lives import KeptHouse, again, connect, drain, named, take
@@ -35,7 +35,7 @@ DURABLE = {"/a": ChannelRule(history=HistoryDepth(5), durable=True)}
 
 @pytest.fixture
 def house() -> House:
-    return House(Delivery, partial(Ack, announces_batch=False), channels=KEEPS)
+    return House(DeliveryWire, partial(Ack, announces_batch=False), channels=KEEPS)
 
 
 def publish(house: House, *data: object, channel: str = "/a") -> None:
@@ -191,7 +191,7 @@ def test_own_messages_are_left_out_where_that_is_asked(house: House) -> None:
 
 def test_a_filter_that_takes_long_goes_on_in_later_turns() -> None:
     is_over = False
-    house = House(Delivery, channels=KEEPS, is_turn_over=lambda: is_over)
+    house = House(DeliveryWire, channels=KEEPS, is_turn_over=lambda: is_over)
     publish(house, 1, 2, 3)
     is_over = True
     client = house.client()
@@ -204,7 +204,7 @@ def test_a_filter_that_takes_long_goes_on_in_later_turns() -> None:
 
 def test_what_is_published_meanwhile_comes_too() -> None:
     is_over = False
-    house = House(Delivery, channels=KEEPS, is_turn_over=lambda: is_over)
+    house = House(DeliveryWire, channels=KEEPS, is_turn_over=lambda: is_over)
     publish(house, 1, 2, 3)
     is_over = True
     client = house.client()
@@ -217,7 +217,7 @@ def test_what_is_published_meanwhile_comes_too() -> None:
 
 
 def test_a_history_is_not_read_again_while_a_filter_takes_long() -> None:
-    house = House(Delivery, channels=KEEPS, is_turn_over=lambda: True)
+    house = House(DeliveryWire, channels=KEEPS, is_turn_over=lambda: True)
     publish(house, 1, 2, 3)
     asked = subscribe(house.client(), "/a", history=last(-1), filter="data > 1")
     assert asked.is_held
@@ -228,7 +228,7 @@ def test_a_history_is_not_read_again_while_a_filter_takes_long() -> None:
 
 
 def test_histories_are_read_in_as_many_turns_as_that_takes() -> None:
-    house = House(Delivery, channels=KEEPS, is_turn_over=lambda: True)
+    house = House(DeliveryWire, channels=KEEPS, is_turn_over=lambda: True)
     for n, name in enumerate("xyz"):
         publish(house, n, channel=f"/b/{name}")
     for channels in (["/b/**"], ["/b/x", "/b/y", "/b/z"]):
@@ -250,7 +250,7 @@ class Reading:
     """Somebody catches up in many turns, while histories are cut and erased."""
 
     def __init__(self, before: list[tuple[str, str]]) -> None:
-        self.house = House(Delivery, channels=KEEPS, is_turn_over=lambda: True)
+        self.house = House(DeliveryWire, channels=KEEPS, is_turn_over=lambda: True)
         # The channels and cursors of what was published, in order.
         self.published: list[tuple[str, int]] = []
         self.change(before)
@@ -311,7 +311,7 @@ def test_who_wants_one_message_of_each_channel_gets_that_and_all_newer_ones(
 
 
 def test_what_came_and_left_while_a_filter_was_asked_brings_nothing_older() -> None:
-    house = House(Delivery, channels=KEEPS, is_turn_over=lambda: True)
+    house = House(DeliveryWire, channels=KEEPS, is_turn_over=lambda: True)
     publish(house, 1, 2, channel="/b/x")
     publish(house, 3)
     asked = subscribe(house.client(), "/**", history=last(1), filter="data > 0")
@@ -324,7 +324,7 @@ def test_what_came_and_left_while_a_filter_was_asked_brings_nothing_older() -> N
 
 
 def test_what_passes_an_unkept_channel_meanwhile_is_not_recovered() -> None:
-    house = House(Delivery, channels=KEEPS, is_turn_over=lambda: True)
+    house = House(DeliveryWire, channels=KEEPS, is_turn_over=lambda: True)
     publish(house, 1, channel="/b/x")
     seen = house.bayeux.state.hub.settled_cursor()
     asked = subscribe(house.client(), "/b/**", "/none", replay=seen)
@@ -336,7 +336,7 @@ def test_what_passes_an_unkept_channel_meanwhile_is_not_recovered() -> None:
 
 
 def test_a_right_to_one_of_many_histories_is_checked_again_when_all_are_read() -> None:
-    house = House(Delivery, channels=KEEPS, is_turn_over=lambda: True)
+    house = House(DeliveryWire, channels=KEEPS, is_turn_over=lambda: True)
     publish(house, 1, channel="/b/x")
     publish(house, 2, channel="/b/y")
     for replay in ({"/b/x": -2, "/b/y": -2}, -2):
@@ -350,7 +350,7 @@ def test_a_right_to_one_of_many_histories_is_checked_again_when_all_are_read() -
 
 
 def test_nothing_is_gathered_for_who_has_hung_up() -> None:
-    house = House(Delivery, channels=KEEPS, is_turn_over=lambda: True)
+    house = House(DeliveryWire, channels=KEEPS, is_turn_over=lambda: True)
     publish(house, 1, 2, 3)
     client = house.client()
     asked = subscribe(client, "/a", history=last(-1), filter="data > 1")
@@ -837,7 +837,7 @@ def test_many_events_are_not_remembered_for_ever(house: House) -> None:
 
 
 def test_what_is_being_stored_reaches_who_subscribes_meanwhile() -> None:
-    house = House(Delivery, channels=DURABLE)
+    house = House(DeliveryWire, channels=DURABLE)
     client = house.client()
     asked = house.client().publish("/a", 1)
     house.client().publish("/a", 2)
@@ -860,7 +860,7 @@ def test_what_is_being_stored_reaches_who_subscribes_meanwhile() -> None:
 
 def test_a_publisher_without_echo_gets_none_from_the_store_either() -> None:
     house = House(
-        Delivery,
+        DeliveryWire,
         channels={
             "/a": ChannelRule(history=HistoryDepth(5), durable=True, broadcast_to_publisher=False)
         },
@@ -898,7 +898,7 @@ def test_a_named_session_has_in_the_store_what_it_catches_up_on() -> None:
 def test_who_subscribes_while_a_message_is_stored_is_another_receiver_of_one_publish() -> None:
     store = JournaledStore()
     ack = partial(Ack, announces_batch=False)
-    house = House(Delivery, ack, keeper=store, journal=store.writer, channels=DURABLE)
+    house = House(DeliveryWire, ack, keeper=store, journal=store.writer, channels=DURABLE)
     client = house.client(ext={"ack": True, "delivery": {"session": "joe/1"}})
     house.client().publish("/a", 1)
     subscribe(client, "/a", replay=-2)
@@ -1011,7 +1011,7 @@ def test_the_newest_counts_whatever_the_priorities_are(house: House) -> None:
 
 def test_outdated_messages_make_room_in_a_full_queue() -> None:
     house = House(
-        Delivery,
+        DeliveryWire,
         partial(Ack, announces_batch=False),
         channels=KEEPS,
         queue_limits=QueueLimits(entries=3),
@@ -1040,7 +1040,7 @@ def test_all_channels_keep_no_more_than_the_server_has_room_for() -> None:
 
 def test_who_publishes_much_makes_room_for_it_alone() -> None:
     limits = HistoryLimits(share_entries=2)
-    house = House(Delivery, channels={"/a": ChannelRule(history=HistoryDepth(9))})
+    house = House(DeliveryWire, channels={"/a": ChannelRule(history=HistoryDepth(9))})
     histories = house.bayeux.state.hub.histories
     histories.limits = limits
     one, other = (
@@ -1062,7 +1062,7 @@ def test_who_publishes_much_makes_room_for_it_alone() -> None:
 
 def test_a_share_has_so_many_bytes() -> None:
     house = House(
-        Delivery,
+        DeliveryWire,
         channels={"/a": ChannelRule(history=HistoryDepth(9))},
         history_limits=HistoryLimits(share_bytes=100),
     )
@@ -1084,7 +1084,7 @@ def test_without_durable_sessions_a_durable_history_is_stored_first() -> None:
 
 def test_a_topic_is_alive_while_its_history_has_something() -> None:
     rule = ChannelRule(topic=TopicConfig(destroy_delay_ms=-1), history=HistoryDepth(5))
-    house = House(Delivery, channels={"/a": rule})
+    house = House(DeliveryWire, channels={"/a": rule})
     client = house.client()
     client.publish("/a", 1, ext={"delivery": {"expiration": {"lifeTime": 1000}}})
     topic = house.bayeux.state.topics.get("/a")
@@ -1169,7 +1169,7 @@ def test_what_a_channel_keeps_is_for_who_has_the_right(
 
 
 def test_a_right_that_is_lost_while_a_history_is_read_ends_the_reading() -> None:
-    house = House(Delivery, channels=KEEPS, is_turn_over=lambda: True)
+    house = House(DeliveryWire, channels=KEEPS, is_turn_over=lambda: True)
     publish(house, 1, 2, 3)
     client = user(house, {"history": "/a"})
     asked = subscribe(client, "/a", history=last(-1), filter="data > 1")

@@ -7,7 +7,7 @@ from holdfast.bayeux.options import ChannelRule
 from holdfast.delivery.dispatcher import Dispatcher
 from holdfast.delivery.reactions import REFUSED_FOR_GOOD, Failure, ForMessage, ForRest, Reaction
 from holdfast.extensions.ack import Ack
-from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Client, House, Json
 
 ERROR = "user.update.error"
@@ -27,7 +27,7 @@ class Handler:
 
 
 def house_of(**options: Any) -> House:
-    return House(Delivery, partial(Ack, announces_batch=False), **options)
+    return House(DeliveryWire, partial(Ack, announces_batch=False), **options)
 
 
 def receiver(house: House, channel: str = "/a/b", **terms: Any) -> Client:

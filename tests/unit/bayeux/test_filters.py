@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Client, House, Json
 from tests.unit.bayeux.second_lives import KeptHouse, again, connect, named
 
@@ -22,7 +22,7 @@ def received(house: House, client: Client) -> list[Any]:
 
 
 def test_a_filter_lets_pass_what_it_describes() -> None:
-    house = House(Delivery)
+    house = House(DeliveryWire)
     client, other = house.connected(), house.client()
     assert subscribe(client, "/a", filter="data > 5")["successful"]
     for number in (4, 5, 6, "7", None):
@@ -31,7 +31,7 @@ def test_a_filter_lets_pass_what_it_describes() -> None:
 
 
 def test_receivers_without_a_filter_get_everything() -> None:
-    house = House(Delivery)
+    house = House(DeliveryWire)
     choosy, other = house.connected(), house.connected()
     subscribe(choosy, "/a", filter="data > 5")
     other.subscribe("/a")
@@ -40,7 +40,7 @@ def test_receivers_without_a_filter_get_everything() -> None:
 
 
 def test_properties_and_the_publisher_can_be_asked_about() -> None:
-    house = House(Delivery)
+    house = House(DeliveryWire)
     client, other = house.connected(), house.client(ext={"delivery": True})
     subscribe(client, "/a", filter="properties.kind = 'bid' AND sender LIKE 'client/%'")
     for kind in ("bid", "ask"):
@@ -50,7 +50,7 @@ def test_properties_and_the_publisher_can_be_asked_about() -> None:
 
 
 def test_one_copy_comes_if_any_matching_subscription_selects_the_message() -> None:
-    house = House(Delivery)
+    house = House(DeliveryWire)
     client = house.connected()
     subscribe(client, "/a/b", filter="data = 1")
     subscribe(client, "/a/*", filter="data < 3")
@@ -63,7 +63,7 @@ def test_one_copy_comes_if_any_matching_subscription_selects_the_message() -> No
 
 
 def test_a_later_subscription_replaces_the_filter() -> None:
-    house = House(Delivery)
+    house = House(DeliveryWire)
     client = house.connected()
     seen = []
     for text in ("data LIKE '12%3'", "data LIKE '1XX%3'", "data LIKE '12%3'", None):
@@ -75,7 +75,7 @@ def test_a_later_subscription_replaces_the_filter() -> None:
 
 
 def test_a_filter_goes_with_its_last_subscription() -> None:
-    house = House(Delivery)
+    house = House(DeliveryWire)
     one, other = house.client(), house.client()
     subscribe(one, "/a", "/b", filter="data > 5")
     subscribe(other, "/a", filter="data > 5")
@@ -91,7 +91,7 @@ def test_a_filter_goes_with_its_last_subscription() -> None:
 
 
 def test_a_text_that_is_no_filter_is_refused_with_the_reason() -> None:
-    house = House(Delivery)
+    house = House(DeliveryWire)
     client = house.client()
     reply = subscribe(client, "/a", filter="price > 5")
     begin = "400:user.illegalArgument,filter (a field begins with "
@@ -101,7 +101,7 @@ def test_a_text_that_is_no_filter_is_refused_with_the_reason() -> None:
 
 
 def test_a_refused_filter_leaves_the_verdicts_beside_it_without_effect() -> None:
-    house = House(Delivery)
+    house = House(DeliveryWire)
     client = house.connected(ext={"delivery": True})
     client.subscribe("/a")
     house.server.publish("/a", 1)
@@ -112,7 +112,7 @@ def test_a_refused_filter_leaves_the_verdicts_beside_it_without_effect() -> None
 
 
 def test_the_filters_of_a_session_are_limited() -> None:
-    house = House(Delivery, max_session_filters=2)
+    house = House(DeliveryWire, max_session_filters=2)
     client = house.client()
     assert subscribe(client, "/a", "/b", filter="data > 5")["successful"]
     assert subscribe(client, "/b", filter="data > 6")["successful"]
@@ -123,7 +123,7 @@ def test_the_filters_of_a_session_are_limited() -> None:
 
 
 def test_the_different_filters_of_all_sessions_are_limited() -> None:
-    house = House(Delivery, max_filters=1)
+    house = House(DeliveryWire, max_filters=1)
     client, other = house.client(), house.client()
     assert subscribe(client, "/a", filter="data > 5")["successful"]
     assert subscribe(other, "/a", filter="data > 6")["error"] == (
@@ -133,7 +133,7 @@ def test_the_different_filters_of_all_sessions_are_limited() -> None:
 
 
 def test_a_publish_asks_many_filters_in_as_many_turns_as_that_takes() -> None:
-    house = House(Delivery, is_turn_over=lambda: True)
+    house = House(DeliveryWire, is_turn_over=lambda: True)
     clients = [house.connected() for _ in range(3)]
     for number, client in enumerate(clients):
         subscribe(client, "/a", filter=f"data > {number}")
@@ -151,7 +151,7 @@ def test_a_publish_asks_many_filters_in_as_many_turns_as_that_takes() -> None:
 
 @pytest.mark.parametrize("local", [True, False])
 def test_a_subscription_may_leave_out_what_its_session_publishes(local: bool) -> None:
-    house = House(Delivery)
+    house = House(DeliveryWire)
     client, other = house.connected(), house.client()
     subscribe(client, "/a", local=local)
     own = client.publish("/a", "own").data

@@ -6,7 +6,7 @@ import tracemalloc
 import pytest
 
 from holdfast.extensions.ack import Ack
-from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import House
 
 COUNT = 1000
@@ -16,7 +16,7 @@ MOST = 500
 
 @pytest.mark.slow
 def test_a_message_that_waits_keeps_nothing_of_its_request() -> None:
-    house = House(Delivery, lambda server: Ack(server, announces_batch=False))
+    house = House(DeliveryWire, lambda server: Ack(server, announces_batch=False))
     client = house.connected(ext={"ack": True})
     client.subscribe("/a")
     sender = house.connected()

@@ -10,7 +10,7 @@ from holdfast.bayeux import expiry
 from holdfast.delivery.guard import ChannelHold
 from holdfast.delivery.queue import QueueLimits
 from holdfast.extensions.ack import Ack
-from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Client, House, Wire
 from tests.unit.bayeux.second_lives import (
     KeptHouse,
@@ -133,7 +133,7 @@ def test_it_leaves_if_contact_is_lost_before_or_after_its_time(life_ms: int) -> 
 
 
 def test_it_leaves_if_nobody_took_the_answer_that_carried_it() -> None:
-    house = House(Delivery, partial(Ack, announces_batch=False), max_interval_s=100.0)
+    house = House(DeliveryWire, partial(Ack, announces_batch=False), max_interval_s=100.0)
     client = house.connected()
     client.subscribe("/a")
     asked = client.connect()
@@ -189,7 +189,7 @@ def test_it_leaves_if_nobody_took_the_answer_that_carried_it_a_second_time() -> 
 
 
 def test_it_leaves_a_plain_session_whose_client_is_away() -> None:
-    house = House(Delivery, max_interval_s=100.0)
+    house = House(DeliveryWire, max_interval_s=100.0)
     client = house.connected()
     client.subscribe("/a")
     publish(house.connected(), 1)

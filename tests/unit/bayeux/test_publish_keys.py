@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from holdfast.bayeux.restoring import restore
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.extensions.ack import Ack
-from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Asked, Client, House, Json
 
 DAY_S = 24 * 3600.0
@@ -20,7 +20,7 @@ def house_of(before: House | None = None, **options: Any) -> House:
     """A server; one that comes after another has its store."""
     keeper = None if before is None else before.keeper
     house = House(
-        Delivery, partial(Ack, announces_batch=False), keeper=keeper, after=before, **options
+        DeliveryWire, partial(Ack, announces_batch=False), keeper=keeper, after=before, **options
     )
     if before is not None:
         for record in list(house.keeper.sessions.values()):

@@ -5,7 +5,7 @@ from holdfast.bayeux.options import Durable, QuotaLimits
 from holdfast.bayeux.rights import Denial, SecurityPolicy
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.usage import Usages
-from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Client, House, Json
 from tests.unit.bayeux.second_lives import KeptHouse, again
 
@@ -15,7 +15,7 @@ OVER = "429:{}:budget_exceeded"
 
 def house(**limits: int) -> House:
     given = {"sessions": 0, "subscriptions": 0, "bytes": 0, **limits}
-    return House(Delivery, quotas=QuotaLimits(**given), durable=Durable.NONE)
+    return House(DeliveryWire, quotas=QuotaLimits(**given), durable=Durable.NONE)
 
 
 def client(house: House, network: str, name: str | None = None) -> Client:
@@ -61,7 +61,7 @@ def test_a_subject_has_so_many_sessions_from_wherever_it_comes() -> None:
 
 
 def test_all_sessions_of_a_subject_are_found_and_none_of_nobody() -> None:
-    house = House(Delivery)
+    house = House(DeliveryWire)
     sessions = [
         house.client(ext={"delivery": {"session": name}}).session for name in ("joe/1", "joe")
     ]

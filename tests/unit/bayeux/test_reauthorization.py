@@ -20,7 +20,7 @@ from holdfast.delivery.counters import Reason
 from holdfast.delivery.messages import Message
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.extensions.ack import Ack
-from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Client, House, Json, Socket
 from tests.unit.bayeux.second_lives import KeptHouse, named, take
 
@@ -57,7 +57,7 @@ def guarded(house: House) -> Policy:
 
 
 def house_of(**options: Any) -> tuple[House, Policy]:
-    house = House(Delivery, partial(Ack, announces_batch=False), **options)
+    house = House(DeliveryWire, partial(Ack, announces_batch=False), **options)
     return house, guarded(house)
 
 
@@ -387,7 +387,7 @@ def test_an_extension_can_ask_again_about_who_was_kept() -> None:
     publish(house, "/a", 2)
     house.turn()
     after = House(
-        Delivery,
+        DeliveryWire,
         partial(Ack, announces_batch=False),
         Reviewer,
         keeper=house.store,
@@ -410,7 +410,7 @@ def bring_back(house: KeptHouse, after: House) -> None:
 
 def test_a_handshake_promises_no_messages_that_were_taken_back() -> None:
     house = House(
-        Delivery,
+        DeliveryWire,
         partial(Ack, announces_batch=False),
         Reviewer,
         allow_message_delivery_during_handshake=True,

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.bayeux.delivery_options import QosInvalid
 from holdfast.bayeux.subscribe_qos import PLAIN, SubscribeQos
-from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Client, House, Json
 
 
@@ -69,7 +69,7 @@ def test_a_subscription_lasts_as_long_as_its_session_and_not_otherwise(is_kept: 
 
 
 def test_a_refused_option_subscribes_nothing() -> None:
-    house = House(Delivery)
+    house = House(DeliveryWire)
     client = house.client()
     reply = ask(client, "/a", "/b", priority=5)
     assert reply["error"] == "400:user.illegalArgument,priority:delivery_invalid"
@@ -78,7 +78,7 @@ def test_a_refused_option_subscribes_nothing() -> None:
 
 
 def test_a_refused_option_leaves_earlier_subscriptions_as_they_were() -> None:
-    house = House(Delivery)
+    house = House(DeliveryWire)
     client = house.client(ext={"delivery": True})
     assert ask(client, "/a", oneway=True)["successful"]
     assert not ask(client, "/a", oneway=False, newestOnly=1)["successful"]
@@ -86,7 +86,7 @@ def test_a_refused_option_leaves_earlier_subscriptions_as_they_were() -> None:
 
 
 def test_subscriptions_of_a_named_session_are_kept_as_is_asked() -> None:
-    house = House(Delivery)
+    house = House(DeliveryWire)
     named = house.client(ext={"delivery": {"session": "joe/1"}})
     asked = named.send(
         {

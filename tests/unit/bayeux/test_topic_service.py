@@ -13,7 +13,7 @@ from holdfast.bayeux.sessions import Session
 from holdfast.delivery.history_depth import HistoryDepth
 from holdfast.delivery.topic_states import TopicState
 from holdfast.delivery.topics import TopicConfig
-from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Client, House, Json
 
 RULE = {"/t/**": ChannelRule(topic=TopicConfig(destroy_delay_ms=-1))}
@@ -21,7 +21,7 @@ SERVICE = "/service/topics"
 
 
 def house(**options: Any) -> House:
-    return House(Delivery, **{"channels": RULE, **options})
+    return House(DeliveryWire, **{"channels": RULE, **options})
 
 
 def ask(client: Client, data: Any) -> Json:

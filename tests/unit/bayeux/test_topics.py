@@ -16,7 +16,7 @@ from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.topic_states import TopicState
 from holdfast.delivery.topics import Topic, TopicConfig, TopicRecord
 from holdfast.extensions.ack import Ack
-from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Asked, Client, House, Json
 from tests.unit.bayeux.second_lives import KeptHouse
 
@@ -26,7 +26,7 @@ GONE = None
 
 
 def house(**options: Any) -> House:
-    return House(partial(Ack, announces_batch=True), Delivery, **{"channels": RULE, **options})
+    return House(partial(Ack, announces_batch=True), DeliveryWire, **{"channels": RULE, **options})
 
 
 def state_of(house: House, name: str = NAME) -> TopicState | None:

@@ -4,14 +4,14 @@ from functools import partial
 from typing import Any
 
 from holdfast.extensions.ack import Ack
-from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Asked, Client, House, Json
 
 HOLDBACK = "user.update.holdback"
 
 
 def house_of(**options: Any) -> House:
-    return House(Delivery, partial(Ack, announces_batch=False), **options)
+    return House(DeliveryWire, partial(Ack, announces_batch=False), **options)
 
 
 def receiver(house: House, *, ack: bool = True, **options: Any) -> Client:

@@ -9,7 +9,7 @@ from holdfast.bayeux.commands import Command
 from holdfast.bayeux.identity import OPERATOR, READER
 from holdfast.bayeux.restoring import restore
 from holdfast.extensions.ack import Ack
-from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.extensions.operators import Operators
 from tests.unit.bayeux.harness import Asked, Client, House, Json
 
@@ -66,7 +66,7 @@ def house_of(
     note = (audit if audit is not None else Audit()).note
 
     keeper = None if before is None else before.keeper
-    house = House(Delivery, partial(Ack, announces_batch=False), keeper=keeper, after=before)
+    house = House(DeliveryWire, partial(Ack, announces_batch=False), keeper=keeper, after=before)
     operators = Operators(
         house.server,
         role_of=ROLES.get,

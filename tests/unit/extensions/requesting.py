@@ -4,7 +4,7 @@ from functools import partial
 from typing import Any
 
 from holdfast.extensions.ack import Ack
-from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.extensions.request import Request
 from tests.unit.bayeux.harness import Asked, Client, House, Json, Socket
 
@@ -13,7 +13,7 @@ POWER = "/data/power"
 
 def requesting(**options: Any) -> House:
     """A server whose clients may ask for replies."""
-    return House(Delivery, partial(Ack, announces_batch=False), Request, **options)
+    return House(DeliveryWire, partial(Ack, announces_batch=False), Request, **options)
 
 
 class Person(Client):

@@ -6,14 +6,14 @@ import pytest
 
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.chat import LIST, PRIVATE, ROOMS, UNKNOWN, Chat
-from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Client, House, Json, Socket, Wire
 
 LOBBY = ROOMS + "lobby"
 
 
 def house() -> House:
-    here = House(Delivery, partial(Ack, announces_batch=False))
+    here = House(DeliveryWire, partial(Ack, announces_batch=False))
     Chat(here.server)
     return here
 

@@ -11,7 +11,7 @@ from holdfast.bayeux.restoring import restore
 from holdfast.bayeux.rights import Denial, SecurityPolicy
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.counters import Reason
-from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Client, House, Json
 from tests.unit.bayeux.second_lives import again
 from tests.unit.extensions.operating import MOST_GUESSES, ROLES, command, house_of, signed_in
@@ -220,7 +220,7 @@ def test_what_a_session_lost_with_its_token_does_not_come_back_with_its_next_cli
 def test_where_there_are_no_operators_nobody_is_one() -> None:
     before = house_of()
     watching(before)
-    house = House(Delivery, keeper=before.keeper, after=before)
+    house = House(DeliveryWire, keeper=before.keeper, after=before)
     (record,) = house.keeper.sessions.values()
     session = restore(house.bayeux.life, record, house.keeper.waiting(record.key), house.now)
     assert session.identity.role == ""

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.extensions.ack import Ack
-from holdfast.extensions.delivery import Delivery
+from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.extensions.timesync import TimeSync
 from tests.unit.bayeux.harness import House, Json
 from tests.unit.extensions.delivering import connect, house_of, publish, receiver
@@ -205,7 +205,7 @@ def test_what_else_is_in_a_batch_has_its_effect() -> None:
 
 @pytest.mark.parametrize("terms", [{}, {"ext": {"ack": True}}])
 def test_who_agreed_on_no_verdicts_is_told_that_they_count_for_nothing(terms: Json) -> None:
-    house = House(Delivery, partial(Ack, announces_batch=False))
+    house = House(DeliveryWire, partial(Ack, announces_batch=False))
     client = house.client(**terms)
     error = "400:user.illegalArgument,verdicts:delivery_invalid"
     assert connect(client, ok_of(1), ack=None).reply["error"] == error

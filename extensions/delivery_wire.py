@@ -1,4 +1,4 @@
-"""Verdicts: receivers report on each message, and each event carries its delivery data.
+"""`ext.delivery` on the wire: verdicts of receivers, the delivery data of events, and their terms.
 
 A client asks for this at handshake with `ext.delivery: true` or with options. From then on the
 server sends events only with connect replies, with `ext.delivery` in each. Verdicts come in
@@ -39,14 +39,14 @@ _STEM = (
 )
 
 
-class Delivery(ServerExtension):
+class DeliveryWire(ServerExtension):
     """Negotiates verdicts, and the terms of named sessions."""
 
     owns: ClassVar[frozenset[str]] = frozenset({"delivery"})
 
     def __init__(self, server: ServerApi) -> None:
         self._server = server
-        self._session_extension = _DeliveryOfSession(server)
+        self._session_extension = _DeliveryWireOfSession(server)
         self._decorator = DeliveryDecorator(server.node)
         server.services.add(SERVICE, server.judge_by_call)
 
@@ -104,7 +104,7 @@ class Delivery(ServerExtension):
         session.go_by(terms.key if is_named else f"{subject}/-{session.number}")
 
 
-class _DeliveryOfSession(SessionExtension):
+class _DeliveryWireOfSession(SessionExtension):
     """Stateless: the entries are kept in the session's queue."""
 
     def __init__(self, server: ServerApi) -> None:
