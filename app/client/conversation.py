@@ -21,6 +21,7 @@ from holdfast.client.transports import (
     NotSent,
     Receive,
     RequestRefused,
+    ServerFault,
     Transport,
 )
 from holdfast.client.websocket import CannotOpen, WebSocket
@@ -379,6 +380,9 @@ class Conversation:
             replies = await self._request_all(messages, _REPLY_S)
         except RequestRefused as error:
             self._queue.refused(sent, str(error))
+        except ServerFault as error:
+            self._queue.failed(sent, str(error))
+            await asyncio.sleep(self._sending_pace.unanswered())
         except (NotSent, NoReply) as error:
             self._queue.lost(sent, was_sent=isinstance(error, NoReply))
             await asyncio.sleep(self._sending_pace.unanswered())

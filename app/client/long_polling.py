@@ -12,13 +12,16 @@ from holdfast.client.transports import (
     NotSent,
     Receive,
     RequestRefused,
+    ServerFault,
     decoded,
 )
 from holdfast.client.wire import Json
 
 _HEADERS = {"Content-Type": "application/json;charset=UTF-8"}
-# These say that the request itself is wrong; others may pass.
+# These say that the request itself is wrong, ...
 _REFUSED = {400, 413, 415}
+# ... and these that the server, or a firewall before it, may fail over it each time. Others pass.
+_FAILED = {403, 406, 422, 500}
 
 
 class LongPolling:
@@ -45,8 +48,7 @@ class LongPolling:
         except (aiohttp.ClientError, TimeoutError) as error:
             raise NoReply(str(error) or type(error).__name__) from error
         if response.status != 200:
-            refused = RequestRefused if response.status in _REFUSED else NoReply
-            raise refused(f"HTTP {response.status}")
+            raise _failure(response.status)
         events, replies = decoded(text)
         if events:
             self._receive(events)
@@ -54,3 +56,11 @@ class LongPolling:
 
     async def close(self) -> None:
         """Nothing to close."""
+
+
+def _failure(status: int) -> NoReply:
+    """Return what a response means that has no replies."""
+    text = f"HTTP {status}"
+    if status in _REFUSED:
+        return RequestRefused(text)
+    return ServerFault(text) if status in _FAILED else NoReply(text)

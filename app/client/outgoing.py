@@ -13,8 +13,8 @@ from holdfast.client.wire import Json
 MOST_IN_REQUEST = 200
 # ... and these bytes of data, about: servers refuse requests of a few MiB.
 MOST_BYTES = 512 * 1024
-# A server that knows the session on its connects and not here is asked so often.
-_MOST_REFUSALS = 5
+# A server that fails over a message, or knows the session only on its connects, is asked so often.
+_MOST_FAILURES = 5
 _SESSION_UNKNOWN = 402
 
 
@@ -27,9 +27,9 @@ class Outgoing:
     # Whether the server may get it twice.
     is_repeatable: bool = False
     size: int = 200
-    # Whether a request refused as a whole had this message, so that it goes alone now.
+    # Whether a request that failed as a whole had this message, so that it goes alone now.
     is_alone: bool = field(default=False, init=False)
-    refusals: int = field(default=0, init=False)
+    failures: int = field(default=0, init=False)
 
     def fail(self, error: ClientError) -> None:
         if not self.reply.done():
@@ -84,6 +84,20 @@ class OutgoingQueue:
             each.is_alone = True
         self.put_first(sent)
 
+    def failed(self, sent: Sequence[Outgoing], reason: str) -> None:
+        """Note that the server failed over a request: find the message over which it always does.
+
+        Without a bound, that message would block all others.
+        """
+        if len(sent) == 1:
+            sent[0].failures += 1
+            if sent[0].failures >= _MOST_FAILURES:
+                text = f"the server failed {_MOST_FAILURES} times over this message: {reason}"
+                sent[0].fail(ConnectionLost(text))
+        for each in sent:
+            each.is_alone = True
+        self.lost(sent, was_sent=True)
+
     def answered(self, sent: Sequence[Outgoing], replies: Iterable[Json]) -> bool:
         """Pass replies on; return False if the server does not know the session any more.
 
@@ -100,8 +114,8 @@ class OutgoingQueue:
                     each.reply.set_result(reply)
             else:
                 error = ReplyError(reply)
-                each.refusals += error.code == _SESSION_UNKNOWN
-                if error.code == _SESSION_UNKNOWN and each.refusals < _MOST_REFUSALS:
+                each.failures += error.code == _SESSION_UNKNOWN
+                if error.code == _SESSION_UNKNOWN and each.failures < _MOST_FAILURES:
                     again.append(each)
                 else:
                     each.fail(error)

@@ -11,6 +11,10 @@ from holdfast.client.wire import Json, part_of
 
 # Holdfast allows a session so many by default. More wait until one has ended.
 _MOST_OUTSTANDING = 256
+_NO_ROOM = (
+    f"it was not sent, as {_MOST_OUTSTANDING} others of this client waited for replies: "
+    "give requests more time, or ask fewer at once"
+)
 # The server says that the deadline is over, unless it cannot be reached.
 _GRACE_S = 1.0
 # Serials of Python clients have a three before their six digits.
@@ -116,12 +120,15 @@ class Requests:
     ) -> list[Message]:
         """Send a request; return its replies. Raises `RequestFailed`."""
         ext = {**ext, "timeout": max(round(timeout_s * 1000), 1), "request": mode}
-        message = {"channel": channel, "data": data, "ext": ext}
+        request = _Request({"channel": channel, "data": data, "ext": ext}, collects=collects)
         try:
             async with asyncio.timeout(timeout_s + _GRACE_S), self._room:
-                return await self._replies(_Request(message, collects=collects))
+                return await self._replies(request)
         except TimeoutError:
-            raise failure(channel, 408, "timeout") from None
+            error = failure(channel, 408, "timeout")
+            if request.outgoing is None:
+                error.args = (f"{error}: {_NO_ROOM}",)
+            raise error from None
 
     async def _replies(self, request: _Request) -> list[Message]:
         if self.channel is None:

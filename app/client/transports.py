@@ -25,6 +25,10 @@ class RequestRefused(NoReply):
     """The server refused the request as a whole, and would refuse it again."""
 
 
+class ServerFault(NoReply):
+    """The server failed over the request, perhaps because of one of its messages."""
+
+
 class Transport(Protocol):
     """Carries messages to the server, and what comes back."""
 

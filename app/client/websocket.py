@@ -16,6 +16,7 @@ from holdfast.client.transports import (
     NotSent,
     Receive,
     RequestRefused,
+    ServerFault,
     decoded,
 )
 from holdfast.client.wire import Json
@@ -27,6 +28,8 @@ _SCHEMES = {"http": "ws", "https": "wss"}
 _CLOSING = aiohttp.ClientWSTimeout(ws_close=1.0)
 # Closes that say that a frame was wrong, and would be so again.
 _REFUSED = {aiohttp.WSCloseCode.INVALID_TEXT, aiohttp.WSCloseCode.MESSAGE_TOO_BIG}
+# The close that says that the server may fail over it each time.
+_FAILED = aiohttp.WSCloseCode.INTERNAL_ERROR
 # Servers close sockets with frames of more than a few MiB; what they send is not limited so.
 _LARGEST_FRAME = 64 * 1024 * 1024
 
@@ -129,6 +132,8 @@ class WebSocket:
                     await self._has_room()
             if socket.close_code in _REFUSED:
                 reason = RequestRefused(f"the socket was closed with {socket.close_code}")
+            elif socket.close_code == _FAILED:
+                reason = ServerFault(f"the socket was closed with {socket.close_code}")
         except NoReply as error:
             reason = error
             await socket.close()

@@ -92,6 +92,24 @@ async def test_the_message_for_which_a_request_is_refused_is_found(queue: Outgoi
         bad.reply.result()
 
 
+async def test_the_message_over_which_the_server_fails_is_given_up_after_a_few_times(
+    queue: OutgoingQueue,
+) -> None:
+    good = added(queue, 1, is_repeatable=True)
+    bad = added(queue, 2, is_repeatable=True)
+    once = added(queue, 3)
+    queue.failed(queue.take(), "HTTP 500")
+    assert isinstance(once.reply.exception(), ConnectionLost)
+    assert queue.take() == [good]
+    times = 0
+    while (sent := queue.take()) == [bad]:
+        times += 1
+        queue.failed(sent, "HTTP 500")
+    assert times == 5
+    with pytest.raises(ConnectionLost, match="HTTP 500"):
+        bad.reply.result()
+
+
 async def test_a_message_that_the_server_passes_over_is_lost(queue: OutgoingQueue) -> None:
     outgoing = added(queue, 1)
     queue.answered(queue.take(), [])

@@ -62,6 +62,19 @@ def texts(error: pytest.ExceptionInfo[RequestFailed]) -> tuple[int, str]:
     return error.value.code, error.value.text
 
 
+async def test_a_request_that_found_no_room_in_time_tells_so_and_what_helps(
+    line: Line, requests: Requests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.client.requests._GRACE_S", 0.0)
+    asking = [asked(requests) for _ in range(256)]
+    with pytest.raises(RequestFailed, match="not sent, as 256 others") as failed:
+        await asked(requests, timeout_s=0.001)
+    assert texts(failed) == (408, "timeout")
+    assert len(line.sent) == 256
+    requests.fail_all(ClientError("closed"))
+    await asyncio.gather(*asking, return_exceptions=True)
+
+
 async def test_a_request_says_where_it_expects_its_reply_and_gets_it(
     line: Line, requests: Requests
 ) -> None:
