@@ -1,12 +1,11 @@
 """`holdfast audit`: lists what operators changed."""
 
-import typer
-
 from holdfast.cli.lists import Range, print_list
-from holdfast.cli.options import ToServer, gathered
+from holdfast.cli.options import ToServer
 from holdfast.cli.output import Json, age, brief
+from holdfast.cli.program import Program
 
-program = typer.Typer(add_completion=False, rich_markup_mode=None)
+program = Program()
 
 
 def _detail(item: Json) -> str:
@@ -17,7 +16,6 @@ _CHANGES = (age("time"), "who", "action", "target", "outcome", ("DETAIL", _detai
 
 
 @program.command()
-@gathered
 def audit(*, shown: Range, server: ToServer) -> None:
     """List what operators changed or tried to change, the latest first."""
     print_list(server, "/audit", {}, _CHANGES, shown)

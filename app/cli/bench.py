@@ -14,14 +14,13 @@ from rich.progress import Progress
 from holdfast.cli.clients import AsClient, ClientLogin, refusal
 from holdfast.cli.failures import Exit
 from holdfast.cli.measured import LatencyCounts, SubscriberCounts
-from holdfast.cli.options import gathered
 from holdfast.cli.output import Json, complain, print_facts, print_json, progress
+from holdfast.cli.program import InSections, Program
 from holdfast.cli.remote import metric
-from holdfast.cli.sections import InSections
 from holdfast.client import Client, ClientError, ReplyError
 from holdfast.client.transport_choice import LONG_POLLING, WEBSOCKET
 
-program = typer.Typer(add_completion=False, rich_markup_mode=None)
+program = Program()
 
 # Clients that connect at the same time.
 _CONNECTING = 20
@@ -41,38 +40,24 @@ class Transport(Enum):
 
 
 @program.command(cls=InSections)
-@gathered
 def bench(
     *,
-    clients: Annotated[
-        int, typer.Option("--clients", min=1, metavar="NUMBER", help="Subscribers.")
-    ] = 10,
+    clients: Annotated[int, typer.Option(min=1, help="Subscribers.")] = 10,
     channels: Annotated[
-        int,
-        typer.Option(
-            "--channels",
-            min=1,
-            metavar="NUMBER",
-            help="Channels; each client subscribes to one of them.",
-        ),
+        int, typer.Option(min=1, help="Channels; each client subscribes to one of them.")
     ] = 1,
     rate: Annotated[
-        float,
-        typer.Option(
-            "--rate", min=1, metavar="NUMBER", help="Messages per second, over all channels."
-        ),
+        float, typer.Option(min=1, help="Messages per second, over all channels.")
     ] = 100,
     size: Annotated[
-        int, typer.Option("--size", min=0, metavar="CHARACTERS", help="Size of the data, about.")
+        int, typer.Option(min=0, metavar="CHARACTERS", help="Size of the data, about.")
     ] = 100,
     seconds: Annotated[
-        float, typer.Option("--seconds", min=0.1, metavar="SECONDS", help="How long to publish.")
+        float, typer.Option(min=0.1, metavar="SECONDS", help="How long to publish.")
     ] = 10,
     transport: Annotated[
         Transport,
-        typer.Option(
-            "--transport", metavar="websocket|long-polling", help="The transport of all clients."
-        ),
+        typer.Option(metavar="websocket|long-polling", help="The transport of all clients."),
     ] = Transport.WEBSOCKET,
     login: AsClient,
 ) -> None:

@@ -2,8 +2,9 @@
 
 from holdfast.cli.holds import Reason, Until, hold_body
 from holdfast.cli.lists import DATA, First, Range, print_first, print_list
-from holdfast.cli.options import Channel, Condition, Prefix, ToServer, gathered, group_of_commands
+from holdfast.cli.options import Channel, Condition, Prefix, ToServer
 from holdfast.cli.output import age, answer
+from holdfast.cli.program import group_of_commands
 from holdfast.cli.remote import Params
 
 program = group_of_commands()
@@ -14,7 +15,6 @@ _HELD = "/held-channels"
 
 
 @program.command("list")
-@gathered
 def list_channels(*, prefix: Prefix = "", shown: Range, server: ToServer) -> None:
     """List the channels and patterns with subscribers, and held channels, by name.
 
@@ -24,7 +24,6 @@ def list_channels(*, prefix: Prefix = "", shown: Range, server: ToServer) -> Non
 
 
 @program.command("get")
-@gathered
 def get_messages(
     *,
     channel: Channel,
@@ -41,7 +40,6 @@ def get_messages(
 
 
 @program.command("hold")
-@gathered
 def hold(*, channel: Channel, reason: Reason = "", until: Until = None, server: ToServer) -> None:
     """Hold back a channel.
 
@@ -55,7 +53,6 @@ def hold(*, channel: Channel, reason: Reason = "", until: Until = None, server: 
 
 
 @program.command("release")
-@gathered
 def release(*, channel: Channel, server: ToServer) -> None:
     """Release a channel that you or the server holds back."""
     server.talk(lambda remote: remote.ask("DELETE", _HELD, params={"channel": channel}))

@@ -159,20 +159,14 @@ def _login(
     token_file: Annotated[
         Path | None,
         typer.Option(
-            "--token-file",
-            metavar="FILE",
-            show_default=False,
             help="File of a token to log in with; for channels below /sys/, admin-token in the "
-            "data directory is enough.",
+            "data directory is enough."
         ),
     ] = None,
     user: Annotated[
         str | None,
         typer.Option(
-            "--user",
-            metavar="NAME",
-            show_default=False,
-            help="Log in with the password in HOLDFAST_PASSWORD, or ask for it.",
+            metavar="NAME", help="Log in with the password in HOLDFAST_PASSWORD, or ask for it."
         ),
     ] = None,
 ) -> ClientLogin:
@@ -188,18 +182,9 @@ Session = Annotated[
     typer.Option(
         "--session",
         metavar="NAME",
-        show_default=False,
         help="Name of the session: joe/1 outlives the command, joe does not.",
     ),
 ]
 Count = Annotated[
-    int | None,
-    typer.Option(
-        "--count",
-        "-n",
-        min=1,
-        metavar="NUMBER",
-        show_default=False,
-        help="End after so many messages.",
-    ),
+    int | None, typer.Option("--count", "-n", min=1, help="End after so many messages.")
 ]

@@ -7,23 +7,22 @@ import typer
 
 from holdfast.bayeux.commands import understand
 from holdfast.bayeux.grammar import CommandRefused
-from holdfast.cli.options import ToServer, gathered
+from holdfast.cli.options import ToServer
 from holdfast.cli.output import Json, print_json, visible
+from holdfast.cli.program import Program
 from holdfast.cli.remote import Remote
 
-program = typer.Typer(add_completion=False, rich_markup_mode=None)
+program = Program()
 
 
 @program.command()
-@gathered
 def command(
     *,
     text: Annotated[
         str, typer.Argument(metavar="COMMAND", help="Such as client/joe/1/?dispatcherActive=true.")
     ],
     value: Annotated[
-        str | None,
-        typer.Option("--value", metavar="TEXT", help="Value to set, unless the command has one."),
+        str | None, typer.Option(help="Value to set, unless the command has one.")
     ] = None,
     server: ToServer,
 ) -> None:

@@ -72,20 +72,13 @@ def parsed(text: str) -> Any:  # noqa: ANN401 - whatever JSON holds
 _File = Annotated[
     typer.FileBinaryRead | None,
     typer.Option(
-        "--file",
-        "-f",
-        metavar="FILE",
-        show_default=False,
-        help="Read the data from a file; - is standard input.",
+        "--file", "-f", metavar="FILE", help="Read the data from a file; - is standard input."
     ),
 ]
 
 
 def _data(
-    data: Annotated[
-        str | None,
-        typer.Argument(metavar="DATA", show_default=False, help="JSON, or any text."),
-    ] = None,
+    data: Annotated[str | None, typer.Argument(metavar="DATA", help="JSON, or any text.")] = None,
     file: _File = None,
 ) -> Any:  # noqa: ANN401 - whatever JSON holds
     if data is not None and file is not None:
@@ -95,30 +88,17 @@ def _data(
 
 def _content(
     data: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="DATA", show_default=False, help=f"JSON, or any text; default: {_USUAL}."
-        ),
+        str | None, typer.Argument(metavar="DATA", help=f"JSON, or any text; default: {_USUAL}.")
     ] = None,
     file: _File = None,
     by_line: Annotated[
         bool, typer.Option("--lines", help="Publish each line of the file as a message.")
     ] = False,
     size: Annotated[
-        int | None,
-        typer.Option(
-            "--size",
-            min=0,
-            metavar="CHARACTERS",
-            show_default=False,
-            help="Publish a text of this length.",
-        ),
+        int | None, typer.Option(min=0, metavar="CHARACTERS", help="Publish a text of this length.")
     ] = None,
     count: Annotated[
-        int,
-        typer.Option(
-            "--count", "-n", min=0, metavar="NUMBER", help="How many messages; 0 for no end."
-        ),
+        int, typer.Option("--count", "-n", min=0, help="How many messages; 0 for no end.")
     ] = 1,
 ) -> Content:
     """Content"""

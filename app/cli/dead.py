@@ -21,8 +21,6 @@ from holdfast.cli.options import (
     LetterConditions,
     ToServer,
     Yes,
-    gathered,
-    group_of_commands,
     id_of,
     wanted,
 )
@@ -39,6 +37,7 @@ from holdfast.cli.output import (
     print_json,
     progress,
 )
+from holdfast.cli.program import group_of_commands
 from holdfast.cli.remark import remark
 from holdfast.cli.remote import Remote
 from holdfast.cli.replay import replay, replays
@@ -71,11 +70,10 @@ _ATTEMPTS = ("n", age("time"), "node", "transport", "outcome", _MS, "code", "tex
 
 
 @program.command("list")
-@gathered
 def list_letters(
     *,
     conditions: LetterConditions,
-    groups: Annotated[bool, typer.Option("--groups", help="Group letters by cause.")] = False,
+    groups: Annotated[bool, typer.Option(help="Group letters by cause.")] = False,
     shown: Range,
     server: ToServer,
 ) -> None:
@@ -96,7 +94,6 @@ def list_letters(
 
 
 @program.command("show")
-@gathered
 def show_letter(
     *,
     id: Annotated[str, typer.Argument(metavar="ID", help="The letter.")],
@@ -116,7 +113,6 @@ def show_letter(
 
 
 @program.command("purge")
-@gathered
 def purge(
     *,
     ids: Ids = None,
@@ -145,15 +141,11 @@ def purge(
 
 
 @program.command("export")
-@gathered
 def export(
     *,
     conditions: LetterConditions,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Output file; default: standard output."
-        ),
+        Path | None, typer.Option("--output", "-o", help="Output file; default: standard output.")
     ] = None,
     server: AtAddress,
 ) -> None:
@@ -193,7 +185,6 @@ async def _export(remote: Remote, conditions: Conditions, file: IO[bytes]) -> in
 
 
 @program.command("import")
-@gathered
 def import_letters(
     *,
     file: Annotated[

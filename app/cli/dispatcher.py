@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.holds import Reason, Until, hold_body, told
-from holdfast.cli.options import Key, ToServer, gathered, group_of_commands, path_of
+from holdfast.cli.options import Key, ToServer, path_of
 from holdfast.cli.output import Json, print_facts, print_json, print_table, since, when
+from holdfast.cli.program import group_of_commands
 from holdfast.cli.remote import Remote, Server
 
 program = group_of_commands()
@@ -33,7 +34,6 @@ def _row(held: Json) -> list[object]:
 
 
 @program.command("show")
-@gathered
 def show(
     *,
     key: Annotated[
@@ -73,7 +73,6 @@ def _tell(server: Server, session: Json, change: str = "") -> None:
 
 
 @program.command("hold")
-@gathered
 def hold(
     *,
     key: Key,
@@ -92,7 +91,6 @@ def hold(
 
 
 @program.command("resume")
-@gathered
 def resume(
     *,
     key: Key,

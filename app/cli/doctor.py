@@ -1,38 +1,33 @@
 """`holdfast doctor`: checks what a server and the pipeline need on this machine."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from holdfast.cli.failures import Exit
-from holdfast.cli.options import AsJson, gathered
+from holdfast.cli.flags import ConfigFile
+from holdfast.cli.options import AsJson
 from holdfast.cli.output import print_rows, print_table, spinner
+from holdfast.cli.program import Program
 from holdfast.cli.serve import read_settings
 from holdfast.cli.server_checks import check_server, check_sources
 from holdfast.cli.spark import ChosenEngine, silent_ctrl_c
 from holdfast.pipeline.doctor import Sight, examine, prepare, try_out
 
-program = typer.Typer(add_completion=False, rich_markup_mode=None)
+program = Program()
 
 _WORDS = {True: "yes", False: "no", None: "-"}
 
 
 @program.command()
-@gathered
 def doctor(
     *,
-    config: Annotated[
-        Path | None,
-        typer.Option("--config", metavar="FILE", help="Settings file; default: ./holdfast.toml."),
-    ] = None,
+    config: ConfigFile = None,
     pipeline: Annotated[
-        bool, typer.Option("--pipeline", help="Fail if something for the pipeline is missing, too.")
+        bool, typer.Option(help="Fail if something for the pipeline is missing, too.")
     ] = False,
-    start: Annotated[
-        bool, typer.Option("--start", help="Also start Spark; implies --pipeline.")
-    ] = False,
+    start: Annotated[bool, typer.Option(help="Also start Spark; implies --pipeline.")] = False,
     prepared: Annotated[
         bool,
         typer.Option(

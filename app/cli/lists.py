@@ -45,18 +45,13 @@ def _range(
             "--limit",
             "-n",
             min=1,
-            metavar="NUMBER",
-            show_default=False,
             help=f"Maximum number; default: {_IN_A_TABLE}, or all with --json.",
         ),
     ] = None,
     sort: Annotated[
         str | None,
         typer.Option(
-            "--sort",
-            metavar="FIELD",
-            show_default=False,
-            help="Sort by this field of the --json output; -FIELD descending.",
+            metavar="FIELD", help="Sort by this field of the --json output; -FIELD descending."
         ),
     ] = None,
 ) -> ListRange:
@@ -69,10 +64,7 @@ Range = Annotated[ListRange, _range]
 # The server shows no more of what has no pages.
 _MOST_FIRST = 100
 First = Annotated[
-    int,
-    typer.Option(
-        "--limit", "-n", min=1, max=_MOST_FIRST, metavar="NUMBER", help="Maximum number, up to 100."
-    ),
+    int, typer.Option("--limit", "-n", min=1, max=_MOST_FIRST, help="Maximum number, up to 100.")
 ]
 
 

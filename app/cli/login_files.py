@@ -19,7 +19,6 @@ PasswordsPath = Annotated[
     Path,
     typer.Option(
         "--file",
-        metavar="FILE",
         envvar="HOLDFAST_LOGIN_PASSWORDS",
         help="File of users and passwords, the server's login_passwords.",
     ),

@@ -10,7 +10,7 @@ import typer
 
 from holdfast.cli.failures import Exit
 from holdfast.cli.journal_place import folder
-from holdfast.cli.options import ToServer, gathered
+from holdfast.cli.options import ToServer
 from holdfast.cli.output import (
     Cell,
     Column,
@@ -21,10 +21,11 @@ from holdfast.cli.output import (
     print_items,
     print_json,
 )
+from holdfast.cli.program import Program
 from holdfast.cli.remote import Remote
 from holdfast.cli.spark import failing
 
-program = typer.Typer(add_completion=False, rich_markup_mode=None)
+program = Program()
 
 _ID = re.compile("[a-z0-9-]{1,32}-[0-9]{19}")
 _US_PER_S = 1_000_000
@@ -43,7 +44,6 @@ _LETTERS = ("id", "receiver", "state", "code")
 
 
 @program.command()
-@gathered
 def message(
     *,
     id: Annotated[
@@ -56,7 +56,6 @@ def message(
     lake: Annotated[
         Path | None,
         typer.Option(
-            "--lake",
             metavar="DIR",
             parser=folder,
             help="Tables of the pipeline: they have its way after the journal was cut.",

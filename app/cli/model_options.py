@@ -19,7 +19,7 @@ _SCALARS = (bool, int, float, str, Path)
 # A link of Markdown, with what it shows.
 _LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
 # What stands for a value, if it is not a text.
-_VALUES = {int: "NUMBER", float: "NUMBER", Path: "FILE"}
+_VALUES = {bool: None, int: "NUMBER", float: "NUMBER", Path: "FILE"}
 _NO_FLAGS: Mapping[str, str] = {}
 
 
@@ -29,7 +29,7 @@ def options_of(
     without: Sequence[str] = (),
     flags: Mapping[str, str] = _NO_FLAGS,
 ) -> Callable[..., dict[str, Any]]:
-    """A group of options for `gathered`, which returns the given fields in the server's form.
+    """A group of options for a `Program`, which returns the given fields in the server's form.
 
     A flag has its field's name, unless `flags` has another.
     """
@@ -58,25 +58,28 @@ def parameter(
     """Return the option of a field; without a default, because the server knows it."""
     unit = unit_of(field.metadata)
     kind, text = _kind(field.annotation), _help(field, unit)
-    flag = flag or "--" + name.replace("_", "-")
-    if kind is bool and "/" not in flag:
-        flag = f"{flag}/--no-{flag[2:]}"
     if _is(field, Ms):
         kind, metavar, text = str, "TIME", f"{text} A span (2h) or a date (2026-11-20T08:00)."
     elif _is(field, SessionKey):
         metavar = "SESSION"
-    elif kind is not bool:
-        metavar = unit.name if unit else _VALUES.get(kind) or metavar or "TEXT"
+    elif unit:
+        metavar = unit.name
+    elif kind in _VALUES:
+        metavar = None
     is_list = get_origin(kind) is list
-    option = typer.Option(
-        flag, help=text, show_default=False, metavar=metavar, rich_help_panel=panel
-    )
+    flags = (flag,) if flag else ()
+    option = typer.Option(*flags, help=text, metavar=metavar, rich_help_panel=panel)
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
         default=[] if is_list else None,
         annotation=Annotated[kind if is_list else kind | None, option],
     )
+
+
+def shown_value(kind: Any) -> str | None:  # noqa: ANN401 - whatever is a type
+    """Return what stands for a value of this type in the help; None for a flag."""
+    return _VALUES.get(_kind(kind), "TEXT")
 
 
 def _understood(field: FieldInfo, value: Any) -> Any:  # noqa: ANN401 - what an option takes

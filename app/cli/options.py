@@ -1,10 +1,7 @@
 """Options that several commands share."""
 
-import inspect
 import re
 import sys
-from collections.abc import Callable
-from copy import copy
 from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
@@ -14,31 +11,22 @@ import typer
 from holdfast.cli.model_options import options_of
 from holdfast.cli.moments import now_ms
 from holdfast.cli.remote import DEFAULT_URL, Server
-from holdfast.cli.sections import CommandGroup
 from holdfast.store.letter_filter import LetterFilter
 
 AsJson = Annotated[
-    bool,
-    typer.Option("--json", rich_help_panel="Options", help="Print JSON instead of tables."),
+    bool, typer.Option("--json", rich_help_panel="Options", help="Print JSON instead of tables.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")]
-Limit = Annotated[
-    int, typer.Option("--limit", "-n", min=1, metavar="NUMBER", help="Maximum number of items.")
-]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of items.")]
 Ids = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Ids of letters.")]
 Everything = Annotated[bool, typer.Option("--all", help="Apply to all dead letters.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count; change nothing.")]
 Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="The channel, such as /orders/7.")]
-Prefix = Annotated[
-    str, typer.Option("--prefix", metavar="TEXT", help="Beginning of the channel's name.")
-]
+Prefix = Annotated[str, typer.Option("--prefix", help="Beginning of the channel's name.")]
 Condition = Annotated[
     str | None,
     typer.Option(
-        "--filter",
-        metavar="CONDITION",
-        show_default=False,
-        help="Only messages that pass, such as 'data.price > 100'.",
+        "--filter", metavar="CONDITION", help="Only messages that pass, such as 'data.price > 100'."
     ),
 ]
 Key = Annotated[
@@ -59,7 +47,6 @@ _TokenFile = Annotated[
     Path | None,
     typer.Option(
         "--token-file",
-        metavar="FILE",
         envvar="HOLDFAST_TOKEN_FILE",
         help="Token file; default: admin-token in the data directory.",
     ),
@@ -79,53 +66,6 @@ def _server(
 AtAddress = Annotated[Server, _address]
 ToServer = Annotated[Server, _server]
 LetterConditions = Annotated[Conditions, options_of(LetterFilter, without=["ids"])]
-
-
-def group_of_commands() -> typer.Typer:
-    """Make a command that has others; main.py has its help."""
-    return typer.Typer(
-        cls=CommandGroup, no_args_is_help=True, add_completion=False, rich_markup_mode=None
-    )
-
-
-def gathered(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of its groups: parameters annotated with a function.
-
-    The function takes the options, and returns the value of the parameter. Its docstring, if it has
-    one, is the heading of the options in the help.
-    """
-    signature = inspect.signature(command)
-    groups = {name: maker for name, each in signature.parameters.items() if (maker := _maker(each))}
-    options = {name: inspect.signature(maker).parameters for name, maker in groups.items()}
-
-    def with_groups(**given: object) -> None:
-        for name, maker in groups.items():
-            given[name] = maker(**{option: given.pop(option) for option in options[name]})
-        command(**given)
-
-    shown = [
-        _under(maker and maker.__doc__, option.replace(kind=inspect.Parameter.KEYWORD_ONLY))
-        for name, each in signature.parameters.items()
-        for maker in [groups.get(name)]
-        for option in (options[name].values() if maker else [each])
-    ]
-    with_groups.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
-    with_groups.__doc__ = command.__doc__
-    return with_groups
-
-
-def _under(heading: str | None, parameter: inspect.Parameter) -> inspect.Parameter:
-    [option] = getattr(parameter.annotation, "__metadata__", [None])
-    if heading is None or option.rich_help_panel:
-        return parameter
-    shown = copy(option)
-    shown.rich_help_panel = heading
-    return parameter.replace(annotation=Annotated[parameter.annotation.__origin__, shown])
-
-
-def _maker(parameter: inspect.Parameter) -> Callable[..., object] | None:
-    found = getattr(parameter.annotation, "__metadata__", ())
-    return next((each for each in found if inspect.isfunction(each)), None)
 
 
 def path_of(key: str) -> str:

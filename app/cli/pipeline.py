@@ -14,7 +14,7 @@ from holdfast.cli import spark
 from holdfast.cli.failures import Exit
 from holdfast.cli.journal_place import AtJournal, JournalPlace
 from holdfast.cli.moments import moment, now_ms
-from holdfast.cli.options import AsJson, Limit, gathered, group_of_commands
+from holdfast.cli.options import AsJson, Limit
 from holdfast.cli.output import (
     complain,
     note,
@@ -26,6 +26,7 @@ from holdfast.cli.output import (
 from holdfast.cli.pipeline_lakes import program as lakes
 from holdfast.cli.pipeline_replay import replay
 from holdfast.cli.pipeline_upkeep import backfill, compact, retain
+from holdfast.cli.program import group_of_commands
 from holdfast.cli.spark import (
     ChosenEngine,
     Parquet,
@@ -89,7 +90,6 @@ _HTML = typer.Option(
 
 
 @program.command("ingest")
-@gathered
 def ingest(
     *,
     once: Annotated[bool, _ONCE] = False,
@@ -206,7 +206,6 @@ def _scope(
 
 
 @program.command("report")
-@gathered
 def report(
     *,
     name: Annotated[Report, typer.Argument(metavar="REPORT", help=", ".join(Report))],
@@ -267,7 +266,6 @@ def _write_page(results: "Mapping[str, Result]", place: Path, journal: JournalPl
 
 
 @program.command("audit")
-@gathered
 def audit(
     *,
     scope: Annotated[Scope, _scope],

@@ -8,8 +8,9 @@ import typer
 
 from holdfast.cli.failures import Exit
 from holdfast.cli.journal_place import AtJournal, JournalPlace
-from holdfast.cli.options import AsJson, Yes, confirm, gathered, group_of_commands
+from holdfast.cli.options import AsJson, Yes, confirm
 from holdfast.cli.output import answer, complain, print_json, print_table, when
+from holdfast.cli.program import group_of_commands
 from holdfast.cli.spark import failing
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ Id = Annotated[str, typer.Argument(metavar="LAKE", help="Its id, as in the list.
 
 
 @program.command("list")
-@gathered
 def show(*, as_json: AsJson = False, journal: AtJournal) -> None:
     """List all tables that the journal is read into, and how far each is."""
     with failing(), _readers(journal) as readers:
@@ -34,7 +34,6 @@ def show(*, as_json: AsJson = False, journal: AtJournal) -> None:
 
 
 @program.command("drop")
-@gathered
 def drop(*, id: Id, yes: Yes = False, as_json: AsJson = False, journal: AtJournal) -> None:
     """Stop keeping frames for tables that are no more; the tables themselves are not touched."""
     confirm(f"Stop keeping frames for lake {id}?", yes=yes)

@@ -17,7 +17,6 @@ from holdfast.cli.options import (
     ToServer,
     Yes,
     confirm,
-    gathered,
 )
 from holdfast.cli.output import Json, complain, note, print_rows, spinner
 from holdfast.cli.remote import Remote
@@ -34,15 +33,11 @@ _MOST_ROWS = 50
 DeathConditions = Annotated[Conditions, options_of(LetterFilter, without=["ids", "state"])]
 
 
-@gathered
 def replay(
     *,
     deaths: DeathConditions,
     without_poison: Annotated[
-        bool,
-        typer.Option(
-            "--without-poison", help="Skip messages that most of their receivers refused."
-        ),
+        bool, typer.Option(help="Skip messages that most of their receivers refused.")
     ] = False,
     everything: Everything = False,
     options: HowToReplay,

@@ -10,7 +10,7 @@ import typer
 
 from holdfast.cli import spark
 from holdfast.cli.journal_place import AtJournal
-from holdfast.cli.options import AsJson, gathered
+from holdfast.cli.options import AsJson
 from holdfast.cli.output import print_json, print_table, spinner, when
 from holdfast.cli.spark import ChosenEngine, failing
 from holdfast.pipeline.lake import Lake
@@ -26,7 +26,6 @@ _EVERY_S = 60.0
 _SHARE = 0.05
 
 
-@gathered
 def results(*, as_json: AsJson = False, journal: AtJournal, engine: ChosenEngine) -> None:
     """Compute the results that the console shows, and write them to the server's store.
 

@@ -7,7 +7,7 @@ import typer
 
 from holdfast.cli import spark
 from holdfast.cli.journal_place import AtJournal
-from holdfast.cli.options import AsJson, DryRun, Yes, confirm, gathered
+from holdfast.cli.options import AsJson, DryRun, Yes, confirm
 from holdfast.cli.output import note, print_json, print_rows, progress, spinner
 from holdfast.cli.spark import ChosenEngine, failing, refuse_remote
 from holdfast.pipeline.lake import OLDEST, VERSION, Lake
@@ -20,7 +20,6 @@ _LOSS = typer.Option(
 )
 
 
-@gathered
 def compact(*, dry_run: DryRun = False, as_json: AsJson = False, journal: AtJournal) -> None:
     """Merge small files of a day, and delete files that nobody reads any more.
 
@@ -40,23 +39,11 @@ def compact(*, dry_run: DryRun = False, as_json: AsJson = False, journal: AtJour
     note(f"{len(steps)} days of tables compacted" if steps else _NOTHING)
 
 
-@gathered
 def retain(
     *,
-    days: Annotated[
-        int,
-        typer.Option(
-            "--days", min=1, max=_MOST_DAYS, metavar="NUMBER", help="Number of days to keep."
-        ),
-    ],
+    days: Annotated[int, typer.Option(min=1, max=_MOST_DAYS, help="Number of days to keep.")],
     events_days: Annotated[
-        int | None,
-        typer.Option(
-            "--events-days",
-            min=1,
-            metavar="NUMBER",
-            help="Days of events to keep; default: as --days.",
-        ),
+        int | None, typer.Option(min=1, help="Days of events to keep; default: as --days.")
     ] = None,
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -92,7 +79,6 @@ def retain(
     note("Removed")
 
 
-@gathered
 def backfill(
     *,
     accept_loss: Annotated[bool, _LOSS] = False,

@@ -12,13 +12,12 @@ import typer
 from holdfast.cli.clients import AsClient, Session, refusal
 from holdfast.cli.content import Content, Contents, filled, parsed
 from holdfast.cli.failures import Exit
-from holdfast.cli.options import gathered
 from holdfast.cli.output import complain, console, note, print_json, progress, speed
+from holdfast.cli.program import InSections, Program
 from holdfast.cli.qos import Options, PublishOptions
-from holdfast.cli.sections import InSections
 from holdfast.client import Client, ConnectionLost, PublishReply, ReplyError
 
-program = typer.Typer(add_completion=False, rich_markup_mode=None)
+program = Program()
 
 # Publishes that may wait for their replies.
 _WINDOW = 500
@@ -29,7 +28,6 @@ _GRACE_S = 5.0
 
 
 @program.command(cls=InSections)
-@gathered
 def publish(
     *,
     channel: Annotated[
@@ -39,13 +37,7 @@ def publish(
     options: PublishOptions,
     rate: Annotated[
         float | None,
-        typer.Option(
-            "--rate",
-            min=0.001,
-            metavar="NUMBER",
-            show_default=False,
-            help="Messages per second; default: as many as the server takes.",
-        ),
+        typer.Option(min=0.001, help="Messages per second; default: as many as the server takes."),
     ] = None,
     session: Session = None,
     login: AsClient,

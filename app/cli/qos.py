@@ -14,7 +14,6 @@ _Qos = Annotated[
     typer.Option(
         "--qos",
         metavar="JSON",
-        show_default=False,
         help="Further options of ext.delivery, such as '{\"forceUpdate\": false}'.",
     ),
 ]
@@ -24,7 +23,6 @@ Destinations = Annotated[
     typer.Option(
         "--destination",
         metavar="NAME",
-        show_default=False,
         help="A session (joe/1) or a subject (joe) to address; repeatable.",
     ),
 ]
@@ -34,21 +32,16 @@ def _publish_options(
     key: Annotated[
         str | None,
         typer.Option(
-            "--key",
-            metavar="TEXT",
-            show_default=False,
             help="Publish key: of messages with one key, the first is delivered. May have "
-            "placeholders.",
+            "placeholders."
         ),
     ] = None,
     priority: Annotated[
         int | None,
         typer.Option(
-            "--priority",
             min=0,
             max=9,
             metavar="RANK",
-            show_default=False,
             help="0 to 9: higher ones overtake what waits; default: 5.",
         ),
     ] = None,
@@ -56,35 +49,26 @@ def _publish_options(
         bool | None,
         typer.Option(
             "--persistent/--no-persistent",
-            show_default=False,
             help="Whether the messages survive a restart of the server.",
         ),
     ] = None,
     lifetime: Annotated[
         float | None,
         typer.Option(
-            "--lifetime",
             min=0.001,
             metavar="SECONDS",
-            show_default=False,
             help="How long the messages are worth delivering; default: without end.",
         ),
     ] = None,
     properties: Annotated[
         list[str] | None,
         typer.Option(
-            "--property",
-            metavar="NAME=VALUE",
-            show_default=False,
-            help="A property for receivers; repeatable.",
+            "--property", metavar="NAME=VALUE", help="A property for receivers; repeatable."
         ),
     ] = None,
     destinations: Destinations = None,
     force_queuing: Annotated[
-        bool,
-        typer.Option(
-            "--force-queuing", help="Let messages wait for subjects that have no session."
-        ),
+        bool, typer.Option(help="Let messages wait for subjects that have no session.")
     ] = False,
     qos: _Qos = None,
 ) -> Options:
@@ -109,17 +93,10 @@ def _subscribe_options(
     filter: Condition = None,
     history: Annotated[
         int | None,
-        typer.Option(
-            "--history",
-            min=-1,
-            metavar="NUMBER",
-            show_default=False,
-            help="First the newest messages that the channels keep; -1 for all.",
-        ),
+        typer.Option(min=-1, help="First the newest messages that the channels keep; -1 for all."),
     ] = None,
     oneway: Annotated[
-        bool,
-        typer.Option("--oneway", help="Messages count as delivered when they are written."),
+        bool, typer.Option(help="Messages count as delivered when they are written.")
     ] = False,
     qos: _Qos = None,
 ) -> Options:

@@ -4,25 +4,22 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.options import ToServer, gathered
+from holdfast.cli.options import ToServer
 from holdfast.cli.output import Json, answer
 from holdfast.cli.remote import Remote
 
 _GROUPS = "/dead-letters/groups"
 
 
-@gathered
 def remark(
     *,
     fingerprint: Annotated[
         str, typer.Argument(metavar="FINGERPRINT", help="The group; see dead list --groups.")
     ],
     assignee: Annotated[
-        str | None, typer.Option("--assignee", metavar="NAME", help="Who takes care of the group.")
+        str | None, typer.Option(metavar="NAME", help="Who takes care of the group.")
     ] = None,
-    note: Annotated[
-        str | None, typer.Option("--note", metavar="TEXT", help="What is known about it.")
-    ] = None,
+    note: Annotated[str | None, typer.Option(help="What is known about it.")] = None,
     server: ToServer,
 ) -> None:
     """Show or change the remark on a group of dead letters.

@@ -20,7 +20,6 @@ from holdfast.cli.options import (
     ToServer,
     Yes,
     confirm,
-    gathered,
     replay_of,
     wanted,
 )
@@ -48,7 +47,6 @@ _REPLAYS = (
 HowToReplay = Annotated[Json, options_of(ReplayOptions, without=["edit"])]
 
 
-@gathered
 def replay(
     *,
     ids: Ids = None,
@@ -56,20 +54,15 @@ def replay(
     everything: Everything = False,
     options: HowToReplay,
     dry_run: DryRun = False,
-    detach: Annotated[
-        bool, typer.Option("--detach", help="Do not wait for the end of the replay.")
-    ] = False,
+    detach: Annotated[bool, typer.Option(help="Do not wait for the end of the replay.")] = False,
     data: Annotated[
-        str | None,
-        typer.Option("--data", metavar="JSON", help="New data for the one letter."),
+        str | None, typer.Option(metavar="JSON", help="New data for the one letter.")
     ] = None,
     watch: Annotated[
-        str | None,
-        typer.Option("--watch", metavar="ID", help="Watch this replay instead of starting one."),
+        str | None, typer.Option(metavar="ID", help="Watch this replay instead of starting one.")
     ] = None,
     cancel: Annotated[
-        str | None,
-        typer.Option("--cancel", metavar="ID", help="Cancel this replay instead of starting one."),
+        str | None, typer.Option(metavar="ID", help="Cancel this replay instead of starting one.")
     ] = None,
     yes: Yes = False,
     server: ToServer,
@@ -136,7 +129,6 @@ def _known(watch: str | None, cancel: str | None) -> Callable[[Remote], Awaitabl
     return lambda remote: watch_job(remote, id)
 
 
-@gathered
 def replays(*, server: ToServer) -> None:
     """List replays, newest first."""
     found = server.get("/replays")["items"]

@@ -9,13 +9,12 @@ import typer
 from holdfast.cli.clients import AsClient
 from holdfast.cli.content import Data
 from holdfast.cli.failures import Exit
-from holdfast.cli.options import gathered
 from holdfast.cli.output import print_json
+from holdfast.cli.program import InSections, Program
 from holdfast.cli.qos import Destinations
-from holdfast.cli.sections import InSections
 from holdfast.client import Client, Message
 
-program = typer.Typer(add_completion=False, rich_markup_mode=None)
+program = Program()
 
 
 class Mode(Enum):
@@ -27,7 +26,6 @@ class Mode(Enum):
 
 
 @program.command(cls=InSections)
-@gathered
 def request(
     *,
     channel: Annotated[
@@ -35,18 +33,14 @@ def request(
     ],
     data: Data,
     timeout: Annotated[
-        float,
-        typer.Option(
-            "--timeout", min=0.001, metavar="SECONDS", help="How long to wait for the reply."
-        ),
+        float, typer.Option(min=0.001, metavar="SECONDS", help="How long to wait for the reply.")
     ] = 10.0,
     mode: Annotated[
         Mode,
         typer.Option(
-            "--mode",
             metavar="first|one|all",
-            help="first: the first reply of all who are asked; one: the reply of one, who alone is "
-            "asked; all: every reply.",
+            help="first: the first reply of all who are asked; one: the reply of one, who alone "
+            "is asked; all: every reply.",
         ),
     ] = Mode.FIRST,
     destinations: Destinations = None,

@@ -11,15 +11,14 @@ import typer
 
 from holdfast.cli.clients import AsClient, Count, Session
 from holdfast.cli.content import filled, parsed
-from holdfast.cli.options import gathered
 from holdfast.cli.output import note
+from holdfast.cli.program import InSections, Program
 from holdfast.cli.received import print_received
-from holdfast.cli.sections import InSections
 from holdfast.client import Message, Refuse
 from holdfast.client.wire import part_of
 from holdfast.delivery.json_text import to_json
 
-program = typer.Typer(add_completion=False, rich_markup_mode=None)
+program = Program()
 
 # What a command that fails says.
 _FAILED = "user.update.error"
@@ -28,7 +27,6 @@ _MOST_TEXT = 500
 
 
 @program.command(cls=InSections)
-@gathered
 def respond(
     *,
     channel: Annotated[
@@ -36,19 +34,13 @@ def respond(
     ],
     reply: Annotated[
         str | None,
-        typer.Option(
-            "--reply",
-            metavar="TEXT",
-            show_default=False,
-            help="Reply with this JSON or text; may have placeholders, also ${data}.",
-        ),
+        typer.Option(help="Reply with this JSON or text; may have placeholders, also ${data}."),
     ] = None,
     command: Annotated[
         str | None,
         typer.Option(
             "--exec",
             metavar="COMMAND",
-            show_default=False,
             help="Reply with the output of this shell command, which gets the data as its input.",
         ),
     ] = None,

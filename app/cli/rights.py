@@ -12,6 +12,7 @@ from holdfast.cli.failures import Exit
 from holdfast.cli.login_files import Groups, OptionalRightsPath, RightsPath, usable_files
 from holdfast.cli.options import AsJson
 from holdfast.cli.output import answer
+from holdfast.cli.program import Program
 from holdfast.delivery.channels import Channels
 from holdfast.delivery.receivers import NOBODY
 from holdfast.login.failures import Unusable
@@ -19,12 +20,7 @@ from holdfast.login.rights_file import RightsFile, read_claim, read_rights, with
 from holdfast.login.rules import Decision, LoginRules, Rule, RuleSource
 from holdfast.login.watched_file import read_file
 
-program = typer.Typer(
-    help="Check and explain rights.",
-    no_args_is_help=True,
-    add_completion=False,
-    rich_markup_mode=None,
-)
+program = Program(no_args_is_help=True)
 
 
 @program.command()
@@ -43,8 +39,7 @@ def explain(
     file: OptionalRightsPath = None,
     group: Groups = None,
     claim: Annotated[
-        str | None,
-        typer.Option(metavar="JSON", help="The rights that the subject's token brings."),
+        str | None, typer.Option(metavar="JSON", help="The rights that the subject's token brings.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import orjson
-import typer
 import uvloop
 from pydantic import ValidationError
 from pydantic_settings import SettingsError
@@ -18,8 +17,8 @@ from rich.console import Console
 from rich.text import Text
 
 from holdfast import logs, settings
-from holdfast.cli.flags import flags_of_settings
-from holdfast.cli.sections import InSections
+from holdfast.cli.flags import ConfigFile, GivenSettings
+from holdfast.cli.program import InSections, Program
 from holdfast.compose import CannotStart, serving
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
@@ -29,7 +28,11 @@ _DEFAULT_FILE = Path("holdfast.toml")
 _errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-def serve(config: Path | None, given: dict[str, Any]) -> None:
+program = Program()
+
+
+@program.command(cls=InSections)
+def serve(*, config: ConfigFile = None, given: GivenSettings) -> None:
     """Run the server until SIGTERM, SIGINT or SIGHUP.
 
     MS is a time in milliseconds. Each option but --config is also an environment variable
@@ -125,7 +128,3 @@ def _about(token: Path) -> str:
         value = token.read_text("ascii").strip()
         return f"the operators' token, shown only once and stored in {token}: {value}\n"
     return f"the operators' token is new; show it with: cat {shlex.quote(str(token))}\n"
-
-
-program = typer.Typer(add_completion=False, rich_markup_mode=None)
-program.command(cls=InSections)(flags_of_settings(serve))

@@ -15,8 +15,6 @@ from holdfast.cli.options import (
     ToServer,
     Yes,
     confirm,
-    gathered,
-    group_of_commands,
     path_of,
 )
 from holdfast.cli.output import (
@@ -28,6 +26,7 @@ from holdfast.cli.output import (
     print_items,
     print_json,
 )
+from holdfast.cli.program import group_of_commands
 from holdfast.cli.remote import Remote
 from holdfast.cli.sweep import sweep
 from holdfast.web.admin.session_filter import SessionFilter
@@ -64,7 +63,6 @@ SessionConditions = Annotated[
 
 
 @program.command("list")
-@gathered
 def list_sessions(*, meant: SessionConditions, shown: Range, server: ToServer) -> None:
     """List sessions by name, with the sizes of their queues.
 
@@ -74,19 +72,11 @@ def list_sessions(*, meant: SessionConditions, shown: Range, server: ToServer) -
 
 
 @program.command("show")
-@gathered
 def show_session(
     *,
     key: Key,
     queue: Annotated[
-        int,
-        typer.Option(
-            "--queue",
-            min=0,
-            max=100,
-            metavar="NUMBER",
-            help="How many entries of its queue to show.",
-        ),
+        int, typer.Option(min=0, max=100, help="How many entries of its queue to show.")
     ] = 10,
     server: ToServer,
 ) -> None:
@@ -114,7 +104,6 @@ def show_session(
 
 
 @program.command("kill")
-@gathered
 def kill(*, key: Key, yes: Yes = False, server: ToServer) -> None:
     """End a session.
 
@@ -134,7 +123,6 @@ def kill(*, key: Key, yes: Yes = False, server: ToServer) -> None:
 
 
 @program.command("end")
-@gathered
 def end(
     *,
     meant: SessionConditions,

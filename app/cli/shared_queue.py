@@ -3,11 +3,10 @@
 from collections.abc import Callable
 from typing import Any
 
-import typer
-
 from holdfast.cli.lists import First, Range, print_first, print_list
-from holdfast.cli.options import ToServer, Yes, confirm, gathered
+from holdfast.cli.options import ToServer, Yes, confirm
 from holdfast.cli.output import Columns, age, answer
+from holdfast.cli.program import Program
 from holdfast.cli.remote import Params
 from holdfast.cli.session import ENTRIES
 
@@ -16,7 +15,7 @@ WAITING = ("waiting", "bytes", age("oldest", "OLDEST"))
 
 
 def add_queue_commands(
-    program: typer.Typer,
+    program: Program,
     *,
     noun: str,
     wait: str,
@@ -36,19 +35,16 @@ def add_queue_commands(
     """
 
     @program.command("list", help=f"List {noun}s {wait} which messages wait.")
-    @gathered
     def list_queues(*, shown: Range, server: ToServer) -> None:
         path, columns = lists
         print_list(server, path, {}, columns, shown)
 
     @program.command("show", help=f"Show the first messages that wait {wait} a {noun}.")
-    @gathered
     def show(*, queue: name, limit: First = 20, server: ToServer) -> None:
         path, params = place(queue)
         print_first(server, path, params, ENTRIES, limit)
 
     @program.command("clear", help=f"Discard all messages that wait {wait} a {noun}.")
-    @gathered
     def clear(*, queue: name, yes: Yes = False, server: ToServer) -> None:
         confirm(f"Discard all messages that wait {wait} {queue}?", yes=yes)
         path, params = place(queue)

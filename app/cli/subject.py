@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import typer
 
-from holdfast.cli.options import group_of_commands
+from holdfast.cli.program import group_of_commands
 from holdfast.cli.remote import Params
 from holdfast.cli.shared_queue import WAITING, add_queue_commands
 

@@ -9,18 +9,17 @@ import typer
 
 from holdfast.cli.clients import AsClient, Count, Session
 from holdfast.cli.failures import Exit
-from holdfast.cli.options import gathered
 from holdfast.cli.output import complain, note, speed
+from holdfast.cli.program import InSections, Program
 from holdfast.cli.qos import SubscribeOptions
 from holdfast.cli.received import print_received
-from holdfast.cli.sections import InSections
 from holdfast.client import Message, Refuse, Subscription
 from holdfast.client.errors import refusal_for
 from holdfast.delivery.error_codes import find
 from holdfast.delivery.filter_language import FilterInvalid
 from holdfast.delivery.selections import Candidate, Filter
 
-program = typer.Typer(add_completion=False, rich_markup_mode=None)
+program = Program()
 
 # Everything that the server sends to a session.
 _ALL = "/**"
@@ -33,24 +32,14 @@ def _refusal(
     fail_with: Annotated[
         str | None,
         typer.Option(
-            "--fail-with",
             metavar="CODE",
-            show_default=False,
             help="Refuse every message with this error code, such as user.update.holdback.",
         ),
     ] = None,
-    fail_message: Annotated[
-        str,
-        typer.Option("--fail-message", metavar="TEXT", help="The text of the refusals."),
-    ] = "",
+    fail_message: Annotated[str, typer.Option(help="The text of the refusals.")] = "",
     fail_runtime: Annotated[
         str | None,
-        typer.Option(
-            "--fail-runtime",
-            metavar="TEXT",
-            show_default=False,
-            help="Refuse every message as a program does that fails with this text.",
-        ),
+        typer.Option(help="Refuse every message as a program does that fails with this text."),
     ] = None,
 ) -> Refuse | None:
     """Refusals"""
@@ -68,7 +57,6 @@ def _refusal(
 
 
 @program.command(cls=InSections)
-@gathered
 def subscribe(
     *,
     channels: Annotated[
@@ -80,26 +68,16 @@ def subscribe(
     retries: Annotated[
         int | None,
         typer.Option(
-            "--retries",
-            min=-1,
-            metavar="NUMBER",
-            show_default=False,
-            help="How often the server tries to reach the session again; -1 for ever.",
+            min=-1, help="How often the server tries to reach the session again; -1 for ever."
         ),
     ] = None,
     refusal: Annotated[Refuse | None, _refusal],
     update_sleep: Annotated[
-        float,
-        typer.Option(
-            "--update-sleep", min=0, metavar="SECONDS", help="Work on each message so long."
-        ),
+        float, typer.Option(min=0, metavar="SECONDS", help="Work on each message so long.")
     ] = 0,
     count: Count = None,
     seconds: Annotated[
-        float | None,
-        typer.Option(
-            "--seconds", min=0, metavar="SECONDS", show_default=False, help="End after this time."
-        ),
+        float | None, typer.Option(min=0, metavar="SECONDS", help="End after this time.")
     ] = None,
     login: AsClient,
 ) -> None:

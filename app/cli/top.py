@@ -10,11 +10,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.cli.options import ToServer, gathered
+from holdfast.cli.options import ToServer
 from holdfast.cli.output import Json, console, note, print_facts, print_json, visible, when
+from holdfast.cli.program import Program
 from holdfast.cli.remote import Remote
 
-program = typer.Typer(add_completion=False, rich_markup_mode=None)
+program = Program()
 
 _MS_PER_S = 1000
 
@@ -51,12 +52,11 @@ _FIGURES = (
 
 
 @program.command()
-@gathered
 def top(
     *,
-    once: Annotated[bool, typer.Option("--once", help="Show one reading, then end.")] = False,
+    once: Annotated[bool, typer.Option(help="Show one reading, then end.")] = False,
     every: Annotated[
-        float, typer.Option("--every", min=1.0, metavar="SECONDS", help="Time between readings.")
+        float, typer.Option(min=1.0, metavar="SECONDS", help="Time between readings.")
     ] = 2.0,
     server: ToServer,
 ) -> None:

@@ -11,10 +11,9 @@ from holdfast.cli.options import (
     ToServer,
     Yes,
     confirm,
-    gathered,
-    group_of_commands,
 )
 from holdfast.cli.output import Json, answer, print_facts, print_json
+from holdfast.cli.program import group_of_commands
 from holdfast.cli.remote import Remote
 
 program = group_of_commands()
@@ -24,14 +23,12 @@ _PATH = "/topic"
 
 
 @program.command("list")
-@gathered
 def list_topics(*, prefix: Prefix = "", shown: Range, server: ToServer) -> None:
     """List topics by name, with what refers to them."""
     print_list(server, "/topics", {"prefix": prefix}, _TOPICS, shown)
 
 
 @program.command("show")
-@gathered
 def show_topic(*, channel: Channel, server: ToServer) -> None:
     """Show one topic: its state, its configuration, and what refers to it."""
     found = server.get(_PATH, {"channel": channel})
@@ -42,11 +39,10 @@ def show_topic(*, channel: Channel, server: ToServer) -> None:
 
 
 @program.command("erase")
-@gathered
 def erase_topic(
     *,
     channel: Channel,
-    force: Annotated[bool, typer.Option("--force", help="Discard what waits in queues.")] = False,
+    force: Annotated[bool, typer.Option(help="Discard what waits in queues.")] = False,
     yes: Yes = False,
     server: ToServer,
 ) -> None:

@@ -9,8 +9,9 @@ import typer
 from holdfast.bayeux.terms import is_subject
 from holdfast.cli.failures import Exit
 from holdfast.cli.login_files import Groups, PasswordsPath, usable_files
-from holdfast.cli.options import AsJson, group_of_commands
+from holdfast.cli.options import AsJson
 from holdfast.cli.output import answer, complain, print_json, print_table
+from holdfast.cli.program import group_of_commands
 from holdfast.login.passwords import LONGEST, PasswordFile, User, check_groups, hashed
 
 program = group_of_commands()

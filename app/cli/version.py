@@ -5,12 +5,11 @@ import sys
 from importlib.metadata import version as version_of
 from importlib.util import find_spec
 
-import typer
-
 from holdfast.cli.options import AsJson
 from holdfast.cli.output import answer
+from holdfast.cli.program import Program
 
-program = typer.Typer(add_completion=False, rich_markup_mode=None)
+program = Program()
 
 
 def core() -> str:

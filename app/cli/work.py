@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from holdfast.cli.lists import First, print_first
-from holdfast.cli.options import ToServer, gathered, group_of_commands
+from holdfast.cli.options import ToServer
+from holdfast.cli.program import group_of_commands
 from holdfast.cli.remote import Params
 from holdfast.cli.shared_queue import WAITING, add_queue_commands
 
@@ -33,7 +34,6 @@ add_queue_commands(
 
 
 @program.command("receivers")
-@gathered
 def receivers(*, channel: Channel, limit: First = 20, server: ToServer) -> None:
     """Show sessions that receive from a work queue, with what each has to do."""
     print_first(server, f"{_PATH}/receivers", {"channel": channel}, _RECEIVERS, limit)

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from typer.testing import CliRunner, Result
 
-from holdfast.cli.flags import flags_of_settings
+from holdfast.cli.flags import ConfigFile, GivenSettings
 from holdfast.cli.main import program
+from holdfast.cli.program import Program
 from holdfast.cli.serve import read_settings
 from holdfast.settings import SECTIONS, ChannelSettings, Settings
 from holdfast.units import unit_of
@@ -340,10 +340,10 @@ class Command:
 
     def __init__(self) -> None:
         self.settings: Settings | None = None
-        self._program = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        self._program.command()(flags_of_settings(self._read))
+        self._program = Program(pretty_exceptions_enable=False)
+        self._program.command()(self._read)
 
-    def _read(self, config: Path | None, given: dict[str, Any]) -> None:
+    def _read(self, *, config: ConfigFile = None, given: GivenSettings) -> None:
         """Read."""
         self.settings = read_settings(config, given)
 

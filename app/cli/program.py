@@ -1,0 +1,125 @@
+"""Commands: their options come in groups, and their helps are laid out in sections."""
+
+import inspect
+from collections import defaultdict
+from collections.abc import Callable
+from copy import copy
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
+
+import typer
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+from typer.models import OptionInfo
+
+from holdfast.cli.model_options import shown_value
+
+if TYPE_CHECKING:
+    from typer._click import HelpFormatter
+
+_FIRST = ("Arguments", "Options")
+
+Command = TypeVar("Command", bound=Callable[..., None])
+
+
+class InSections(TyperCommand):
+    """Shows its options under the headings of their panels."""
+
+    def format_options(self, context: typer.Context, formatter: "HelpFormatter") -> None:  # type: ignore[override]
+        sections = defaultdict(list)
+        for option in self.get_params(context):
+            if row := option.get_help_record(context):
+                heading, name = _placed(option, row[0])
+                sections[heading].append((name, row[1]))
+        for heading in sorted(sections, key=lambda each: each not in _FIRST):
+            with formatter.section(heading):
+                formatter.write_dl(sections[heading])
+
+
+class _CommandGroup(TyperGroup):
+    """Says in a whole sentence what each of its commands does."""
+
+    def format_commands(self, context: typer.Context, formatter: "HelpFormatter") -> None:  # type: ignore[override]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, _sentence(command.help)) for name, command in self.commands.items()]
+            )
+
+
+def _sentence(help: str | None) -> str:
+    return " ".join((help or "").partition("\n\n")[0].split())
+
+
+def _placed(option: object, shown: str) -> tuple[str, str]:
+    """Return the heading of an option or argument, and what it is called there."""
+    if isinstance(option, TyperArgument):
+        return "Arguments", option.display_name_raw
+    return (option.rich_help_panel if isinstance(option, TyperOption) else None) or "Options", shown
+
+
+class Program(typer.Typer):
+    """A command, or a group of commands; main.py has its help.
+
+    A parameter that is annotated with a function stands for a group of options: the function takes
+    them, and returns the value of the parameter. Its docstring, if it has one, is their heading in
+    the help. An option has its parameter's name, and shows the type of its value, unless it says
+    something else.
+    """
+
+    def __init__(self, **more: Any) -> None:  # noqa: ANN401 - as typer takes it
+        super().__init__(add_completion=False, rich_markup_mode=None, **more)
+
+    def command(
+        self,
+        name: str | None = None,
+        **more: Any,  # noqa: ANN401 - as typer takes it
+    ) -> Callable[[Command], Command]:
+        register = super().command(name, **more)
+
+        def add(command: Command) -> Command:
+            register(_gathered(command))
+            return command
+
+        return add
+
+
+def group_of_commands() -> Program:
+    """Make a command that has others."""
+    return Program(cls=_CommandGroup, no_args_is_help=True)
+
+
+def _gathered(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of its groups."""
+    signature = inspect.signature(command)
+    groups = {name: maker for name, each in signature.parameters.items() if (maker := _maker(each))}
+    options = {name: inspect.signature(maker).parameters for name, maker in groups.items()}
+
+    def with_groups(**given: object) -> None:
+        for name, maker in groups.items():
+            given[name] = maker(**{option: given.pop(option) for option in options[name]})
+        command(**given)
+
+    shown = [
+        _shown(maker and maker.__doc__, option)
+        for name, each in signature.parameters.items()
+        for maker in [groups.get(name)]
+        for option in (options[name].values() if maker else [each])
+    ]
+    with_groups.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+    with_groups.__name__, with_groups.__doc__ = command.__name__, command.__doc__
+    return with_groups
+
+
+def _shown(heading: str | None, parameter: inspect.Parameter) -> inspect.Parameter:
+    """Return the parameter with all that its option says."""
+    kind, about = get_args(parameter.annotation)
+    if isinstance(about, OptionInfo):
+        about = copy(about)
+        about.rich_help_panel = about.rich_help_panel or heading
+        about.metavar = about.metavar or shown_value(kind)
+        if about.default is ... and kind is bool:
+            about.param_decls = ("--" + parameter.name.replace("_", "-"),)
+    return parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[kind, about])
+
+
+def _maker(parameter: inspect.Parameter) -> Callable[..., object] | None:
+    found = getattr(parameter.annotation, "__metadata__", ())
+    return next((each for each in found if inspect.isfunction(each)), None)
