@@ -32,12 +32,11 @@ from holdfast.web.admin.letters import Letters as LettersService
 from holdfast.web.admin.messages import Messages
 from holdfast.web.admin.queue_waits import QueueWaits
 from holdfast.web.admin.sessions import Sessions
-from holdfast.web.admin.subjects import Subjects
+from holdfast.web.admin.shared_queues import SharedQueues
 from holdfast.web.admin.system import System
 from holdfast.web.admin.throttle import STRANGERS, Throttle
 from holdfast.web.admin.tokens import Role, Tokens
 from holdfast.web.admin.topics import Topics
-from holdfast.web.admin.work_queues import WorkQueues
 from holdfast.web.cookies import BrowserCookie
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.tasks import cancel
@@ -96,8 +95,7 @@ def make_administration(
     age_ms, keeps_journal = settings.dead_letter_age, settings.journal
     services = (
         Sessions(running, letters.search),
-        Subjects(running),
-        WorkQueues(running),
+        SharedQueues(running),
         Topics(running),
         LettersService(node.name, letters, age_ms, replays, audit),
         Messages(running, letters.search, age_ms, frames, keeps_journal=keeps_journal),

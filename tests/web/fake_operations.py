@@ -37,10 +37,9 @@ from holdfast.web.admin.session_views import (
     Session,
     SessionSummary,
 )
-from holdfast.web.admin.subjects import SubjectQueue
+from holdfast.web.admin.shared_queues import SubjectQueue, WorkQueue
 from holdfast.web.admin.system_views import About, ChannelSummary, Figures, PipelineResult
 from holdfast.web.admin.views import Item, Page
-from holdfast.web.admin.work_queues import WorkQueue
 
 NOW_MS = 1_790_000_000_000
 HOLDBACK = "user.update.holdback"

@@ -27,10 +27,9 @@ from holdfast.web.admin.letters import Letters as LettersService
 from holdfast.web.admin.messages import Messages
 from holdfast.web.admin.queue_waits import QueueWaits
 from holdfast.web.admin.sessions import Sessions
-from holdfast.web.admin.subjects import Subjects
+from holdfast.web.admin.shared_queues import SharedQueues
 from holdfast.web.admin.system import System
 from holdfast.web.admin.topics import Topics
-from holdfast.web.admin.work_queues import WorkQueues
 from tests.store.desk import Desk, desk, until
 from tests.store.servers import ValkeyServer
 from tests.unit.bayeux.harness import Asked, Client, House, Json
@@ -46,8 +45,7 @@ class Api(NamedTuple):
     """The services of the administration."""
 
     sessions: Sessions
-    subjects: Subjects
-    work_queues: WorkQueues
+    queues: SharedQueues
     topics: Topics
     letters: LettersService
     messages: Messages
@@ -85,8 +83,7 @@ class LiveHouse(House):
         frames = JournalFrames(reader, keys)
         self.api = Api(
             Sessions(server, search),
-            Subjects(server),
-            WorkQueues(server),
+            SharedQueues(server),
             Topics(server),
             LettersService("test", self.letters, LETTER_AGE_MS, self.replays, self.audit),
             Messages(server, search, LETTER_AGE_MS, frames, keeps_journal=True),

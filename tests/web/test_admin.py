@@ -7,6 +7,7 @@ import orjson
 import pytest
 
 from holdfast.store.audit import AuditEntry
+from holdfast.store.connection import StoreUnavailable
 from holdfast.web.admin import ndjson
 from holdfast.web.admin.faults import RequestFailed
 from tests.web.admin import LINES, READER, Admin, admin_of
@@ -170,6 +171,13 @@ async def test_an_export_that_fails_at_its_beginning_says_so(admin: Admin) -> No
     admin.operations.fault = RequestFailed("resource.db.unavailable", "redis is away")
     failed = await admin.ask("GET", "/dead-letters/export")
     assert (failed.status, failed.code) == (503, "resource.db.unavailable")
+
+
+async def test_a_request_says_that_the_store_is_away(admin: Admin) -> None:
+    admin.operations.fault = StoreUnavailable("redis is away")
+    failed = await admin.ask("GET", "/sessions")
+    assert (failed.status, failed.code) == (503, "resource.db.unavailable")
+    assert failed.json["error"]["message"] == "redis is away"
 
 
 async def test_commands_are_asked_and_run(admin: Admin) -> None:

@@ -26,9 +26,9 @@ async def write(house: LiveHouse, *subjects: str) -> None:
 
 async def test_subjects_are_listed_with_what_waits_for_them(house: LiveHouse) -> None:
     await write(house, "joe", "ann", "joe")
-    first = await house.api.subjects.subjects(None, 1)
+    first = await house.api.queues.subjects(None, 1)
     assert [(each.subject, each.waiting) for each in first.items] == [("ann", 1)]
-    rest = await house.api.subjects.subjects(first.cursor, 10)
+    rest = await house.api.queues.subjects(first.cursor, 10)
     assert [(each.subject, each.waiting) for each in rest.items] == [("joe", 2)]
     assert rest.cursor is None
     assert rest.items[0].bytes > 0
@@ -36,7 +36,7 @@ async def test_subjects_are_listed_with_what_waits_for_them(house: LiveHouse) ->
 
 async def test_a_message_that_waits_for_a_subject_is_found(house: LiveHouse) -> None:
     await write(house, "joe")
-    (entry,) = await house.api.subjects.subject_queue("joe")
+    (entry,) = await house.api.queues.subject_queue("joe")
     assert (entry.data, entry.state, entry.durable) == ("for joe", "waiting", True)
     trace = await house.api.messages.trace(entry.id)
     assert [(queue.receiver, queue.state) for queue in trace.queues] == [("joe/0", "waiting")]
@@ -46,11 +46,11 @@ async def test_what_was_discarded_is_in_no_queue_and_nowhere_in_the_store(
     house: LiveHouse,
 ) -> None:
     await write(house, "joe", "joe")
-    assert (await house.api.subjects.clear_subject("joe", "operator")).discarded == 2
+    assert (await house.api.queues.clear_subject("joe", "operator")).discarded == 2
     await house.desk.answered()
-    assert (await house.api.subjects.subjects()).items == []
+    assert (await house.api.queues.subjects()).items == []
     assert house.desk.bodies() == set()
     assert house.balances()
     assert (await house.audited())[0].action == "subject.clear"
-    assert await house.api.subjects.subject_queue("joe") == []
-    assert (await house.api.subjects.clear_subject("joe", "operator")).discarded == 0
+    assert await house.api.queues.subject_queue("joe") == []
+    assert (await house.api.queues.clear_subject("joe", "operator")).discarded == 0

@@ -26,13 +26,13 @@ async def give(house: LiveHouse, *channels: str) -> None:
 
 async def test_work_queues_are_listed_with_what_waits_in_them(house: LiveHouse) -> None:
     await give(house, "/jobs/b", "/jobs/a", "/jobs/b")
-    first = await house.api.work_queues.work_queues(None, 1)
+    first = await house.api.queues.work_queues(None, 1)
     assert [(each.channel, each.waiting) for each in first.items] == [("/jobs/a", 1)]
-    rest = await house.api.work_queues.work_queues(first.cursor, 10)
+    rest = await house.api.queues.work_queues(first.cursor, 10)
     assert [(each.channel, each.waiting) for each in rest.items] == [("/jobs/b", 2)]
     assert rest.cursor is None
-    assert (await house.api.subjects.subjects()).items == []
-    (entry,) = await house.api.work_queues.work_queue("/jobs/a")
+    assert (await house.api.queues.subjects()).items == []
+    (entry,) = await house.api.queues.work_queue("/jobs/a")
     assert (entry.data, entry.state) == ("for /jobs/a", "waiting")
 
 
@@ -40,14 +40,14 @@ async def test_work_that_was_discarded_is_in_no_queue_and_nowhere_in_the_store(
     house: LiveHouse,
 ) -> None:
     await give(house, "/jobs/a", "/jobs/a")
-    cleared = await house.api.work_queues.clear_work_queue("/jobs/a", "operator")
+    cleared = await house.api.queues.clear_work_queue("/jobs/a", "operator")
     assert cleared.discarded == 2
     await house.desk.answered()
-    assert (await house.api.work_queues.work_queues()).items == []
+    assert (await house.api.queues.work_queues()).items == []
     assert house.desk.bodies() == set()
     assert house.balances()
     assert (await house.audited())[0].action == "work.clear"
-    assert await house.api.work_queues.work_queue("/jobs/a") == []
+    assert await house.api.queues.work_queue("/jobs/a") == []
 
 
 async def test_receivers_are_shown_with_what_they_have_to_do(house: LiveHouse) -> None:
@@ -55,6 +55,6 @@ async def test_receivers_are_shown_with_what_they_have_to_do(house: LiveHouse) -
     for session, channel in ((ann, "/jobs/a"), (joe, "/jobs/*")):
         session.subscribe(channel)
     await give(house, "/jobs/a", "/jobs/a")
-    shown = await house.api.work_queues.work_receivers("/jobs/a")
+    shown = await house.api.queues.work_receivers("/jobs/a")
     assert sorted(each.waiting + each.handed for each in shown) == [1, 1]
-    assert await house.api.work_queues.work_receivers("/nobody/here") == []
+    assert await house.api.queues.work_receivers("/nobody/here") == []

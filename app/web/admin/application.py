@@ -16,6 +16,7 @@ from holdfast.bayeux.caller import Caller as Sender
 from holdfast.bayeux.commands import NOT_ALLOWED, OUR_FAULT
 from holdfast.bayeux.grammar import ILLEGAL, CommandRefused
 from holdfast.delivery.notices import WRONG_TOKEN, Notices
+from holdfast.store.connection import StoreUnavailable
 from holdfast.store.fields import first_fault
 from holdfast.web.admin import faults, ndjson
 from holdfast.web.admin.address import API, FEED, LINES
@@ -132,6 +133,9 @@ class _AccessControl:
         except CommandRefused as refused:
             status = faults.status_of(refused.code)
             return faults.failure(status, refused.code, refused.message)
+        except StoreUnavailable as error:
+            status = faults.status_of(faults.STORE_AWAY)
+            return faults.failure(status, faults.STORE_AWAY, str(error))
         except web.HTTPException as error:
             return _of_http(error)
         except Exception:

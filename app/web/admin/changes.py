@@ -55,21 +55,15 @@ class RunningServer:
 
 
 @contextmanager
-def asking() -> Iterator[None]:
-    """Turn an unavailable store into an answer with a code."""
-    try:
-        yield
-    except StoreUnavailable as error:
-        raise RequestFailed(STORE_AWAY, str(error)) from error
-
-
-@contextmanager
 def change(
     audit: Audit, who: str, action: str, target: str, **detail: object
 ) -> Iterator[dict[str, Any]]:
     """Audit a change, whatever its outcome; the block may add to the detail."""
-    with audited(audit.note, who, action, target, detail), asking():
-        yield detail
+    with audited(audit.note, who, action, target, detail):
+        try:
+            yield detail
+        except StoreUnavailable as error:
+            raise RequestFailed(STORE_AWAY, str(error)) from error
 
 
 def check_cursor(form: re.Pattern[str], cursor: str | None) -> None:

@@ -15,7 +15,7 @@ from holdfast.store.remarks import Remark
 from holdfast.store.replay_options import USUAL_OPTIONS, ReplayOptions
 from holdfast.store.replays import JobNotRunning, Replays
 from holdfast.web.admin import letter_views as views
-from holdfast.web.admin.changes import asking, change, check_cursor, check_sweep
+from holdfast.web.admin.changes import change, check_cursor, check_sweep
 from holdfast.web.admin.faults import CONFLICT, STORE_AWAY, UNKNOWN, RequestFailed, illegal
 from holdfast.web.admin.fields import (
     All,
@@ -55,8 +55,7 @@ class Letters:
     ) -> Page[views.LetterSummary]:
         """List dead letters, the latest first."""
         check_cursor(_CURSOR, cursor)
-        with asking():
-            page = await self._letters.search.query(filter, cursor, limit)
+        page = await self._letters.search.query(filter, cursor, limit)
         items = [views.letter_summary(self._node, each, self._age_ms) for each in page.letters]
         return Page(items, page.cursor)
 
@@ -66,10 +65,9 @@ class Letters:
     ) -> views.Groups:
         """List groups of dead letters with the same cause, the largest first; or one group."""
         check_cursor(_PLACE, cursor)
-        with asking():
-            found = await self._letters.groups(fingerprint, limit, start=int(cursor or 0))
-            prints = [each.sample.fingerprint for each in found.groups]
-            remarks = await self._letters.remarks.of(prints)
+        found = await self._letters.groups(fingerprint, limit, start=int(cursor or 0))
+        prints = [each.sample.fingerprint for each in found.groups]
+        remarks = await self._letters.remarks.of(prints)
         items = [views.group(*each) for each in zip(found.groups, remarks, strict=True)]
         following = None if found.following is None else str(found.following)
         return views.Groups(items, following, found.total)
@@ -115,8 +113,7 @@ class Letters:
         """Remove dead letters for good."""
         check_sweep(filter, all=all)
         if dry_run:
-            with asking():
-                return views.Purge(await self._letters.search.count(filter), 0, True)
+            return views.Purge(await self._letters.search.count(filter), 0, True)
         given = _given(filter)
         with change(self._audit, who, "dead.purge", "", filter=given, purged=0) as detail:
 
@@ -129,8 +126,7 @@ class Letters:
     @route("GET", "/dead-letters/{id}")
     async def letter(self, id: LetterId) -> views.Letter:
         """Show one dead letter with its content and history."""
-        with asking():
-            letter = await self._letters.search.get(id)
+        letter = await self._letters.search.get(id)
         if letter is None:
             raise RequestFailed(UNKNOWN, f"there is no dead letter {id}")
         return views.whole_letter(self._node, letter, self._age_ms)
@@ -138,8 +134,7 @@ class Letters:
     @route("GET", "/replays")
     async def replays(self) -> list[views.Replay]:
         """List replays, the latest first, at most 100."""
-        with asking():
-            return [views.replay(job) for job in await self._replays.latest()]
+        return [views.replay(job) for job in await self._replays.latest()]
 
     @route("POST", "/replays")
     async def replay_start(
@@ -155,8 +150,7 @@ class Letters:
         check_sweep(filter, all=all)
         check_edit(filter, options)
         if dry_run:
-            with asking():
-                return views.replay(await self._replays.plan(filter, options, who))
+            return views.replay(await self._replays.plan(filter, options, who))
         # The replay must start completely even if the client closes the connection.
         starting = asyncio.create_task(self._start(filter, options, who))
         self._starting.add(starting)
@@ -167,15 +161,14 @@ class Letters:
         try:
             # `Replays` audits the beginning and the end.
             return views.replay(await self._replays.start(filter, options, who))
-        except StoreUnavailable as error:
+        except StoreUnavailable:
             self._audit.note(who, "replay.start", "", outcome=STORE_AWAY)
-            raise RequestFailed(STORE_AWAY, str(error)) from error
+            raise
 
     @route("GET", "/replays/{id}")
     async def replay(self, id: ReplayId) -> views.Replay:
         """Show the progress of a replay."""
-        with asking():
-            job = await self._replays.get(id)
+        job = await self._replays.get(id)
         if job is None:
             raise _no_replay(id)
         return views.replay(job)

@@ -13,7 +13,7 @@ from holdfast.journal.tracing import events_of
 from holdfast.store.journal_frames import JournalFrames
 from holdfast.store.letter_filter import LetterFilter
 from holdfast.store.letter_search import LetterSearch
-from holdfast.web.admin.changes import RunningServer, asking
+from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.faults import CONFLICT, RequestFailed
 from holdfast.web.admin.fields import FrameCursor, MessageId
 from holdfast.web.admin.letter_views import LetterSummary, letter_summary
@@ -55,9 +55,8 @@ class Messages:
         """Show where a message is, and what happened to it."""
         node, _, number = id.rpartition("-")
         ns = int(number)
-        with asking():
-            frames = await self._frames.since(node, ns // NS_PER_MS, cursor, _FRAMES)
-            lakes = await self._frames.lakes()
+        frames = await self._frames.since(node, ns // NS_PER_MS, cursor, _FRAMES)
+        lakes = await self._frames.lakes()
         events = await asyncio.to_thread(events_of, ns, [frame for _, frame in frames])
         is_first = cursor is None
         queues = await self._queues(ns) if is_first and node == self._node else []
@@ -81,8 +80,7 @@ class Messages:
 
         Operators only, as a POST is: it starts a process.
         """
-        with asking():
-            lakes = await self._frames.lakes()
+        lakes = await self._frames.lakes()
         machine = f"{gethostname()}:"
         here = [lake.removeprefix(machine) for lake in lakes if lake.startswith(machine)]
         if not here:
@@ -114,16 +112,15 @@ class Messages:
         """
         found: list[LetterSummary] = []
         steps = 0
-        with asking():
-            async for letters, _ in self._letters.scan(LetterFilter(since=ns // NS_PER_MS)):
-                if steps == _LETTER_STEPS or len(found) > _MOST_LETTERS:
-                    return found, True
-                found += [
-                    letter_summary(self._node, letter, self._age_ms)
-                    for letter in letters
-                    if letter.message == ns
-                ]
-                steps += 1
+        async for letters, _ in self._letters.scan(LetterFilter(since=ns // NS_PER_MS)):
+            if steps == _LETTER_STEPS or len(found) > _MOST_LETTERS:
+                return found, True
+            found += [
+                letter_summary(self._node, letter, self._age_ms)
+                for letter in letters
+                if letter.message == ns
+            ]
+            steps += 1
         return found, len(found) > _MOST_LETTERS
 
 

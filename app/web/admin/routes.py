@@ -8,10 +8,9 @@ from holdfast.web.admin.messages import Messages
 from holdfast.web.admin.openapi import describe
 from holdfast.web.admin.route import route, routes_of
 from holdfast.web.admin.sessions import Sessions
-from holdfast.web.admin.subjects import Subjects
+from holdfast.web.admin.shared_queues import SharedQueues
 from holdfast.web.admin.system import System
 from holdfast.web.admin.topics import Topics
-from holdfast.web.admin.work_queues import WorkQueues
 
 
 class Description:
@@ -23,4 +22,4 @@ class Description:
         return describe(ROUTES, "/admin" + API)
 
 
-ROUTES = routes_of([System, Messages, Sessions, Subjects, WorkQueues, Topics, Letters, Description])
+ROUTES = routes_of([System, Messages, Sessions, SharedQueues, Topics, Letters, Description])

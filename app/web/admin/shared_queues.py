@@ -1,63 +1,135 @@
-"""The queues of subjects and channels, shared by sessions: what waits there, discarding it."""
+"""The service for what waits for subjects and in work queues, who receives it, and removing it."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
 
 from holdfast.bayeux.session_status import first_entries
 from holdfast.bayeux.sessions import Session
+from holdfast.delivery import shared_queues
 from holdfast.delivery.node import NS_PER_MS
-from holdfast.delivery.shared_queues import SharedQueues
+from holdfast.delivery.work_queues import PREFIX
+from holdfast.store.fields import Channel, Count, Ms, Subject
 from holdfast.web.admin.changes import RunningServer
-from holdfast.web.admin.session_views import ClearedQueue, Entry, entry
-from holdfast.web.admin.views import first_names
+from holdfast.web.admin.fields import Cursor, EntryLimit, Limit
+from holdfast.web.admin.route import route
+from holdfast.web.admin.session_views import (
+    ClearedQueue,
+    Entry,
+    SessionSummary,
+    entry,
+    session_summary,
+)
+from holdfast.web.admin.views import Page, first_names
+
+_SUBJECT = "/subjects/{subject}/queue"
+_WORK = "/work-queue"
+_Oldest = Annotated[Ms, Field(description="When the oldest waiting message was published.")]
 
 
-class QueuesByName:
-    """The shared queues of one kind in which anything waits, for operators.
+@dataclass(frozen=True, slots=True)
+class SubjectQueue:
+    """The queue of one subject."""
 
-    Args:
-        kind: What the queues belong to; also the first word of changes in the audit.
-        prefix: The beginning of the names, which operators do not see.
-    """
+    subject: str
+    waiting: Count
+    bytes: Count
+    oldest: _Oldest
 
-    def __init__(
-        self, server: RunningServer, queues: SharedQueues[Session], kind: str, prefix: str = ""
-    ) -> None:
+
+@dataclass(frozen=True, slots=True)
+class WorkQueue:
+    """The work queue of one channel."""
+
+    channel: str
+    waiting: Count
+    bytes: Count
+    oldest: _Oldest
+    receivers: Annotated[Count, Field(description="Sessions that have subscribed to it.")]
+
+
+class SharedQueues:
+    """Answers requests about queues that sessions share; every change is audited."""
+
+    def __init__(self, server: RunningServer) -> None:
         self._server = server
-        self._queues = queues
-        self._kind = kind
-        self._prefix = prefix
+        self._subjects, self._work = server.state.ptp.subjects, server.state.work
 
-    def page(self, cursor: str | None, limit: int) -> tuple[Sequence[Session], str | None]:
-        """Return the receivers that have the first queues by name, and the name to go on from."""
-        waiting = {self.name_of(each): each for each in self._queues.queues() if each.queue.count}
-        found, after = first_names(waiting, cursor, limit)
-        return [waiting[name] for name in found], after
+    @route("GET", "/subjects")
+    async def subjects(self, cursor: Cursor = None, limit: Limit = 100) -> Page[SubjectQueue]:
+        """List subjects that messages wait for, by name."""
+        found, after = _page(self._subjects, cursor, limit)
+        return Page([SubjectQueue(home.subject, *_waiting(home)) for home in found], after)
 
-    def name_of(self, receiver: Session) -> str:
-        """Return the name by which operators know the queue."""
-        return receiver.subject.removeprefix(self._prefix)
+    @route("GET", _SUBJECT)
+    async def subject_queue(self, subject: Subject, limit: EntryLimit = 20) -> list[Entry]:
+        """Show the first messages that wait for a subject, in order of delivery."""
+        return self._first(self._subjects.queue(subject), limit)
 
-    def first(self, name: str, limit: int) -> list[Entry]:
-        """Return the first messages of a queue."""
-        receiver = self._find(name)
-        if receiver is None:
+    @route("DELETE", _SUBJECT)
+    async def clear_subject(self, subject: Subject, who: str) -> ClearedQueue:
+        """Discard all messages that wait for a subject."""
+        return await self._clear("subject.clear", subject, self._subjects.queue(subject), who)
+
+    @route("GET", "/work-queues")
+    async def work_queues(self, cursor: Cursor = None, limit: Limit = 100) -> Page[WorkQueue]:
+        """List work queues in which messages wait, by channel."""
+        found, after = _page(self._work, cursor and PREFIX + cursor, limit)
+        items = [self._work_queue(home) for home in found]
+        return Page(items, after and after.removeprefix(PREFIX))
+
+    def _work_queue(self, home: Session) -> WorkQueue:
+        channel = home.subject.removeprefix(PREFIX)
+        return WorkQueue(channel, *_waiting(home), len(self._receivers(channel)))
+
+    @route("GET", _WORK)
+    async def work_queue(self, channel: Channel, limit: EntryLimit = 20) -> list[Entry]:
+        """Show the first messages that wait in a work queue, in order of delivery."""
+        return self._first(self._work.of(channel), limit)
+
+    @route("GET", f"{_WORK}/receivers")
+    async def work_receivers(
+        self, channel: Channel, limit: EntryLimit = 20
+    ) -> list[SessionSummary]:
+        """Show sessions that receive from a work queue, with what each has to do."""
+        state, now = self._server.state, self._server.clock()
+        return [session_summary(state, each, now) for each in self._receivers(channel)[:limit]]
+
+    def _receivers(self, name: str) -> Sequence[Session]:
+        channel = self._server.state.channels.get(name)
+        return () if channel is None else self._server.state.routes.receivers(channel)
+
+    @route("DELETE", _WORK)
+    async def clear_work_queue(self, channel: Channel, who: str) -> ClearedQueue:
+        """Discard all messages that wait in a work queue."""
+        return await self._clear("work.clear", channel, self._work.of(channel), who)
+
+    def _first(self, home: Session | None, limit: int) -> list[Entry]:
+        """Return the first messages of a queue, which need not exist while nothing waits."""
+        if home is None:
             return []
         state = self._server.state
-        return [entry(state, receiver, each) for each in first_entries(receiver.queue, limit)]
+        return [entry(state, home, each) for each in first_entries(home.queue, limit)]
 
-    async def clear(self, name: str, who: str) -> ClearedQueue:
-        """Discard what waits in a queue."""
-        async with self._server.change(who, f"{self._kind}.clear", name) as detail:
-            receiver = self._find(name)
-            discarded = 0 if receiver is None else self._server.life.clear(receiver)
+    async def _clear(self, action: str, name: str, home: Session | None, who: str) -> ClearedQueue:
+        async with self._server.change(who, action, name) as detail:
+            discarded = 0 if home is None else self._server.life.clear(home)
             detail["discarded"] = discarded
         return ClearedQueue(discarded)
 
-    def _find(self, name: str) -> Session | None:
-        """Return who has the queue; it need not exist while nothing waits."""
-        return self._queues.queue(self._prefix + name)
+
+def _page(
+    queues: shared_queues.SharedQueues[Session], cursor: str | None, limit: int
+) -> tuple[list[Session], str | None]:
+    """Return the receivers that have the first queues by name, and the name to go on from."""
+    waiting = {each.subject: each for each in queues.queues() if each.queue.count}
+    found, after = first_names(waiting, cursor, limit)
+    return [waiting[name] for name in found], after
 
 
-def oldest_ms(receiver: Session) -> int:
-    """Return when the oldest message that waits was published."""
-    return min(message.id for message in receiver.queue.waiting) // NS_PER_MS
+def _waiting(home: Session) -> tuple[int, int, int]:
+    """Return how many messages wait, their bytes, and when the oldest was published."""
+    oldest = min(message.id for message in home.queue.waiting)
+    return home.queue.count, home.queue.size, oldest // NS_PER_MS

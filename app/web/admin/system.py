@@ -15,7 +15,7 @@ from holdfast.store.audit import AuditEntry
 from holdfast.store.fields import Channel
 from holdfast.store.pipeline_results import PipelineResults
 from holdfast.web.admin import system_views as views
-from holdfast.web.admin.changes import RunningServer, asking, check_cursor
+from holdfast.web.admin.changes import RunningServer, check_cursor
 from holdfast.web.admin.faults import UNKNOWN, RequestFailed, illegal
 from holdfast.web.admin.fields import (
     CommandText,
@@ -85,8 +85,7 @@ class System:
     @route("GET", "/pipeline/{result}")
     async def pipeline_result(self, result: ResultName) -> views.PipelineResult:
         """Show the latest result of the pipeline with this name."""
-        with asking():
-            found = await self._results.get(result)
+        found = await self._results.get(result)
         if found is None:
             text = f"the pipeline has not written {result} yet: run holdfast pipeline ingest"
             raise RequestFailed(UNKNOWN, text)
@@ -187,5 +186,4 @@ class System:
     async def audit(self, cursor: Cursor = None, limit: Limit = 100) -> Page[AuditEntry]:
         """List changes and who made them, the latest first."""
         check_cursor(_CURSOR, cursor)
-        with asking():
-            return Page(*await self._audit.read(cursor, limit))
+        return Page(*await self._audit.read(cursor, limit))
