@@ -79,7 +79,7 @@ REST = tests $(patsubst %,--ignore %,tests/unit $(PIPELINE) $(ATTACKS) $(CHAOS) 
 GROUPS := cover-units test-pages test-attacks cover-rest cover-store cover-pipeline test-clients test-chaos \
     test-slow
 POLITE := nice -n 3
-# Without state machines and whatever else takes more than a quarter of a second, and with shorter
+# Without state machines and whatever else takes more than a tenth of a second, and with shorter
 # searches.
 QUICK := -m 'not slow' --hypothesis-profile quick
 UNIT_CORE := $(addprefix tests/unit/,bayeux delivery)

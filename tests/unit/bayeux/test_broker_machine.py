@@ -56,6 +56,7 @@ class Broker(BrokerRules):
         return KeeperShelf(self.keeper())
 
 
+@pytest.mark.slow
 def test_every_message_is_where_it_must_be_whatever_happens() -> None:
     run_state_machine_as_test(
         Broker,

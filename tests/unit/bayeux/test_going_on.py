@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from itertools import count, islice
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -78,6 +79,7 @@ class Reader:
         assert self.due <= set(self.got)
 
 
+@pytest.mark.slow
 @given(STEPS, st.booleans(), st.integers(3, 20))
 @settings(deadline=None)
 def test_who_goes_on_misses_nothing_or_is_told_so(

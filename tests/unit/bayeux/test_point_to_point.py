@@ -757,6 +757,7 @@ def test_refusals_of_what_is_addressed_hold_no_channel_back(is_addressed: bool) 
     assert house.bayeux.state.guard.is_held("/a") is not is_addressed
 
 
+@pytest.mark.slow
 def test_what_a_session_leaves_returns_in_as_many_turns_as_that_takes() -> None:
     house = house_of()
     bob, joe = house.client(), named(house, "joe/1")

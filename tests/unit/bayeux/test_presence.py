@@ -311,6 +311,7 @@ def test_all_changes_of_a_turn_are_one_event_that_tells_how_it_ended() -> None:
     assert event["count"] == 2
 
 
+@pytest.mark.slow
 def test_ten_thousand_members_that_leave_together_are_told_a_hundred_at_a_time() -> None:
     here = house()
     state = here.bayeux.state

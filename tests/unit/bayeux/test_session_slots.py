@@ -229,6 +229,7 @@ def test_those_that_the_store_kept_give_way_in_the_order_in_which_they_were_left
     assert come(after).reply["error"] == BUSY
 
 
+@pytest.mark.slow
 def test_a_store_that_was_filled_before_there_were_limits_keeps_nobody_out_for_long() -> None:
     house = KeptHouse(max_sessions=100, max_session_timeout_s=1e9)
     for number in range(100):

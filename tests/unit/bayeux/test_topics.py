@@ -278,6 +278,7 @@ def test_a_forced_erasure_reaches_what_is_on_its_way_back_to_its_subject(
     assert b"later" in left.wire
 
 
+@pytest.mark.slow
 def test_a_forced_erasure_reaches_what_leaves_a_queue_before_that_is_searched() -> None:
     over = [False]
     here = house(is_turn_over=lambda: over[0])
@@ -313,6 +314,7 @@ def test_messages_that_move_between_queues_of_a_subject_keep_their_topic() -> No
     assert state_of(here) is TopicState.UNREFERENCED
 
 
+@pytest.mark.slow
 def test_an_erasure_of_many_subscriptions_takes_several_turns() -> None:
     over = [False]
     here = house(is_turn_over=lambda: over[0])
@@ -347,6 +349,7 @@ def test_who_is_told_of_an_erasure() -> None:
     assert plain.session.subscriptions == set()
 
 
+@pytest.mark.slow
 def test_nobody_waits_for_a_session_that_ends_during_the_erasure() -> None:
     over = [False]
     here = house(is_turn_over=lambda: over[0])

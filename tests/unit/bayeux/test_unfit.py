@@ -121,6 +121,7 @@ def test_the_size_of_a_request_makes_no_difference(
     assert (message.fault, message, other) == (fault, {"id": "1"}, {"id": "2"})
 
 
+@pytest.mark.slow
 def test_all_messages_of_a_request_may_be_unfit() -> None:
     messages = decode(batch(*['"\\ud800"', "1e400"] * 2500), LIMITS)
     assert len(messages) == 5000

@@ -351,7 +351,7 @@ def refused_by_all_but_a_busy_one(house: House, count: int) -> tuple[Client, Cli
     return ann, joe
 
 
-@pytest.mark.parametrize("count", [250, 650])
+@pytest.mark.parametrize("count", [250, pytest.param(650, marks=pytest.mark.slow)])
 def test_what_only_a_busy_receiver_may_take_keeps_no_later_work_from_others(count: int) -> None:
     house = working()
     ann, joe = refused_by_all_but_a_busy_one(house, count)
@@ -367,6 +367,7 @@ def test_what_only_a_busy_receiver_may_take_keeps_no_later_work_from_others(coun
     assert house.balances()
 
 
+@pytest.mark.slow
 def test_work_and_room_that_come_while_much_is_looked_through_are_found() -> None:
     house = working()
     ann, joe = refused_by_all_but_a_busy_one(house, 650)

@@ -241,6 +241,7 @@ def test_patterns_overlap_exactly_if_some_channel_is_matched_by_both(one: str, o
     assert overlaps(one, other) == overlaps(other, one) == both
 
 
+@pytest.mark.slow
 def test_channels_of_replies_drive_no_others_out_of_the_cache() -> None:
     channels = Channels()
     room = channels.get("/room")

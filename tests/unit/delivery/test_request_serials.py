@@ -27,6 +27,7 @@ def test_serials_of_cpp_count_before_they_are_used() -> None:
     assert following(Serials(CPP, -1 + 1)) == [2000000, 2000001, 2000002]
 
 
+@pytest.mark.slow
 def test_after_a_million_requests_the_serials_begin_anew() -> None:
     serials = Serials(JAVA)
     assert following(serials, 989_997 + 3) == [1990000, 1990001, 1990002]

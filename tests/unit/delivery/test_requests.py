@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -142,6 +143,7 @@ def test_whoever_ends_in_the_turn_of_an_answer_does_not_shorten_what_is_remember
     assert book.accept(request.address, person("bob/1")) == (None, ReplyFault.DENIED)
 
 
+@pytest.mark.slow
 def test_ten_thousand_requests_end_a_part_at_a_time() -> None:
     book: Requests[Receiver] = Requests()
     for _ in range(10_000):

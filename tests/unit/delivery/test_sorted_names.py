@@ -77,6 +77,7 @@ class Counted(str):
         return str.__lt__(self, other)
 
 
+@pytest.mark.slow
 def test_no_single_name_is_expensive_among_very_many() -> None:
     known: dict[str, None] = {}
     names, most = SortedNames(known), 0

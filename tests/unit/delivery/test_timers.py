@@ -2,6 +2,7 @@
 
 import tracemalloc
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -98,6 +99,7 @@ def test_what_is_left_of_a_bucket_can_be_moved_and_dropped() -> None:
     assert timers.ring(6.0) == [first]
 
 
+@pytest.mark.slow
 def test_deadlines_that_move_about_leave_nothing_behind() -> None:
     timers, item, other = Timers[Timed](), Timed(), Timed()
     timers.ring_by(other, 10**9)
@@ -112,6 +114,7 @@ def test_deadlines_that_move_about_leave_nothing_behind() -> None:
     assert timers.ring(10**10) == [other]
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 40)), max_size=30))
 @settings(max_examples=50)
 def test_every_item_rings_soon_after_the_earliest_deadline_it_was_given(

@@ -105,6 +105,7 @@ def test_a_channel_whose_receivers_all_break_down_is_held_back() -> None:
     assert house.keeper.held == {}
 
 
+@pytest.mark.slow
 def test_who_takes_what_others_refuse_shows_that_these_are_broken() -> None:
     house = house_of()
     good = acknowledging(house)
@@ -308,6 +309,7 @@ def test_who_takes_it_opens_the_channel_for_all() -> None:
     assert house.balances()
 
 
+@pytest.mark.slow
 def test_a_message_of_somebody_else_is_tried_soon() -> None:
     house = house_of()
     pages = [receiver(house) for _ in range(3)]

@@ -349,6 +349,7 @@ SAID: dict[str, Any] = {
 REFUSED = (":ext_invalid", ":reply_denied", ":channel_invalid", ":duplicate_reply")
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(sorted(SAID)), ANYTHING), st.booleans())
 def test_whatever_a_request_or_a_reply_says_it_is_taken_or_refused(
     said: dict[str, Any], is_reply: bool

@@ -315,6 +315,7 @@ def test_what_a_session_leaves_is_one_row_and_those_that_leave_the_same_share_it
     )
 
 
+@pytest.mark.slow
 def test_no_frame_has_more_events_than_are_believed_whatever_one_turn_brings() -> None:
     shelf = Shelf()
     writer = JournalWriter("here", shelf, now=0.0, now_ns=Wall())

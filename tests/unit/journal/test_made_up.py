@@ -39,6 +39,7 @@ def events(folder: Path) -> list[Event]:
     return found
 
 
+@pytest.mark.slow
 def test_the_totals_are_those_of_the_events(tmp_path: Path, truth: dict[str, Any]) -> None:
     found = events(tmp_path)
     kinds = Counter(event.kind for event in found)
@@ -48,6 +49,7 @@ def test_the_totals_are_those_of_the_events(tmp_path: Path, truth: dict[str, Any
     assert opened - sum(kinds[kind] for kind in SETTLED) == truth["open"]
 
 
+@pytest.mark.slow
 def test_every_copy_has_one_end_at_most(tmp_path: Path, truth: dict[str, Any]) -> None:
     ends: Counter[tuple[object, ...]] = Counter()
     for event in events(tmp_path):
@@ -58,6 +60,7 @@ def test_every_copy_has_one_end_at_most(tmp_path: Path, truth: dict[str, Any]) -
     assert max(ends.values()) == 1
 
 
+@pytest.mark.slow
 def test_times_rise_from_publish_to_end(tmp_path: Path, truth: dict[str, Any]) -> None:
     for event in events(tmp_path):
         assert event.msg is None or event.ts * 1000 >= event.msg - 1_000_000

@@ -9,6 +9,7 @@ from holdfast.login.failures import LoginFailed, Unusable
 from holdfast.login.passwords import PasswordFile, User, hashed, read_users, verify
 
 
+@pytest.mark.slow
 def test_a_user_logs_in_with_the_password_alone(tmp_path: Path) -> None:
     file = PasswordFile(tmp_path / "passwords")
     file.put(User("ada", hashed("correct horse"), ("staff",)))
@@ -20,6 +21,7 @@ def test_a_user_logs_in_with_the_password_alone(tmp_path: Path) -> None:
             verify(users, subject, password)
 
 
+@pytest.mark.slow
 def test_an_unknown_user_costs_as_much_as_a_wrong_password(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -201,6 +201,7 @@ def test_merged_files_survive_a_power_cut_like_the_commit_that_names_them(
     assert {merged.name, f"{newest:020d}.json"} <= settled
 
 
+@pytest.mark.slow
 def test_what_is_undone_stays_undone_after_a_power_cut(
     lake: Lake, settled: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,6 +223,7 @@ def test_tables_begin_with_files_that_survive_a_power_cut(
     assert settled == {"_id.draft", "_version.draft", f"{0:020d}.json"}
 
 
+@pytest.mark.slow
 def test_files_that_a_worker_left_on_another_machine_are_missed(lake: Lake) -> None:
     with pytest.raises(PipelineFailed, match="in one folder"), lake.changing():
         lake.commit([Made("life", "elsewhere.parquet")], {})

@@ -75,6 +75,7 @@ def test_spans_are_of_like_size_and_read_little_of_what_others_read(
     assert len(spans({"events": files}, 1)) == 8
 
 
+@pytest.mark.slow
 def test_a_task_takes_no_more_at_once_than_it_may_whatever_files_say(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
