@@ -122,15 +122,17 @@ test-slow:
 	$(SERVE_INSTALLED) $(POLITE) $(COMPILED) $(REST) -m slow $(ARGS)
 
 .PHONY: unit
-unit: setup-test ## the unit tests but for the slow ones, in seconds
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync unit-core unit-rest
+unit: $(STAMPS)/pipeline ## the unit tests but for the slow ones, in seconds
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync unit-core unit-rest unit-pipeline
 
-.PHONY: unit-core unit-rest
-# The core needs no aiohttp, which takes a while to import.
+.PHONY: unit-core unit-rest unit-pipeline
+# Each imports only what it needs: neither the core nor the pipeline has to do with aiohttp.
 unit-core:
 	$(TEST) -p no:aiohttp $(UNIT_CORE) $(QUICK) $(ARGS)
 unit-rest:
-	$(TEST) tests/unit $(patsubst %,--ignore %,$(UNIT_CORE)) $(QUICK) $(ARGS)
+	$(TEST) tests/unit $(patsubst %,--ignore %,$(UNIT_CORE) tests/unit/pipeline) $(QUICK) $(ARGS)
+unit-pipeline:
+	$(TEST) -p no:aiohttp tests/unit/pipeline $(QUICK) $(ARGS)
 
 .PHONY: compiled
 compiled: $(STAMPS)/dev $(STAMPS)/holdfast ## the unit tests, slow ones too, of the core as it was installed
