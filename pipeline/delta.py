@@ -62,7 +62,7 @@ class File(NamedTuple):
             size = self.path.stat().st_size
         except FileNotFoundError:
             return "is missing"
-        return None if size == self.size else "is not whole"
+        return None if size == self.size else "is incomplete"
 
 
 class Table:

@@ -78,7 +78,9 @@ class Lake:
             try:
                 flock(file, LOCK_EX | LOCK_NB)
             except BlockingIOError:
-                raise PipelineFailed(f"{self.root}: another {who} is running there") from None
+                raise PipelineFailed(
+                    f"{self.root}: another {who} is running there: wait until it has ended"
+                ) from None
             yield
 
     @contextmanager
@@ -204,7 +206,9 @@ class Lake:
         if version > VERSION:
             text = "a newer holdfast: update this one, or name another --lake"
         elif version >= OLDEST:
-            text = "an older holdfast: holdfast pipeline backfill makes them anew from their events"
+            text = (
+                "an older holdfast: rebuild them from their events with holdfast pipeline backfill"
+            )
         else:
             text = "a much older holdfast: name another --lake, or move this one away"
         raise PipelineFailed(f"{self.root} has tables of {text}")

@@ -19,12 +19,12 @@ def hold_channel(
     """Hold a channel back until it is released, or until `until_ms`. Raises `CommandRefused`."""
     channel = state.channels.get(name)
     if channel is None or channel.kind is not Kind.BROADCAST or channel.is_wild:
-        raise CommandRefused(ILLEGAL, f"{name} is not one channel for publishes")
+        raise CommandRefused(ILLEGAL, f"{name} is not a single channel that clients can publish on")
     held = ChannelHold(state.node.now_ms(), reason, who, until_ms)
     if held.is_over(held.since):
         raise CommandRefused(ILLEGAL, "until: this time is in the past")
     if not state.guard.hold(name, held):
-        raise CommandRefused(TOO_MANY, "too many channels are held back")
+        raise CommandRefused(TOO_MANY, "too many channels are held back: release one first")
     state.store.save_channel_hold(name, held)
     state.journal.held("operator", channel=name)
     state.notices.report(CHANNEL_HELD, name, f"{reason} ({who})" if reason else who)

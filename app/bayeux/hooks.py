@@ -24,7 +24,7 @@ def check_hook(name: str, hook: object) -> None:
     if _is_lazy(hook) or _is_lazy(type(hook).__call__):
         raise TypeError(
             f"{name} must be a plain function, neither async nor a generator: the server calls it "
-            "and awaits nothing. Work that takes time belongs into a task of yours"
+            "and awaits nothing. Work that takes time belongs in a task of your own"
         )
 
 

@@ -40,7 +40,7 @@ def kill_all(life: SessionLife, sessions: Sequence[Session], who: str, now: floa
 def send_away(life: SessionLife, session: Session, now: float) -> None:
     """Make the client handshake again with the same session name; the queue is kept."""
     if session.terms is None or not session.terms.is_named:
-        raise CommandRefused(ILLEGAL, "nobody could come back to a session without a name")
+        raise CommandRefused(ILLEGAL, "no client could come back to a session without a name")
     if not session.has_left:
         leave(life, session, now, "handshake")
 
@@ -48,12 +48,12 @@ def send_away(life: SessionLife, session: Session, now: float) -> None:
 def set_timeout(life: SessionLife, session: Session, timeout_ms: int, now: float) -> None:
     """Set how long the session waits for its client; 0 means forever."""
     if session.terms is None:
-        raise CommandRefused(ILLEGAL, "this session has agreed on no timeout")
+        raise CommandRefused(ILLEGAL, "this session has no agreed timeout")
     terms = replace(session.terms, timeout=timeout_ms, is_granted=True)
     try:
         Terms.of(terms.to_json())
     except TermsInvalid:
-        raise CommandRefused(ILLEGAL, "so long a timeout cannot be agreed on") from None
+        raise CommandRefused(ILLEGAL, "the timeout is too long for a session") from None
     session.terms = terms
     refresh(life, session, now)
     life.note(session, now)
@@ -83,7 +83,9 @@ def subscribe(life: SessionLife, session: Session, name: str, now: float) -> Non
     try:
         join(life.state, session, {channel.name: channel}, asked)
     except Refused as refused:
-        raise CommandRefused(ILLEGAL, f"it may not subscribe to that ({refused})") from refused
+        raise CommandRefused(
+            ILLEGAL, f"the session may not subscribe to this channel ({refused})"
+        ) from refused
     life.note(session, now)
 
 
@@ -91,7 +93,7 @@ def unsubscribe(life: SessionLife, session: Session, name: str, now: float) -> N
     """Remove one of the session's subscriptions."""
     channel = _broadcast(life.state, name)
     if channel.name not in session.subscriptions:
-        raise CommandRefused(ILLEGAL, "it has no such subscription")
+        raise CommandRefused(ILLEGAL, "the session has no such subscription")
     part(life.state, session, channel.name)
     life.note(session, now)
 
@@ -99,5 +101,7 @@ def unsubscribe(life: SessionLife, session: Session, name: str, now: float) -> N
 def _broadcast(state: ServerState, name: str) -> Channel:
     channel = state.channels.get(name)
     if channel is None or channel.kind is not Kind.BROADCAST:
-        raise CommandRefused(ILLEGAL, "behind the = stands a channel that can be subscribed to")
+        raise CommandRefused(
+            ILLEGAL, "the value after the = must be a channel or a pattern for subscriptions"
+        )
     return channel

@@ -34,7 +34,9 @@ class PresenceService:
         name = given.get("channel")
         channel = self._state.channels.get(name) if isinstance(name, str) else None
         if channel is None or channel.kind is not Kind.BROADCAST or channel.is_wild:
-            raise CallInvalid(ILLEGAL, "channel must be one channel for publishes")
+            raise CallInvalid(
+                ILLEGAL, "channel must be a single channel that clients can publish on"
+            )
         self._state.rights.check_presence(call.session, channel, call.message)
         if not self._state.has_presence(channel):
             raise CallInvalid(ILLEGAL, f"{channel.name} has no presence")
@@ -56,5 +58,5 @@ def _after(given: Mapping[str, Any]) -> int:
         return 0
     # Longer ones are no times.
     if not isinstance(after, str) or not after.isascii() or not after.isdigit() or len(after) > 20:
-        raise CallInvalid(ILLEGAL, "after must be the next of an earlier answer")
+        raise CallInvalid(ILLEGAL, "after must be the `next` of an earlier answer")
     return int(after)

@@ -245,7 +245,7 @@ class Publishing:
         """Publish from within the server; with `lazy_s`, the message may be delayed that long."""
         found = self._state.channels.get(channel)
         if found is None or found.is_wild or found.kind is not Kind.BROADCAST:
-            raise ValueError(f"{channel!r} is no channel to publish on")
+            raise ValueError(f"{channel!r} is not a channel to publish on")
         event = {"channel": found.name, "data": data}
         self.broadcast(found, event, now, lazy_s=lazy_s, qos=qos)
 

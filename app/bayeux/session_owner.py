@@ -25,7 +25,7 @@ from holdfast.delivery.reactions import (
 )
 from holdfast.delivery.unwritten_letters import UnwrittenLetter
 
-_PASSES = "a message with which it was probed was taken"
+_PASSES = "a receiver accepted the message of a probe"
 _DEFAULT = {choice.value: DefaultErrorHandler(choice) for choice in OnUserException}
 
 

@@ -10,7 +10,7 @@ from holdfast.delivery.error_codes import CODES
 from holdfast.delivery.undelivered import Undelivered
 
 _USED_UP = CODES["resource.exhaust"]
-_WHY = "its client was away, and its place was needed"
+_WHY = "its client was away, and its session slot was needed"
 # One of this many slots is freed before it is needed.
 _SPARE = 16
 # For a handshake, only a session with at most this many entries is evicted.

@@ -65,7 +65,9 @@ class TopicService:
     def _channel(self, name: object) -> Channel:
         channel = self._state.channels.get(name) if isinstance(name, str) else None
         if channel is None or channel.kind is not Kind.BROADCAST:
-            raise CallInvalid(ILLEGAL, "this is no channel and no pattern for publishes")
+            raise CallInvalid(
+                ILLEGAL, "this is not a channel that clients can publish on, nor a pattern of such"
+            )
         return channel
 
     def _check_reading(self, call: ServiceCall, channel: Channel) -> None:
@@ -79,7 +81,7 @@ class TopicService:
         self._check_reading(call, channel)
         topic = self._state.topics.get(channel.name)
         if topic is None:
-            raise CallInvalid(UNKNOWN, f"{channel.name} is no topic")
+            raise CallInvalid(UNKNOWN, f"{channel.name} is not a topic")
         call.answer(status_of(self._state, topic).to_json())
 
     def _list(self, call: ServiceCall, pattern: Channel, given: Options) -> None:

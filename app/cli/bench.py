@@ -50,7 +50,7 @@ def bench(
         float, typer.Option(min=1, help="Messages per second, over all channels.")
     ] = 100,
     size: Annotated[
-        int, typer.Option(min=0, metavar="CHARACTERS", help="Size of the data, about.")
+        int, typer.Option(min=0, metavar="CHARACTERS", help="Approximate size of the data.")
     ] = 100,
     seconds: Annotated[
         float, typer.Option(min=0.1, metavar="SECONDS", help="How long to publish.")

@@ -30,8 +30,8 @@ _SYSTEM = "/sys/"
 _CONNECT_TIMEOUT_S = 10.0
 # What to do about refusals, by what follows their codes.
 _ADVICE = {
-    "no_responders": "nobody responds on this channel; see holdfast respond",
-    "timeout": "whoever responds took longer than --timeout",
+    "no_responders": "nobody responds on this channel; start a responder, such as holdfast respond",
+    "timeout": "no reply came within --timeout; allow more time with it",
 }
 # The same for channels that are none, whatever their codes.
 _MISTAKES = {
@@ -159,7 +159,7 @@ def _login(
     token_file: Annotated[
         Path | None,
         typer.Option(
-            help="File of a token to log in with; for channels below /sys/, admin-token in the "
+            help="File with a token to log in with; for channels below /sys/, admin-token in the "
             "data directory is enough."
         ),
     ] = None,
@@ -172,7 +172,7 @@ def _login(
 ) -> ClientLogin:
     """Server and login"""
     if token_file is not None and user is not None:
-        raise typer.BadParameter("--token-file and --user exclude each other")
+        raise typer.BadParameter("give either --token-file or --user, not both")
     return ClientLogin(url, token_file, user, as_json)
 
 
@@ -186,5 +186,5 @@ Session = Annotated[
     ),
 ]
 Count = Annotated[
-    int | None, typer.Option("--count", "-n", min=1, help="End after so many messages.")
+    int | None, typer.Option("--count", "-n", min=1, help="End after this number of messages.")
 ]

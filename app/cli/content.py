@@ -82,7 +82,7 @@ def _data(
     file: _File = None,
 ) -> Any:  # noqa: ANN401 - whatever JSON holds
     if data is not None and file is not None:
-        raise typer.BadParameter("DATA and --file exclude each other")
+        raise typer.BadParameter("give either DATA or --file, not both")
     return parsed(_decoded(file.read()) if file is not None else data or "null")
 
 
@@ -103,9 +103,9 @@ def _content(
 ) -> Content:
     """Content"""
     if sum(given is not None for given in (data, file, size)) > 1:
-        raise typer.BadParameter("DATA, --file and --size exclude each other")
+        raise typer.BadParameter("give only one of DATA, --file and --size")
     if by_line and (file is None or count != 1):
-        raise typer.BadParameter("--lines needs --file, and no --count")
+        raise typer.BadParameter("--lines needs --file, and cannot be combined with --count")
     if size is not None:
         return Content("x" * size, None, count)
     if file is None:
@@ -133,7 +133,7 @@ def _decoded(content: bytes) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError:
-        raise typer.BadParameter("the content is not UTF-8") from None
+        raise typer.BadParameter("the content must be UTF-8") from None
 
 
 async def _chunks(file: IO[bytes]) -> AsyncIterator[bytes]:

@@ -40,7 +40,7 @@ def doctor(
 ) -> None:
     """Check what a server and the pipeline need; say how to fix faults.
 
-    A dash means that it works without. The exit code is 1 if the server cannot run.
+    A dash marks what is missing but not needed. The exit code is 1 if the server cannot run.
     """
     server = [*check_server(read_settings(config, {}))]
     sights = [*examine()]

@@ -19,11 +19,11 @@ class Exit(IntEnum):
 # What they say, in short.
 MEANINGS = {
     Exit.OK: "Success.",
-    Exit.FAILED: "It failed, or what was asked for does not exist.",
+    Exit.FAILED: "The command failed, or the named object does not exist.",
     Exit.USAGE: "Wrong usage: an option, an argument, a file.",
     Exit.UNREACHABLE: "The server is unreachable, or unavailable now.",
     Exit.NOT_ALLOWED: "The server does not know the token or login, or it does not allow this.",
-    Exit.UNCERTAIN: "Nobody can know: see holdfast-pipeline(1).",
+    Exit.UNCERTAIN: "Not everything is known: see holdfast-pipeline(1).",
 }
 
 # All others are failures.

@@ -47,7 +47,7 @@ class JournalPlace:
 
         home = Home(self.data)
         if not home.directory.exists():
-            complain(f"{self.data}: there is no server's data here. Name its directory with --data")
+            complain(f"{self.data} has no data of a server. Name its data directory with --data")
             raise typer.Exit(Exit.USAGE)
         if _answers(home.socket):
             yield home.url
@@ -77,7 +77,9 @@ def _answers(place: Path) -> bool:
 
 
 _DATA = typer.Option("--data", metavar="DIR", help="The server's data directory.")
-_REDIS = typer.Option("--redis", metavar="URL", help="The store, if it is not the embedded one.")
+_REDIS = typer.Option(
+    "--redis", metavar="URL", help="URL of the store, if it is not the embedded one."
+)
 
 
 def folder(given: str) -> Path:

@@ -33,7 +33,7 @@ class ListRange:
         known = [each for each in items if each[self.field] is not None]
         key = itemgetter(self.field)
         if isinstance(known[0][self.field] if known else None, dict | list):
-            raise typer.BadParameter(f"--sort: {self.field} has no order")
+            raise typer.BadParameter(f"--sort: {self.field} cannot be sorted: choose another field")
         rest = [each for each in items if each[self.field] is None]
         return sorted(known, key=key, reverse=self.is_descending) + rest
 
@@ -119,7 +119,7 @@ def print_list(
 
     goes_on = server.talk(conversation)
     if goes_on and is_sorted:
-        note(f"Only the first {_MOST_SORTED} items were sorted: use conditions")
+        note(f"Only the first {_MOST_SORTED} items were sorted: add conditions to select fewer")
     first = shown.sorted(items)[:most]
     if not server.as_json:
         print_items(columns, first)

@@ -26,15 +26,15 @@ GROUPS = {
         "request": "Ask whoever responds on a channel; print the reply.",
         "respond": "Reply to requests on a channel, until Ctrl-C.",
     },
-    "What is there": {
-        "top": "Show a server at work: messages, queues, sessions and dead letters; Ctrl-C ends.",
+    "Inspect and manage": {
+        "top": "Show a server at work: messages, queues, sessions and dead letters, until Ctrl-C.",
         "session": "List and end sessions.",
         "dispatcher": "Hold back and resume delivery to sessions.",
         "channel": "List channels, show what they keep, hold and release them.",
         "topic": "List, show and erase topics.",
         "subject": "List and clear what waits for subjects.",
         "work": "List and clear work queues; show their receivers.",
-        "message": "Show where a message is, and its way: every step that the journal has.",
+        "message": "Show where a message is, and every step that the journal has of it.",
         "dead": "List, replay and remove dead letters.",
     },
     "Administration": {

@@ -50,7 +50,7 @@ def message(
         str,
         typer.Argument(
             metavar="ID",
-            help="The message, such as holdfast-1763000000000000000: see POST /publish.",
+            help="Id of the message, such as holdfast-1763000000000000000.",
         ),
     ],
     lake: Annotated[
@@ -58,12 +58,12 @@ def message(
         typer.Option(
             metavar="DIR",
             parser=folder,
-            help="Tables of the pipeline: they have its way after the journal was cut.",
+            help="Tables of the pipeline, for steps that the journal no longer has.",
         ),
     ] = None,
     server: ToServer,
 ) -> None:
-    """Show where a message is, and its way: every step that the journal has.
+    """Show where a message is, and every step that the journal has of it.
 
     The exit code is 1 if nothing is known of the message.
     """
@@ -118,4 +118,4 @@ def _show(found: Json) -> None:
     if found["is_cut"]:
         note("Not all queues and dead letters were searched")
     if not found["journal"]:
-        note("The journal is off: the way of messages is not recorded")
+        note("The journal is off: the steps of messages are not recorded")

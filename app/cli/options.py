@@ -72,7 +72,7 @@ def path_of(key: str) -> str:
     """Return the path of this session."""
     subject, _, number = key.removeprefix("client/").rpartition("/")
     if not subject or not number.removeprefix("-").isdecimal():
-        raise typer.BadParameter(f"{key!r} is not a session: write joe/1")
+        raise typer.BadParameter(f"{key!r} is not a session: write a name such as joe/1")
     return f"/sessions/{quote(subject, safe='')}/{number}"
 
 

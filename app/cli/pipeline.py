@@ -73,7 +73,7 @@ _EVERY = typer.Option(
 def _in_a_folder(place: Path | None) -> Path | None:
     """Check before the work that the file can be created."""
     if place is not None and (place.is_dir() or not place.resolve().parent.is_dir()):
-        raise typer.BadParameter(f"{place} is not a file in an existing folder")
+        raise typer.BadParameter(f"{place}: name a file in an existing folder")
     return place
 
 
@@ -81,7 +81,9 @@ _TIME = "A span (2h) or a date (2026-11-20T08:00)."
 _SINCE = typer.Option(
     "--since", metavar="TIME", help=f"Messages published at this time or later. {_TIME}"
 )
-_UNTIL = typer.Option("--until", metavar="TIME", help=f"Messages published before. {_TIME}")
+_UNTIL = typer.Option(
+    "--until", metavar="TIME", help=f"Messages published before this time. {_TIME}"
+)
 _CHANNEL = typer.Option("--channel", metavar="CHANNEL", help="Messages on this channel.")
 _RECEIVER = typer.Option("--receiver", metavar="SESSION", help="Copies for this session: joe/1.")
 _HTML = typer.Option(
@@ -278,7 +280,7 @@ def audit(
     """Check that every copy was settled exactly once; show those that were not.
 
     It also shows times of which not everything is known. The exit code is 1 if there is a
-    violation, and 5 if there is none, but a run was killed, has no books, or is silent.
+    violation, and 5 if there is none, but a server was killed, wrote no books, or is silent.
     """
     from holdfast.pipeline import heard
     from holdfast.pipeline.audit.coverage import UNCERTAIN
@@ -310,5 +312,7 @@ def audit(
     note("No violations")
     times = sum(counts.get(kind, 0) for kind in UNCERTAIN)
     if times:
-        complain(f"not everything is known of {times} times: see {', '.join(UNCERTAIN)}")
+        complain(
+            f"not everything is known about {times} times: see the rows {', '.join(UNCERTAIN)}"
+        )
         raise typer.Exit(Exit.UNCERTAIN)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from holdfast.pipeline.source.readers import Readers
 
 program = group_of_commands()
-Id = Annotated[str, typer.Argument(metavar="LAKE", help="Its id, as in the list.")]
+Id = Annotated[str, typer.Argument(metavar="LAKE", help="Id of the tables, as in the list.")]
 
 
 @program.command("list")

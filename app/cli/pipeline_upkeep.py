@@ -16,7 +16,7 @@ from holdfast.pipeline.lake import OLDEST, VERSION, Lake
 _MOST_DAYS = 36_500
 _NOTHING = "Nothing to do"
 _LOSS = typer.Option(
-    "--accept-loss", help="Do without files of events that are missing or not whole."
+    "--accept-loss", help="Continue without files of events that are missing or incomplete."
 )
 
 
@@ -43,7 +43,7 @@ def retain(
     *,
     days: Annotated[int, typer.Option(min=1, max=_MOST_DAYS, help="Number of days to keep.")],
     events_days: Annotated[
-        int | None, typer.Option(min=1, help="Days of events to keep; default: as --days.")
+        int | None, typer.Option(min=1, help="Days of events to keep; default: the same as --days.")
     ] = None,
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -56,7 +56,8 @@ def retain(
     """
     if events_days is not None and events_days > days:
         raise typer.BadParameter(
-            "tables derived from events cannot be kept for less time than the events"
+            "tables derived from events cannot be kept for less time than the events: "
+            "choose --events-days up to --days"
         )
     today = datetime.now(UTC).date()
     before, events_before = (

@@ -32,8 +32,8 @@ def _publish_options(
     key: Annotated[
         str | None,
         typer.Option(
-            help="Publish key: of messages with one key, the first is delivered. May have "
-            "placeholders."
+            help="Publish key: of several messages with the same key, only the first is "
+            "delivered. May have placeholders."
         ),
     ] = None,
     priority: Annotated[
@@ -42,7 +42,7 @@ def _publish_options(
             min=0,
             max=9,
             metavar="RANK",
-            help="0 to 9: higher ones overtake what waits; default: 5.",
+            help="0 to 9: higher ranks overtake lower ones that wait; default: 5.",
         ),
     ] = None,
     persistent: Annotated[
@@ -93,7 +93,11 @@ def _subscribe_options(
     filter: Condition = None,
     history: Annotated[
         int | None,
-        typer.Option(min=-1, help="First the newest messages that the channels keep; -1 for all."),
+        typer.Option(
+            min=-1,
+            help="Begin with this number of the newest messages that each channel keeps; "
+            "-1 for all.",
+        ),
     ] = None,
     oneway: Annotated[
         bool, typer.Option(help="Messages count as delivered when they are written.")

@@ -14,7 +14,10 @@ _GROUPS = "/dead-letters/groups"
 def remark(
     *,
     fingerprint: Annotated[
-        str, typer.Argument(metavar="FINGERPRINT", help="The group; see dead list --groups.")
+        str,
+        typer.Argument(
+            metavar="FINGERPRINT", help="Fingerprint of the group; see dead list --groups."
+        ),
     ],
     assignee: Annotated[
         str | None, typer.Option(metavar="NAME", help="Who takes care of the group.")

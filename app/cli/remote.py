@@ -219,7 +219,10 @@ class Remote:
             text = "the response is incomplete: try again"
             raise RemoteFailed(Exit.FAILED, text) from None
         if isinstance(error, ClientSSLError):
-            text = f"{self._server.url}: its certificate is not trusted: set SSL_CERT_FILE"
+            text = (
+                f"{self._server.url}: its certificate is not trusted: set SSL_CERT_FILE to its "
+                "authority's certificate"
+            )
             raise RemoteFailed(Exit.UNREACHABLE, text) from None
         raise RemoteFailed(
             Exit.UNREACHABLE,

@@ -39,8 +39,8 @@ def request(
         Mode,
         typer.Option(
             metavar="first|one|all",
-            help="first: the first reply of all who are asked; one: the reply of one, who alone "
-            "is asked; all: every reply.",
+            help="first: ask all receivers, print the first reply; one: ask one receiver; all: ask "
+            "all receivers, print every reply.",
         ),
     ] = Mode.FIRST,
     destinations: Destinations = None,

@@ -134,7 +134,7 @@ async def _output(command: str, message: Message, data: bytes) -> str:
         async with asyncio.timeout(None if left_ms is None else left_ms / 1000):
             output, errors = await process.communicate(data)
     except TimeoutError:
-        raise Refuse(_FAILED, "the command has not ended in time") from None
+        raise Refuse(_FAILED, "the command did not end in time") from None
     finally:
         if process.returncode is None:
             with suppress(ProcessLookupError):

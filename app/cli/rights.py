@@ -45,7 +45,7 @@ def explain(
 ) -> None:
     """Say whether a subject may do something, and which rule decides: of the file or the claim.
 
-    Without a file, a claim gives all rights, and without a claim everything is allowed. The exit
+    Without a file, only the claim gives rights; without either, everything is allowed. The exit
     code is 0 if the operation is allowed, otherwise 1.
 
     Example: holdfast rights explain joe publish /orders/7 --file rights.toml

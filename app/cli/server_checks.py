@@ -141,7 +141,7 @@ def _address(settings: Settings, *, is_running: bool) -> Sight:
         socket.create_server((settings.host, settings.port)).close()
     except OSError as error:
         if is_running:
-            return Sight("address", True, f"{place} is used by the running server, it seems")
+            return Sight("address", True, f"{place} seems to be used by the running server")
         text = f"{place} cannot be used ({error.strerror}): set host or port, such as --port 8081"
         return Sight("address", False, text)
     return Sight("address", True, f"{place} is free")

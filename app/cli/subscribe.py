@@ -39,20 +39,20 @@ def _refusal(
     fail_message: Annotated[str, typer.Option(help="The text of the refusals.")] = "",
     fail_runtime: Annotated[
         str | None,
-        typer.Option(help="Refuse every message as a program does that fails with this text."),
+        typer.Option(help="Refuse every message, like a program that crashes with this text."),
     ] = None,
 ) -> Refuse | None:
     """Refusals"""
     if fail_runtime is not None:
         if fail_with is not None:
-            raise typer.BadParameter("--fail-with and --fail-runtime exclude each other")
+            raise typer.BadParameter("give either --fail-with or --fail-runtime, not both")
         return refusal_for(RuntimeError(fail_runtime))
     if fail_with is None:
         if fail_message:
             raise typer.BadParameter("--fail-message needs --fail-with")
         return None
     if find(fail_with) is None:
-        raise typer.BadParameter(f"{fail_with!r} is no error code: see docs/error-codes.md")
+        raise typer.BadParameter(f"{fail_with!r} is not an error code: see docs/error-codes.md")
     return Refuse(fail_with, fail_message)
 
 
@@ -73,7 +73,8 @@ def subscribe(
     ] = None,
     refusal: Annotated[Refuse | None, _refusal],
     update_sleep: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="Work on each message so long.")
+        float,
+        typer.Option(min=0, metavar="SECONDS", help="Time that the command works on each message."),
     ] = 0,
     count: Count = None,
     seconds: Annotated[
@@ -112,7 +113,7 @@ def subscribe(
     finally:
         subscriber.sum_up()
     if subscriber.lacks_messages:
-        complain(f"fewer than {count} messages came")
+        complain(f"fewer than {count} messages arrived")
         raise typer.Exit(Exit.FAILED)
 
 

@@ -60,10 +60,10 @@ def top(
     ] = 2.0,
     server: ToServer,
 ) -> None:
-    """Show a server at work: messages, queues, sessions and dead letters; Ctrl-C ends.
+    """Show a server at work: messages, queues, sessions and dead letters, until Ctrl-C.
 
     Without a terminal, and with --json, each reading is one line of JSON. Rates are per second,
-    since the reading before.
+    since the previous reading.
     """
 
     async def show_once(remote: Remote) -> None:

@@ -90,7 +90,7 @@ def _read_password(user: str) -> str:
     if sys.stdin.isatty():
         password = getpass.getpass(f"Password of {user}: ")
         if password != getpass.getpass("Again: "):
-            raise typer.BadParameter("the passwords differ")
+            raise typer.BadParameter("the two passwords differ: try again")
     else:
         password = sys.stdin.readline().rstrip("\n")
     if not _SHORTEST <= len(password) <= LONGEST:

@@ -129,7 +129,7 @@ class Client:
 
     async def __aenter__(self) -> Self:
         if self._conversation is not None:
-            raise WrongUse("a client is entered once")
+            raise WrongUse("a client can be entered only once: create another one")
         connector = self._connector or self._address.connector(self._ssl)
         self._http = aiohttp.ClientSession(
             connector=connector,

@@ -114,7 +114,7 @@ class Channels:
         """Return the channel of a name in the configuration; raise an error if it is illegal."""
         channel = self.get(name)
         if channel is None:
-            raise ValueError(f"{name!r} is no channel and no pattern")
+            raise ValueError(f"{name!r} is neither a channel nor a pattern")
         return channel
 
     def _parse(self, name: str) -> Channel | None:

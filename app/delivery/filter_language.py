@@ -95,7 +95,7 @@ class _Parser:
     def whole(self) -> Condition:
         found = self._any_of()
         if self._kind is not None:
-            raise self._error("the filter should end")
+            raise self._error("the end of the filter is expected")
         return found
 
     # Tokens

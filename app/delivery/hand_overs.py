@@ -14,7 +14,7 @@ from holdfast.delivery.undelivered import Undelivered
 
 R = TypeVar("R", bound=Receiver)
 
-_WORN = "handed over as often as it may be, and never answered"
+_WORN = "handed over max_attempts times without an answer"
 
 
 class HandOvers(Generic[R]):

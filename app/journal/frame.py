@@ -140,13 +140,13 @@ def decode_head(frame: bytes) -> Head:
     except orjson.JSONDecodeError as error:
         raise FrameUnreadable("this is not a frame: it does not begin with a line") from error
     if not isinstance(given, dict) or type(given.get("v")) is not int:
-        raise FrameUnreadable("this is not a frame: its first line is another")
+        raise FrameUnreadable("this is not a frame: its first line is that of something else")
     if given["v"] > VERSION:
         raise FrameUnreadable(f"a frame of version {given['v']}, by a newer holdfast: update this")
     if not isinstance(given.get("node"), str) or any(
         type(given.get(name)) is not int for name in _NUMBERS
     ):
-        raise FrameUnreadable("this is not a frame: its first line lacks something")
+        raise FrameUnreadable("this is not a frame: a field is missing in its first line")
     return Head(given["v"], given["node"], given["n"], given["t0"], given["t1"])
 
 

@@ -140,7 +140,7 @@ def _of_pem(text: bytes) -> Iterable[VerificationKey]:
         for part in text.split(_PUBLIC)[1:]:
             keys.append(load_pem_public_key(_PUBLIC + part))
     except (ValueError, UnsupportedAlgorithm) as error:
-        raise Unusable(f"no public key: {error}") from None
+        raise Unusable(f"not a public key: {error}") from None
     if not keys:
         raise Unusable("only public keys and certificates verify tokens; this is another kind")
     for key in keys[:_MOST_KEYS]:

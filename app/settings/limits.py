@@ -10,6 +10,7 @@ from holdfast.units import Unit
 # 0 is unlimited.
 Quota = Annotated[int, Field(ge=0)]
 SizeQuota = Annotated[Quota, Unit.BYTES]
+_EACH = "of one address, and of one subject; 0 is unlimited."
 
 
 class LimitSettings(Section):
@@ -126,22 +127,25 @@ class QuotaSettings(Section):
 
     budget_requests: Quota = Field(
         2_000,
-        description="Maximum requests per second of one address, and of one subject; 0 is "
-        "unlimited.",
+        description=f"Maximum requests per second {_EACH}",
     )
-    budget_handshakes: Quota = Field(200, description="The same for handshakes.")
-    budget_publishes: Quota = Field(2_000, description="The same for publishes and service calls.")
-    budget_bytes: SizeQuota = Field(16 * 1024**2, description="The same for bytes of requests.")
+    budget_handshakes: Quota = Field(200, description=f"Maximum handshakes per second {_EACH}")
+    budget_publishes: Quota = Field(
+        2_000, description=f"Maximum publishes and service calls per second {_EACH}"
+    )
+    budget_bytes: SizeQuota = Field(
+        16 * 1024**2, description=f"Maximum bytes of requests per second {_EACH}"
+    )
     budget_letters: Quota = Field(
-        200, description="The same for refused messages, which become dead letters."
+        200, description=f"Maximum refusals per second, most of which create dead letters, {_EACH}"
     )
     quota_sessions: Quota = Field(
         5_000,
-        description="Maximum sessions of one address, and of one subject; 0 is unlimited.",
+        description=f"Maximum sessions {_EACH}",
     )
-    quota_subscriptions: Quota = Field(200_000, description="The same for subscriptions.")
+    quota_subscriptions: Quota = Field(200_000, description=f"Maximum subscriptions {_EACH}")
     quota_waiting_bytes: SizeQuota = Field(
-        512 * 1024**2, description="The same for the bytes that wait in their queues."
+        512 * 1024**2, description=f"Maximum bytes that wait in the queues {_EACH}"
     )
     quota_addressed: Quota = Field(
         1_000,
@@ -149,7 +153,8 @@ class QuotaSettings(Section):
         "subjects without sessions; 0 is unlimited.",
     )
     quota_addressed_bytes: SizeQuota = Field(
-        64 * 1024**2, description="The same for the bytes of these messages."
+        64 * 1024**2,
+        description="Maximum bytes of the messages that quota_addressed counts; 0 is unlimited.",
     )
     quota_history: Quota = Field(
         50_000,
@@ -157,7 +162,8 @@ class QuotaSettings(Section):
         "histories; the oldest of them make room. 0 is unlimited.",
     )
     quota_history_bytes: SizeQuota = Field(
-        32 * 1024**2, description="The same for the bytes of these messages."
+        32 * 1024**2,
+        description="Maximum bytes of the messages that quota_history counts; 0 is unlimited.",
     )
     quota_topics: Quota = Field(
         10_000,

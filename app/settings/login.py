@@ -31,10 +31,12 @@ class LoginSettings(Section):
         "provider, which is asked for its keys.",
     )
     login_audience: list[str] = Field(
-        [], description="Audience (aud) of which a token must have one; by default any."
+        [],
+        description="Accepted audience (aud): a token must have one of them. By default any is "
+        "accepted.",
     )
     login_leeway: Milliseconds = Field(
-        30_000, description="Difference between the clocks of the issuer and this server."
+        30_000, description="Maximum difference between the clocks of the issuer and this server."
     )
     login_subject_claim: str = Field(
         "sub", min_length=1, description="Claim with the subject, as a.b within another claim."
@@ -51,7 +53,7 @@ class LoginSettings(Section):
         [],
         description="Host, besides the issuer's own, from which the provider's keys may come.",
     )
-    login_cookie: Token | None = Field(None, description="Cookie in which a token may come.")
+    login_cookie: Token | None = Field(None, description="Cookie that may contain a token.")
     login_passwords: Path | None = Field(
         None, description="File of users and passwords, made by holdfast user."
     )

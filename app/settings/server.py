@@ -67,7 +67,7 @@ class ServerSettings(Section):
     hsts: Annotated[int | None, Unit.SECONDS] = Field(
         None,
         ge=0,
-        description="Seconds for which browsers must use TLS with this host (HSTS); 0 ends it. "
+        description="Seconds for which browsers must use TLS with this host (HSTS); 0 revokes it. "
         "By default a year, if the server has a certificate or "
         "browser_cookie_secure is set.",
     )

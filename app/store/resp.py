@@ -170,4 +170,4 @@ def _check(greeting: object) -> None:
     if not major.isdecimal() or int(major) < _OLDEST:
         raise Unusable(f"{server} {version} is too old: version {_OLDEST}.0 or later is required")
     if greeting.get(b"role") != b"master":
-        raise Unusable("is a replica, which cannot be written")
+        raise Unusable("is a replica, which accepts no writes: use its primary")

@@ -65,7 +65,7 @@ class UnansweredCalls:
         if isinstance(reply, ScriptFailed) and reply.code == "EPOCH":
             self._on_refused(str(reply))
         elif isinstance(reply, ScriptFailed):
-            log.error("the store did not do what it was told: %s", reply)
+            log.error("the store did not carry out a call: %s", reply)
         if note:
             # A repeated message leaves no note either.
             is_repeated = isinstance(reply, list) and bool(reply[1])

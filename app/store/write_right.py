@@ -87,12 +87,12 @@ class WriteRight:
         self.state = StoreState.LOST if is_gone else StoreState.FENCED
         self._on_lost()
         if not is_gone:
-            log.error("another process has opened the store: nothing is kept any more")
+            log.error("another process has taken the store over: this one writes nothing any more")
             self._loop.call_soon(self._on_fenced)
 
     def open_again(self) -> None:
         """Open a store that was emptied, once all calls are answered: others would seem fenced."""
-        log.error("the store has lost everything: it is told again")
+        log.error("the store has lost everything: the server writes what it knows again")
         self._ask(self._opened_again)
 
     def _ask(self, done: Answer) -> None:

@@ -53,7 +53,7 @@ def test_a_file_is_one_message(run: Run, tmp_path: Path) -> None:
     run("publish", "/kept/file", "--file", file)
     assert kept(run, "/kept/file") == [{"a": 1}]
     file.write_bytes(b"\xff")
-    assert "is not UTF-8" in run("publish", "/kept/file", "--file", file).stderr
+    assert "must be UTF-8" in run("publish", "/kept/file", "--file", file).stderr
 
 
 def test_a_text_of_a_size(run: Run) -> None:
@@ -108,13 +108,13 @@ def test_refusals_are_told_and_fail_the_command(run: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("x", "--size", "3"), "exclude each other"),
+        (("x", "--size", "3"), "give only one of"),
         (("x", "--lines"), "--lines needs --file"),
         (("x", "--force-queuing"), "--force-queuing needs --destination"),
         (("x", "--property", "a"), "write NAME=VALUE"),
         (("x", "--qos", "{"), "--qos is not JSON"),
         (("x", "--qos", "[]"), "write an object"),
-        (("x", "--user", "a", "--token-file", "b"), "exclude each other"),
+        (("x", "--user", "a", "--token-file", "b"), "not both"),
         (("x", "--user", "a"), "HOLDFAST_PASSWORD"),
     ],
 )

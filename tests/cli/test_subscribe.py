@@ -140,7 +140,7 @@ def test_an_interruption_leaves_the_message_at_work_to_the_next(
 
 def test_fewer_messages_than_wanted_are_a_failure(run: Run) -> None:
     done = run("subscribe", "/nothing", "--count", 2, "--seconds", 0.1)
-    assert (done.exit_code, "fewer than 2 messages came" in done.stderr) == (1, True)
+    assert (done.exit_code, "fewer than 2 messages arrived" in done.stderr) == (1, True)
 
 
 def test_what_channels_keep_comes_first(run: Run) -> None:
@@ -184,8 +184,8 @@ def test_a_filter_that_no_server_has_seen_is_checked_here(
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("--fail-with", "user.upadte"), "is no error code: see docs/error-codes.md"),
-        (("--fail-with", "user", "--fail-runtime", "b"), "exclude each other"),
+        (("--fail-with", "user.upadte"), "is not an error code: see docs/error-codes.md"),
+        (("--fail-with", "user", "--fail-runtime", "b"), "not both"),
         (("--fail-message", "b"), "needs --fail-with"),
         (("--filter", "data >"), "delivery_invalid"),
         (("--token-file", "/nowhere"), "/nowhere"),

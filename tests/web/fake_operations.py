@@ -312,7 +312,7 @@ class FakeOperations:
         self._fail()
         found = [each for each in self.known if each.channel == channel]
         if not found:
-            raise RequestFailed(UNKNOWN, f"{channel} is no topic")
+            raise RequestFailed(UNKNOWN, f"{channel} is not a topic")
         return found[0]
 
     async def topic_history(

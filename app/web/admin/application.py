@@ -181,7 +181,7 @@ def _check_origin(request: web.Request) -> None:
     """Refuse changes requested by pages of other origins."""
     for origin in request.headers.getall("Origin", []):
         if Origins().standing(origin, request.headers.get("Host")) is not OriginTrust.OWN:
-            raise RequestFailed(NOT_ALLOWED, "this page may not change anything")
+            raise RequestFailed(NOT_ALLOWED, "pages of other origins may not change anything")
 
 
 def _who(request: web.Request, role: Role) -> str:
@@ -221,7 +221,7 @@ def _params(request: web.Request, route: Route) -> BaseModel:
     given: dict[str, str] = dict(request.match_info)
     for name, value in request.query.items():
         if name in given:
-            raise illegal(f"{name[:64]}: is there twice")
+            raise illegal(f"{name[:64]}: is given twice")
         given[name] = value
     return _checked(lambda: route.params.model_validate_strings(given))
 

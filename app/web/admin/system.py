@@ -159,7 +159,7 @@ class System:
         """Run a command of the administrative grammar that only reads."""
         understood = understand(command, verb=Verb.GET)
         if understood.changes:
-            raise illegal("this command changes something: POST it")
+            raise illegal("this command changes something: send it with POST")
         return await self._run(understood, who)
 
     @route("POST", "/commands")

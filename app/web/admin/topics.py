@@ -53,7 +53,7 @@ class Topics:
         """
         pattern = self._state.channels.get(channel)
         if pattern is None:
-            raise illegal(f"{channel} is no channel")
+            raise illegal(f"{channel} is not a channel")
         try:
             compiled = None if filter is None else Filter(filter)
         except FilterInvalid as invalid:
@@ -80,5 +80,5 @@ class Topics:
     def _find(self, channel: str) -> Topic:
         topic = self._state.topics.get(channel)
         if topic is None or topic.state is TopicState.DEAD:
-            raise RequestFailed(UNKNOWN, f"{channel} is no topic")
+            raise RequestFailed(UNKNOWN, f"{channel} is not a topic")
         return topic

@@ -24,7 +24,7 @@ alice <- /meta/connect ok {"ext": {"ack": 4}, ...}
 alice -> /service/topics {"data": {"state": "/topics/life"}}
 alice <- /service/topics ok
 alice -> /meta/connect {"ext": {"ack": 4}}
-alice <- /service/topics {"successful": false, "data": {"code": "user.oid.unknown", "message": "/topics/life is no topic"}, ...}
+alice <- /service/topics {"successful": false, "data": {"code": "user.oid.unknown", "message": "/topics/life is not a topic"}, ...}
          /meta/connect ok {"ext": {"ack": 5}}
 
 # What waits at an erasure is still delivered, and then the end is told

@@ -53,7 +53,7 @@ def test_what_waited_for_it_becomes_dead_letters_and_its_client_begins_anew() ->
     house.connected()
     assert come(house).reply["successful"]
     assert codes(house) == ["resource.exhaust"] * 2
-    assert all("its place was needed" in letter.reason for letter in house.store.letters)
+    assert all("its session slot was needed" in letter.reason for letter in house.store.letters)
     assert house.store.sessions == {}
     refused = connect(client, 1).reply
     assert refused["error"] == "402::session_unknown"

@@ -70,7 +70,7 @@ def test_what_is_no_topic_has_no_state() -> None:
     client = house().client()
     client.publish("/plain", 1)
     answer = ask(client, {"state": "/plain"})
-    assert answer == {"code": "user.oid.unknown", "message": "/plain is no topic"}
+    assert answer == {"code": "user.oid.unknown", "message": "/plain is not a topic"}
 
 
 @pytest.mark.parametrize(
@@ -79,9 +79,9 @@ def test_what_is_no_topic_has_no_state() -> None:
         (None, "data must have exactly one of"),
         ({}, "data must have exactly one of"),
         ({"state": "/t/a", "list": "/t/a"}, "data must have exactly one of"),
-        ({"state": 1}, "this is no channel"),
-        ({"state": "/meta/connect"}, "this is no channel"),
-        ({"state": "nothing"}, "this is no channel"),
+        ({"state": 1}, "this is not a channel"),
+        ({"state": "/meta/connect"}, "this is not a channel"),
+        ({"state": "nothing"}, "this is not a channel"),
         ({"state": "/t/a", "limit": 1}, "state has these options: none"),
         ({"list": "/t/*", "limit": 0}, "limit must be a number"),
         ({"list": "/t/*", "limit": 1001}, "limit must be a number"),

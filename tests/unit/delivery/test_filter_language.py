@@ -125,7 +125,7 @@ def test_what_cannot_be_known_is_neither_true_nor_false(text: str) -> None:
         ("data.price >", "a field or a value is missing at character 13"),
         ("price > 1", "a field begins with channel or data or"),
         ("data. = 1", "a name is missing at character 6"),
-        ("data.a > 1)", "the filter should end at character 11"),
+        ("data.a > 1)", "the end of the filter is expected at character 11"),
         ("(data.a > 1", ") is missing at character 12"),
         ("data.a # 1", "this cannot be read at character 7"),
         ("data.a = 'b", "this cannot be read at character 9"),
