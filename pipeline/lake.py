@@ -206,9 +206,7 @@ class Lake:
         if version > VERSION:
             text = "a newer holdfast: update this one, or name another --lake"
         elif version >= OLDEST:
-            text = (
-                "an older holdfast: rebuild them from their events with holdfast pipeline backfill"
-            )
+            text = "an older holdfast: holdfast pipeline backfill rebuilds them from their events"
         else:
             text = "a much older holdfast: name another --lake, or move this one away"
         raise PipelineFailed(f"{self.root} has tables of {text}")

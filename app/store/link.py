@@ -220,7 +220,7 @@ class StoreLink:
 
     def _answer(self, reply: object) -> None:
         if not self._sent:
-            self._leave("sent an answer to no call")
+            self._leave("sent an answer without a call")
             return
         packed, done, may_be_refused = self._sent[0]
         if isinstance(reply, ReplyError):

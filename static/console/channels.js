@@ -106,7 +106,7 @@ const facets = (name, channel, topic) => h("div", {class: "grid"},
         ["history", `${count(topic.kept)} of ${count(topic.history)}`],
         ["in queues", count(topic.queued)],
         ["in its work queue", topic.work ? h("a", {href: at("work", topic.channel)}, count(topic.work)) : null],
-    ]) : h("p", {class: "faint"}, "This channel is no topic.")));
+    ]) : h("p", {class: "faint"}, "This channel is not a topic.")));
 
 async function erase(app, channel) {
     const waiting = {name: "force", label: "What waits in queues", options: [["", "is delivered"], ["true", "is discarded"]]};

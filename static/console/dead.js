@@ -21,7 +21,7 @@ function drawn({items, total}) {
     return [
         h("h1", {}, "Dead letters ", badge(count(total), total ? "warn" : "good")),
         h("p", {}, h("a", {href: at("dead", "letters")}, "All dead letters"),
-            h("span", {class: "faint"}, " – below, what failed alike is together.")),
+            h("span", {class: "faint"}, " – letters with the same cause are grouped below.")),
         items.length ? h("ul", {class: "groups"}, items.map(group))
             : h("p", {class: "card panel faint"}, "No dead letters: every accepted message was delivered or is waiting."),
         hidden > 0 && h("p", {class: "faint"}, `Smaller groups hold ${count(hidden)} more.`),

@@ -215,7 +215,7 @@ def test_names_that_objects_have_are_names_like_others(page: Page, name: str) ->
     expect(page.get_by_role("heading", name=f"/jobs/{name}")).to_be_visible()
     expect(page.get_by_text("The queue is empty.")).to_be_visible()
     look_at(page, f"#/channels/%2F{name}")
-    expect(page.get_by_text("This channel is no topic.")).to_be_visible()
+    expect(page.get_by_text("This channel is not a topic.")).to_be_visible()
 
 
 def test_channels_have_their_subscribers(page: Page) -> None:
@@ -238,7 +238,7 @@ def test_a_topic_is_shown_with_its_history_and_erased(page: Page, world: World) 
     page.get_by_role("button", name="Erase the topic").click()
     answer(page, "Erase")
     expect(page.get_by_text("/prices was erased.")).to_be_visible()
-    expect(page.get_by_text("This channel is no topic.")).to_be_visible()
+    expect(page.get_by_text("This channel is not a topic.")).to_be_visible()
     expect(page.get_by_text("The channel keeps no messages.")).to_be_visible()
     expect(page.get_by_role("link", name="till/1")).to_have_count(0)
     assert world.ask("GET", "topics?prefix=/prices")["items"] == []
