@@ -122,6 +122,7 @@ class Answers:
     def _send_replies(self, exchange: Exchange) -> None:
         """Send replies without messages, once the store has the refusals that they confirm."""
         if exchange.waits_for_store:
+            exchange.waits_for_store = False
             self._store.after(partial(self._send_replies, exchange))
         else:
             exchange.carrier.answer(exchange, ())
@@ -243,7 +244,7 @@ class Answers:
             self._expiry.watch(session)
         if may_carry_requests or batch.entries is not None:
             self._tell_deadlines(batch.messages)
-        if session.decorator is not None:
+        if session.decorator is not None and batch.messages:
             batch.events = session.decorator.decorate(session, batch)
         if session.cursors is not None:
             batch.events = session.cursors.form.events(batch)

@@ -79,8 +79,7 @@ def _apply(
             request.progress = refusals
         raise TurnOver
     if refusals.refused_any and session.is_durable and request is not None:
-        request.waits_for_store += 1
-        state.store.after(request.store_has_it)
+        request.waits_for_store = True
     # They may have made room for more.
     state.waiting_places.look(session)
     if session.held_connect is not None and session.queue.count:

@@ -138,8 +138,8 @@ class Exchange:
         self.is_handshake = False
         # Whether replies precede the messages that travel with them.
         self.replies_first = False
-        # Changes of this request that the store has not confirmed yet; the response waits for them.
-        self.waits_for_store = 0
+        # Whether the response must wait until the store has what this request changed.
+        self.waits_for_store = False
         # The held connect of this exchange was superseded by a newer one.
         self.is_superseded = False
 
@@ -149,8 +149,8 @@ class Exchange:
         return progress
 
     def store_has_it(self) -> None:
-        """Note that the store has confirmed one change."""
-        self.waits_for_store -= 1
+        """Note that the store has confirmed the changes."""
+        self.waits_for_store = False
 
 
 class ExpiryTimer(Timed):
