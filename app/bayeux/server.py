@@ -61,9 +61,8 @@ class Bayeux:
         state.backlog.end_turn(now)
         state.is_awake = False
         self.life.clock.begin_lingering(now)
-        ready = state.hub.take_ready()
-        if ready:
-            self._send_news(ready, now)
+        if state.hub.ready:
+            self._send_news(state.hub.take_ready(), now)
         if state.backlog:
             state.backlog.go_on(now)
         return state.is_awake

@@ -81,7 +81,8 @@ class Hub(Generic[R]):
         self.recheck_before = 0
         self.recheck: Callable[[Message, Sequence[R]], None] | None = None
         self._lanes: PublishOrder[R] = PublishOrder(self._show)
-        self._ready: list[R] = []
+        # Receivers that may have news; `take_ready` takes them.
+        self.ready: list[R] = []
         self._on_ready = on_ready
         self._linger = linger
 
@@ -226,9 +227,9 @@ class Hub(Generic[R]):
             elif not receiver.is_ready:
                 # As in `make_ready`.
                 receiver.is_ready = True
-                if not self._ready:
+                if not self.ready:
                     self._on_ready()
-                self._ready.append(receiver)
+                self.ready.append(receiver)
         for reason, those in refusing.items():
             self.turned_away(those, message, reason)
             refused += len(those)
@@ -311,13 +312,13 @@ class Hub(Generic[R]):
         if receiver.is_ready:
             return
         receiver.is_ready = True
-        if not self._ready:
+        if not self.ready:
             self._on_ready()
-        self._ready.append(receiver)
+        self.ready.append(receiver)
 
     def take_ready(self) -> list[R]:
         """Take the receivers that have news."""
-        ready, self._ready = self._ready, []
+        ready, self.ready = self.ready, []
         for receiver in ready:
             receiver.is_ready = False
         return ready
@@ -327,9 +328,9 @@ class Hub(Generic[R]):
         late = [receiver for receiver in receivers if not receiver.is_ready]
         for receiver in late:
             receiver.is_ready = True
-        if late and not self._ready:
+        if late and not self.ready:
             self._on_ready()
-        self._ready = [*late, *self._ready]
+        self.ready = [*late, *self.ready]
 
     def remove(self, receiver: R) -> None:
         """Route nothing to this ended receiver; its owner settles what is in its queue."""

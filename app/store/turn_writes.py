@@ -135,13 +135,14 @@ class TurnWrites:
             yield from self._handed(keys, epoch, journal)
         if self.settled:
             yield from self._settled(keys, epoch, journal)
-        if self.unmarked or self.dead:
-            yield from self._leaving(keys, epoch, journal)
+        if self.unmarked:
+            yield from self._unmarked(keys, epoch)
+        if self.dead:
+            yield from self._dead(keys, epoch, journal)
         if self.forgotten or self.left:
             yield from self._forgotten(keys, epoch, journal)
-        # Nobody's queue: there is nothing to report.
-        for outdated in shares(self.outdated, _costs_of_leaving(self.outdated)):
-            yield PendingCall(scripts.settle(keys, epoch, outdated), is_patient=True)
+        if self.outdated:
+            yield from self._outdated(keys, epoch)
 
     def _first(self, keys: RedisKeys, epoch: str) -> Iterator[PendingCall]:
         for claims in parts(self.disowned, repeat(KEY)):
@@ -191,11 +192,11 @@ class TurnWrites:
                 note = journal.note_settled(settled, outcome)
                 yield PendingCall(call, note=note, is_patient=True)
 
-    def _leaving(
-        self, keys: RedisKeys, epoch: str, journal: DeliveryJournal
-    ) -> Iterator[PendingCall]:
+    def _unmarked(self, keys: RedisKeys, epoch: str) -> Iterator[PendingCall]:
         for unmarked in shares(self.unmarked, map(len, self.unmarked.values())):
             yield PendingCall(scripts.unmark(keys, epoch, unmarked), is_patient=True)
+
+    def _dead(self, keys: RedisKeys, epoch: str, journal: DeliveryJournal) -> Iterator[PendingCall]:
         for part in parts(self.dead, map(_cost_of_letter, self.dead)):
             letters = [(dead.letter(), key) for dead, key in part]
             call = scripts.dead_letter(keys, epoch, letters)
@@ -215,6 +216,11 @@ class TurnWrites:
         # rest.
         for left in shares(self.left, _costs_of_leaving(self.left)):
             yield PendingCall(scripts.settle(keys, epoch, left), is_patient=True)
+
+    def _outdated(self, keys: RedisKeys, epoch: str) -> Iterator[PendingCall]:
+        # Nobody's queue: there is nothing to report.
+        for outdated in shares(self.outdated, _costs_of_leaving(self.outdated)):
+            yield PendingCall(scripts.settle(keys, epoch, outdated), is_patient=True)
 
 
 class TurnBuffer:
