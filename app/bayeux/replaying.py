@@ -63,12 +63,14 @@ class Replaying:
 
     def _dead_letter(self, key: str, message: Message, letter: int) -> None:
         """Dead-letter the message again: the session ended during its replay."""
+        text = "the session ended before the replay reached it"
         another = DeadLetter.of(
             message,
             id=f"{self._state.node.stamp():019d}",
             receiver=f"client/{key}",
             code=DELIVERY_ENDED.text,
-            reason=f"{DELIVERY_ENDED.meaning}: the session ended before the replay reached it",
+            reason=DELIVERY_ENDED.explained(text),
+            text=text,
         )
         self._state.journal.replayed(key, message, letter)
         self._state.counters.accepted += 1

@@ -1,7 +1,7 @@
 """Dead letters: what they say of a message that `undelivered` has declared dead."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
@@ -10,7 +10,7 @@ import orjson
 
 from holdfast.delivery.json_text import to_json
 from holdfast.delivery.messages import Message
-from holdfast.delivery.trails import Attempt, Trail, clipped, first_and_last
+from holdfast.delivery.trails import Trail, clipped
 
 CHANNEL = "/sys/deadMessage"
 # In bytes of JSON.
@@ -62,6 +62,8 @@ class DeadLetter(NamedTuple):
     # How often this letter was replayed, and by which job.
     replays: int = 0
     job: str = ""
+    # The reason without the meaning of the code, for the journal; stored letters have none.
+    text: str = ""
 
     @classmethod
     def of(
@@ -72,13 +74,13 @@ class DeadLetter(NamedTuple):
         receiver: str,
         code: str,
         reason: str,
-        attempts: Sequence[Attempt] = (),
+        text: str = "",
+        attempts: Trail = (),
         attempt_count: int = 0,
         redelivered: int = 0,
         policy: Mapping[str, Any] | None = None,
     ) -> Self:
         """Make the letter for a message that this receiver (an absolute name) will not get."""
-        reason = clipped(reason, MAX_REASON)
         return cls(
             id=id,
             message=message.id,
@@ -90,17 +92,18 @@ class DeadLetter(NamedTuple):
             key=key_of(receiver),
             subject=subject_of(receiver),
             code=code,
-            reason=reason,
+            reason=clipped(reason, MAX_REASON),
             fingerprint=fingerprint(message.channel, code),
             priority=message.priority,
             is_durable=message.is_durable,
             properties=message.properties,
             expiration=message.expiration,
-            attempts=first_and_last(attempts),
+            attempts=attempts,
             attempt_count=attempt_count,
             redelivered=redelivered,
             policy=policy,
             generation=message.generation,
+            text=text,
         )
 
     def letter(self) -> Self:

@@ -148,6 +148,10 @@ class ErrorCode:
     meaning: str
     number: int
 
+    def explained(self, text: str) -> str:
+        """Return the reason that people read: the meaning, then this text if there is one."""
+        return f"{self.meaning}: {text}" if text else self.meaning
+
     def is_type_of(self, parent: str) -> bool:
         """Return whether this is the code `parent` or a code below it."""
         return self.text == parent or self.text.startswith(parent + ".")

@@ -111,8 +111,7 @@ class Undelivered(Generic[R]):
             self._notices.report(notices.LOST, receiver.key, code.text, len(entries))
             return
         room = self._store.letter_quota
-        reason = f"{code.meaning}: {text}" if text else code.meaning
-        death = DeathCause(receiver.name, code.text, reason, self._owner.policy(receiver))
+        death = DeathCause(receiver.name, code, text, self._owner.policy(receiver))
         channels = {entry.message.channel for entry in entries}
         wanted = {name for name in channels if self._owner.wants_letters(receiver, name)}
         dead, others, unwanted = [], [], []

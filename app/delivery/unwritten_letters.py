@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from holdfast.delivery.dead_letters import DeadLetter
 from holdfast.delivery.entries import Entry
+from holdfast.delivery.error_codes import ErrorCode
 
 
 class UnwrittenLetter(Protocol):
@@ -33,8 +34,9 @@ class DeathCause(NamedTuple):
 
     # The absolute name.
     receiver: str
-    code: str
-    reason: str
+    code: ErrorCode
+    # What the receiver or the server said of it.
+    text: str
     # The terms of the receiver.
     policy: Mapping[str, Any] | None
 
@@ -69,8 +71,9 @@ class DeadEntry:
             self._body,
             id=str(self._stamp),
             receiver=death.receiver,
-            code=death.code,
-            reason=death.reason,
+            code=death.code.text,
+            reason=death.code.explained(death.text),
+            text=death.text,
             attempts=self._trail,
             attempt_count=self._attempts,
             redelivered=self._redelivered,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import orjson
 
 from holdfast.delivery.counters import Reason
-from holdfast.delivery.error_codes import find
 from holdfast.delivery.outcomes import Outcome, Way
 from holdfast.journal.columns import DecodedNote, FailureDetails, Publication, Row
 from holdfast.journal.schema import VERSION, Kind
@@ -132,17 +131,10 @@ def dead(letters: "Sequence[tuple[DeadLetter, str | None]]", at: int) -> list[Ro
     """Return the rows of dead letters."""
     rows: list[Row] = []
     for letter, _ in letters:
-        why = failure(letter.code, _text_of(letter))
+        why = failure(letter.code, letter.text)
         why["letter"], why["fingerprint"] = int(letter.id), letter.fingerprint
         rows.append((Kind.DEAD, [letter.message], letter.attempt_count, why, [letter.key], [at]))
     return rows
-
-
-def _text_of(letter: "DeadLetter") -> str:
-    """Return the reason without the meaning of the code, with which it begins."""
-    code = find(letter.code)
-    meaning = "" if code is None else code.meaning
-    return letter.reason.removeprefix(meaning).removeprefix(": ")
 
 
 def left(sessions: Mapping[str, Sequence[int]], at: int) -> list[Row]:

@@ -124,6 +124,7 @@ def read(line: bytes, now_ns: int) -> DeadLetter:
         "key": key_of(given.receiver),
         "subject": subject_of(given.receiver),
         "reason": reason,
+        "text": "",
         "expiration": None if given.expiration is None else dict(given.expiration),
         "fingerprint": fingerprint(given.channel, given.code),
         "attempts": first_and_last([Attempt(**dict(each)) for each in given.history]),

@@ -69,7 +69,7 @@ def letter(
         receiver=f"client/{receiver}",
         code=code,
         reason=reason,
-        attempts=[Attempt(n=1, time=1_763_000_000_000, node="n", transport="websocket")],
+        attempts=(Attempt(n=1, time=1_763_000_000_000, node="n", transport="websocket"),),
         policy={"retries": 0},
     )
 

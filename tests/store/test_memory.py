@@ -10,7 +10,7 @@ from holdfast.delivery.dead_letters import MAX_REASON, DeadLetter
 from holdfast.delivery.error_codes import CODES
 from holdfast.delivery.marks import Mark
 from holdfast.delivery.messages import Message
-from holdfast.delivery.trails import LONGEST_TRAIL, Attempt
+from holdfast.delivery.trails import LONGEST_TRAIL, Attempt, first_and_last
 from holdfast.store import scripts
 from tests.store.desk import BASE, KEYS, letter, message, session
 from tests.store.model import EPOCH, Room
@@ -127,7 +127,7 @@ def test_a_dead_letter_with_much_to_tell_takes_few_bytes(
             receiver=f"client/{SOMEBODY}",
             code=LONGEST_CODE,
             reason="\x01" * MAX_REASON,
-            attempts=attempts,
+            attempts=first_and_last(attempts),
             attempt_count=OFTEN,
             redelivered=OFTEN,
             policy=POLICY,

@@ -16,7 +16,7 @@ from holdfast.delivery.dead_letters import (
     subject_of,
 )
 from holdfast.delivery.messages import Message
-from holdfast.delivery.trails import LONGEST_TRAIL, Attempt
+from holdfast.delivery.trails import Attempt
 
 MESSAGE_ID = 1_763_000_000_000_000_001
 
@@ -30,14 +30,14 @@ def message(data: object = "hello") -> Message:
     return message
 
 
-def letter(reason: str = "no such order 17", attempts: int = 1) -> DeadLetter:
+def letter(reason: str = "no such order 17") -> DeadLetter:
     return DeadLetter.of(
         message(),
         id="1763000000000000999",
         receiver="client/joe/1",
         code="user.update.illegalArgument",
         reason=reason,
-        attempts=[Attempt(n=n, time=1000 + n, outcome="refused") for n in range(1, attempts + 1)],
+        attempts=(Attempt(n=1, time=1001, outcome="refused"),),
         policy={"retries": 0},
     )
 
@@ -72,17 +72,6 @@ def test_a_long_reason_is_cut_by_the_room_that_it_takes() -> None:
     reason = letter("\U0001f600\x01" * 5000).reason
     assert MAX_REASON - 10 < len(orjson.dumps(reason)) - 2 <= MAX_REASON
     assert letter(reason).reason == reason
-
-
-def test_of_many_attempts_the_first_and_the_last_are_kept() -> None:
-    kept = [attempt.n for attempt in letter(attempts=100).attempts]
-    assert len(kept) == LONGEST_TRAIL
-    assert kept[:3] == [1, 2, 3]
-    assert kept[-3:] == [98, 99, 100]
-
-
-def test_few_attempts_are_all_kept() -> None:
-    assert [attempt.n for attempt in letter(attempts=LONGEST_TRAIL).attempts] == [*range(1, 11)]
 
 
 # The event

@@ -1,11 +1,12 @@
 """What a dead letter says that is made some time after the message died."""
 
 from holdfast.delivery.entries import Entry
+from holdfast.delivery.error_codes import FAILED_OVER
 from holdfast.delivery.messages import Message
 from holdfast.delivery.trails import Attempt
 from holdfast.delivery.unwritten_letters import DeadEntry, DeathCause
 
-DEATH = DeathCause("client/joe/1", "user.update.error", "refused: no such order", {"retries": 2})
+DEATH = DeathCause("client/joe/1", FAILED_OVER, "no such order", {"retries": 2})
 
 
 def entry() -> Entry:
@@ -29,7 +30,9 @@ def test_a_letter_says_what_was_true_when_its_message_died_and_not_what_became_o
 
 def test_a_letter_has_in_common_with_others_who_missed_it_and_why() -> None:
     letter = DeadEntry(entry(), DEATH, 9).letter()
-    assert (letter.receiver, letter.code, letter.reason, letter.policy) == DEATH
+    assert (letter.receiver, letter.code) == ("client/joe/1", "user.update.error")
+    assert letter.reason == "The receiver failed to process the message: no such order"
+    assert (letter.text, letter.policy) == ("no such order", {"retries": 2})
 
 
 def test_which_message_is_dead_and_how_large_it_was_is_known_before_the_letter_is_made() -> None:
