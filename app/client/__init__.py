@@ -15,7 +15,7 @@ from holdfast.client.life import ClientState, WrongUse
 from holdfast.client.messages import Message, Reply
 from holdfast.client.outbox import Outbox
 from holdfast.client.publish_reply import PublishReply
-from holdfast.client.subscriptions import Subscription
+from holdfast.client.subscriptions import NewSubscription, Subscription
 from holdfast.client.sync_client import SyncClient, SyncSubscription
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "ClientState",
     "ConnectionLost",
     "Message",
+    "NewSubscription",
     "NotConnected",
     "Outbox",
     "OutboxFull",

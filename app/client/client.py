@@ -38,7 +38,7 @@ from holdfast.client.publish_options import (
 from holdfast.client.publish_reply import PublishReply
 from holdfast.client.requests import Requests
 from holdfast.client.responding import Responder
-from holdfast.client.subscriptions import Callback, Subscription
+from holdfast.client.subscriptions import Callback, NewSubscription
 from holdfast.client.transport_choice import LONG_POLLING, WEBSOCKET, TransportChoice
 from holdfast.client.wire import LOGIN, Json, part_of
 
@@ -235,7 +235,7 @@ class Client:
         history: int | None = None,
         replay: object = None,
         qos: Mapping[str, Any] | None = None,
-    ) -> Subscription:
+    ) -> NewSubscription:
         """Receive the messages of a channel or pattern; await it, or iterate over it.
 
         A message is acknowledged when the callback has returned. If the callback raises `Refuse`,
@@ -253,7 +253,7 @@ class Client:
         ext = subscribe_ext(filter=filter, history=history, replay=replay, qos=qos)
         return self._opened_inbox().subscribe(channel, callback, ext, is_local=False)
 
-    def listen(self, channel: str, callback: Callback | None = None) -> Subscription:
+    def listen(self, channel: str, callback: Callback | None = None) -> NewSubscription:
         """Receive what the server sends on a channel without a subscription.
 
         That is what is addressed to this session, and what comes on service channels.
@@ -408,7 +408,7 @@ class Client:
         *,
         filter: str | None = None,
         qos: Mapping[str, Any] | None = None,
-    ) -> Subscription:
+    ) -> NewSubscription:
         """Reply to the requests on a channel with what the callback returns; await it.
 
         A message, or a `Reply`, that it returns says of which type its data are. If the callback

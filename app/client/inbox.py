@@ -10,7 +10,7 @@ from holdfast.client.messages import Message
 from holdfast.client.requests import Send
 from holdfast.client.settling import Settling
 from holdfast.client.subscription_table import SubscriptionTable
-from holdfast.client.subscriptions import Callback, Subscription
+from holdfast.client.subscriptions import Callback, NewSubscription, Subscription
 from holdfast.client.wire import SUBSCRIBE, UNSUBSCRIBE, Json
 
 # A message without a subscription waits for one so long: a named session may have messages before
@@ -35,10 +35,10 @@ class Inbox:
 
     def subscribe(
         self, channel: str, callback: Callback | None, ext: Json, *, is_local: bool
-    ) -> Subscription:
+    ) -> NewSubscription:
         """Begin a subscription; with `is_local`, the server need not know of it."""
         accepted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        subscription = Subscription(self, channel, callback, ext, accepted, is_local=is_local)
+        subscription = NewSubscription(self, channel, callback, ext, accepted, is_local=is_local)
         if is_local:
             accepted.set_result(None)
         else:

@@ -38,9 +38,9 @@ class SubscriptionParty(Protocol):
 class Subscription:
     """The messages of a channel, or of a pattern such as `/orders/**`.
 
-    Await it to wait until the server has accepted it. Without a callback, iterate over it:
-    `async for message in subscription`. A message is finished when the next one is asked for; if
-    the loop ends by an exception, its last message is not, and comes again.
+    Without a callback, iterate over it: `async for message in subscription`. A message is finished
+    when the next one is asked for; if the loop ends by an exception, its last message is not, and
+    comes again.
     """
 
     def __init__(
@@ -68,10 +68,6 @@ class Subscription:
         # Why nothing comes any more.
         self._end: Exception | None = None
 
-    def __await__(self) -> Generator[Any, None, Self]:
-        yield from self._accepted.__await__()
-        return self
-
     def __aiter__(self) -> Self:
         return self
 
@@ -92,7 +88,8 @@ class Subscription:
         return self._current
 
     async def __aenter__(self) -> Self:
-        return await self
+        await self._accepted
+        return self
 
     async def __aexit__(
         self,
@@ -176,3 +173,14 @@ class Subscription:
                     await asyncio.sleep(0)
         finally:
             self._is_running = False
+
+
+class NewSubscription(Subscription):
+    """A subscription as it begins: await it to wait until the server has accepted it.
+
+    For type checkers, what is awaited need not be awaited again.
+    """
+
+    def __await__(self) -> Generator[Any, None, Subscription]:
+        yield from self._accepted.__await__()
+        return self

@@ -11,7 +11,7 @@ from holdfast.client.client import Client
 from holdfast.client.errors import SessionEnded
 from holdfast.client.life import ClientState, WrongUse
 from holdfast.client.messages import Message
-from holdfast.client.subscriptions import Subscription
+from holdfast.client.subscriptions import NewSubscription, Subscription
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -158,7 +158,7 @@ class SyncClient:
         reply = _in_thread(callback)
         return self._subscribe(lambda: self._client.respond(channel, reply, filter=filter, qos=qos))
 
-    def _subscribe(self, begin: Callable[[], Subscription]) -> "SyncSubscription":
+    def _subscribe(self, begin: Callable[[], NewSubscription]) -> "SyncSubscription":
         async def accepted() -> Subscription:
             return await begin()
 

@@ -26,7 +26,7 @@ async def test_what_is_posted_while_the_server_is_away_arrives_once_and_in_order
         Client(mortal.alive.url, session="reader/1", **options) as reader,
         Client(mortal.alive.url, session="writer/1", outbox=outbox, **options) as writer,
     ):
-        _ = await reader.subscribe("/outbox/away", basket)
+        await reader.subscribe("/outbox/away", basket)
         for number in range(50):
             await writer.post("/outbox/away", number, persistent=True)
         mortal.alive.process.kill()
@@ -50,7 +50,7 @@ async def test_a_client_with_an_outbox_is_entered_without_a_server(
             await client.post("/outbox/later", 3)
     async with Client(server.url) as reader:
         basket = Basket()
-        _ = await reader.subscribe("/outbox/later", basket)
+        await reader.subscribe("/outbox/later", basket)
         async with Client(server.url, outbox=Outbox(path)):
             assert await basket.data(2) == [1, 2]
 

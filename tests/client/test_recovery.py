@@ -50,7 +50,7 @@ async def test_a_named_session_loses_nothing_when_the_server_is_killed(
         Client(url, session="reader/1", **common) as reader,
         Client(url, session="writer/1", **common) as writer,
     ):
-        _ = await reader.subscribe("/client/killed", basket)
+        await reader.subscribe("/client/killed", basket)
 
         async def publish(number: int) -> None:
             await writer.publish("/client/killed", number, key=str(number), persistent=True)
@@ -72,7 +72,7 @@ async def test_a_client_without_a_name_subscribes_again_before_it_publishes(
     options: dict[str, Any] = {"transports": [transport], "longest_pause_s": 0.5}
     async with Client(mortal.alive.url, on_state=states.append, **options) as client:
         basket = Basket()
-        _ = await client.subscribe("/client/again/*", basket)
+        await client.subscribe("/client/again/*", basket)
         mortal.alive.process.kill()
         mortal.alive.process.wait()
         waiting = asyncio.create_task(client.publish("/client/again/a", "meanwhile"))
@@ -115,7 +115,7 @@ async def test_a_proxy_that_refuses_websockets_is_passed_by_long_polling_and_tri
     monkeypatch.setattr("holdfast.client.transport_choice._FIRST_REST_S", 0.05)
     async with SocketRefuser(behind(server.url)) as proxy, Client(proxy.url) as client:
         basket = Basket()
-        _ = await client.subscribe("/client/refused-socket", basket)
+        await client.subscribe("/client/refused-socket", basket)
         await client.publish("/client/refused-socket", 0)
         assert await basket.data(1) == [0]
         assert proxy.refused
