@@ -1,6 +1,6 @@
 """Keeps the tables small: merges small files, and removes old rows and files that nobody reads."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
@@ -67,8 +67,7 @@ def compact(lake: Lake, steps: Sequence[Step], report: Callable[[], None]) -> No
         PipelineFailed: Files are lost; all days without such files are done.
     """
     lost: dict[Path, str] = {}
-    for step in steps:
-        faults = _faults(lake, step)
+    for step, faults in _examined(lake, steps):
         if faults:
             lost |= faults
             continue
@@ -91,7 +90,8 @@ def clean(lake: Lake) -> None:
 def tidy(lake: Lake) -> None:
     """Merge the small files of one table and day if there are many; clean up now and then."""
     # A file may be lost, which readers say: all else is merged.
-    step = next((step for step in to_compact(lake, _MANY) if not _faults(lake, step)), None)
+    examined = _examined(lake, to_compact(lake, _MANY))
+    step = next((step for step, faults in examined if not faults), None)
     # Somebody else may keep the tables up: an ingest goes on.
     with suppress(PipelineFailed, DeltaError, OSError), lake.alone("upkeep"):
         if lake.newest() % _MANY == 0:
@@ -106,11 +106,16 @@ def _merge(lake: Lake, step: Step) -> None:
         lake.open(step.table).merge(step.day)
 
 
-def _faults(lake: Lake, step: Step) -> dict[Path, str]:
-    """Return the lost files of a table and day, each with what has happened to it."""
-    files = lake.open(step.table).files(lake.newest())
-    found = {file.path: file.fault for file in files if file.day == step.day}
-    return {path: fault for path, fault in found.items() if fault is not None}
+def _examined(lake: Lake, steps: Iterable[Step]) -> Iterator[tuple[Step, dict[Path, str]]]:
+    """Yield steps with the lost files of their table and day, and what has happened to each.
+
+    The files of a table are listed once, for the steps of a table come one after another.
+    """
+    for table, its_steps in groupby(steps, attrgetter("table")):
+        files = [*lake.open(table).files(lake.newest())]
+        for step in its_steps:
+            found = {file.path: file.fault for file in files if file.day == step.day}
+            yield step, {path: fault for path, fault in found.items() if fault is not None}
 
 
 def to_forget(lake: Lake, *, before: date, events_before: date) -> list[Cut]:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from collections.abc import Iterator
 from datetime import date
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
@@ -18,7 +19,7 @@ from holdfast.journal.schema import Event
 from holdfast.pipeline import backfill as backfills
 from holdfast.pipeline import upkeep
 from holdfast.pipeline.arrow import ARROW
-from holdfast.pipeline.delta import Table
+from holdfast.pipeline.delta import File, Table
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.lake import CARRIED, EVENTS, TABLES, Lake, Made
 from holdfast.pipeline.making import make_of
@@ -252,6 +253,23 @@ def test_nobody_changes_the_tables_while_files_are_merged(
     monkeypatch.setattr(Table, "merge", merge)
     upkeep.compact(small, [*upkeep.to_compact(small)], lambda: None)
     assert merged == ["2025-11-20", "2025-11-23", None, None]
+
+
+def test_the_files_of_a_table_are_listed_once_for_all_its_days(
+    small: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = [*upkeep.to_compact(small)]
+    listed: list[Table] = []
+    real = Table.files
+
+    def files(table: Table, number: int) -> Iterator[File]:
+        listed.append(table)
+        return real(table, number)
+
+    monkeypatch.setattr(Table, "files", files)
+    upkeep.compact(small, steps, lambda: None)
+    assert [step.table for step in steps] == ["events", "events", "life", "latency"]
+    assert len(listed) == 3
 
 
 def test_a_day_with_a_lost_file_is_named_and_all_other_days_are_merged(small: Lake) -> None:
