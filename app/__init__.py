@@ -18,6 +18,7 @@ else:
             "ClientState",
             "ConnectionLost",
             "Message",
+            "NewSubscription",
             "NotConnected",
             "Outbox",
             "OutboxFull",
