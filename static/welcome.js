@@ -1,28 +1,25 @@
 // The page at /: shows what this server offers, and a client to try it with.
 import {Client} from "./bayeux.js";
+import {h, say} from "./dom.js";
 import {textOf} from "./text.js";
 
 const find = (selector) => document.querySelector(selector);
 
 function append(list, text, kind) {
-    const item = document.createElement("li");
-    item.className = kind;
-    item.textContent = textOf(text, 2000);
-    list.append(item);
+    list.append(h("li", {class: kind}, textOf(text, 2000)));
     [...list.children].slice(0, -100).forEach((old) => old.remove());
     list.scrollTop = list.scrollHeight;
 }
 
-function say(element, text, mood) {
+function tell(element, text, mood) {
     element.className = `state ${mood}`;
-    // Write only what changed, because screen readers read it aloud.
-    element.textContent === text || (element.textContent = text);
+    say(element, text);
 }
 
 const show = {
     wire: (kind, message) => append(find("#wire"), message, kind),
     message: (data) => append(find("#messages"), data?.text ?? data, ""),
-    state: (text, mood) => say(find("#state"), text, mood),
+    state: (text, mood) => tell(find("#state"), text, mood),
 };
 let client = null;
 
@@ -55,7 +52,7 @@ find("#publishing").onsubmit = ({target}) => {
 addEventListener("pagehide", () => client?.leave());
 
 const readiness = await fetch("readyz").catch(() => null);
-say(find("#readiness"), readiness ? await readiness.text() : "gone", readiness?.ok ? "good" : "bad");
+tell(find("#readiness"), readiness ? await readiness.text() : "gone", readiness?.ok ? "good" : "bad");
 for (const each of document.querySelectorAll("[data-scheme]")) {
     each.textContent = each.dataset.scheme + location.origin.slice(4) + each.textContent;
 }

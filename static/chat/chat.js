@@ -1,38 +1,35 @@
-// The chat: passes the user's actions to the connection, and the connection's events to the page.
+// The chat: what happens in the user's rooms, as the page shows it, and what the user does.
 import {Connection, PRIVATE, roomChannel} from "./connection.js";
 import {Controls} from "./controls.js";
-import {Rooms} from "./rooms.js";
+import {Members} from "./members.js";
 import {wordsOf} from "./said.js";
 import {Transcript} from "./transcript.js";
+import {Typing} from "./typing.js";
 import * as view from "./view.js";
-import {Wire} from "./wire.js";
+import {wireOf} from "./wire.js";
 
 export class Chat {
     #me;
-    #onChange;
-    #login;
-    #onLoginEnd;
+    #page;
     #transcript;
     #connection;
-    #rooms;
     #controls;
+    // The room that is shown.
+    #current;
+    #members = new Map();
+    #unread = new Map();
+    #typing = new Typing(() => this.#drawTyping());
 
     /**
-     * `onChange` is called when `me` has changed and should be stored, `onLoginEnd` when the server
-     * no longer accepts the login, if one is needed.
+     * Of the page, `onChange` is called when `me` has changed and should be stored, `onLoginEnd`
+     * when the server no longer accepts the `login`, if one is needed.
      */
-    constructor(library, me, {url, storage, login, onChange, onLoginEnd}) {
-        [this.#me, this.#onChange] = [me, onChange];
-        [this.#login, this.#onLoginEnd] = [login, onLoginEnd];
+    constructor(library, me, page) {
+        [this.#me, this.#page, this.#current] = [me, page, me.rooms[0]];
+        const {url, storage, login} = page;
         this.#transcript = new Transcript(storage, me.name);
-        const wire = new Wire(document.getElementById("wire"));
+        const wire = wireOf(document.getElementById("wire"));
         this.#connection = new Connection(library, me, {show: this, wire, url, storage, login});
-        this.#rooms = new Rooms(
-            me,
-            this.#transcript,
-            (room) => this.pick(room),
-            (room) => this.#leaveRoom(room),
-        );
         this.#controls = new Controls(this.#connection);
         const {outbox} = this.#connection;
         outbox.addEventListener("change", () => this.#drawUnsent());
@@ -51,21 +48,32 @@ export class Chat {
     // Events of the connection
 
     line(room, line) {
-        this.#rooms.put(room, line);
+        const {line: kept, isNew} = this.#transcript.put(room, {at: Date.now(), ...line});
+        if (room === this.#current) {
+            view.drawLine(kept);
+        } else if (isNew) {
+            this.#unread.set(room, (this.#unread.get(room) ?? 0) + 1);
+            this.#drawRooms();
+        }
+        this.#typing.end(line.from);
     }
 
     refused(room, line) {
-        this.#rooms.put(room, line);
+        this.line(room, line);
         this.#controls.refused(line.code);
     }
 
+    /** A line was redelivered. */
     again(id, count) {
-        this.#rooms.again(id, count);
+        const seen = this.#transcript.find(id);
+        if (seen !== undefined) {
+            this.line(seen.room, {...seen.line, again: count});
+        }
     }
 
     whisper(line) {
         const own = line.from === this.#me.name;
-        this.#rooms.put(this.#rooms.current, {...line, own, again: 0});
+        this.line(this.#current, {...line, own, again: 0});
     }
 
     unheard(name) {
@@ -74,20 +82,25 @@ export class Chat {
 
     /** The session is in one more room, from before this page was loaded. */
     opened() {
-        this.#onChange();
-        this.#rooms.drawList();
+        this.#page.onChange();
+        this.#drawRooms();
     }
 
+    /** The server has listed the members of a room. */
     members(room, presence) {
-        this.#rooms.list(room, presence);
+        this.#membersOf(room).list(presence);
+        this.#drawMembers(room);
     }
 
+    /** Members have changed; returns whether their list must be asked for again. */
     membersChanged(room, presence) {
-        return this.#rooms.change(room, presence);
+        const isIncomplete = this.#membersOf(room).change(presence);
+        this.#drawMembers(room);
+        return isIncomplete;
     }
 
     typing(room, name) {
-        this.#rooms.typing(room, name);
+        this.#typing.add(room, name);
     }
 
     state(text, kind) {
@@ -104,7 +117,7 @@ export class Chat {
     }
 
     loginEnds(afterMs) {
-        if (this.#login.isRenewable) {
+        if (this.#page.login.isRenewable) {
             const seconds = Math.round(afterMs / 1000);
             view.showRenewal(`Your login ends in ${seconds} seconds. Paste a new token to stay.`);
         }
@@ -112,7 +125,7 @@ export class Chat {
 
     loginEnded() {
         view.showState("Signed out", "bad");
-        this.#onLoginEnd();
+        this.#page.onLoginEnd();
     }
 
     notAllowed(room) {
@@ -130,22 +143,21 @@ export class Chat {
         if (to) {
             this.#connection.whisper(to, text);
         } else {
-            this.#connection.say(this.#rooms.current, text);
+            this.#connection.say(this.#current, text);
         }
     }
 
     type() {
-        this.#connection.typing(this.#rooms.current);
+        this.#connection.typing(this.#current);
     }
 
     pick(room) {
         if (!this.#me.rooms.includes(room)) {
             this.#me.rooms.push(room);
             this.#connection.openRoom(room);
-            this.#onChange();
+            this.#page.onChange();
         }
-        this.#rooms.pick(room);
-        this.#drawUnsent();
+        this.#show(room);
         view.showView("talk");
         view.focusText();
     }
@@ -171,22 +183,64 @@ export class Chat {
         this.#transcript.clear();
     }
 
+    /** Leaving a room removes its transcript. */
     #leaveRoom(room) {
         this.#me.rooms = this.#me.rooms.filter((each) => each !== room);
         this.#connection.leaveRoom(room);
-        this.#onChange();
-        this.#rooms.forget(room);
-        this.#drawUnsent();
+        this.#page.onChange();
+        this.#transcript.forget(room);
+        this.#unread.delete(room);
+        this.#members.delete(room);
+        this.#show(room === this.#current ? this.#me.rooms[0] : this.#current);
         view.focusText();
     }
 
+    #show(room) {
+        this.#current = room;
+        this.#unread.delete(room);
+        this.#draw();
+    }
+
     #draw() {
-        this.#rooms.draw();
+        view.drawTitle(this.#current);
+        view.drawLines(this.#transcript.lines(this.#current));
+        this.#drawRooms();
+        this.#drawMembers(this.#current);
+        this.#drawTyping();
         this.#drawUnsent();
     }
 
+    #drawRooms() {
+        view.drawRooms(this.#me.rooms, {
+            current: this.#current,
+            unread: this.#unread,
+            onPick: (room) => this.pick(room),
+            onLeave: (room) => this.#leaveRoom(room),
+        });
+    }
+
+    #membersOf(room) {
+        if (!this.#members.has(room)) {
+            this.#members.set(room, new Members());
+        }
+        return this.#members.get(room);
+    }
+
+    #drawMembers(room) {
+        if (room !== this.#current) {
+            return;
+        }
+        const {people, others} = this.#membersOf(room);
+        view.drawMembers(people, others);
+        view.drawReceivers(people.map(({name}) => name).filter((name) => name !== this.#me.name));
+    }
+
+    #drawTyping() {
+        view.drawTyping(this.#typing.names(this.#current));
+    }
+
     #drawUnsent() {
-        const here = [PRIVATE, roomChannel(this.#rooms.current)];
+        const here = [PRIVATE, roomChannel(this.#current)];
         const {entries, isKept} = this.#connection.outbox;
         const waiting = entries.filter(({channel}) => here.includes(channel));
         view.drawUnsent(waiting.map(({data}) => wordsOf(data)), isKept);

@@ -4,8 +4,8 @@ import {idOf} from "./said.js";
 
 /** Wraps the transports of cometd.js, to cut the connection like a pulled cable. */
 export class Cable {
+    isPulled = false;
     #cometd;
-    #isPulled = false;
 
     constructor(cometd) {
         this.#cometd = cometd;
@@ -13,7 +13,7 @@ export class Cable {
             const transport = cometd.findTransport(type);
             const send = transport.send.bind(transport);
             transport.send = (envelope, isConnect) => {
-                if (this.#isPulled) {
+                if (this.isPulled) {
                     const fail = () => envelope.onFailure({}, envelope.messages, {reason: "offline"});
                     setTimeout(fail, 0);
                 } else {
@@ -23,12 +23,8 @@ export class Cable {
         }
     }
 
-    get isPulled() {
-        return this.#isPulled;
-    }
-
     pull(isPulled) {
-        this.#isPulled = isPulled;
+        this.isPulled = isPulled;
         if (isPulled) {
             this.cut();
         }

@@ -12,27 +12,23 @@ const MS_PER_S = 1000;
  * them. A token is kept in this tab, a password only in this page.
  */
 export class Login {
+    credentials;
     #storage;
-    #credentials;
     #renewal;
 
     constructor(storage) {
         this.#storage = storage;
         const token = recall(storage, TOKEN);
-        this.#credentials = token && {token};
-    }
-
-    get credentials() {
-        return this.#credentials;
+        this.credentials = token && {token};
     }
 
     /** Whether the user can renew the login while it lasts. */
     get isRenewable() {
-        return this.#credentials?.token !== undefined;
+        return this.credentials?.token !== undefined;
     }
 
     use(credentials) {
-        this.#credentials = credentials;
+        this.credentials = credentials;
         if (credentials?.token) {
             keep(this.#storage, TOKEN, credentials.token);
         } else {
@@ -55,7 +51,7 @@ export class Login {
     }
 
     outgoing(message) {
-        const fitting = {[HANDSHAKE]: this.#credentials, [LOGIN]: this.#renewal};
+        const fitting = {[HANDSHAKE]: this.credentials, [LOGIN]: this.#renewal};
         const authentication = fitting[message.channel];
         return authentication ? {...message, ext: {...message.ext, authentication}} : message;
     }

@@ -1,14 +1,9 @@
 // The elements of the page. Data from others become text, never markup.
+import {badge, h, say} from "../dom.js";
+
 const STATES = new Map([["here", "here"], ["away", "away"], ["held", "held back"]]);
 const MOODS = new Map([["here", "good"], ["held", "warn"]]);
 const find = (id) => document.getElementById(id);
-
-function make(name, className, ...children) {
-    const element = document.createElement(name);
-    element.className = className;
-    element.append(...children);
-    return element;
-}
 
 /** A colour for each name. */
 function hue(name) {
@@ -17,46 +12,31 @@ function hue(name) {
 }
 
 function face(name) {
-    const initial = make("span", "face", name.slice(0, 1).toUpperCase());
-    initial.setAttribute("aria-hidden", "true");
+    const initial = h("span", {class: "face", "aria-hidden": "true"}, name.slice(0, 1).toUpperCase());
     initial.style.setProperty("--hue", hue(name));
     return initial;
 }
 
-function button(onClick, ...children) {
-    const element = make("button", "", ...children);
-    element.type = "button";
-    element.addEventListener("click", onClick);
-    return element;
-}
-
-function badge(text, kind) {
-    return make("span", `badge ${kind}`, text);
-}
-
-function notes(line) {
-    return [
-        line.to && badge(line.own ? `to ${line.to} alone` : "to you alone", ""),
-        line.again > 0 && badge(`redelivered ×${line.again}`, "warn"),
-        line.code && badge(line.code, "bad"),
-    ].filter(Boolean);
-}
+const button = (onclick, ...children) => h("button", {type: "button", onclick}, ...children);
 
 function lineItem(line) {
-    const text = line.code ? `You refused a message of ${line.from}.` : (line.text ?? "");
+    const text = line.code ? `You refused a message of ${line.from}.` : line.text;
     const time = new Date(line.at).toLocaleTimeString([], {hour: "2-digit", minute: "2-digit"});
-    const doubt = line.unverified ? [badge("unverified", "")] : [];
-    const head = make("p", "head", make("strong", "", line.from), ...doubt, make("time", "", time));
-    const item = make("li", "line", face(line.from));
-    item.append(make("div", "", head, make("p", "words", text), ...notes(line)));
+    const item = h("li", {class: "line", "data-id": line.id}, face(line.from), h("div", {},
+        h("p", {class: "head"},
+            h("strong", {}, line.from), line.unverified && badge("unverified"), h("time", {}, time)),
+        h("p", {class: "words"}, text),
+        line.to && badge(line.own ? `to ${line.to} alone` : "to you alone"),
+        line.again > 0 && badge(`redelivered ×${line.again}`, "warn"),
+        line.code && badge(line.code, "bad"),
+    ));
     item.classList.toggle("own", line.own === true);
     item.classList.toggle("refused", Boolean(line.code));
-    item.dataset.id = line.id;
     return item;
 }
 
 /** Keeps the end in view, unless the reader has scrolled back. */
-function atItsEnd(scroller, change) {
+export function atItsEnd(scroller, change) {
     const isAtEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 60;
     change();
     if (isAtEnd) {
@@ -72,13 +52,8 @@ export function drawLines(lines) {
 export function drawLine(line) {
     const list = find("lines");
     const known = [...list.children].find(({dataset}) => dataset.id === line.id);
-    atItsEnd(find("log"), () => {
-        if (known === undefined) {
-            list.append(lineItem(line));
-        } else {
-            known.replaceWith(lineItem(line));
-        }
-    });
+    const item = lineItem(line);
+    atItsEnd(find("log"), () => (known ? known.replaceWith(item) : list.append(item)));
 }
 
 export function drawTitle(room) {
@@ -87,41 +62,31 @@ export function drawTitle(room) {
 
 /** Shows the unsent messages; without storage they are lost with the page. */
 export function drawUnsent(texts, isKept) {
-    const items = texts.map((text) => make("li", "", badge("not sent yet", "warn"), ` ${text}`));
-    find("unsent").replaceChildren(...items);
+    find("unsent").replaceChildren(
+        ...texts.map((text) => h("li", {}, badge("not sent yet", "warn"), ` ${text}`)),
+    );
     find("unkept").hidden = isKept;
 }
 
 export function drawRooms(rooms, {current, unread, onPick, onLeave}) {
     const items = rooms.map((room) => {
-        const pick = button(() => onPick(room), make("span", "name", room));
-        if (room === current) {
-            pick.setAttribute("aria-current", "true");
-        }
-        if (unread.get(room) > 0) {
-            pick.append(badge(`${unread.get(room)} new`, "good"));
-        }
+        const news = unread.get(room) > 0 && badge(`${unread.get(room)} new`, "good");
+        const pick = button(() => onPick(room), h("span", {class: "name"}, room), news);
+        pick.ariaCurrent = room === current ? "true" : null;
+        const label = `Leave ${room}`;
+        const leave = {type: "button", class: "leave", title: label, "aria-label": label};
         // Leaving the last room means leaving the chat.
-        return make("li", "room", pick, ...(rooms.length > 1 ? [leaveButton(room, onLeave)] : []));
+        const isLast = rooms.length === 1;
+        return h("li", {class: "room"},
+            pick, !isLast && h("button", {...leave, onclick: () => onLeave(room)}, "×"));
     });
     find("rooms").replaceChildren(...items);
 }
 
-function leaveButton(room, onLeave) {
-    const leave = button(() => onLeave(room), "×");
-    leave.className = "leave";
-    leave.title = `Leave ${room}`;
-    leave.setAttribute("aria-label", leave.title);
-    return leave;
-}
-
 export function drawMembers(members, others) {
-    const items = members.map(({name, state}) => {
-        const item = make("li", "member", face(name), make("span", "name", name));
-        item.append(badge(STATES.get(state) ?? "", MOODS.get(state) ?? ""));
-        return item;
-    });
-    const rest = others > 0 ? [make("li", "member faint small", `and ${others} more`)] : [];
+    const items = members.map(({name, state}) => h("li", {class: "member"},
+        face(name), h("span", {class: "name"}, name), badge(STATES.get(state) ?? "", MOODS.get(state))));
+    const rest = others > 0 ? [h("li", {class: "member faint small"}, `and ${others} more`)] : [];
     find("members").replaceChildren(...items, ...rest);
 }
 
@@ -140,11 +105,8 @@ export function drawTyping(names) {
 }
 
 export function showState(text, kind) {
-    const state = find("state");
-    if (state.textContent !== text) {
-        state.textContent = text;
-    }
-    state.className = `state ${kind}`;
+    say(find("state"), text);
+    find("state").className = `state ${kind}`;
 }
 
 /** A sentence at the top, optionally with an action; without text it is hidden. */

@@ -1,95 +1,71 @@
 // An extension that shows the messages on the wire. Registered first, it sees them as they are sent.
+import {badge, h} from "../dom.js";
+import {atItsEnd} from "./view.js";
+
 const MOST = 150;
 const LONGEST_QUOTE = 80;
 const LONGEST_JSON = 20_000;
 
-const node = (name, className, text) => {
-    const element = document.createElement(name);
-    element.className = className;
-    element.textContent = text;
-    return element;
-};
+/** The extension, for this list. */
+export const wireOf = (list) => ({
+    incoming: (message) => show(list, message, false),
+    outgoing: (message) => show(list, message, true),
+});
 
-const verdict = ({seq, state, errorCode}) => [
-    `verdict ${seq}: ${errorCode ?? state}`,
-    errorCode ? "bad" : "good",
-];
-
-/** The notable parts of a message, each with the kind of its badge. */
-function* badges(message, isSent) {
-    const ack = message.ext?.ack;
-    const delivery = message.ext?.delivery ?? {};
-    if (typeof ack === "number") {
-        yield isSent ? [`ack ${ack}`, "good"] : [`batch ${ack}`, ""];
-    }
-    yield* (delivery.verdicts ?? []).map(verdict);
-    if (message.channel === "/service/delivery" && Array.isArray(message.data)) {
-        yield* message.data.map(verdict);
-    }
-    if (delivery.pending) {
-        yield [`pending ${delivery.pending.join(", ")}`, "warn"];
-    }
-    if (delivery.seq !== undefined) {
-        yield [`seq ${delivery.seq}`, ""];
-    }
-    if (delivery.redelivered) {
-        yield [`again ×${delivery.redelivered}`, "warn"];
-    }
-    if (delivery.key) {
-        yield ["key", ""];
-    }
-    if (message.successful === false) {
-        yield [message.error ?? "failed", "bad"];
-    } else if (message.successful && !message.channel.startsWith("/meta/")) {
-        yield ["answered", ""];
-    }
-}
-
-export class Wire {
-    #list;
-
-    constructor(list) {
-        this.#list = list;
-    }
-
-    incoming(message) {
-        this.#show(message, false);
-        return message;
-    }
-
-    outgoing(message) {
-        this.#show(message, true);
-        return message;
-    }
-
-    #show(message, isSent) {
-        const list = this.#list;
-        const isAtEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 40;
-        list.append(this.#item(message, isSent));
+function show(list, message, isSent) {
+    atItsEnd(list, () => {
+        list.append(item(message, isSent));
         if (list.children.length > MOST) {
             list.firstElementChild.remove();
         }
-        if (isAtEnd) {
-            list.scrollTop = list.scrollHeight;
-        }
-    }
+    });
+    return message;
+}
 
-    #item(message, isSent) {
-        const item = node("li", isSent ? "sent" : "received", "");
-        const details = document.createElement("details");
-        const summary = document.createElement("summary");
-        summary.append(node("span", "hidden", isSent ? "sent " : "received "));
-        summary.append(node("code", "", message.channel));
-        for (const [text, kind] of badges(message, isSent)) {
-            summary.append(" ", node("span", `badge ${kind}`, text));
-        }
-        if (typeof message.data?.text === "string") {
-            summary.append(" ", node("span", "quote", message.data.text.slice(0, LONGEST_QUOTE)));
-        }
-        const json = JSON.stringify(message, null, 2).slice(0, LONGEST_JSON);
-        details.append(summary);
-        details.addEventListener("toggle", () => details.append(node("pre", "", json)), {once: true});
-        item.append(details);
-        return item;
+function item(message, isSent) {
+    const {channel, data} = message;
+    const quote = typeof data?.text === "string" && data.text.slice(0, LONGEST_QUOTE);
+    const summary = h("summary", {},
+        h("span", {class: "hidden"}, isSent ? "sent " : "received "),
+        h("code", {}, channel),
+        [...badges(message, isSent)].map((each) => [" ", each]),
+        quote !== false && [" ", h("span", {class: "quote"}, quote)],
+    );
+    const details = h("details", {}, summary);
+    const json = JSON.stringify(message, null, 2).slice(0, LONGEST_JSON);
+    details.addEventListener("toggle", () => details.append(h("pre", {}, json)), {once: true});
+    return h("li", {class: isSent ? "sent" : "received"}, details);
+}
+
+/** The notable parts of a message. */
+function* badges({channel, data, ext, successful, error}, isSent) {
+    const ack = ext?.ack;
+    const delivery = ext?.delivery ?? {};
+    if (typeof ack === "number") {
+        yield isSent ? badge(`ack ${ack}`, "good") : badge(`batch ${ack}`);
+    }
+    yield* (delivery.verdicts ?? []).map(verdict);
+    if (channel === "/service/delivery" && Array.isArray(data)) {
+        yield* data.map(verdict);
+    }
+    if (delivery.pending) {
+        yield badge(`pending ${delivery.pending.join(", ")}`, "warn");
+    }
+    if (delivery.seq !== undefined) {
+        yield badge(`seq ${delivery.seq}`);
+    }
+    if (delivery.redelivered) {
+        yield badge(`again ×${delivery.redelivered}`, "warn");
+    }
+    if (delivery.key) {
+        yield badge("key");
+    }
+    if (successful === false) {
+        yield badge(error ?? "failed", "bad");
+    } else if (successful && !channel.startsWith("/meta/")) {
+        yield badge("answered");
     }
 }
+
+const verdict = ({seq, state, errorCode}) =>
+    badge(`verdict ${seq}: ${errorCode ?? state}`, errorCode ? "bad" : "good");

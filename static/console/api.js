@@ -1,5 +1,5 @@
 // The administration over HTTP. Requests carry the credentials in a header only.
-import {known} from "./dom.js";
+import {known} from "./address.js";
 import {parse} from "./json.js";
 
 const ROOT = new URL("../admin/api/v1/", location.href);
@@ -56,6 +56,3 @@ export class Api {
 const PATIENCE_MS = 30_000;
 const LINES = "application/x-ndjson";
 const json = (value) => ({body: JSON.stringify(value), type: "application/json"});
-
-/** Makes a path from a name with any characters. */
-export const path = (...parts) => parts.map(encodeURIComponent).join("/");

@@ -1,7 +1,7 @@
 // The audit: who changed what, with the result.
-import {h} from "./dom.js";
+import {badge, h} from "../dom.js";
 import {time} from "./format.js";
-import {badge, json, mono, parts} from "./parts.js";
+import {json, mono, parts} from "./parts.js";
 
 export async function show(app) {
     const found = await parts(app, "Changes, latest first", [

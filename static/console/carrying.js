@@ -1,5 +1,5 @@
 // Export and import of dead letters as files.
-import {h} from "./dom.js";
+import {h} from "../dom.js";
 import {count, many} from "./format.js";
 import {ask, asked, facts} from "./parts.js";
 

@@ -1,7 +1,8 @@
 // Channels: subscribers, message rates, channel holds; one channel with its topic and its history.
-import {at, h} from "./dom.js";
+import {badge, h} from "../dom.js";
+import {at} from "./address.js";
 import {ago, count, lasting, many, rate} from "./format.js";
-import {actions, asked, badge, card, confirmed, facts, filter, live, mono, parts, when} from "./parts.js";
+import {actions, asked, card, confirmed, facts, filter, link, live, parts, when} from "./parts.js";
 import {held, history, receivers} from "./sessions.js";
 
 // The number of messages, and of sessions, that are shown.
@@ -25,9 +26,9 @@ async function all(app, chosen) {
 const list = (app, chosen) => parts(app, "Channels", [
     ["Channel", ({name, held}) => [channelLink(name), held ? [" ", badge("held back", "bad")] : ""]],
     ["Subscribers", ({name, subscribers}) => (subscribers
-        ? h("a", {href: at("sessions", {channel: name})}, count(subscribers)) : "0"), "number"],
+        ? link(count(subscribers), "sessions", {channel: name}) : "0"), "number"],
     ["Messages per second", (channel) => (channel.rate === null ? "–" : rate(channel.rate)), "number"],
-    ["Dead letters", ({name}) => h("a", {href: at("dead", "letters", {channel: name})}, "show")],
+    ["Dead letters", ({name}) => link("show", "dead", "letters", {channel: name})],
 ], (cursor, limit) => app.api.get("channels", {...chosen, cursor, limit}), "No matching channels.");
 
 const channelLink = (name) => h("a", {href: at("channels", name), class: "mono"}, name);
@@ -91,21 +92,21 @@ async function one(app, name) {
             receivers(app, sessions.items, "No session has subscribed to exactly this channel."),
         ];
     });
-    return [h("p", {}, h("a", {href: at("channels")}, "All channels")), shown];
+    return [h("p", {}, link("All channels", "channels")), shown];
 }
 
 const facets = (name, channel, topic) => h("div", {class: "grid"},
     card("Channel", facts([
         ["subscribers", count(channel?.subscribers ?? 0)],
         ["messages per second", channel && channel.rate !== null ? rate(channel.rate) : "–"],
-        ["dead letters", h("a", {href: at("dead", "letters", {channel: name})}, "show")],
+        ["dead letters", link("show", "dead", "letters", {channel: name})],
     ])),
     card("Topic", topic ? facts([
         ["ends", topic.destroy_delay < 0 ? "only when it is erased" : `${lasting(topic.destroy_delay)} after its last use`],
         ["messages", topic.readonly ? "one: it is readonly" : "any number"],
         ["history", `${count(topic.kept)} of ${count(topic.history)}`],
         ["in queues", count(topic.queued)],
-        ["in its work queue", topic.work ? h("a", {href: at("work", topic.channel)}, count(topic.work)) : null],
+        ["in its work queue", topic.work ? link(count(topic.work), "work", topic.channel) : null],
     ]) : h("p", {class: "faint"}, "This channel is not a topic.")));
 
 async function erase(app, channel) {

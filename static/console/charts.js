@@ -1,5 +1,5 @@
 // Small SVG charts: lines of live figures, and bars.
-import {h, s, say} from "./dom.js";
+import {h, s, say} from "../dom.js";
 
 const WIDTH = 320;
 const HEIGHT = 72;

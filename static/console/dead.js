@@ -1,10 +1,10 @@
 // The page of dead letters: its groups by cause, the latest letters, and import.
+import {badge, h} from "../dom.js";
 import {bars} from "./charts.js";
-import {at, h} from "./dom.js";
 import {count, many} from "./format.js";
 import {letter} from "./letter.js";
 import {letters} from "./letters.js";
-import {badge, live, mono, when} from "./parts.js";
+import {link, live, mono, when} from "./parts.js";
 import {remark} from "./remarks.js";
 
 export function show(app, [what, id], chosen) {
@@ -20,7 +20,7 @@ function drawn({items, total}) {
     const hidden = total - items.reduce((sum, each) => sum + each.count, 0);
     return [
         h("h1", {}, "Dead letters ", badge(count(total), total ? "warn" : "good")),
-        h("p", {}, h("a", {href: at("dead", "letters")}, "All dead letters"),
+        h("p", {}, link("All dead letters", "dead", "letters"),
             h("span", {class: "faint"}, " – letters with the same cause are grouped below.")),
         items.length ? h("ul", {class: "groups"}, items.map(group))
             : h("p", {class: "card panel faint"}, "No dead letters: every accepted message was delivered or is waiting."),
@@ -32,7 +32,7 @@ function group(each) {
     const sum = each.hours.reduce((a, b) => a + b, 0);
     return h("li", {class: "card group", "data-key": each.fingerprint},
         h("div", {class: "what"},
-            h("h2", {}, h("a", {href: at("dead", "letters", {fingerprint: each.fingerprint})}, mono(each.channel))),
+            h("h2", {}, link(mono(each.channel), "dead", "letters", {fingerprint: each.fingerprint})),
             h("p", {}, mono(each.code)),
             each.reason && h("p", {class: "faint"}, `Latest reason: ${each.reason}`),
             each.remark && remark(each.remark)),

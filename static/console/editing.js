@@ -1,7 +1,7 @@
 // Replays a dead letter with other data: as a new message; the letter does not change.
+import {h} from "../dom.js";
 import {parse} from "./json.js";
 import {differences} from "./differences.js";
-import {h} from "./dom.js";
 import {preview} from "./letters.js";
 import {asked} from "./parts.js";
 

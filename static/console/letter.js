@@ -1,22 +1,22 @@
 // One dead letter: its message, every attempt, and its differences from another letter of its group.
-import {at, h, say} from "./dom.js";
+import {badge, h, say} from "../dom.js";
+import {path} from "./address.js";
 import {bytes, count, lasting, time} from "./format.js";
-import {actions, badge, card, facts, guarded, json, mono, sheet, when} from "./parts.js";
+import {actions, card, facts, guarded, json, link, messageLink, mono, sheet, when} from "./parts.js";
 import {purge, replay} from "./letters.js";
 import {sessionLink} from "./sessions.js";
 import {differences} from "./differences.js";
 import {edit, lined} from "./editing.js";
 
 const EDITED = "__deadMessageId";
-const path = (id) => `dead-letters/${encodeURIComponent(id)}`;
 
 export async function letter(app, id) {
-    const it = await app.api.get(path(id));
+    const it = await app.api.get(path("dead-letters", id));
     const alike = await app.api.get("dead-letters", {fingerprint: it.fingerprint, limit: 20});
     const others = alike.items.filter((each) => each.id !== it.id);
     const which = {filter: {ids: [it.id]}};
     return [
-        h("p", {}, h("a", {href: at("dead", "letters", {fingerprint: it.fingerprint})}, "Letters with the same cause")),
+        h("p", {}, link("Letters with the same cause", "dead", "letters", {fingerprint: it.fingerprint})),
         h("h1", {}, "Dead letter ", badge(it.state, it.state === "new" ? "" : "good")),
         h("p", {}, mono(it.code), h("br"), it.reason),
         actions(app,
@@ -25,14 +25,14 @@ export async function letter(app, id) {
             ["Purge …", () => purge(app, which), "danger"]),
         h("div", {class: "grid"},
             card("What", facts([
-                ["message", h("a", {href: at("messages", it.message), class: "mono"}, it.message)],
+                ["message", messageLink(it.message)],
                 ["channel", mono(it.channel)],
                 ["from", it.sender || "the server"],
                 ["to", sessionLink(it.receiver)],
                 ["priority", count(it.priority)],
                 ["durable", it.durable ? "yes" : "no"],
                 ["made of", madeOf(it)],
-                ["replayed by", it.replay && h("a", {href: at("replays", it.replay)}, "a replay")],
+                ["replayed by", it.replay && link("a replay", "replays", it.replay)],
             ])),
             card("When", facts([
                 ["published", time(it.published)],
@@ -53,7 +53,7 @@ export async function letter(app, id) {
 /** The letter whose edited data this message has. */
 function madeOf({properties}) {
     const from = properties?.[EDITED];
-    return typeof from === "string" ? h("a", {href: at("dead", "letter", from)}, "another letter (edited)") : null;
+    return typeof from === "string" ? link("another letter (edited)", "dead", "letter", from) : null;
 }
 
 const history = (attempts) => sheet("Attempts", [
@@ -70,7 +70,7 @@ function difference(app, it, others) {
     const shown = h("div");
     const state = h("p", {class: "faint small", role: "status"});
     const compare = guarded(app, async (id) => {
-        const other = await app.api.get(path(id));
+        const other = await app.api.get(path("dead-letters", id));
         const lines = differences(
             {data: other.data, properties: other.properties}, {data: it.data, properties: it.properties});
         const changed = lines.filter(([sign]) => sign !== " ").length;

@@ -1,8 +1,9 @@
 // Dead letters that match a filter: list, replay, purge and export them.
+import {badge, h} from "../dom.js";
+import {at} from "./address.js";
 import {bars} from "./charts.js";
-import {at, h} from "./dom.js";
 import {count} from "./format.js";
-import {actions, ask, asked, badge, card, confirmed, facts, filter, live, mono, parts, when} from "./parts.js";
+import {actions, ask, asked, card, confirmed, facts, filter, link, live, mono, parts, when} from "./parts.js";
 import {bring, take} from "./carrying.js";
 import {remarks} from "./remarks.js";
 import {typed} from "./requests.js";
@@ -10,7 +11,7 @@ import {sessionLink} from "./sessions.js";
 
 export async function letters(app, chosen) {
     const found = await parts(app, "Dead letters, latest first", [
-        ["Died", ({id, died}) => h("a", {href: at("dead", "letter", id)}, when(died))],
+        ["Died", ({id, died}) => link(when(died), "dead", "letter", id)],
         ["Channel", ({channel}) => mono(channel)],
         ["Receiver", ({receiver}) => sessionLink(receiver)],
         ["Why", ({code, reason}) => [mono(code), h("br"), h("span", {class: "faint small"}, reason)]],
@@ -21,7 +22,7 @@ export async function letters(app, chosen) {
     const conditions = typed(app.requests.query("/dead-letters"), chosen);
     const which = {filter: conditions, ...(Object.keys(conditions).length === 0 && {all: true})};
     return [
-        h("p", {}, h("a", {href: at("dead")}, "Dead letters by cause")),
+        h("p", {}, link("Dead letters by cause", "dead")),
         h("h1", {}, isKind ? "Letters with the same cause" : "Dead letters"),
         isKind && await kindOf(app, chosen.fingerprint),
         filter(app, "/dead-letters", ["dead", "letters"], chosen, isKind ? 5 : 4),
@@ -44,7 +45,7 @@ function kindOf(app, fingerprint) {
 function ofKind(kind) {
     return [
         card(kind.channel, h("p", {}, mono(kind.code)), kind.reason && h("p", {}, `Latest reason: ${kind.reason}`),
-            h("p", {}, h("a", {href: at("dead", "letter", kind.sample)}, "Latest letter"))),
+            h("p", {}, link("Latest letter", "dead", "letter", kind.sample))),
         card("Time of death", h("div", {class: "twice"},
             h("div", {}, bars(kind.hours, `${count(sum(kind.hours))} in the last 24 hours`), h("span", {class: "faint small"}, "24 hours")),
             h("div", {}, bars(kind.days, `${count(sum(kind.days))} in the last 30 days`), h("span", {class: "faint small"}, "30 days"))),

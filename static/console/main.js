@@ -1,11 +1,12 @@
 // The console: signs in, and shows the page that the address names.
 import {keep, recall, storageOf} from "../js/storage.js";
+import {badge, h, say} from "../dom.js";
+import {apart} from "./address.js";
 import {Age, LATE_MS} from "./age.js";
 import {Api} from "./api.js";
-import {at, h, say} from "./dom.js";
 import {Feed} from "./feed.js";
 import {Freshness} from "./freshness.js";
-import {badge} from "./parts.js";
+import {link} from "./parts.js";
 import {Requests} from "./requests.js";
 import {signIn} from "./sign_in.js";
 import {show as audit} from "./audit.js";
@@ -145,7 +146,7 @@ class App {
     /** Shows the page of the present address. */
     async show() {
         const here = location.hash;
-        const {name, rest, chosen} = address(here);
+        const {name, rest, chosen} = apart(here);
         const [title, make] = PAGES.get(name) ?? PAGES.get("");
         this.#listeners.clear();
         this.#freshness.clear();
@@ -163,10 +164,10 @@ class App {
     }
 
     #mark(title) {
-        for (const link of find("#places").children) {
-            link.ariaCurrent = link.textContent === title ? "page" : null;
-            if (link.ariaCurrent) {
-                link.scrollIntoView({block: "nearest", inline: "center"});
+        for (const place of find("#places").children) {
+            place.ariaCurrent = place.textContent === title ? "page" : null;
+            if (place.ariaCurrent) {
+                place.scrollIntoView({block: "nearest", inline: "center"});
             }
         }
     }
@@ -181,8 +182,7 @@ class App {
     #isAddress = () => location.hash === "" || location.hash.startsWith("#/");
 
     #showPlaces() {
-        find("#places").replaceChildren(...[...PAGES].map(([name, [title]]) =>
-            h("a", {href: at(name)}, title)));
+        find("#places").replaceChildren(...[...PAGES].map(([name, [title]]) => link(title, name)));
         find("#places").hidden = false;
     }
 
@@ -206,21 +206,6 @@ class App {
 function showAge(text) {
     find("#age").hidden = !text;
     say(find("#age"), text);
-}
-
-/** Takes an address apart: the page, its object, and the filter. */
-function address(hash) {
-    const [place, query] = hash.slice(2).split("?");
-    const [name, ...rest] = place.split("/").map(plain);
-    return {name, rest, chosen: Object.fromEntries(new URLSearchParams(query))};
-}
-
-function plain(part) {
-    try {
-        return decodeURIComponent(part);
-    } catch {
-        return part;
-    }
 }
 
 function signOut() {

@@ -1,8 +1,9 @@
 // Where is my message? Its queues, its dead letters, and its steps in the journal.
-import {at, h} from "./dom.js";
+import {badge, h} from "../dom.js";
+import {at, path} from "./address.js";
 import {count, many, precise, span, time} from "./format.js";
 import {inOrder} from "./order.js";
-import {badge, card, chooser, guarded, mono, when} from "./parts.js";
+import {card, chooser, guarded, link, mono, when} from "./parts.js";
 import {renewChildren} from "./renew.js";
 import {sessionLink} from "./sessions.js";
 import {inTables, unknown, whereabouts} from "./whereabouts.js";
@@ -24,7 +25,7 @@ export async function show(app, [id]) {
         return [...head, h("p", {class: "faint"},
             "The id is in ", mono("ext.delivery.id"), " of the event, with each dead letter, and in every queue.")];
     }
-    const trace = await app.api.get(`messages/${encodeURIComponent(id)}`);
+    const trace = await app.api.get(path("messages", id));
     const summary = h("div", {class: "contents"});
     const tell = (happenings, isWhole) => renewChildren(summary, [summed(trace, happenings, isWhole)]);
     return [...head, summary, h("div", {class: "grid"}, queues(trace), letters(trace)), timeline(app, trace, tell)];
@@ -44,7 +45,7 @@ const queues = ({queues}) => card("In queues", queues.length
 
 const letters = ({letters}) => card("Dead letters", letters.length
     ? h("ul", {class: "plain"}, letters.map((each) => h("li", {},
-        h("a", {href: at("dead", "letter", each.id)}, each.receiver), " ", mono(each.code), " ", when(each.died))))
+        link(each.receiver, "dead", "letter", each.id), " ", mono(each.code), " ", when(each.died))))
     : h("p", {class: "faint"}, "None."));
 
 function timeline(app, first, tell) {
@@ -65,7 +66,7 @@ function timeline(app, first, tell) {
     };
     const readOn = guarded(app, async () => {
         for (let part = 0; part < PARTS && cursor !== null; part += 1) {
-            const next = await app.api.get(`messages/${encodeURIComponent(first.id)}`, {cursor});
+            const next = await app.api.get(path("messages", first.id), {cursor});
             cursor = next.cursor;
             add(next.happenings);
         }
@@ -76,7 +77,7 @@ function timeline(app, first, tell) {
     const lookInTables = guarded(app, async () => {
         older.disabled = true;
         try {
-            const {items} = await app.api.post(`messages/${encodeURIComponent(first.id)}/tables`, {});
+            const {items} = await app.api.post(path("messages", first.id, "tables"), {});
             const further = unknown(items, read);
             add(further);
             older.hidden = true;
@@ -115,6 +116,6 @@ function step(each, begin) {
         h("span", {class: "faint mono after"}, `+${span(Math.max(0, each.at_us - begin))}`),
         badge(WORDS.get(each.kind) ?? each.kind, MOODS.get(each.kind)),
         h("span", {}, each.receiver ? [sessionLink(each.receiver), " "] : "", h("span", {class: "faint"}, details),
-            each.letter ? [" ", h("a", {href: at("dead", "letter", each.letter)}, "the letter")] : ""),
+            each.letter ? [" ", link("the letter", "dead", "letter", each.letter)] : ""),
     ];
 }

@@ -1,8 +1,8 @@
 // The overview: what needs attention, throughput, and where all entries are.
+import {badge, h} from "../dom.js";
 import {LiveChart} from "./charts.js";
-import {at, h} from "./dom.js";
 import {brief, count, lasting, many, rate, span} from "./format.js";
-import {badge, card, facts, when} from "./parts.js";
+import {card, facts, link, when} from "./parts.js";
 import {renewChildren} from "./renew.js";
 
 export async function show(app) {
@@ -68,15 +68,15 @@ class Overview {
             !now.store_available && ["bad", "The store is unavailable: durable messages are refused.", null],
             now.unaccounted !== 0 && ["bad", `${many(now.unaccounted, "entry is", "entries are")} not accounted for.`, null],
             now.channels_held_back > 0 &&
-                ["bad", `${many(now.channels_held_back, "channel is", "channels are")} held back: no receiver accepts messages.`, at("channels")],
+                ["bad", `${many(now.channels_held_back, "channel is", "channels are")} held back: no receiver accepts messages.`, ["channels"]],
             dying(now, before),
             now.held_back > 0 &&
-                ["warn", `${many(now.held_back, "session is", "sessions are")} held back.`, at("sessions", {held: "true"})],
+                ["warn", `${many(now.held_back, "session is", "sessions are")} held back.`, ["sessions", {held: "true"}]],
             now.polling > 0 &&
-                ["warn", `${many(now.polling, "session is", "sessions are")} reconnecting.`, at("sessions", {state: "POLLING"})],
+                ["warn", `${many(now.polling, "session is", "sessions are")} reconnecting.`, ["sessions", {state: "POLLING"}]],
         ].filter(Boolean);
-        const rows = problems.map(([mood, text, link]) =>
-            h("p", {class: `state ${mood}`}, link ? h("a", {href: link}, text) : text));
+        const rows = problems.map(([mood, text, place]) =>
+            h("p", {class: `state ${mood}`}, place ? link(text, ...place) : text));
         renewChildren(this.#verdict,
             rows.length ? rows : [h("p", {class: "state good"}, "Nothing needs attention.")]);
     }
@@ -102,15 +102,15 @@ class Overview {
                 now.oldest_ms === null ? "No message is waiting." : `The oldest waiting message is ${lasting(now.oldest_ms)} old.`),
         ]);
         replace(this.#sessions, [figures([
-            ["living", now.sessions, at("sessions")],
+            ["living", now.sessions, ["sessions"]],
             ["connected", now.connected],
             ["named, away", now.away],
-            ["reconnecting", now.polling, at("sessions", {state: "POLLING"})],
-            ["held back", now.held_back, at("sessions", {held: "true"})],
+            ["reconnecting", now.polling, ["sessions", {state: "POLLING"}]],
+            ["held back", now.held_back, ["sessions", {held: "true"}]],
             ["durable", now.durable],
         ])]);
         replace(this.#letters, [figures([
-            ["kept", now.letters, at("dead")],
+            ["kept", now.letters, ["dead"]],
             ["in the last hour", now.letters_lately],
             ["age of the oldest", now.letters_oldest === null ? "–" : lasting(Math.max(0, now.time - now.letters_oldest))],
             ["since the server started", now.dead],
@@ -123,7 +123,7 @@ class Overview {
             figures([
                 ["up", lasting(now.time - now.started)],
                 ["held connects", now.connects_held],
-                ["channels and patterns", now.channels, at("channels")],
+                ["channels and patterns", now.channels, ["channels"]],
             ]),
         ]);
     }
@@ -135,12 +135,12 @@ function dying(now, before) {
         return null;
     }
     const lately = now.letters_lately ? `${many(now.letters_lately, "message")} died in the last hour` : "Messages are dying";
-    return ["warn", `${lately}${isNow ? ", and more are dying now" : ""}.`, at("dead")];
+    return ["warn", `${lately}${isNow ? ", and more are dying now" : ""}.`, ["dead"]];
 }
 
-const figures = (rows) => facts(rows.map(([name, value, link]) => {
+const figures = (rows) => facts(rows.map(([name, value, place]) => {
     const text = typeof value === "string" ? value : count(value);
-    return [name, link ? h("a", {href: link}, text) : text];
+    return [name, place ? link(text, ...place) : text];
 }), "figures");
 
 const replace = (panel, children) => renewChildren(panel, [panel.firstElementChild.cloneNode(true), ...children]);

@@ -1,11 +1,13 @@
 // Building blocks of the console's pages.
-import {at, h, known, say} from "./dom.js";
+import {h, say} from "../dom.js";
+import {at, known} from "./address.js";
 import {ago, time} from "./format.js";
 import {renewChildren} from "./renew.js";
 
 const READERS = "This needs the role of an operator.";
 
-export const badge = (text, mood = "") => h("span", {class: `badge ${mood}`}, text);
+export const link = (text, ...place) => h("a", {href: at(...place)}, text);
+export const messageLink = (id) => h("a", {href: at("messages", id), class: "mono"}, id);
 export const when = (ms) => h("time", {title: time(ms)}, ago(ms));
 export const mono = (text) => h("span", {class: "mono"}, text);
 export const json = (value) => h("pre", {class: "json", tabindex: 0}, JSON.stringify(value, null, 2));

@@ -1,6 +1,6 @@
 // Operators' remarks on groups of letters: the assignee and a note.
-import {path} from "./api.js";
-import {h} from "./dom.js";
+import {h} from "../dom.js";
+import {path} from "./address.js";
 import {actions, asked, card, when} from "./parts.js";
 
 export const remark = (said) => h("p", {class: "remark"},

@@ -1,8 +1,9 @@
 // Replays: their progress, and ending them.
-import {at, h} from "./dom.js";
+import {badge, h} from "../dom.js";
+import {path} from "./address.js";
 import {count, time} from "./format.js";
 import {difference} from "./editing.js";
-import {actions, badge, card, facts, json, live, mono, parts, when} from "./parts.js";
+import {actions, card, facts, json, link, live, messageLink, mono, parts, when} from "./parts.js";
 import {skipped} from "./letters.js";
 
 const MOODS = new Map([["done", "good"], ["stopped", "bad"], ["failed", "bad"], ["cancelled", "warn"]]);
@@ -13,7 +14,7 @@ export const show = (app, [id]) => (id === undefined ? list(app) : one(app, id))
 
 async function list(app) {
     const found = await parts(app, "Replays, latest first", [
-        ["Began", ({id, started}) => h("a", {href: at("replays", id)}, when(started))],
+        ["Began", ({id, started}) => link(when(started), "replays", id)],
         ["State", ({state}) => badge(state, MOODS.get(state))],
         ["Who", ({who}) => who],
         ["Letters", ({total}) => count(total), "number"],
@@ -25,24 +26,24 @@ async function list(app) {
 }
 
 async function one(app, id) {
-    const path = `replays/${encodeURIComponent(id)}`;
+    const here = path("replays", id);
     let known;
     // A replay that is over does not change.
-    const look = async () => (known = known && !isUnderWay(known) ? known : await app.api.get(path));
-    const shown = await live(app, look, (job) => drawn(app, job, path), LOOK_MS);
+    const look = async () => (known = known && !isUnderWay(known) ? known : await app.api.get(here));
+    const shown = await live(app, look, (job) => drawn(app, job, here), LOOK_MS);
     return [
-        h("p", {}, h("a", {href: at("replays")}, "All replays")), shown,
+        h("p", {}, link("All replays", "replays")), shown,
         known.options.edit && await edited(app, known),
     ].filter(Boolean);
 }
 
 const isUnderWay = ({state}) => UNDER_WAY.includes(state);
 
-const drawn = (app, job, path) => [
+const drawn = (app, job, here) => [
     h("h1", {}, "Replay ", h("span", {class: `badge ${MOODS.get(job.state) ?? ""}`, role: "status"}, job.state)),
     h("progress", {max: Math.max(job.total, 1), value: job.sent + job.skipped, "aria-label": "Progress"}),
     isUnderWay(job) && actions(app, ["End replay", async () => {
-        await app.api.remove(path);
+        await app.api.remove(here);
         await app.done("The replay was cancelled. Messages already sent stay sent.");
     }, "danger"]),
     h("div", {class: "grid"},
@@ -68,10 +69,10 @@ const drawn = (app, job, path) => [
 async function edited(app, job) {
     const [id] = job.filter.ids;
     const message = `${app.about.node}-${job.id}`;
-    const letter = await app.api.get(`dead-letters/${encodeURIComponent(id)}`).catch(() => null);
+    const letter = await app.api.get(path("dead-letters", id)).catch(() => null);
     return card("Edited", h("p", {},
-        letter ? h("a", {href: at("dead", "letter", id)}, "The letter") : "The letter, which no longer exists,", " went out as ",
-        h("a", {href: at("messages", message), class: "mono"}, message)),
+        letter ? link("The letter", "dead", "letter", id) : "The letter, which no longer exists,", " went out as ",
+        messageLink(message)),
     letter ? difference(letter.data, job.options.edit.data) : json(job.options.edit.data));
 }
 

@@ -1,7 +1,8 @@
 // What the pipeline found out from the journal: where time goes, what kills, how long to wait.
-import {at, h} from "./dom.js";
+import {h} from "../dom.js";
+import {at} from "./address.js";
 import {count, lasting, span, time} from "./format.js";
-import {card, mono, section, sheet, when} from "./parts.js";
+import {card, messageLink, mono, section, sheet, when} from "./parts.js";
 
 const HOUR_MS = 3_600_000;
 const HOURS = 24;
@@ -76,7 +77,7 @@ function heat(rows) {
 const warmth = (ms) => WARMTHS[Math.max(0, Math.ceil(Math.log10(Math.max(ms, 0.001))))] ?? WARMTHS.at(-1);
 
 const POISON = [
-    ["Message", ({message}) => h("a", {href: at("messages", message), class: "mono"}, message)],
+    ["Message", ({message}) => messageLink(message)],
     ["Channel", channelOf],
     ["Dead", ({dead}) => count(dead), "number"],
     ["Receivers", ({receivers}) => count(receivers), "number"],

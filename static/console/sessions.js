@@ -1,8 +1,8 @@
 // Sessions: their state, their queues, and the actions on them.
-import {path} from "./api.js";
-import {at, h} from "./dom.js";
+import {badge, h} from "../dom.js";
+import {at, path} from "./address.js";
 import {bytes, count, time} from "./format.js";
-import {actions, asked, badge, card, confirmed, facts, filter, json, live, mono, parts, sheet, when} from "./parts.js";
+import {actions, asked, card, confirmed, facts, filter, json, link, live, messageLink, mono, parts, sheet, when} from "./parts.js";
 
 const MOODS = new Map([["ALIVE", "good"], ["POLLING", "warn"], ["DEAD", "bad"]]);
 // The number of queue entries that are shown.
@@ -11,7 +11,7 @@ const FIRST = 100;
 export const show = (app, [subject, number], chosen) =>
     (subject === undefined ? list(app, chosen) : session(app, subject, number));
 
-export const sessionLink = (key) => h("a", {href: at("sessions", ...split(key))}, key);
+export const sessionLink = (key) => link(key, "sessions", ...split(key));
 
 function split(key) {
     const slash = key.lastIndexOf("/");
@@ -49,7 +49,7 @@ async function session(app, subject, number) {
         it.hold && h("p", {class: "card panel state warn"}, held(it.hold)),
         buttons(app, here, it), facets(it), queue(items, titled(items.length, it.waiting + it.handed)),
     ]);
-    return [h("p", {}, h("a", {href: at("sessions")}, "All sessions")), shown];
+    return [h("p", {}, link("All sessions", "sessions")), shown];
 }
 
 const buttons = (app, here, it) => actions(app,
@@ -67,7 +67,7 @@ const facets = (it) => h("div", {class: "grid"},
         ["size", `${bytes(it.bytes)} of ${bytes(it.max_bytes)}, at most ${count(it.max_entries)} messages`],
         ["redelivered", count(it.redelivered)],
         ["acknowledged", count(it.acked)],
-        ["dead letters", h("a", {href: at("dead", "letters", {receiver: it.key})}, count(it.dead))],
+        ["dead letters", link(count(it.dead), "dead", "letters", {receiver: it.key})],
         ["last failure", it.last_failure && mono(it.last_failure)],
         ["retries", it.retries === -1 ? "unlimited" : count(it.retries)],
         ["next attempt", it.next_attempt && when(it.next_attempt)],
@@ -103,7 +103,7 @@ export const receivers = (app, items, nothing) => sheet("Sessions", [
 ], items, nothing);
 
 // Columns of messages.
-const MESSAGE = ["Message", ({id}) => h("a", {href: at("messages", id), class: "mono"}, id)];
+const MESSAGE = ["Message", ({id}) => messageLink(id)];
 const ABOUT = [
     ["From", ({sender}) => sender || "the server"],
     ["Received", ({published}) => when(published)],

@@ -1,8 +1,8 @@
 // Queues that sessions share, of subjects and of channels: what waits in them, for whom, and discarding it.
-import {path} from "./api.js";
-import {at, h} from "./dom.js";
+import {h} from "../dom.js";
+import {path} from "./address.js";
 import {bytes, count} from "./format.js";
-import {actions, confirmed, live, parts, when} from "./parts.js";
+import {actions, confirmed, link, live, parts, when} from "./parts.js";
 import {queue, receivers} from "./sessions.js";
 
 // The number of messages, and of sessions, that are shown.
@@ -15,7 +15,7 @@ const SUBJECTS = {
     title: "Subjects",
     heading: "Subject",
     name: ({subject}) => subject,
-    columns: [["Sessions", ({subject}) => h("a", {href: at("sessions", {prefix: `${subject}/`})}, "show")]],
+    columns: [["Sessions", ({subject}) => link("show", "sessions", {prefix: `${subject}/`})]],
     nothing: "No messages wait for subjects.",
     about: "Messages to a subject wait while none of its sessions takes them.",
     nobody: "The subject has no session.",
@@ -54,7 +54,7 @@ async function list(app, kind) {
         return {...found, items: found.items.map((each) => ({...each, key: kind.name(each)}))};
     };
     const found = await parts(app, kind.title, [
-        [kind.heading, ({key}) => h("a", {href: at(kind.page, key)}, key)],
+        [kind.heading, ({key}) => link(key, kind.page, key)],
         ["Waiting", ({waiting}) => count(waiting), "number"],
         ["Size", (each) => bytes(each.bytes), "number"],
         ["Oldest", ({oldest}) => when(oldest)],
@@ -70,7 +70,7 @@ async function one(app, kind, name) {
         queue(items, items.length === FIRST ? `Queue: the first ${count(FIRST)}` : "Queue"),
         receivers(app, sessions, kind.nobody),
     ]);
-    return [h("p", {}, h("a", {href: at(kind.page)}, `All ${kind.title.toLowerCase()}`)), h("h1", {}, name), shown];
+    return [h("p", {}, link(`All ${kind.title.toLowerCase()}`, kind.page)), h("h1", {}, name), shown];
 }
 
 const empty = (app, kind, name) => confirmed({

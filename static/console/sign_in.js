@@ -1,5 +1,5 @@
 // The form that asks for a token, or for a user and a password.
-import {h} from "./dom.js";
+import {h} from "../dom.js";
 
 const NAME = "[A-Za-z0-9][A-Za-z0-9 ._@+\\-]{0,63}";
 
