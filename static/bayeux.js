@@ -1,71 +1,93 @@
 // A minimal Bayeux client: all that the protocol requires, with fetch and nothing else.
 const PATIENCE_MS = 2000;
-const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+// How long a reply may take beyond the timeout of a held connect: after a sleep or a change of
+// network, a dead connection reports no error.
+const GRACE_MS = 15_000;
+export const pause = (ms = PATIENCE_MS) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** `show` is called with states, messages and all traffic on the wire. */
 export class Client {
-    #advice = {reconnect: "handshake", interval: 0};
-    #lastId = 0;
+    #advice;
     #clientId;
-    #isLeaving = false;
+    #batch;
+    #lastId = 0;
+    #isLeaving;
 
-    constructor(url, channel, show) {
-        Object.assign(this, {url, channel, show});
+    /**
+     * Of `show`, `connected` is called with the server's advice after each connect, `failed` with
+     * errors, `message` with each event, and `wire` with all traffic. `ext` is that of the
+     * handshake, `headers` are those of all requests.
+     */
+    constructor(url, channels, show, {ext, headers} = {}) {
+        Object.assign(this, {url, channels, show, ext, headers});
     }
 
     /** Runs until the client leaves or the server ends the session. */
     async run() {
+        this.#isLeaving = false;
+        this.#advice = {};
         while (!this.#isLeaving && this.#advice.reconnect !== "none") {
             try {
-                await (this.#advice.reconnect === "handshake" ? this.#begin() : this.#connect());
-                await pause(this.#advice.interval);
+                await (this.#clientId ? this.#connect() : this.#begin());
+                await pause(this.#advice.interval ?? 0);
             } catch (error) {
-                this.show.state(error.message, "bad");
-                await pause(Math.max(this.#advice.interval, PATIENCE_MS));
+                this.show.failed(error);
+                await pause(Math.max(this.#advice.interval ?? 0, PATIENCE_MS));
             }
+        }
+        this.#clientId = undefined;
+    }
+
+    publish = (channel, data) => this.#send({channel, data});
+
+    /** Also ends the held connect. */
+    leave() {
+        this.#isLeaving = true;
+        if (this.#clientId) {
+            this.#send({channel: "/meta/disconnect"}, {keepalive: true}).catch(() => null);
         }
     }
 
-    publish = (data) => this.#send({channel: this.channel, data});
-
-    /** Also ends the held connect; if the server does not know this client, nothing is sent. */
-    leave() {
-        this.#isLeaving = true;
-        return this.#send({channel: "/meta/disconnect"}, {keepalive: true}).catch(() => null);
-    }
-
     async #begin() {
-        this.#clientId = undefined;
         const supportedConnectionTypes = ["long-polling"];
         const hello = {channel: "/meta/handshake", version: "1.0", supportedConnectionTypes};
-        this.#clientId = (await this.#send(hello)).clientId;
-        const subscribed = this.#send({channel: "/meta/subscribe", subscription: this.channel});
-        await subscribed.catch((error) => this.leave().then(() => Promise.reject(error)));
+        this.#clientId = (await this.#send({...hello, ext: this.ext})).clientId;
+        this.#batch = 0;
+        const subscribed = this.#send({channel: "/meta/subscribe", subscription: this.channels});
+        await subscribed.catch((error) => {
+            this.leave();
+            throw error;
+        });
     }
 
+    /** Acknowledges the last batch, if acknowledgements were agreed, and waits for the next one. */
     async #connect() {
-        await this.#send({channel: "/meta/connect", connectionType: "long-polling"});
-        const how = this.#advice["multiple-clients"] ? ", now and then: another tab does too" : "";
-        this.show.state(`Listening on ${this.channel}${how}.`, "good");
+        const ext = this.ext?.ack && {ack: this.#batch};
+        const reply = await this.#send({channel: "/meta/connect", connectionType: "long-polling", ext});
+        this.#batch = reply.ext?.ack ?? this.#batch;
+        this.show.connected(this.#advice);
     }
 
     /** Sends one message; returns its reply. Waiting messages arrive in the same response. */
     async #send(message, options) {
         const sent = {...message, id: String(++this.#lastId), clientId: this.#clientId};
-        const headers = {"Content-Type": "application/json"};
-        const request = {method: "POST", headers, body: JSON.stringify([sent]), ...options};
-        this.show.wire("sent", sent);
+        const headers = {"Content-Type": "application/json", ...this.headers};
+        const signal = AbortSignal.timeout((this.#advice.timeout ?? 0) + GRACE_MS);
+        const request = {method: "POST", headers, body: JSON.stringify([sent]), signal, ...options};
+        this.show.wire?.("sent", sent);
         const response = await fetch(this.url, request).catch(() => null);
         if (!response?.ok) {
             throw new Error(`The server did not answer (${response ? `HTTP ${response.status}` : "unreachable"}).`);
         }
         const received = await response.json();
-        received.forEach((each) => this.show.wire("received", each));
-        received.filter((each) => "data" in each).forEach((each) => this.show.message(each.data));
-        const reply = received.find((each) => each.id === sent.id);
-        this.#advice = reply.advice ?? this.#advice;
-        if (!reply.successful) {
-            throw new Error(`The server refused ${message.channel}: ${reply.error ?? "no reason given"}.`);
+        received.forEach((each) => this.show.wire?.("received", each));
+        received.filter((each) => "data" in each).forEach((each) => this.show.message(each));
+        const reply = received.find(({id}) => id === sent.id);
+        this.#advice = reply?.advice ?? this.#advice;
+        if (!reply?.successful) {
+            if (this.#advice.reconnect === "handshake") {
+                this.#clientId = undefined;
+            }
+            throw new Error(`The server refused ${message.channel}: ${reply?.error ?? "no reason given"}.`);
         }
         return reply;
     }

@@ -16,11 +16,8 @@ function tell(element, text, mood) {
     say(element, text);
 }
 
-const show = {
-    wire: (kind, message) => append(find("#wire"), message, kind),
-    message: (data) => append(find("#messages"), data?.text ?? data, ""),
-    state: (text, mood) => tell(find("#state"), text, mood),
-};
+const tellState = (text, mood) => tell(find("#state"), text, mood);
+const failed = ({message}) => tellState(message, "bad");
 let client = null;
 
 function settle() {
@@ -30,13 +27,21 @@ function settle() {
 }
 
 async function visit({path, channel}) {
-    client = new Client(new URL(path.value, document.baseURI), channel.value, show);
+    client = new Client(new URL(path.value, document.baseURI), channel.value, {
+        connected: (advice) => {
+            const how = advice["multiple-clients"] ? ", now and then: another tab does too" : "";
+            tellState(`Listening on ${channel.value}${how}.`, "good");
+        },
+        failed,
+        message: ({data}) => append(find("#messages"), data?.text ?? data, ""),
+        wire: (kind, message) => append(find("#wire"), message, kind),
+    });
     settle();
     await client.run();
     client = null;
     settle();
     if (find("#state").classList.contains("good")) {
-        show.state("Not connected.", "");
+        tellState("Not connected.", "");
     }
 }
 
@@ -45,7 +50,7 @@ find("#connection").onsubmit = ({target}) => {
     return false;
 };
 find("#publishing").onsubmit = ({target}) => {
-    client.publish({text: find("#text").value}).catch((error) => show.state(error.message, "bad"));
+    client.publish(find("[name=channel]").value, {text: find("#text").value}).catch(failed);
     target.reset();
     return false;
 };

@@ -35,7 +35,9 @@ _PART = re.compile(r"\s*<!-- if (\S+) -->(.*?)<!-- end -->", re.DOTALL)
 
 
 # What the console loads; a name that ends in a slash is a folder.
-_FILES_OF_CONSOLE = ("console/", "icon.svg", "css/holdfast.css", "dom.js", "js/storage.js")
+_FILES_OF_CONSOLE = (
+    "bayeux.js", "console/", "css/holdfast.css", "dom.js", "icon.svg", "js/storage.js",
+)  # fmt: skip
 
 
 def add_pages(

@@ -163,7 +163,7 @@ export class Chat {
     }
 
     async renew(token) {
-        const problem = await this.#connection.renew(token);
+        const problem = await this.#page.login.renew(token);
         if (problem) {
             view.showRenewalProblem(problem);
         } else {

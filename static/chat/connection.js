@@ -168,11 +168,6 @@ export class Connection {
         }
     }
 
-    /** Resolves with an empty text, or with the reason why the token renews nothing. */
-    renew(token) {
-        return this.#login.renew(this.#cometd, token);
-    }
-
     acknowledge(areGiven) {
         this.#acks.areGiven = areGiven;
     }

@@ -14,6 +14,7 @@ const MS_PER_S = 1000;
 export class Login {
     credentials;
     #storage;
+    #cometd;
     #renewal;
 
     constructor(storage) {
@@ -36,11 +37,15 @@ export class Login {
         }
     }
 
+    registered(name, cometd) {
+        this.#cometd = cometd;
+    }
+
     /** Resolves with an empty text or, if the server does not accept the token, with the reason. */
-    renew(cometd, token) {
+    renew(token) {
         this.#renewal = {token};
         return new Promise((resolve) => {
-            cometd.publish(LOGIN, {}, {}, (reply) => {
+            this.#cometd.publish(LOGIN, {}, {}, (reply) => {
                 if (reply.successful) {
                     this.use({token});
                 }

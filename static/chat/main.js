@@ -85,35 +85,31 @@ function comeIn(subject) {
     }
 }
 
+/** What a form does; not every page has every form. */
+function onSubmit(id, act) {
+    find(id)?.addEventListener("submit", (event) => {
+        event.preventDefault();
+        act(event.target);
+    });
+}
+
 function listen() {
-    find("sign-in")?.addEventListener("submit", (event) => {
-        event.preventDefault();
-        signIn(event.target);
+    onSubmit("sign-in", signIn);
+    onSubmit("renew", (form) => {
+        chat.renew(form.elements.token.value.trim());
+        form.reset();
     });
-    find("renew")?.addEventListener("submit", (event) => {
-        event.preventDefault();
-        chat.renew(event.target.elements.token.value.trim());
-        event.target.reset();
+    onSubmit("join", (form) => {
+        const {room, reliable, ...chosen} = Object.fromEntries(new FormData(form));
+        begin({...chosen, rooms: [room], reliable: reliable !== undefined});
     });
-    find("join").addEventListener("submit", (event) => {
-        event.preventDefault();
-        const {name, room, transport, reliable} = event.target.elements;
-        begin({
-            name: name.value,
-            rooms: [room.value],
-            transport: transport.value,
-            reliable: reliable.checked,
-        });
-    });
-    find("say").addEventListener("submit", (event) => {
-        event.preventDefault();
+    onSubmit("say", () => {
         chat.say(find("text").value, find("to").value);
         find("text").value = "";
     });
-    find("open-room").addEventListener("submit", (event) => {
-        event.preventDefault();
+    onSubmit("open-room", (form) => {
         chat.pick(find("new-room").value);
-        find("new-room").value = "";
+        form.reset();
     });
     find("text").addEventListener("input", () => chat.type());
     find("leave").addEventListener("click", end);

@@ -73,14 +73,15 @@ test("a session that is gone is begun anew, and its batches count from one again
     await done;
     assert.deepEqual(channels().slice(3, 7), ["/meta/connect", "/meta/handshake", "/meta/subscribe", "/meta/connect"]);
     assert.deepEqual([requests[6].clientId, requests[6].ext.ack], ["c2", 0]);
-    assert.ok(states.includes("402::session_unknown"));
+    assert.ok(states.includes("The server refused /meta/connect: 402::session_unknown."));
 });
 
 test("a server that is away is asked again, and says so meanwhile", async () => {
     const {done, channels, states} = feed(null, hello, {}, {ext: {ack: 1}}, null, {ext: {ack: 1}});
     await done;
     assert.deepEqual(channels().slice(0, 2), ["/meta/handshake", "/meta/handshake"]);
-    assert.deepEqual(states.slice(0, 4), ["unreachable", "live", "unreachable", "live"]);
+    const away = "The server did not answer (unreachable).";
+    assert.deepEqual(states.slice(0, 4), [away, "live", away, "live"]);
 });
 
 test("an answer is not awaited for ever, but longer than a connect is held", async () => {
@@ -93,7 +94,7 @@ test("who may not listen does not believe that it does", async () => {
     const denied = {successful: false, error: "403:denied_by_security_policy:subscribe_denied"};
     const {done, channels, states} = feed(hello, denied, hello, {});
     await done;
-    assert.deepEqual(channels().slice(0, 3), ["/meta/handshake", "/meta/subscribe", "/meta/handshake"]);
+    assert.deepEqual(channels().slice(0, 4), ["/meta/handshake", "/meta/subscribe", "/meta/disconnect", "/meta/handshake"]);
     assert.ok(!states.slice(0, 1).includes("live"));
 });
 
