@@ -1,4 +1,4 @@
-"""The base classes of extensions, built in or operators'."""
+"""The base classes of extensions, both the built-in ones and those of operators."""
 
 from collections.abc import Awaitable, Mapping
 from typing import Any, ClassVar

@@ -114,7 +114,7 @@ class Exchange:
         self.carrier = carrier
         # The sender, according to HTTP.
         self.speaker = speaker
-        # The identity that counts, of several; `new_browser` is to be set as cookie.
+        # The identity that counts, if there are several; `new_browser` must be set as a cookie.
         self.browser = speaker.browsers[0] if speaker.browsers else None
         self.new_browser: str | None = None
         # Set if the request came over a pipe.
@@ -131,7 +131,7 @@ class Exchange:
         self.client_id: str | None = None
         # Whether the request has a single message; connects among others are never held.
         self.is_alone = True
-        # How far a message that ran out of time has come, as its handler knows it.
+        # The progress of a message that ran out of time, in the form that its handler uses.
         self.progress: Any = None
         # The connection is lost: the response goes nowhere.
         self.is_aborted = False
@@ -229,7 +229,7 @@ class Session(Receiver):
         # The terms that the handshake agreed on, if any.
         self.terms: Terms | None = None
         self.decorator: EventDecorator | None = None
-        # Set if the client wants to know how far it is.
+        # Set if the client wants cursors.
         self.cursors: Cursors | None = None
         # Where it gets replies to its requests, if its client asked for that.
         self.reply_channel: ReplyChannel | None = None

@@ -76,7 +76,7 @@ class Client:
         longest_pause_s: float = 30.0,
         on_state: Callable[[ClientState], None] | None = None,
     ) -> None:
-        """Nothing is sent before the client is entered.
+        """Make a client, which sends nothing before it is entered.
 
         Args:
             url: The server's URL, without a path `/cometd`, or `unix:/path/of/socket`.
@@ -90,7 +90,7 @@ class Client:
             max_queue: Messages that may be open, which means received and not finished. With
                 that many, the client asks for no more.
             outbox: Where `post` keeps messages until the server has accepted them. With it, the
-                client may be entered while there is no server.
+                client may be entered while the server cannot be reached.
             headers: For each request.
             ssl: How to verify the server, or to show a certificate.
             connector: An aiohttp connector that several clients share. It is not closed.
@@ -246,7 +246,7 @@ class Client:
             channel: Such as `/orders/new`, `/orders/*` or `/orders/**`.
             callback: A function or a coroutine function.
             filter: A condition that messages must fulfil, such as `data.price > 100`.
-            history: First the newest messages that the channels keep; -1 for all.
+            history: How many of the newest messages that each channel keeps come first; -1 for all.
             replay: Where to begin in what the channels keep, as `ext.replay` has it.
             qos: Further options of `ext.delivery`.
         """
@@ -304,8 +304,8 @@ class Client:
         Args:
             channel: Such as `/orders/new`.
             data: Anything that JSON can hold.
-            key: Names the message; the server delivers one message of each key.
-            priority: 0 to 9; higher ones overtake others that wait.
+            key: Names the message; of several messages with the same key, the server delivers one.
+            priority: 0 to 9; messages with a higher priority overtake others that wait.
             persistent: Whether the message survives a restart of the server.
             lifetime_s: How long it is worth delivering.
             properties: Names and values for receivers.
@@ -411,10 +411,10 @@ class Client:
     ) -> NewSubscription:
         """Reply to the requests on a channel with what the callback returns; await it.
 
-        A message, or a `Reply`, that it returns says of which type its data are. If the callback
-        raises `Refuse`, that is the requester's error, unless somebody else replies; any other
-        exception refuses with `user.update.internalError`. The rest is as in `subscribe`. The
-        result for a message that is no request is dropped.
+        To state the type of the data, return a `Reply` or a message. If the callback raises
+        `Refuse`, that is the requester's error, unless somebody else replies; any other exception
+        refuses the request with `user.update.internalError`. Otherwise this works like `subscribe`.
+        If a message is not a request, the result of the callback is dropped.
         """
         responder = Responder(callback, self._send, self._inbox.finished)
         return self.subscribe(channel, responder, filter=filter, qos=qos)

@@ -34,7 +34,7 @@ class Outbox:
         max_bytes: int = 64 * 1024 * 1024,
         on_refused: OnRefused | None = None,
     ) -> None:
-        """The file is opened when the client is entered, and made if there is none.
+        """Make an outbox. The client opens its file when it is entered, and creates a missing one.
 
         Args:
             path: Where the file is, in a folder that exists.

@@ -14,7 +14,7 @@ from holdfast.client.messages import Message
 
 Callback = Callable[[Message], Awaitable[object] | object]
 
-# Callbacks that never wait let the rest of the program run after so many messages.
+# Callbacks that never wait let the rest of the program run after this number of messages.
 _IN_ONE_TURN = 200
 _log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class SubscriptionParty(Protocol):
 
 
 class Subscription:
-    """The messages of a channel, or of a pattern such as `/orders/**`.
+    """The subscription to a channel, or to a pattern such as `/orders/**`.
 
     Without a callback, iterate over it: `async for message in subscription`. A message is finished
     when the next one is asked for; if the loop ends by an exception, its last message is not, and

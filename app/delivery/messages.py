@@ -105,7 +105,7 @@ class Message(Event):
         self.generation = 0
         # The attempts of sessions that have ended; only in copies for the others of the subject.
         self.former: FormerAttempts | None = None
-        # A message about another message or about a moment: it never becomes a dead letter.
+        # A message about another message, or only of momentary use: it never becomes a dead letter.
         self.leaves_no_letter = False
         self.stem: bytes | None = None
         self.journal_place: Any = None
@@ -150,11 +150,11 @@ class Message(Event):
         return copy
 
     def initial(self) -> "Message":
-        """Return a copy for one who subscribes later."""
+        """Return a copy for a later subscriber."""
         copy = self._copy()
         copy.depth = self.depth
         copy.is_initial = True
-        # Only the first was for whom it was addressed to; this one is for a subscriber.
+        # The original was for its destinations; this copy is for a subscriber.
         copy.addressed = ()
         return copy
 
@@ -172,7 +172,7 @@ class Message(Event):
         """Set the lifetime; if forced, the message then leaves the queues in which it waits."""
         self.life_ms = life_ms
         if not life_ms:
-            # Volatile: only for those who are there.
+            # Volatile: only for receivers that are there now.
             self.depth = None
         self.expires_ms = self.id // NS_PER_MS + life_ms if is_forced else 0
 

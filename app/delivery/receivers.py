@@ -60,7 +60,8 @@ class Receiver(Timed):
         self.subscriptions: set[str] = set()
         # How the receiver is connected, or was last; empty if it never was.
         self.transport = ""
-        # Changed by `advance` only, and what follows from it: it is asked for with every message.
+        # The state, and what follows from it, which every message asks for. Only `advance` changes
+        # them.
         self.state = SessionState.HANDSHAKEN
         # Whether messages may enter the queue, whether it has ended, and whether it has no client,
         # perhaps for a while only.

@@ -198,7 +198,7 @@ class Request(Timed, Generic[R]):
         """Let this message carry the request."""
         self.id = message.id
         message.request = self
-        # It is worth nothing to later subscribers.
+        # Later subscribers have no use for it.
         message.depth = None
         if message.life_ms is None or message.life_ms > self.timeout_ms:
             message.limit_life(self.timeout_ms, is_forced=True)
@@ -220,7 +220,7 @@ class Request(Timed, Generic[R]):
             self._place = begin + len(said)
 
     def told(self, wire: bytes, now_ms: int) -> bytes:
-        """Return the event as it says what is left of the deadline now."""
+        """Return the event with what is left of the deadline now."""
         place = self._place
         left_ms = max(self.deadline_ms - now_ms, 0)
         if place < 0 or int(wire[place : place + _WIDTH]) == left_ms:
@@ -231,7 +231,7 @@ class Request(Timed, Generic[R]):
         # Padded, because queues have counted its bytes.
         return b"%b%*d%b" % (wire[: self._place], _WIDTH, left_ms, wire[end:])
 
-    # Those who have it
+    # Its responders
 
     def granted_to(self, keys: Iterable[str]) -> None:
         """Let the sessions with these names answer, which have a copy or will get one."""

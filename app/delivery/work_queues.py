@@ -36,7 +36,7 @@ R = TypeVar("R", bound=Receiver)
 # The names of these queues begin with this, before the channel. No subject begins so.
 PREFIX: Final = "work:"
 
-# A message with so many refusals becomes a dead letter, even if others would take it.
+# A message with this many refusals becomes a dead letter, even if others would take it.
 MOST_REFUSALS: Final = 10
 
 # A receiver with its rank.
@@ -261,7 +261,7 @@ class WorkQueues(SharedQueues[R]):
             self._take_back(receiver, receiver.queue.entries())
 
     def relieve(self, receiver: R) -> None:
-        """Return the work that waits for a session: it is not live, or subscribed no more."""
+        """Return the work that waits for a session: it is not live, or no longer subscribes."""
         if not self._is_used:
             return
         self._look_at_disputed()

@@ -9,10 +9,10 @@ leave behind. Three kinds of collections look for them:
 - In a quiet minute, or after very many new objects, nothing is exempt. This takes 125 ms with ten
   million waiting entries. It bounds the memory of cycles that were exempt when they were left.
 
-Exempt are the objects made at start, and all survivors of a collection that took long or followed
-many entries. So the next one is short, however many sessions there are. And it is short however
-much waits for them: Python counts new objects, but it also looks at each entry of a new queue, and
-a thousand new queues soon hold ten million.
+The objects made at start are exempt, and so are all survivors of a collection that took long or
+followed many entries. So the next collection is short, however many sessions there are, and
+however much waits for them. Python counts only new objects, but also looks at each entry of a new
+queue, and a thousand new queues soon hold ten million.
 """
 
 import gc
