@@ -39,14 +39,19 @@ MessageId = Annotated[
 ReplayId = Annotated[str, Field(pattern=r"^[A-Za-z0-9\-]{1,64}$")]
 CommandText = Annotated[
     str,
-    Field(min_length=1, max_length=4096, description="Like `client/joe/1/?dispatcherActive`."),
+    Field(
+        min_length=1,
+        max_length=4096,
+        description="The command, such as `client/joe/1/?dispatcherActive`.",
+    ),
 ]
 HoldEnd = Annotated[
-    Ms | None, Field(title="Until (optional)", description="Delivery resumes by itself then.")
+    Ms | None,
+    Field(title="Until (optional)", description="Time at which delivery resumes by itself."),
 ]
 ResultName = Literal["dead", "causes", "latency", "poison", "holdback-advice"]
 
-_FROM_THE_PART_BEFORE = "Cursor of the previous part."
+_FROM_THE_PART_BEFORE = "The `cursor` of the previous part."
 Cursor = Annotated[
     Annotated[str, Field(max_length=256, pattern=r"^[!-~]+$")] | None,
     Field(description=_FROM_THE_PART_BEFORE),
@@ -59,10 +64,12 @@ FilterText = Annotated[
     Annotated[str, Field(max_length=1000, examples=["data.price > 100"])] | None,
     Field(description="Only messages that this filter of subscriptions passes."),
 ]
-Limit = Annotated[int, Field(ge=1, le=500, description="Items at most.")]
-EntryLimit = Annotated[int, Field(ge=1, le=100, description="Entries at most.")]
-SessionLimit = Annotated[int, Field(ge=1, le=5000, description="Sessions to end at most.")]
-All = Annotated[bool, Field(description="Confirms a filter that everything passes.")]
+Limit = Annotated[int, Field(ge=1, le=500, description="Maximum number of items.")]
+EntryLimit = Annotated[int, Field(ge=1, le=100, description="Maximum number of entries.")]
+SessionLimit = Annotated[
+    int, Field(ge=1, le=5000, description="Maximum number of sessions to end.")
+]
+All = Annotated[bool, Field(description="Confirms that an empty filter is meant.")]
 DryRun = Annotated[bool, Field(description="Count only; change nothing.")]
 
 

@@ -43,7 +43,7 @@ class LetterSummary:
     receiver: Annotated[str, Field(description="Name of the session that the letter was for.")]
     subject: Annotated[str, Field(description="Subject of the receiver.")]
     sender: Annotated[str, Field(description="Absolute name of the publisher, or empty.")]
-    code: Annotated[str, Field(description="Why: an xmlBlaster error code.")]
+    code: Annotated[str, Field(description="The cause: one of xmlBlaster's error codes.")]
     reason: str
     fingerprint: Annotated[
         str, Field(description="The same for all letters with this channel and code.")
@@ -54,9 +54,9 @@ class LetterSummary:
     expires: Annotated[int, Field(description="When the record will be removed at the latest.")]
     attempts: Count
     redelivered: Count
-    generation: Annotated[int, Field(ge=0, description="Of the message, when it died.")]
+    generation: Annotated[int, Field(ge=0, description="Replays of its message before it died.")]
     replays: Annotated[int, Field(ge=0, description="Replays of this letter.")]
-    replay: Annotated[str | None, Field(description="Id of the one that took it.")]
+    replay: Annotated[str | None, Field(description="Id of the replay that took it.")]
     bytes: Count
 
 
@@ -82,17 +82,17 @@ class Group:
     fingerprint: str
     channel: str
     code: str
-    reason: Annotated[str, Field(description="Of the sample.")]
+    reason: Annotated[str, Field(description="The reason of the sample.")]
     count: Count
     receivers: Count
     first: Ms
     last: Ms
     sample: Annotated[str, Field(description="Id of the latest letter.")]
     hours: Annotated[
-        tuple[int, ...], Field(description="Deaths in each of 24 hours, the present last.")
+        tuple[int, ...], Field(description="Deaths in each of the last 24 hours, up to now.")
     ]
     days: Annotated[
-        tuple[int, ...], Field(description="The same of 30 days, which end with that hour.")
+        tuple[int, ...], Field(description="Deaths in each of the last 30 days, up to now.")
     ]
     remark: Remark | None
 
@@ -127,20 +127,20 @@ class Replay:
     filter: dict[str, Any]
     options: dict[str, Any]
     total: Annotated[int, Field(ge=0, description="Letters that match.")]
-    sent: Annotated[int, Field(ge=0, description="Put into their receivers' queues again.")]
+    sent: Annotated[int, Field(ge=0, description="Letters put into their receivers' queues again.")]
     acked: Count
-    failed: Annotated[int, Field(ge=0, description="Died again.")]
-    skipped: Annotated[int, Field(ge=0, description="Left out; `skips` has the reasons.")]
+    failed: Annotated[int, Field(ge=0, description="Letters that died again.")]
+    skipped: Annotated[int, Field(ge=0, description="Letters left out; `skips` has the reasons.")]
     skips: Annotated[
         dict[str, int],
         Field(
-            description="The same by reason.",
+            description="Skipped letters by reason.",
             json_schema_extra={"x-words": {**SKIP_WORDS}},
         ),
     ]
     channels: Annotated[dict[str, int], Field(description="Letters by channel, 20 at most.")]
     receivers: Annotated[dict[str, int], Field(description="Letters by receiver, 20 at most.")]
-    reason: Annotated[str | None, Field(description="Why it stopped.")]
+    reason: Annotated[str | None, Field(description="Why the replay stopped.")]
 
 
 def letter_summary(node: str, letter: DeadLetter, age_ms: int) -> LetterSummary:

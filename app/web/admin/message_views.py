@@ -51,7 +51,7 @@ class TraceStep:
 
     at_us: Annotated[int, Field(ge=0, description="Microseconds since 1970.")]
     node: str
-    kind: Annotated[str, Field(description="Like `published`, `handed`, `acked`, `dead`.")]
+    kind: Annotated[str, Field(description="Such as `published`, `handed`, `acked`, `dead`.")]
     receiver: str | None
     channel: str | None
     attempt: int | None
@@ -74,11 +74,13 @@ class Trace:
         list[str],
         Field(description="Tables that have its steps for longer: `machine:folder`."),
     ]
-    queues: Annotated[list[TraceQueue], Field(description="Where it is, the first 1000.")]
-    letters: Annotated[list[LetterSummary], Field(description="Where it died, the first 100.")]
+    queues: Annotated[list[TraceQueue], Field(description="Queues that have it, the first 1000.")]
+    letters: Annotated[list[LetterSummary], Field(description="Its dead letters, the first 100.")]
     is_cut: Annotated[bool, Field(description="Not all queues and letters were looked at.")]
     happenings: list[TraceStep]
-    cursor: Annotated[str | None, Field(description="Reads on; null at the end of the journal.")]
+    cursor: Annotated[
+        str | None, Field(description="For the next part; null at the end of the journal.")
+    ]
 
 
 def kept_message(state: ServerState, message: Message) -> KeptMessage:

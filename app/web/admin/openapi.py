@@ -74,17 +74,23 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": route.name,
         "summary": route.summary,
-        "description": f"For the role {route.role.title}.",
+        "description": f"Requires the role `{route.role.title}`.",
         "parameters": _parameters(route),
         "responses": {
-            "default": {"description": "It failed.", "content": schemas.content("answer", Failure)},
+            "default": {
+                "description": "The request failed.",
+                "content": schemas.content("answer", Failure),
+            },
         },
     }
     if route.answer is None:
-        operation["responses"]["204"] = {"description": "It is done."}
+        operation["responses"]["204"] = {"description": "The request succeeded."}
     else:
         content = schemas.content("answer", route.answer)
-        operation["responses"]["200"] = {"description": "It is done.", "content": content}
+        operation["responses"]["200"] = {
+            "description": "The request succeeded.",
+            "content": content,
+        }
     if route.body is not None:
         content = schemas.content("body", route.body)
         operation["requestBody"] = {"required": True, "content": content}

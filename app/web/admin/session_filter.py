@@ -35,7 +35,7 @@ class SessionFilter(BaseModel):
     held: bool | None = Field(
         default=None,
         title="Delivery",
-        description="Held back, or not.",
+        description="Held back, or active.",
         json_schema_extra={"x-words": {"true": "held back", "false": "active"}},
     )
     channel: Channel | None = Field(
@@ -47,7 +47,7 @@ class SessionFilter(BaseModel):
     unconnected: bool | None = Field(
         default=None,
         title="Client",
-        description="Without a client: it has not connected yet, or is away; or not.",
+        description="Without a client, because it has not connected yet or is away; or with one.",
         json_schema_extra={"x-words": {"true": "away", "false": "connected"}},
     )
     seen_before: Ms | None = Field(

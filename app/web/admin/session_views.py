@@ -71,9 +71,9 @@ class Session(SessionSummary):
     """One receiver with all that is known of it."""
 
     channels: Annotated[list[str], Field(description="Subscribed channels, the first 1000.")]
-    acknowledges: Annotated[bool, Field(description="It negotiated batches.")]
-    gives_verdicts: Annotated[bool, Field(description="It negotiated verdicts.")]
-    expires: Annotated[int | None, Field(description="When it ends if it is not seen again.")]
+    acknowledges: Annotated[bool, Field(description="Whether it acknowledges batches.")]
+    gives_verdicts: Annotated[bool, Field(description="Whether it gives verdicts.")]
+    expires: Annotated[int | None, Field(description="When it ends unless its client returns.")]
     retries: int
     delay_ms: Count
     retry: Annotated[int, Field(ge=0, description="Attempts since contact was lost.")]
@@ -102,10 +102,11 @@ class Entry(KeptMessage):
 class EndedSessions:
     """The result of ending sessions, or of its dry run."""
 
-    matched: Annotated[int, Field(ge=0, description="Number of matching sessions before.")]
+    matched: Annotated[int, Field(ge=0, description="Number of sessions that matched before.")]
     entries: Annotated[int, Field(ge=0, description="Number of entries in all their queues.")]
     ended: Annotated[
-        int, Field(ge=0, description="If it is less than `matched`, repeat the request.")
+        int,
+        Field(ge=0, description="Sessions ended now; if fewer than `matched`, repeat the request."),
     ]
     dry_run: bool
 
@@ -123,11 +124,13 @@ class HeldChannel:
 
     channel: str
     reason: str
-    who: Annotated[str, Field(description="`guard`, or an operator. Only its own are probed.")]
+    who: Annotated[str, Field(description="`guard`, whose holds are probed, or an operator.")]
     since: Ms
     until: Ms | None
     attempts: Annotated[Count, Field(description="Number of probes without success.")]
-    next_attempt: Annotated[Ms | None, Field(description="Null while one is under way.")]
+    next_attempt: Annotated[
+        Ms | None, Field(description="Time of the next probe; null while one is under way.")
+    ]
 
 
 def state_of(session: sessions.Session) -> DispatcherStateName:

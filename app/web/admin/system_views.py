@@ -26,7 +26,7 @@ class ChannelSummary:
     """A channel, or a pattern."""
 
     name: str
-    subscribers: Annotated[int, Field(ge=0, description="Of exactly this name.")]
+    subscribers: Annotated[int, Field(ge=0, description="Subscriptions to exactly this name.")]
     rate: Annotated[
         float | None,
         Field(description="Messages per second; null while nobody listens on `/sys/figures`."),
@@ -41,7 +41,7 @@ class PipelineResult:
     result: str
     at: Annotated[int, Field(ge=0, description="When it was computed.")]
     since: Annotated[int | None, Field(description="Time of the first event that it covers.")]
-    until: Annotated[int | None, Field(description="Time of the last one.")]
+    until: Annotated[int | None, Field(description="Time of the last event that it covers.")]
     rows: list[dict[str, Any]]
 
 
@@ -77,7 +77,7 @@ class Figures:
     waiting: Annotated[int, Field(ge=0, description="Entries that wait to be handed over.")]
     handed: Annotated[int, Field(ge=0, description="Entries in flight.")]
     unaccounted: Annotated[
-        int, Field(description="Accepted and restored, less all the others: must be 0.")
+        int, Field(description="Accepted and restored, less all others: must be 0.")
     ]
     oldest_ms: Annotated[
         int | None,
