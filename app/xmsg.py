@@ -28,7 +28,7 @@ def channel_of(topic: str) -> str:
     """
     parts = topic.split(":")
     if "" in parts or "*" in topic:
-        raise ValueError(f"{topic!r} is no topic of xMsg")
+        raise ValueError(f"{topic!r} is not a topic of xMsg")
     return "".join(f"/{_escape(part)}" for part in parts)
 
 
@@ -36,7 +36,7 @@ def topic_of(channel: str) -> str:
     """Return the topic whose channel this is. Raises `ValueError` if there is none."""
     topic = _ESCAPES.sub(_unescape, channel.removeprefix("/").replace("/", ":"))
     if channel_of(topic) != channel:
-        raise ValueError(f"{channel!r} is the channel of no topic of xMsg")
+        raise ValueError(f"{channel!r} corresponds to no topic of xMsg")
     return topic
 
 

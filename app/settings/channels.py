@@ -36,7 +36,7 @@ class ChannelSettings(BaseModel):
         if "history_bytes" in self.model_fields_set and not self.history:
             raise ValueError("history_bytes has no effect without history")
         if self.work_queue and self.history:
-            raise ValueError("work_queue: what one receiver takes is not kept, so no history")
+            raise ValueError("work_queue excludes history: what one receiver takes is not kept")
         of_topics = {"destroy_delay", "readonly"} & self.model_fields_set
         if of_topics and not self.topic:
             raise ValueError(f"{min(of_topics)} needs topic = true")

@@ -71,7 +71,9 @@ class BayeuxSettings(Section):
         for pattern in channels:
             channel = known.get(pattern)
             if channel is None or channel.kind is not Kind.BROADCAST:
-                raise ValueError(f"{pattern!r} is not a channel or pattern for publishes")
+                raise ValueError(
+                    f"{pattern!r} is neither a channel nor a pattern that clients can publish on"
+                )
         return channels
 
     @field_validator("duplicate_meta_connect_http_response_code")

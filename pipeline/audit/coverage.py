@@ -132,7 +132,7 @@ def _of_last(run: Stretch, heard_us: int, now_us: int) -> Unknown:
         text = "it has not stopped: it is running, or was killed; nothing later is known"
         return Unknown(OPEN, run.node, heard_us, None, text)
     text = (
-        f"it may have ended: the tables have heard nothing of it since {silent_us // 10**6} s. It "
+        f"it may have ended: the tables have heard nothing of it for {silent_us // 10**6} s. It "
         "was killed, or needs another ingest"
     )
     return Unknown(SILENT, run.node, heard_us, now_us, text)

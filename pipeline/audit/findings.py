@@ -90,7 +90,7 @@ def _row(unknown: Unknown) -> tuple[object, ...]:
 
 
 def _lacking(lacking: Mapping[str, int]) -> Iterator[tuple[object, ...]]:
-    text = "the last frames that were written are not there"
+    text = "the last frames that were written are missing"
     for node, frames in lacking.items():
         yield "frame.lacking", node, None, None, frames, text
 

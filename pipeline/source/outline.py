@@ -146,7 +146,7 @@ def advance(at: Position, seen: Sight) -> tuple[Position, Finding | None]:
         finding = Finding(Incident.UNREADABLE, seen.id, seen.epoch, at.seq, 1, text)
         return replace(at, id=seen.id), finding
     if seen.digest and seen.digest in at.digests and seen.seq <= at.seq:
-        text = f"frame {seen.seq} is there twice"
+        text = f"frame {seen.seq} is in the journal twice"
         finding = Finding(Incident.REPEAT, seen.id, seen.epoch, seen.seq, 1, text)
         return replace(at, id=seen.id), finding
     digests = (*at.digests, seen.digest)[-_REMEMBERED:]
@@ -164,7 +164,7 @@ def _strange(at: Position, seen: Sight, seq: int) -> Finding | None:
 
     if at.id == BEGIN:
         return finding(
-            Incident.BEGINNING, last, f"frames 1 to {last} are gone since before the first ingest"
+            Incident.BEGINNING, last, f"frames 1 to {last} were removed before the first ingest"
         )
     if is_new:
         text = f"the store was emptied after frame {at.seq}; its first is {seq}"
@@ -186,5 +186,5 @@ def beginning(found: Finding, trimmed: int | None) -> Finding:
 
 def altered(at: Position, seen: Sight) -> Finding:
     """Return the finding, at an entry, that the last frame is not what was written."""
-    text = f"frame {at.seq} is not as it was written: its digest is another"
+    text = f"frame {at.seq} was changed after it was written: its digest differs"
     return Finding(Incident.ALTERED, seen.id, seen.epoch, at.seq, 1, text)

@@ -60,7 +60,7 @@ def test_a_subscription_matches_its_topic_and_what_is_below(one: str, other: str
 
 @pytest.mark.parametrize("topic", ["", ":", "a:", ":b", "a::b", "*", "*:b", "a:*", "a:b*"])
 def test_what_is_no_topic_has_no_channel(topic: str) -> None:
-    with pytest.raises(ValueError, match="is no topic of xMsg"):
+    with pytest.raises(ValueError, match="is not a topic of xMsg"):
         xmsg.channel_of(topic)
 
 
