@@ -56,8 +56,8 @@ def read_piece(journals: Journals, piece: Piece, *, accepts_loss: bool) -> Itera
         findings += unreadable
     if last != piece.upto:
         raise PipelineFailed(
-            f"the journal of node {piece.node} was trimmed while it was read, after {last}: run the "
-            "command again"
+            f"the journal of node {piece.node} was trimmed while it was read, after {last}: "
+            "run the command again"
         )
     if findings:
         yield _rows(piece.node, findings)
