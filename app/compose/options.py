@@ -1,5 +1,8 @@
 """Converts settings into the options of the server's parts."""
 
+from dataclasses import fields
+from typing import Any, TypeVar
+
 from holdfast.bayeux.codec import RequestLimits
 from holdfast.bayeux.options import BudgetRates, ChannelRule, Durable, Options, QuotaLimits
 from holdfast.delivery.channels import ChannelLimits
@@ -10,7 +13,7 @@ from holdfast.delivery.shared_queues import SharedQueueLimits
 from holdfast.delivery.topics import TopicConfig
 from holdfast.settings import ChannelSettings, Settings
 from holdfast.settings.delivery import DeliverySettings
-from holdfast.settings.limits import LimitSettings, QuotaSettings
+from holdfast.settings.limits import LimitSettings
 from holdfast.web.cookies import DEFAULT_NAME, BrowserCookie
 from holdfast.web.endpoint import WebOptions
 from holdfast.web.hosts import Hosts, name_of
@@ -20,39 +23,18 @@ from holdfast.web.peers import Peers
 # As an origin or a host name: all of them.
 _ANY = "*"
 
+Kind = TypeVar("Kind")
+
 
 def core_options(settings: Settings) -> Options:
-    """Return the core's options, with all times in seconds."""
-    return Options(
-        timeout_s=settings.timeout / 1000,
-        interval_s=settings.interval / 1000,
-        max_interval_s=settings.max_interval / 1000,
-        meta_connect_deliver_only=settings.meta_connect_deliver_only,
-        handshake_reconnect=settings.handshake_reconnect,
-        allow_message_delivery_during_handshake=settings.allow_message_delivery_during_handshake,
-        broadcast_to_publisher=settings.broadcast_to_publisher,
-        trust_client_session=settings.trust_client_session,
-        max_sessions_per_browser=settings.max_sessions_per_browser,
-        multi_session_interval_s=settings.multi_session_interval / 1000,
-        ws_require_handshake_per_connection=settings.ws_require_handshake_per_connection,
-        max_sessions=settings.max_sessions,
-        max_sessions_per_subject=settings.max_sessions_per_subject,
-        max_names_per_browser=settings.max_names_per_browser,
-        max_names_per_address=settings.max_names_per_address,
-        max_session_timeout_s=settings.max_session_timeout / 1000,
+    """Return the core's options."""
+    return _taken(
+        Options,
+        settings,
         unconnected_share=settings.unconnected_share / 100,
-        ptp_create_session=settings.ptp_create_session,
         durable=Durable(settings.durable),
-        max_subscriptions=settings.max_subscriptions,
-        max_session_filters=settings.max_session_filters,
-        max_filters=settings.max_filters,
-        max_topics=settings.max_topics,
-        max_outstanding=settings.max_outstanding,
-        max_total_outstanding=settings.max_total_outstanding,
         reply_timeout_ms=min(settings.reply_timeout, settings.max_reply_timeout),
         max_reply_timeout_ms=settings.max_reply_timeout,
-        max_total_subscriptions=settings.max_total_subscriptions,
-        max_message_size=settings.max_message_size,
         handshake_rate=float(settings.handshake_rate),
         connection_types=tuple(settings.transports),
         channels={
@@ -73,12 +55,26 @@ def core_options(settings: Settings) -> Options:
             queues=settings.max_work_queues,
         ),
         guard=_guard_limits(settings),
-        budgets=_budgets(settings),
-        quotas=_quotas(settings),
-        channel_limits=ChannelLimits(
-            length=settings.max_channel_length, segments=settings.max_channel_segments
-        ),
+        budgets=_taken(BudgetRates, settings, prefix="budget_"),
+        quotas=_taken(QuotaLimits, settings, prefix="quota_", bytes=settings.quota_waiting_bytes),
+        channel_limits=_taken(ChannelLimits, settings, prefix="max_channel_"),
     )
+
+
+def _taken(kind: type[Kind], settings: object, *, prefix: str = "", **others: Any) -> Kind:  # noqa: ANN401 - any field
+    """Return options of this kind.
+
+    A field that the others do not name is the setting of its name. Times are milliseconds in
+    settings; in options they are seconds, with `_s` behind their names.
+    """
+    names = [each.name for each in fields(kind) if each.init and each.name not in others]  # type: ignore[arg-type]
+    return kind(**{name: _value(settings, prefix + name) for name in names}, **others)
+
+
+def _value(settings: object, name: str) -> Any:  # noqa: ANN401 - whatever is a setting
+    if name.endswith("_s") and not hasattr(settings, name):
+        return getattr(settings, name.removesuffix("_s")) / 1000
+    return getattr(settings, name)
 
 
 def _request_limits(settings: LimitSettings) -> RequestLimits:
@@ -110,41 +106,15 @@ def _guard_limits(settings: DeliverySettings) -> GuardLimits:
     )
 
 
-def _budgets(settings: QuotaSettings) -> BudgetRates:
-    return BudgetRates(
-        requests=settings.budget_requests,
-        handshakes=settings.budget_handshakes,
-        publishes=settings.budget_publishes,
-        bytes=settings.budget_bytes,
-        letters=settings.budget_letters,
-    )
-
-
-def _quotas(settings: QuotaSettings) -> QuotaLimits:
-    return QuotaLimits(
-        sessions=settings.quota_sessions,
-        subscriptions=settings.quota_subscriptions,
-        bytes=settings.quota_waiting_bytes,
-        addressed=settings.quota_addressed,
-        addressed_bytes=settings.quota_addressed_bytes,
-        topics=settings.quota_topics,
-    )
-
-
 def _rule(rule: ChannelSettings, max_lazy_timeout: int) -> ChannelRule:
     lazy_timeout_s = None
     if rule.lazy or rule.lazy_timeout is not None:
         timeout = max_lazy_timeout if rule.lazy_timeout is None else rule.lazy_timeout
         lazy_timeout_s = timeout / 1000
-    return ChannelRule(
+    return _taken(
+        ChannelRule,
+        rule,
         lazy_timeout_s=lazy_timeout_s,
-        broadcast_to_publisher=rule.broadcast_to_publisher,
-        durable=rule.durable,
-        dead_letters=rule.dead_letters,
-        attempts=rule.attempts,
-        backoff_s=rule.backoff / 1000,
-        longest_backoff_s=rule.longest_backoff / 1000,
-        max_attempts=rule.max_attempts,
         history=HistoryDepth(rule.history, rule.history_bytes) if rule.history else None,
         topic=TopicConfig(rule.destroy_delay, rule.readonly) if rule.topic else None,
         is_work_queue=rule.work_queue,
@@ -168,21 +138,13 @@ def _main_hosts(settings: Settings) -> Hosts:
 
 
 def web_options(settings: Settings) -> WebOptions:
-    return WebOptions(
+    return _taken(
+        WebOptions,
+        settings,
         paths=tuple(settings.paths),
         transports=frozenset(settings.transports),
-        fast_lane=settings.fast_lane,
-        max_request_size=settings.max_request_size,
-        request_timeout_s=settings.request_timeout / 1000,
-        write_timeout_s=settings.write_timeout / 1000,
         superseded_status=settings.duplicate_meta_connect_http_response_code,
-        callback_parameter=settings.callback_parameter,
         callback_max_length=settings.callback_parameter_max_length,
-        ws_messages_per_frame=settings.ws_messages_per_frame,
-        ws_idle_timeout_s=settings.ws_idle_timeout / 1000,
-        ws_session_timeout_s=settings.ws_session_timeout / 1000,
-        ws_protocol=settings.ws_protocol,
-        hsts_s=settings.hsts_s,
         cookie=browser_cookie(settings),
         origins=Origins(tuple(settings.allow_origin)),
         hosts=_main_hosts(settings),
@@ -200,13 +162,4 @@ def browser_cookie(settings: Settings) -> BrowserCookie:
         # Browsers accept such a name only from this host over TLS.
         prefix = "__Host-" if secure and settings.is_cookie_of_host else ""
         name = prefix + DEFAULT_NAME
-    return BrowserCookie(
-        name=name,
-        domain=settings.browser_cookie_domain,
-        path=settings.browser_cookie_path,
-        max_age=settings.browser_cookie_max_age,
-        secure=secure,
-        http_only=settings.browser_cookie_http_only,
-        same_site=settings.browser_cookie_same_site,
-        partitioned=settings.browser_cookie_partitioned,
-    )
+    return _taken(BrowserCookie, settings, prefix="browser_cookie_", name=name, secure=secure)
