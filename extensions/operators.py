@@ -7,6 +7,7 @@ grammar.
 
 import hmac
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import ClassVar
 
 from holdfast.bayeux.advice import reconnect_advice
@@ -163,9 +164,5 @@ def _understand(data: object) -> Command:
 
 
 def _answer_of(result: Result) -> Json:
-    answer: Json = {"command": result.command, "value": result.value}
-    if result.state is not None:
-        answer |= {"state": result.state, "info": result.info}
-    if result.entries is not None:
-        answer["entries"] = result.entries
-    return answer
+    found = {each.name: getattr(result, each.name) for each in fields(result)}
+    return {name: value for name, value in found.items() if value is not None}

@@ -1,7 +1,7 @@
 """The status of topics, for whoever asks: clients by a service, operators by REST and commands."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal, cast
 
 from orjson import loads
@@ -14,6 +14,8 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.sorted_names import Look
 from holdfast.delivery.topics import Topic
 
+# Fields that have another name for clients.
+_NAMES = {"destroy_delay": "destroyDelay"}
 # A topic that is DEAD is not found.
 StateName = Literal["UNCONFIGURED", "ALIVE", "UNREFERENCED", "SOFTERASED"]
 
@@ -37,17 +39,7 @@ class TopicStatus:
 
     def to_json(self) -> Json:
         """Return the status as clients receive it."""
-        return {
-            "channel": self.channel,
-            "state": self.state,
-            "destroyDelay": self.destroy_delay,
-            "readonly": self.readonly,
-            "history": self.history,
-            "kept": self.kept,
-            "queued": self.queued,
-            "work": self.work,
-            "subscribers": self.subscribers,
-        }
+        return {_NAMES.get(name, name): value for name, value in asdict(self).items()}
 
 
 def statuses_of(state: ServerState, names: Iterable[str]) -> list[TopicStatus]:

@@ -121,10 +121,7 @@ def print_list(
     if goes_on and is_sorted:
         note(f"Only the first {_MOST_SORTED} items were sorted: add conditions to select fewer")
     first = shown.sorted(items)[:most]
-    if not server.as_json:
-        print_items(columns, first)
-    elif is_sorted:
-        for item in first:
-            print_json(item, is_line=True)
+    if is_sorted or not server.as_json:
+        print_items(columns, first, as_json=server.as_json)
     if len(items) > len(first) or (goes_on and not is_sorted):
         note(f"Showing {most}; there are more: use --limit")

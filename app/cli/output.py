@@ -177,8 +177,12 @@ Column = tuple[str, Callable[[Json], object]]
 Columns = Sequence[str | Column]
 
 
-def print_items(columns: Columns, items: Iterable[Json]) -> None:
-    """Print items as a table."""
+def print_items(columns: Columns, items: Iterable[Json], *, as_json: bool = False) -> None:
+    """Print items as a table, or as lines of JSON."""
+    if as_json:
+        for item in items:
+            print_json(item, is_line=True)
+        return
     whole = [
         (each.upper(), itemgetter(each)) if isinstance(each, str) else each for each in columns
     ]
@@ -188,6 +192,11 @@ def print_items(columns: Columns, items: Iterable[Json]) -> None:
 def age(name: str, head: str = "AGE") -> Column:
     """A column that shows how long ago the time in a field was."""
     return head, lambda item: since(item[name])
+
+
+def time_of(name: str) -> Column:
+    """A column that shows the time in a field."""
+    return name.upper(), lambda item: when(item[name])
 
 
 def since(ms: int | None) -> Cell:

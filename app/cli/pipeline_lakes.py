@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,7 +10,7 @@ import typer
 from holdfast.cli.failures import Exit
 from holdfast.cli.journal_place import AtJournal, JournalPlace
 from holdfast.cli.options import AsJson, Yes, confirm
-from holdfast.cli.output import answer, complain, print_json, print_table, when
+from holdfast.cli.output import answer, complain, print_items, time_of
 from holdfast.cli.program import group_of_commands
 from holdfast.cli.spark import failing
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from holdfast.pipeline.source.readers import Readers
 
 program = group_of_commands()
+
+_LAKES = ("lake", ("FOLDER", itemgetter("place")), time_of("until"))
 Id = Annotated[str, typer.Argument(metavar="LAKE", help="Id of the tables, as in the list.")]
 
 
@@ -24,13 +27,8 @@ Id = Annotated[str, typer.Argument(metavar="LAKE", help="Id of the tables, as in
 def show(*, as_json: AsJson = False, journal: AtJournal) -> None:
     """List all tables that the journal is read into, and how far each is."""
     with failing(), _readers(journal) as readers:
-        found = readers.all()
-    if as_json:
-        for reader in found:
-            print_json(reader._asdict(), is_line=True)
-        return
-    rows = [(reader.lake, reader.place, when(reader.until)) for reader in found]
-    print_table(("LAKE", "FOLDER", "UNTIL"), rows)
+        found = [reader._asdict() for reader in readers.all()]
+    print_items(_LAKES, found, as_json=as_json)
 
 
 @program.command("drop")

@@ -11,7 +11,7 @@ import typer
 from holdfast.cli import spark
 from holdfast.cli.journal_place import AtJournal
 from holdfast.cli.options import AsJson
-from holdfast.cli.output import print_json, print_table, spinner, when
+from holdfast.cli.output import print_items, spinner, time_of
 from holdfast.cli.spark import ChosenEngine, failing
 from holdfast.pipeline.lake import Lake
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _EVERY_S = 60.0
 # The share of time that results may take: they are found out of all tables.
 _SHARE = 0.05
+_ROWS = ("ROWS", lambda result: len(result["rows"]))
+_RESULTS = ("result", _ROWS, time_of("since"), time_of("until"))
 
 
 def results(*, as_json: AsJson = False, journal: AtJournal, engine: ChosenEngine) -> None:
@@ -33,15 +35,7 @@ def results(*, as_json: AsJson = False, journal: AtJournal, engine: ChosenEngine
     """
     with spark.questions(journal, engine) as tables, journal.store() as url, spinner("Computing"):
         found = write(tables, url, journal.namespace)
-    if as_json:
-        for value in found.values():
-            print_json(value, is_line=True)
-        return
-    rows = [
-        (name, len(value["rows"]), when(value["since"]), when(value["until"]))
-        for name, value in found.items()
-    ]
-    print_table(("RESULT", "ROWS", "SINCE", "UNTIL"), rows)
+    print_items(_RESULTS, found.values(), as_json=as_json)
 
 
 def write(tables: "Tables", url: str, namespace: str) -> dict[str, dict[str, Any]]:

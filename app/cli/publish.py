@@ -5,6 +5,7 @@ import sys
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Annotated
 
 import typer
@@ -50,7 +51,7 @@ def publish(
 
     Example: holdfast publish /orders '{"n": ${counter}}' --count 100
     """
-    publishing = Publishing(channel, content, options, rate, as_json=login.as_json)
+    publishing = Publishing(channel, content, options, rate, login.as_json)
 
     async def conversation() -> None:
         async with login.client(channels=[channel], session=session) as client:
@@ -62,36 +63,28 @@ def publish(
         raise typer.Exit(Exit.FAILED)
 
 
+@dataclass(slots=True)
 class Publishing:
     """Publishes one message after the other, and tells what became of each, in their order."""
 
-    def __init__(
-        self,
-        channel: str,
-        content: Content,
-        options: Options,
-        rate: float | None,
-        *,
-        as_json: bool,
-    ) -> None:
-        self._channel = channel
-        self._content = content
-        self._options = options
-        self._rate = rate
-        self._as_json = as_json
-        self._is_silent = console.is_terminal and content.total != 1 and not as_json
-        # Publishes without a reply, the first one first.
-        self._waiting: deque[tuple[int, asyncio.Task[PublishReply]]] = deque()
-        self._accepted = 0
-        self._began = self._ended = 0.0
-        self.refused = 0
+    channel: str
+    content: Content
+    options: Options
+    rate: float | None
+    as_json: bool
+    # Publishes without a reply, the first one first.
+    waiting: deque[tuple[int, asyncio.Task[PublishReply]]] = field(default_factory=deque)
+    accepted: int = 0
+    refused: int = 0
+    began: float = 0.0
+    ended: float = 0.0
 
     async def run(self, client: Client) -> None:
         """Publish everything. After an interruption, wait for the replies that are due."""
-        self._began = self._ended = _now()
+        self.began = self.ended = _now()
         try:
             with progress() as bar:
-                task = bar.add_task("Publishing", total=self._content.total)
+                task = bar.add_task("Publishing", total=self.content.total)
                 await self._publish_all(client, lambda: bar.advance(task))
         except asyncio.CancelledError:
             with suppress(TimeoutError):
@@ -100,31 +93,31 @@ class Publishing:
             raise
         finally:
             # The end of a session is told once, not for each of these.
-            given_up = [publish for _, publish in self._waiting]
+            given_up = [publish for _, publish in self.waiting]
             for publish in given_up:
                 publish.cancel()
             await asyncio.gather(*given_up, return_exceptions=True)
 
     async def _publish_all(self, client: Client, advance: Callable[[], None]) -> None:
         counter = 0
-        async for text in self._content.texts():
+        async for text in self.content.texts():
             await self._pause(counter)
             counter += 1
-            options = {**self._options}
+            options = {**self.options}
             if options["key"] is not None:
                 options["key"] = filled(options["key"], counter)
-            channel, data = filled(self._channel, counter), parsed(filled(text, counter))
+            channel, data = filled(self.channel, counter), parsed(filled(text, counter))
             publish = asyncio.create_task(client.publish(channel, data, **options))
-            self._waiting.append((counter, publish))
+            self.waiting.append((counter, publish))
             await self._hear(_WINDOW)
             advance()
         await self._hear(0)
 
     async def _pause(self, sent: int) -> None:
         """Wait until the rate allows the next message."""
-        if self._rate is None or not sent:
+        if self.rate is None or not sent:
             return
-        due = self._began + sent / self._rate
+        due = self.began + sent / self.rate
         if due > _now():
             with suppress(TimeoutError):
                 async with asyncio.timeout_at(due):
@@ -133,32 +126,32 @@ class Publishing:
 
     async def _hear(self, most: int) -> None:
         """Wait until at most so many publishes have no reply."""
-        while len(self._waiting) > most:
-            number, publish = self._waiting[0]
+        while len(self.waiting) > most:
+            number, publish = self.waiting[0]
             await asyncio.wait([publish])
-            self._waiting.popleft()
+            self.waiting.popleft()
             self._tell(number, publish)
 
     def _tell(self, number: int, publish: asyncio.Task[PublishReply]) -> None:
-        self._ended = _now()
+        self.ended = _now()
         try:
             reply = publish.result()
         except (ReplyError, ConnectionLost) as error:
             self._tell_refused(number, error)
             return
-        self._accepted += 1
-        channel = filled(self._channel, number)
-        if self._as_json:
+        self.accepted += 1
+        channel = filled(self.channel, number)
+        if self.as_json:
             told = {"n": number, "channel": channel, "id": reply.id, "error": None}
             print_json(told, is_line=True)
-        elif not self._is_silent:
+        elif self.content.total == 1 or not console.is_terminal:
             sys.stdout.write(f"{reply.id or ''}\n")
 
     def _tell_refused(self, number: int, error: ReplyError | ConnectionLost) -> None:
         self.refused += 1
         text = refusal(error) if isinstance(error, ReplyError) else str(error)
-        if self._as_json:
-            channel = filled(self._channel, number)
+        if self.as_json:
+            channel = filled(self.channel, number)
             told = {"n": number, "channel": channel, "id": None, "error": str(error)}
             print_json(told, is_line=True)
         if self.refused <= _MOST_TOLD:
@@ -168,9 +161,9 @@ class Publishing:
 
     def sum_up(self) -> None:
         """Tell how many messages were published, if there were several."""
-        if self._content.total != 1:
+        if self.content.total != 1:
             refused = f", {self.refused} refused" if self.refused else ""
-            note(f"Published {speed(self._accepted, self._ended - self._began)}{refused}")
+            note(f"Published {speed(self.accepted, self.ended - self.began)}{refused}")
 
 
 def _now() -> float:

@@ -131,12 +131,7 @@ def _known(watch: str | None, cancel: str | None) -> Callable[[Remote], Awaitabl
 
 def replays(*, server: ToServer) -> None:
     """List replays, newest first."""
-    found = server.get("/replays")["items"]
-    if server.as_json:
-        for job in found:
-            print_json(job, is_line=True)
-        return
-    print_items(_REPLAYS, found)
+    print_items(_REPLAYS, server.get("/replays")["items"], as_json=server.as_json)
 
 
 def report(job: Json, *, as_json: bool) -> None:

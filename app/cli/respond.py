@@ -5,6 +5,7 @@ import os
 import signal
 from asyncio.subprocess import PIPE
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import typer
@@ -59,7 +60,7 @@ def respond(
     """
     if (reply is None) is (command is None):
         raise typer.BadParameter("give --reply or --exec, and not both")
-    answering = Answering(reply, command, count, as_json=login.as_json)
+    answering = Answering(reply, command, count, login.as_json)
 
     async def conversation() -> None:
         async with login.client(channels=[channel], session=session) as client:
@@ -70,25 +71,23 @@ def respond(
     login.run(conversation)
 
 
+@dataclass(slots=True)
 class Answering:
     """Answers requests one by one, and prints them."""
 
-    def __init__(
-        self, reply: str | None, command: str | None, wanted: int | None, *, as_json: bool
-    ) -> None:
-        self._reply = reply
-        self._command = command
-        self._wanted = wanted
-        self._as_json = as_json
-        self._count = 0
-        self.ended = asyncio.Event()
+    reply: str | None
+    command: str | None
+    wanted: int | None
+    as_json: bool
+    count: int = 0
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def __call__(self, message: Message) -> Any:  # noqa: ANN401 - whatever JSON holds
         """Return the reply. Raises `Refuse` if the command fails."""
         if self.ended.is_set():
             # It stays with the session.
             raise asyncio.CancelledError
-        self._count += 1
+        self.count += 1
         refusal = None
         try:
             return await self._answer(message)
@@ -97,20 +96,20 @@ class Answering:
             raise
         finally:
             self._print(message, refusal)
-            if self._count == self._wanted:
+            if self.count == self.wanted:
                 self.ended.set()
 
     def _print(self, message: Message, refusal: Refuse | None) -> None:
         try:
-            print_received(message, refusal, as_json=self._as_json)
+            print_received(message, refusal, as_json=self.as_json)
         except BrokenPipeError:
             self.ended.set()
 
     async def _answer(self, message: Message) -> Any:  # noqa: ANN401 - whatever JSON holds
         data = to_json(message.data)
-        if self._command is not None:
-            return parsed(await _output(self._command, message, data))
-        text = filled(str(self._reply), self._count)
+        if self.command is not None:
+            return parsed(await _output(self.command, message, data))
+        text = filled(str(self.reply), self.count)
         return parsed(text.replace("${data}", data.decode()))
 
 

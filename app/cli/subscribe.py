@@ -3,6 +3,7 @@
 import asyncio
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
@@ -91,7 +92,7 @@ def subscribe(
     Example: holdfast subscribe '/orders/**' --session joe/1 --history 10
     """
     terms = None if retries is None else {"retries": retries}
-    subscriber = Subscriber(refusal, update_sleep, count, as_json=login.as_json)
+    subscriber = Subscriber(refusal, update_sleep, count, login.as_json)
 
     async def conversation() -> None:
         # What the end of the time interrupts is not processed.
@@ -128,35 +129,34 @@ def _leave_to_the_inbox(message: Message) -> None:
     """Do nothing: one loop shows the messages of all channels, in their order."""
 
 
+@dataclass(slots=True)
 class Subscriber:
     """Prints messages, and refuses them if that is wanted."""
 
-    def __init__(
-        self, refusal: Refuse | None, update_sleep: float, wanted: int | None, *, as_json: bool
-    ) -> None:
-        self._refusal = refusal
-        self._update_sleep = update_sleep
-        self._wanted = wanted
-        self._as_json = as_json
-        # What the server does not do.
-        self.filter: Filter | None = None
-        self._count = 0
-        self._began = self._ended = 0.0
+    refusal: Refuse | None
+    update_sleep: float
+    wanted: int | None
+    as_json: bool
+    # What the server does not do.
+    filter: Filter | None = None
+    count: int = 0
+    began: float = 0.0
+    ended: float = 0.0
 
     async def show_all(self, inbox: Subscription) -> None:
         """Show what arrives, until there were as many messages as wanted."""
         async for message in inbox:
             if not self._is_wanted(message):
                 continue
-            self._ended = time.monotonic()
-            self._began = self._began or self._ended
-            if self._update_sleep:
-                await asyncio.sleep(self._update_sleep)
-            print_received(message, self._refusal, as_json=self._as_json)
-            if self._refusal is not None:
-                inbox.refuse(self._refusal.code, self._refusal.text)
-            self._count += 1
-            if self._count == self._wanted:
+            self.ended = time.monotonic()
+            self.began = self.began or self.ended
+            if self.update_sleep:
+                await asyncio.sleep(self.update_sleep)
+            print_received(message, self.refusal, as_json=self.as_json)
+            if self.refusal is not None:
+                inbox.refuse(self.refusal.code, self.refusal.text)
+            self.count += 1
+            if self.count == self.wanted:
                 return
 
     def _is_wanted(self, message: Message) -> bool:
@@ -176,10 +176,10 @@ class Subscriber:
     @property
     def lacks_messages(self) -> bool:
         """Whether there were fewer messages than wanted."""
-        return self._wanted is not None and self._count < self._wanted
+        return self.wanted is not None and self.count < self.wanted
 
     def sum_up(self) -> None:
         """Tell how many messages there were, if there were any."""
-        verb = "Received" if self._refusal is None else "Refused"
-        if self._count:
-            note(f"{verb} {speed(self._count, self._ended - self._began)}")
+        verb = "Received" if self.refusal is None else "Refused"
+        if self.count:
+            note(f"{verb} {speed(self.count, self.ended - self.began)}")

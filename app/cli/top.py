@@ -2,7 +2,7 @@
 
 import asyncio
 from contextlib import nullcontext
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import typer
 from rich import box
@@ -20,35 +20,14 @@ program = Program()
 _MS_PER_S = 1000
 
 
-class Figure(NamedTuple):
-    """A row: a figure, whether it is a rising count, and whether any value but zero is a fault."""
-
-    name: str
-    is_count: bool = False
-    alarms: bool = False
-
-
-_FIGURES = (
-    Figure("published", is_count=True),
-    Figure("accepted", is_count=True),
-    Figure("acked", is_count=True),
-    Figure("dead", is_count=True),
-    Figure("redelivered", is_count=True),
-    Figure("expired", is_count=True),
-    Figure("discarded", is_count=True),
-    Figure("waiting"),
-    Figure("handed"),
-    Figure("oldest_ms"),
-    Figure("unaccounted", alarms=True),
-    Figure("sessions"),
-    Figure("connected"),
-    Figure("polling"),
-    Figure("held_back"),
-    Figure("channels"),
-    Figure("channels_held_back"),
-    Figure("letters"),
-    Figure("letters_lately", alarms=True),
-)
+# Rising counts, which are shown with their rates, and present values.
+_COUNTS = ("published", "accepted", "acked", "dead", "redelivered", "expired", "discarded")
+_VALUES = (
+    "waiting", "handed", "oldest_ms", "unaccounted", "sessions", "connected", "polling",
+    "held_back", "channels", "channels_held_back", "letters", "letters_lately",
+)  # fmt: skip
+# Any value but zero is a fault.
+_FAULTS = frozenset({"unaccounted", "letters_lately"})
 
 
 @program.command()
@@ -98,22 +77,20 @@ def table_of(found: Json, before: Json | None) -> Table:
     table = Table("FIGURE", "TOTAL", "PER SECOND", title=visible(title), box=box.SIMPLE_HEAD)
     for column in table.columns[1:]:
         column.justify = "right"
-    for figure in _FIGURES:
-        value = found[figure.name]
-        style = "red" if figure.alarms and value else ""
-        table.add_row(
-            figure.name.replace("_", " "),
-            Text("" if value is None else str(value), style),
-            _rate(figure, found, before),
-        )
+    for name in _COUNTS + _VALUES:
+        value = found[name]
+        style = "red" if name in _FAULTS and value else ""
+        shown = Text("" if value is None else str(value), style)
+        rate = _rate(name, found, before) if name in _COUNTS else ""
+        table.add_row(name.replace("_", " "), shown, rate)
     if not found["store_available"]:
         table.caption = Text("the store is unavailable", "red")
     return table
 
 
-def _rate(figure: Figure, found: Json, before: Json | None) -> str:
+def _rate(name: str, found: Json, before: Json | None) -> str:
     """Return how much a count grew per second; nothing if the server was restarted meanwhile."""
-    if not figure.is_count or before is None or before["started"] != found["started"]:
+    if before is None or before["started"] != found["started"]:
         return ""
     passed_s = (found["time"] - before["time"]) / _MS_PER_S
-    return "" if passed_s <= 0 else f"{(found[figure.name] - before[figure.name]) / passed_s:.1f}"
+    return "" if passed_s <= 0 else f"{(found[name] - before[name]) / passed_s:.1f}"

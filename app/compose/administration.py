@@ -85,7 +85,7 @@ def make_administration(
     waits = QueueWaits(bayeux.state, clock)
     stack.push_async_callback(waits.close)
     figures = LiveFigures(
-        bayeux.state, clock=clock, version=scope.process.version, letters=letters.standing
+        bayeux.state, clock=clock, version=scope.process.version, letters=letters.search.standing
     )
     stack.push_async_callback(cancel, asyncio.create_task(Feed(bayeux.state, figures).run()))
     upkeep = LetterUpkeep(letters, store.letter_quota, age_s=settings.dead_letter_age / 1000)

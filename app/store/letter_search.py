@@ -1,6 +1,6 @@
 """Searches dead letters by index, in bounded steps."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -77,9 +77,10 @@ class LetterStatistics(NamedTuple):
 class LetterSearch:
     """Reads dead letters, on the reader."""
 
-    def __init__(self, redis: Redis, keys: RedisKeys) -> None:
+    def __init__(self, redis: Redis, keys: RedisKeys, now_ns: Callable[[], int]) -> None:
         self._redis = redis
         self._keys = keys
+        self._now_ns = now_ns
         self._page = redis.register_script(scripts.LETTERS_PAGE.source)
         self._counts = redis.register_script(scripts.LETTERS_COUNT.source)
 
@@ -130,15 +131,13 @@ class LetterSearch:
             return int(await read(self._redis.zlexcount(index, f"[{first}", f"[{last}")))
         return sum([len(step) async for step, _ in self.scan(which)])
 
-    async def groups(
-        self, fingerprint: str | None, limit: int, now_ns: int, *, start: int = 0
-    ) -> GroupPage:
+    async def groups(self, fingerprint: str | None, limit: int, *, start: int = 0) -> GroupPage:
         """Return the largest groups of letters, or the one with this fingerprint.
 
         Skips the first `start` of them.
         """
         prints = await self._prints(fingerprint, start, limit + 1)
-        groups = [await self._group(name, count, now_ns) for name, count in prints[:limit]]
+        groups = [await self._group(name, count) for name, count in prints[:limit]]
         following = start + limit if len(prints) > limit else None
         there = [group for group in groups if group is not None]
         return GroupPage(there, await self.total(), following)
@@ -155,7 +154,7 @@ class LetterSearch:
         )
         return [(name.decode(), int(count)) for name, count in largest]
 
-    async def _group(self, fingerprint: str, count: int, now_ns: int) -> LetterGroup | None:
+    async def _group(self, fingerprint: str, count: int) -> LetterGroup | None:
         index = self._keys.letters_by("print", fingerprint)
         latest = await self._letters(index, "+", "-", _SAMPLES, is_reverse=True)
         letters = [letter for _, letter in latest if letter is not None]
@@ -165,13 +164,14 @@ class LetterSearch:
         receivers = len({letter.key for letter in letters})
         first, last = int(oldest[0]), int(letters[0].id)
         sample = letters[0]
-        hours, days = await self._over_time(index, now_ns)
+        hours, days = await self._over_time(index)
         return LetterGroup(
             sample, count, receivers, first // NS_PER_MS, last // NS_PER_MS, hours, days
         )
 
-    async def _over_time(self, index: str, now_ns: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    async def _over_time(self, index: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the number of letters of an index in each of the last hours and days."""
+        now_ns = self._now_ns()
         end = now_ns - now_ns % _NS_PER_HOUR + _NS_PER_HOUR
         hours = [end - n * _NS_PER_HOUR for n in range(_HOURS, -1, -1)]
         days = [end - n * _HOURS * _NS_PER_HOUR for n in range(_DAYS, -1, -1)]
@@ -184,29 +184,25 @@ class LetterSearch:
         """Return the number of letters."""
         return int(await read(self._redis.zcard(self._keys.all_dead)))
 
-    async def standing(self, now_ns: int) -> LetterStatistics:
+    async def standing(self) -> LetterStatistics:
         """Statistics of all letters, at little cost."""
         index = self._keys.all_dead
         asked = self._redis.pipeline(transaction=False)
         # This only queues the command; the pipeline sends all of them at once.
         _ = asked.zcard(index)
-        _ = asked.zlexcount(index, f"[{letter_id(now_ns - _NS_PER_HOUR)}", "+")
+        _ = asked.zlexcount(index, f"[{letter_id(self._now_ns() - _NS_PER_HOUR)}", "+")
         _ = asked.zrange(index, 0, 0)
         total, lately, oldest = await read(asked.execute())
         return LetterStatistics(total, lately, int(oldest[0]) // NS_PER_MS if oldest else None)
 
     # Steps through an index
 
-    def _indexes(self, which: LetterFilter) -> list[str]:
-        by, wanted = self._keys.letters_by, dict(which)
-        return [
-            by(index, wanted[name]) for name, index in _INDEXES.items() if wanted[name] is not None
-        ]
-
     async def _smallest(self, which: LetterFilter) -> str:
-        indexes = self._indexes(which) or [self._keys.all_dead]
-        if len(indexes) == 1:
-            return indexes[0]
+        wanted = {index: getattr(which, name) for name, index in _INDEXES.items()}
+        by = self._keys.letters_by
+        indexes = [by(index, value) for index, value in wanted.items() if value is not None]
+        if len(indexes) <= 1:
+            return (indexes or [self._keys.all_dead])[0]
         sizes = [await read(self._redis.zcard(index)) for index in indexes]
         return min(zip(sizes, indexes, strict=True))[1]
 

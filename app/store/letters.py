@@ -14,7 +14,7 @@ from holdfast.store.connection import StoreUnavailable
 from holdfast.store.fields import Count
 from holdfast.store.letter_filter import ALL_LETTERS, LetterFilter, letter_id
 from holdfast.store.letter_lines import LineUnfit
-from holdfast.store.letter_search import WHOLE, GroupPage, LetterSearch, LetterStatistics
+from holdfast.store.letter_search import WHOLE, LetterSearch
 from holdfast.store.remarks import Remarks
 from holdfast.store.store import Store
 
@@ -50,20 +50,12 @@ class Letters:
     def __init__(self, store: Store, redis: Redis, now_ns: Callable[[], int]) -> None:
         self._store = store
         self._keys = store.keys
-        self.search = LetterSearch(redis, store.keys)
+        self.search = LetterSearch(redis, store.keys, now_ns)
         self.remarks = Remarks(store, redis, now_ns)
         self._now_ns = now_ns
         self._room = store.letter_quota
         # Whether letters came or went during a survey.
         self._is_disturbed = False
-
-    async def groups(self, fingerprint: str | None, limit: int, *, start: int = 0) -> GroupPage:
-        """Return the largest groups of letters, without the first `start` of them."""
-        return await self.search.groups(fingerprint, limit, self._now_ns(), start=start)
-
-    async def standing(self) -> LetterStatistics:
-        """Statistics of all letters."""
-        return await self.search.standing(self._now_ns())
 
     async def purge(
         self, which: LetterFilter, progress: Callable[[int], None] = lambda removed: None

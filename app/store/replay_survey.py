@@ -32,11 +32,6 @@ class Receivers(Protocol):
         ...
 
 
-def before(job: Job, letters: list[DeadLetter]) -> list[DeadLetter]:
-    """Return the letters that died before the job began; its own victims are not included."""
-    return [letter for letter in letters if letter.id < job.id]
-
-
 def unfit(job: Job, letter: DeadLetter, receivers: Receivers) -> SkipReason | None:
     """Why to skip the letter, or None."""
     if letter.state is not LetterState.NEW:
@@ -55,7 +50,8 @@ async def survey(job: Job, search: LetterSearch, receivers: Receivers) -> Order:
     messages: set[int] = set()
     order = Order(job.reached)
     async for step, last in search.scan(job.which):
-        meant = before(job, step)
+        # Those that died before the job began: not its own victims.
+        meant = [letter for letter in step if letter.id < job.id]
         order.add(meant)
         channels.update(letter.channel for letter in meant)
         keys.update(letter.key for letter in meant)

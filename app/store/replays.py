@@ -78,7 +78,7 @@ class Replays:
 
     async def resume(self) -> int:
         """Continue replays that an earlier process left unfinished; returns their number."""
-        jobs = [job for job in await self._stored() if job.is_under_way]
+        jobs = [job for job in await self.latest() if job.is_under_way]
         for job in jobs:
             self._begin(job)
         return len(jobs)
@@ -92,7 +92,9 @@ class Replays:
 
     async def latest(self) -> list[Job]:
         """Return the stored jobs, newest first."""
-        return await self._stored()
+        ids = await read(self._redis.zrevrange(self._keys.replays, 0, _MOST - 1))
+        jobs = [await self.get(id.decode()) for id in ids]
+        return [job for job in jobs if job is not None]
 
     async def cancel(self, id: str, who: str) -> Job | None:
         """Cancel a replay; messages that were sent stay sent."""
@@ -146,11 +148,6 @@ class Replays:
             detail = {"sent": job.sent, "failed": job.failed, "reason": job.reason}
             self._audit.note(job.who, f"replay.{job.state.value}", job.id, detail=detail)
         run.note()
-
-    async def _stored(self) -> list[Job]:
-        ids = await read(self._redis.zrevrange(self._keys.replays, 0, _MOST - 1))
-        jobs = [await self.get(id.decode()) for id in ids]
-        return [job for job in jobs if job is not None]
 
     async def _forget_the_oldest(self) -> None:
         ids = await read(self._redis.zrange(self._keys.replays, 0, -_MOST - 1))

@@ -168,25 +168,26 @@ async def test_groups_are_letters_that_are_alike(at: Desk) -> None:
         *(letter(n, receiver=f"joe/{n % 3 + 1}", reason=f"no order {n}") for n in range(10)),
         *(letter(n, code="user.other") for n in range(10, 14)),
     )
-    groups, total, following = await at.letters.groups(None, 10)
+    groups, total, following = await at.letters.search.groups(None, 10)
     assert (total, following) == (14, None)
     assert [(group.count, group.receivers) for group in groups] == [(10, 3), (4, 1)]
     assert groups[0].sample.id == str(BASE + 9)
     assert (groups[0].first, groups[0].last) == (BASE // 10**6, BASE // 10**6)
-    assert await at.letters.groups(None, 1) == ([groups[0]], 14, 1)
-    assert await at.letters.groups(None, 1, start=1) == ([groups[1]], 14, None)
+    assert await at.letters.search.groups(None, 1) == ([groups[0]], 14, 1)
+    assert await at.letters.search.groups(None, 1, start=1) == ([groups[1]], 14, None)
     other = groups[1].sample.fingerprint
-    assert await at.letters.groups(other, 10) == ([groups[1]], 14, None)
-    assert await at.letters.groups("unknown", 10) == ([], 14, None)
+    assert await at.letters.search.groups(other, 10) == ([groups[1]], 14, None)
+    assert await at.letters.search.groups("unknown", 10) == ([], 14, None)
 
 
 async def test_deaths_are_counted_by_hour_and_by_day(at: Desk) -> None:
     hour = 3_600 * 10**9
-    search, now = at.letters.search, BASE
+    now = BASE
+    search = letter_search.LetterSearch(at.redis, at.store.keys, lambda: now)
     present = BASE - BASE % hour
     died = [present, present - 1, present - 23 * hour, present - 23 * hour - 1, now - 800 * hour]
     await dead_letter(at, *(letter(ns - BASE, of=0) for ns in died))
-    ([group], _, _) = await search.groups(None, 1, now)
+    ([group], _, _) = await search.groups(None, 1)
     assert (group.hours[-1], group.hours[-2], group.hours[0], sum(group.hours)) == (1, 1, 1, 3)
     assert (group.days[-1], group.days[-2], sum(group.days)) == (3, 1, 4)
     assert (len(group.hours), len(group.days), group.count) == (24, 30, 5)

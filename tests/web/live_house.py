@@ -78,7 +78,10 @@ class LiveHouse(House):
         server = RunningServer(self.bayeux.life, lambda: self.now, self.audit)
         search, keys = self.letters.search, here.store.keys
         desk = LiveFigures(
-            self.bayeux.state, clock=lambda: self.now, version="1.2", letters=self.letters.standing
+            self.bayeux.state,
+            clock=lambda: self.now,
+            version="1.2",
+            letters=self.letters.search.standing,
         )
         frames = JournalFrames(reader, keys)
         self.api = Api(

@@ -65,7 +65,7 @@ class Letters:
     ) -> views.Groups:
         """List groups of dead letters with the same cause, the largest first; or one group."""
         check_cursor(_PLACE, cursor)
-        found = await self._letters.groups(fingerprint, limit, start=int(cursor or 0))
+        found = await self._letters.search.groups(fingerprint, limit, start=int(cursor or 0))
         prints = [each.sample.fingerprint for each in found.groups]
         remarks = await self._letters.remarks.of(prints)
         items = [views.group(*each) for each in zip(found.groups, remarks, strict=True)]
