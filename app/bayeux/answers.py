@@ -303,8 +303,6 @@ class Answers:
         if session.subscription_qos:
             oneway = self._oneway(session, session.subscription_qos, batch)
             self._settlement.took(session, session.queue.settle(oneway), now)
-        # There may be room for what waits for its subject, or for work.
-        self._state.waiting_places.look(session)
 
     def _oneway(self, session: Session, qos: Mapping[str, SubscribeQos], batch: Batch) -> list[int]:
         """Return the numbers of entries with a oneway subscription: being written settles them."""

@@ -80,8 +80,6 @@ def _apply(
         raise TurnOver
     if refusals.refused_any and session.is_durable and request is not None:
         request.waits_for_store = True
-    # They may have made room for more.
-    state.waiting_places.look(session)
     if session.held_connect is not None and session.queue.count:
         # The verdicts may have settled all that blocked the queue.
         state.hub.make_ready(session)

@@ -37,9 +37,9 @@ def connect(
         dispatcher.contact(now)
         if dispatcher.state is not before:
             state.journal.dispatcher(session, dispatcher.state)
+            # What waits for its subject, or as work, may flow again.
+            state.waiting_places.look(session)
     life.clock.attach(session)
-    # What it has acknowledged made room.
-    state.waiting_places.look(session)
     session.rest_interval_s = session.interval_s
     advice = message.get("advice")
     timeout_s = _heed(advice, session) if advice else session.timeout_s

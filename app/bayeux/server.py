@@ -60,7 +60,8 @@ class Bayeux:
         state = self.state
         state.backlog.end_turn(now)
         state.is_awake = False
-        self.life.clock.begin_lingering(now)
+        if state.lingering:
+            self.life.clock.begin_lingering(now)
         if state.hub.ready:
             self._send_news(state.hub.take_ready(), now)
         if state.backlog:

@@ -97,11 +97,9 @@ class SessionClock:
 
     def begin_lingering(self, now: float) -> None:
         """Start the delays of the turn's lazy messages."""
-        lingering = self._state.lingering
-        if lingering:
-            self._state.lingering = []
-            for session, linger_s in lingering:
-                due = now + linger_s
-                if session.queue.count and (not session.lazy_due or due < session.lazy_due):
-                    session.lazy_due = due
-                    self._timers.ring_by(session, due)
+        lingering, self._state.lingering = self._state.lingering, []
+        for session, linger_s in lingering:
+            due = now + linger_s
+            if session.queue.count and (not session.lazy_due or due < session.lazy_due):
+                session.lazy_due = due
+                self._timers.ring_by(session, due)

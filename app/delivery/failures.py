@@ -60,6 +60,8 @@ class Failures(Generic[R]):
                     return False
         finally:
             self._given_back_from = None
+        if refusals.refused_any:
+            self._undelivered.look(receiver)
         return True
 
     def _refused(

@@ -79,6 +79,7 @@ class HandOvers(Generic[R]):
         if worn:
             queue.take_out(worn)
             self._undelivered.dead_letter(receiver, worn, error_codes.FAILED_OVER, _WORN)
+            self._undelivered.look(receiver)
         return limit
 
     def _look_over(self, queue: CallbackQueue, limit: int) -> tuple[list[Entry], int]:

@@ -9,7 +9,6 @@ from typing import Protocol
 from holdfast.delivery import error_codes
 from holdfast.delivery.dispatcher import Dispatcher, DispatcherInput
 from holdfast.delivery.error_codes import ErrorCode
-from holdfast.delivery.verdicts import normalise
 
 log = logging.getLogger(__name__)
 
@@ -27,8 +26,7 @@ class Family(Enum):
 
 
 def classify(code: ErrorCode) -> Family:
-    """Return the family of a code; codes that receivers may not send count as internal errors."""
-    code = normalise(code)
+    """Return the family of a code; codes that receivers may not send count as the user's."""
     if code is error_codes.HOLDBACK:
         return Family.HOLDBACK
     if code is error_codes.DEAD_MESSAGE:

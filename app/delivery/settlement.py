@@ -68,6 +68,7 @@ class Settlement(Generic[R]):
             if not dispatcher.is_calm:
                 dispatcher.acked()
             receiver.acked += len(messages)
+        self.undelivered.look(receiver)
         sender = messages[-1].sender
         if sender != receiver.took_from:
             receiver.took_before, receiver.took_from = receiver.took_from, sender

@@ -39,6 +39,10 @@ class Returns(Protocol[R_contra]):
         """Use the room in a queue that entries have left; close a shared one if it is idle."""
         ...
 
+    def look(self, receiver: R_contra, /) -> None:
+        """Pass on what waits for the receiver when the turn ends."""
+        ...
+
     def relieve(self, receiver: R_contra, /) -> None:
         """Take back the work that waits for the receiver."""
         ...
@@ -90,6 +94,11 @@ class Undelivered(Generic[R]):
             return False
         self.returns.refuse(receiver, entry, code, text)
         return True
+
+    def look(self, receiver: R) -> None:
+        """Use the room that settled entries have left in the receiver's queue."""
+        if self.returns is not None:
+            self.returns.look(receiver)
 
     def relieve(self, receiver: R) -> None:
         """Return the work that waits for a receiver which is not live."""
