@@ -94,7 +94,7 @@ alice <- /ack/again {"data": "hello"}
 alice ~> /meta/connect {"ext": {"ack": 3}}
 alice is held
 
-# What comes again comes first, and in order
+# Redelivered messages come first, and in order
 alice handshakes with ack
 alice subscribes to /ack/order
 alice connects with ack
@@ -358,7 +358,7 @@ alice <- /ack/failed {"data": "hello"}
 alice ~> /meta/connect {"ext": {"ack": 2}}
 alice is held
 
-# A reply that was overtaken does not swallow newer messages
+# A reply that another one overtook does not settle newer messages
 pins: 32
 transports: long-polling, callback-polling
 alice handshakes with ack

@@ -130,7 +130,7 @@ eve speaks long-polling
 eve -> /meta/connect {"clientId": $alice}
 eve <- /meta/connect error "402::session_unknown" {"advice": <any>}
 
-# A program that has sent its cookie once is known by it from then on
+# A program that has sent its cookie once must send it from then on
 transports: websocket
 alice handshakes
 alice connects
@@ -187,7 +187,7 @@ alice connects
 bob -> /meta/subscribe {"clientId": $alice, "subscription": "/browsers/late"}
 bob <- /meta/subscribe ok
 
-# A session that has connected is claimed by no newcomer
+# A newcomer cannot claim a session that has connected
 pins: 11
 transports: websocket
 alice speaks long-polling

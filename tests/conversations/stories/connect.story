@@ -66,7 +66,7 @@ alice ~> /meta/connect {"advice": {"timeout": -1}}
 alice is held for 100 ms
 alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 600}}
 
-# Any advice in the request is answered with the whole advice
+# Any advice in a request is answered with complete advice
 ! timeout = 500
 alice handshakes
 alice connects

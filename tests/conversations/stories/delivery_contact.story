@@ -4,7 +4,7 @@
 transports: long-polling, websocket
 ! max_interval = 1000
 
-# A client that only publishes has no contact, and is given up
+# A client that only publishes counts as lost, and is given up
 walter watches the dead letters
 olga operates
 tim takes /s02 under {"session": "s02/1", "retries": 0}
@@ -20,7 +20,7 @@ olga operates
 olga asks "?clientList" and hears <text like (?s)(?!(.*\n)?s02(\n.*)?).*>
 walter disconnects
 
-# Who is gone leaves a dead letter, and others get the message all the same
+# A receiver that is gone leaves a dead letter, and others still get the message
 ben -> /meta/handshake {"ext": {"ack": true, "delivery": true, "authentication": {"token": $operator}}}
 ben <- /meta/handshake ok {"clientId": new $ben, "ext": {"ack": true, "delivery": {...}}, ...}
 ben -> /meta/subscribe {"subscription": ["/s03", "/sys/deadMessage"]}
@@ -63,7 +63,7 @@ ann <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "hand
 bob leaves while waiting
 walter leaves while waiting
 
-# A receiver that cannot at the moment is asked again soon, and then goes on
+# A receiver that cannot process a message now gets it again soon, and then continues
 walter watches the dead letters
 olga operates
 alice takes /s09/once under {"session": "s09/1", "retries": 1, "delay": 60000}
@@ -92,7 +92,7 @@ walter is held
 alice leaves while waiting
 walter leaves while waiting
 
-# A receiver that cannot once more than it has retries is given up
+# A receiver that fails once more than it has retries is given up
 walter watches the dead letters
 alice takes /s09/always under {"retries": 1, "delay": 60000}
 bob handshakes
@@ -114,7 +114,7 @@ walter <~ /sys/deadMessage {"data": {"content": 1, "errorCode": "communication.n
           /meta/connect ok {"ext": {"ack": 2}}
 walter disconnects
 
-# A receiver that cannot, and has no retries, is given up at once
+# A receiver that fails, and has no retries, is given up at once
 walter watches the dead letters
 alice takes /s09/never under {"retries": 0}
 bob handshakes
@@ -128,7 +128,7 @@ walter <~ /sys/deadMessage {"data": {"content": 1, "errorCode": "communication.t
           /meta/connect ok {"ext": {"ack": 2}}
 walter disconnects
 
-# A receiver may say itself when it wants to be asked again
+# A receiver may choose when the next attempt is made
 alice takes /s09/delay under {"retries": 1, "delay": 60000}
 bob handshakes
 bob publishes 1 to /s09/delay
@@ -163,7 +163,7 @@ alice <- /service/delivery error "402::session_unknown"
 walter is held
 walter leaves while waiting
 
-# A verdict that comes after the next attempt is not taken for one on that
+# A verdict that arrives after the next attempt does not count for that attempt
 walter watches the dead letters
 alice -> /meta/handshake {"ext": {"delivery": {"responseTimeout": 300, "retries": 2, "delay": 60000}}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"delivery": {...}}, ...}
@@ -213,7 +213,7 @@ alice is held for 600 ms
 alice leaves while waiting
 walter leaves while waiting
 
-# A receiver that says what it still works on has until its time is over
+# A receiver that lists pending messages has time until responseTimeout ends
 walter watches the dead letters
 alice takes /s10/pending under {"responseTimeout": 600, "retries": 2, "delay": 60000}
 bob handshakes
@@ -234,7 +234,7 @@ walter is held
 alice leaves while waiting
 walter leaves while waiting
 
-# A receiver with retries is waited for, and given up when the last attempt has failed
+# A receiver with retries is awaited, and given up when the last attempt has failed
 walter watches the dead letters
 bob handshakes
 alice takes /s21/twice under {"session": "s21/1", "retries": 2, "delay": 600}
@@ -282,7 +282,7 @@ walter is held
 alice leaves while waiting
 walter leaves while waiting
 
-# A delay of nothing switches retries off, however many there are
+# A delay of zero switches retries off, however many there are
 walter watches the dead letters
 alice takes /s21/nothing under {"session": "s21nothing/1", "retries": -1, "delay": 0}
 bob handshakes
@@ -294,7 +294,7 @@ alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", ...}}
 walter disconnects
 
-# A named session is waited for as long as it takes
+# A named session waits for its client as long as it takes
 walter watches the dead letters
 olga operates
 alice takes /s21/ever under {"session": "s21ever/1", "delay": 100}
@@ -312,7 +312,7 @@ alice <- /s21/ever {"data": 1, ...}
 alice ends the session
 walter leaves while waiting
 
-# What waited for a receiver that was away comes by priority, and in order within one
+# Messages that waited for an absent receiver come by priority, and in order within one priority
 alice takes /s19 under {"session": "s19/1", "retries": 2, "delay": 60000}
 alice drops
 1800 ms pass
@@ -336,7 +336,7 @@ alice <- /s19 {"data": "nine", ...}
          /meta/connect ok {"ext": {"ack": 2}}
 alice ends the session
 
-# A message that kills whoever gets it is dead after so many of them, and the others arrive
+# A message that kills its receivers becomes a dead letter after max_attempts, and the others arrive
 ! channels = {"/deadly": {"max_attempts": 3}}
 walter watches the dead letters
 bob handshakes

@@ -2,7 +2,7 @@
 
 transports: long-polling, websocket
 
-# An operator holds a session back, and lets it go on
+# An operator holds a session back, and resumes it
 olga operates
 alice takes /s16 under {"session": "dispatchTester/1"}
 alice ~> /meta/connect {"ext": {"ack": 1}}
@@ -34,7 +34,7 @@ alice ~> /meta/connect {"ext": {"ack": 3}}
 alice is held
 alice leaves while waiting
 
-# Commands may be written in full, with what is to be done, or with the value in them
+# A command may be written in full, with its verb, or with its value
 olga operates
 alice takes /s18 under {"session": "s18/1"}
 olga asks "/node/holdfast/client/s18/1/?dispatcherActive" and hears "true"
@@ -53,7 +53,7 @@ olga asks "client/s18/1/?dispatcherInactive" in vain
 olga asks "client/s18/1/?dispatcherActive" and hears "true"
 alice ends the session
 
-# An operator looks into a queue, and nothing is delivered by that
+# An operator looks into a queue without delivering anything
 olga operates
 alice takes /s17/look under {"session": "s17/1"}
 olga sets "client/s17/1/?dispatcherActive" to "false"
@@ -90,7 +90,7 @@ alice -> /meta/connect {"ext": {"ack": 2}, "advice": {"timeout": 0}}
 alice <- /meta/connect ok {"ext": {"ack": 3}, "advice": <any>}
 alice ends the session
 
-# What an operator takes out of a queue is not delivered
+# Messages that an operator removes from a queue are not delivered
 olga operates
 alice takes /s17/take under {"session": "s17take/1"}
 olga sets "client/s17take/1/?dispatcherActive" to "false"
@@ -114,7 +114,7 @@ alice <~ /s17/take {"data": 4, ...}
          /meta/connect ok {"ext": {"ack": 2}}
 alice ends the session
 
-# An operator waits until as much is in a queue as was asked for
+# An operator waits until a queue has as many entries as asked for
 olga operates
 alice takes /s17/wait under {"session": "s17wait/1"}
 olga sets "client/s17wait/1/?dispatcherActive" to "false"
@@ -144,7 +144,7 @@ alice <~ /s17/wait {"data": 4, ...}
          /meta/connect ok {"ext": {"ack": 2}}
 alice ends the session
 
-# An operator who waits in vain has what there is
+# An operator who waits in vain gets the entries that are there
 olga operates
 alice takes /s17/vain under {"session": "s17vain/1"}
 olga sets "client/s17vain/1/?dispatcherActive" to "false"
@@ -172,7 +172,7 @@ alice -> /meta/connect {"ext": {"ack": 2}, "advice": {"timeout": 0}}
 alice <- /meta/connect ok {"ext": {"ack": 3}, "advice": <any>}
 alice ends the session
 
-# Urgent messages overtake others that nobody has seen yet
+# Urgent messages overtake messages that were never handed over
 alice takes /s20 under {"session": "s20/1", "dispatcherActive": false}
 alice ~> /meta/connect {"ext": {"ack": 1}}
 bob handshakes
@@ -196,7 +196,7 @@ alice -> /meta/connect {"ext": {"ack": 2}, "advice": {"timeout": 0}}
 alice <- /meta/connect ok {"ext": {"ack": 3}, "advice": <any>}
 alice ends the session
 
-# Of what waited while a session was held back the most urgent comes first, in order within a priority
+# Messages that waited during a holdback come by priority, and in order within one priority
 olga operates
 alice takes /s19/all under {"session": "s19all/1"}
 alice ~> /meta/connect {"ext": {"ack": 1}}

@@ -3,7 +3,7 @@
 
 transports: long-polling, websocket
 
-# What is held back arrives whole when an operator lets it
+# Messages that were held back all arrive when an operator resumes the session
 alice takes /s05 under {"session": "s05/1", "retries": -1, "delay": 5000}
 bob handshakes
 bob -> /s05 {"data": {"part": 1, "text": <text of 5000 characters>}, "ext": {"delivery": {"persistent": true}}}
@@ -21,7 +21,7 @@ alice ~> /meta/connect {"ext": {"ack": 3}}
 alice is held
 alice leaves while waiting
 
-# Holding back the first message keeps all of them, in order, and kills nobody
+# Holding back the first message keeps all messages, in order, and ends no session
 walter watches the dead letters
 olga operates
 alice takes /s06/first under {"session": "s06/1", "retries": 0}
@@ -64,7 +64,7 @@ walter is held
 alice leaves while waiting
 walter leaves while waiting
 
-# A batch that is held back in the middle is done up to there
+# A holdback in the middle of a batch settles the messages before it
 alice takes /s06/middle under {"session": "s06middle/1"}
 bob handshakes
 bob -> /s06/middle {"data": 1}
@@ -92,7 +92,7 @@ alice ~> /meta/connect {"ext": {"ack": 1}}
 alice is held
 alice leaves while waiting
 
-# What was done out of turn is not repeated after a holdback
+# Messages that were settled out of order are not repeated after a holdback
 alice takes /s06/turn under {"session": "s06turn/1"}
 bob handshakes
 bob -> /s06/turn {"data": 1}
@@ -119,7 +119,7 @@ alice ~> /meta/connect {"ext": {"ack": 4}}
 alice is held
 alice leaves while waiting
 
-# A session stays held back when its client comes again and does not ask for more
+# A session stays held back when its client returns without resuming it
 alice takes /s06/again under {"session": "s06again/1"}
 bob handshakes
 bob publishes 1 to /s06/again
@@ -147,7 +147,7 @@ alice <- /s06/again {"data": 2, "ext": {"delivery": {"priority": 9, ...}}}
          /meta/connect ok {"ext": {"ack": 3}}
 alice ends the session
 
-# Whoever is held back is not given up when contact is lost
+# A session that is held back is not given up when contact is lost
 ! max_interval = 500
 walter watches the dead letters
 alice takes /s06/lost under {"session": "s06lost/1", "retries": 0}

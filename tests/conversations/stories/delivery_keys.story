@@ -2,7 +2,7 @@
 
 transports: long-polling, websocket
 
-# What is sent again gets the first answer, and arrives once
+# A repeated publish gets the first reply, and arrives once
 alice takes /keys/once
 bob handshakes
 bob -> /keys/once {"data": "hello", "ext": {"delivery": {"key": "k1"}}}

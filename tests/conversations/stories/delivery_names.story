@@ -2,7 +2,7 @@
 
 transports: long-polling, websocket
 
-# Who wants to be alone ends the subject's other sessions, and what these had is dead
+# A handshake with clearSessions ends the subject's other sessions, whose messages become dead letters
 walter watches the dead letters
 alice takes /names/alone under {"session": "alone/1"}
 bob handshakes
@@ -26,7 +26,7 @@ alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "ha
 carol ends the session
 walter disconnects
 
-# Who ends a named session leaves dead letters, unless discarding is said to be meant
+# Ending a named session leaves dead letters, unless the client asks to discard them
 walter watches the dead letters
 alice takes /names/ended under {"session": "ended/1"}
 bob handshakes
@@ -51,7 +51,7 @@ walter -> /meta/disconnect
 walter <~ /meta/connect ok {...}
 walter <- /meta/disconnect ok
 
-# Who wants to be alone and is not let in ends nobody
+# A refused handshake with clearSessions ends no session
 ! extension = ["tests.conversations.policies:censorship"]
 alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "denied/1"}}}
 alice <- /meta/handshake ok {"clientId": new $alice, ...}
@@ -80,7 +80,7 @@ olga -> /meta/connect {"ext": {"ack": 0}}
 olga <- /meta/connect ok {"ext": {"ack": 1}}
 olga ends the session
 
-# A subject has no more named sessions than it may
+# A subject has no more named sessions than its maximum
 ! max_sessions_per_subject = 1
 alice takes /names/few under {"session": "few/1"}
 bob -> /meta/handshake {"ext": {"delivery": {"session": {"name": "few/2", "maxSessions": 100}}}}
@@ -104,7 +104,7 @@ alice -> /service/admin {"data": {"cmd": "?nodeId"}}
 alice <- /service/admin error "403:denied_by_security_policy:publish_denied"
 alice disconnects
 
-# Of five sessions with at most three two are refused, until one of them ends the others
+# Of five sessions with a maximum of three, two are refused until one of them ends the others
 ann takes /names/three under {"session": {"name": "three/1", "maxSessions": 3}}
 ben takes /names/three under {"session": {"name": "three/2", "maxSessions": 3}}
 cat takes /names/three under {"session": {"name": "three/3", "maxSessions": 3}}
@@ -122,11 +122,11 @@ olga operates
 olga asks "client/three/?sessionList" and hears "three/5"
 eve ends the session
 
-# A number of sessions that makes no sense is refused
+# A meaningless number of sessions is refused
 alice -> /meta/handshake {"ext": {"delivery": {"session": {"name": "odd/1", "maxSessions": -16}}}}
 alice <- /meta/handshake error "400:user.illegalArgument,maxSessions:delivery_invalid" {"advice": {"reconnect": "none", ...}}
 
-# A session that nobody comes back to in its time is gone, and what waited there is dead
+# A session whose client does not return in time ends, and its messages become dead letters
 ! max_interval = 200
 walter watches the dead letters
 alice takes /names/late under {"session": {"name": "late/1", "timeout": 300}}
@@ -140,7 +140,7 @@ olga operates
 olga asks "client/late/1/?dispatcherActive" in vain
 walter disconnects
 
-# Another client goes on with a session in order, under a secret of its own
+# Another client continues a session in order, with a secret of its own
 alice takes /names/eight under {"session": "eight/1", "secret": "the first"}
 alice -> /meta/disconnect {"ext": {"ack": 1}}
 alice <- /meta/disconnect ok

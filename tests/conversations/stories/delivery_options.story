@@ -2,7 +2,7 @@
 
 transports: long-polling, websocket
 
-# A message that nobody it is meant for takes reaches nobody, and unknown options are refused
+# A message that no destination takes reaches nobody, and unknown options are refused
 alice takes /options/private
 bob handshakes
 bob -> /options/private {"data": "between us", "ext": {"delivery": {"destinations": [{"name": "joe/1"}]}}}
@@ -44,7 +44,7 @@ alice <- /options/properties {"data": 1, "ext": {"delivery": {"properties": {"on
          /meta/connect ok {"ext": {"ack": 2}}
 alice disconnects
 
-# What has outlived its time comes late, unless its end is forced, and leaves no letter
+# A message past its lifetime comes late, unless its end is forced, and leaves no dead letter
 walter watches the dead letters
 alice takes /options/lives under {"session": "lives/1", "dispatcherActive": false}
 bob handshakes

@@ -2,7 +2,7 @@
 
 transports: long-polling, websocket
 
-# What a receiver agreed on is told in full, and its secret comes with every event
+# The reply to a handshake has all that was agreed on, and every event has the secret
 alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"retries": 1, "delay": 1000, "secret": "topsecret"}}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true, "delivery": {
              "retries": 1, "delay": 1000, "secret": "topsecret", "oneway": false, "responseTimeout": 60000, "maxEntries": -1,
@@ -27,7 +27,7 @@ carol <- /s22 {"data": 2, "ext": {"delivery": {"cbSessionId": "second", ...}}}
 carol ends the session
 alice disconnects
 
-# A receiver that says nothing of its messages has what was sent to it
+# A oneway receiver counts as having what was sent to it
 walter watches the dead letters
 alice -> /meta/handshake {"ext": {"delivery": {"oneway": true}}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"delivery": {"oneway": true, ...}}, ...}
@@ -47,7 +47,7 @@ alice <~ /s23 {"data": 2, "ext": {"delivery": {"seq": 2, ...}}}
 alice disconnects
 walter leaves while waiting
 
-# Of one subscription a receiver may say nothing, and must of the others all the same
+# One subscription may be oneway while the others need an ack
 walter watches the dead letters
 alice takes /s23/both
 alice -> /meta/subscribe {"subscription": "/s23/oneway", "ext": {"delivery": {"oneway": true}}}
@@ -89,7 +89,7 @@ alice <- /s23/again {"data": 3, "ext": {"delivery": {"redelivered": 1, ...}}}
 alice disconnects
 walter disconnects
 
-# A burst is answered whole, and arrives whole and in order, three times
+# A burst gets all its replies, and arrives complete and in order, three times
 alice takes /s24
 bob handshakes
 bob -> 12 times /s24 {"data": "a1"}
@@ -117,7 +117,7 @@ alice ~> /meta/connect {"ext": {"ack": 4}}
 alice is held
 alice leaves while waiting
 
-# Who leaves leaves no letters
+# A client that disconnects leaves no dead letters
 walter watches the dead letters
 alice takes /s76/leaves
 bob handshakes
@@ -132,7 +132,7 @@ alice <- /meta/disconnect ok
 walter is held for 100 ms
 walter leaves while waiting
 
-# Who leaves while held back leaves no letters either
+# A client that disconnects while held back leaves no dead letters either
 walter watches the dead letters
 alice takes /s76/held under {"dispatcherActive": false}
 bob handshakes
@@ -145,7 +145,7 @@ alice <- /meta/disconnect ok
 walter is held for 100 ms
 walter leaves while waiting
 
-# Who leaves a named session may come back to it
+# A client that leaves a named session may return to it
 walter watches the dead letters
 alice takes /s76/named under {"session": "s76/1"}
 bob handshakes
@@ -172,7 +172,7 @@ alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true, "deliv
 alice ends the session
 walter leaves while waiting
 
-# What a full queue does not take is dead for its receiver alone
+# A message that a full queue refuses is a dead letter for its receiver alone
 walter watches the dead letters
 alice takes /s77 under {"session": "s77/1", "dispatcherActive": false, "queue": {"maxEntries": 2}}
 carol takes /s77
@@ -217,7 +217,7 @@ alice ends the session
 carol disconnects
 walter disconnects
 
-# Whoever takes a session over gets what the other had in hands, who is told to give up
+# A takeover redelivers what was in flight, and the former client is told to give up
 alice takes /queue/over under {"session": "over/1"}
 bob handshakes
 bob publishes 1 to /queue/over

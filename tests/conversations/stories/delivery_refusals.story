@@ -53,7 +53,7 @@ alice ~> /meta/connect {"ext": {"ack": 10}}
 alice is held for 100 ms
 alice leaves while waiting
 
-# A message can be declared dead, and the others of its batch arrive
+# A receiver can declare one message dead, and the others of its batch arrive
 walter watches the dead letters
 alice takes /s07
 bob handshakes
@@ -78,7 +78,7 @@ walter is held
 alice leaves while waiting
 walter leaves while waiting
 
-# What a receiver took and what failed are counted, and a message declared dead is no failure
+# Accepted and failed messages are counted, and a message declared dead is not a failure
 olga operates
 alice takes /s07/counted under {"session": "s07/1"}
 bob handshakes
@@ -107,7 +107,7 @@ olga asks "client/s07/1/?numCallbackExceptions" and hears "1"
 olga asks "client/s07/1/?lastCallbackException" and hears "user.update.error"
 alice ends the session
 
-# What one receiver refuses reaches the others, and each refusal is a dead letter of its own
+# A message that one receiver refuses reaches the others, and each refusal makes a dead letter of its own
 walter watches the dead letters
 ann takes /s15
 ben takes /s15
@@ -196,7 +196,7 @@ walter <~ /sys/deadMessage {"data": {
 alice leaves while waiting
 walter disconnects
 
-# A dead letter that is refused is not buried again
+# A dead letter that is refused does not become another dead letter
 walter -> /meta/handshake {"ext": {"ack": true, "delivery": true, "authentication": {"token": $operator}}}
 walter <- /meta/handshake ok {"clientId": new $walter, "ext": {"ack": true, "delivery": {...}}, ...}
 walter -> /meta/subscribe {"subscription": "/sys/deadMessage"}
@@ -225,7 +225,7 @@ walter leaves while waiting
 olga leaves while waiting
 alice leaves while waiting
 
-# Who begins to watch hears of no letters from before
+# A new listener does not get earlier dead letters
 alice takes /s12/nobody under {"session": "s12nobody/1"}
 bob handshakes
 bob publishes "unwatched" to /s12/nobody
@@ -247,7 +247,7 @@ walter <~ /sys/deadMessage {"data": {"content": "watched", ...}, ...}
 alice leaves while waiting
 walter disconnects
 
-# A letter is kept although nobody watches
+# A dead letter is kept although nobody listens
 alice takes /s12/kept under {"session": "s12kept/1"}
 bob handshakes
 bob publishes "kept all the same" to /s12/kept
@@ -281,7 +281,7 @@ olga operates
 olga -> /sys/deadMessage {"data": "forged"}
 olga <- /sys/deadMessage error "403:denied_by_security_policy:publish_denied"
 
-# Who has no right to be there loses everything, in order
+# All messages of a client without the right to be there become dead letters, in order
 walter watches the dead letters
 alice takes /s08 under {"session": "s08/1", "retries": -1}
 bob handshakes
@@ -307,7 +307,7 @@ olga operates
 olga asks "client/s08/1/?connectionState" in vain
 walter disconnects
 
-# Who has no right to be there is told to give up, although another request said so
+# A client without the right to be there is told to give up, although another request carried the verdict
 walter watches the dead letters
 alice takes /s08/beside
 bob handshakes
@@ -323,7 +323,7 @@ walter <~ /sys/deadMessage {"data": {"content": 1, "errorCode": "user.security.a
           /meta/connect ok {"ext": {"ack": 2}}
 walter disconnects
 
-# One refusal can be made the end of all delivery, until the client handshakes again
+# One refusal can end all delivery until the next handshake, if the client chose that
 walter watches the dead letters
 alice takes /s01/literal under {"session": "s01/1", "onUserException": "dead"}
 bob handshakes

@@ -59,7 +59,7 @@ alice <- /meta/handshake error "400:user.illegalArgument,verdicts:delivery_inval
 alice -> /meta/handshake {"ext": {"timesync": [1]}}
 alice <- /meta/handshake error "400:user.illegalArgument,timesync:ext_invalid" {"advice": {"reconnect": "none", ...}}
 
-# Keys of requests that cannot be read are refused, and channels of others' replies
+# Unreadable keys of requests are refused, and so are channels for others' replies
 alice handshakes
 alice connects
 alice -> /reserved {"data": 1, "ext": {"replyTo": "/ret/AAAAAAAAAAAAAAAAAAAAAA/4000001", "timeout": 1000}}

@@ -61,7 +61,7 @@ alice -> /meta/disconnect
 alice <- /disconnect/waiting {"data": "last words"}
          /meta/disconnect ok
 
-# A disconnect of nobody fails without advice
+# A disconnect of an unknown session fails without advice
 alice -> /meta/disconnect {"clientId": "0123456789abcdef0123456789abcdef"}
 alice <- /meta/disconnect error "402::session_unknown"
 alice handshakes

@@ -19,7 +19,7 @@ on websocket:
     alice <- /filters/trades {"data": {"price": 102, "symbol": "IBM"}}
 alice disconnects
 
-# Own messages stay away from who wants others' only
+# A session with local false does not get its own messages
 alice handshakes
 alice -> /meta/subscribe {"subscription": "/filters/room", "ext": {"delivery": {"local": false}}}
 alice <- /meta/subscribe ok {"subscription": "/filters/room"}
@@ -35,7 +35,7 @@ on websocket:
     alice <- /filters/room {"data": "yours"}
 alice disconnects
 
-# What a filter cannot judge it lets not pass, without harm to anybody
+# A filter stops messages that it cannot judge, and harms nobody
 transports: long-polling, websocket
 walter watches the dead letters
 alice takes /filters/ten
@@ -56,7 +56,7 @@ alice -> /meta/disconnect {"ext": {"ack": 2}}
 alice <- /meta/disconnect ok
 walter leaves while waiting
 
-# Who subscribes again changes the filter, and has one subscription all the same
+# Subscribing again changes the filter, and there is still one subscription
 alice handshakes
 alice -> 10 times /meta/subscribe {"subscription": "/filters/phones"}
 alice <- 10 times /meta/subscribe ok
@@ -84,7 +84,7 @@ alice -> /meta/connect {"advice": {"timeout": 0}}
 alice <- /meta/connect ok {"advice": <any>}
 alice disconnects
 
-# A filter may be a regular expression, or ask for what stands deep in the data
+# A filter may use a regular expression, or fields deep in the data
 alice handshakes
 alice -> /meta/subscribe {"subscription": "/filters/symbols", "ext": {"delivery": {"filter": "data.symbol MATCHES '^[A-Z]{3}$'"}}}
          /meta/subscribe {"subscription": "/filters/orders", "ext": {"delivery": {"filter": "data.order.total BETWEEN 10 AND 20"}}}

@@ -34,7 +34,7 @@ alice <- /kept/1/a {"data": "newest", "ext": {"delivery": {"initial": true, ...}
          /meta/connect ok {"ext": {"ack": 1}, ...}
 alice disconnects
 
-# Who subscribes gets what is kept only if it asks for it, with a pattern too
+# A subscriber gets kept messages only if it asks for them, with a pattern too
 bob -> /meta/handshake
 bob <- /meta/handshake ok {"clientId": new $bob, ...}
 bob -> /kept/1/update {"data": "old", "ext": {"delivery": {"properties": {"threeKey": 55}}}}
@@ -62,7 +62,7 @@ carol <- /kept/1/update {"data": "new", ...}
 alice disconnects
 carol disconnects
 
-# Who was away and wants the newest only gets that alone
+# A client that was away and wants only the newest message gets only that
 alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "newest/1"}}}
 alice <- /meta/handshake ok {"clientId": new $alice, ...}
 alice -> /meta/subscribe {"subscription": "/kept/0/newest", "ext": {"delivery": {"newestOnly": true}}}
@@ -84,7 +84,7 @@ alice -> /meta/connect {"ext": {"ack": 1}, "advice": {"timeout": 0}}
 alice <- /meta/connect ok {"ext": {"ack": 2}, ...}
 alice ends the session
 
-# A message without a life of its own is never kept
+# A message with a lifetime of zero is never kept
 bob -> /meta/handshake
 bob <- /meta/handshake ok {"clientId": new $bob, ...}
 bob -> /kept/5/lives {"data": "for an hour", "ext": {"delivery": {"expiration": {"lifeTime": 3600000}}}}

@@ -78,7 +78,7 @@ alice handshakes
 alice subscribes to /unvoted
 alice publishes 1 to /unvoted/too
 
-# A pattern does not reach around authorizers
+# A pattern cannot bypass authorizers
 ! extension = ["tests.conversations.policies:authorizers"]
 alice handshakes
 alice -> /meta/subscribe {"subscription": "/**"}
@@ -86,7 +86,7 @@ alice <- /meta/subscribe error <text like 403:(denied_by_not_granting|this_is_a_
 alice -> /meta/subscribe {"subscription": "/voted/*"}
 alice <- /meta/subscribe error <text like 403:(denied_by_not_granting|this_is_a_shrine):(create|subscribe)_denied>
 
-# A service can answer its caller, who knows the answer by its id
+# A service can answer its caller, which recognises the answer by its id
 ! extension = ["tests.conversations.policies:services"]
 alice handshakes
 alice connects
@@ -243,7 +243,7 @@ on long-polling, callback-polling:
 on websocket:
     alice <- /policies/censored {"data": "fine", "approved": true}
 
-# An extension that breaks at the handshake lets nobody in, and tells them to come back
+# An extension that fails at the handshake admits nobody, and clients are told to retry
 ! extension = ["tests.conversations.policies:censorship"]
 alice -> /meta/handshake {"ext": {"name": "broken"}}
 alice <- /meta/handshake error "500::server_fault" {"advice": {"reconnect": "handshake", "interval": <any>, "timeout": 30000}, ...}
@@ -296,7 +296,7 @@ alice <- /policies/before ok
          /policies/after ok
 alice connects
 
-# What an extension does not let pass is refused to its publisher, and kept for nobody
+# A message that an extension drops is refused to its publisher, and kept for nobody
 transports: long-polling, websocket
 ! extension = ["tests.conversations.policies:measuring"]
 walter watches the dead letters

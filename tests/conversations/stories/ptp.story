@@ -35,7 +35,7 @@ alice <~ /letters {"data": "hello", "ext": {"delivery": {"sender": <text>, ...}}
 alice -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
 alice <- /meta/disconnect ok
 
-# Who is not there is an error, unless the message may wait for a subject
+# An absent destination is an error, unless the message may wait for a subject
 bob handshakes
 bob -> /service/ptp {"data": {"destinations": ["paul"], "content": 1}}
        /service/ptp {"data": {"destinations": [{"name": "paul/1", "forceQueuing": true}], "content": 2}}
@@ -51,7 +51,7 @@ paul <- /service/ptp {"data": 3, ...}
 paul -> /meta/disconnect {"ext": {"ack": 1, "delivery": {"end": true}}}
 paul <- /meta/disconnect ok
 
-# Several destinations have an outcome each
+# Each of several destinations has its own outcome
 alice takes /ptp/none under {"session": "pete/1"}
 bob handshakes
 bob -> /service/ptp {"data": {"destinations": ["pete", "nobody", {"name": "noone", "ignoreSilently": true}], "content": 1}}
@@ -62,7 +62,7 @@ alice <- /service/ptp {"data": 1, ...}
 alice -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
 alice <- /meta/disconnect ok
 
-# What a session leaves goes to the next one of its subject, and what was for the session alone is dead
+# Messages that a session leaves go to the next one of its subject; those for the session alone become dead letters
 walter watches the dead letters
 alice takes /ptp/none under {"session": "pola/1"}
 bob handshakes
@@ -153,7 +153,7 @@ ben <- /meta/disconnect ok
 cat -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
 cat <- /meta/disconnect ok
 
-# Subscribers hear what is addressed to others on their channel, unless it is not for them
+# Subscribers get messages that are addressed to others on their channel, unless these are not subscribable
 alice takes /ptp/none under {"session": "open/1"}
 carol takes /ptp/heard
 bob handshakes
@@ -172,7 +172,7 @@ alice -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
 alice <- /meta/disconnect ok
 carol disconnects
 
-# What a destination cannot take is an error, whatever its receiver does at the moment
+# A message that a destination cannot take is an error, whatever its receiver is doing
 -- The first session takes one message, the second none, and the third is not there.
 alice takes /ptp/none under {"session": "full/1", "queue": {"maxEntries": 1}}
 carol takes /ptp/none under {"session": "full/2", "ptp": false}
@@ -215,7 +215,7 @@ carol <- /meta/disconnect ok
 dora -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
 dora <- /meta/disconnect ok
 
-# What a session has no room for waits for its subject, and what that has no room for is an error
+# A message that a session has no room for waits for the subject; without room there, it is an error
 ! max_subject_queue = 2
 alice takes /ptp/none under {"session": "room/1", "queue": {"maxEntries": 2}}
 alice -> /meta/disconnect {"ext": {"ack": 1}}
@@ -265,7 +265,7 @@ sara -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
 sara <- /meta/disconnect ok
 alice leaves while waiting
 
-# What an extension does not let pass reaches no destination either
+# A message that an extension drops reaches no destination either
 ! extension = ["tests.conversations.policies:measuring"]
 alice takes /ptp/none under {"session": "measured/1"}
 bob handshakes
@@ -281,7 +281,7 @@ alice <- /ptp/words {"data": "just right", ...}
 alice -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
 alice <- /meta/disconnect ok
 
-# By a setting, a message waits for a session that does not exist
+# With ptp_create_session, a message waits for a session that does not exist
 transports: long-polling, websocket
 ! ptp_create_session = true
 bob handshakes
@@ -303,7 +303,7 @@ puck <- /service/ptp {"data": 2, ...}
 puck -> /meta/disconnect {"ext": {"ack": 1, "delivery": {"end": true}}}
 puck <- /meta/disconnect ok
 
-# What waits for a session is dead if its first client takes no point-to-point
+# Messages that wait for a session become dead letters if its first client takes no point-to-point messages
 transports: long-polling, websocket
 ! ptp_create_session = true
 walter watches the dead letters

@@ -38,7 +38,7 @@ alice handshakes
 alice -> /meta/subscribe {"subscription": ["/subscribe/single"]}
 alice <- /meta/subscribe ok {"subscription": ["/subscribe/single"]}
 
-# Subscribing twice is no mistake and delivers once
+# Subscribing twice is not an error, and delivers once
 alice handshakes
 alice subscribes to /subscribe/twice
 alice -> /meta/subscribe {"subscription": ["/subscribe/twice", "/subscribe/twice"]}
@@ -126,7 +126,7 @@ alice <- /meta/subscribe error "403::subscription_invalid"
 alice -> /meta/subscribe {"subscription": "/subscribe/st*r"}
 alice <- /meta/subscribe ok
 
-# A refused array subscribes nothing
+# A refused array subscribes to nothing
 alice handshakes
 alice -> /meta/subscribe {"subscription": ["/subscribe/good", "/subscribe/b%d", "/subscribe/fine"]}
 alice <- /meta/subscribe error "403::subscription_invalid"

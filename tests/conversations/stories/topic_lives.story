@@ -15,7 +15,7 @@ bob finds /topics/delay UNREFERENCED
 900 ms pass
 bob finds no topic /topics/delay
 
-# A volatile message leaves nothing where nobody is, and a pattern does not keep its topic
+# A volatile message without receivers leaves nothing, and a pattern does not keep its topic
 bob handshakes
 bob -> /topics/volatile/a {"data": 1, "ext": {"delivery": {"expiration": {"lifeTime": 0}}}}
 bob <- /topics/volatile/a ok {...}
@@ -37,7 +37,7 @@ alice <- /topics/volatile/a {"data": 3, ...}
          /meta/connect ok {"ext": {"ack": 4}}
 alice disconnects
 
-# A subscription to the very topic makes it, and keeps it until it is taken back
+# An exact subscription makes a topic, and keeps it until the subscription ends
 alice takes /topics/exact
 bob handshakes
 bob finds /topics/exact UNCONFIGURED
@@ -59,7 +59,7 @@ alice unsubscribes from /topics/exact
 bob finds no topic /topics/exact
 alice disconnects
 
-# All subscribers hear of the erasure of their topic, and are subscribed no more
+# All subscribers are notified of the erasure of their topic, and are no longer subscribed
 alice takes /topics/erased
 carol takes /topics/erased
 bob handshakes
@@ -82,7 +82,7 @@ bob <- /service/topics {"id": <text>, "data": {"erased": [], "next": null}, "suc
 alice disconnects
 carol disconnects
 
-# Who does not want to be told of an erasure is not, nor who knows no states
+# A subscriber that does not want to know of an erasure is not notified, nor is one without ext.delivery
 alice takes /topics/silent/*
 alice -> /meta/subscribe {"subscription": "/topics/silent/*", "ext": {"delivery": {"notify": false}}}
 alice <- /meta/subscribe ok
@@ -103,7 +103,7 @@ alice disconnects
 carol disconnects
 dora disconnects
 
-# What a receiver has in hands at an erasure it may finish, and then the topic is gone
+# At an erasure, a receiver may finish what is in flight, and then the topic is gone
 alice takes /topics/soft
 bob handshakes
 bob publishes "in hands" to /topics/soft
@@ -121,7 +121,7 @@ alice <- /meta/connect ok {"ext": {"ack": 4}, ...}
 bob finds no topic /topics/soft
 alice disconnects
 
-# A message brings a topic back that was erased while another was in hands
+# A message revives a topic that was erased while another message was in flight
 alice takes /topics/back/a
 carol takes /topics/back/*
 bob handshakes
@@ -142,7 +142,7 @@ carol <- /topics/back/a {"data": "before", ...}
 alice disconnects
 carol disconnects
 
-# A topic that is only to be read takes one message
+# A readonly topic takes one message
 ! channels = {"/topics/**": {"topic": true, "history": 1}}
 alice -> /meta/handshake {"ext": {"ack": true, "delivery": true}}
 alice <- /meta/handshake ok {"clientId": new $alice, ...}
@@ -166,7 +166,7 @@ bob erases /topics/read
 alice -> /meta/disconnect
 alice <- /meta/disconnect ok
 
-# A message that says the same again is delivered unless it need not be
+# A message with the same data is delivered, unless its publisher says that it need not be
 ! channels = {"/topics/**": {"topic": true, "history": 1}}
 alice -> /meta/handshake {"ext": {"ack": true, "delivery": true}}
 alice <- /meta/handshake ok {"clientId": new $alice, ...}
@@ -191,7 +191,7 @@ bob erases /topics/same
 alice -> /meta/disconnect
 alice <- /meta/disconnect ok
 
-# Who asks for what a topic keeps gets it, and nothing where nothing is
+# A client that asks for what a topic keeps gets it, and nothing from an empty topic
 ! channels = {"/topics/**": {"topic": true, "history": 5}}
 bob -> /meta/handshake
 bob <- /meta/handshake ok {"clientId": new $bob, ...}

@@ -44,7 +44,7 @@ bob publishes 2 to /topics/soft
 alice -> /meta/connect {"ext": {"ack": 2}, "advice": {"timeout": 0}}
 alice <- /meta/connect ok {"ext": {"ack": 3}, ...}
 
-# An erasure by force discards what waits
+# A forced erasure discards what waits
 alice takes /topics/forced
 bob takes /elsewhere
 bob publishes 1 to /topics/forced

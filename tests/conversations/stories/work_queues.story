@@ -3,7 +3,7 @@
 transports: long-polling, websocket
 ! channels = {"/jobs/**": {"work_queue": true}}
 
-# Each message goes to one receiver, to the next if that one refuses it, and to the dead if all do
+# Each message goes to one receiver, to the next if that one refuses it, and becomes a dead letter if all do
 walter watches the dead letters
 ann takes /jobs/print
 ben takes /jobs/print
@@ -28,7 +28,7 @@ ann disconnects
 ben disconnects
 walter disconnects
 
-# What nobody was there for goes to the first who comes, and to nobody else
+# A message that found no receiver goes to the first that comes, and to nobody else
 bob handshakes
 bob publishes "early" to /jobs/early
 ann takes /jobs/early
