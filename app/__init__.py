@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from holdfast.client import *  # noqa: F403
     from holdfast.interface import *  # noqa: F403
 else:
-    # What clients import. They may be where the server is not installed.
+    # The names that clients import, perhaps where the server is not installed.
     _CLIENT = frozenset(
         (
             "Client",

@@ -6,7 +6,7 @@ look at whole segments: `data:power` does not match `data:powers`.
 
 import re
 
-# What data are whose message does not say it.
+# The media type of data whose message states none.
 JSON = "application/json"
 
 # What all Bayeux servers take in a segment, but for the character that begins an escape.

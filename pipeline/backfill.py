@@ -37,7 +37,7 @@ class Backfill:
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
-        # What the steps make.
+        # The tables that the steps make.
         self._scratch = Lake(lake.root / _PLACE)
         self._plan = self._scratch.root / "plan.json"
         self.steps = self._planned()
@@ -54,7 +54,7 @@ class Backfill:
         """Do the remaining steps; `report` is called with the number of complete ones."""
         self._do(spark, report)
         with self._lake.changing():
-            # What an ingest has added meanwhile.
+            # For events that an ingest has added meanwhile.
             self._add_steps()
             self._do(spark, report)
             self._put_in_place()

@@ -26,7 +26,7 @@ from deltalake.transaction import AddAction, RemoveAction
 from holdfast.pipeline.durable import sync
 from holdfast.pipeline.failures import PipelineFailed
 
-# Who counts the states in the logs.
+# The application that counts the states in the logs.
 _WHO = "holdfast"
 _SETTINGS = {
     # Readers that begin look at fewer commits than these.

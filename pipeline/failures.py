@@ -28,7 +28,7 @@ _KNOWN = {
     "All masters are unresponsive": "no master answers at the address in --master",
     "FILE_NOT_EXIST": "files were removed while they were read: run the command again",
 }
-# What others call the modules of their errors, whose first lines say it all.
+# The modules of other packages' errors whose first line suffices, with the packages' names.
 _PLAIN = {"_duckdb": "DuckDB", "_internal": "deltalake"}
 # The packages whose errors are explained.
 _OTHERS = frozenset(("pyspark", "py4j", "pyarrow", "grpc", *_PLAIN))

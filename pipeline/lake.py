@@ -177,7 +177,7 @@ class Lake:
 
     def widen(self) -> None:
         """Add columns that tables lack; the files of an older version stay without them."""
-        # What is undone afterwards would lose them.
+        # If it were undone afterwards, the columns would be lost.
         with self.changing():
             narrow = [table for table in map(self.open, TABLES) if table.lacking()]
             if narrow:

@@ -1,4 +1,4 @@
-"""What reports and audits are about: all tables, or a time, a channel, a receiver.
+"""The scope of reports and audits: all tables, or a time, a channel, a receiver.
 
 Messages are selected by the time of their publish, and everything about them belongs to them,
 whenever it happened. What is about no message is selected by its own time.

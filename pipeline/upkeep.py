@@ -92,7 +92,7 @@ def tidy(lake: Lake) -> None:
     # A file may be lost, which readers say: all else is merged.
     examined = _examined(lake, to_compact(lake, _MANY))
     step = next((step for step, faults in examined if not faults), None)
-    # Somebody else may keep the tables up: an ingest goes on.
+    # Another process may be doing this: an ingest continues.
     with suppress(PipelineFailed, DeltaError, OSError), lake.alone("upkeep"):
         if lake.newest() % _MANY == 0:
             clean(lake)
@@ -101,7 +101,7 @@ def tidy(lake: Lake) -> None:
 
 
 def _merge(lake: Lake, step: Step) -> None:
-    # What a killed process has left is undone before, not meanwhile: one of both would fail.
+    # Remains of a killed process are undone first: at the same time, one of both would fail.
     with lake.changing():
         lake.open(step.table).merge(step.day)
 

@@ -54,7 +54,7 @@ class CatchUp:
         self._starts = starts
         self._selection = qos.selection(session.name)
         self._now_ms = state.node.now_ms()
-        # What is left to be read.
+        # The part that is left to read.
         self._steps = self._read()
         # How many channels it has looked at, and those that have places of their own below a
         # pattern.

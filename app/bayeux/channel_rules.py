@@ -1,4 +1,4 @@
-"""Which rule applies to a channel."""
+"""Finds the rule that applies to a channel."""
 
 from collections.abc import Mapping
 

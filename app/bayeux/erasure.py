@@ -39,10 +39,10 @@ class Erasure:
         self._undelivered = undelivered
         self._topic = topic
         self._is_forced = is_forced
-        # Who is told, of those with an exact subscription and of the others.
+        # The sessions to notify: with an exact subscription, and the others.
         self._exact: list[Session] = []
         self._others: list[Session] = []
-        # Whose queues are still to be searched.
+        # The receivers whose queues have yet to be searched.
         self._left = self._places()
         # Does the next piece of the work; returns whether any is left.
         self._step: Callable[[float], bool] = self._unsubscribe

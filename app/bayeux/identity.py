@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from holdfast.bayeux.caller import Caller, Speaker
 from holdfast.bayeux.transports import Source
 
-# What `Identity.role` may be: operators may change things, readers may not.
+# The values of `Identity.role`: operators may change things, readers may not.
 OPERATOR: Final = "operator"
 READER: Final = "reader"
 
@@ -52,7 +52,7 @@ class Identity:
         self.newcomer_since = -inf
         self.first_connect = inf
         self.browser_of_socket: str | None = None
-        # Who the client has proved to be, and what that allows; None if nobody has to log in.
+        # The login of the client, and its rights; None if nobody has to log in.
         self.login: Login | None = None
         self.grants: Grants | None = None
         # The sender of the last request that was found to be of this login, and what such requests

@@ -57,7 +57,7 @@ class Login:
     issued_s: float = 0.0
     # Empty if the credentials have no id to be revoked by.
     token_id: str = ""
-    # What its token says that it may do, in addition to the rules for everybody.
+    # The rights in its token, in addition to the rules for everybody.
     rights: tuple[Right, ...] = ()
 
     def to_json(self) -> dict[str, Any]:

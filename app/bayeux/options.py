@@ -43,7 +43,7 @@ ORDINARY_RULE = ChannelRule()
 
 
 class Durable(Enum):
-    """Which sessions are stored."""
+    """The sessions that are stored."""
 
     NONE = "none"
     NAMED = "named"

@@ -31,7 +31,7 @@ _BELOW = PTP + "/"
 _ERRORS = {
     UNKNOWN: ErrorReply.DESTINATION_UNKNOWN,
     DENIED: ErrorReply.DESTINATION_DENIED,
-    # Those of sessions that a message would have been the first for.
+    # Errors of sessions that the message would have made.
     CODES["user.configuration.maxSession"]: ErrorReply.SESSIONS_EXCEEDED,
     NO_CONNECTION: ErrorReply.STORE_UNAVAILABLE,
 }
@@ -75,7 +75,7 @@ class Addressing:
         self._homes: list[AddressedQueue] = []
         # Sessions that get it for their subject, and are not durable yet.
         self._passing: list[Session] = []
-        # Those in whose queues room is reserved, each once.
+        # The sessions in whose queues room is reserved, each once.
         self._reserved: Sequence[Session] = ()
         self.receivers: list[Session] = []
         self.outcomes: list[dict[str, Any]] = []

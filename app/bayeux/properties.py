@@ -56,7 +56,7 @@ class ValueForm(Enum):
 
 Value = str | int | bool | None | Sequence[str]
 Argument = bool | int | str | QueueQuery | None
-# What a level is about: the server for a node, all sessions of a subject for a client.
+# The object of a level: the server for a node, all sessions of a subject for a client.
 Seen = TypeVar("Seen")
 
 

@@ -49,7 +49,7 @@ class Qos:
     destinations: tuple[Destination, ...] = ()
     # Whether an addressed message also goes to the subscribers of its channel.
     is_subscribable: bool = True
-    # What to set for the topic, if this is the first message of it or administrative.
+    # The configuration of the topic, if the message is its first or administrative.
     topic: TopicOptions | None = None
     # Whether the publish only configures the topic.
     is_administrative: bool = False
@@ -60,7 +60,7 @@ class Qos:
     channel: str = field(default="", compare=False, repr=False)
     # The request that the message carries.
     request: Request[Session] | None = field(default=None, compare=False, repr=False)
-    # What became of the message for each destination.
+    # The outcome for each destination.
     outcomes: Sequence[Mapping[str, Any]] = field(default=(), compare=False, repr=False)
     message: Message | None = field(default=None, compare=False, repr=False)
 

@@ -46,7 +46,7 @@ class Replaying:
             # The store puts it in the place of its first publish, and the queue does the same.
             message.is_late = session.queue.is_mixed = True
             if session.has_shared_queue:
-                # Those who refused it before are asked again.
+                # Receivers that refused it before may get it again.
                 message.refusals = ()
             self._state.hub.replay(session, message, letter)
         else:

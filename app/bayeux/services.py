@@ -12,7 +12,7 @@ from holdfast.delivery.numbers import whole
 Deliver = Callable[[Session, dict[str, Any]], None]
 
 ILLEGAL: Final = "user.illegalArgument"
-# What one call lists or changes, at most and if the call does not say.
+# The number of items that one call lists or changes: the maximum, and the default.
 _MOST: Final = 1000
 _USUAL: Final = 100
 

@@ -1,4 +1,4 @@
-"""What happens to a session before it ends: agreement, connections, queue holds.
+"""The life of a session before its end: agreement, connections, queue holds.
 
 `session_ends` ends it, `due_sessions` when its time has come.
 """

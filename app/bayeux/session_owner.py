@@ -127,7 +127,7 @@ class SessionOwner:
 
     def wants_letters(self, session: Session, channel: str) -> bool:
         if channel.startswith(REPLIES):
-            # Somebody has worked for it.
+            # A responder has worked for it.
             return True
         is_plain = session.terms is None and session.queue.settling is SettledBy.WRITTEN
         if is_plain and not session.has_shared_queue:

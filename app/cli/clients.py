@@ -1,4 +1,4 @@
-"""What commands that are clients share: how they reach a server, log in, and end."""
+"""The common part of commands that are clients: how they reach a server, log in, and end."""
 
 import asyncio
 import getpass
@@ -28,7 +28,7 @@ from holdfast.client import (
 # The channels of operators begin so.
 _SYSTEM = "/sys/"
 _CONNECT_TIMEOUT_S = 10.0
-# What to do about refusals, by what follows their codes.
+# Advice on refusals, by the texts behind their codes.
 _ADVICE = {
     "no_responders": "nobody responds on this channel; start a responder, such as holdfast respond",
     "timeout": "no reply came within --timeout; allow more time with it",

@@ -12,14 +12,14 @@ from typing import IO, Annotated, Any
 import orjson
 import typer
 
-# What xmlBlaster's demo client publishes.
+# The data that xmlBlaster's demo client publishes.
 _USUAL = "Hi-${counter}-${timestamp}"
 _CHUNK = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a command publishes: texts with placeholders, as often as asked for."""
+    """The texts that a command publishes: with placeholders, as often as asked for."""
 
     text: str
     # The file whose lines are published instead, each once.

@@ -16,7 +16,7 @@ class Exit(IntEnum):
     UNCERTAIN = 5
 
 
-# What they say, in short.
+# Their meanings, in short.
 MEANINGS = {
     Exit.OK: "Success.",
     Exit.FAILED: "The command failed, or the named object does not exist.",

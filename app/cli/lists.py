@@ -18,7 +18,7 @@ _MOST_SORTED = 100_000
 
 @dataclass(frozen=True, slots=True)
 class ListRange:
-    """Which items of a list are shown: how many at most, and sorted by which field."""
+    """The items of a list to show: how many at most, and sorted by which field."""
 
     limit: int | None
     field: str | None

@@ -1,4 +1,4 @@
-"""What a subscriber of `holdfast bench` has received, and how long it took."""
+"""The messages that a subscriber of `holdfast bench` has received, and how long they took."""
 
 import asyncio
 import math

@@ -18,7 +18,7 @@ from holdfast.units import Unit, unit_of
 _SCALARS = (bool, int, float, str, Path)
 # A link of Markdown, with what it shows.
 _LINK = re.compile(r"\[([^]]+)\]\([^)]+\)")
-# What stands for a value, if it is not a text.
+# The placeholder of a value that is not a text.
 _VALUES = {bool: None, int: "NUMBER", float: "NUMBER", Path: "FILE"}
 _NO_FLAGS: Mapping[str, str] = {}
 

@@ -18,7 +18,7 @@ program = Program()
 
 
 class Mode(Enum):
-    """Who is asked, and which replies count."""
+    """The receivers that are asked, and the replies that count."""
 
     FIRST = "first"
     ONE = "one"

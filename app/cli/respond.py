@@ -21,7 +21,7 @@ from holdfast.delivery.json_text import to_json
 
 program = Program()
 
-# What a command that fails says.
+# The code of a refusal by a command that fails.
 _FAILED = "user.update.error"
 # The last words of a failed command that the requester is told.
 _MOST_TEXT = 500

@@ -25,7 +25,7 @@ program = Program()
 # Everything that the server sends to a session.
 _ALL = "/**"
 _SERVICE = "/service/"
-# What is addressed to a session or subject comes here.
+# Messages that are addressed to a session or subject come here.
 _ADDRESSED = "/service/ptp"
 
 
@@ -95,7 +95,7 @@ def subscribe(
     subscriber = Subscriber(refusal, update_sleep, count, login.as_json)
 
     async def conversation() -> None:
-        # What the end of the time interrupts is not processed.
+        # A message that the end of the time interrupts is not processed.
         with suppress(TimeoutError):
             async with login.client(channels=channels, session=session, terms=terms) as client:
                 if client.session_name is None and options["filter"] is not None:
@@ -137,7 +137,7 @@ class Subscriber:
     update_sleep: float
     wanted: int | None
     as_json: bool
-    # What the server does not do.
+    # The filter, if the server has no filters.
     filter: Filter | None = None
     count: int = 0
     began: float = 0.0

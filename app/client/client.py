@@ -44,7 +44,7 @@ from holdfast.client.wire import LOGIN, Json, part_of
 
 Token = str | Callable[[], str | Awaitable[str]]
 
-# What a server without requests refuses in a handshake.
+# The key that a server without requests refuses in a handshake.
 _REQUEST = "ext.request"
 _log = logging.getLogger(__name__)
 
@@ -120,7 +120,7 @@ class Client:
         # Whether handshakes ask for a channel for replies.
         self._asks = True
         self._outbox = outbox
-        # What sends the messages of the outbox, while there are any.
+        # The task that sends the messages of the outbox, while there are any.
         self._posting: asyncio.Task[None] | None = None
         self._session_name: str | None = None
         self._is_resumed = False
@@ -190,7 +190,7 @@ class Client:
         self._inbox.end(StopAsyncIteration())
         self._requests.fail_all(ClientError("the client was closed"))
         if self._posting is not None and self.state is not ClientState.CONNECTED:
-            # What the outbox has stays there for the next client.
+            # Messages in the outbox stay there for the next client.
             self._posting.cancel()
         await self._inbox.wait(self._close_timeout_s)
         conversation, http = self._conversation, self._http
@@ -211,7 +211,7 @@ class Client:
 
     @property
     def state(self) -> ClientState:
-        """What the client is doing."""
+        """The present state of the client."""
         return ClientState.NEW if self._conversation is None else self._conversation.state
 
     @property
@@ -420,7 +420,7 @@ class Client:
         return self.subscribe(channel, responder, filter=filter, qos=qos)
 
     def _send(self, message: Json, *, is_repeatable: bool, goes_first: bool = False) -> Outgoing:
-        # What JSON cannot hold is the caller's error, before others' messages are beside it.
+        # Data that JSON cannot hold is this caller's error: find it before others' messages join.
         size = len(orjson.dumps(message))
         return self._opened().send(
             message, is_repeatable=is_repeatable, size=size, goes_first=goes_first

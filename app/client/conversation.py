@@ -40,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 
 class SessionParty(Protocol):
-    """What a conversation needs of its client."""
+    """The part of its client that a conversation needs."""
 
     async def handshake_ext(self) -> Json:
         """Return the `ext` of the next handshake."""
@@ -96,7 +96,7 @@ class Conversation:
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         # Why the last attempt failed.
         self._failure: Exception | None = None
-        # Those who wait until no more than so many messages are open.
+        # The callers that wait until at most this number of messages are open.
         self._room: list[tuple[int, asyncio.Future[None]]] = []
         self._reporting: Outgoing | None = None
         self._is_report_due = False
@@ -276,7 +276,7 @@ class Conversation:
                     waiter.set_result(None)
         if self._settling.has_news and not (self._connects_soon or self._is_report_due):
             self._is_report_due = True
-            # What else is finished in this turn of the event loop goes along.
+            # Other messages that are finished in this turn of the event loop go along.
             asyncio.get_running_loop().call_soon(self._report)
 
     async def _settle(self) -> None:

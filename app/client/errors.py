@@ -1,4 +1,4 @@
-"""What the client raises, and what a callback raises to refuse a message.
+"""The errors of the client, and the exception with which a callback refuses a message.
 
 ClientError
 ├── ReplyError        the server refused a message

@@ -1,4 +1,4 @@
-"""What arrives for a client, and the subscriptions that process it."""
+"""The messages that arrive for a client, and the subscriptions that process them."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -53,7 +53,7 @@ class Inbox:
         """Tell a new session of the server what is subscribed to."""
         for subscription in self._subscriptions:
             if subscription.is_accepted and not subscription.is_local:
-                # What was published meanwhile may be for this subscription.
+                # Messages published meanwhile may be for this subscription.
                 self._ask_for(subscription, goes_first=True)
 
     def _ask_for(self, subscription: Subscription, *, goes_first: bool) -> None:

@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class ClientState(Enum):
-    """What the client is doing."""
+    """The state of a client."""
 
     NEW = "new"
     # It shakes hands, for the first time or because the server has forgotten its session.
@@ -19,7 +19,7 @@ class ClientState(Enum):
 
 
 class ClientInput(Enum):
-    """What changes the state."""
+    """The events that change the state."""
 
     OPEN = "open"
     CONTACT = "contact"

@@ -4,12 +4,12 @@ from typing import Any, NamedTuple
 
 from holdfast.client.wire import Json, part_of
 
-# What data are whose message does not say it.
+# The media type of data whose message states none.
 JSON = "application/json"
 
 
 class Reply(NamedTuple):
-    """What a responder returns whose data are not plain JSON."""
+    """The return value of a responder whose data are not plain JSON."""
 
     data: Any
     mime: str
@@ -59,7 +59,7 @@ class Message:
 
     @property
     def properties(self) -> Json:
-        """What the publisher added."""
+        """The names and values that the publisher added."""
         return self._delivery.get("properties") or {}
 
     @property

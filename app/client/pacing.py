@@ -1,4 +1,4 @@
-"""What the client does next after a reply, or after none, and how soon; no I/O.
+"""Decides what the client does next after a reply, or after none, and how soon; no I/O.
 
 The server's advice decides. Where it has none, or cannot be reached, the pause is random and its
 limit doubles with each failure, so that the clients of a restarted server do not return together.
@@ -16,7 +16,7 @@ _USUAL_TIMEOUT_S = 60.0
 
 
 class Step(Enum):
-    """What to send next."""
+    """The message to send next."""
 
     HANDSHAKE = "handshake"
     CONNECT = "connect"
@@ -24,7 +24,7 @@ class Step(Enum):
 
 
 _ADVISED = {"handshake": Step.HANDSHAKE, "retry": Step.CONNECT, "none": Step.STOP}
-# What follows a refusal without advice.
+# The step after a refusal without advice.
 _USUAL = {True: Step.STOP, False: Step.HANDSHAKE}
 
 

@@ -9,13 +9,13 @@ from holdfast.client.wire import Json, part_of
 
 @dataclass(frozen=True, slots=True)
 class PublishReply:
-    """What the server says of a message that it accepted."""
+    """The server's reply to a message that it accepted."""
 
     # The id by which the server and receivers know it; only for publishes with options.
     id: str | None
     # When it received the message, in nanoseconds since 1970; only for publishes with options.
     timestamp_ns: int | None
-    # What became of the message for each destination.
+    # The outcome for each destination.
     destinations: Sequence[Json]
     # The whole reply.
     wire: Json = field(repr=False)

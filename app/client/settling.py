@@ -1,4 +1,4 @@
-"""What the client has received, and what it has yet to say of it; no I/O.
+"""The messages that the client has received, and the verdicts that it still owes; no I/O.
 
 A message is *open* until all its subscriptions have finished with it. With acks, the ack of a batch
 settles its messages without a word on each. Only exceptions are named: refusals, messages that are

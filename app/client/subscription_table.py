@@ -1,4 +1,4 @@
-"""Which subscriptions a channel has, by its name and the patterns that cover it."""
+"""The subscriptions to a channel, by its name and the patterns that cover it."""
 
 from collections.abc import Iterator, Sequence
 from typing import Generic, Protocol, TypeVar

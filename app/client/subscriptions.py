@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 
 
 class SubscriptionParty(Protocol):
-    """What subscriptions need of the inbox."""
+    """The part of the inbox that subscriptions need."""
 
     def finished(self, message: Message) -> None:
         """Take note that a subscription has finished with a message."""

@@ -15,7 +15,7 @@ from holdfast.client.subscriptions import NewSubscription, Subscription
 
 P = ParamSpec("P")
 T = TypeVar("T")
-# What the callback of a responder returns is the reply.
+# The return value of a responder's callback is the reply.
 SyncCallback = Callable[[Message], object]
 
 
@@ -101,7 +101,7 @@ class SyncClient:
 
     @property
     def state(self) -> ClientState:
-        """What the client is doing."""
+        """The present state of the client."""
         return self._client.state
 
     @property

@@ -1,4 +1,4 @@
-"""Which transport to use: the best that works, and again a better one after a while; no I/O."""
+"""Chooses the transport: the best that works, and a better one again after a while; no I/O."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ class TransportChoice:
 
     @property
     def names(self) -> Sequence[str]:
-        """What a handshake offers to the server."""
+        """The connection types that a handshake offers to the server."""
         return self._names
 
     def offered(self, names: object) -> None:

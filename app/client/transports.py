@@ -1,4 +1,4 @@
-"""What transports have in common."""
+"""The common part of the transports."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol

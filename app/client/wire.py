@@ -1,4 +1,4 @@
-"""What messages look like on the wire."""
+"""The form of messages on the wire."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -19,7 +19,7 @@ _CLIENT = "client/"
 
 
 class LetterState(Enum):
-    """What operators have done about a dead letter."""
+    """The state of a dead letter: whether operators have replayed it."""
 
     NEW = "new"
     REPLAYED = "replayed"

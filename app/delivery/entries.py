@@ -94,7 +94,7 @@ class Entry:
         """Return the message for other sessions of its subject, with its attempts."""
         if not self.attempts:
             return self.message
-        # What was returned before has been counted then.
+        # Earlier returns have been counted already.
         redelivered = self.redelivered + self.is_in_flight
         return self.message.tried(
             FormerAttempts(self.attempts, redelivered, self.trail, self.was_alone)

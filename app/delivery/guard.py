@@ -14,7 +14,7 @@ from holdfast.delivery.probe import Probe
 
 __all__ = ["ChannelHold", "Guard", "GuardLimits"]
 
-# Who holds a channel, unless an operator does.
+# The holder of a channel, unless an operator holds it.
 GUARD: Final = "guard"
 
 

@@ -77,7 +77,7 @@ class KeptMessages:
         self.size += len(message.wire)
         messages = self._messages
         if messages and message.id < messages[-1].id:
-            # Who has the newer ones, and asks for what follows them, would miss it.
+            # A client that has the newer ones, and asks for what follows them, would miss it.
             self.floor = max(self.floor, cursor_of(messages[-1].id))
             insort(messages, message, key=_by_id)
         else:

@@ -71,7 +71,7 @@ class _Shares:
 
     def __init__(self) -> None:
         self._usage: dict[str, LetterUsage] = {}
-        # Those beyond their share.
+        # The channels, or subjects, beyond their share.
         self.large: dict[str, LetterUsage] = {}
 
     def lacks_room(self, name: str, more: int, share: int) -> bool:

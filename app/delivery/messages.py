@@ -99,7 +99,7 @@ class Message(Event):
         self.addressed: Sequence[str] = ()
         # Later messages may have been queued before it: it is inserted where its id places it.
         self.is_late = False
-        # What the publisher adds for receivers besides the data.
+        # The properties that the publisher adds for receivers, besides the data.
         self.properties: Mapping[str, Any] | None = None
         # How often it was replayed.
         self.generation = 0
@@ -116,7 +116,7 @@ class Message(Event):
         self.topic: Topic | None = None
         # The request that it carries; most messages carry none.
         self.request: CarriedRequest | None = None
-        # Who has refused it, if it is on a work queue; None if it is not.
+        # The receivers that refused it, if it is on a work queue; None if it is not.
         self.refusals: Sequence[WorkRefusal] | None = None
 
     @property

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-# Who chose the number; 5 to 8 are free.
+# The first digit: the language that chose the number; 5 to 8 are free.
 JAVA: Final = 1
 CPP: Final = 2
 PYTHON: Final = 3

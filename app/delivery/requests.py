@@ -274,7 +274,7 @@ class Requests(Generic[R]):
         self._ended: deque[Request[R]] = deque()
         self._remembered = 0
         self.most_remembered = _MOST_REMEMBERED
-        # Those of this process, and those of an earlier one that go on.
+        # Requests of this process, and those of an earlier one that continue.
         self.outstanding = self.asked = self.restored = 0
         # The session names that outstanding requests have.
         self.grants = 0
@@ -337,7 +337,7 @@ class Requests(Generic[R]):
         request, key = self._by_address.get(address), responder.key
         fault = None
         if request is None or not self._may_answer(request, responder):
-            # Who was not handed the request learns nothing about it.
+            # A session that was not handed the request learns nothing about it.
             request, fault = None, ReplyFault.DENIED
         elif key in request.spoken:
             fault = ReplyFault.DUPLICATE

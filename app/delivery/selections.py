@@ -1,4 +1,4 @@
-"""What subscriptions select: each filter is compiled once, and asked once for each message."""
+"""Selections of subscriptions: each filter is compiled once, and asked once for each message."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -28,7 +28,7 @@ class Filter:
 
 
 class Selection:
-    """Which messages of its channels a subscription selects."""
+    """The messages of its channels that a subscription selects."""
 
     __slots__ = ("filter", "not_from")
 

@@ -50,7 +50,7 @@ class SessionRecord:
     is_of_page: bool = False
     # The proof of its right to system events, valid as long as its token; empty if it has none.
     warrant: str = ""
-    # Who its client has proved to be; None if nobody had to log in.
+    # The login of its client; None if nobody had to log in.
     login: dict[str, Any] | None = None
     subscriptions: list[str] = field(default_factory=list)
     # The QoS of subscriptions that have one.

@@ -61,7 +61,7 @@ class Topic(Timed):
         self.name = name
         self.config = config
         self.topics = topics
-        # On whose account it is configured; nobody's if it is from before a restart.
+        # The address and subject that it counts for; none if it is from before a restart.
         self.makers: Sequence[str] = ()
         # The four conditions; of the second and the third, how many of its messages are in its
         # history, and how often they are in queues.
@@ -72,7 +72,7 @@ class Topic(Timed):
         self.is_subscribed = False
         # Changed by `advance` only.
         self.state = TopicState.DEAD
-        # What the store has of it, if anything.
+        # The record that the store has of it, if any.
         self.stored: TopicRecord | None = None
 
     def advance(self, seen: TopicInput) -> None:
@@ -139,7 +139,7 @@ class Topics:
         self._most = most
         # How many topics each address and each subject has made.
         self.makers = makers
-        # Those on whose account there is a topic, by its name.
+        # By the name of a topic, the address and the subject that it counts for.
         self._accounts: dict[str, Sequence[str]] = {}
         # Called when the first topic has changed; then `take_changed` must be called when the turn
         # ends.

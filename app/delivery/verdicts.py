@@ -54,7 +54,7 @@ class Refusals:
     """The refusals in one message of a client, in order; thousands take several turns."""
 
     def __init__(self, refusals: Iterable[Verdict]) -> None:
-        # Those that are not carried out yet.
+        # The verdicts that are not carried out yet.
         self.rest = deque(refusals)
         # Whether anything was refused. Then the receiver's answer must wait for the store: the
         # receiver never repeats a refusal that was answered, so after a restart its next

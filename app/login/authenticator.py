@@ -219,7 +219,7 @@ def _by_certificate(caller: Caller, places: Places) -> Login | None:
     return Login(names[0], LoginMethod.CERTIFICATE, frozenset(groups))
 
 
-# What every request of a client proves anew, in the order in which it counts.
+# The proofs that every request of a client repeats, in the order in which they count.
 _OF_REQUESTS: Final[Mapping[LoginMethod, Callable[[Caller, Places], Login | None]]] = {
     LoginMethod.HEADER: _by_header,
     LoginMethod.CERTIFICATE: _by_certificate,

@@ -153,7 +153,7 @@ class Logins(ServerExtension):
         if login is None or not self._authenticator.still_names(login, caller):
             return False
         shown = self._authenticator.shown_by(caller)
-        # Who has a token of the administration has no other login.
+        # A client with a token of the administration has no other login.
         if shown and not identity.warrant and not self._proofs.includes(identity, shown):
             try:
                 proved = self._authenticator.check_shown(login, caller)

@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 _LARGEST = 16 * 1024 * 1024
 
 Value = TypeVar("Value")
-# What a change of the file changes: device, inode, size and time.
+# The properties by which a change shows: device, inode, size and time.
 _Stamp = tuple[int, int, int, int]
 
 

@@ -1,4 +1,4 @@
-"""Which extensions the server has."""
+"""The extensions of the server."""
 
 from typing import ClassVar
 

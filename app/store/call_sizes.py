@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 # The most entries of one call, about 1 us each: the store serves nobody else meanwhile.
 MOST: Final = 5000
-# What others take, in entries.
+# The sizes of other items, in entries.
 SESSION: Final = 10
 MARK: Final = 4
 MESSAGE: Final = 3

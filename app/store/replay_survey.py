@@ -50,7 +50,7 @@ async def survey(job: Job, search: LetterSearch, receivers: Receivers) -> Order:
     messages: set[int] = set()
     order = Order(job.reached)
     async for step, last in search.scan(job.which):
-        # Those that died before the job began: not its own victims.
+        # Only letters from before the job: not those of messages that it replays.
         meant = [letter for letter in step if letter.id < job.id]
         order.add(meant)
         channels.update(letter.channel for letter in meant)

@@ -34,7 +34,7 @@ _CONSOLE_HEADERS = {
 _PART = re.compile(r"\s*<!-- if (\S+) -->(.*?)<!-- end -->", re.DOTALL)
 
 
-# What the console loads; a name that ends in a slash is a folder.
+# The files that the console loads; a name that ends in a slash is a folder.
 _FILES_OF_CONSOLE = (
     "bayeux.js", "console/", "css/holdfast.css", "dom.js", "icon.svg", "js/storage.js",
 )  # fmt: skip

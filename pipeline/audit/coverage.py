@@ -15,7 +15,7 @@ from holdfast.pipeline.epochs import parts
 # It was killed; it has no books; it has not ended; nor has it written anything; its start is gone.
 UNCLEAN, UNBOOKED, OPEN = "run.unclean", "run.unbooked", "run.open"
 SILENT, CUT = "run.silent", "run.cut"
-# Nobody can say that nothing is wrong there.
+# In these times, violations could be hidden.
 UNCERTAIN = (UNCLEAN, UNBOOKED, SILENT)
 _BOOKS_US = int(BOOKS_S * 1e6)
 _US_PER_MS = 1000

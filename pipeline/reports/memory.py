@@ -1,4 +1,4 @@
-"""What audits and reports found out about files, so that the next one reads only new files.
+"""Remembers what audits and reports found out about files: the next one reads only new files.
 
 Everything here follows from files of tables, which never change. It holds while a group has the
 same files, and may be removed at any time.

@@ -1,4 +1,4 @@
-"""What becomes of requests."""
+"""The outcome of requests."""
 
 # By channel, the most asked first: how requests ended, the time until their answer in ms, and
 # replies that came too late or twice. Replies of sessions that were not asked have no channel.

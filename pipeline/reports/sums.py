@@ -60,7 +60,7 @@ SUMS = (
 def recall(tables: Tables, lake: Lake) -> None:
     """Define `sums` of all messages of a lake, by what is remembered of its files."""
     with place_of(lake, "_sums") as place:
-        # What has come since they were opened does not count.
+        # Events that arrived after the tables were opened do not count.
         files = {table: lake.files(table, at=tables.state) for table in (EVENTS, "life", OPEN)}
         groups = {(EVENTS, day): group for day, group in by_day(files[EVENTS]).items()}
         groups |= {("life", day): group for day, group in _by_writing(files["life"]).items()}

@@ -14,7 +14,7 @@ PARTS = {
     "all_lost": ("lost",),
 }
 _PUBLISHES = "select msg, origin, channel, size, copies from {events} where kind = 'published'"
-# Who published to a receiver does not matter to it: each message is one copy.
+# For one receiver, each message is one copy, whoever published it.
 _PUBLISHES_TO_ONE = (
     "select msg, origin, channel, 1 as size, 1 as copies from {life} where generation = 0"
 )
@@ -95,6 +95,6 @@ def _on_channel(scope: Scope) -> str:
 
 def _lost(scope: Scope) -> str:
     times = scope.times.replace("(ts)", "(found_ts)")
-    # Nobody knows whose they were.
+    # Their receivers are unknown.
     known = ["false"] if scope.receiver is not None else _is_named(scope, "channel")
     return f"select * from {{all_lost}} where {_where(times, *known)}"

@@ -29,7 +29,7 @@ def connect(url: str) -> "Redis":
 
 
 class Ends(NamedTuple):
-    """What the store itself knows of a journal's two ends."""
+    """The two ends of a journal, as the store itself knows them."""
 
     # The number and the digest of the newest frame.
     seq: int

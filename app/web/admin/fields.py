@@ -12,7 +12,7 @@ from holdfast.delivery.json_text import to_json
 from holdfast.store.fields import Ms
 from holdfast.store.replay_options import ReplayOptions
 
-# What an edited letter may have, in bytes.
+# The most bytes that the data of an edited letter may have.
 MAX_EDIT = 64 * 1024
 
 Prefix = Annotated[

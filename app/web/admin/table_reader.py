@@ -15,7 +15,7 @@ from holdfast.web.admin.message_views import TraceStep
 _PROGRAM = (sys.executable, "-P", "-m", "holdfast.pipeline.trace")
 _PATIENCE_S = 15.0
 _MOST_BYTES = 1024 * 1024
-# What can be done instead.
+# The alternative, for operators.
 _ELSEWHERE = "run holdfast message ID --lake DIR"
 _FAILED = "the program that reads the tables failed"
 
