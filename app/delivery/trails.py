@@ -1,6 +1,6 @@
 """The trail of an entry: its failed hand-overs. `dispatcher` decides when the next one follows."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -72,7 +72,7 @@ def joined(one: FormerAttempts, other: FormerAttempts) -> FormerAttempts:
 def extended(trail: Trail, attempt: Attempt) -> Trail:
     """Return the trail with one more attempt; drops one from the middle if it is too long."""
     if len(trail) >= LONGEST_TRAIL:
-        trail = _thinned(trail)
+        trail = thinned(trail)
     return (*trail, attempt)
 
 
@@ -81,15 +81,17 @@ def first_and_last(attempts: Sequence[Attempt]) -> Trail:
     half = LONGEST_TRAIL // 2
     is_long = len(attempts) > LONGEST_TRAIL
     kept = (*attempts[:half], *attempts[-half:]) if is_long else attempts
-    return tuple([_short(attempt, MAX_TEXT) for attempt in kept])
+    return tuple([shortened(attempt, MAX_TEXT) for attempt in kept])
 
 
-def _thinned(trail: Trail) -> Trail:
+def thinned(trail: Trail) -> Trail:
+    """Return the trail without the attempt in its middle."""
     middle = len(trail) // 2
     return (*trail[:middle], *trail[middle + 1 :])
 
 
-def _short(attempt: Attempt, most: int) -> Attempt:
+def shortened(attempt: Attempt, most: int) -> Attempt:
+    """Return the attempt with at most this many bytes of its text."""
     text = clipped(attempt.text, most)
     return attempt if text == attempt.text else replace(attempt, text=text)
 
@@ -102,63 +104,3 @@ def clipped(text: str, most: int) -> str:
     while (excess := len(orjson.dumps(text)) - 2 - most) > 0:
         text = text[: -max(excess // _WIDEST, 1)]
     return text
-
-
-# The stored form is short: an attempt omits what it shares with
-# the one before it.
-
-
-def pack_trail(trail: Trail, most: int) -> bytes:
-    """Pack the trail into at most `most` bytes, with fewer attempts and texts if necessary."""
-    packed = _pack(trail)
-    for longest in (MAX_TEXT // 4, 0):
-        while len(packed) > most and len(trail) > 2:
-            trail = _thinned(trail)
-            packed = _pack(trail)
-        if len(packed) > most:
-            trail = tuple([_short(attempt, longest) for attempt in trail])
-            packed = _pack(trail)
-    return packed
-
-
-def _pack(trail: Trail) -> bytes:
-    rows: list[list[object]] = []
-    before: list[object] = []
-    time = 0
-    for attempt in trail:
-        code = 0 if attempt.code == attempt.outcome else attempt.code
-        end: list[object] = [
-            attempt.outcome,
-            code,
-            attempt.text,
-            attempt.transport,
-            attempt.node,
-        ]
-        if attempt.receiver or len(before) > len(end):
-            # Most attempts name none, and older records have no place for one.
-            end.append(attempt.receiver)
-        own = len(end)
-        while own and len(before) == len(end) and end[own - 1] == before[own - 1]:
-            own -= 1
-        rows.append([attempt.n, attempt.time - time, attempt.latency, *end[:own]])
-        before, time = end, attempt.time
-    return orjson.dumps(rows)
-
-
-def unpack_trail(packed: bytes) -> Trail:
-    """Undo `pack_trail`."""
-    return unpack_trail_rows(orjson.loads(packed))
-
-
-def unpack_trail_rows(rows: Iterable[Sequence[Any]]) -> Trail:
-    """Read a trail from parsed JSON."""
-    trail: list[Attempt] = []
-    end: list[Any] = []
-    time = 0
-    for n, after, latency, *own in rows:
-        end = own + end[len(own) :]
-        outcome, code, text, transport, node, *receiver = end
-        time += after
-        code = outcome if code == 0 else code
-        trail.append(Attempt(n, time, node, transport, outcome, latency, code, text, *receiver))
-    return tuple(trail)

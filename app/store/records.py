@@ -15,7 +15,7 @@ from holdfast.delivery.marks import BatchMark, Mark
 from holdfast.delivery.messages import ORDINARY_PRIORITY, Message
 from holdfast.delivery.session_record import RecordUnreadable
 from holdfast.delivery.topics import TopicConfig, TopicRecord
-from holdfast.delivery.trails import pack_trail, unpack_trail, unpack_trail_rows
+from holdfast.store.trail_records import pack_trail, unpack_trail, unpack_trail_rows
 
 VERSION = 1
 LETTER_VERSION = 2
