@@ -115,7 +115,10 @@ class Walk:
 
     def picture(self, others: Sequence["Walk"] = ()) -> str:
         """A sequence diagram of the modules and calls that matter most and are in all walks."""
-        modules = set(self._ranked()[:MAX_MODULES])
+        ranked = self._ranked()
+        # Of each layer the first, at least.
+        first = {_layer(module): module for module in reversed(ranked)}
+        modules = {*ranked[:MAX_MODULES], *first.values()}
         arrows = self._heaviest(modules, others)
         # A module without an arrow is not drawn, so others lead to what it called.
         while modules != (drawn := {module for arrow in arrows for module in arrow[:2] if module}):
