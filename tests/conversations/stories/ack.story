@@ -77,7 +77,7 @@ alice -> /meta/connect {"ext": {"ack": 0}}
 alice <- /ack/before {"data": 1}
          /meta/connect ok {"ext": {"ack": 1}}
 
-# A batch that was not acknowledged comes again at once, under a new number
+# An unacknowledged batch comes again at once, under a new number
 pins: 29
 alice handshakes with ack
 alice subscribes to /ack/again
@@ -142,7 +142,7 @@ alice <- /ack/late {"data": 1}
 alice ~> /meta/connect {"ext": {"ack": 2}}
 alice is held
 
-# A client that asks for no hold after a failure gets everything at once
+# A client that asks not to be held after a failure gets everything at once
 pins: 60
 alice handshakes with ack
 alice subscribes to /ack/reload
@@ -435,7 +435,7 @@ bob publishes 2 to /ack/transport
 alice <~ /ack/transport {"data": 2}
          /meta/connect ok {"ext": {"ack": 4}}
 
-# Lazy messages that were not acknowledged do not end a hold
+# Unacknowledged lazy messages do not release a held connect
 pins: 30
 ! channels = {"/ack/lazy": {"lazy": true, "lazy_timeout": 3000}}
 alice handshakes with ack

@@ -80,7 +80,7 @@ alice -> /meta/connect
 alice <- /batches/handshake {"data": 1}
          /meta/connect ok
 
-# After a disconnect in a batch the rest is unknown
+# After a disconnect in a batch, the session is unknown to the rest
 pins: 21
 alice handshakes
 alice -> /meta/disconnect
@@ -91,7 +91,7 @@ bob handshakes
 bob -> /meta/unsubscribe {"subscription": "/batches/gone"}
 bob <- /meta/unsubscribe error "400::channel_missing"
 
-# Between publishes a disconnect lets exactly one through
+# A disconnect between two publishes lets exactly one through
 pins: 22
 bob handshakes
 bob subscribes to /batches/one
@@ -121,7 +121,7 @@ alice <- /batches/connect {"data": 1}
          /batches/connect ok
          /meta/connect ok
 
-# A long batch is answered whole
+# A long batch gets all its replies
 pins: 50
 -- Longer ones a JSONP client splits itself.
 alice handshakes

@@ -196,7 +196,7 @@ alice connects
 mallory -> /meta/connect {"clientId": $alice}
 mallory <- /meta/connect error "402::session_unknown" {"advice": <any>}
 
-# A session of a browser that is known already is claimed by no newcomer
+# A newcomer cannot claim a session of a browser that is known already
 pins: 11
 transports: websocket
 alice speaks long-polling
@@ -206,7 +206,7 @@ alice <- /meta/handshake ok {"clientId": new $alice, ...}
 mallory -> /meta/connect {"clientId": $alice}
 mallory <- /meta/connect error "402::session_unknown" {"advice": <any>}
 
-# A socket that came with a cookie claims nothing
+# A socket whose upgrade had a cookie claims no session
 pins: 11
 transports: websocket
 alice speaks long-polling
@@ -227,7 +227,7 @@ bob -> /meta/subscribe {"clientId": $alice, "subscription": "/browsers/trusted"}
 bob <- /meta/subscribe ok
 bob ~> /meta/connect {"clientId": $alice}
 
-# With trusted client ids a second connect is held although the cookie is missing
+# With trusted client ids, a second connect is held without the cookie
 pins: 10
 transports: long-polling, callback-polling
 ! trust_client_session = true
@@ -274,7 +274,7 @@ alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "ha
 alice -> /meta/subscribe {"subscription": "/browsers/anonymous", "clientId": ""}
 alice <- /meta/subscribe error "402::session_unknown"
 
-# A browser has one connect held, its other sessions poll
+# A browser has one held connect, and its other sessions poll
 pins: 35
 transports: long-polling, callback-polling
 alice handshakes
@@ -298,7 +298,7 @@ carol -> /meta/connect
 carol <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 2000, "timeout": 30000, "multiple-clients": true}}
 bob is held
 
-# The place is free again when a held connect was answered
+# When a held connect is answered, another one may be held
 pins: 35
 transports: long-polling, callback-polling
 alice handshakes
@@ -338,7 +338,7 @@ bob connects
 bob ~> /meta/connect
 alice is held
 
-# The pause of the sessions that poll is a setting
+# The interval of polling sessions is a setting
 pins: 35
 transports: long-polling, callback-polling
 ! multi_session_interval = 1234
@@ -350,7 +350,7 @@ bob handshakes
 bob -> /meta/connect
 bob <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 1234, "timeout": 30000, "multiple-clients": true}}
 
-# Without a pause the second session of a browser is sent away
+# With an interval of zero, the second session of a browser is refused
 pins: 36
 transports: long-polling, callback-polling
 ! multi_session_interval = 0
@@ -419,7 +419,7 @@ bob connects
 bob ~> /meta/connect
 alice is held
 
-# A page that is loaded again is not taken for a second client
+# A reloaded page does not count as a second client
 pins: 38
 transports: long-polling, callback-polling
 alice handshakes
@@ -432,7 +432,7 @@ alice connects
 alice ~> /meta/connect
 alice is held
 
-# A page that resumes its session after loading again is not taken for a second client
+# A reloaded page that resumes its session does not count as a second client
 pins: 38
 transports: long-polling, callback-polling
 alice handshakes

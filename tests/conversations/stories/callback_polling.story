@@ -92,7 +92,7 @@ alice <- 400
 alice -> body: [1]
 alice <- 400
 
-# Messages come with connects only
+# Messages come only with replies to connects
 pins: 25
 alice handshakes
 alice subscribes to /jsonp/connects

@@ -14,7 +14,7 @@ alice handshakes
 alice -> /meta/connect {"advice": {"timeout": 10000}}
 alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
 
-# A second connect is held until its time is over, and then answered without advice
+# A second connect is held until its timeout, and then answered without advice
 pins: 8
 ! timeout = 600
 alice handshakes
@@ -75,7 +75,7 @@ alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "time
 alice -> /meta/connect
 alice <- /meta/connect ok
 
-# A pause that the client announces is honoured, once
+# An interval that the client announces is honoured, once
 pins: 27
 alice handshakes
 alice connects
@@ -225,7 +225,7 @@ alice <- /connect/own {"data": "mine"}
          /connect/own ok
 alice is held
 
-# What the client published itself comes with the connect, if messages come with connects only
+# A client's own message comes with the connect, if messages come with connects only
 pins: 25
 transports: callback-polling
 alice handshakes
@@ -237,7 +237,7 @@ alice <- /connect/own ok
 alice <~ /connect/own {"data": "mine"}
          /meta/connect ok
 
-# Messages can be kept for connects only
+# Messages can be restricted to replies to connects
 pins: 25
 ! meta_connect_deliver_only = true
 alice handshakes
@@ -249,7 +249,7 @@ alice <- /connect/only ok
 alice <~ /connect/only {"data": "mine"}
          /meta/connect ok
 
-# Messages that are kept for connects wait for the next one
+# Messages that are restricted to connects wait for the next one
 pins: 26
 ! meta_connect_deliver_only = true
 alice handshakes

@@ -10,7 +10,7 @@ alice <- {"channel": "/meta/disconnect", "id": "3", "successful": true}
 alice -> /meta/subscribe {"subscription": "/disconnect/ended"}
 alice <- /meta/subscribe error "402::session_unknown"
 
-# A disconnect releases the held connect, with the advice to leave it at that
+# A disconnect releases the held connect, with advice not to reconnect
 pins: 19
 transports: long-polling, callback-polling
 alice handshakes
@@ -39,7 +39,7 @@ alice disconnects
 alice -> /meta/connect
 alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
 
-# A connect that the disconnect overtakes fails, and only the next is told to handshake
+# A connect that a disconnect overtakes fails, and only the next one is told to handshake
 pins: 20
 alice handshakes
 alice connects

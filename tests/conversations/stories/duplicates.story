@@ -1,6 +1,6 @@
 -- A connect of a session that already has one held.
 
-# A newer connect takes the place of the held one, which fails
+# A newer connect replaces the held one, which fails
 pins: 33
 transports: long-polling, callback-polling
 alice handshakes
@@ -15,7 +15,7 @@ bob publishes "hello" to /duplicates/newer
 alice <~ /duplicates/newer {"data": "hello"}
          /meta/connect ok {"id": "newer"}
 
-# Over a socket a newer connect takes the place of the held one in silence
+# Over a socket, a newer connect replaces the held one without a reply
 pins: 33
 transports: websocket
 ! timeout = 600
@@ -27,7 +27,7 @@ alice is held
 alice <~ /meta/connect ok {"id": "newer"}
 alice is held for 100 ms
 
-# The status of a connect that lost its place is a setting
+# The status of a replaced connect is a setting
 pins: 33
 transports: long-polling, callback-polling
 ! duplicate_meta_connect_http_response_code = 500
@@ -47,7 +47,7 @@ alice -> /meta/connect {"id": "newer", "advice": {"timeout": 0}}
 alice <- /meta/connect ok {"id": "newer", "advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
 alice <~ 409 /meta/connect error "409::connect_superseded" {"id": "older"}
 
-# After the client gave up a connect the next is immediate and the one after it held
+# After the client gave up a connect, the next is answered at once and the one after it is held
 pins: 34
 transports: long-polling, callback-polling
 alice handshakes
@@ -60,7 +60,7 @@ alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "time
 alice ~> /meta/connect
 alice is held
 
-# After a socket broke the next connect is immediate and the one after it held
+# After a socket broke, the next connect is answered at once and the one after it is held
 pins: 34
 transports: websocket
 alice handshakes
@@ -72,7 +72,7 @@ alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "time
 alice ~> /meta/connect
 alice is held
 
-# A connect over another socket takes the held one's place
+# A connect over another socket replaces the held one
 pins: 54
 transports: websocket
 alice handshakes

@@ -47,13 +47,13 @@ alice <- 200
     Access-Control-Allow-Origin: absent
     body:
 
-# A single object is taken for an array of one
+# A single object counts as an array of one
 pins: 42
 transports: long-polling, websocket, callback-polling
 alice -> body: {"channel": "/meta/handshake", "id": "1", "version": "1.0", "supportedConnectionTypes": ["$transport"]}
 alice <- {"channel": "/meta/handshake", "id": "1", "successful": true, ...}
 
-# What is no JSON is answered with 400
+# A body that is not JSON is answered with 400
 pins: 2
 alice -> body: This is not JSON
 alice <- 400 {"successful": false, "error": "400::request_malformed"}
@@ -113,7 +113,7 @@ alice <- 400 {"successful": false, "error": "400::request_malformed"}
 alice -> body in hex: 5b7b2278223a22ff227d5d
 alice <- 400 {"successful": false, "error": "400::request_malformed"}
 
-# The content type of a request is not looked at
+# The content type of a request is ignored
 pins: 41
 alice -> POST /cometd
     /meta/handshake {"supportedConnectionTypes": ["long-polling"]}

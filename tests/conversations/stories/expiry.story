@@ -127,7 +127,7 @@ bob handshakes
 bob -> /meta/unsubscribe {"subscription": "/expiry/gone"}
 bob <- /meta/unsubscribe error "400::channel_missing"
 
-# A client that reads no more loses its session all the same
+# A client that no longer reads loses its session, too
 pins: 24
 transports: long-polling
 ! max_message_size = 30000000
@@ -149,7 +149,7 @@ bob -> /meta/unsubscribe {"subscription": "/expiry/unread"}
 bob <- /meta/unsubscribe error "400::channel_missing"
 alice drops
 
-# A socket that reads no more loses its session all the same
+# A socket that no longer reads loses its session, too
 pins: 24
 transports: websocket
 ! max_message_size = 30000000

@@ -21,7 +21,7 @@ alice <- /meta/handshake ok {"clientId": <text like [0-9a-f]{32}>, ...}
 alice -> /meta/handshake
 alice <- /meta/handshake ok {"advice": {"reconnect": "retry", "interval": 67, "timeout": 12345}, ...}
 
-# Clients that shall handshake on their own are told when
+# Clients that are to handshake by themselves are told when
 pins: 47
 ! handshake_reconnect = true
 ! max_interval = 4321
@@ -97,7 +97,7 @@ alice <- 200
     Set-Cookie: absent
     /meta/handshake error "406::connection_types_unsupported" {...}
 
-# A subscription that comes along with the handshake is refused and has no effect
+# A subscription beside a handshake is refused and has no effect
 pins: 13
 -- CometD answers 500; Bayeux's text says that the others are not to be processed.
 alice -> /meta/handshake
@@ -109,7 +109,7 @@ bob -> /meta/unsubscribe {"subscription": "/handshake/along"}
 bob <- /meta/unsubscribe error "400::channel_missing"
 alice connects
 
-# A publish that comes along with the handshake is refused and has no effect
+# A publish beside a handshake is refused and has no effect
 pins: 14
 bob handshakes
 bob subscribes to /handshake/published

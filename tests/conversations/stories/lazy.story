@@ -4,7 +4,7 @@ transports: long-polling, callback-polling
 ! channels = {"/lazy/slow": {"lazy": true}, "/lazy/timed": {"lazy": true, "lazy_timeout": 1200}, "/lazy/wild/*": {"lazy": true}}
 ! max_lazy_timeout = 600
 
-# A lazy message does not release a held connect before its time
+# A lazy message does not release a held connect before its timeout
 pins: 58
 alice handshakes
 alice subscribes to /lazy/slow
@@ -16,7 +16,7 @@ alice is held for 150 ms
 alice <~ /lazy/slow {"data": 1}
          /meta/connect ok
 
-# A channel may have a lazy time of its own
+# A channel may have a lazy timeout of its own
 pins: 58
 alice handshakes
 alice subscribes to /lazy/timed
@@ -99,7 +99,7 @@ bob publishes 1 to /lazy/slow/child
 alice <~ /lazy/slow/child {"data": 1}
          /meta/connect ok
 
-# Over a socket a lazy message comes later, and the connect stays held
+# Over a socket, a lazy message comes later, and the connect stays held
 pins: 58
 transports: websocket
 alice handshakes

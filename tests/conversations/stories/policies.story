@@ -12,7 +12,7 @@ alice <- /meta/handshake error "403::handshake_denied" {
 alice -> /meta/connect {"clientId": absent}
 alice <- /meta/connect error "402::session_unknown" {"advice": <any>}
 
-# A policy can say what a denied client should do
+# A policy can advise a denied client
 pins: 28
 ! extension = ["tests.conversations.policies:doorkeeper"]
 alice -> /meta/handshake {"ext": {"name": "early"}}
@@ -151,7 +151,7 @@ on websocket:
     alice <- /meta/connect ok {"advice": {"reconnect": "none", "interval": 0, "timeout": 30000}, "ext": {"ack": 2}}
              {"channel": "/meta/disconnect", "successful": true}
 
-# The server can change a session's pace, and the next connect says so
+# The server can change a session's timeout and interval, and the next connect says so
 pins: 27
 ! extension = ["tests.conversations.policies:services"]
 alice handshakes
@@ -162,7 +162,7 @@ alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 40, "tim
 alice -> /meta/connect
 alice <- /meta/connect ok
 
-# The server can spare one session its own messages
+# The server can keep a session's own messages from it
 pins: 39
 ! extension = ["tests.conversations.policies:services"]
 alice handshakes
@@ -180,7 +180,7 @@ on websocket:
     alice <- /policies/hush {"data": "not mine"}
     alice hears nothing
 
-# A message for a client that is only just handshaking comes with its first connect
+# A message for a client during its handshake comes with its first connect
 pins: 48
 ! extension = ["tests.conversations.policies:welcome"]
 alice handshakes
@@ -189,7 +189,7 @@ alice -> /meta/connect
 alice <- /welcome {"data": "you are welcome"}
          /meta/connect ok
 
-# A message for a client that is only just handshaking can come with the reply
+# A message for a client during its handshake can come with the reply
 pins: 48
 ! extension = ["tests.conversations.policies:welcome"]
 ! allow_message_delivery_during_handshake = true

@@ -193,7 +193,7 @@ bob publishes {"do": "something"} to /service/private
 alice connects
 alice ~> /meta/connect
 
-# Publishers hear their own messages if they subscribed
+# Publishers get their own messages if they subscribed
 pins: 39
 alice handshakes
 alice subscribes to /publish/echo
@@ -208,7 +208,7 @@ on callback-polling:
     alice <- /publish/echo {"data": 1}
              /meta/connect ok
 
-# Publishers can be spared their own messages
+# Publishers can be excluded from their own messages
 pins: 39
 ! broadcast_to_publisher = false
 alice handshakes
@@ -225,7 +225,7 @@ on websocket:
     alice <- /publish/silent {"data": 2}
     alice hears nothing
 
-# Publishers can be spared their own messages on some channels
+# Publishers can be excluded from their own messages on some channels
 pins: 39
 ! channels = {"/publish/some/**": {"broadcast_to_publisher": false}}
 alice handshakes

@@ -9,7 +9,7 @@ alice <- {"channel": "/meta/subscribe", "id": "2", "successful": true, "subscrip
 alice -> /meta/unsubscribe {"subscription": "/subscribe/echo"}
 alice <- {"channel": "/meta/unsubscribe", "id": "3", "successful": true, "subscription": "/subscribe/echo"}
 
-# Many channels in one subscription have one reply, which echoes the array
+# A subscription to many channels gets one reply, which echoes the array
 pins: 17, 18
 alice handshakes
 alice -> /meta/subscribe {"subscription": ["/subscribe/one", "/subscribe/two"]}
@@ -90,7 +90,7 @@ on long-polling, callback-polling:
 on websocket:
     alice <- /subscribe/whole {"data": "still there"}
 
-# A subscription to illegal characters fails
+# A subscription with illegal characters fails
 pins: 5
 alice handshakes
 alice -> /meta/subscribe {"subscription": "/subscribe/50%"}
@@ -106,7 +106,7 @@ alice <- /meta/subscribe error "403::subscription_invalid"
 alice -> /meta/subscribe {"subscription": ""}
 alice <- /meta/subscribe error "403::subscription_invalid"
 
-# An unsubscription from illegal characters fails
+# An unsubscription with illegal characters fails
 pins: 5
 alice handshakes
 alice -> /meta/unsubscribe {"subscription": "/subscribe/50%"}
@@ -178,7 +178,7 @@ alice <- /meta/subscribe error "403:denied_by_security_policy:create_denied"
 alice -> /meta/subscribe {"subscription": "/meta/**"}
 alice <- /meta/subscribe error "403:denied_by_security_policy:create_denied"
 
-# Service channels can be subscribed to, which does nothing
+# Service channels can be subscribed to, without effect
 pins: 44
 alice handshakes
 alice subscribes to /service/anything
@@ -282,7 +282,7 @@ on websocket:
     alice <- /wild/once/a {"data": 2}
     alice hears nothing
 
-# Who subscribes to everything sees no meta and no service messages
+# A subscriber to everything gets no meta and no service messages
 pins: 45
 alice handshakes
 alice -> /meta/subscribe {"subscription": ["/**", "/*"]}

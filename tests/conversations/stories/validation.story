@@ -12,7 +12,7 @@ alice -> {}
 alice <- {"successful": false, "error": "400::channel_missing"}
 alice ~> /meta/connect
 
-# An id that is not made of letters and digits is refused
+# An id with characters other than letters and digits is refused
 pins: 4
 alice handshakes
 alice -> /validation/id {"id": "not-alphanumeric", "data": 1}

@@ -112,7 +112,7 @@ alice handshakes
 alice -> /websocket/large {"data": <text of 4000 characters>}
 alice <- closed 1009
 
-# A session goes on over a new socket
+# A session continues over a new socket
 pins: 54
 alice handshakes
 alice subscribes to /websocket/resumed
@@ -125,7 +125,7 @@ bob publishes "hello" to /websocket/resumed
 alice <- /websocket/resumed {"data": "hello"}
 alice is held
 
-# What was published while there was no socket waits for the next one
+# Messages that were published while there was no socket wait for the next one
 pins: 54
 alice handshakes
 alice subscribes to /websocket/between
@@ -219,7 +219,7 @@ bob <- 101
 carol -> UPGRADE /cometd/handshake
 carol <- 101
 
-# The subprotocol that was configured is agreed on
+# The configured subprotocol is agreed on
 pins: 57
 ! ws_protocol = "bayeux.cometd"
 alice -> UPGRADE /cometd
@@ -249,7 +249,7 @@ bob handshakes
 bob publishes 1 to /websocket/second
 alice hears nothing
 
-# A connect reply that the client no longer waits for does no harm
+# A reply to a connect that the client gave up does no harm
 pins: 56
 ! timeout = 600
 alice handshakes
