@@ -95,7 +95,7 @@ class DueSessions:
         channel, attempts = entry.message.channel, entry.attempts
         failure = replace(_NO_VERDICT, channel=channel, attempts=attempts)
         self._failures.react_to(session, failure, now, entry)
-        self._undelivered.look(session)
+        self._state.waiting_places.look(session)
 
     def _try_again(self, session: Session, dispatcher: Dispatcher, now: float) -> None:
         """Make the next attempt if it is due; without any left, the session ends."""

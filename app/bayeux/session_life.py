@@ -40,6 +40,7 @@ class SessionLife:
             state.counters,
             state.node,
             state.guard,
+            state.waiting_places,
             state.journal,
             state.notices,
         )
@@ -63,7 +64,6 @@ class SessionLife:
         state.hub.turned_away = self.undelivered.turned_away
         state.hub.expiry = self.expiry
         self.topics = TopicLife(state, self.owner, self.undelivered)
-        self.undelivered.returns = state.waiting_places
         state.work.dead_letter = self.undelivered.dead_letter
         state.work.discard = state.ptp.subjects.discard = self.undelivered.discard
 

@@ -11,6 +11,7 @@ from holdfast.delivery.notices import Notices
 from holdfast.delivery.owner import Owner
 from holdfast.delivery.receivers import Receiver
 from holdfast.delivery.store_port import StorePort
+from holdfast.delivery.waiting_places import WaitingPlaces
 
 R = TypeVar("R", bound=Receiver)
 
@@ -29,6 +30,7 @@ class DeliveryParts(Generic[R]):
         guard: Guard,
         notices: Notices,
         attempt_notes: AttemptNotes,
+        waiting_places: WaitingPlaces[R],
     ) -> None:
         self.owner = owner
         self.store = store
@@ -38,3 +40,4 @@ class DeliveryParts(Generic[R]):
         self.guard = guard
         self.notices = notices
         self.attempt_notes = attempt_notes
+        self.waiting_places = waiting_places

@@ -35,6 +35,7 @@ class Failures(Generic[R]):
         self._journal = parts.journal
         self._notices = parts.notices
         self._attempt_notes = parts.attempt_notes
+        self._waiting_places = parts.waiting_places
         self._undelivered = undelivered
         self._hand_overs = hand_overs
         # Set while refusals are carried out: entries from this number on were put back already;
@@ -61,7 +62,7 @@ class Failures(Generic[R]):
         finally:
             self._given_back_from = None
         if refusals.refused_any:
-            self._undelivered.look(receiver)
+            self._waiting_places.look(receiver)
         return True
 
     def _refused(
@@ -119,7 +120,7 @@ class Failures(Generic[R]):
         if reaction.ends_session:
             self._owner.fail_session(receiver, failure.code, now)
         elif not receiver.is_live:
-            self._undelivered.relieve(receiver)
+            self._waiting_places.relieve(receiver)
 
     def dispatcher(self, receiver: R, now: float) -> Dispatcher:
         """Return the receiver's dispatcher; create it at the first need."""

@@ -26,6 +26,7 @@ class HandOvers(Generic[R]):
         self._guard = parts.guard
         self._journal = parts.journal
         self._attempt_notes = parts.attempt_notes
+        self._waiting_places = parts.waiting_places
         self._undelivered = undelivered
 
     def hand_over(self, receiver: R, limit: int, now: float) -> Batch:
@@ -79,7 +80,7 @@ class HandOvers(Generic[R]):
         if worn:
             queue.take_out(worn)
             self._undelivered.dead_letter(receiver, worn, error_codes.FAILED_OVER, _WORN)
-            self._undelivered.look(receiver)
+            self._waiting_places.look(receiver)
         return limit
 
     def _look_over(self, queue: CallbackQueue, limit: int) -> tuple[list[Entry], int]:

@@ -20,6 +20,7 @@ from holdfast.delivery.receivers import Receiver
 from holdfast.delivery.store_port import StorePort
 from holdfast.delivery.undelivered import Undelivered
 from holdfast.delivery.verdicts import Refusals, Verdict
+from holdfast.delivery.waiting_places import WaitingPlaces
 
 R = TypeVar("R", bound=Receiver)
 
@@ -34,6 +35,7 @@ class Settlement(Generic[R]):
         counters: Counters,
         node: Node,
         guard: Guard,
+        waiting_places: WaitingPlaces[R],
         journal: DeliveryJournal = NO_JOURNAL,
         notices: Notices | None = None,
     ) -> None:
@@ -42,8 +44,17 @@ class Settlement(Generic[R]):
         self._counters = counters
         self._guard = guard
         self._journal = journal
+        self._waiting_places = waiting_places
         parts = DeliveryParts(
-            owner, store, journal, counters, node, guard, notices or Notices(), AttemptNotes(node)
+            owner,
+            store,
+            journal,
+            counters,
+            node,
+            guard,
+            notices or Notices(),
+            AttemptNotes(node),
+            waiting_places,
         )
         self.undelivered: Undelivered[R] = Undelivered(parts)
         self.hand_overs: HandOvers[R] = HandOvers(parts, self.undelivered)
@@ -68,7 +79,7 @@ class Settlement(Generic[R]):
             if not dispatcher.is_calm:
                 dispatcher.acked()
             receiver.acked += len(messages)
-        self.undelivered.look(receiver)
+        self._waiting_places.look(receiver)
         sender = messages[-1].sender
         if sender != receiver.took_from:
             receiver.took_before, receiver.took_from = receiver.took_from, sender

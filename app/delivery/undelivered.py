@@ -5,7 +5,7 @@ Of failures, `reactions` decides which are deaths.
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from holdfast.delivery import error_codes, notices
 from holdfast.delivery.counters import Reason
@@ -19,37 +19,8 @@ from holdfast.delivery.trails import RETURNED
 from holdfast.delivery.unwritten_letters import DeadEntry, DeathCause
 
 R = TypeVar("R", bound=Receiver)
-R_contra = TypeVar("R_contra", bound=Receiver, contravariant=True)
 
 _MOST_UNSTORED = 4 * 1024 * 1024
-
-
-class Returns(Protocol[R_contra]):
-    """Takes back what a session has only for its subject, or as work."""
-
-    def take_back(self, receiver: R_contra, /) -> None:
-        """Take back what is left in the receiver's queue."""
-        ...
-
-    def take_back_late(self, receiver: R_contra, message: Message, /) -> bool:
-        """Take back such a message that came late."""
-        ...
-
-    def made_room(self, receiver: R_contra, /) -> None:
-        """Use the room in a queue that entries have left; close a shared one if it is idle."""
-        ...
-
-    def look(self, receiver: R_contra, /) -> None:
-        """Pass on what waits for the receiver when the turn ends."""
-        ...
-
-    def relieve(self, receiver: R_contra, /) -> None:
-        """Take back the work that waits for the receiver."""
-        ...
-
-    def refuse(self, receiver: R_contra, entry: Entry, code: ErrorCode, text: str, /) -> None:
-        """Take back work that the receiver has refused."""
-        ...
 
 
 class Undelivered(Generic[R]):
@@ -63,7 +34,7 @@ class Undelivered(Generic[R]):
         self._attempt_notes = parts.attempt_notes
         self._notices = parts.notices
         self._journal = parts.journal
-        self.returns: Returns[R] | None = None
+        self.waiting_places = parts.waiting_places
         # The size of the letters that are not stored yet, or not published to listeners yet.
         self._unstored_bytes = 0
 
@@ -72,38 +43,22 @@ class Undelivered(Generic[R]):
         queue = receiver.queue
         self.expire_waiting(receiver)
         self._attempt_notes.note_failure(receiver, queue.in_flight().values(), now, code, text)
-        if self.returns is not None:
-            self.returns.take_back(receiver)
+        self.waiting_places.take_back(receiver)
         entries = queue.entries()
         queue.clear()
         self.dead_letter(receiver, entries, code, text)
 
     def take_back(self, receiver: R, now: float) -> None:
         """Return to its subject what a session leaves of what was addressed to that."""
-        if self.returns is not None:
-            self._attempt_notes.note(receiver, receiver.queue.in_flight().values(), now, RETURNED)
-            self.returns.take_back(receiver)
+        self._attempt_notes.note(receiver, receiver.queue.in_flight().values(), now, RETURNED)
+        self.waiting_places.take_back(receiver)
 
     def take_refused(self, receiver: R, entry: Entry, code: ErrorCode, text: str) -> bool:
         """Return a refused entry to its work queue, if it is work that others may take."""
-        if (
-            entry.message.refusals is None
-            or self.returns is None
-            or code is error_codes.DEAD_MESSAGE
-        ):
+        if entry.message.refusals is None or code is error_codes.DEAD_MESSAGE:
             return False
-        self.returns.refuse(receiver, entry, code, text)
+        self.waiting_places.refuse(receiver, entry, code, text)
         return True
-
-    def look(self, receiver: R) -> None:
-        """Use the room that settled entries have left in the receiver's queue."""
-        if self.returns is not None:
-            self.returns.look(receiver)
-
-    def relieve(self, receiver: R) -> None:
-        """Return the work that waits for a receiver which is not live."""
-        if self.returns is not None:
-            self.returns.relieve(receiver)
 
     def dead_letter(
         self, receiver: R, entries: Sequence[Entry], code: ErrorCode, text: str
@@ -162,8 +117,8 @@ class Undelivered(Generic[R]):
         """Settle a message that queues refused: they were full, or their receivers had ended."""
         has_ended = reason is Reason.SESSION_ENDED
         is_taken_back = bool(message.addressed) or message.refusals is not None
-        if has_ended and is_taken_back and self.returns is not None:
-            takes_back = self.returns.take_back_late
+        if has_ended and is_taken_back:
+            takes_back = self.waiting_places.take_back_late
             receivers = [each for each in receivers if not takes_back(each, message)]
         code = error_codes.DELIVERY_ENDED if has_ended else CODES[reason.value]
         passing: list[R] = []
@@ -229,8 +184,7 @@ class Undelivered(Generic[R]):
         over = receiver.queue.take_expired(self._node.now_ms(), most)
         if over:
             self.expire(receiver, over)
-            if self.returns is not None:
-                self.returns.made_room(receiver)
+            self.waiting_places.made_room(receiver)
         return len(over)
 
     def expire(self, receiver: R, messages: Sequence[Message]) -> None:

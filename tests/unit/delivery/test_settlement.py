@@ -24,6 +24,7 @@ from holdfast.delivery.settlement import Settlement
 from holdfast.delivery.unwritten_letters import UnwrittenLetter
 from holdfast.delivery.verdicts import Verdict
 from tests.unit.delivery.fake_keeper import FakeKeeper
+from tests.unit.delivery.waiting_places import empty_places
 
 if TYPE_CHECKING:
     from holdfast.delivery.dead_letters import DeadLetter
@@ -53,7 +54,7 @@ class Court:
         node = Node("here", self._stamp)
         self.guard = Guard()
         self.settlement: Settlement[Receiver] = Settlement(
-            self, self.keeper, self.counters, node, self.guard
+            self, self.keeper, self.counters, node, self.guard, empty_places(self.keeper, node)
         )
         self.failures = self.settlement.failures
         self.hand_overs = self.settlement.hand_overs
