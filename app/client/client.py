@@ -298,8 +298,8 @@ class Client:
         Without a connection it waits. Messages that are published meanwhile, or in the same turn
         of the event loop, go together. Raises `ReplyError` if the server refuses the message, and
         `ConnectionLost` if it cannot be known whether it was accepted. With a `key`, it is sent
-        again until that is known, and delivered once; a server that fails over it five times is
-        not asked again.
+        again until that is known, and delivered once; if the server fails on it five times, the
+        client gives it up.
 
         Args:
             channel: Such as `/orders/new`.

@@ -77,9 +77,15 @@ class Outbox:
         """Keep a message behind all others. Raises `OutboxFull`."""
         body = orjson.dumps(message)
         if self._count >= self._max_count:
-            raise OutboxFull(f"the outbox {self.path} has {self._max_count} messages, its maximum")
+            raise OutboxFull(
+                f"the outbox {self.path} has {self._max_count} messages, its maximum: wait for the "
+                "server, or raise max_count"
+            )
         if self._bytes + len(body) > self._max_bytes:
-            raise OutboxFull(f"the outbox {self.path} has no room below {self._max_bytes} bytes")
+            raise OutboxFull(
+                f"the outbox {self.path} has no room below {self._max_bytes} bytes: wait for the "
+                "server, or raise max_bytes"
+            )
         self._change("INSERT INTO messages (message) VALUES (?)", [(body,)])
         self._count += 1
         self._bytes += len(body)

@@ -8,14 +8,19 @@ from dataclasses import dataclass, field
 from holdfast.client.errors import ClientError, ConnectionLost, ReplyError
 from holdfast.client.wire import Json
 
-# A request has at most so many messages: Holdfast lets fewer than 256 of a session wait for the
+# A request has at most this many messages: Holdfast lets fewer than 256 of a session wait for the
 # store, ...
 MOST_IN_REQUEST = 200
 # ... and these bytes of data, about: servers refuse requests of a few MiB.
 MOST_BYTES = 512 * 1024
-# A server that fails over a message, or knows the session only on its connects, is asked so often.
+# How often a message is sent to a server that fails on it, or that knows the session only on
+# connects.
 _MOST_FAILURES = 5
 _SESSION_UNKNOWN = 402
+_UNKNOWN = (
+    "the server may or may not have accepted the message; publish with a key to have such messages "
+    "repeated"
+)
 
 
 @dataclass(slots=True, eq=False)
@@ -73,7 +78,7 @@ class OutgoingQueue:
         self.put_first(again)
         for each in sent:
             if was_sent and not each.is_repeatable:
-                each.fail(ConnectionLost("the server may or may not have accepted the message"))
+                each.fail(ConnectionLost(_UNKNOWN))
 
     def refused(self, sent: Sequence[Outgoing], reason: str) -> None:
         """Note that a request was refused as a whole: find the message that it was for."""
@@ -85,14 +90,14 @@ class OutgoingQueue:
         self.put_first(sent)
 
     def failed(self, sent: Sequence[Outgoing], reason: str) -> None:
-        """Note that the server failed over a request: find the message over which it always does.
+        """Note that the server failed on a request: find the message on which it always does.
 
         Without a bound, that message would block all others.
         """
         if len(sent) == 1:
             sent[0].failures += 1
             if sent[0].failures >= _MOST_FAILURES:
-                text = f"the server failed {_MOST_FAILURES} times over this message: {reason}"
+                text = f"the server failed {_MOST_FAILURES} times on this message: {reason}"
                 sent[0].fail(ConnectionLost(text))
         for each in sent:
             each.is_alone = True
@@ -108,7 +113,7 @@ class OutgoingQueue:
         for each in sent:
             reply = by_id.get(each.message["id"])
             if reply is None:
-                each.fail(ConnectionLost("the server has not answered this message"))
+                each.fail(ConnectionLost("the server did not answer this message"))
             elif reply.get("successful") is True:
                 if not each.reply.done():
                     each.reply.set_result(reply)
