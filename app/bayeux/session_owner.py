@@ -61,16 +61,16 @@ class SessionOwner:
     def fail_session(self, session: Session, code: ErrorCode, now: float) -> None:
         self._ends.fail_session(session, code, now)
 
-    def announce(self, dead: Sequence[UnwrittenLetter], done: Callable[[], None]) -> bool:
+    def announce(self, dead: Sequence[UnwrittenLetter], done: Callable[[], None]) -> None:
         is_announcing = bool(self._unannounced)
         if not self._state.routes.receivers(self._channel):
-            return False
+            done()
+            return
         last = len(dead) - 1
         for place, each in enumerate(dead):
             self._unannounced.append((each, done if place == last else None))
         if not is_announcing:
             self._state.backlog.add(self._announce_next)
-        return True
 
     def _announce_next(self, now: float) -> bool:
         """Report some letters; return whether any are left."""

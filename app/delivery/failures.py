@@ -137,8 +137,11 @@ class Failures(Generic[R]):
         queue = receiver.queue
         if reaction.message is ForMessage.DEAD and entry is not None:
             refused = queue.withdraw((entry.seq,))
-            if not self._undelivered.take_refused(receiver, entry, failure.code, failure.text):
+            if entry.message.refusals is None or failure.code is error_codes.DEAD_MESSAGE:
                 self._undelivered.dead_letter(receiver, refused, failure.code, failure.text)
+            else:
+                # It is work that others may take.
+                self._waiting_places.refuse(receiver, entry, failure.code, failure.text)
             # The receiver answered, if only with a refusal.
             queue.widen(1)
         if reaction.rest is ForRest.DEAD:

@@ -18,8 +18,8 @@ class Owner(Protocol[R_contra]):
         """End the receiver; its queue is empty, and nothing more may enter it."""
         ...
 
-    def announce(self, dead: Sequence[UnwrittenLetter], done: Callable[[], None], /) -> bool:
-        """Report stored letters to their listeners, then call `done`; False if nobody listens."""
+    def announce(self, dead: Sequence[UnwrittenLetter], done: Callable[[], None], /) -> None:
+        """Report stored letters to their listeners, if there are any, then call `done`."""
         ...
 
     def note(self, receiver: R_contra, now: float, /) -> None:

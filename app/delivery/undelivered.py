@@ -53,13 +53,6 @@ class Undelivered(Generic[R]):
         self._attempt_notes.note(receiver, receiver.queue.in_flight().values(), now, RETURNED)
         self.waiting_places.take_back(receiver)
 
-    def take_refused(self, receiver: R, entry: Entry, code: ErrorCode, text: str) -> bool:
-        """Return a refused entry to its work queue, if it is work that others may take."""
-        if entry.message.refusals is None or code is error_codes.DEAD_MESSAGE:
-            return False
-        self.waiting_places.refuse(receiver, entry, code, text)
-        return True
-
     def dead_letter(
         self, receiver: R, entries: Sequence[Entry], code: ErrorCode, text: str
     ) -> None:
@@ -93,17 +86,13 @@ class Undelivered(Generic[R]):
             is_kept = _may_be_kept(receiver, [entry.message for entry in entries])
             size = sum([each.size for each in dead])
             self._unstored_bytes += size
-            stored = partial(self._stored, dead, size)
+            stored = partial(self._owner.announce, dead, partial(self._announced, size))
             self._store.dead_letter(dead, receiver.key if is_kept else None, stored)
         if others:
             self.discard(receiver, others, Reason.NO_LETTER)
         if unwanted:
             self._notices.report(notices.NOT_KEPT, receiver.key, code.text, len(unwanted))
             self.discard(receiver, unwanted, Reason.LETTERS_FULL)
-
-    def _stored(self, dead: Sequence[DeadEntry], size: int) -> None:
-        if not self._owner.announce(dead, partial(self._announced, size)):
-            self._unstored_bytes -= size
 
     def _announced(self, size: int) -> None:
         self._unstored_bytes -= size

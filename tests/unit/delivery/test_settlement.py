@@ -78,10 +78,9 @@ class Court:
     def fail_session(self, receiver: Receiver, code: ErrorCode, now: float, /) -> None:
         self.ended.append(code)
 
-    def announce(self, dead: Sequence[UnwrittenLetter], told: Callable[[], None], /) -> bool:
+    def announce(self, dead: Sequence[UnwrittenLetter], told: Callable[[], None], /) -> None:
         self.told += [each.letter() for each in dead]
         told()
-        return True
 
     def note(self, receiver: Receiver, now: float, /) -> None:
         self.noted += 1
