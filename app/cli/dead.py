@@ -96,7 +96,7 @@ def list_letters(
 @program.command("show")
 def show_letter(
     *,
-    id: Annotated[str, typer.Argument(metavar="ID", help="The letter.")],
+    id: Annotated[str, typer.Argument(metavar="ID", help="Id of the letter.")],
     server: ToServer,
 ) -> None:
     """Show one dead letter with every attempt."""

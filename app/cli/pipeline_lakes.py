@@ -33,7 +33,7 @@ def show(*, as_json: AsJson = False, journal: AtJournal) -> None:
 
 @program.command("drop")
 def drop(*, id: Id, yes: Yes = False, as_json: AsJson = False, journal: AtJournal) -> None:
-    """Stop keeping frames for tables that are no more; the tables themselves are not touched."""
+    """Stop keeping frames for tables that no longer exist; this touches no tables."""
     confirm(f"Stop keeping frames for lake {id}?", yes=yes)
     with failing(), _readers(journal) as readers:
         was_known = readers.drop(id)

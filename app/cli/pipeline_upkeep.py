@@ -23,7 +23,7 @@ _LOSS = typer.Option(
 def compact(*, dry_run: DryRun = False, as_json: AsJson = False, journal: AtJournal) -> None:
     """Merge small files of a day, and delete files that nobody reads any more.
 
-    A running ingest does this where files become many.
+    A running ingest also does this when there are many files.
     """
     lake = Lake(journal.lake)
     with failing(), lake.alone_with_tables("upkeep"), progress() as bar:
@@ -89,8 +89,8 @@ def backfill(
 ) -> None:
     """Rebuild all tables that are derived from events, day by day.
 
-    If interrupted, the next run continues after the last complete day. Tables of an older version
-    become those of this one.
+    If interrupted, the next run continues after the last complete day. This also
+    converts tables of an older version.
     """
     refuse_remote(engine(False), "backfill")
     lake = Lake(journal.lake)

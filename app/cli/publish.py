@@ -46,8 +46,9 @@ def publish(
     """Publish messages on a channel.
 
     Data and keys may have the placeholders ${counter} (1, 2, 3 and so on), ${timestamp} (in
-    nanoseconds since 1970) and ${date}: quote them for your shell. Data that is JSON after that is
-    published as such, other data as a text. Prints the id of each message, except on a terminal.
+    nanoseconds since 1970) and ${date}; quote them for your shell. The command fills these in, then
+    publishes data that is JSON as JSON, and other data as a text. It prints the id of each message,
+    except on a terminal.
 
     Example: holdfast publish /orders '{"n": ${counter}}' --count 100
     """

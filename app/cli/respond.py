@@ -35,7 +35,9 @@ def respond(
     ],
     reply: Annotated[
         str | None,
-        typer.Option(help="Reply with this JSON or text; may have placeholders, also ${data}."),
+        typer.Option(
+            help="Reply with this JSON or text; may have placeholders, including ${data}."
+        ),
     ] = None,
     command: Annotated[
         str | None,

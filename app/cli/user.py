@@ -72,7 +72,7 @@ def show(*, file: PasswordsPath, as_json: AsJson = False) -> None:
 
 @program.command()
 def remove(user: Subject, *, file: PasswordsPath, as_json: AsJson = False) -> None:
-    """Remove a user. Sessions of the user go on: revoke the subject in the rights to end them."""
+    """Remove a user. The user's sessions continue; revoke the subject in the rights to end them."""
     with usable_files():
         if not PasswordFile(file).remove(user):
             _unknown(user)
