@@ -9,6 +9,10 @@ import * as view from "./view.js";
 import {wireOf} from "./wire.js";
 
 export class Chat {
+    // What the connection says of itself.
+    state = view.showState;
+    trouble = view.showTrouble;
+    typing = new Typing(() => this.#drawTyping());
     #me;
     #page;
     #transcript;
@@ -18,7 +22,6 @@ export class Chat {
     #current;
     #members = new Map();
     #unread = new Map();
-    #typing = new Typing(() => this.#drawTyping());
 
     /**
      * Of the page, `onChange` is called when `me` has changed and should be stored, `onLoginEnd`
@@ -55,7 +58,7 @@ export class Chat {
             this.#unread.set(room, (this.#unread.get(room) ?? 0) + 1);
             this.#drawRooms();
         }
-        this.#typing.end(line.from);
+        this.typing.end(line.from);
     }
 
     refused(room, line) {
@@ -74,10 +77,6 @@ export class Chat {
     whisper(line) {
         const own = line.from === this.#me.name;
         this.line(this.#current, {...line, own, again: 0});
-    }
-
-    unheard(name) {
-        view.showTrouble(`There is nobody named ${name} here.`);
     }
 
     /** The session is in one more room, from before this page was loaded. */
@@ -99,14 +98,6 @@ export class Chat {
         return isIncomplete;
     }
 
-    typing(room, name) {
-        this.#typing.add(room, name);
-    }
-
-    state(text, kind) {
-        view.showState(text, kind);
-    }
-
     taken() {
         view.showState("Not connected", "bad");
         const text = `${this.#me.name} opened the chat elsewhere; this page no longer receives messages.`;
@@ -126,14 +117,6 @@ export class Chat {
     loginEnded() {
         view.showState("Signed out", "bad");
         this.#page.onLoginEnd();
-    }
-
-    notAllowed(room) {
-        view.showTrouble(`Your rights do not include the room ${room}.`);
-    }
-
-    failed(error) {
-        view.showTrouble(`The server refused the login: ${error}`);
     }
 
     // Actions of the user
@@ -202,8 +185,7 @@ export class Chat {
     }
 
     #draw() {
-        view.drawTitle(this.#current);
-        view.drawLines(this.#transcript.lines(this.#current));
+        view.drawTalk(this.#current, this.#transcript.lines(this.#current));
         this.#drawRooms();
         this.#drawMembers(this.#current);
         this.#drawTyping();
@@ -236,7 +218,7 @@ export class Chat {
     }
 
     #drawTyping() {
-        view.drawTyping(this.#typing.names(this.#current));
+        view.drawTyping(this.typing.names(this.#current));
     }
 
     #drawUnsent() {

@@ -190,7 +190,7 @@ export class Connection {
             }
             this.#show.state("No connection, reconnecting", "warn");
             if (reply.error !== undefined && !reply.error.startsWith("5")) {
-                this.#show.failed(reply.error);
+                this.#show.trouble(`The server refused the login: ${reply.error}`);
             }
             return;
         }
@@ -239,7 +239,7 @@ export class Connection {
             if (failure) {
                 this.#missed.add(room);
             } else if (error?.startsWith("403") && subscription === roomChannel(room)) {
-                this.#show.notAllowed(room);
+                this.#show.trouble(`Your rights do not include the room ${room}.`);
             }
         };
         const subscribe = (channelOf, props) =>
@@ -295,7 +295,7 @@ export class Connection {
     #hearWhisper(data) {
         const [from, to] = [nameOf(data?.from), nameOf(data?.to)];
         if (data?.error) {
-            this.#show.unheard(to);
+            this.#show.trouble(`There is nobody named ${to} here.`);
         } else {
             this.#show.whisper({id: idOf(data) ?? newKey(), from, to, text: wordsOf(data)});
         }
@@ -304,7 +304,7 @@ export class Connection {
     #hearTyping(room, {data, ext}) {
         const {from, unverified} = author(data, ext?.delivery);
         if (unverified || from !== this.#me.name) {
-            this.#show.typing(room, from);
+            this.#show.typing.add(room, from);
         }
     }
 }

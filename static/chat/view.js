@@ -44,7 +44,8 @@ export function atItsEnd(scroller, change) {
     }
 }
 
-export function drawLines(lines) {
+export function drawTalk(room, lines) {
+    find("talk-title").textContent = room;
     atItsEnd(find("log"), () => find("lines").replaceChildren(...lines.map(lineItem)));
 }
 
@@ -54,10 +55,6 @@ export function drawLine(line) {
     const known = [...list.children].find(({dataset}) => dataset.id === line.id);
     const item = lineItem(line);
     atItsEnd(find("log"), () => (known ? known.replaceWith(item) : list.append(item)));
-}
-
-export function drawTitle(room) {
-    find("talk-title").textContent = room;
 }
 
 /** Shows the unsent messages; without storage they are lost with the page. */

@@ -1,5 +1,6 @@
 // Small SVG charts: lines of live figures, and bars.
 import {h, s} from "../dom.js";
+import {count, sum} from "./format.js";
 
 const WIDTH = 320;
 const HEIGHT = 72;
@@ -42,8 +43,9 @@ function nice(most) {
     return most ? [1, 2, 5, 10].map((step) => step * power).find((step) => step >= most) : null;
 }
 
-/** Bars for the counts of equal intervals, the latest at the right. */
-export function bars(values, label) {
+/** Bars for the counts of equal intervals, the latest at the right; `span` is the time of all. */
+export function bars(values, span) {
+    const label = `${count(sum(values))} in the last ${span}`;
     const most = Math.max(...values, 1);
     const box = {viewBox: `0 0 ${values.length * 5} 30`, class: "bars", preserveAspectRatio: "none", role: "img", "aria-label": label};
     return s("svg", box, values.map((value, n) => {

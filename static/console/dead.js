@@ -1,7 +1,7 @@
 // The page of dead letters: its groups by cause, the latest letters, and import.
 import {badge, h} from "../dom.js";
 import {bars} from "./charts.js";
-import {count, many} from "./format.js";
+import {count, many, sum} from "./format.js";
 import {letter} from "./letter.js";
 import {letters} from "./letters.js";
 import {link, live, mono, when} from "./parts.js";
@@ -17,7 +17,7 @@ export function show(app, [what, id], chosen) {
 const groups = (app) => live(app, () => app.api.get("dead-letters/groups", {limit: 50}), drawn);
 
 function drawn({items, total}) {
-    const hidden = total - items.reduce((sum, each) => sum + each.count, 0);
+    const hidden = total - sum(items.map((each) => each.count));
     return [
         h("h1", {}, "Dead letters ", badge(count(total), total ? "warn" : "good")),
         h("p", {}, link("All dead letters", "dead", "letters"),
@@ -29,7 +29,6 @@ function drawn({items, total}) {
 }
 
 function group(each) {
-    const sum = each.hours.reduce((a, b) => a + b, 0);
     return h("li", {class: "card group", "data-key": each.fingerprint},
         h("div", {class: "what"},
             h("h2", {}, link(mono(each.channel), "dead", "letters", {fingerprint: each.fingerprint})),
@@ -37,8 +36,8 @@ function group(each) {
             each.reason && h("p", {class: "faint"}, `Latest reason: ${each.reason}`),
             each.remark && remark(each.remark)),
         h("div", {class: "over-time"},
-            bars(each.hours, `${count(sum)} in the last 24 hours`),
-            h("span", {class: "faint small"}, `${count(sum)} in 24 hours,`, h("br"), "the last ", when(each.last))),
+            bars(each.hours, "24 hours"),
+            h("span", {class: "faint small"}, `${count(sum(each.hours))} in 24 hours,`, h("br"), "the last ", when(each.last))),
         h("div", {class: "how-many"},
             h("strong", {class: "figure"}, count(each.count)),
             h("span", {class: "faint small"}, ` of ${many(each.receivers, "receiver")}`)));

@@ -9,6 +9,7 @@ const clock = new Intl.DateTimeFormat(undefined, {hour: "2-digit", minute: "2-di
 const UNITS = [[86_400_000, "day"], [3_600_000, "hour"], [60_000, "minute"], [1000, "second"]];
 
 export const count = (n) => (n === null || n === undefined ? "–" : whole.format(n));
+export const sum = (counts) => counts.reduce((a, b) => a + b, 0);
 export const brief = (n) => (Math.abs(n) < 10_000 ? whole.format(n) : short.format(n));
 export const rate = (n) => (n < 100 ? exact.format(n) : brief(n));
 export const many = (n, one, more = `${one}s`) => `${count(n)} ${n === 1 ? one : more}`;

@@ -47,7 +47,7 @@ export async function letter(app, id) {
         it.properties && card("Properties", json(it.properties)),
         it.policy && card("Effective options", json(it.policy)),
         others.length > 0 && difference(app, it, others),
-    ].filter(Boolean);
+    ];
 }
 
 /** The letter whose edited data this message has. */

@@ -32,7 +32,7 @@ export async function letters(app, chosen) {
             ["Export these", () => take(app, chosen), "", true],
             ["Import …", () => bring(app)]),
         found,
-    ].filter(Boolean);
+    ];
 }
 
 /** The group of letters with this fingerprint and its remark; null if the group is gone. */
@@ -47,8 +47,8 @@ function ofKind(kind) {
         card(kind.channel, h("p", {}, mono(kind.code)), kind.reason && h("p", {}, `Latest reason: ${kind.reason}`),
             h("p", {}, link("Latest letter", "dead", "letter", kind.sample))),
         card("Time of death", h("div", {class: "twice"},
-            h("div", {}, bars(kind.hours, `${count(sum(kind.hours))} in the last 24 hours`), h("span", {class: "faint small"}, "24 hours")),
-            h("div", {}, bars(kind.days, `${count(sum(kind.days))} in the last 30 days`), h("span", {class: "faint small"}, "30 days"))),
+            [[kind.hours, "24 hours"], [kind.days, "30 days"]].map(([counts, span]) =>
+                h("div", {}, bars(counts, span), h("span", {class: "faint small"}, span)))),
         facts([
             ["letters", count(kind.count)],
             ["receivers, at least", count(kind.receivers)],
@@ -57,8 +57,6 @@ function ofKind(kind) {
         ])),
     ];
 }
-
-const sum = (counts) => counts.reduce((a, b) => a + b, 0);
 
 export async function replay(app, which) {
     const {rate, canary, stop_at: ratio, max_replays: most, to} = app.requests.body("ReplayOptions");

@@ -159,7 +159,10 @@ class App {
         // The user may have opened another page meanwhile.
         if (location.hash === here) {
             this.#age.made();
-            this.#put(title, made);
+            document.title = `${title} · Holdfast`;
+            content.replaceChildren(...[made].flat().filter(Boolean));
+            content.focus({preventScroll: true});
+            scrollTo(0, 0);
         }
     }
 
@@ -170,13 +173,6 @@ class App {
                 place.scrollIntoView({block: "nearest", inline: "center"});
             }
         }
-    }
-
-    #put(title, made) {
-        document.title = `${title} · Holdfast`;
-        content.replaceChildren(...[made].flat());
-        content.focus({preventScroll: true});
-        scrollTo(0, 0);
     }
 
     #isAddress = () => location.hash === "" || location.hash.startsWith("#/");

@@ -54,11 +54,10 @@ function timeline(app, first, tell) {
     const more = h("button", {type: "button", hidden: true}, "Read more");
     const older = h("button", {type: "button", hidden: true}, "Look in the tables");
     let cursor = first.cursor;
-    let all = [];
     const read = [];
     const add = (happenings) => {
         read.push(...happenings);
-        all = inOrder([...all, ...happenings]);
+        const all = inOrder(read);
         const publishes = all.filter(({kind}) => kind === "published");
         const shown = all.filter((each) => each.copies !== 0 || publishes.length === 1);
         list.replaceChildren(...shown.map((each) => h("li", {}, step(each, all[0].at_us))));

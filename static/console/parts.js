@@ -65,9 +65,16 @@ export async function parts(app, caption, columns, ask, nothing) {
     let asked = 0;
     let last = Promise.resolve();
     const inTurn = (run) => (last = last.then(run, run));
-    const put = (found, following) => {
-        items = found;
-        cursor = following ?? null;
+    const read = async (found, from, isEnough) => {
+        let following = from;
+        let round = 0;
+        do {
+            const part = await ask(following, Math.max(PART, items.length - found.length));
+            found = [...found, ...part.items];
+            following = part.cursor ?? null;
+            round += 1;
+        } while (following !== null && !isEnough(found, round));
+        [items, cursor] = [found, following];
         show(items);
         more.hidden = cursor === null;
         none.hidden = items.length > 0 || cursor !== null;
@@ -76,26 +83,12 @@ export async function parts(app, caption, columns, ask, nothing) {
         element.hidden = !items.length;
     };
     const further = async () => {
-        const part = await ask(cursor, PART);
+        await read(items, cursor, () => true);
         asked += 1;
-        put([...items, ...part.items], part.cursor);
     };
     // A part may have fewer items than requested, so a refresh may need as many parts as before.
-    const again = async () => {
-        if (items.length > MOST) {
-            return;
-        }
-        const found = [];
-        let following = null;
-        let round = 0;
-        do {
-            const part = await ask(following, Math.max(PART, items.length - found.length));
-            found.push(...part.items);
-            following = part.cursor ?? null;
-            round += 1;
-        } while (following !== null && found.length < items.length && round < asked);
-        put(found, following);
-    };
+    const isAllAgain = (found, round) => found.length >= items.length || round >= asked;
+    const again = async () => items.length <= MOST && read([], null, isAllAgain);
     more.addEventListener("click", guarded(app, () => inTurn(further)));
     await further();
     app.keepFresh(() => inTurn(again));

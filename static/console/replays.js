@@ -34,7 +34,7 @@ async function one(app, id) {
     return [
         h("p", {}, link("All replays", "replays")), shown,
         known.options.edit && await edited(app, known),
-    ].filter(Boolean);
+    ];
 }
 
 const isUnderWay = ({state}) => UNDER_WAY.includes(state);

@@ -39,7 +39,7 @@ export async function show(app) {
         advice && sheet("Recommended delay between attempts", ADVICE, advice.rows, NONE),
         causes && sheet("Refusals by code and wording", CAUSES, causes.rows, NONE),
         dead && sheet("Dead letters by cause", DEAD, dead.rows, NONE),
-    ].filter(Boolean);
+    ];
 }
 
 const told = ({at, since, until}) => [
