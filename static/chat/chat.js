@@ -1,6 +1,6 @@
 // The chat: what happens in the user's rooms, as the page shows it, and what the user does.
 import {Connection, PRIVATE, roomChannel} from "./connection.js";
-import {Controls} from "./controls.js";
+import {control} from "./controls.js";
 import {Members} from "./members.js";
 import {wordsOf} from "./said.js";
 import {Transcript} from "./transcript.js";
@@ -17,7 +17,7 @@ export class Chat {
     #page;
     #transcript;
     #connection;
-    #controls;
+    #onRefused;
     // The room that is shown.
     #current;
     #members = new Map();
@@ -33,7 +33,7 @@ export class Chat {
         this.#transcript = new Transcript(storage, me.name);
         const wire = wireOf(document.getElementById("wire"));
         this.#connection = new Connection(library, me, {show: this, wire, url, storage, login});
-        this.#controls = new Controls(this.#connection);
+        this.#onRefused = control(this.#connection);
         const {outbox} = this.#connection;
         outbox.addEventListener("change", () => this.#drawUnsent());
         outbox.addEventListener("refused", ({detail}) =>
@@ -63,7 +63,7 @@ export class Chat {
 
     refused(room, line) {
         this.line(room, line);
-        this.#controls.refused(line.code);
+        this.#onRefused(line.code);
     }
 
     /** A line was redelivered. */
@@ -124,9 +124,9 @@ export class Chat {
     say(text, to) {
         view.showTrouble();
         if (to) {
-            this.#connection.whisper(to, text);
+            this.#connection.say(PRIVATE, {to, text});
         } else {
-            this.#connection.say(this.#current, text);
+            this.#connection.say(roomChannel(this.#current), {from: this.#me.name, text});
         }
     }
 

@@ -132,14 +132,8 @@ export class Connection {
         }
     }
 
-    say(room, text) {
-        const data = {id: newKey(), from: this.#me.name, text};
-        this.outbox.publish(roomChannel(room), data);
-        this.#lastTyped = 0;
-    }
-
-    whisper(to, text) {
-        this.outbox.publish(PRIVATE, {id: newKey(), to, text});
+    say(channel, data) {
+        this.outbox.publish(channel, {id: newKey(), ...data});
         this.#lastTyped = 0;
     }
 

@@ -35,66 +35,43 @@ const HELD_NOW =
 const isHoldback = (code) => code.endsWith(".holdback");
 const comesBack = (code) => code.startsWith("communication.") || isHoldback(code);
 
-export class Controls {
-    #connection;
-    #usual;
-
-    constructor(connection) {
-        this.#connection = connection;
-        this.#usual = connection.delivery === undefined ? PLAIN : RELIABLE;
-        for (const part of document.querySelectorAll(".reliable")) {
-            part.hidden = connection.delivery === undefined;
-        }
-        connection.delivery?.addEventListener("change", () => this.#drawHold());
-        find("refuse").addEventListener("click", () => this.#refuseNext());
-        find("hold").addEventListener("click", () => this.#hold());
-        find("kill").addEventListener("click", () => this.#kill());
-        find("acknowledge").addEventListener("change", ({target}) => this.#acknowledge(target.checked));
-        find("offline").addEventListener("click", ({currentTarget}) => this.#goOffline(currentTarget));
-        this.#explain(this.#usual);
+/** Lets the user cause faults of this connection; returns what to call when a message was refused. */
+export function control(connection) {
+    const {delivery} = connection;
+    const usual = delivery === undefined ? PLAIN : RELIABLE;
+    const explain = (text) => (find("explanation").textContent = text);
+    for (const part of document.querySelectorAll(".reliable")) {
+        part.hidden = delivery === undefined;
     }
-
-    /** The message to refuse has arrived and was refused. */
-    refused(code) {
-        press(find("refuse"), false);
-        this.#explain(isHoldback(code) ? HELD_NOW : comesBack(code) ? AGAIN_NOW : DEAD_NOW);
-    }
-
-    #refuseNext() {
-        const code = this.#connection.refuseNext ? undefined : find("code").value;
-        this.#connection.refuseNext = code;
+    find("refuse").onclick = () => {
+        const code = connection.refuseNext ? undefined : find("code").value;
+        connection.refuseNext = code;
         press(find("refuse"), code !== undefined);
-        this.#explain(code === undefined ? this.#usual : comesBack(code) ? AGAIN : DEAD);
-    }
-
-    #hold() {
-        const isHeld = !this.#connection.delivery.isHeldBack;
-        this.#connection.hold(isHeld);
-        this.#explain(isHeld ? HELD : this.#usual);
-    }
-
-    #drawHold() {
-        press(find("hold"), this.#connection.delivery.isHeldBack);
-    }
-
-    #acknowledge(areGiven) {
-        this.#connection.acknowledge(areGiven);
-        this.#explain(areGiven ? this.#usual : SILENT);
-    }
-
-    #goOffline(button) {
+        explain(code === undefined ? usual : comesBack(code) ? AGAIN : DEAD);
+    };
+    delivery?.addEventListener("change", () => press(find("hold"), delivery.isHeldBack));
+    find("hold").onclick = () => {
+        const isHeld = !delivery.isHeldBack;
+        connection.hold(isHeld);
+        explain(isHeld ? HELD : usual);
+    };
+    find("acknowledge").onchange = ({target}) => {
+        connection.acknowledge(target.checked);
+        explain(target.checked ? usual : SILENT);
+    };
+    find("offline").onclick = ({currentTarget: button}) => {
         const isOffline = !isPressed(button);
         press(button, isOffline);
-        this.#connection.goOffline(isOffline);
-        this.#explain(isOffline && this.#usual === RELIABLE ? OFFLINE : this.#usual);
-    }
-
-    #kill() {
-        this.#connection.kill();
-        this.#explain(this.#usual === RELIABLE ? KILLED : PLAIN);
-    }
-
-    #explain(text) {
-        find("explanation").textContent = text;
-    }
+        connection.goOffline(isOffline);
+        explain(isOffline && delivery ? OFFLINE : usual);
+    };
+    find("kill").onclick = () => {
+        connection.kill();
+        explain(delivery ? KILLED : PLAIN);
+    };
+    explain(usual);
+    return (code) => {
+        press(find("refuse"), false);
+        explain(isHoldback(code) ? HELD_NOW : comesBack(code) ? AGAIN_NOW : DEAD_NOW);
+    };
 }

@@ -27,7 +27,7 @@ export async function edit(app, letter) {
 }
 
 /** The error in the data; empty if they are valid. */
-export function problem(text) {
+function problem(text) {
     if (new Blob([text]).size > MOST_BYTES) {
         return "The data exceeds 64 KiB.";
     }

@@ -55,14 +55,14 @@ const find = (selector) => document.querySelector(selector);
 const content = find("#content");
 
 class App {
+    feedState = h("span", {class: "state feed"}, "connecting");
     #feed;
     #listeners = new Set();
-    #age = new Age((text) => showAge(text));
-    #freshness = new Freshness({
-        news: (withinMs) => this.#age.news(withinMs),
-        expect: (withinMs) => this.#age.expect(withinMs),
-        failed: (error) => this.#missed(error),
+    #age = new Age((text) => {
+        find("#age").hidden = !text;
+        say(find("#age"), text);
     });
+    #freshness = new Freshness(this.#age);
     // When the last reading came, and when the next one is due.
     #heardAt = null;
     #readingDue = Date.now() + LATE_MS;
@@ -80,8 +80,11 @@ class App {
     start() {
         this.#feed.run();
         setInterval(() => this.#check(), CHECK_MS);
-        this.#showWho();
-        this.#showPlaces();
+        const who = badge(this.isOperator ? this.about.who : `${this.about.who}: read only`);
+        const leave = h("button", {type: "button", onclick: signOut}, "Sign out");
+        find("#who").replaceChildren(this.feedState, who, leave);
+        find("#places").replaceChildren(...[...PAGES].map(([name, [title]]) => link(title, name)));
+        find("#places").hidden = false;
         addEventListener("hashchange", () => this.#isAddress() && this.show());
         addEventListener("pagehide", () => this.#feed.leave());
         return this.show();
@@ -115,14 +118,9 @@ class App {
         }
     }
 
-    #missed(error) {
-        error.status === 401 && signOut();
-        this.#age.failed(error);
-    }
-
     /** Refreshes what the page shows while it is visible. */
     keepFresh(run, soonMs) {
-        this.#freshness.add(run, soonMs);
+        this.#freshness.add(() => run().catch(unknown), soonMs);
     }
 
     tell(text, mood = "good") {
@@ -152,10 +150,8 @@ class App {
         this.#freshness.clear();
         this.#age.begin();
         this.#mark(title);
-        const made = await make(this, rest, chosen).catch((error) => {
-            error.status === 401 && signOut();
-            return [h("h1", {}, title), h("p", {class: "card panel state bad"}, error.message)];
-        });
+        const made = await make(this, rest, chosen).catch(unknown).catch(({message}) =>
+            [h("h1", {}, title), h("p", {class: "card panel state bad"}, message)]);
         // The user may have opened another page meanwhile.
         if (location.hash === here) {
             this.#age.made();
@@ -177,18 +173,6 @@ class App {
 
     #isAddress = () => location.hash === "" || location.hash.startsWith("#/");
 
-    #showPlaces() {
-        find("#places").replaceChildren(...[...PAGES].map(([name, [title]]) => link(title, name)));
-        find("#places").hidden = false;
-    }
-
-    #showWho() {
-        this.feedState = h("span", {class: "state feed"}, "connecting");
-        const role = badge(this.isOperator ? this.about.who : `${this.about.who}: read only`);
-        const leave = h("button", {type: "button", onclick: signOut}, "Sign out");
-        find("#who").replaceChildren(this.feedState, role, leave);
-    }
-
     #showFeed(isReached, why) {
         const isLate = Date.now() > this.#readingDue;
         const isLive = isReached && !isLate;
@@ -198,10 +182,10 @@ class App {
     }
 }
 
-/** Shows a line above the page while its data are old. */
-function showAge(text) {
-    find("#age").hidden = !text;
-    say(find("#age"), text);
+/** Asks for credentials again if the server does not know these any longer. */
+function unknown(error) {
+    error.status === 401 && signOut();
+    throw error;
 }
 
 function signOut() {
