@@ -1,13 +1,15 @@
-// One dead letter: its message, every attempt, and its differences from another letter of its group.
+// One dead letter: its message, every attempt, and its differences from another letter of its group; and replaying it
+// with other data, as a new message.
 import {badge, h, say} from "../dom.js";
 import {path} from "./address.js";
 import {bytes, count, lasting, time} from "./format.js";
-import {actions, card, facts, guarded, json, link, messageLink, mono, sheet, when} from "./parts.js";
-import {purge, replay} from "./letters.js";
+import {actions, asked, card, facts, guarded, json, link, messageLink, mono, sheet, when} from "./parts.js";
+import {preview, purge, replay} from "./letters.js";
 import {sessionLink} from "./sessions.js";
 import {differences} from "./differences.js";
-import {edit, lined} from "./editing.js";
+import {parse} from "./json.js";
 
+const MOST_BYTES = 64 * 1024;
 const EDITED = "__deadMessageId";
 
 export async function letter(app, id) {
@@ -46,7 +48,7 @@ export async function letter(app, id) {
         card(`Data (${bytes(it.bytes)})`, json(it.data)),
         it.properties && card("Properties", json(it.properties)),
         it.policy && card("Effective options", json(it.policy)),
-        others.length > 0 && difference(app, it, others),
+        others.length > 0 && comparison(app, it, others),
     ];
 }
 
@@ -66,7 +68,7 @@ const history = (attempts) => sheet("Attempts", [
 ], attempts, "The message was never handed over.");
 
 /** The differences from another letter of the same group. */
-function difference(app, it, others) {
+function comparison(app, it, others) {
     const shown = h("div");
     const state = h("p", {class: "faint small", role: "status"});
     const compare = guarded(app, async (id) => {
@@ -82,3 +84,40 @@ function difference(app, it, others) {
     compare(others[0].id);
     return card("Difference", h("label", {class: "field"}, "Compare with a letter of the same cause", choice), state, shown);
 }
+
+async function edit(app, letter) {
+    const {to} = app.requests.body("ReplayOptions");
+    await asked({
+        title: "Edit and send",
+        text: "Holdfast sends a new message and keeps this letter. Each refers to the other.",
+        fields: [
+            {name: "data", label: "Data (JSON)", rows: 14, class: "mono", required: true,
+                value: JSON.stringify(letter.data, null, 2), check: problem},
+            {...to, label: `${to.label} (default: the original receiver)`, placeholder: letter.receiver},
+        ],
+        yes: "Preview",
+    }, async ({data: text, ...options}) => {
+        const data = parse(text);
+        const wanted = {filter: {ids: [letter.id]}, options: {...options, edit: {data}}};
+        await preview(app, wanted, () => "Send the edited message?", "Send", difference(letter.data, data));
+    });
+}
+
+/** The error in the data; empty if they are valid. */
+function problem(text) {
+    if (new Blob([text]).size > MOST_BYTES) {
+        return "The data exceeds 64 KiB.";
+    }
+    try {
+        parse(text);
+        return "";
+    } catch (error) {
+        return `The data is not valid JSON: ${error.message}`;
+    }
+}
+
+/** The differences between the old and the new data, line by line. */
+export const difference = (before, after) => lined(differences(before, after));
+
+const lined = (lines) => h("div", {class: "difference mono", tabindex: 0, role: "region", "aria-label": "Difference"},
+    lines.map(([sign, text]) => h("div", {class: {"+": "added tint good", "-": "removed tint bad"}[sign]}, `${sign} ${text}`)));

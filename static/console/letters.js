@@ -1,13 +1,14 @@
-// Dead letters that match a filter: list, replay, purge and export them.
+// Dead letters that match a filter: list, replay, purge and export them; and import.
 import {badge, h} from "../dom.js";
 import {at} from "./address.js";
 import {bars} from "./charts.js";
-import {count} from "./format.js";
+import {count, many} from "./format.js";
 import {actions, ask, asked, card, confirmed, facts, filter, link, live, mono, parts, when} from "./parts.js";
-import {bring, take} from "./carrying.js";
 import {remarks} from "./remarks.js";
 import {typed} from "./requests.js";
 import {sessionLink} from "./sessions.js";
+
+const FILE = "dead-letters.ndjson";
 
 export async function letters(app, chosen) {
     const found = await parts(app, "Dead letters, latest first", [
@@ -113,3 +114,34 @@ export async function purge(app, which) {
         await app.done(`Purged ${count(purged)} letters.`);
     });
 }
+
+async function take(app, chosen) {
+    const url = URL.createObjectURL(await app.api.blob("dead-letters/export", chosen));
+    h("a", {href: url, download: FILE}).click();
+    setTimeout(() => URL.revokeObjectURL(url));
+    app.tell("The export is in your downloads.");
+}
+
+/** Asks for a file, imports it, and shows the result for each line. */
+async function bring(app) {
+    await asked({
+        title: "Import dead letters",
+        text: "Use an export of this or another server. Letters that already exist stay unchanged.",
+        fields: [{name: "file", label: "File with JSON lines", type: "file", accept: ".ndjson,.jsonl", required: true}],
+        yes: "Import",
+    }, async (given) => {
+        const done = await app.api.postLines("dead-letters/import", given.file);
+        await ask({title: `${many(done.imported, "letter")} imported`, text: outcome(done), yes: "Close", no: null});
+        await app.show();
+    });
+}
+
+const outcome = ({imported, repeated, refused, refusals}) => h("div", {class: "plan"},
+    facts([
+        ["imported", count(imported)],
+        ["already present", count(repeated)],
+        ["refused", count(refused)],
+    ]),
+    refusals.length > 0 && h("ul", {class: "plain small", tabindex: 0, "aria-label": "Refused lines"},
+        refusals.map(({line, text}) => h("li", {class: "state bad"}, `Line ${count(line)}: ${text}`))),
+    refused > refusals.length && h("p", {class: "faint small"}, "Only the first ones are listed."));

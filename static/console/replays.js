@@ -2,7 +2,7 @@
 import {badge, h} from "../dom.js";
 import {path} from "./address.js";
 import {count, time} from "./format.js";
-import {difference} from "./editing.js";
+import {difference} from "./letter.js";
 import {actions, card, facts, json, link, live, messageLink, mono, parts, when} from "./parts.js";
 import {skipped} from "./letters.js";
 
