@@ -51,30 +51,20 @@ export class Freshness {
         }
         const runs = this.#runs;
         const begun = performance.now();
-        let failure = null;
-        const stands = !getSelection().isCollapsed;
-        if (!stands) {
+        let tell = (withinMs) => this.age.expect(withinMs);
+        if (getSelection().isCollapsed) {
             this.#isAsking = true;
             this.age.expect(LATE_MS);
-            failure = await Promise.all(runs.map((run) => run())).then(() => null, (error) => error);
+            tell = await Promise.all(runs.map((run) => run())).then(
+                () => (withinMs) => this.age.news(withinMs), (error) => () => this.age.failed(error));
             this.#isAsking = false;
         }
         const pause = Math.min(SELDOM_MS, Math.max(this.#soonMs, SHARE * (performance.now() - begun)));
         if (runs === this.#runs) {
-            this.#tell(failure, stands, pause + LATE_MS);
+            tell(pause + LATE_MS);
         }
         if (this.#runs.length) {
             this.#later(pause);
-        }
-    }
-
-    #tell(failure, stands, withinMs) {
-        if (failure) {
-            this.age.failed(failure);
-        } else if (stands) {
-            this.age.expect(withinMs);
-        } else {
-            this.age.news(withinMs);
         }
     }
 }
