@@ -124,7 +124,7 @@ class App {
     }
 
     tell(text, mood = "good") {
-        const notice = h("p", {class: `notice state ${mood}`}, text);
+        const notice = h("p", {class: `card notice state ${mood}`}, text);
         find("#notices").replaceChildren(notice);
         setTimeout(() => notice.remove(), SHOWN_MS);
     }

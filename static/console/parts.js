@@ -126,7 +126,7 @@ export function ask({title, text, fields = [], yes, no = "Cancel", kind = "prima
         }}, h("h2", {id: "asked"}, title), text && h("div", {}, text), fields.map(entry),
         h("div", {class: "actions"}, h("button", {class: kind}, yes), leave));
         const isWide = fields.some(({rows}) => rows > 5) || text instanceof Node;
-        const dialog = h("dialog", {class: isWide ? "wide" : null, "aria-labelledby": "asked", onclose: () => {
+        const dialog = h("dialog", {class: isWide ? "card wide" : "card", "aria-labelledby": "asked", onclose: () => {
             dialog.remove();
             resolve(given);
         }}, form);
