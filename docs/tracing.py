@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 
 PACKAGE = Path(__file__).parents[1] / "holdfast"
 LAYERS = ("compose", "web", "bayeux", "extensions", "delivery", "journal", "store")
-MAX_MODULES, MAX_ARROWS = 14, 25
+MAX_MODULES, MAX_ARROWS = 16, 27
 # How much more a call between layers weighs than one within.
 CROSSING = 5
 

@@ -27,7 +27,7 @@ from tests.unit.bayeux.broker_places import (
     Topic,
 )
 
-GIVEN_UP = "communication.noConnection.dead"
+DELIVERY_ENDED = "communication.noConnection.dead"
 LOST = "communication.noConnection"
 FULL = "resource.overflow.queue.entries"
 HOLDBACK = "user.update.holdback"

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tests.unit.bayeux.delivery_books import DEADLY, GIVEN_UP, MOST_ATTEMPTS, WORN, Books
+from tests.unit.bayeux.delivery_books import DEADLY, DELIVERY_ENDED, MOST_ATTEMPTS, WORN, Books
 from tests.unit.bayeux.delivery_place import MAX_INTERVAL_S, Copy, Place, Question
 
 # How long a connect is held (seconds).
@@ -35,7 +35,7 @@ class Answering(Books):
         place.ends_at = None
         place.contact.contact(now)
         if place.contact.is_dead and not place.is_shut:
-            self.bury_all(place, GIVEN_UP, now)
+            self.bury_all(place, DELIVERY_ENDED, now)
             self.end(place, failed=True)
             question.state = "unknown"
             return

@@ -10,7 +10,7 @@ from tests.unit.bayeux.delivery_place import MAX_INTERVAL_S, Copy, Place
 Letter = tuple[str, int, str, int, int, list[tuple[int, str]]]
 
 LOST = "communication.noConnection"
-GIVEN_UP = "communication.noConnection.dead"
+DELIVERY_ENDED = "communication.noConnection.dead"
 SILENT = "communication.responseTimeout"
 FULL = "resource.overflow.queue.entries"
 HOLDBACK = "user.update.holdback"

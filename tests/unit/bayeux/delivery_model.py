@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from tests.unit.bayeux.delivery_answers import Answering
-from tests.unit.bayeux.delivery_books import FULL, GIVEN_UP, LOST, SILENT
+from tests.unit.bayeux.delivery_books import DELIVERY_ENDED, FULL, LOST, SILENT
 from tests.unit.bayeux.delivery_place import MAX_INTERVAL_S, Copy, Kind, Place, Sent
 from tests.unit.delivery.test_dispatcher_model import Naive
 
@@ -104,7 +104,7 @@ class Model(Answering):
             self.books["accepted"] += 1
             if place.is_over or place.is_shut:
                 if (place.has_failed or place.is_shut) and not self.is_full:
-                    self.bury(place, [Copy(sent)], GIVEN_UP)
+                    self.bury(place, [Copy(sent)], DELIVERY_ENDED)
                 else:
                     self.settle(place, [Copy(sent)], "discarded")
             elif self.has_room(place):
@@ -174,7 +174,7 @@ class Model(Answering):
 
     def stop(self, place: Place, now: float) -> None:
         """A named session ends because its client says so: dead is what it did not get."""
-        self.bury_all(place, GIVEN_UP, now)
+        self.bury_all(place, DELIVERY_ENDED, now)
         self.say_goodbye(place, now)
         place.has_failed = True
 
@@ -226,7 +226,7 @@ class Model(Answering):
         if place.can_stop and not place.is_shut:
             place.contact.tick(now)
             if place.contact.is_dead:
-                self.bury_all(place, GIVEN_UP, now)
+                self.bury_all(place, DELIVERY_ENDED, now)
                 self.end(place, failed=True)
 
     def lose(self, place: Place, now: float) -> None:
@@ -274,7 +274,7 @@ class Model(Answering):
             self.expire(place, now)
             if place.is_shut:
                 # What came late for a receiver that had stopped.
-                self.bury_all(place, GIVEN_UP, now)
+                self.bury_all(place, DELIVERY_ENDED, now)
         self.clean_up(unseen)
 
     def clean_up(self, unseen: Iterable[Sent]) -> None:
