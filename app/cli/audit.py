@@ -2,17 +2,14 @@
 
 from holdfast.cli.lists import Range, print_list
 from holdfast.cli.options import ToServer
-from holdfast.cli.output import Json, age, brief
+from holdfast.cli.output import Column, age, brief
 from holdfast.cli.program import Program
 
 program = Program()
 
 
-def _detail(item: Json) -> str:
-    return brief(item["detail"]) if item["detail"] else ""
-
-
-_CHANGES = (age("time"), "who", "action", "target", "outcome", ("DETAIL", _detail))
+_DETAIL: Column = ("DETAIL", lambda item: brief(item["detail"]) if item["detail"] else "")
+_CHANGES = (age("time"), "who", "action", "target", "outcome", _DETAIL)
 
 
 @program.command()

@@ -26,6 +26,7 @@ from holdfast.cli.options import (
 )
 from holdfast.cli.output import (
     Cell,
+    Column,
     Json,
     age,
     answer,
@@ -38,7 +39,6 @@ from holdfast.cli.output import (
     progress,
 )
 from holdfast.cli.program import group_of_commands
-from holdfast.cli.remark import remark
 from holdfast.cli.remote import Remote
 from holdfast.cli.replay import replay, replays
 from holdfast.cli.sweep import sweep
@@ -47,7 +47,6 @@ from holdfast.delivery.error_codes import find
 program = group_of_commands()
 program.command("replay")(replay)
 program.command("replays")(replays)
-program.command("remark")(remark)
 
 
 def _reason(item: Json) -> Cell:
@@ -57,16 +56,50 @@ def _reason(item: Json) -> Cell:
     return Cell(whole.removeprefix(meaning), whole)
 
 
-def _assignee(group: Json) -> object:
-    return group["remark"] and group["remark"]["assignee"]
-
-
+_BY_CAUSE = "/dead-letters/groups"
 _REASON = ("REASON", _reason)
-_WHOSE = ("WHOSE", _assignee)
+_WHOSE: Column = ("WHOSE", lambda group: group["remark"] and group["remark"]["assignee"])
 _MS = ("MS", itemgetter("latency_ms"))
 _GROUPS = ("fingerprint", "count", "receivers", age("last"), "channel", "code", _WHOSE, _REASON)
 _LETTERS = ("id", age("died"), "channel", "receiver", "state", "code", _REASON)
 _ATTEMPTS = ("n", age("time"), "node", "transport", "outcome", _MS, "code", "text")
+
+
+@program.command("remark")
+def remark(
+    *,
+    fingerprint: Annotated[
+        str,
+        typer.Argument(
+            metavar="FINGERPRINT", help="Fingerprint of the group; see dead list --groups."
+        ),
+    ],
+    assignee: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Who takes care of the group.")
+    ] = None,
+    note: Annotated[str | None, typer.Option(help="What is known about it.")] = None,
+    server: ToServer,
+) -> None:
+    """Show or change the remark on a group of dead letters.
+
+    Options that are not given change nothing; an empty text removes a value.
+    """
+    if not (fingerprint.isascii() and fingerprint.isalnum()):
+        raise typer.BadParameter(f"{fingerprint!r} is not a fingerprint: see dead list --groups")
+    given = {"assignee": assignee, "note": note}
+    changed = {name: text for name, text in given.items() if text is not None}
+
+    async def conversation(remote: Remote) -> Json:
+        groups = (await remote.get(_BY_CAUSE, {"fingerprint": fingerprint}))["items"]
+        known = (groups[0]["remark"] if groups else None) or {"assignee": "", "note": ""}
+        if not changed and groups:
+            return dict(known)
+        wanted = {name: known[name] for name in given} | changed
+        return dict(await remote.ask("PUT", f"{_BY_CAUSE}/{fingerprint}/remark", wanted))
+
+    remark = server.talk(conversation)
+    text = f"{remark['assignee'] or 'nobody'}: {remark['note'] or 'no note'}"
+    answer(remark, text, as_json=server.as_json)
 
 
 @program.command("list")
@@ -88,7 +121,7 @@ def list_letters(
             "groups include all letters: only --fingerprint can be combined with --groups"
         )
     if groups:
-        print_list(server, "/dead-letters/groups", conditions, _GROUPS, shown)
+        print_list(server, _BY_CAUSE, conditions, _GROUPS, shown)
     else:
         print_list(server, "/dead-letters", conditions, _LETTERS, shown)
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.output import Columns, Json, brief, note, print_items, print_json
+from holdfast.cli.output import Column, Columns, Json, brief, note, print_items, print_json
 from holdfast.cli.remote import Params, Remote, Server
 
 _IN_A_TABLE = 100
@@ -68,12 +68,8 @@ First = Annotated[
 ]
 
 
-def _data(message: Json) -> str:
-    return "(too long)" if message["is_cut"] else brief(message["data"])
-
-
-# The column of the data of messages.
-DATA = ("DATA", _data)
+# The data of messages.
+DATA: Column = ("DATA", lambda each: "(too long)" if each["is_cut"] else brief(each["data"]))
 
 
 def print_first(server: Server, path: str, params: Params, columns: Columns, limit: int) -> None:

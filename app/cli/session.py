@@ -18,6 +18,7 @@ from holdfast.cli.options import (
     path_of,
 )
 from holdfast.cli.output import (
+    Column,
     Json,
     age,
     answer,
@@ -39,11 +40,7 @@ _AT_ONCE = 2000
 _TIMES = ("created", "last_seen", "expires", "next_attempt")
 
 
-def _is_active(session: Json) -> str:
-    return "yes" if session["active"] else "held"
-
-
-_ACTIVE = ("ACTIVE", _is_active)
+_ACTIVE: Column = ("ACTIVE", lambda session: "yes" if session["active"] else "held")
 _SEEN = age("last_seen", "SEEN")
 _SESSIONS = ("key", "state", _ACTIVE, "waiting", "handed", "bytes", "transport", _SEEN)
 ENTRIES = ("id", "channel", "state", "attempts", "bytes", DATA)

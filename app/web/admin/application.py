@@ -86,12 +86,7 @@ def make_admin(
     notices = Notices() if feed is None else feed.bayeux.state.notices
     peers = Peers() if feed is None else feed.options.peers
     door = _AccessControl(tokens, clock, notices, peers, by_login)
-
-    @web.middleware
-    async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
-        return await door.serve(request, handler)
-
-    application = web.Application(middlewares=[guard])
+    application = web.Application(middlewares=[door.serve])
     application.on_response_prepare.append(_add_headers)
     for route in ROUTES:
         answer = _method(route, (*services, Description()))
@@ -124,6 +119,7 @@ class _AccessControl:
         self._signed_in = {role: Throttle(_SIGNED_IN) for role in Role}
         self._strangers = Throttle(STRANGERS)
 
+    @web.middleware
     async def serve(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         try:
             request[_CALLER] = await self._let_in(request)

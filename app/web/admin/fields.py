@@ -1,7 +1,7 @@
 """Types of request fields besides filters and options, with their limits."""
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
@@ -75,15 +75,11 @@ DryRun = Annotated[bool, Field(description="Count only; change nothing.")]
 
 def _with_publishable_data(options: ReplayOptions) -> ReplayOptions:
     """Refuse data for a letter that no client could publish."""
-    if options.edit is not None:
-        _check_data(options.edit.data)
-    return options
-
-
-def _check_data(data: Any) -> None:  # noqa: ANN401 - whatever JSON has
+    if options.edit is None:
+        return options
     # A number beyond JSON must not become null.
-    json.dumps(data, allow_nan=False)
-    written = to_json(data)
+    json.dumps(options.edit.data, allow_nan=False)
+    written = to_json(options.edit.data)
     if len(written) > MAX_EDIT:
         raise ValueError(f"edit.data has more than {MAX_EDIT} bytes")
     try:
@@ -92,6 +88,7 @@ def _check_data(data: Any) -> None:  # noqa: ANN401 - whatever JSON has
         raise ValueError("edit.data cannot be published") from refused
     if isinstance(message, Unfit):
         raise ValueError(f"edit.data cannot be published: {message.fault.wire()}")
+    return options
 
 
 PublishableOptions = Annotated[ReplayOptions, AfterValidator(_with_publishable_data)]

@@ -49,15 +49,12 @@ class LiveFigures:
 
     async def read(self) -> Figures:
         if self._latest is None or self._clock() >= self._good_until:
-            letters = await self._count_letters()
+            try:
+                letters = await self._letters()
+            except StoreUnavailable:
+                letters = LetterStatistics()
             self._latest = self._take(letters)
         return self._latest
-
-    async def _count_letters(self) -> LetterStatistics:
-        try:
-            return await self._letters()
-        except StoreUnavailable:
-            return LetterStatistics()
 
     def _take(self, letters: LetterStatistics) -> Figures:
         begun = time.thread_time()

@@ -11,7 +11,6 @@ from holdfast.bayeux.interventions import kill
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.session_status import created_ms, find, first_entries, hold_of, last_seen_ms
 from holdfast.bayeux.sessions import Session
-from holdfast.delivery.dead_letters import DeadLetter
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letter_filter import LetterFilter
 from holdfast.store.letter_search import LetterSearch
@@ -165,18 +164,14 @@ class Sessions:
 
     async def _view(self, session: Session) -> views.Session:
         dead, last = 0, None
+        filter = LetterFilter(receiver=session.key)
         try:
-            dead, last = await self._letters_of(session.key)
+            page = await self._letters.query(filter, None, 1)
+            dead, last = await self._letters.count(filter), next(iter(page.letters), None)
         except StoreUnavailable as error:
             # The change has been made, and the server itself knows most of the answer.
             log.warning("cannot read the dead letters of session %s: %s", session.key, error)
         return views.whole_session(self._state, session, dead, last, self._server.clock())
-
-    async def _letters_of(self, key: str) -> tuple[int, DeadLetter | None]:
-        """Return the number of the session's dead letters, and the last one."""
-        filter = LetterFilter(receiver=key)
-        page = await self._letters.query(filter, None, 1)
-        return await self._letters.count(filter), next(iter(page.letters), None)
 
 
 def _fits(life: SessionLife, session: Session, filter: SessionFilter, now: float) -> bool:
