@@ -122,7 +122,7 @@ class Backfill:
 
 
 def check_reach(lives: Iterable[Path], first: str) -> None:
-    """Refuse to make lives anew from events that do not go back as far.
+    """Refuse to rebuild lives from events that do not go back as far.
 
     Raises:
         PipelineFailed: They do not.

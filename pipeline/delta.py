@@ -166,7 +166,7 @@ class Table:
             newest.create_write_transaction(changes, "append", self._schema, self._by)
 
     def vacuum(self, hours: int, *, is_whole: bool) -> None:
-        """Delete files that have not belonged to the table for so long.
+        """Delete files that have not belonged to the table for this long.
 
         Args:
             is_whole: Delete those that never belonged to it, too, which killed processes left.

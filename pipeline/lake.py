@@ -38,7 +38,7 @@ TABLES = {
 }
 # The tables that derive from events.
 MADE = tuple(name for name in TABLES if name != EVENTS)
-# Each state has them anew.
+# Each state replaces these.
 CARRIED = ("messages", OPEN)
 
 # Fewer bytes than this are read before Java has warmed up.

@@ -22,10 +22,10 @@ from holdfast.pipeline.spans import footer
 
 # Growing tables, each with the column that gives a row's time.
 _TIMES = {EVENTS: "d", "life": "ended_ts", "latency": "hour", "lost": "found_ts"}
-# An ingest merges so many small files, and cleans up after so many batches: those of an hour, at a
-# batch a minute.
+# An ingest merges this many small files, and cleans up after this many batches: those of an hour,
+# at a batch a minute.
 _MANY = 60
-# Hours for which files stay that do not belong to their table any more: no reader takes longer.
+# Hours for which files stay that no longer belong to their table: no reader takes longer.
 _READ_H = 24
 # Each batch replaces the carried tables.
 _CARRIED_H = 1
@@ -49,7 +49,7 @@ class Cut(NamedTuple):
 
 
 def to_compact(lake: Lake, least: int = 2) -> Iterator[Step]:
-    """Yield the tables and days that have so many small files."""
+    """Yield the tables and days that have at least this number of small files."""
     number = lake.newest()
     for table in _TIMES:
         small = [file for file in lake.open(table).files(number) if file.size < SMALL]
@@ -78,7 +78,7 @@ def compact(lake: Lake, steps: Sequence[Step], report: Callable[[], None]) -> No
 
 
 def clean(lake: Lake) -> None:
-    """Delete files that do not belong to the tables any more."""
+    """Delete files that no longer belong to the tables."""
     # A killed process may have replaced files of the newest state: first they become its own again.
     with lake.changing():
         for table in TABLES:

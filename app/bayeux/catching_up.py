@@ -208,7 +208,7 @@ class CatchUp:
         self._gaps[pattern] = min(self._gaps.get(pattern, cursor), cursor)
 
     def _lose_kept(self, pattern: str, cursor: int, floor: int) -> None:
-        """Note what is not kept any more; what came meanwhile is here, even if it was cut since."""
+        """Note what is no longer kept; what came meanwhile is here, even if it was cut since."""
         self._lose(pattern, cursor, min(floor, self._begun))
 
     def _lose(self, pattern: str, cursor: int, floor: int) -> None:

@@ -80,7 +80,7 @@ class Cursors:
 
     def __init__(self, form: CursorForm, promised: int) -> None:
         self.form = form
-        # Nothing up to this cursor will come any more, if the client has what it was sent.
+        # No message up to this cursor will come, if the client has what it was sent.
         self.promised = promised
 
     def tell(self, reply: Json, settled: int, undelivered: Sequence[int]) -> None:

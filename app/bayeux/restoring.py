@@ -39,7 +39,7 @@ def restore(
     entries: list[tuple[Mark, Message]],
     now: float,
 ) -> Session:
-    """Restore the session with its queue and subscriptions; its deadlines start anew."""
+    """Restore the session with its queue and subscriptions; its deadlines start again."""
     state = life.state
     queue = CallbackQueue(state.options.queue_limits, state.counters)
     session = state.sessions.draft(queue)

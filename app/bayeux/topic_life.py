@@ -78,7 +78,7 @@ class TopicLife:
         return depth_of(rule, own or ORDINARY_CONFIG)
 
     def restore(self) -> None:
-        """Restore topics, once sessions and histories are restored; their timers start anew."""
+        """Restore topics, once sessions and histories are restored; their timers start again."""
         topics, records = self._state.topics, self._found
         self._found = {}
         if not (records or topics.are_used):
@@ -91,7 +91,7 @@ class TopicLife:
                 topic.keep()
         for receiver in (*self._state.sessions, *self._state.waiting_places.queues()):
             for message in receiver.queue.messages():
-                # A replay is no message of the topic any more.
+                # A replay is no longer a message of the topic.
                 if not message.generation:
                     message.topic = self._restored(known, message.channel, records)
                     receiver.queue.refer(message)

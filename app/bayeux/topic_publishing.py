@@ -61,7 +61,7 @@ def _check_room(state: ServerState, channel: Channel, sender: Session | None) ->
 
 
 def configure(state: ServerState, rule: ChannelRule, draft: Topic) -> None:
-    """Configure the topic anew; a history that is to keep less loses its oldest messages."""
+    """Reconfigure the topic; a history that is to keep less loses its oldest messages."""
     topic = state.topics.configure(draft, anew=True)
     state.hub.histories.shorten(topic.name, depth_of(rule, topic.config))
 

@@ -6,7 +6,7 @@ from holdfast.delivery.shared_queues import ADDRESSED
 
 SESSIONS, SUBSCRIPTIONS, BYTES = "sessions", "subscriptions", "waiting_bytes"
 TOPICS = "topics"
-# Sums are this old at most: counting anew costs a look at each session.
+# Sums are this old at most: counting again costs a look at each session.
 _STALE_MS = 1000
 
 

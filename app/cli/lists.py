@@ -61,7 +61,7 @@ def _range(
 
 Range = Annotated[ListRange, _range]
 
-# The server shows no more of what has no pages.
+# The most items that the server shows of a list without pages.
 _MOST_FIRST = 100
 First = Annotated[
     int, typer.Option("--limit", "-n", min=1, max=_MOST_FIRST, help="Maximum number, up to 100.")

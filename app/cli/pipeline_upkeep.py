@@ -21,7 +21,7 @@ _LOSS = typer.Option(
 
 
 def compact(*, dry_run: DryRun = False, as_json: AsJson = False, journal: AtJournal) -> None:
-    """Merge small files of a day, and delete files that nobody reads any more.
+    """Merge small files of a day, and delete files that are no longer read.
 
     A running ingest also does this when there are many files.
     """

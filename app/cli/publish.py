@@ -126,7 +126,7 @@ class Publishing:
             await asyncio.sleep(due - _now())
 
     async def _hear(self, most: int) -> None:
-        """Wait until at most so many publishes have no reply."""
+        """Wait until at most this number of publishes have no reply."""
         while len(self.waiting) > most:
             number, publish = self.waiting[0]
             await asyncio.wait([publish])

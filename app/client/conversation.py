@@ -30,7 +30,7 @@ from holdfast.client.wire import CONNECT, DISCONNECT, HANDSHAKE, VERDICTS, Json,
 # Callbacks that need no longer than this are acknowledged by the next connect, without a word on
 # each message.
 _PATIENCE_S = 0.1
-# The sender waits so long for a new session before it tries the old one again.
+# How long the sender waits for a new session before it tries the old one again.
 _NEW_SESSION_S = 5.0
 # Replies to anything but a connect are due in this time.
 _REPLY_S = 20.0
@@ -162,7 +162,7 @@ class Conversation:
             error = failure
         if not self._opened.done():
             self._opened.set_exception(error)
-            # Nobody may wait for it any more.
+            # Perhaps nobody waits for it any longer.
             self._opened.exception()
         self._queue.fail_all(SessionEnded(str(error)))
         self._move(ClientInput.END)
@@ -295,7 +295,7 @@ class Conversation:
             await self._until_open(self._max_queue, 1.0)
 
     async def _until_open(self, limit: int, timeout_s: float) -> bool:
-        """Wait until no more than so many messages are open; return False after the timeout."""
+        """Wait until at most this number of messages are open; return False after the timeout."""
         if self._settling.open_count <= limit:
             return True
         waiter = asyncio.get_running_loop().create_future()

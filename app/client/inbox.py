@@ -13,7 +13,7 @@ from holdfast.client.subscription_table import SubscriptionTable
 from holdfast.client.subscriptions import Callback, NewSubscription, Subscription
 from holdfast.client.wire import SUBSCRIBE, UNSUBSCRIBE, Json
 
-# A message without a subscription waits for one so long: a named session may have messages before
+# How long a message without a subscription waits for one: a named session may have messages before
 # its program has subscribed.
 _UNCLAIMED_S = 10.0
 _NOBODY = "user.update.error"

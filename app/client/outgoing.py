@@ -104,7 +104,7 @@ class OutgoingQueue:
         self.lost(sent, was_sent=True)
 
     def answered(self, sent: Sequence[Outgoing], replies: Iterable[Json]) -> bool:
-        """Pass replies on; return False if the server does not know the session any more.
+        """Pass replies on; return False if the server no longer knows the session.
 
         Messages that it refused for that reason are sent again in the next session.
         """

@@ -9,7 +9,7 @@ from holdfast.client.messages import Message
 from holdfast.client.outgoing import Outgoing
 from holdfast.client.wire import Json, part_of
 
-# Holdfast allows a session so many by default. More wait until one has ended.
+# Holdfast allows a session this many by default. More wait until one has ended.
 _MOST_OUTSTANDING = 256
 _NO_ROOM = (
     f"it was not sent, as {_MOST_OUTSTANDING} others of this client waited for replies: "

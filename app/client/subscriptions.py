@@ -65,7 +65,7 @@ class Subscription:
         # The message that the iterating loop works on.
         self._current: Message | None = None
         self._arrival: asyncio.Future[None] | None = None
-        # Why nothing comes any more.
+        # Why no further message comes.
         self._end: Exception | None = None
 
     def __aiter__(self) -> Self:

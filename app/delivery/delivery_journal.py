@@ -65,13 +65,13 @@ class DeliveryJournal:
         """Note a message for `copies` receivers whose queues are not in the store."""
 
     def handed(self, receiver: "Receiver", messages: "Sequence[Message]", now: float) -> None:
-        """Note first hand-overs; the sequence must not change any more."""
+        """Note first hand-overs; the sequence must no longer change."""
 
     def written(self, receiver: "Receiver", messages: "Sequence[Message]", now: float) -> None:
         """Note first hand-overs that are settled by being written."""
 
     def acked(self, receiver: "Receiver", messages: "Sequence[Message]", now: float) -> None:
-        """Note acknowledged messages; the sequence must not change any more."""
+        """Note acknowledged messages; the sequence must no longer change."""
 
     def end_round(self) -> None:
         """Note that this turn has no further hand-overs."""

@@ -238,7 +238,7 @@ class Dispatcher:
             self.deadline = now + self._pause_s()
 
     def end(self, why: DispatcherInput = DispatcherInput.END) -> None:
-        """Hand nothing over any more."""
+        """Hand over nothing from now on."""
         self._step(why)
 
     def _lose_waiting(self) -> None:

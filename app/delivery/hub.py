@@ -288,7 +288,7 @@ class Hub(Generic[R]):
             publication.latecomers.append(receiver.key)
 
     def settled_cursor(self) -> int:
-        """Return the cursor up to which nothing will come any more."""
+        """Return the cursor up to which no further message will come."""
         waiting = [lane[0].message.id for lane in self._lanes.open.values() if lane]
         return cursor_of(min([self.histories.newest, *[id - NS_PER_CURSOR for id in waiting]]))
 

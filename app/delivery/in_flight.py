@@ -398,7 +398,7 @@ class InFlight:
             self.size -= sum([len(message.wire) for message in messages])
 
     def _forget(self) -> None:
-        """Begin anew: the queue is empty."""
+        """Reset what holds only until the queue is empty."""
         self.count = self.size = self.window = 0
         self.mortals = None
         self.is_overflowing = self.is_mixed = self.has_topics = self.has_former = False

@@ -216,7 +216,7 @@ class Histories:
             self._make_room(next(iter(self._messages.values())))
 
     def shorten(self, channel: str, depth: HistoryDepth | None) -> None:
-        """Keep no more of the channel than its new depth says; None: nothing."""
+        """Reduce what the channel keeps to its new depth; None: nothing."""
         kept = self._by_channel.get(channel)
         if depth is None:
             self.erase(channel)

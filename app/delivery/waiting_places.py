@@ -51,7 +51,7 @@ class WaitingPlaces(Generic[R]):
         )
 
     def relieve(self, receiver: R) -> None:
-        """Return the work that waits for a session which is not live, or subscribed no more."""
+        """Return the work that waits for a session which is not live, or no longer subscribes."""
         self.work.relieve(receiver)
 
     def refuse(self, receiver: R, entry: Entry, code: ErrorCode, text: str) -> None:

@@ -162,7 +162,7 @@ class WorkQueues(SharedQueues[R]):
         return receiver
 
     def restore(self, name: str, messages: Sequence[Message]) -> None:
-        """Restore the queue from the store, also of a channel that is no work queue any more."""
+        """Restore the queue from the store, also of a channel that is no longer a work queue."""
         self._is_used = True
         for message in messages:
             if message.refusals is None:
@@ -339,7 +339,7 @@ def _choose(ranked: list[_Ranked[R]], message: Message) -> R | None:
 
 
 def _is_refused(message: Message, takers: Sequence[R]) -> bool:
-    """Whether all live receivers have refused the message, or so many that it is at fault."""
+    """Whether all live receivers refused the message, or enough of them to blame the message."""
     refusals = message.refusals
     if not refusals:
         return False

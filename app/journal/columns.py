@@ -20,7 +20,7 @@ class FailureDetails(TypedDict, total=False):
 
 
 _NO_REASON: FailureDetails = {}
-# A frame has at most so many different wordings; further ones are left out.
+# A frame has at most this many different wordings; further ones are left out.
 _MOST_WORDINGS = 100
 
 # Message id, copies, stored copies, bytes, priority, sender, channel.

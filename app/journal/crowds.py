@@ -47,7 +47,7 @@ class Crowds:
         self._groups: dict[str, tuple[list[Receiver], Place]] = {}
 
     def add(self, receiver: "Receiver", messages: "Sequence[Message]", turn: float) -> None:
-        """Add a receiver of these messages, at least one, which must not change any more."""
+        """Add a receiver of these messages, at least one, which must no longer change."""
         clock = self._clock
         if turn != self._turn or self._seen != clock.us or messages != self._messages:
             self.end()

@@ -55,7 +55,7 @@ class Memory:
         return [file for part in self.parts.values() for file in part.glob(pattern)]
 
     def forget_others(self, known: Iterable[Path] = ()) -> None:
-        """Remove what holds no more."""
+        """Remove what is no longer valid."""
         for place in {*self._place.glob("*-*")} - {*self.parts.values(), *known}:
             if place.is_dir():
                 shutil.rmtree(place)

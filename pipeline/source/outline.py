@@ -177,7 +177,7 @@ def _strange(at: Position, seen: Sight, seq: int) -> Finding | None:
 
 
 def beginning(found: Finding, trimmed: int | None) -> Finding:
-    """Return the finding about a missing beginning, of which the server has removed so many."""
+    """Return the finding about a missing beginning; the server counts what it removed."""
     if trimmed is None or found.number <= trimmed:
         return found
     text = f"{found.text}, of which the server removed only {trimmed}"

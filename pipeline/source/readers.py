@@ -58,8 +58,9 @@ class Readers:
         return max((_ms(id) for id in ids if id != BEGIN), default=None)
 
     def drop(self, lake: str) -> bool:
-        """Forget a lake that is no more, for which frames need not stay; return whether it was
-        known.
+        """Forget a lake that no longer exists; return whether it was known.
+
+        Frames need not stay for it.
         """
         with self._redis.pipeline(transaction=True) as together:
             for node in self._journals.nodes():
