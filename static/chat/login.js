@@ -80,20 +80,14 @@ function reasonOf({successful, error = "", advice}, credentials = {}) {
     if (successful) {
         return "The server lets you in without a name, but the chat needs one. Sign in as a user.";
     }
-    switch (error.slice(0, 3)) {
-        case "":
-            return "The server cannot be reached. Try again in a moment.";
-        case "403":
-            return refusedReason(credentials);
-        case "429": {
-            const seconds = Math.ceil((advice?.interval ?? MS_PER_S) / MS_PER_S);
-            return `There were too many failed attempts from your address. Try again in ${seconds} s.`;
-        }
-        case "503":
-            return "The server is busy. Try again in a moment.";
-        default:
-            return `The server refused the login: ${error}`;
-    }
+    const seconds = Math.ceil((advice?.interval ?? MS_PER_S) / MS_PER_S);
+    const reasons = new Map([
+        ["", "The server cannot be reached. Try again in a moment."],
+        ["403", refusedReason(credentials)],
+        ["429", `There were too many failed attempts from your address. Try again in ${seconds} s.`],
+        ["503", "The server is busy. Try again in a moment."],
+    ]);
+    return reasons.get(error.slice(0, 3)) ?? `The server refused the login: ${error}`;
 }
 
 function refusedReason({token, password}) {

@@ -6,6 +6,7 @@ const relative = new Intl.RelativeTimeFormat(undefined, {numeric: "always"});
 const moment = new Intl.DateTimeFormat(undefined, {dateStyle: "medium", timeStyle: "medium"});
 const clock = new Intl.DateTimeFormat(undefined, {hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23"});
 
+const SIZES = [[1024 ** 3, "GiB"], [1024 ** 2, "MiB"], [1024, "KiB"], [1, "B"]];
 const UNITS = [[86_400_000, "day"], [3_600_000, "hour"], [60_000, "minute"], [1000, "second"]];
 
 export const count = (n) => (n === null || n === undefined ? "–" : whole.format(n));
@@ -53,13 +54,8 @@ export function lasting(ms) {
 }
 
 export function bytes(n) {
-    const units = ["B", "KiB", "MiB", "GiB"];
-    let place = 0;
-    while (n >= 1024 && place < units.length - 1) {
-        n /= 1024;
-        place += 1;
-    }
-    return `${exact.format(n)} ${units[place]}`;
+    const [size, unit] = SIZES.find(([size]) => n >= size) ?? SIZES.at(-1);
+    return `${exact.format(n / size)} ${unit}`;
 }
 
 /** The time of day with microseconds, because the steps of a message follow quickly. */
