@@ -14,7 +14,7 @@ from rich.progress import Progress
 from holdfast.cli.clients import AsClient, ClientLogin, refusal
 from holdfast.cli.failures import Exit
 from holdfast.cli.measured import LatencyCounts, SubscriberCounts
-from holdfast.cli.output import Json, complain, print_facts, print_json, progress
+from holdfast.cli.output import Json, complain, print_facts, progress
 from holdfast.cli.program import InSections, Program
 from holdfast.cli.remote import metric
 from holdfast.client import Client, ClientError, ReplyError
@@ -74,10 +74,7 @@ def bench(
     load = Load(login, transport.value, channels, size)
     if not login.run(lambda: load.run(clients, rate, seconds)):
         raise typer.Exit(Exit.FAILED)
-    if login.as_json:
-        print_json(load.told)
-    else:
-        print_facts(load.told)
+    print_facts(load.told, as_json=login.as_json)
     if any(load.told[fault] for fault in ("refused", "lost", "repeated")):
         raise typer.Exit(Exit.FAILED)
 

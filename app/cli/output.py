@@ -204,8 +204,13 @@ def since(ms: int | None) -> Cell:
     return Cell(_ago(ms), when(ms))
 
 
-def print_facts(facts: Mapping[str, object], times: Collection[str] = ()) -> None:
-    """Print names and values, one pair per line; `times` names the values that are times."""
+def print_facts(
+    facts: Mapping[str, object], times: Collection[str] = (), *, as_json: bool = False
+) -> None:
+    """Print names and values, one pair per line, or JSON; `times` names values that are times."""
+    if as_json:
+        print_json(facts)
+        return
     width = max(map(len, facts), default=0)
     for name, given in facts.items():
         value = when(cast("int | None", given)) if name in times else given

@@ -12,7 +12,7 @@ from holdfast.cli.options import (
     Yes,
     confirm,
 )
-from holdfast.cli.output import Json, answer, print_facts, print_json
+from holdfast.cli.output import Json, answer, print_facts
 from holdfast.cli.program import group_of_commands
 from holdfast.cli.remote import Remote
 
@@ -31,11 +31,7 @@ def list_topics(*, prefix: Prefix = "", shown: Range, server: ToServer) -> None:
 @program.command("show")
 def show_topic(*, channel: Channel, server: ToServer) -> None:
     """Show one topic: its state, its configuration, and what refers to it."""
-    found = server.get(_PATH, {"channel": channel})
-    if server.as_json:
-        print_json(found)
-    else:
-        print_facts(found, ())
+    print_facts(server.get(_PATH, {"channel": channel}), as_json=server.as_json)
 
 
 @program.command("erase")

@@ -91,21 +91,20 @@ def make_administration(
     upkeep = LetterUpkeep(letters, store.letter_quota, age_s=settings.dead_letter_age / 1000)
     stack.push_async_callback(cancel, asyncio.create_task(upkeep.run()))
     server.extend(_operators(server, tokens, scope, audit, waits))
-    running, frames = RunningServer(bayeux.life, clock, audit), JournalFrames(redis, store.keys)
-    age_ms, keeps_journal = settings.dead_letter_age, settings.journal
+    running = RunningServer(
+        scope, audit, letter_age_ms=settings.dead_letter_age, keeps_journal=settings.journal
+    )
     services = (
         Sessions(running, letters.search),
         SharedQueues(running),
         Topics(running),
-        LettersService(node.name, letters, age_ms, replays, audit),
-        Messages(running, letters.search, age_ms, frames, keeps_journal=keeps_journal),
+        LettersService(running, letters, replays),
+        Messages(running, letters.search, JournalFrames(redis, store.keys)),
         System(
             running,
-            scope,
             figures=figures,
             results=PipelineResults(redis, store.keys),
             queue_waits=waits,
-            keeps_journal=keeps_journal,
         ),
     )
     by_login = None if logins is None else logins.operator

@@ -13,7 +13,6 @@ from holdfast.delivery.shared_queues import SharedQueueLimits
 from holdfast.delivery.topics import TopicConfig
 from holdfast.settings import ChannelSettings, Settings
 from holdfast.settings.delivery import DeliverySettings
-from holdfast.settings.limits import LimitSettings
 from holdfast.web.cookies import DEFAULT_NAME, BrowserCookie
 from holdfast.web.endpoint import WebOptions
 from holdfast.web.hosts import Hosts, name_of
@@ -41,7 +40,13 @@ def core_options(settings: Settings) -> Options:
             pattern: _rule(rule, settings.max_lazy_timeout)
             for pattern, rule in settings.channels.items()
         },
-        request_limits=_request_limits(settings),
+        request_limits=_taken(
+            RequestLimits,
+            settings,
+            prefix="max_",
+            bytes=settings.max_request_size,
+            messages=settings.max_batch,
+        ),
         queue_limits=QueueLimits(entries=settings.max_queue, bytes=settings.max_queue_bytes),
         history_limits=_history_limits(settings),
         subject_limits=SharedQueueLimits(
@@ -75,15 +80,6 @@ def _value(settings: object, name: str) -> Any:  # noqa: ANN401 - whatever is a 
     if name.endswith("_s") and not hasattr(settings, name):
         return getattr(settings, name.removesuffix("_s")) / 1000
     return getattr(settings, name)
-
-
-def _request_limits(settings: LimitSettings) -> RequestLimits:
-    return RequestLimits(
-        bytes=settings.max_request_size,
-        messages=settings.max_batch,
-        depth=settings.max_depth,
-        values=settings.max_values,
-    )
 
 
 def _history_limits(settings: Settings) -> HistoryLimits:

@@ -75,7 +75,8 @@ class LiveHouse(House):
             audit=self.audit,
             new_id=lambda: f"{stamp():019d}",
         )
-        server = RunningServer(self.bayeux.life, lambda: self.now, self.audit)
+        scope = CommandScope(self.bayeux.life, Process("1.2", 0), lambda: self.now)
+        server = RunningServer(scope, self.audit, LETTER_AGE_MS, keeps_journal=True)
         search, keys = self.letters.search, here.store.keys
         desk = LiveFigures(
             self.bayeux.state,
@@ -83,20 +84,17 @@ class LiveHouse(House):
             version="1.2",
             letters=self.letters.search.standing,
         )
-        frames = JournalFrames(reader, keys)
         self.api = Api(
             Sessions(server, search),
             SharedQueues(server),
             Topics(server),
-            LettersService("test", self.letters, LETTER_AGE_MS, self.replays, self.audit),
-            Messages(server, search, LETTER_AGE_MS, frames, keeps_journal=True),
+            LettersService(server, self.letters, self.replays),
+            Messages(server, search, JournalFrames(reader, keys)),
             System(
                 server,
-                CommandScope(self.bayeux.life, Process("1.2", 0), lambda: self.now),
                 figures=desk,
                 results=PipelineResults(reader, keys),
                 queue_waits=QueueWaits(self.bayeux.state, lambda: self.now),
-                keeps_journal=True,
             ),
         )
 

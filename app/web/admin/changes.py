@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from holdfast.bayeux.command_scope import CommandScope
 from holdfast.bayeux.commands import audited
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_life import SessionLife
@@ -22,16 +23,26 @@ _PATIENCE_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class RunningServer:
-    """The server that an operator looks at and changes; `clock` counts its seconds."""
+    """The server that an operator looks at and changes: what commands act on, and the audit."""
 
-    life: SessionLife
-    clock: Callable[[], float]
+    scope: CommandScope
     audit: Audit
+    # How long dead letters are kept.
+    letter_age_ms: int
+    keeps_journal: bool
+
+    @property
+    def life(self) -> SessionLife:
+        return self.scope.life
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        return self.scope.clock
 
     @property
     def state(self) -> ServerState:
         """The state that the parts of the server share."""
-        return self.life.state
+        return self.scope.state
 
     @asynccontextmanager
     async def change(

@@ -5,7 +5,6 @@ import re
 from collections.abc import AsyncIterator
 from dataclasses import asdict
 
-from holdfast.store.audit import Audit
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.fields import Fingerprint, LetterId
 from holdfast.store.letter_filter import ALL_LETTERS, LetterFilter
@@ -15,7 +14,7 @@ from holdfast.store.remarks import Remark
 from holdfast.store.replay_options import USUAL_OPTIONS, ReplayOptions
 from holdfast.store.replays import JobNotRunning, Replays
 from holdfast.web.admin import letter_views as views
-from holdfast.web.admin.changes import change, check_cursor, check_sweep
+from holdfast.web.admin.changes import RunningServer, change, check_cursor, check_sweep
 from holdfast.web.admin.faults import CONFLICT, STORE_AWAY, UNKNOWN, RequestFailed, illegal
 from holdfast.web.admin.fields import (
     All,
@@ -38,14 +37,11 @@ _PLACE = re.compile(r"[0-9]{1,9}")
 class Letters:
     """Answers requests about dead letters; every change is audited."""
 
-    def __init__(
-        self, node: str, letters: StoredLetters, age_ms: int, replays: Replays, audit: Audit
-    ) -> None:
-        self._node = node
+    def __init__(self, server: RunningServer, letters: StoredLetters, replays: Replays) -> None:
+        self._node, self._age_ms = server.state.node.name, server.letter_age_ms
+        self._audit = server.audit
         self._letters = letters
-        self._age_ms = age_ms
         self._replays = replays
-        self._audit = audit
         # Replays that are starting, whether or not a request still waits for them.
         self._starting: set[asyncio.Task[views.Replay]] = set()
 

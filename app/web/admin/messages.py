@@ -33,21 +33,11 @@ _FRAMES = 100
 class Messages:
     """Finds a message in queues, among dead letters and in the journal, all of it bounded."""
 
-    def __init__(
-        self,
-        server: RunningServer,
-        letters: LetterSearch,
-        age_ms: int,
-        frames: JournalFrames,
-        *,
-        keeps_journal: bool,
-    ) -> None:
-        self._state = server.state
+    def __init__(self, server: RunningServer, letters: LetterSearch, frames: JournalFrames) -> None:
+        self._server, self._state = server, server.state
         self._node = server.state.node.name
         self._letters = letters
-        self._age_ms = age_ms
         self._frames = frames
-        self._keeps_journal = keeps_journal
         self._tables = TableReader()
 
     @route("GET", "/messages/{id}")
@@ -65,7 +55,7 @@ class Messages:
         return Trace(
             id=id,
             published=ns // NS_PER_MS if is_known else None,
-            journal=self._keeps_journal,
+            journal=self._server.keeps_journal,
             lakes=lakes,
             queues=queues[:_MOST_QUEUES],
             letters=letters[:_MOST_LETTERS],
@@ -116,7 +106,7 @@ class Messages:
             if steps == _LETTER_STEPS or len(found) > _MOST_LETTERS:
                 return found, True
             found += [
-                letter_summary(self._node, letter, self._age_ms)
+                letter_summary(self._node, letter, self._server.letter_age_ms)
                 for letter in letters
                 if letter.message == ns
             ]

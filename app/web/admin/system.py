@@ -6,7 +6,6 @@ from typing import Annotated, Literal, cast
 from pydantic import Field
 
 from holdfast.bayeux.channel_holds import hold_channel, release_channel
-from holdfast.bayeux.command_scope import CommandScope
 from holdfast.bayeux.commands import Command, Result, carry_out, understand
 from holdfast.bayeux.grammar import Verb
 from holdfast.bayeux.session_status import wall_ms
@@ -40,28 +39,23 @@ class System:
     """Answers requests about the server; every change is audited.
 
     Args:
-        scope: What commands read and change, and the facts about the process.
         queue_waits: Waits until a queue has what a command asks for, or its time is over.
     """
 
     def __init__(
         self,
         server: RunningServer,
-        scope: CommandScope,
         *,
         figures: LiveFigures,
         results: PipelineResults,
         queue_waits: QueueWaits,
-        keeps_journal: bool,
     ) -> None:
         self._server = server
         self._state = server.state
         self._audit = server.audit
-        self._scope = scope
         self._figures = figures
         self._results = results
         self._queue_waits = queue_waits
-        self._keeps_journal = keeps_journal
         self._started = server.state.node.now_ms()
 
     @route("GET", "/about")
@@ -71,10 +65,10 @@ class System:
             role=cast("Literal['reader', 'operator']", who.partition("/")[0]),
             who=who,
             node=self._state.node.name,
-            version=self._scope.process.version,
+            version=self._server.scope.process.version,
             started=self._started,
             now=self._state.node.now_ms(),
-            journal=self._keeps_journal,
+            journal=self._server.keeps_journal,
         )
 
     @route("GET", "/figures")
@@ -177,7 +171,7 @@ class System:
 
     async def _run(self, command: Command, who: str) -> Result:
         await self._queue_waits.entries(command)
-        result = carry_out(command, self._scope, who, self._audit.note)
+        result = carry_out(command, self._server.scope, who, self._audit.note)
         if command.changes:
             await self._server.kept()
         return result
