@@ -154,7 +154,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv --clear $(VENV)
 
 $(STAMPS)/run: requirements.lock requirements-build.lock | $(BIN)/python
-	$(PIP) install --require-hashes -r requirements.lock -r requirements-build.lock
+	$(PIP) install --no-compile --require-hashes -r requirements.lock -r requirements-build.lock
 	@mkdir -p $(@D) && touch $@
 
 $(STAMPS)/dev: requirements-dev.lock $(STAMPS)/run
