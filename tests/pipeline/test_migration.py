@@ -19,6 +19,7 @@ from holdfast.pipeline.ingest import Source, take_what_is_there
 from holdfast.pipeline.lake import TABLES, Lake, Made
 from holdfast.pipeline.on_duckdb import of_lake
 from holdfast.pipeline.upkeep import give_up_lost
+from tests.pipeline.deaths import Killed, kill_at
 from tests.pipeline.journals import Writer
 from tests.pipeline.stored import add_events
 from tests.pipeline.stored import store as store_rows
@@ -32,14 +33,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DAY = "d=2025-11-20"
-
-
-class Killed(BaseException):
-    """As if the process was."""
-
-
-def _die(*_: object, **__: object) -> None:
-    raise Killed
 
 
 def without_wordings(rows: pa.Table) -> pa.Table:
@@ -92,7 +85,7 @@ def test_older_tables_are_made_anew_from_their_events(
     # Whoever is killed has changed nothing for others.
     for whose, step in ((os, "link"), (backfills.Backfill, "_put_in_place"), (shutil, "rmtree")):
         with monkeypatch.context() as fate:
-            fate.setattr(whose, step, _die)
+            kill_at(fate, whose, step)
             with pytest.raises(Killed):
                 run(old, "backfill")
         assert run(old, "report", "funnel").exit_code == 1

@@ -28,6 +28,7 @@ from holdfast.pipeline.scope import EVERYTHING, Scope
 from holdfast.pipeline.source.keeping import keep
 from holdfast.pipeline.spans import spans
 from tests.pipeline.audited import findings_of
+from tests.pipeline.deaths import Killed, kill_at
 from tests.pipeline.losses import miss_each_file
 from tests.unit.pipeline.events import SECOND
 from tests.unit.pipeline.stories import acked, the_story
@@ -36,14 +37,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LATER_US = 3 * 86_400 * SECOND
-
-
-class Killed(BaseException):
-    """As if the process was."""
-
-
-def die(*_: object, **__: object) -> None:
-    raise Killed
 
 
 def later(event: Event) -> Event:
@@ -124,7 +117,7 @@ def test_tables_are_made_anew_by_steps(
     spark: "SparkSession", lent: None, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as fate:
-        fate.setattr(backfills.Backfill, "_put_in_place", die)
+        kill_at(fate, backfills.Backfill, "_put_in_place")
         with pytest.raises(Killed):
             run(lake, "backfill")
     assert rows(lake, "life") == []
@@ -132,7 +125,7 @@ def test_tables_are_made_anew_by_steps(
     add_events(lake, 3, [acked(4 * 86_400, 9, "bob/1")._replace(msg=7)])
     for whose, step in ((os, "link"), (shutil, "rmtree")):
         with monkeypatch.context() as fate:
-            fate.setattr(whose, step, die)
+            kill_at(fate, whose, step)
             with pytest.raises(Killed):
                 run(lake, "backfill")
     done = orjson.loads(run(lake, "backfill").stdout)
@@ -153,7 +146,7 @@ def test_a_backfill_begins_anew_when_its_files_were_merged(
     spark: "SparkSession", lent: None, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as fate:
-        fate.setattr(backfills.Backfill, "_put_in_place", die)
+        kill_at(fate, backfills.Backfill, "_put_in_place")
         with pytest.raises(Killed):
             run(lake, "backfill")
     assert run(lake, "compact").exit_code == 0
