@@ -5,10 +5,9 @@ from functools import partial
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.bayeux.errors import RequestRefused
 from holdfast.bayeux.rights import Vote
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.timestamp import Timestamp
@@ -168,7 +167,14 @@ def addressed(messages: list[Json], alice: Client, bob: Client) -> list[Json]:
     return sent
 
 
+def taken_number(text: str) -> int | float:
+    """An integer as the server takes it: beyond 64 bits it is the nearest double."""
+    number = int(text)
+    return number if -(2**63) <= number < 2**64 else float(number)
+
+
 def check_replies(elements: list[Json], messages: list[Json]) -> None:
+    messages = json.loads(json.dumps(messages), parse_int=taken_number)
     # Answers of services are successful too, but have data.
     replies = [e for e in elements if "successful" in e and "data" not in e]
     assert len(replies) == len(messages)
@@ -214,14 +220,11 @@ def test_every_message_gets_exactly_one_reply_that_repeats_what_it_must(
 
 @pytest.mark.slow
 @given(messages=st.lists(OBJECTS, min_size=1, max_size=4))
+@example([{"channel": None, "id": -(2**63) - 1, "subscription": 2**64}])
 @settings(max_examples=60)
 def test_objects_of_any_kind_are_refused_together_or_answered_one_by_one(
     messages: list[Json],
 ) -> None:
     conversation = Conversation(busy_house())
-    try:
-        conversation.ask(messages)
-    except RequestRefused:
-        # An integer beyond 64 bits; nothing was done.
-        return
+    conversation.ask(messages)
     conversation.end()
