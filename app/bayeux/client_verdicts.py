@@ -1,6 +1,7 @@
 """Applies verdicts of clients, before anything else in the message that carries them.
 
-A refusal is answered when the store has its dead letter, even if the store is away for a while.
+A durable session's refusal is answered once the store has its dead letter, even if the store is
+away for a while.
 """
 
 from collections.abc import Sequence

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from enum import Enum
 
 from holdfast.bayeux.codec import Json
-from holdfast.bayeux.delivery_options import SAID_BY_RECEIVERS, QosInvalid, refuse_others
 from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.known_options import SAID_BY_RECEIVERS, QosInvalid, refuse_others
 from holdfast.bayeux.pending_replies import begin_pending
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.sessions import Exchange, Session

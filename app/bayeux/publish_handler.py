@@ -8,10 +8,10 @@ from holdfast.bayeux.answers import Answers
 from holdfast.bayeux.asking import REPLY_TO, TIMEOUT
 from holdfast.bayeux.backlog import Step
 from holdfast.bayeux.codec import Json
-from holdfast.bayeux.delivery_options import QosInvalid
 from holdfast.bayeux.destinations import DestinationInvalid, destinations_of
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.hooks import check_outcome
+from holdfast.bayeux.known_options import QosInvalid
 from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.pending_replies import begin_pending
 from holdfast.bayeux.point_to_point import PTP

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from holdfast.bayeux.delivery_options import SAID_BY_RECEIVERS, QosInvalid, refuse_others
 from holdfast.bayeux.destinations import Destination, DestinationInvalid, destinations_of
+from holdfast.bayeux.known_options import SAID_BY_RECEIVERS, QosInvalid, refuse_others
 from holdfast.bayeux.publish_keys import key_of
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.topic_options import TopicOptions

@@ -7,9 +7,9 @@ message, and the error names the path of the part.
 from collections.abc import Callable, Sequence
 
 from holdfast.bayeux.codec import Json
-from holdfast.bayeux.delivery_options import SAID_BY_RECEIVERS, QosInvalid, refuse_others
 from holdfast.bayeux.disconnect import parting_of
 from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.known_options import SAID_BY_RECEIVERS, QosInvalid, refuse_others
 from holdfast.bayeux.options import Options
 from holdfast.bayeux.publish_handler import publish_qos
 from holdfast.bayeux.server_state import ServerState

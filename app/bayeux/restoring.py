@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from holdfast.bayeux.cursors import Cursors
-from holdfast.bayeux.delivery_options import QosInvalid
 from holdfast.bayeux.kept_requests import reopen
+from holdfast.bayeux.known_options import QosInvalid
 from holdfast.bayeux.login import Login
 from holdfast.bayeux.rights import Rights
 from holdfast.bayeux.session_life import SessionLife

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from holdfast.bayeux.delivery_options import QosInvalid
 from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.known_options import QosInvalid
 from holdfast.bayeux.operation import Operation
 from holdfast.delivery.kept_messages import cursor_of
 from holdfast.delivery.numbers import whole

@@ -7,8 +7,8 @@ from holdfast.bayeux.answers import Answers
 from holdfast.bayeux.catching_up import CatchUp
 from holdfast.bayeux.changed_session import ChangedSession
 from holdfast.bayeux.codec import Json
-from holdfast.bayeux.delivery_options import QosInvalid
 from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.known_options import QosInvalid
 from holdfast.bayeux.pending_replies import begin_pending
 from holdfast.bayeux.reserved import refuse_replies
 from holdfast.bayeux.server_state import ServerState

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
-from holdfast.bayeux.delivery_options import SAID_BY_RECEIVERS, QosInvalid, refuse_others
+from holdfast.bayeux.known_options import SAID_BY_RECEIVERS, QosInvalid, refuse_others
 from holdfast.delivery.filter_language import FilterInvalid
 from holdfast.delivery.selections import Filter, Selection
 

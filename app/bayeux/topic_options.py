@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from holdfast.bayeux.delivery_options import QosInvalid
+from holdfast.bayeux.known_options import QosInvalid
 from holdfast.delivery.history_depth import HISTORY_BYTES, MOST_BYTES, MOST_ENTRIES, HistoryDepth
 from holdfast.delivery.numbers import whole
 from holdfast.delivery.topics import TopicConfig

@@ -130,8 +130,8 @@ class _AccessControl:
             status = faults.status_of(refused.code)
             return faults.failure(status, refused.code, refused.message)
         except StoreUnavailable as error:
-            status = faults.status_of(faults.STORE_AWAY)
-            return faults.failure(status, faults.STORE_AWAY, str(error))
+            status = faults.status_of(faults.STORE_UNAVAILABLE)
+            return faults.failure(status, faults.STORE_UNAVAILABLE, str(error))
         except web.HTTPException as error:
             return _of_http(error)
         except Exception:

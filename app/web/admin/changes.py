@@ -15,7 +15,7 @@ from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.store.audit import Audit
 from holdfast.store.connection import StoreUnavailable
-from holdfast.web.admin.faults import STORE_AWAY, RequestFailed, illegal
+from holdfast.web.admin.faults import STORE_UNAVAILABLE, RequestFailed, illegal
 
 # How long the answer to a change waits for the store.
 _PATIENCE_S = 5.0
@@ -74,7 +74,7 @@ def change(
         try:
             yield detail
         except StoreUnavailable as error:
-            raise RequestFailed(STORE_AWAY, str(error)) from error
+            raise RequestFailed(STORE_UNAVAILABLE, str(error)) from error
 
 
 def check_cursor(form: re.Pattern[str], cursor: str | None) -> None:

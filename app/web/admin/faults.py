@@ -16,7 +16,7 @@ UNKNOWN = "user.oid.unknown"
 # The operation is impossible now, such as cancelling a replay that is over.
 CONFLICT = "user.wrongApiUsage"
 TOO_LARGE = "user.maxSizeExceed"
-STORE_AWAY = "resource.db.unavailable"
+STORE_UNAVAILABLE = "resource.db.unavailable"
 # No code of xmlBlaster's is exactly about HTTP.
 WRONG_USE = CONFLICT
 NOT_SIGNED_IN = "user.security.authentication.accessDenied"

@@ -15,7 +15,7 @@ from holdfast.store.replay_options import USUAL_OPTIONS, ReplayOptions
 from holdfast.store.replays import JobNotRunning, Replays
 from holdfast.web.admin import letter_views as views
 from holdfast.web.admin.changes import RunningServer, change, check_cursor, check_sweep
-from holdfast.web.admin.faults import CONFLICT, STORE_AWAY, UNKNOWN, RequestFailed, illegal
+from holdfast.web.admin.faults import CONFLICT, STORE_UNAVAILABLE, UNKNOWN, RequestFailed, illegal
 from holdfast.web.admin.fields import (
     All,
     Assignee,
@@ -158,7 +158,7 @@ class Letters:
             # `Replays` audits the beginning and the end.
             return views.replay(await self._replays.start(filter, options, who))
         except StoreUnavailable:
-            self._audit.note(who, "replay.start", "", outcome=STORE_AWAY)
+            self._audit.note(who, "replay.start", "", outcome=STORE_UNAVAILABLE)
             raise
 
     @route("GET", "/replays/{id}")

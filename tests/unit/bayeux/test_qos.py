@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.delivery_options import QosInvalid
+from holdfast.bayeux.known_options import QosInvalid
 from holdfast.bayeux.qos import Qos
 from holdfast.delivery.messages import Message
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.delivery_options import QosInvalid
+from holdfast.bayeux.known_options import QosInvalid
 from holdfast.bayeux.subscribe_qos import PLAIN, SubscribeQos
 from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Client, House, Json
