@@ -19,7 +19,8 @@ from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.receivers import NOBODY
 from holdfast.delivery.shared_queues import OverQuota, Undeliverable
 from holdfast.delivery.store_port import StorePort
-from holdfast.delivery.subjects import DENIED, UNKNOWN, Subjects
+from holdfast.delivery.subjects import DENIED, UNKNOWN
+from holdfast.delivery.waiting_places import WaitingPlaces
 
 if TYPE_CHECKING:
     from holdfast.delivery.addressed_queue import AddressedQueue
@@ -55,6 +56,7 @@ class Addressing:
         "_homes",
         "_message",
         "_passing",
+        "_places",
         "_reserved",
         "_senders",
         "_size",
@@ -65,9 +67,9 @@ class Addressing:
     )
 
     def __init__(
-        self, subjects: Subjects[Session], message: Message, senders: Sequence[str]
+        self, places: WaitingPlaces[Session], message: Message, senders: Sequence[str]
     ) -> None:
-        self._subjects = subjects
+        self._places, self._subjects = places, places.subjects
         self._message = message
         self._size = len(message.wire)
         self._senders = senders
@@ -132,7 +134,8 @@ class Addressing:
             for home in self._homes:
                 home.discharge(self._message)
         for each in self._reserved:
-            self._subjects.release(each, self._size)
+            each.queue.release(self._size)
+            self._places.made_room(each)
         self._reserved = ()
 
     def then(
@@ -151,8 +154,8 @@ class Addressing:
 class PointToPoint:
     """Finds who gets addressed messages."""
 
-    def __init__(self, subjects: Subjects[Session]) -> None:
-        self.subjects = subjects
+    def __init__(self, places: WaitingPlaces[Session]) -> None:
+        self._places, self.subjects = places, places.subjects
         # Makes the session that a message of this size is to wait for, or raises `Undeliverable`;
         # None if messages wait for no session that does not exist.
         self.open: Callable[[Destination, int, Session | None, float], Session] | None = None
@@ -165,7 +168,7 @@ class PointToPoint:
         now: float,
     ) -> Addressing:
         """Address the message. Raises `Refused` or `SenderOverQuota` if no destination takes it."""
-        addressing = Addressing(self.subjects, message, accounts_of(sender))
+        addressing = Addressing(self._places, message, accounts_of(sender))
         failures: list[tuple[Destination, Undeliverable]] = []
         for each in destinations:
             try:

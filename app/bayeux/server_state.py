@@ -107,7 +107,7 @@ class ServerState:
         self.sessions = Sessions(new_id, first=node.stamp() // 1000)
         self.waiting_places = self._waiting_places()
         self.work = self.waiting_places.work
-        self.ptp = PointToPoint(self.waiting_places.subjects)
+        self.ptp = PointToPoint(self.waiting_places)
         self.admission = Admission(options.handshake_rate, random)
         self.budgets = Budgets(options, self.admission, self.notices)
         self.rights, self.requests = Rights(self.channels), Requests[Session](journal)

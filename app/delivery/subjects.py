@@ -62,6 +62,8 @@ class Subjects(SharedQueues[R]):
         del siblings[receiver.key]
         if not siblings:
             del self._sessions[receiver.subject]
+        # What waited for its room may be too large for the others: then later messages pass.
+        self.look(receiver)
 
     def look(self, receiver: R) -> None:
         """Move on what waits for the receiver's subject when the turn ends."""

@@ -96,6 +96,8 @@ _NAMES = {
 def write(letter: DeadLetter) -> bytes:
     """Return the letter as a line without line break."""
     fields = {_NAMES.get(name, name): value for name, value in letter._asdict().items()}
+    # It is for the journal: the reason has it.
+    del fields["text"]
     made = {
         "message": str(letter.message),
         "event": orjson.Fragment(letter.wire),

@@ -460,6 +460,12 @@ def test_what_can_be_derived_is_derived_again() -> None:
     assert found.fingerprint == letter(1).fingerprint
 
 
+def test_a_line_has_the_reason_only_once() -> None:
+    line = orjson.loads(letter_lines.write(letter(1)._replace(text="no room")))
+    assert "reason" in line
+    assert "text" not in line
+
+
 def test_a_line_may_say_no_more_than_it_must() -> None:
     needed = ("id", "message", "channel", "receiver", "code", "event")
     whole = orjson.loads(letter_lines.write(letter(1)))

@@ -383,6 +383,20 @@ def test_what_waits_passes_what_is_too_large_for_every_session() -> None:
     assert house.balances()
 
 
+def test_what_waited_for_the_room_of_an_ended_session_keeps_nothing_else_waiting() -> None:
+    house = house_of()
+    roomy = named(house, "joe/1", queue={"maxEntries": 1})
+    small = named(house, "joe/2", queue={"maxBytes": 1000})
+    bob = house.client()
+    letter(bob, 0, "joe/1")
+    assert states(letter(bob, "x" * 2000, "joe")) == ["QUEUED"]
+    assert states(letter(bob, 1, "joe")) == ["QUEUED"]
+    leave(roomy)
+    assert waiting(house, "joe") == 1
+    assert connect(small).data == [1]
+    assert house.balances()
+
+
 def test_a_full_queue_of_a_subject_is_an_error_to_the_publisher() -> None:
     house = house_of(subject_limits=SharedQueueLimits(entries=2, queues=1))
     bob = house.client()
@@ -417,6 +431,23 @@ def test_they_count_against_the_limit_of_a_session_as_well() -> None:
     ]
     assert connect(joe).data == [1, 1]
     assert codes(house) == []
+    assert house.balances()
+
+
+def test_what_waits_gets_the_room_of_a_repeat_that_does_not_come() -> None:
+    house = house_of()
+    joe = named(house, "joe/1", queue={"maxEntries": 1})
+    named(house, "ann/1")
+    bob = house.client()
+    publish(bob, "once", "ann/1", key="k")
+    bob.publish("/a", "once", ext={"delivery": {"destinations": ["joe/1"], "key": "k"}})
+    qos = {"destinations": ["joe"], "persistent": False}
+    bob.publish("/b", "for joe", ext={"delivery": qos})
+    house.flush()
+    assert waiting(house, "joe") == 1
+    house.turn()
+    assert waiting(house, "joe") == 0
+    assert connect(joe).data == ["for joe"]
     assert house.balances()
 
 

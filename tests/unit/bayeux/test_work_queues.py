@@ -649,3 +649,20 @@ def test_receivers_without_room_and_those_that_refused_are_passed_over() -> None
     fetch(joe)
     assert fetch(joe).data == [1]
     assert house.balances()
+
+
+def test_work_gets_the_room_of_an_addressed_repeat_that_does_not_come() -> None:
+    house = working()
+    joe = worker(house, session="joe/1", queue={"maxEntries": 1})
+    worker(house, session="ann/1", channel="/other")
+    boss = house.client()
+    for name in ("ann/1", "joe/1"):
+        house.turn()
+        boss.publish("/a", 1, ext={"delivery": {"destinations": [name], "key": "k"}})
+    boss.publish(JOBS, 2, ext={"delivery": {"persistent": False}})
+    house.flush()
+    assert waiting(house) == [2]
+    house.turn()
+    assert waiting(house) == []
+    assert fetch(joe).data == [2]
+    assert house.balances()
