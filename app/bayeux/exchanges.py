@@ -249,7 +249,11 @@ def _is_within_budget(
 def _end(bayeux: Bayeux, exchange: Exchange) -> None:
     """Answer a handled request, unless replies are pending or the connect is held."""
     session = exchange.session
-    if session is not None and session.held_connect is exchange:
+    is_held = session is not None and session.held_connect is exchange
+    if exchange.waits_for_store and (is_held or exchange.pending_replies):
+        # Its refusals are stored meanwhile.
+        bayeux.state.store.after(exchange.store_has_it)
+    if is_held:
         return
     if session is not None and (exchange.connect is None or exchange.pending_replies):
         # After a connect, the session's timeout starts with the reply.

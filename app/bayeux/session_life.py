@@ -159,9 +159,6 @@ class SessionLife:
     ) -> None:
         """Hold the connect until a message comes or its timeout ends."""
         self.state.sessions.hold_connect(session, exchange)
-        if exchange.waits_for_store:
-            # Its refusals are stored meanwhile.
-            self.state.store.after(exchange.store_has_it)
         session.deadline = now + timeout_s
         is_still = session.dispatcher is None or session.dispatcher.deadline is None
         if is_still and not session.quiet_until and not session.lazy_due:

@@ -252,3 +252,17 @@ def test_a_held_connect_that_refused_a_message_is_answered_before_the_disconnect
     goodbye = client.dress({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
     house.receive(to_json([goodbye]), browser=client.browser)
     assert not asked.is_held, "the store has the refusal, so nothing waits for it"
+
+
+def test_a_publish_with_a_refusal_waits_only_once_for_the_store() -> None:
+    house = house_of()
+    client = named(house)
+    publish(house, 1)
+    (seq,) = seqs(connect(client, 1))
+    ext = {"delivery": {"persistent": True, "verdicts": [no(seq, "user.update.error")]}}
+    asked = client.publish("/a", 2, ext=ext)
+    assert asked.is_held
+    house.keeper.turn()
+    house.flush()
+    assert asked.reply["successful"] is True
+    assert len(house.keeper.letters) == 1
