@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from tests.chaos.history import Phase
-from tests.chaos.ledger import HANDING_OUT_NS, SENDING_NS, SETTLING_NS, STORE_DIED, Ledger, by_copy
+from tests.chaos.ledger import SENDING_NS, SETTLING_NS, STORE_DIED, Ledger, by_copy
 from tests.chaos.records import Copy, Delivery, Scan, Settlement, subject_of
 
 WAYS = ("acked", "waiting", "handed", "dead", "expired", "discarded", "moved")
@@ -103,7 +103,7 @@ def forgotten_attempts(ledger: Ledger) -> Found:
                 yield f"{copy.tag} for {copy.subscriber}: redelivered {before}, then {after}"
     for scan in ledger.scans:
         # The store may read of the last ones just after it was looked at; a letter has them all.
-        read_ns = scan.at_ns - HANDING_OUT_NS
+        read_ns = scan.at_ns - ledger.handing_out_ns
         counts = [(each.copy, each.attempts, read_ns) for each in scan.pending]
         counts += [(each.copy, each.attempts, scan.at_ns) for each in scan.dead]
         for copy, attempts, until_ns in counts:

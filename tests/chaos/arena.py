@@ -38,6 +38,7 @@ PATIENCE_S = 3.0
 START_S = 5.0
 DRAIN_S = 30.0
 _LOOK_S = 0.1
+_PULSE_S = 0.02
 
 
 class Arena:
@@ -141,9 +142,19 @@ class Arena:
             for receiver in self.receivers:
                 await receiver.is_subscribed.wait()
             self._active = [people.create_task(begin()) for begin in self._busy]
+            people.create_task(self._feel_pulse(over))
             yield
             await self.quiet_down(drain_s)
             over.set()
+
+    async def _feel_pulse(self, over: asyncio.Event) -> None:
+        """Note by how much this machine is late at most: the servers on it are, too."""
+        loop, late_s = asyncio.get_running_loop(), 0.0
+        while not over.is_set():
+            due = loop.time() + _PULSE_S
+            await asyncio.sleep(_PULSE_S)
+            late_s = max(late_s, loop.time() - due)
+        self.recorder.note("arena", What.LATE, ns=int(late_s * 1e9))
 
     async def letters(self, count: int, within_s: float = 30.0) -> None:
         """Wait until there are so many dead ones."""

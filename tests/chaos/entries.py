@@ -178,6 +178,10 @@ def _scan(ledger: Ledger, operation: Operation) -> None:
     )
 
 
+def _late(ledger: Ledger, operation: Operation) -> None:
+    ledger.late_ns = max(ledger.late_ns, operation.fields["ns"])
+
+
 def _dead(letter: dict[str, Any]) -> Dead:
     return Dead(
         copy=_copy(letter, letter["subscriber"]),
@@ -209,4 +213,5 @@ _ENTRIES: dict[What, Callable[[Ledger, Operation], None]] = {
     What.FAULT: _fault,
     What.SCAN: _scan,
     What.COUNTERS: lambda ledger, operation: ledger.counters.append(operation),
+    What.LATE: _late,
 }

@@ -312,6 +312,14 @@ def who_goes_on_gets_some_again_and_is_told_what_is_missing(story: Story) -> Non
     story.answer("p-2", subscriber="eve", redelivered=None)
 
 
+def a_slow_machine_is_about_to_read_of_a_hand_over(story: Story) -> None:
+    story.publish("p-1")
+    story.answer("p-1")
+    story.pause(300)
+    story.scan(pending={JOE: [{"tag": "p-1", "attempts": 0}]})
+    story.add(What.LATE, ns=150 * MS)
+
+
 GOOD: list[Tale] = [
     what_a_session_left_comes_to_the_next_one,
     sessions_of_one_subject_have_copies_of_their_own,
@@ -331,6 +339,7 @@ GOOD: list[Tale] = [
     without_acks_what_was_lost_comes_first,
     without_acks_a_restart_brings_everything_flagged,
     the_store_is_about_to_read_of_a_hand_over,
+    a_slow_machine_is_about_to_read_of_a_hand_over,
     held_back_for_ever,
     a_death_undid_an_acceptance,
     a_death_behind_a_pause_of_the_store_undid_an_acceptance,

@@ -41,6 +41,7 @@ class What(StrEnum):
     FAULT = "fault"
     SCAN = "scan"
     COUNTERS = "counters"
+    LATE = "late"
 
 
 class HistoryDamaged(Exception):

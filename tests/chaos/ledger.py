@@ -22,9 +22,8 @@ from tests.chaos.records import (
 SETTLING_NS = 2_000_000_000
 # What was sent to the store so shortly before a look at it may not have been read.
 SENDING_NS = 50_000_000
-# A server whose store owes it an answer goes on handing out for 50 ms and a turn of its loop, which
-# takes its time on a slow machine.
-HANDING_OUT_NS = 200_000_000
+# A server whose store owes it an answer goes on handing out for 50 ms and a turn of its loop.
+_HANDING_OUT_NS = 200_000_000
 
 STORE_DIED = frozenset({"kill store", "lose power"})
 DEATHS = STORE_DIED | {"kill server"}
@@ -50,11 +49,18 @@ class Ledger:
     # When receivers ended their sessions.
     endings: dict[str, list[int]] = field(default_factory=dict)
     end_ns: int = 0
+    # The most by which the machine was late with anything.
+    late_ns: int = 0
     # By the moment of a death, found out once: the last publish that was kept before it, and what
     # each receiver asked for last.
     _last_kept_ns: dict[int, int] = field(default_factory=dict)
     _last_asked: dict[int, dict[str, int]] = field(default_factory=dict)
     _sessions: dict[str, set[str]] = field(default_factory=dict)
+
+    @property
+    def handing_out_ns(self) -> int:
+        """How long the store may not have read of a hand-over."""
+        return _HANDING_OUT_NS + self.late_ns
 
     @property
     def subscribers(self) -> list[str]:
@@ -141,7 +147,7 @@ class Ledger:
             and delivery.asked_ns <= fault.ended_ns
             and fault.begun_ns <= until_ns
             and not self._had_answer(delivery, fault)
-            and delivery.at_ns >= self._last_asked_ns(delivery, fault) - HANDING_OUT_NS
+            and delivery.at_ns >= self._last_asked_ns(delivery, fault) - self.handing_out_ns
             for fault in self.faults
         )
 

@@ -78,7 +78,7 @@ alice <- /s09/once {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
          /meta/connect ok {"ext": {"ack": 2}}
 alice ~> /meta/connect {"ext": {"ack": 1, "delivery": {"verdicts": [{"seq": 1, "errorCode": "communication.noConnection"}]}}}
 olga asks "client/s09/1/?connectionState" and hears "POLLING"
-alice is held for 200 ms
+alice is held for 100 ms
 alice <~ /s09/once {"data": 1, "ext": {"delivery": {"seq": 3, "redelivered": 1, ...}}}
          /meta/connect ok {"ext": {"ack": 3}}
 olga operates
@@ -237,7 +237,7 @@ walter leaves while waiting
 # A receiver with retries is awaited, and given up when the last attempt has failed
 walter watches the dead letters
 bob handshakes
-alice takes /s21/twice under {"session": "s21/1", "retries": 2, "delay": 600}
+alice takes /s21/twice under {"session": "s21/1", "retries": 2, "delay": 1400}
 bob -> /s21/twice {"data": 1}
        /s21/twice {"data": 2}
 bob <- /s21/twice ok
@@ -245,7 +245,7 @@ bob <- /s21/twice ok
 alice drops
 olga operates
 olga asks "client/s21/1/?connectionState" and hears "ALIVE"
--- Contact is lost, then there are attempts after 400 ms and 600 ms more.
+-- Contact is lost, then there are attempts after 400 ms and 1400 ms more.
 1200 ms pass
 olga operates
 olga asks "client/s21/1/?connectionState" and hears "POLLING"
