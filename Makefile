@@ -216,11 +216,12 @@ $(PEERS)/cometd-jetty/target/.installed: $(addprefix $(PEERS)/cometd-jetty/,pom.
 
 .PHONY: setup-browser
 setup-browser:
-	@if command -v chromium >/dev/null; then :; \
-	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    apt-get -o DPkg::Lock::Timeout=300 update -qq && \
-	    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -qq --no-install-recommends chromium >/dev/null; \
-	else echo 'chromium is missing: no test in a browser' >&2; fi
+	@if command -v chromium-headless-shell; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get; then \
+	    { apt-get -o DPkg::Lock::Timeout=300 update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -qq --no-install-recommends \
+	    chromium-headless-shell; } || command -v chromium; \
+	elif ! command -v chromium; then echo 'chromium is missing: no test in a browser' >&2; fi >/dev/null
 
 .PHONY: screenshots
 screenshots: setup-test setup-pages setup-browser ## pictures of every page, light and dark, desk and phone; OUT=dir

@@ -16,7 +16,9 @@ from tests.serving import ROOT, Server, Servers
 # Of the server that most pages are from; its second name is that of a page without TLS.
 SETTINGS = {**SWITCHED_ON, "host_name": ["chat.test"]}
 HERE = Path(__file__).parent
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+# The first has no windows, and takes half the processor time.
+_NAMES = ("chromium-headless-shell", "chromium", "chromium-browser")
+CHROMIUM = next(filter(None, map(shutil.which, _NAMES)), None)
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -64,7 +66,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
-    require(CHROMIUM, "chromium")
+    require(CHROMIUM, "chromium-headless-shell or chromium (make setup-browser)")
     require((MODULES / "cometd").is_dir(), "tests/clients/node_modules (make setup-clients)")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
