@@ -1,21 +1,21 @@
--- The ack extension: every connect reply is a numbered batch, and what the client did not
--- acknowledge comes again. The same over every transport, because messages come with connects only.
+-- The ack extension: every connect reply is a numbered batch, and the server redelivers what the client
+-- did not acknowledge. It works alike over every transport, because messages come with connects only.
 
 transports: long-polling, websocket, callback-polling
 
-# The extension is agreed on in the handshake
+# A handshake agrees on the ack extension
 alice -> /meta/handshake {"ext": {"ack": true}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true}, ...}
 alice -> /meta/connect {"ext": {"ack": 0}}
 alice <- {"channel": "/meta/connect", "id": "2", "successful": true, "ext": {"ack": 1}}
 
-# Who asks with text is answered with text
+# A client that enables ack with a string gets a string back
 alice -> /meta/handshake {"ext": {"ack": "true"}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": "true"}, ...}
 alice -> /meta/connect {"ext": {"ack": 0}}
 alice <- /meta/connect ok {"ext": {"ack": 1}}
 
-# Nothing else switches the extension on
+# Only true, as a boolean or a string, enables the ack extension
 alice -> /meta/handshake {"ext": {"ack": false}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": absent, ...}
 alice -> /meta/connect {"ext": {"ack": 0}}
@@ -27,7 +27,7 @@ carol <- /meta/handshake error "400:user.illegalArgument,ack:ext_invalid" {"advi
 dave -> /meta/handshake {"ext": {"ack": "yes"}}
 dave <- /meta/handshake error "400:user.illegalArgument,ack:ext_invalid" {"advice": {"reconnect": "none", ...}}
 
-# The extension can be switched off
+# The ack extension can be disabled
 ! ack = false
 alice -> /meta/handshake {"ext": {"ack": true}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": absent, ...}
@@ -55,7 +55,7 @@ alice <~ /ack/released {"data": "hello"}
 alice ~> /meta/connect {"ext": {"ack": 2}}
 alice is held
 
-# Messages come with connects only, the client's own included
+# With ack, even a client's own messages come with connects only
 alice handshakes with ack
 alice subscribes to /ack/own
 alice connects with ack
@@ -67,7 +67,7 @@ alice <- /ack/own ok
 alice <~ /ack/own {"data": "mine"}
          /meta/connect ok {"ext": {"ack": 2}}
 
-# Messages from before the first connect are its batch
+# Messages that were published before the first connect are the batch of its reply
 alice handshakes with ack
 alice subscribes to /ack/before
 bob handshakes
@@ -77,7 +77,7 @@ alice -> /meta/connect {"ext": {"ack": 0}}
 alice <- /ack/before {"data": 1}
          /meta/connect ok {"ext": {"ack": 1}}
 
-# An unacknowledged batch comes again at once, under a new number
+# An unacknowledged batch is redelivered at once under a new number
 pins: 29
 alice handshakes with ack
 alice subscribes to /ack/again
@@ -94,7 +94,7 @@ alice <- /ack/again {"data": "hello"}
 alice ~> /meta/connect {"ext": {"ack": 3}}
 alice is held
 
-# Redelivered messages come first, and in order
+# Redelivered messages come first and in order
 alice handshakes with ack
 alice subscribes to /ack/order
 alice connects with ack
@@ -108,7 +108,7 @@ alice <- /ack/order {"data": 1}
          /ack/order {"data": 2}
          /meta/connect ok {"ext": {"ack": 2}}
 bob publishes 3 to /ack/order
--- One message at first, then one more than were taken since.
+-- The first redelivery has one message; the batch window then grows with each settled one.
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /ack/order {"data": 1}
          /meta/connect ok {"ext": {"ack": 3}}
@@ -123,7 +123,7 @@ alice <- /ack/order {"data": 4}
 alice ~> /meta/connect {"ext": {"ack": 5}}
 alice is held
 
-# Of a lost reply that has arrived after all nothing comes again
+# An ack of a batch that seemed lost settles all its messages
 alice handshakes with ack
 alice subscribes to /ack/late
 alice connects with ack
@@ -152,7 +152,7 @@ bob handshakes
 bob publishes 1 to /ack/reload
 alice <~ /ack/reload {"data": 1}
          /meta/connect ok {"ext": {"ack": 2}}
--- The page was loaded again before it could say so.
+-- The page was reloaded before it could acknowledge the message.
 alice drops
 bob publishes 2 to /ack/reload
 alice -> /meta/connect {"ext": {"ack": 1}, "advice": {"timeout": 0}}
@@ -164,7 +164,7 @@ alice <- /ack/reload {"data": 2}
 alice -> /meta/connect {"ext": {"ack": 4}, "advice": {"timeout": 0}}
 alice <- /meta/connect ok {"ext": {"ack": 5}, "advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
 
-# A receiver that never acknowledges does not spin
+# Redelivery slows down for a receiver that never acknowledges
 alice handshakes with ack
 alice subscribes to /ack/spin
 alice connects with ack
@@ -173,7 +173,7 @@ bob publishes 1 to /ack/spin
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /ack/spin {"data": 1}
          /meta/connect ok {"ext": {"ack": 2}}
--- Three times at once,
+-- Three redeliveries come at once,
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /ack/spin {"data": 1}
          /meta/connect ok {"ext": {"ack": 3}}
@@ -183,7 +183,7 @@ alice <- /ack/spin {"data": 1}
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /ack/spin {"data": 1}
          /meta/connect ok {"ext": {"ack": 5}}
--- then after 100, 200 and 400 ms,
+-- the next three after 100, 200 and 400 ms,
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /ack/spin {"data": 1}
          /meta/connect ok {"ext": {"ack": 6}}
@@ -193,7 +193,7 @@ alice <- /ack/spin {"data": 1}
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /ack/spin {"data": 1}
          /meta/connect ok {"ext": {"ack": 8}}
--- then after 800 ms,
+-- the next after 800 ms,
 alice ~> /meta/connect {"ext": {"ack": 1}}
 alice is held for 100 ms
 alice <~ /ack/spin {"data": 1}
@@ -202,7 +202,7 @@ alice <~ /ack/spin {"data": 1}
 alice -> /meta/connect {"ext": {"ack": 1}, "advice": {"timeout": 0}}
 alice <- /ack/spin {"data": 1}
          /meta/connect ok {"ext": {"ack": 10}, "advice": <any>}
--- An ack sets everything right.
+-- An ack ends the pauses.
 alice ~> /meta/connect {"ext": {"ack": 10}}
 bob publishes 2 to /ack/spin
 alice <~ /ack/spin {"data": 2}
@@ -211,7 +211,7 @@ alice -> /meta/connect {"ext": {"ack": 10}}
 alice <- /ack/spin {"data": 2}
          /meta/connect ok {"ext": {"ack": 12}}
 
-# A new message does not end the pause before a repetition
+# A new message does not shorten the pause before a redelivery
 alice handshakes with ack
 alice subscribes to /ack/pause
 alice connects with ack
@@ -238,7 +238,7 @@ alice <- /ack/pause {"data": 1}
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /ack/pause {"data": 1}
          /meta/connect ok {"ext": {"ack": 8}}
--- Seven times; before the eighth there are 800 ms.
+-- After seven hand-overs, the eighth waits for 800 ms.
 alice ~> /meta/connect {"ext": {"ack": 1}}
 bob publishes 2 to /ack/pause
 alice is held for 400 ms
@@ -280,7 +280,7 @@ alice <- /ack/range {"data": 1}
 alice -> /meta/connect {"ext": {"ack": 5}, "advice": {"timeout": 0}}
 alice <- /meta/connect ok {"ext": {"ack": 6}, "advice": <any>}
 
-# An ack that is no whole number refuses its connect, and settles nothing
+# A connect whose ack is not a whole number is refused and settles nothing
 alice handshakes with ack
 alice subscribes to /ack/odd
 alice connects with ack
@@ -303,7 +303,7 @@ alice <- /ack/odd {"data": 1}
 alice -> /meta/connect {"ext": {"ack": 3.0}, "advice": {"timeout": 0}}
 alice <- /meta/connect ok {"ext": {"ack": 4}, "advice": <any>}
 
-# A connect without an ack settles nothing, and its reply is numbered all the same
+# A connect without an ack settles nothing, but its reply is numbered
 alice handshakes with ack
 alice subscribes to /ack/none
 alice connects with ack
@@ -316,7 +316,7 @@ alice -> /meta/connect {"advice": {"timeout": 0}}
 alice <- /ack/none {"data": 1}
          /meta/connect ok {"ext": {"ack": 3}, "advice": <any>}
 
-# Publishes and subscriptions acknowledge nothing
+# An ack in a publish or a subscribe is ignored
 alice handshakes with ack
 alice subscribes to /ack/only
 alice connects with ack
@@ -333,7 +333,7 @@ alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /ack/only {"data": 1}
          /meta/connect ok {"ext": {"ack": 3}}
 
-# Old clients that begin with ack -1 are served
+# A first connect may carry ack -1, as old clients send it
 alice handshakes with ack
 alice subscribes to /ack/old
 alice -> /meta/connect {"ext": {"ack": -1}}
@@ -383,7 +383,7 @@ alice <- /ack/overtaken {"data": 2}
          /ack/overtaken {"data": 3}
          /meta/connect ok {"ext": {"ack": 4}}
 
-# A connect that was replaced while held takes nothing with it
+# A held connect that a newer one replaces takes no messages with it
 transports: long-polling, callback-polling
 alice handshakes with ack
 alice subscribes to /ack/replaced
@@ -396,7 +396,7 @@ bob publishes 1 to /ack/replaced
 alice <~ /ack/replaced {"data": 1}
          /meta/connect ok {"id": "newer", "ext": {"ack": <integer>}}
 
-# A broken socket loses nothing
+# A broken socket loses no messages
 pins: 54
 transports: websocket
 alice handshakes with ack
@@ -416,7 +416,7 @@ alice -> /meta/connect {"ext": {"ack": 3}}
 alice <- /ack/socket {"data": 2}
          /meta/connect ok {"ext": {"ack": 4}}
 
-# A session with ack goes on over another transport
+# A session with ack continues over another transport
 transports: long-polling
 alice handshakes with ack
 alice subscribes to /ack/transport
@@ -468,7 +468,7 @@ alice -> /meta/connect {"ext": {"ack": 4}}
 alice <- /ack/prompt {"data": "prompt again"}
          /meta/connect ok {"ext": {"ack": 5}}
 
-# What is not acknowledged counts against the limit of the queue
+# Unacked messages count towards the limit of the queue
 ! max_queue = 3
 alice handshakes with ack
 alice subscribes to /ack/bounded
@@ -495,7 +495,7 @@ bob publishes 4 to /ack/bounded
 alice <~ /ack/bounded {"data": 4}
          /meta/connect ok {"ext": {"ack": 5}}
 
-# The same ack for ever makes nothing grow
+# A client that repeats an old ack cannot make its queue grow
 ! max_queue = 3
 alice handshakes with ack
 alice subscribes to /ack/abuse
@@ -521,7 +521,7 @@ alice -> /meta/connect {"ext": {"ack": 0}, "advice": {"timeout": 0}}
 alice <- /ack/abuse {"data": 1}
          /meta/connect ok {"ext": {"ack": 3}, "advice": <any>}
 
-# Sessions with ack expire like others
+# A session with ack expires like any other
 ! max_interval = 800
 alice handshakes with ack
 alice subscribes to /ack/expires
@@ -530,7 +530,7 @@ alice connects with ack
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
 
-# A held connect with ack is released by the disconnect
+# A disconnect releases a held connect with ack
 transports: long-polling, callback-polling
 alice handshakes with ack
 alice connects with ack
@@ -557,7 +557,7 @@ alice <- /ack/cumulative {"data": 2}
 alice -> /meta/connect {"ext": {"ack": 4}, "advice": {"timeout": 0}}
 alice <- /meta/connect ok {"ext": {"ack": 5}, "advice": <any>}
 
-# Over a socket a connect that replaces another takes over what waits for acks
+# Over a socket, messages come with the connect that replaced a held one
 transports: websocket
 alice handshakes with ack
 alice subscribes to /ack/twice
@@ -569,7 +569,7 @@ bob publishes 1 to /ack/twice
 alice <~ /ack/twice {"data": 1}
          /meta/connect ok {"id": "newer", "ext": {"ack": <integer>}}
 
-# With ack, what waits comes with a connect in a batch, and only there
+# With ack, waiting messages come only with a batch that contains a connect
 alice handshakes with ack
 alice subscribes to /ack/batched
 alice connects with ack

@@ -1,4 +1,4 @@
--- Several messages in one request: their order, and the order of what comes back.
+-- Several messages in one request: their order, and the order of replies and events.
 
 transports: long-polling, websocket, callback-polling
 
@@ -15,7 +15,7 @@ alice <- /batches/a ok
          /meta/unsubscribe ok
          /batches/d ok
 
-# Messages come before the replies, and subscribing takes effect at once
+# A subscription takes effect for the next message of its batch
 transports: long-polling, websocket
 alice handshakes
 alice -> /batches/first {"data": "before the subscription"}
@@ -30,7 +30,7 @@ alice <- /batches/first {"data": "after it"}
          /meta/unsubscribe ok
          /batches/first ok
 
-# A batch does not wake the client's own connect
+# A client's own publishes in a batch do not release its held connect
 transports: long-polling
 alice handshakes
 alice subscribes to /batches/own
@@ -44,7 +44,7 @@ alice <- /batches/own {"data": 1}
          /batches/own ok
 alice is held
 
-# What waited for a client comes with the reply to anything it says
+# Waiting messages come with the reply to any message of the client
 transports: long-polling
 alice handshakes
 alice subscribes to /batches/waiting
@@ -68,7 +68,7 @@ alice <- /batches/waiting {"data": 4}
          /meta/unsubscribe ok
 
 # Messages do not come with the reply to a handshake
--- Nor with a reply to nobody.
+-- The second handshake comes from the same browser, but for another session.
 transports: long-polling, callback-polling
 alice handshakes
 alice subscribes to /batches/handshake
@@ -109,7 +109,7 @@ on long-polling, callback-polling:
 on websocket:
     bob <- /batches/one {"data": "one"}
 
-# A connect in a batch leads out what the batch brought
+# A connect in a batch delivers what the batch published
 transports: long-polling, callback-polling
 alice handshakes
 alice connects
@@ -123,7 +123,7 @@ alice <- /batches/connect {"data": 1}
 
 # A long batch gets all its replies
 pins: 50
--- Longer ones a JSONP client splits itself.
+-- A JSONP client splits longer ones itself.
 alice handshakes
 alice -> /batches/long {"data": 1}
          /batches/long {"data": 2}
@@ -142,7 +142,7 @@ alice <- /batches/long ok
          /batches/long ok
          /batches/long ok
 
-# Of two connects in one request the first is answered
+# Only the first of two connects in one request succeeds
 alice handshakes
 alice connects
 alice -> /meta/connect
@@ -158,7 +158,7 @@ alice -> /meta/disconnect
 alice <- /meta/disconnect ok
          /meta/disconnect error "402::session_unknown"
 
-# With messages for connects only, a batch with a connect has them
+# With messages restricted to connects, a batch that contains a connect delivers them
 ! meta_connect_deliver_only = true
 alice handshakes
 alice subscribes to /batches/only

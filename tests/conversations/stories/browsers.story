@@ -1,6 +1,6 @@
--- The BAYEUX_BROWSER cookie: a session belongs to the browser that made it, and its id alone opens
--- nothing, unless its client is a program that has never sent a cookie. And the number of connects
--- that one browser may have held.
+-- The BAYEUX_BROWSER cookie: a session belongs to the browser that created it, and its client id alone
+-- gives no access to it, unless the client is a program that has never sent a cookie. Also the number
+-- of connects that the server holds for one browser.
 
 # A handshake gives the browser a cookie
 pins: 7
@@ -78,7 +78,7 @@ mallory -> /meta/subscribe {"clientId": $alice, "subscription": "/browsers/stole
 mallory <- /meta/subscribe error "402::session_unknown"
 mallory -> /meta/disconnect {"clientId": $alice}
 mallory <- /meta/disconnect error "402::session_unknown"
--- Alice has noticed nothing of it.
+-- Alice notices nothing.
 alice is held
 bob handshakes
 bob -> /meta/unsubscribe {"subscription": "/browsers/stolen"}
@@ -101,7 +101,7 @@ alice handshakes
 mallory -> /meta/connect {"clientId": $alice}
 mallory <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": <0 to 60000>, "timeout": 30000}}
 
-# A program that never sends a cookie goes on over a new socket
+# A program that never sends a cookie continues over a new socket
 -- cometd-nodejs-client, for example: its sockets keep no cookies.
 transports: websocket
 alice handshakes
@@ -115,7 +115,7 @@ alice forgets the cookies
 alice -> /meta/connect {"advice": {"timeout": 0}}
 alice <- /browsers/program {"data": "while it was away"}
          /meta/connect ok {"advice": <any>}
--- Neither a page gets in that way, nor somebody with a cookie, nor who comes over HTTP.
+-- Pages, clients with a cookie and clients over HTTP do not get in that way.
 mallory -> UPGRADE /cometd
     Origin: $server
 mallory <- 101
@@ -143,7 +143,7 @@ mallory <- /meta/connect error "402::session_unknown" {"advice": <any>}
 alice ~> /meta/connect
 alice is held
 
-# A program may handshake over HTTP and go on over sockets without the cookie
+# A program may handshake over HTTP and continue over sockets without the cookie
 transports: websocket
 alice speaks long-polling
 alice handshakes
@@ -153,7 +153,7 @@ bob drops
 bob forgets the cookies
 bob -> /meta/connect {"clientId": $alice, "advice": {"timeout": 0}}
 bob <- /meta/connect ok {"advice": <any>}
--- Until it sends that cookie.
+-- It may, until it sends that cookie.
 alice -> /meta/subscribe {"subscription": "/browsers/mixed"}
 alice <- /meta/subscribe ok
 mallory -> /meta/connect {"clientId": $alice}
@@ -164,14 +164,14 @@ mallory <- /meta/connect error "402::session_unknown" {"advice": <any>}
 transports: websocket
 bob -> UPGRADE /cometd
 bob <- 101
--- Time is told by the millisecond.
+-- The server compares times in milliseconds.
 10 ms pass
 alice speaks long-polling
 alice handshakes
 bob -> /meta/connect {"clientId": $alice}
 bob <- /meta/connect ok {...}
 bob ~> /meta/connect {"clientId": $alice}
--- Once: nobody else may come with that excuse, and the cookie of the handshake is as good as ever.
+-- It may do so once: nobody else gets in that way, and the cookie of the handshake stays valid.
 mallory -> /meta/connect {"clientId": $alice}
 mallory <- /meta/connect error "402::session_unknown" {"advice": <any>}
 alice -> /meta/subscribe {"subscription": "/browsers/newcomer"}
@@ -254,7 +254,7 @@ mallory <- /browsers/batch ok
            /browsers/batch ok
 alice is held
 
-# The first message chooses the session of a request
+# All messages of a request must be of the session of the first
 transports: long-polling, callback-polling
 alice handshakes
 bob shares the cookies of alice
@@ -291,7 +291,7 @@ carol handshakes
 carol -> /meta/connect
 carol <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 2000, "timeout": 30000, "multiple-clients": true}}
 alice is held
--- Alice's page goes away, and the next that asks takes the place.
+-- Alice's page goes away, and the next session that connects takes its place.
 alice drops
 bob ~> /meta/connect
 carol -> /meta/connect
@@ -314,7 +314,7 @@ alice <~ /browsers/free {"data": "wake up"}
 bob ~> /meta/connect
 bob is held
 
-# A session that polls beside another gets its messages with the poll
+# A session that has to poll gets its messages with the replies to its connects
 transports: long-polling, callback-polling
 alice handshakes
 alice connects
@@ -328,7 +328,7 @@ bob -> /meta/connect
 bob <- /browsers/polls {"data": "for bob"}
        /meta/connect ok
 
-# Other browsers are not counted
+# Connects of other browsers are not counted
 transports: long-polling, callback-polling
 alice handshakes
 alice connects
@@ -407,7 +407,7 @@ alice handshakes
 alice -> /meta/connect
 alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 2000, "timeout": 30000, "multiple-clients": true}}
 
-# Sockets of one browser do not count each other
+# Sockets of one browser do not count against each other
 pins: 37
 transports: websocket
 alice handshakes

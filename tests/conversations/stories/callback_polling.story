@@ -1,8 +1,8 @@
--- callback-polling (JSONP) as it looks to a browser's script element.
+-- callback-polling (JSONP) as a browser's script element sees it.
 
 transports: callback-polling
 
-# The answer is a call of the function that the client named
+# The response calls the function that the client named
 alice -> GET /cometd?jsonp=My.call-back_1&message=%5B%7B%22channel%22%3A%22%2Fmeta%2Fhandshake%22%2C%22id%22%3A%221%22%2C%22supportedConnectionTypes%22%3A%5B%22callback-polling%22%5D%7D%5D
     Referer: $server/page.html
 alice <- 200
@@ -10,26 +10,26 @@ alice <- 200
     X-Content-Type-Options: nosniff
     body: /**/My.call-back_1([{<text>}])
 
-# Without a name the function is the one of the protocol's text
+# Without a name, the response calls jsonpcallback, as Bayeux specifies
 alice -> GET /cometd?message=%5B%7B%22channel%22%3A%22%2Fmeta%2Fconnect%22%2C%22id%22%3A%221%22%7D%5D
     Referer: $server/page.html
 alice <- 200
     body: /**/jsonpcallback([{<text>}])
 
-# The parameter's name in the protocol's text works too
+# The callback parameter may have the name that Bayeux specifies
 alice -> GET /cometd?jsonpcallback=f&message=%5B%7B%22channel%22%3A%22%2Fmeta%2Fconnect%22%2C%22id%22%3A%221%22%7D%5D
     Referer: $server/page.html
 alice <- 200
     body: /**/f([{<text>}])
 
-# The parameter's name is a setting
+# The name of the callback parameter is a setting
 ! callback_parameter = "callback"
 alice -> GET /cometd?callback=f&message=%5B%7B%22channel%22%3A%22%2Fmeta%2Fconnect%22%2C%22id%22%3A%221%22%7D%5D
     Referer: $server/page.html
 alice <- 200
     body: /**/f([{<text>}])
 
-# Names that could be more than a name are refused
+# A callback name that could contain code is refused
 alice -> GET /cometd?jsonp=alert(1)//&message=%5B%7B%22channel%22%3A%22%2Fmeta%2Fconnect%22%7D%5D
     Referer: $server/page.html
 alice <- 400
@@ -47,12 +47,12 @@ alice -> GET /cometd?jsonp=a%5B0%5D&message=%5B%7B%22channel%22%3A%22%2Fmeta%2Fc
     Referer: $server/page.html
 alice <- 400
 
-# Two names are refused
+# A request with two callback names is refused
 alice -> GET /cometd?jsonp=a&jsonp=b&message=%5B%7B%22channel%22%3A%22%2Fmeta%2Fconnect%22%7D%5D
     Referer: $server/page.html
 alice <- 400
 
-# A name may have 64 characters and no more
+# A callback name may have at most 64 characters
 alice -> GET /cometd?jsonp=a234567890b234567890c234567890d234567890e234567890f234567890g234&message=%5B%7B%22channel%22%3A%22%2Fmeta%2Fconnect%22%2C%22id%22%3A%221%22%7D%5D
     Referer: $server/page.html
 alice <- 200
@@ -60,7 +60,7 @@ alice -> GET /cometd?jsonp=a234567890b234567890c234567890d234567890e234567890f23
     Referer: $server/page.html
 alice <- 400
 
-# The length of a name is a setting
+# The maximum length of a callback name is a setting
 ! callback_parameter_max_length = 3
 alice -> GET /cometd?jsonp=abc&message=%5B%7B%22channel%22%3A%22%2Fmeta%2Fconnect%22%2C%22id%22%3A%221%22%7D%5D
     Referer: $server/page.html
@@ -105,19 +105,19 @@ alice -> /meta/connect
 alice <- /jsonp/connects {"data": 1}
          /meta/connect ok
 
-# Any path below the mount point will do
+# Callback-polling works on any path below the mount point
 alice -> GET /cometd/connect?jsonp=f&message=%5B%7B%22channel%22%3A%22%2Fmeta%2Fconnect%22%2C%22id%22%3A%221%22%7D%5D
     Referer: $server/page.html
 alice <- 200
     body: /**/f([{<text>}])
 
-# Where callback-polling is switched off a GET is refused
+# With callback-polling disabled, a GET is refused
 ! transports = ["websocket", "long-polling"]
 alice -> GET /cometd?jsonp=f&message=%5B%7B%22channel%22%3A%22%2Fmeta%2Fhandshake%22%7D%5D
     Referer: $server/page.html
 alice <- 400 {"successful": false, "error": "400::transport_unknown"}
 
-# Where long-polling is switched off a POST is refused
+# With long-polling disabled, a POST is refused
 transports: long-polling
 ! transports = ["websocket", "callback-polling"]
 alice -> /meta/handshake
