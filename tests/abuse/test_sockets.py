@@ -337,7 +337,7 @@ def test_many_sockets_of_one_session_have_one_that_counts(target: Target) -> Non
 
 @pytest.mark.parametrize("unit", [frame(b"{}"), frame(b"", PING)], ids=["messages", "pings"])
 def test_many_small_frames_take_turns_with_others(unit: bytes, target: Target) -> None:
-    data = unit * (64 * 1024 // len(unit)) + frame(struct.pack("!H", NORMAL), CLOSE)
+    data = unit * (256 * 1024 // len(unit)) + frame(struct.pack("!H", NORMAL), CLOSE)
     with target.bystander(most_work_ms=500.0), ExitStack() as stack:
         sockets = [stack.enter_context(target.socket()) for _ in range(10)]
         people = stack.enter_context(ThreadPoolExecutor(2 * len(sockets)))

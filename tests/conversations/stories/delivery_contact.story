@@ -78,7 +78,7 @@ alice <- /s09/once {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
          /meta/connect ok {"ext": {"ack": 2}}
 alice ~> /meta/connect {"ext": {"ack": 1, "delivery": {"verdicts": [{"seq": 1, "errorCode": "communication.noConnection"}]}}}
 olga asks "client/s09/1/?connectionState" and hears "POLLING"
-alice is held for 100 ms
+alice is held for 200 ms
 alice <~ /s09/once {"data": 1, "ext": {"delivery": {"seq": 3, "redelivered": 1, ...}}}
          /meta/connect ok {"ext": {"ack": 3}}
 olga operates
