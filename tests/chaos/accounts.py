@@ -103,7 +103,7 @@ def forgotten_attempts(ledger: Ledger) -> Found:
                 yield f"{copy.tag} for {copy.subscriber}: redelivered {before}, then {after}"
     for scan in ledger.scans:
         # The store may read of the last ones just after it was looked at; a letter has them all.
-        read_ns = scan.at_ns - ledger.handing_out_ns
+        read_ns = ledger.unread_since_ns(scan.at_ns)
         counts = [(each.copy, each.attempts, read_ns) for each in scan.pending]
         counts += [(each.copy, each.attempts, scan.at_ns) for each in scan.dead]
         for copy, attempts, until_ns in counts:

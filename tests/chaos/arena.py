@@ -148,13 +148,14 @@ class Arena:
             over.set()
 
     async def _feel_pulse(self, over: asyncio.Event) -> None:
-        """Note by how much this machine is late at most: the servers on it are, too."""
-        loop, late_s = asyncio.get_running_loop(), 0.0
+        """Note whenever this machine is late: the servers on it are, too."""
+        loop = asyncio.get_running_loop()
         while not over.is_set():
             due = loop.time() + _PULSE_S
             await asyncio.sleep(_PULSE_S)
-            late_s = max(late_s, loop.time() - due)
-        self.recorder.note("arena", What.LATE, ns=int(late_s * 1e9))
+            late_s = loop.time() - due
+            if late_s > _PULSE_S:
+                self.recorder.note("arena", What.LATE, ns=int(late_s * 1e9))
 
     async def letters(self, count: int, within_s: float = 30.0) -> None:
         """Wait until there are so many dead ones."""

@@ -96,6 +96,12 @@ def what_a_silent_store_never_read_was_handed_out_for_too_long(story: Story) -> 
     story.get("p-1", "p-2")
 
 
+def a_stall_at_another_time_excuses_nobody_who_hands_out_for_too_long(story: Story) -> None:
+    story.stall(1000)
+    what_a_silent_store_never_read_was_handed_out_for_too_long(story)
+    story.stall(1000)
+
+
 def one_comes_again_after_an_orderly_restart(story: Story) -> None:
     story.publish("p-1")
     story.get("p-1")
@@ -252,6 +258,20 @@ def an_attempt_is_not_in_the_queue(story: Story) -> None:
     story.publish("p-1")
     story.answer("p-1")
     story.pause(300)
+    story.scan(pending={JOE: [{"tag": "p-1", "attempts": 0}]})
+
+
+def a_stall_at_another_time_excuses_no_missing_attempt(story: Story) -> None:
+    story.stall(1000)
+    an_attempt_is_not_in_the_queue(story)
+    story.stall(1000)
+
+
+def a_short_stall_excuses_no_missing_attempt(story: Story) -> None:
+    story.publish("p-1")
+    story.answer("p-1")
+    story.stall(50)
+    story.pause(250)
     story.scan(pending={JOE: [{"tag": "p-1", "attempts": 0}]})
 
 
@@ -463,6 +483,7 @@ BAD: list[tuple[Tale, Invariant]] = [
     (one_comes_again_and_does_not_say_so, Invariant.NO_DUPLICATE),
     (one_comes_again_after_a_death_and_does_not_say_so, Invariant.NO_DUPLICATE),
     (what_a_silent_store_never_read_was_handed_out_for_too_long, Invariant.NO_DUPLICATE),
+    (a_stall_at_another_time_excuses_nobody_who_hands_out_for_too_long, Invariant.NO_DUPLICATE),
     (one_comes_again_after_an_orderly_restart, Invariant.NO_DUPLICATE),
     (one_comes_again_after_it_was_accepted, Invariant.NO_DUPLICATE),
     (one_comes_again_in_the_answer_to_its_acceptance, Invariant.NO_DUPLICATE),
@@ -487,6 +508,8 @@ BAD: list[tuple[Tale, Invariant]] = [
     (redeliveries_are_counted_down, Invariant.ATTEMPTS),
     (an_attempt_is_not_in_the_letter, Invariant.ATTEMPTS),
     (an_attempt_is_not_in_the_queue, Invariant.ATTEMPTS),
+    (a_stall_at_another_time_excuses_no_missing_attempt, Invariant.ATTEMPTS),
+    (a_short_stall_excuses_no_missing_attempt, Invariant.ATTEMPTS),
     (a_replay_repeats_what_was_accepted, Invariant.REPLAY),
     (one_was_replayed_more_often_than_asked, Invariant.REPLAY),
     (one_arrives_while_held_back, Invariant.HOLD),

@@ -18,6 +18,7 @@ from tests.chaos.records import (
     Publish,
     Scan,
     Settlement,
+    Stall,
     Window,
 )
 
@@ -179,7 +180,8 @@ def _scan(ledger: Ledger, operation: Operation) -> None:
 
 
 def _late(ledger: Ledger, operation: Operation) -> None:
-    ledger.late_ns = max(ledger.late_ns, operation.fields["ns"])
+    ended_ns = operation.begun_ns
+    ledger.stalls.append(Stall(ended_ns - operation.fields["ns"], ended_ns))
 
 
 def _dead(letter: dict[str, Any]) -> Dead:

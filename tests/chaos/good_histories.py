@@ -315,9 +315,22 @@ def who_goes_on_gets_some_again_and_is_told_what_is_missing(story: Story) -> Non
 def a_slow_machine_is_about_to_read_of_a_hand_over(story: Story) -> None:
     story.publish("p-1")
     story.answer("p-1")
-    story.pause(300)
+    story.stall(150)
+    story.pause(100)
+    story.stall(50)
     story.scan(pending={JOE: [{"tag": "p-1", "attempts": 0}]})
-    story.add(What.LATE, ns=150 * MS)
+    story.pause(1000)
+    story.stall(50)
+
+
+def a_slow_machine_hands_out_for_longer_what_a_silent_store_never_read(story: Story) -> None:
+    story.publish("p-1", "p-2")
+    story.answer("p-1")
+    story.pause(150)
+    story.stall(150)
+    story.answer("p-2")
+    story.fault("kill server")
+    story.get("p-1", "p-2")
 
 
 GOOD: list[Tale] = [
@@ -340,6 +353,7 @@ GOOD: list[Tale] = [
     without_acks_a_restart_brings_everything_flagged,
     the_store_is_about_to_read_of_a_hand_over,
     a_slow_machine_is_about_to_read_of_a_hand_over,
+    a_slow_machine_hands_out_for_longer_what_a_silent_store_never_read,
     held_back_for_ever,
     a_death_undid_an_acceptance,
     a_death_behind_a_pause_of_the_store_undid_an_acceptance,

@@ -14,6 +14,7 @@ from tests.chaos.records import (
     Publish,
     Scan,
     Settlement,
+    Stall,
     Window,
     subject_of,
 )
@@ -46,21 +47,15 @@ class Ledger:
     repeats: list[Operation] = field(default_factory=list)
     counters: list[Operation] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
+    stalls: list[Stall] = field(default_factory=list)
     # When receivers ended their sessions.
     endings: dict[str, list[int]] = field(default_factory=dict)
     end_ns: int = 0
-    # The most by which the machine was late with anything.
-    late_ns: int = 0
     # By the moment of a death, found out once: the last publish that was kept before it, and what
     # each receiver asked for last.
     _last_kept_ns: dict[int, int] = field(default_factory=dict)
     _last_asked: dict[int, dict[str, int]] = field(default_factory=dict)
     _sessions: dict[str, set[str]] = field(default_factory=dict)
-
-    @property
-    def handing_out_ns(self) -> int:
-        """How long the store may not have read of a hand-over."""
-        return _HANDING_OUT_NS + self.late_ns
 
     @property
     def subscribers(self) -> list[str]:
@@ -147,9 +142,17 @@ class Ledger:
             and delivery.asked_ns <= fault.ended_ns
             and fault.begun_ns <= until_ns
             and not self._had_answer(delivery, fault)
-            and delivery.at_ns >= self._last_asked_ns(delivery, fault) - self.handing_out_ns
+            and delivery.at_ns >= self.unread_since_ns(self._last_asked_ns(delivery, fault))
             for fault in self.faults
         )
+
+    def unread_since_ns(self, at_ns: int) -> int:
+        """Since when the store may not have read of a hand-over; stalls do not count as time."""
+        since_ns = at_ns - _HANDING_OUT_NS
+        for stall in reversed(self.stalls):
+            if stall.begun_ns < at_ns and stall.ended_ns > since_ns:
+                since_ns -= min(stall.ended_ns, at_ns) - stall.begun_ns
+        return since_ns
 
     def _had_answer(self, delivery: Delivery, death: Fault) -> bool:
         """Whether the store said something between this hand-over and the death.

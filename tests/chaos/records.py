@@ -161,6 +161,14 @@ class Fault:
 
 
 @dataclass(slots=True)
+class Stall:
+    """The machine did nothing, or nothing for these tests."""
+
+    begun_ns: int
+    ended_ns: int
+
+
+@dataclass(slots=True)
 class Pending:
     copy: Copy
     attempts: int

@@ -40,6 +40,11 @@ class Story:
     def pause(self, ms: int) -> None:
         self.now_ns += ms * MS
 
+    def stall(self, ms: int) -> None:
+        """Nothing happens, since the machine does not get to it."""
+        self.pause(ms)
+        self.add(What.LATE, "arena", lasts_ms=0, ns=ms * MS)
+
     def subscribe(self, subscriber: str = JOE, channel: str = CHANNEL, **fields: Any) -> None:
         self.add(What.SUBSCRIBE, subscriber, subscriber=subscriber, channel=channel, **fields)
 
