@@ -48,6 +48,12 @@ def cookie_values(lines: Iterable[str], name: str) -> Iterator[str]:
                 yield value.strip(_SPACE).strip('"')
 
 
+def credentials_in(authorization: str, scheme: str) -> str | None:
+    """Return the credentials in an `Authorization` header, or `None` if it has another scheme."""
+    found, _, credentials = authorization.partition(" ")
+    return credentials.strip() if found.lower() == scheme else None
+
+
 # For messages that did not come over HTTP, and for sessions without a request so far.
 UNKNOWN: Final = Caller()
 

@@ -4,7 +4,7 @@ import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from holdfast.bayeux.caller import Caller
+from holdfast.bayeux.caller import Caller, credentials_in
 from holdfast.bayeux.codec import Json
 from holdfast.login.failures import Cause, LoginFailed
 from holdfast.login.tokens import looks_like_token
@@ -36,9 +36,9 @@ def tokens_of(message: Json, caller: Caller, cookie: str) -> list[str]:
     """
     if "token" in _authentication(message):
         return [token_of(message)]
-    scheme, _, value = caller.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
-        return [value.strip()]
+    token = credentials_in(caller.headers.get("Authorization", ""), "bearer")
+    if token is not None:
+        return [token]
     # Other hosts of the domain can set a cookie of this name before the right one.
     return [each for each in caller.cookies(cookie) if looks_like_token(each)] if cookie else []
 
@@ -57,13 +57,13 @@ def password_of(message: Json, caller: Caller) -> PasswordCredentials | None:
         if not isinstance(subject, str) or not isinstance(password, str):
             raise LoginFailed(Cause.MALFORMED)
         return PasswordCredentials(subject, password)
-    scheme, _, value = caller.headers.get("Authorization", "").partition(" ")
-    return _basic(value) if scheme.lower() == "basic" else None
+    credentials = credentials_in(caller.headers.get("Authorization", ""), "basic")
+    return None if credentials is None else _basic(credentials)
 
 
-def _basic(value: str) -> PasswordCredentials:
+def _basic(credentials: str) -> PasswordCredentials:
     try:
-        text = base64.b64decode(value.strip(), validate=True).decode()
+        text = base64.b64decode(credentials, validate=True).decode()
     except ValueError:
         # Not base64, not ASCII, or not UTF-8 inside.
         raise LoginFailed(Cause.MALFORMED) from None

@@ -10,7 +10,7 @@ import re
 import orjson
 from aiohttp import web
 
-from holdfast.bayeux.caller import Caller, Speaker
+from holdfast.bayeux.caller import Caller, Speaker, credentials_in
 from holdfast.bayeux.codec import Json, decode
 from holdfast.bayeux.errors import ErrorReply, Refused, RequestRefused
 from holdfast.bayeux.exchanges import skeleton
@@ -145,11 +145,11 @@ class PublishRequests:
 def _handshake(request: web.Request) -> Json:
     """Return the handshake of a session that takes no messages: its subject's are for others."""
     ext: Json = {"delivery": {"ptp": False}}
-    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
-    if scheme.lower() == "bearer":
+    token = credentials_in(request.headers.get("Authorization", ""), "bearer")
+    if token is not None:
         # Where clients have it: without a login, a wrong one is noticed only here. JSON cannot
         # hold all that a header can.
-        ext["authentication"] = {"token": token.strip().encode(errors="replace").decode()}
+        ext["authentication"] = {"token": token.encode(errors="replace").decode()}
     return {
         "channel": "/meta/handshake",
         "version": "1.0",

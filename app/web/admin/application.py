@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from holdfast.bayeux.buckets import Rate
 from holdfast.bayeux.caller import Caller as Sender
+from holdfast.bayeux.caller import credentials_in
 from holdfast.bayeux.commands import NOT_ALLOWED, OUR_FAULT
 from holdfast.bayeux.grammar import ILLEGAL, CommandRefused
 from holdfast.delivery.notices import WRONG_TOKEN, Notices
@@ -169,8 +170,8 @@ class _AccessControl:
         presented = request.headers.getall("Authorization", [])
         if len(presented) != 1:
             return None
-        scheme, _, token = presented[0].partition(" ")
-        return self._tokens.role(token.strip()) if scheme.lower() == "bearer" else None
+        token = credentials_in(presented[0], "bearer")
+        return None if token is None else self._tokens.role(token)
 
 
 def _check_origin(request: web.Request) -> None:

@@ -3,7 +3,9 @@
 from collections.abc import Awaitable
 from typing import Any
 
-from holdfast.bayeux.caller import UNKNOWN, Caller
+import pytest
+
+from holdfast.bayeux.caller import UNKNOWN, Caller, credentials_in
 from holdfast.bayeux.extension import ServerExtension, SessionExtension
 from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.rights import Denial, SecurityPolicy, Vote
@@ -127,3 +129,19 @@ def test_a_request_that_goes_on_later_keeps_its_caller() -> None:
 def test_a_cookie_whose_name_only_looks_like_the_right_one_is_another() -> None:
     headers = {"Cookie": 'a=1;\tlogin = "ada" ; \N{NO-BREAK SPACE}login=mallory; login=joe'}
     assert Caller(headers=headers).cookies("login") == ["ada", "joe"]
+
+
+@pytest.mark.parametrize(
+    ("authorization", "credentials"),
+    [
+        ("Bearer s3cret", "s3cret"),
+        ("bEARER  s3cret ", "s3cret"),
+        ("Bearer a b", "a b"),
+        ("Bearer", ""),
+        ("Basic s3cret", None),
+        ("s3cret", None),
+        ("", None),
+    ],
+)
+def test_credentials_are_those_of_the_scheme(authorization: str, credentials: str | None) -> None:
+    assert credentials_in(authorization, "bearer") == credentials
