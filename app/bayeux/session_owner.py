@@ -62,10 +62,10 @@ class SessionOwner:
         self._ends.fail_session(session, code, now)
 
     def announce(self, dead: Sequence[UnwrittenLetter], done: Callable[[], None]) -> None:
-        is_announcing = bool(self._unannounced)
         if not self._state.routes.receivers(self._channel):
             done()
             return
+        is_announcing = bool(self._unannounced)
         last = len(dead) - 1
         for place, each in enumerate(dead):
             self._unannounced.append((each, done if place == last else None))

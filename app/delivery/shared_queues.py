@@ -143,8 +143,7 @@ class SharedQueues(ABC, Generic[R]):
         """Return the queue, which will get the message on account of its senders.
 
         Raises `Undeliverable` if the queue is full, or if the senders make too much wait already.
-        The caller reserves room, and calls `release` when the message is in the queue or will not
-        come.
+        The caller reserves room, and gives it up when the message is in the queue or will not come.
         """
         size = len(message.wire)
         if not self._senders.may_add(senders, size):
@@ -165,11 +164,6 @@ class SharedQueues(ABC, Generic[R]):
             raise Undeliverable(CODES[lacking.value])
         queue.charge(message, senders)
         return known
-
-    def release(self, receiver: R, size: int) -> None:
-        """Give reserved room up, after the message has entered the queue or was refused."""
-        receiver.queue.release(size)
-        self.close_if_idle(receiver)
 
     def harden(self, receivers: Sequence[R]) -> None:
         """Make sessions durable that are to have a message that the store keeps."""

@@ -133,7 +133,8 @@ class WorkQueues(SharedQueues[R]):
         """Give the room up: the message is in the queue, or will not come."""
         if outcome is not PersistOutcome.KEPT:
             home.queue.discharge(message)
-        self.release(home.receiver, len(message.wire))
+        home.queue.release(len(message.wire))
+        self.close_if_idle(home.receiver)
 
     def _open(self, name: str) -> SharedQueue[R]:
         if name not in self._queues:

@@ -13,6 +13,7 @@ from holdfast.extensions.ack import Ack
 from holdfast.extensions.timestamp import Timestamp
 from holdfast.extensions.timesync import TimeSync
 from tests.unit.bayeux.harness import Asked, Client, House, Json, Socket, Wire
+from tests.unit.bayeux.json_oracle import in_doubles
 
 # Requests as a careless client would send them
 
@@ -167,14 +168,8 @@ def addressed(messages: list[Json], alice: Client, bob: Client) -> list[Json]:
     return sent
 
 
-def taken_number(text: str) -> int | float:
-    """An integer as the server takes it: beyond 64 bits it is the nearest double."""
-    number = int(text)
-    return number if -(2**63) <= number < 2**64 else float(number)
-
-
 def check_replies(elements: list[Json], messages: list[Json]) -> None:
-    messages = json.loads(json.dumps(messages), parse_int=taken_number)
+    messages = in_doubles(json.loads(json.dumps(messages)))
     # Answers of services are successful too, but have data.
     replies = [e for e in elements if "successful" in e and "data" not in e]
     assert len(replies) == len(messages)
