@@ -84,6 +84,8 @@ class _Letter(_Line):
     event: dict[str, Any]
 
 
+# All but `text`, which is for the journal only: the reason includes it, the store does not keep it.
+_FIELDS = [name for name in DeadLetter._fields if name != "text"]
 # Fields that have another name in lines.
 _NAMES = {
     "wire": "event",
@@ -95,9 +97,7 @@ _NAMES = {
 
 def write(letter: DeadLetter) -> bytes:
     """Return the letter as a line without line break."""
-    fields = {_NAMES.get(name, name): value for name, value in letter._asdict().items()}
-    # It is for the journal: the reason has it.
-    del fields["text"]
+    fields = {_NAMES.get(name, name): getattr(letter, name) for name in _FIELDS}
     made = {
         "message": str(letter.message),
         "event": orjson.Fragment(letter.wire),
@@ -126,14 +126,12 @@ def read(line: bytes, now_ns: int) -> DeadLetter:
         "key": key_of(given.receiver),
         "subject": subject_of(given.receiver),
         "reason": reason,
-        "text": "",
         "expiration": None if given.expiration is None else dict(given.expiration),
         "fingerprint": fingerprint(given.channel, given.code),
         "attempts": first_and_last([Attempt(**dict(each)) for each in given.history]),
         "state": LetterState(given.state),
     }
-    names = DeadLetter._fields
-    fields = {name: getattr(given, _NAMES.get(name, name)) for name in names if name not in made}
+    fields = {name: getattr(given, _NAMES.get(name, name)) for name in _FIELDS if name not in made}
     return DeadLetter(**fields, **made)
 
 
