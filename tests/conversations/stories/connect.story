@@ -23,7 +23,7 @@ alice ~> /meta/connect
 alice is held for 100 ms
 alice <~ {"channel": "/meta/connect", "id": "3", "successful": true}
 
-# One held connect follows the other
+# Every connect after the first is held
 ! timeout = 500
 alice handshakes
 alice connects
@@ -40,12 +40,12 @@ alice connects
 alice -> /meta/connect {"advice": {"timeout": 0}}
 alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
 
-# A connect may ask for a shorter hold, once
+# A connect may ask for a shorter hold for itself alone
 alice handshakes
 alice connects
 alice ~> /meta/connect {"advice": {"timeout": 600}}
 alice is held for 100 ms
--- The advice is of the configured hold, not of the one that was asked for.
+-- The advice has the configured timeout, not the one that was asked for.
 alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
 alice ~> /meta/connect
 alice is held for 800 ms
@@ -58,7 +58,7 @@ alice ~> /meta/connect {"advice": {"timeout": 60000}}
 alice is held for 100 ms
 alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 600}}
 
-# A negative hold means none in particular
+# A negative timeout in a connect is ignored
 ! timeout = 600
 alice handshakes
 alice connects
@@ -84,41 +84,41 @@ alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 500, "ti
 alice -> /meta/connect {"advice": {"timeout": 0}}
 alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
 
-# A pause that the client announces is no longer than a hold
+# An interval that the client announces is limited to the timeout
 ! timeout = 600
 alice handshakes
 alice connects
 alice -> /meta/connect {"advice": {"interval": 86400000, "timeout": 0}}
 alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 600, "timeout": 600}}
 
-# Advice that is no object is refused
+# A connect whose advice is not an object is refused
 alice handshakes
 alice connects
 alice -> /meta/connect {"advice": "retry"}
 alice <- /meta/connect error "400::advice_invalid" {...}
--- The session has not suffered; and what is no number is no wish.
+-- The session continues, and values that are not numbers are ignored.
 alice ~> /meta/connect {"advice": {"timeout": "soon", "interval": null}}
 alice is held
 
-# A connect of nobody is not held
+# A connect of an unknown session is not held
 alice handshakes
 alice -> /meta/connect {"clientId": "0123456789abcdef0123456789abcdef"}
 alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
 
 # A client that keeps no cookie is told to handshake, but not at once
--- It would be back for ever, as fast as it can.
+-- Otherwise it would come back for ever, as fast as it can.
 transports: long-polling, callback-polling
 alice -> /meta/connect {"clientId": "0123456789abcdef0123456789abcdef"}
 alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": <1 to 60000>, "timeout": 30000}}
 
-# The connection type is not looked at
+# The connection type of a connect is ignored
 alice handshakes
 alice -> /meta/connect {"connectionType": absent}
 alice <- /meta/connect ok
 alice ~> /meta/connect {"connectionType": "carrier-pigeon"}
 alice is held
 
-# The id of a connect is echoed as a string, and missing if it was missing
+# The reply to a connect has the id of the request as a string, if there was one
 alice handshakes
 alice -> /meta/connect {"id": 17}
 alice <- {"channel": "/meta/connect", "id": "17", "successful": true}
@@ -126,7 +126,7 @@ alice -> /meta/connect {"id": absent, "advice": {"timeout": 0}}
 alice <- {"channel": "/meta/connect", "successful": true,
           "advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
 
-# A connect beside another message is not held
+# A connect in a request with other messages is not held
 pins: 16
 alice handshakes
 alice connects
@@ -139,7 +139,7 @@ alice -> /meta/unsubscribe {"subscription": "/connect/beside"}
 alice <- /meta/unsubscribe ok
          /meta/connect ok
 
-# The first connect brings along what was published meanwhile
+# The first connect delivers what was published since the handshake
 transports: long-polling, callback-polling
 alice handshakes
 alice subscribes to /connect/meanwhile
@@ -152,7 +152,7 @@ alice <- /connect/meanwhile {"data": 1}
          /meta/connect ok
 alice ~> /meta/connect
 
-# A later connect brings along what was published meanwhile
+# A later connect delivers what was published since the one before
 transports: long-polling, callback-polling
 alice handshakes
 alice subscribes to /connect/later
@@ -186,7 +186,7 @@ bob publishes "hello" to /connect/pushed
 alice <- /connect/pushed {"data": "hello"}
 alice is held
 
-# A burst of messages is one response
+# A burst of messages arrives in one response
 transports: long-polling, callback-polling
 alice handshakes
 alice subscribes to /connect/burst
@@ -204,7 +204,7 @@ alice <~ /connect/burst {"data": 1}
          /connect/burst {"data": 3}
          /meta/connect ok
 
-# Other messages of the client leave its held connect alone
+# A client's other messages do not release its held connect
 alice handshakes
 alice connects
 alice ~> /meta/connect
@@ -214,7 +214,7 @@ alice publishes 1 to /connect/alone
 alice publishes 1 to /service/alone
 alice is held
 
-# What the client published itself comes with the reply, and the held connect stays held
+# A client's own message comes with the reply to its publish, and the connect stays held
 transports: long-polling, websocket
 alice handshakes
 alice subscribes to /connect/own
@@ -262,14 +262,14 @@ alice <~ /connect/next {"data": 1}
          /meta/connect ok
 bob publishes 2 to /connect/next
 alice hears nothing
--- Not even with another reply.
+-- Other replies do not carry it either.
 alice publishes "something" to /connect/elsewhere
 alice subscribes to /connect/too
 alice -> /meta/connect
 alice <- /connect/next {"data": 2}
          /meta/connect ok
 
-# A connect that was dropped while held loses nothing
+# A held connect that breaks loses no messages
 transports: long-polling, callback-polling
 alice handshakes
 alice subscribes to /connect/dropped
@@ -284,7 +284,7 @@ alice <- /connect/dropped {"data": 1}
          /connect/dropped {"data": 2}
          /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
 
-# A change of transport is answered with advice
+# The first connect over another transport is answered with advice
 transports: long-polling
 alice handshakes
 alice connects
@@ -298,14 +298,14 @@ alice -> /meta/connect
 alice <- /meta/connect ok
          /meta/subscribe ok
 
-# A change of transport after the handshake is answered with advice
+# A first connect over another transport than the handshake is answered with advice
 transports: long-polling
 alice handshakes
 alice speaks callback-polling
 alice -> /meta/connect
 alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
 
-# A session can go on over another transport
+# A session can continue over another transport
 transports: long-polling
 alice handshakes
 alice subscribes to /connect/other

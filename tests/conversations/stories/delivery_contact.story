@@ -1,10 +1,10 @@
--- Receivers that are gone, cannot take messages, or say nothing: how long they are waited for, and
--- what becomes of their messages. Contact is lost when no connect came for interval + maxInterval.
+-- Receivers that are gone, cannot take messages or give no verdict: how long the server waits for them,
+-- and what becomes of their messages. Contact is lost after interval + maxInterval without a connect.
 
 transports: long-polling, websocket
 ! max_interval = 1000
 
-# A client that only publishes counts as lost, and is given up
+# A session whose client only publishes loses contact and ends
 walter watches the dead letters
 olga operates
 tim takes /s02 under {"session": "s02/1", "retries": 0}
@@ -92,7 +92,7 @@ walter is held
 alice leaves while waiting
 walter leaves while waiting
 
-# A receiver that fails once more than it has retries is given up
+# The server gives up a receiver that fails more often than it has retries
 walter watches the dead letters
 alice takes /s09/always under {"retries": 1, "delay": 60000}
 bob handshakes
@@ -141,7 +141,7 @@ alice <~ /s09/delay {"data": 1, "ext": {"delivery": {"seq": 2, "redelivered": 1,
          /meta/connect ok {"ext": {"ack": 3}}
 alice disconnects
 
-# A receiver that gives no verdict in time has failed
+# A delivery without a verdict within responseTimeout fails
 walter watches the dead letters
 alice -> /meta/handshake {"ext": {"delivery": {"responseTimeout": 300}}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"delivery": {"responseTimeout": 300, "retries": 0, ...}}, ...}
@@ -157,7 +157,7 @@ alice <~ /meta/connect error "402::session_unknown" {"advice": {"reconnect": "ha
 walter <~ /sys/deadMessage {"data": {"content": 1, "errorCode": "communication.responseTimeout", ...}, ...}
           /meta/connect ok {"ext": {"ack": 2}}
 walter ~> /meta/connect {"ext": {"ack": 2}}
--- It comes too late with its verdict.
+-- Its verdict comes too late.
 alice -> /service/delivery {"data": [{"seq": 1, "state": "OK"}]}
 alice <- /service/delivery error "402::session_unknown"
 walter is held
@@ -234,7 +234,7 @@ walter is held
 alice leaves while waiting
 walter leaves while waiting
 
-# A receiver with retries is awaited, and given up when the last attempt has failed
+# The server waits for a receiver with retries, and gives it up after the last attempt
 walter watches the dead letters
 bob handshakes
 alice takes /s21/twice under {"session": "s21/1", "retries": 2, "delay": 1400}
@@ -259,7 +259,7 @@ alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", ...}}
 walter disconnects
 
-# A receiver that comes back between two attempts has lost nothing
+# A receiver that returns between two attempts gets all its messages
 walter watches the dead letters
 alice takes /s21/back under {"retries": 2, "delay": 60000}
 bob handshakes
@@ -282,7 +282,7 @@ walter is held
 alice leaves while waiting
 walter leaves while waiting
 
-# A delay of zero switches retries off, however many there are
+# A delay of zero disables retries
 walter watches the dead letters
 alice takes /s21/nothing under {"session": "s21nothing/1", "retries": -1, "delay": 0}
 bob handshakes
@@ -294,7 +294,7 @@ alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", ...}}
 walter disconnects
 
-# A named session waits for its client as long as it takes
+# A named session waits for its client after contact is lost
 walter watches the dead letters
 olga operates
 alice takes /s21/ever under {"session": "s21ever/1", "delay": 100}
@@ -346,7 +346,7 @@ alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /deadly {"data": 1, "ext": {"delivery": {"redelivered": absent, ...}}}
          /meta/connect ok {"ext": {"ack": 2}}
 alice drops
--- Nobody lives to refuse it, so it comes to the next one, who dies of it too.
+-- No receiver survives to refuse it, so the next one gets it and crashes too.
 alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "poison/1", "retries": -1}}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true, "delivery": {"resumed": true, "waiting": 1, ...}}, ...}
 alice -> /meta/connect {"ext": {"ack": 0}}
@@ -360,7 +360,7 @@ alice <- /deadly {"data": 1, "ext": {"delivery": {"redelivered": 2, ...}}}
          /meta/connect ok {"ext": {"ack": 1}}
 bob publishes 2 to /deadly
 alice drops
--- The fourth one is spared.
+-- The fourth one does not get it.
 alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "poison/1", "retries": -1}}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true, "delivery": {...}}, ...}
 alice -> /meta/connect {"ext": {"ack": 0}}
@@ -371,7 +371,7 @@ walter <~ /sys/deadMessage {"data": {"content": 1, "receiver": "client/poison/1"
 alice ends the session
 walter disconnects
 
-# Who was only in the company of a message that kills is handed over without it
+# Messages that were in one batch with a poison message are delivered without it
 ! channels = {"/deadly": {"max_attempts": 2}}
 walter watches the dead letters
 bob handshakes
@@ -386,7 +386,7 @@ alice <- /deadly {"data": 1, ...}
          /deadly {"data": 3, ...}
          /meta/connect ok {"ext": {"ack": 2}}
 alice drops
--- The next one gets them one by one, and dies of the second.
+-- The next one gets them one by one, and crashes at the second.
 alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "company/1", "retries": -1}}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true, "delivery": {"resumed": true, "waiting": 3, ...}}, ...}
 alice -> /meta/connect {"ext": {"ack": 0}}
@@ -408,7 +408,7 @@ alice is held
 walter disconnects
 alice leaves while waiting
 
-# What was lost with a connection comes first, although nobody acknowledges
+# Without acks, messages that were lost with a connection are redelivered first
 bob handshakes
 alice -> /meta/handshake {"ext": {"delivery": {"session": "silent/1"}}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"delivery": {"resumed": false, ...}}, ...}
@@ -426,14 +426,14 @@ alice <- /silent {"data": 1, "ext": {"delivery": {"seq": 2, "redelivered": 1, ..
 alice -> /meta/connect {"ext": {"delivery": {"verdicts": [{"seq": 2, "state": "OK"}]}}}
 alice <- /silent {"data": 2, "ext": {"delivery": {"seq": 3, "redelivered": absent, ...}}}
          /meta/connect ok
--- What it works on does not come again.
+-- A message that it lists as pending does not come again.
 alice drops
 100 ms pass
 alice ~> /meta/connect {"ext": {"delivery": {"pending": [3]}}}
 alice is held for 100 ms
 alice leaves while waiting
 
-# A letter tells of replies that were lost, and of each refusal in the receiver's words
+# A dead letter lists each lost reply, and each refusal with the receiver's text
 walter watches the dead letters
 bob handshakes
 alice takes /history under {"session": "history/1", "retries": 1, "delay": 60000}

@@ -1,4 +1,4 @@
--- Operators hold queues back, look into them, and let them flow again, by xmlBlaster's commands.
+-- Operators hold queues back, read them, and resume them, with xmlBlaster's commands.
 
 transports: long-polling, websocket
 
@@ -15,7 +15,7 @@ alice <~ /s16 {"data": 1, ...}
          /s16 {"data": 2, ...}
          /meta/connect ok {"ext": {"ack": 2}}
 alice ~> /meta/connect {"ext": {"ack": 2}}
--- Whatever follows a command that reads is not looked at.
+-- A command that reads ignores the value after it.
 olga asks "get __cmd:client/dispatchTester/1/?dispatcherActive=one,two,three" and hears "true"
 olga asks "__cmd:client/dispatchTester/1/?dispatcherActive" and hears "true"
 olga sets "__cmd:client/dispatchTester/1/?dispatcherActive" to "false"
@@ -34,7 +34,7 @@ alice ~> /meta/connect {"ext": {"ack": 3}}
 alice is held
 alice leaves while waiting
 
-# A command may be written in full, with its verb, or with its value
+# A command may have its full path, its verb or its value
 olga operates
 alice takes /s18 under {"session": "s18/1"}
 olga asks "/node/holdfast/client/s18/1/?dispatcherActive" and hears "true"
@@ -46,14 +46,14 @@ olga -> /service/admin {"data": {"cmd": "set client/s18/1/?dispatcherActive=true
 olga <- /service/admin {"id": <text>, "data": {"value": "true", "state": "OK", ...}, "successful": true}
         /service/admin ok
 olga asks "get /node/holdfast/client/s18/1/?dispatcherActive" and hears "true"
--- What makes no sense changes nothing.
+-- Commands that make no sense change nothing.
 olga asks "client/s18/2/?dispatcherActive" in vain
 olga asks "set client/s18/1/?dispatcherActive=perhaps" in vain
 olga asks "client/s18/1/?dispatcherInactive" in vain
 olga asks "client/s18/1/?dispatcherActive" and hears "true"
 alice ends the session
 
-# An operator looks into a queue without delivering anything
+# An operator can read a queue without delivering its entries
 olga operates
 alice takes /s17/look under {"session": "s17/1"}
 olga sets "client/s17/1/?dispatcherActive" to "false"
@@ -144,7 +144,7 @@ alice <~ /s17/wait {"data": 4, ...}
          /meta/connect ok {"ext": {"ack": 2}}
 alice ends the session
 
-# An operator who waits in vain gets the entries that are there
+# An operator whose wait times out gets the entries that are there
 olga operates
 alice takes /s17/vain under {"session": "s17vain/1"}
 olga sets "client/s17vain/1/?dispatcherActive" to "false"
@@ -250,7 +250,7 @@ alice <~ /s19/all {"data": "9", ...}
 alice -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
 alice <- /meta/disconnect ok
 
-# An operator subscribes for a session, and sends its client away, which finds everything when it comes back
+# An operator may subscribe for a session and send its client away without loss of messages
 olga operates
 alice takes /away/asked under {"session": "away/1"}
 alice ~> /meta/connect {"ext": {"ack": 1}}
@@ -269,7 +269,7 @@ alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true, "deliv
 alice -> /meta/connect {"ext": {"ack": 0}}
 alice <- /away/given {"data": 2, "ext": {"delivery": {"redelivered": absent, ...}}}
          /meta/connect ok {"ext": {"ack": 1}}
--- Nobody can be subscribed to what is not theirs to hear.
+-- An operator cannot subscribe a session to a channel that it has no right to.
 olga asks "client/away/1/?subscribe=/sys/deadMessage" in vain
 olga -> /service/admin {"data": {"cmd": "client/away/1/?subscriptionDump"}}
 olga <- /service/admin {"id": <text>, "data": {"code": "internal.notImplemented", "message": <text>}, "successful": false}

@@ -1,5 +1,5 @@
--- Receivers that cannot work now hold their queue back: nothing is lost, nothing is handed over,
--- until an operator or they themselves let it flow again.
+-- Receivers that cannot work now hold their queue back: nothing is lost, and nothing is handed over
+-- until an operator or the receiver resumes the queue.
 
 transports: long-polling, websocket
 
@@ -134,7 +134,7 @@ alice -> /meta/connect {"ext": {"ack": 0}}
 alice <- /meta/connect ok {"ext": {"ack": 1}}
 alice ~> /meta/connect {"ext": {"ack": 1}}
 alice is held for 100 ms
--- Nor do messages get past it that are more urgent.
+-- More urgent messages do not get past it.
 bob -> /s06/again {"data": 2, "ext": {"delivery": {"priority": 9}}}
 bob <- /s06/again ok {"ext": {"delivery": {"state": "OK", "id": <text>, "rcvTimestamp": <text>}}}
 alice is held for 100 ms
@@ -169,7 +169,7 @@ alice <~ /s06/lost {"data": 1, "ext": {"delivery": {"redelivered": 1, ...}}}
 alice ends the session
 walter leaves while waiting
 
-# A channel that none of its receivers can take any more is held back from them, and operators hear of it
+# The guard holds back a channel whose receivers all refuse its messages, and alerts operators
 transports: long-polling
 ! guard_receivers = 2
 ! guard_messages = 2
@@ -194,7 +194,7 @@ ben <~ /faulty {"data": 0, "ext": {"delivery": {"seq": 1, ...}}}
        /meta/connect ok {"ext": {"ack": 2}}
 alice ~> /meta/connect {"ext": {"ack": 2}}
 ben ~> /meta/connect {"ext": {"ack": 2}}
--- Now they can take nothing any more; at the first refusal the server begins to listen.
+-- Now they refuse everything; at the first refusal the guard begins to watch the channel.
 bob publishes 1 to /faulty
 alice <~ /faulty {"data": 1, "ext": {"delivery": {"seq": 2, ...}}}
          /meta/connect ok {"ext": {"ack": 3}}
@@ -216,7 +216,7 @@ ben <~ /faulty {"data": 3, "ext": {"delivery": {"seq": 4, ...}}}
        /meta/connect ok {"ext": {"ack": 5}}
 alice ~> /meta/connect {"ext": {"ack": 5, "delivery": {"verdicts": [{"seq": 4, "errorCode": "user.update.error"}]}}}
 ben ~> /meta/connect {"ext": {"ack": 5, "delivery": {"verdicts": [{"seq": 4, "errorCode": "user.update.error"}]}}}
--- Somebody may take it yet.
+-- No alert yet: a receiver may still accept a message.
 olga is held for 600 ms
 bob publishes 4 to /faulty
 alice <~ /faulty {"data": 4, "ext": {"delivery": {"seq": 5, ...}}}
@@ -232,7 +232,7 @@ alice is held for 100 ms
 ben is held
 bob -> /faulty {"data": 6, "ext": {"delivery": {"refuseHeld": true}}}
 bob <- /faulty error "503:communication.user.holdback,/faulty:channel_held_back"
--- Who cannot refuse anything gets everything.
+-- A receiver without verdicts still gets everything.
 carol -> /meta/connect
 carol <- /faulty {"data": 0}
          /faulty {"data": 1}

@@ -1,4 +1,4 @@
--- Publishes with keys: what is sent again is not delivered again.
+-- Publishes with keys: a message that is sent again is not delivered again.
 
 transports: long-polling, websocket
 
@@ -19,7 +19,7 @@ alice <- /keys/once {"data": "another", ...}
          /meta/connect ok {"ext": {"ack": 3}}
 alice disconnects
 
-# Nor does it arrive twice where it is kept
+# A repeated publish arrives once in a named session
 alice takes /keys/kept under {"session": "keys/1"}
 bob handshakes
 bob -> /keys/kept {"data": 1, "ext": {"delivery": {"key": "kept"}}}
@@ -33,7 +33,7 @@ alice <- /keys/kept {"data": 1, "ext": {"delivery": {"queue": {"index": 0, "size
          /meta/connect ok {"ext": {"ack": 2}}
 alice ends the session
 
-# Twice in one request is once, with two answers
+# A publish repeated in one request is delivered once and answered twice
 alice takes /keys/twice
 bob handshakes
 bob -> /keys/twice {"data": 1, "ext": {"delivery": {"key": "twice"}}}
@@ -48,7 +48,7 @@ alice <- /keys/twice {"data": 1, ...}
          /meta/connect ok {"ext": {"ack": 2}}
 alice disconnects
 
-# A page that is loaded again sends again what it had no answer to
+# A publish that a reloaded page repeats is delivered once
 alice takes /keys/page
 bob handshakes
 bob -> /keys/page {"data": "order", "ext": {"delivery": {"key": "outbox-1"}}}
@@ -62,7 +62,7 @@ alice <- /keys/page {"data": "order", ...}
          /meta/connect ok {"ext": {"ack": 2}}
 alice disconnects
 
-# Who uses the key of somebody else publishes a message of its own
+# The same key from another publisher makes another message
 alice takes /keys/others
 bob handshakes
 carol handshakes
@@ -76,8 +76,8 @@ alice <- /keys/others {"data": "bob's", ...}
          /meta/connect ok {"ext": {"ack": 2}}
 alice disconnects
 
-# A key is known to all sessions of a subject, from wherever they come
--- The key is anything that has not been used before.
+# All sessions of a subject share their publish keys
+-- The key is bob's client id, which was never used as a key before.
 alice takes /keys/subject
 bob -> /meta/handshake {"ext": {"delivery": {"session": "keysbob/1"}}}
 bob <- /meta/handshake ok {"clientId": new $bob, "ext": {"delivery": {...}}, ...}
@@ -100,7 +100,7 @@ bob ends the session
 carol ends the session
 dave ends the session
 
-# Receivers are told nothing of a key
+# Receivers do not see the key of a publish
 alice handshakes
 alice subscribes to /keys/secret
 bob handshakes
@@ -113,7 +113,7 @@ on long-polling:
 on websocket:
     alice <- {"channel": "/keys/secret", "data": 1, "ext": {"mine": 1}}
 
-# What is no key is refused
+# A publish with an invalid key is refused
 bob handshakes
 bob -> /keys/none {"data": 1, "ext": {"delivery": {"key": ""}}}
        /keys/none {"data": 1, "ext": {"delivery": {"key": 1}}}

@@ -1,4 +1,4 @@
--- Named sessions and operators: who may have which, and which end for others.
+-- Named sessions and operators: who may claim which session, and which sessions end for others.
 
 transports: long-polling, websocket
 
@@ -35,7 +35,7 @@ alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /names/ended {"data": 1, ...}
          /meta/connect ok {"ext": {"ack": 2}}
 bob publishes 2 to /names/ended
--- What is acknowledged with the end is done; what waits is not handed over any more.
+-- The disconnect acknowledges the first message; the waiting one is not handed over any more.
 alice -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
 alice <- /meta/disconnect ok
 walter <~ /sys/deadMessage {"data": {"content": 2, "receiver": "client/ended/1", "errorCode": "communication.noConnection.dead", "reason": <text like .*ended by its client>, ...}, ...}
@@ -69,7 +69,7 @@ alice <- /names/denied {"data": 1, ...}
 alice -> /meta/disconnect {"ext": {"delivery": {"end": true, "discard": true}}}
 alice <- /meta/disconnect ok {...}
 
-# An operator's session ends for no stranger
+# A stranger can neither end nor take over an operator's session
 olga -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "names-ops/1"}, "authentication": {"token": $operator}}}
 olga <- /meta/handshake ok {"clientId": new $olga, ...}
 carol -> /meta/handshake {"ext": {"delivery": {"session": {"name": "names-ops/2", "clearSessions": true}}}}
@@ -90,11 +90,11 @@ bob -> /meta/handshake {"ext": {"delivery": {"session": {"name": "few/2", "maxSe
 bob <- /meta/handshake ok {"clientId": new $bob, "ext": {"delivery": {"session": {"name": "client/few/2", "maxSessions": 1, ...}, ...}}, ...}
 bob ends the session
 
-# A wrong operators' token is refused
+# A handshake with a wrong operators' token is refused
 mallory -> /meta/handshake {"ext": {"authentication": {"token": "open sesame"}}}
 mallory <- /meta/handshake error "403::handshake_denied" {"advice": {"reconnect": "none", ...}}
 
-# A token that a policy may know opens nothing of the operators'
+# A token that only a policy accepts gives no rights of operators
 ! extension = ["tests.conversations.policies:doorkeeper"]
 alice -> /meta/handshake {"ext": {"authentication": {"token": "a ticket of another kind"}}}
 alice <- /meta/handshake ok {"clientId": new $alice, ...}
@@ -122,7 +122,7 @@ olga operates
 olga asks "client/three/?sessionList" and hears "three/5"
 eve ends the session
 
-# A meaningless number of sessions is refused
+# A handshake with a negative maxSessions is refused
 alice -> /meta/handshake {"ext": {"delivery": {"session": {"name": "odd/1", "maxSessions": -16}}}}
 alice <- /meta/handshake error "400:user.illegalArgument,maxSessions:delivery_invalid" {"advice": {"reconnect": "none", ...}}
 

@@ -1,4 +1,4 @@
--- What may be asked for a message or a subscription, and that nothing asked for is ignored.
+-- The options of publishes and subscriptions, none of which the server ignores.
 
 transports: long-polling, websocket
 
@@ -18,7 +18,7 @@ alice <- /options/private {"data": 3, ...}
          /meta/connect ok {"ext": {"ack": 2}}
 alice disconnects
 
-# A subscription that would bring something else than was asked for is refused
+# A subscription with invalid options is refused
 alice takes /options/all
 alice -> /meta/subscribe {"subscription": "/options/some", "ext": {"delivery": {"filter": "data."}}}
          /meta/subscribe {"subscription": "/options/others", "ext": {"delivery": {"newestOnly": 1}}}
@@ -34,7 +34,7 @@ alice <- /options/all {"data": 2, ...}
          /meta/connect ok {"ext": {"ack": 2}}
 alice disconnects
 
-# Properties arrive with the values that they had
+# Properties arrive with their values unchanged
 alice takes /options/properties
 bob handshakes
 bob -> /options/properties {"data": 1, "ext": {"delivery": {"properties": {"oneKey": "one", "twoKey": "two", "threeKey": 55, "fourKey": {"deep": [true, null, 1.5]}}}}}
@@ -44,7 +44,7 @@ alice <- /options/properties {"data": 1, "ext": {"delivery": {"properties": {"on
          /meta/connect ok {"ext": {"ack": 2}}
 alice disconnects
 
-# A message past its lifetime comes late, unless its end is forced, and leaves no dead letter
+# An expired message is delivered late, unless forceDestroy is set, and leaves no dead letter
 walter watches the dead letters
 alice takes /options/lives under {"session": "lives/1", "dispatcherActive": false}
 bob handshakes

@@ -1,8 +1,8 @@
--- What receivers may agree on, and how queues end.
+-- The terms that receivers may agree on, and how queues end.
 
 transports: long-polling, websocket
 
-# The reply to a handshake has all that was agreed on, and every event has the secret
+# The reply to a handshake has all terms of the session, and every event has the secret
 alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"retries": 1, "delay": 1000, "secret": "topsecret"}}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ack": true, "delivery": {
              "retries": 1, "delay": 1000, "secret": "topsecret", "oneway": false, "responseTimeout": 60000, "maxEntries": -1,
@@ -16,7 +16,7 @@ bob publishes 1 to /s22
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /s22 {"data": 1, "ext": {"delivery": {"cbSessionId": "topsecret", ...}}}
          /meta/connect ok {"ext": {"ack": 2}}
--- Whoever takes the session over brings a secret of its own.
+-- A client that takes the session over brings its own secret.
 carol takes /s22 under {"session": "s22/1", "secret": "first"}
 bob publishes 2 to /s22
 carol -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "s22/1", "secret": "second"}}}
@@ -27,7 +27,7 @@ carol <- /s22 {"data": 2, "ext": {"delivery": {"cbSessionId": "second", ...}}}
 carol ends the session
 alice disconnects
 
-# A oneway receiver counts as having what was sent to it
+# A message to a oneway receiver is settled by its hand-over
 walter watches the dead letters
 alice -> /meta/handshake {"ext": {"delivery": {"oneway": true}}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"delivery": {"oneway": true, ...}}, ...}
@@ -61,11 +61,11 @@ alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /s23/oneway {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
          /s23/both {"data": 2, "ext": {"delivery": {"seq": 2, ...}}}
          /meta/connect ok {"ext": {"ack": 2}}
--- She did not get that, it seems: what needs no word of hers does not come again.
+-- She seems to have missed that reply; the oneway message does not come again.
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /s23/both {"data": 2, "ext": {"delivery": {"seq": 3, "redelivered": 1, ...}}}
          /meta/connect ok {"ext": {"ack": 3}}
--- And cannot be refused.
+-- Nor can it be refused.
 alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"pending": [3], "verdicts": [{"seq": 1, "errorCode": "user.update.error"}]}}}
 alice is held for 100 ms
 walter is held
@@ -74,7 +74,7 @@ alice <- /service/delivery ok
 walter <~ /sys/deadMessage {"data": {"content": 2, "channel": "/s23/both", ...}, ...}
           /meta/connect ok {"ext": {"ack": 2}}
 alice leaves while waiting
--- Whoever subscribes once more and does not say so is asked again.
+-- A second subscribe without oneway makes acks necessary again.
 alice takes /s23/again
 alice -> /meta/subscribe {"subscription": "/s23/again", "ext": {"delivery": {"oneway": true}}}
 alice <- /meta/subscribe ok
@@ -89,7 +89,7 @@ alice <- /s23/again {"data": 3, "ext": {"delivery": {"redelivered": 1, ...}}}
 alice disconnects
 walter disconnects
 
-# A burst gets all its replies, and arrives complete and in order, three times
+# Three bursts get all their replies, and arrive complete and in order
 alice takes /s24
 bob handshakes
 bob -> 12 times /s24 {"data": "a1"}
@@ -163,7 +163,7 @@ alice <- /s76/named {"data": 1, "ext": {"delivery": {"redelivered": 1, ...}}}
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /s76/named {"data": 2, "ext": {"delivery": {"redelivered": absent, ...}}}
          /meta/connect ok {"ext": {"ack": 2}}
--- And may end it, with all that is in it, and without letters.
+-- She may also end it, which discards its messages without dead letters.
 bob publishes 3 to /s76/named
 alice ends the session
 walter is held for 100 ms
@@ -205,7 +205,7 @@ olga sets "client/s77/1/?dispatcherActive" to "true"
 alice <~ /s77 {"data": 1, ...}
          /s77 {"data": 2, ...}
          /meta/connect ok {"ext": {"ack": 2}}
--- What it has in hands counts too, until it has acknowledged it.
+-- Unacked messages count too.
 bob publishes 6 to /s77
 walter <~ /sys/deadMessage {"data": {"content": 6, "receiver": "client/s77/1", "errorCode": "resource.overflow.queue.entries", ...}, ...}
           /meta/connect ok {"ext": {"ack": 3}}

@@ -1,5 +1,5 @@
 -- Receivers refuse single messages with a code. The message becomes a dead letter, which operators
--- hear of on /sys/deadMessage; what else happens depends on the code.
+-- see on /sys/deadMessage; what else happens depends on the code.
 
 transports: long-polling, websocket
 
@@ -12,7 +12,7 @@ alice <- /meta/subscribe ok
 alice -> /meta/connect {"ext": {"ack": 0}}
 alice <- /meta/connect ok {"ext": {"ack": 1}}
 bob handshakes
--- A code of its own.
+-- A code for receivers.
 alice ~> /meta/connect {"ext": {"ack": 1}}
 bob publishes "A" to /s01/a
 alice <~ /s01/a {"data": "A", "ext": {"delivery": {"seq": 1, ...}}}
@@ -24,7 +24,7 @@ alice ~> /meta/connect {"ext": {"ack": 3}}
 bob publishes "N1" to /s01/n
 alice <~ /s01/n {"data": "N1", "ext": {"delivery": {"seq": 3, ...}}}
          /meta/connect ok {"ext": {"ack": 4}}
--- A code that receivers cannot use.
+-- A code that receivers may not use.
 alice ~> /meta/connect {"ext": {"ack": 4}}
 bob publishes "B" to /s01/b
 alice <~ /s01/b {"data": "B", "ext": {"delivery": {"seq": 4, ...}}}
@@ -36,7 +36,7 @@ alice ~> /meta/connect {"ext": {"ack": 6}}
 bob publishes "N2" to /s01/n
 alice <~ /s01/n {"data": "N2", "ext": {"delivery": {"seq": 6, ...}}}
          /meta/connect ok {"ext": {"ack": 7}}
--- No code at all: something else went wrong.
+-- No code at all.
 alice ~> /meta/connect {"ext": {"ack": 7}}
 bob publishes "C" to /s01/c
 alice <~ /s01/c {"data": "C", "ext": {"delivery": {"seq": 7, ...}}}
@@ -71,7 +71,7 @@ alice <- /s07 {"data": 1, "ext": {"delivery": {"seq": 1, ...}}}
 alice ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 2, "errorCode": "user.update.deadMessage"}]}}}
 walter <~ /sys/deadMessage {"data": {"content": 2, "errorCode": "user.update.deadMessage", ...}, ...}
           /meta/connect ok {"ext": {"ack": 2}}
--- The others are acknowledged with their batch: there is nothing more to bury, nothing to repeat.
+-- The ack settles the others: there are no more dead letters and no redeliveries.
 walter ~> /meta/connect {"ext": {"ack": 2}}
 alice is held for 100 ms
 walter is held
@@ -107,7 +107,7 @@ olga asks "client/s07/1/?numCallbackExceptions" and hears "1"
 olga asks "client/s07/1/?lastCallbackException" and hears "user.update.error"
 alice ends the session
 
-# A message that one receiver refuses reaches the others, and each refusal makes a dead letter of its own
+# A message that one receiver refuses reaches the others, and each refusal makes its own dead letter
 walter watches the dead letters
 ann takes /s15
 ben takes /s15
@@ -146,7 +146,7 @@ ann leaves while waiting
 ben leaves while waiting
 walter leaves while waiting
 
-# A dead letter says what it was, who sent it, who refused it, and why
+# A dead letter has the message, its publisher, the receiver that refused it, and the reason
 walter -> /meta/handshake {"ext": {"ack": true, "delivery": true, "authentication": {"token": $operator}}}
 walter <- /meta/handshake ok {"clientId": new $walter, "ext": {"ack": true, "delivery": {...}}, ...}
 walter -> /meta/subscribe {"subscription": "/sys/deadMessage"}
@@ -218,21 +218,21 @@ olga <~ /sys/deadMessage {"data": {"content": "bad", ...}, ...}
         /meta/connect ok {"ext": {"ack": 2}}
 olga ~> /meta/connect {"ext": {"ack": 2}}
 walter ~> /meta/connect {"ext": {"ack": 2, "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.error"}]}}}
--- Neither the one who refused it nor anybody else hears of it again.
+-- Neither the receiver that refused it nor anybody else gets another one.
 walter is held for 100 ms
 olga is held
 walter leaves while waiting
 olga leaves while waiting
 alice leaves while waiting
 
-# A new listener does not get earlier dead letters
+# A new subscriber to dead letters does not get earlier ones
 alice takes /s12/nobody under {"session": "s12nobody/1"}
 bob handshakes
 bob publishes "unwatched" to /s12/nobody
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /s12/nobody {"data": "unwatched", ...}
          /meta/connect ok {"ext": {"ack": 2}}
--- The reply to this comes when all is done.
+-- The reply comes when the refusal is done.
 alice -> /service/delivery {"data": [{"seq": 1, "errorCode": "user.update.error"}]}
 alice <- /service/delivery ok
 alice ~> /meta/connect {"ext": {"ack": 2}}
@@ -247,7 +247,7 @@ walter <~ /sys/deadMessage {"data": {"content": "watched", ...}, ...}
 alice leaves while waiting
 walter disconnects
 
-# A dead letter is kept although nobody listens
+# A dead letter is kept even if nobody subscribes to dead letters
 alice takes /s12/kept under {"session": "s12kept/1"}
 bob handshakes
 bob publishes "kept all the same" to /s12/kept
@@ -266,7 +266,7 @@ olga <- 200
     body: <text>"kept all the same"<text>
 alice ends the session
 
-# The system's channels and commands are closed to everybody but operators
+# Only operators may use the system's channels and commands
 alice handshakes
 alice connects
 alice -> /meta/subscribe {"subscription": "/sys/deadMessage"}
@@ -281,7 +281,7 @@ olga operates
 olga -> /sys/deadMessage {"data": "forged"}
 olga <- /sys/deadMessage error "403:denied_by_security_policy:publish_denied"
 
-# All messages of a client without the right to be there become dead letters, in order
+# The verdict accessDenied ends the session, and all its messages become dead letters in order
 walter watches the dead letters
 alice takes /s08 under {"session": "s08/1", "retries": -1}
 bob handshakes
@@ -300,14 +300,14 @@ walter <~ /sys/deadMessage {"data": {"content": 1, "errorCode": "user.security.a
           /sys/deadMessage {"data": {"content": 2, "errorCode": "user.security.authentication.accessDenied", ...}, ...}
           /sys/deadMessage {"data": {"content": 3, "errorCode": "user.security.authentication.accessDenied", ...}, ...}
           /meta/connect ok {"ext": {"ack": 2}}
--- The session is gone, whatever its name and its retries.
+-- The session is gone, although it had a name and retries.
 alice -> /s08 {"data": 4}
 alice <- /s08 error "402::session_unknown"
 olga operates
 olga asks "client/s08/1/?connectionState" in vain
 walter disconnects
 
-# A client without the right to be there is told to give up, although another request carried the verdict
+# The verdict accessDenied in another request fails the held connect with the advice none
 walter watches the dead letters
 alice takes /s08/beside
 bob handshakes
@@ -323,7 +323,7 @@ walter <~ /sys/deadMessage {"data": {"content": 1, "errorCode": "user.security.a
           /meta/connect ok {"ext": {"ack": 2}}
 walter disconnects
 
-# One refusal can end all delivery until the next handshake, if the client chose that
+# With onUserException dead, one refusal ends all delivery until the next handshake
 walter watches the dead letters
 alice takes /s01/literal under {"session": "s01/1", "onUserException": "dead"}
 bob handshakes

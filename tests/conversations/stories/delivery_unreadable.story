@@ -1,8 +1,8 @@
--- What a client says of messages and cannot be read counts for nothing, least of all as consent.
+-- Acks, verdicts and options that the server cannot read are refused, and settle nothing.
 
 transports: long-polling, callback-polling, websocket
 
-# A verdict that cannot be read refuses its connect, the ack beside it included
+# A connect with an unreadable verdict is refused, and its ack settles nothing
 alice takes /unreadable/connect
 bob handshakes
 bob publishes 1 to /unreadable/connect
@@ -19,7 +19,7 @@ alice -> /meta/connect {"ext": {"ack": 2, "delivery": {"verdict": []}}}
 alice <- /meta/connect error "400:user.illegalArgument,verdict:delivery_invalid"
 alice -> /meta/connect {"ext": {"ack": "2", "delivery": {"verdicts": [{"seq": 1, "errorCode": "user.update.error"}]}}}
 alice <- /meta/connect error "400:user.illegalArgument,ack:ext_invalid"
--- Nothing of this was heard: the message comes again, and is refused at last.
+-- None of these had an effect: the message comes again, and is refused only now.
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /unreadable/connect {"data": 1, "ext": {"delivery": {"seq": 2, "redelivered": 1, ...}}}
          /meta/connect ok {"ext": {"ack": 3}}
@@ -30,7 +30,7 @@ alice <~ /unreadable/connect {"data": 2, "ext": {"delivery": {"seq": 3, ...}}}
          /meta/connect ok {"ext": {"ack": 4}}
 alice disconnects
 
-# A verdict that cannot be read refuses whatever carries it
+# Any message with an unreadable verdict is refused
 alice takes /unreadable/anything
 bob handshakes
 bob publishes 1 to /unreadable/anything
@@ -51,7 +51,7 @@ alice <- /unreadable/anything {"data": 1, "ext": {"delivery": {"redelivered": 1,
          /meta/connect ok {"ext": {"ack": 3}}
 alice disconnects
 
-# Who asks for acknowledgements or verdicts in words that mean nothing is not let in
+# A handshake with unreadable options is refused
 alice -> /meta/handshake {"ext": {"ack": 1}}
 alice <- /meta/handshake error "400:user.illegalArgument,ack:ext_invalid" {"advice": {"reconnect": "none", ...}}
 alice -> /meta/handshake {"ext": {"delivery": {"verdicts": "all"}}}
@@ -59,7 +59,7 @@ alice <- /meta/handshake error "400:user.illegalArgument,verdicts:delivery_inval
 alice -> /meta/handshake {"ext": {"timesync": [1]}}
 alice <- /meta/handshake error "400:user.illegalArgument,timesync:ext_invalid" {"advice": {"reconnect": "none", ...}}
 
-# Unreadable keys of requests are refused, and so are channels for others' replies
+# Reply channels of others and unreadable options of requests are refused
 alice handshakes
 alice connects
 alice -> /reserved {"data": 1, "ext": {"replyTo": "/ret/AAAAAAAAAAAAAAAAAAAAAA/4000001", "timeout": 1000}}

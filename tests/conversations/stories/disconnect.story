@@ -50,7 +50,7 @@ alice <- /meta/disconnect ok
 alice -> /meta/connect
 alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
 
-# What waited comes with the reply to the disconnect
+# Waiting messages come with the reply to the disconnect
 transports: long-polling
 alice handshakes
 alice subscribes to /disconnect/waiting
@@ -69,7 +69,7 @@ alice disconnects
 alice -> /meta/disconnect
 alice <- /meta/disconnect error "402::session_unknown"
 
-# After a disconnect nothing is delivered and the subscriptions are gone
+# After a disconnect, nothing is delivered and the session's subscriptions are gone
 alice handshakes
 alice subscribes to /disconnect/gone
 alice connects
@@ -80,7 +80,7 @@ alice hears nothing
 bob -> /meta/unsubscribe {"subscription": "/disconnect/gone"}
 bob <- /meta/unsubscribe error "400::channel_missing"
 
-# The browser may go on with a new session
+# A client may handshake again after a disconnect
 alice handshakes
 alice connects
 alice disconnects

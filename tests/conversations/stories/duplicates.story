@@ -86,7 +86,7 @@ carol publishes "hello" to /duplicates/socket
 bob <- /duplicates/socket {"data": "hello"}
 alice hears nothing
 
-# A batched connect fails the held one too
+# A connect in a batch replaces the held one, which fails
 transports: long-polling, callback-polling
 alice handshakes
 alice connects

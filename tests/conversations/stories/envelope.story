@@ -1,9 +1,9 @@
--- What surrounds the messages: methods, paths, bodies, content types, and the status of what is
--- not even a request. Faults of Bayeux's own kind are always answered with 200.
+-- The HTTP around the messages: methods, paths, bodies, content types, and the status of malformed
+-- requests. Messages that fail are always answered with 200.
 
 transports: long-polling
 
-# Any path below the mount point will do, because clients append the message type
+# Any path below the mount point works, because clients append the message type
 pins: 51
 alice -> POST /cometd/handshake
     /meta/handshake
@@ -31,7 +31,7 @@ alice <- 400 {"successful": false, "error": "400::transport_unknown"}
 alice -> GET /cometd/handshake
 alice <- 400 {"successful": false, "error": "400::transport_unknown"}
 
-# Methods that carry no transport are answered with 400
+# HTTP methods that no transport uses are answered with 400
 alice -> PUT /cometd
     /meta/handshake
 alice <- 400 {"successful": false, "error": "400::transport_unknown"}
@@ -41,7 +41,7 @@ alice -> PATCH /cometd
     /meta/handshake
 alice <- 400 {"successful": false, "error": "400::transport_unknown"}
 
-# OPTIONS is always welcome and empty
+# An OPTIONS request gets an empty response
 alice -> OPTIONS /cometd
 alice <- 200
     Access-Control-Allow-Origin: absent
@@ -73,7 +73,7 @@ alice <- 400 {"successful": false, "error": "400::request_malformed"}
 alice -> body: [{"channel": "/meta/handshake"}][{"channel": "/meta/connect"}]
 alice <- 400 {"successful": false, "error": "400::request_malformed"}
 
-# No message at all is answered with 400
+# A request without messages is answered with 400
 alice -> POST /cometd
 alice <- 400 {"successful": false, "error": "400::request_malformed"}
 alice -> body: []
@@ -81,7 +81,7 @@ alice <- 400 {"successful": false, "error": "400::request_malformed"}
 alice -> body:
 alice <- 400 {"successful": false, "error": "400::request_malformed"}
 
-# What is no message is answered with 400
+# A body whose messages are not objects is answered with 400
 alice -> body: [1]
 alice <- 400 {"successful": false, "error": "400::request_malformed"}
 alice -> body: ["/meta/handshake"]
@@ -95,7 +95,7 @@ alice <- 400 {"successful": false, "error": "400::request_malformed"}
 alice -> body: "text"
 alice <- 400 {"successful": false, "error": "400::request_malformed"}
 
-# One element that is no message spoils the request, and nothing of it is done
+# A request with one element that is not a message is refused as a whole
 alice handshakes
 bob handshakes
 bob subscribes to /envelope/spoilt
@@ -103,8 +103,7 @@ alice -> body: [{"channel": "/envelope/spoilt", "clientId": "$alice", "data": 1}
 alice <- 400 {"successful": false, "error": "400::request_malformed"}
 bob connects
 
-# JSON that others would choke on is answered with 400
--- Not a number, and infinity.
+# JSON with NaN, Infinity or invalid UTF-8 is answered with 400
 alice -> body: [{"channel": "/meta/handshake", "ext": NaN}]
 alice <- 400 {"successful": false, "error": "400::request_malformed"}
 alice -> body: [{"channel": "/meta/handshake", "ext": Infinity}]
@@ -144,24 +143,24 @@ bob -> /meta/connect
 bob <- /envelope/greece {"data": "Ελλάδα"}
        /meta/connect ok
 
-# Forms are accepted too
+# Messages may be sent as a form
 alice -> POST /cometd
     Content-Type: application/x-www-form-urlencoded
     body: message=%5B%7B%22channel%22%3A%22%2Fmeta%2Fhandshake%22%2C%22id%22%3A%221%22%2C%22supportedConnectionTypes%22%3A%5B%22long-polling%22%5D%7D%5D
 alice <- {"channel": "/meta/handshake", "id": "1", "successful": true, "clientId": new $alice, ...}
--- An object each, in two values of the form.
+-- Two values of the form, with an object each.
 alice -> POST /cometd
     Content-Type: application/x-www-form-urlencoded;charset=UTF-8
     body: message=%7B%22channel%22%3A%22%2Fmeta%2Fconnect%22%2C%22id%22%3A%222%22%2C%22clientId%22%3A%22$alice%22%7D&message=%7B%22channel%22%3A%22%2Fmeta%2Fdisconnect%22%2C%22id%22%3A%223%22%2C%22clientId%22%3A%22$alice%22%7D
 alice <- {"channel": "/meta/connect", "id": "2", "successful": true}
          {"channel": "/meta/disconnect", "id": "3", "successful": true}
 
-# A compressed request is unpacked
+# A compressed request is decompressed
 alice -> /meta/handshake
     Content-Encoding: gzip
 alice <- /meta/handshake ok {"clientId": new $alice, ...}
 
-# What cannot be decoded is refused with 415
+# A request with an unknown charset, encoding or media type is refused with 415
 alice -> POST /cometd
     Content-Type: application/json;charset=klingon
     /meta/handshake
@@ -186,14 +185,14 @@ alice <- 200
     Set-Cookie: absent
     /meta/connect ok
 
-# Failures on Bayeux's level have status 200
+# Messages that fail are answered with 200
 transports: long-polling, callback-polling
 alice -> /nowhere {"data": 1}
 alice <- 200 /nowhere error "402::session_unknown"
 alice -> {"channel": "no slash", "id": "1"}
 alice <- 200 {"channel": "no slash", "id": "1", "successful": false, "error": "405::channel_invalid"}
 
-# Paths beside the mount points are not Bayeux
+# Paths outside the mount points are answered with 404
 transports: long-polling
 alice -> POST /elsewhere
     /meta/handshake
@@ -202,7 +201,7 @@ alice -> POST /cometdx
     /meta/handshake
 alice <- 404
 
-# A body that is not what its headers say is malformed
+# A body that contradicts its headers is answered with 400
 alice -> POST /cometd
     Content-Encoding: gzip
     /meta/handshake
@@ -212,7 +211,7 @@ alice -> POST /cometd
     body in hex: 5b7b2261223a22ae22fe
 alice <- 400 {"successful": false, "error": "400::request_malformed"}
 
-# A form without messages is malformed
+# A form without messages is answered with 400
 alice -> POST /cometd
     Content-Type: application/x-www-form-urlencoded
     body: other=1

@@ -1,5 +1,5 @@
--- Sessions of clients that are gone. The clock runs for interval + maxInterval from the end of a
--- response to a handshake or connect; other messages push it on, a connect stops it.
+-- Sessions of clients that are gone. The clock runs for interval + maxInterval from the end of the
+-- response to a handshake or connect; other messages restart it, and a connect stops it.
 
 transports: long-polling, websocket, callback-polling
 ! max_interval = 800
@@ -59,7 +59,7 @@ alice publishes 3 to /expiry/publishing
 alice -> /expiry/publishing {"data": 4}
 alice <- /expiry/publishing error "402::session_unknown"
 
-# A client that vanishes while its connect is held expires
+# A session whose client vanishes while its connect is held expires
 transports: long-polling, callback-polling
 alice handshakes
 alice connects
@@ -69,7 +69,7 @@ alice drops
 alice -> /meta/connect
 alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
 
-# A client that comes back in time after it vanished has lost nothing
+# A client that vanishes and returns in time gets all its messages
 transports: long-polling, callback-polling
 alice handshakes
 alice subscribes to /expiry/back
@@ -104,7 +104,7 @@ alice drops
 alice -> /meta/connect
 alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
 
-# A pause that the client announced is added to its life
+# An interval that the client announces is added to its session timeout
 alice handshakes
 alice -> /meta/connect {"advice": {"interval": 1500}}
 alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 1500, "timeout": 30000}}
@@ -115,7 +115,7 @@ alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "time
 alice -> /meta/connect
 alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", "interval": 0, "timeout": 30000}}
 
-# Subscriptions and messages go with the session
+# The subscriptions of a session end with it
 alice handshakes
 alice subscribes to /expiry/gone
 alice connects
@@ -171,7 +171,7 @@ bob -> /meta/unsubscribe {"subscription": "/expiry/unread"}
 bob <- /meta/unsubscribe error "400::channel_missing"
 alice drops
 
-# The pause that the server asks for is added to the life of a session
+# The interval that the server advises is added to the session timeout
 ! interval = 1000
 ! max_interval = 500
 alice handshakes

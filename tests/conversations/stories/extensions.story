@@ -1,4 +1,4 @@
--- The extensions timesync, timestamp and activity.
+-- The extensions timesync, timestamp, activity and request.
 
 transports: long-polling, websocket, callback-polling
 
@@ -15,12 +15,12 @@ alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"timesync": {"ts": 
 alice -> /meta/connect {"ext": {"timesync": {"tc": 12345, "l": 10, "o": $away}}}
 alice <- /meta/connect ok {"ext": {"timesync": {"tc": 12345, "ts": <integer>, "p": <0 to 5000>, "a": <integer>}, ...}}
 
-# Timesync can be switched off
+# Timesync can be disabled
 ! timesync = false
 alice -> /meta/handshake {"ext": {"timesync": {"tc": 12345, "l": 0, "o": 0}}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": absent, ...}
 
-# Timestamps can be added to everything
+# The timestamp extension adds a timestamp to every message
 ! timestamp = true
 alice -> /meta/handshake
 alice <- /meta/handshake ok {"clientId": new $alice, "timestamp": <text>, ...}
@@ -37,11 +37,11 @@ on long-polling, callback-polling:
 on websocket:
     alice <- /extensions/timestamp {"data": 1, "timestamp": <text>}
 
-# Without the extension there are no timestamps
+# Without the timestamp extension, messages have no timestamps
 alice handshakes
 alice connects
 
-# Clients that only connect can be sent away
+# A client that only connects is disconnected after max_inactivity
 ! max_inactivity = 200
 alice handshakes
 alice connects
@@ -50,7 +50,7 @@ alice -> /meta/connect {"advice": {"timeout": 0}}
 alice <- {"channel": "/meta/disconnect", "successful": true}
          /meta/connect error "402::session_unknown" {"advice": {"reconnect": "none", "interval": 0, "timeout": 30000}}
 
-# Clients that do something stay
+# A client that publishes is not disconnected for inactivity
 ! max_inactivity = 1000
 alice handshakes
 alice connects
@@ -60,7 +60,7 @@ alice publishes 1 to /extensions/activity
 alice -> /meta/connect {"advice": {"timeout": 0}}
 alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
 
-# A request has a private reply channel, and its reply comes to nobody else
+# A client cannot use, publish to or subscribe to the reply channels of others
 alice -> /meta/handshake {"ext": {"request": true}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"ret": new $ret, ...}, ...}
 alice connects

@@ -2,7 +2,7 @@
 
 transports: long-polling, websocket, callback-polling
 
-# A subscriber receives what its filter describes
+# A subscriber receives only messages that its filter selects
 alice handshakes
 alice -> /meta/subscribe {"subscription": "/filters/trades", "ext": {"delivery": {"filter": "data.price > 100 AND data.symbol LIKE 'I%'"}}}
 alice <- /meta/subscribe ok {"subscription": "/filters/trades"}
@@ -35,14 +35,14 @@ on websocket:
     alice <- /filters/room {"data": "yours"}
 alice disconnects
 
-# A filter stops messages that it cannot judge, and harms nobody
+# A filter does not select messages that it cannot evaluate, and they leave no dead letters
 transports: long-polling, websocket
 walter watches the dead letters
 alice takes /filters/ten
 alice -> /meta/subscribe {"subscription": "/filters/ten", "ext": {"delivery": {"filter": "LENGTH(data) <= 10"}}}
 alice <- /meta/subscribe ok
 bob handshakes
--- The length fits, is too large, and is none.
+-- A length that fits, one that is too large, and a number, which has no length.
 bob publishes "ten digits" to /filters/ten
 bob publishes "even eleven" to /filters/ten
 bob publishes 333 to /filters/ten
@@ -56,7 +56,7 @@ alice -> /meta/disconnect {"ext": {"ack": 2}}
 alice <- /meta/disconnect ok
 walter leaves while waiting
 
-# Subscribing again changes the filter, and there is still one subscription
+# A second subscribe replaces the filter and makes no second subscription
 alice handshakes
 alice -> 10 times /meta/subscribe {"subscription": "/filters/phones"}
 alice <- 10 times /meta/subscribe ok

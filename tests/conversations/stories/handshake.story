@@ -1,8 +1,8 @@
--- /meta/handshake: what it is answered with, what of it is ignored, and how it fails.
+-- /meta/handshake: its reply, the fields that are ignored, and how it fails.
 
 transports: long-polling, websocket, callback-polling
 
-# A handshake makes a session and tells how to go on
+# A handshake creates a session and gets advice
 alice -> /meta/handshake
 alice <- {"channel": "/meta/handshake", "id": "1", "successful": true, "clientId": new $alice,
           "version": "1.0", "minimumVersion": "1.0",
@@ -15,13 +15,13 @@ alice <- {"channel": "/meta/connect", "id": "2", "successful": true}
 alice -> /meta/handshake
 alice <- /meta/handshake ok {"clientId": <text like [0-9a-f]{32}>, ...}
 
-# Settings show in the advice
+# The advice has the timeout and interval of the settings
 ! timeout = 12345
 ! interval = 67
 alice -> /meta/handshake
 alice <- /meta/handshake ok {"advice": {"reconnect": "retry", "interval": 67, "timeout": 12345}, ...}
 
-# Clients that are to handshake by themselves are told when
+# With handshake_reconnect, clients are told when to handshake again
 pins: 47
 ! handshake_reconnect = true
 ! max_interval = 4321
@@ -32,7 +32,7 @@ alice -> /meta/connect {"advice": {"timeout": 0}}
 alice <- /meta/connect ok {
     "advice": {"reconnect": "retry", "interval": 0, "timeout": 30000, "maxInterval": 4321}}
 
-# The reply lists the transports that are switched on, the server's favourite first
+# The reply lists the enabled transports in the server's order of preference
 ! transports = ["long-polling", "websocket"]
 transports: long-polling, websocket
 alice -> /meta/handshake
@@ -50,7 +50,7 @@ on long-polling, callback-polling:
     alice -> /meta/subscribe {"subscription": "/handshake/again"}
     alice <- /meta/subscribe ok
 
-# A client id that nobody has is ignored in a handshake
+# An unknown client id in a handshake is ignored
 alice -> /meta/handshake {"clientId": "0123456789abcdef0123456789abcdef"}
 alice <- /meta/handshake ok {"clientId": new $alice, ...}
 alice connects
@@ -65,15 +65,15 @@ alice <- /meta/connect ok
 alice -> /meta/subscribe {"subscription": "/handshake/ext", "ext": {}}
 alice <- /meta/subscribe ok
 
-# An ext that is no object is refused
+# A handshake whose ext is not an object is refused
 alice -> /meta/handshake {"ext": "ack"}
 alice <- /meta/handshake error "400::ext_invalid" {...}
 
-# Unknown fields and connection types do no harm
+# Unknown fields and connection types in a handshake are ignored
 alice -> /meta/handshake {"supportedConnectionTypes": ["carrier-pigeon", $transport], "colour": "green"}
 alice <- /meta/handshake ok {"clientId": <text>, "colour": absent, ...}
 
-# Without a connection type in common the handshake fails
+# A handshake without a connection type of the server fails
 alice -> /meta/handshake {"supportedConnectionTypes": ["carrier-pigeon"]}
 alice <- /meta/handshake error "406::connection_types_unsupported" {
     "supportedConnectionTypes": $transports,
@@ -99,7 +99,7 @@ alice <- 200
 
 # A subscription beside a handshake is refused and has no effect
 pins: 13
--- CometD answers 500; Bayeux's text says that the others are not to be processed.
+-- CometD answers 500; the Bayeux specification says that the other messages must not be processed.
 alice -> /meta/handshake
          /meta/subscribe {"subscription": "/handshake/along", "clientId": absent}
 alice <- /meta/handshake ok {"clientId": new $alice, ...}
@@ -119,21 +119,21 @@ alice <- /meta/handshake ok {"clientId": new $alice, ...}
          /handshake/published error "400::handshake_batched"
 bob connects
 
-# The reply to a handshake comes first, wherever the handshake stood
+# The reply to a handshake comes first, wherever the handshake is in the request
 alice -> /handshake/late {"data": 1}
          /meta/handshake
 alice <- /meta/handshake ok {"clientId": new $alice, ...}
          /handshake/late error "400::handshake_batched"
 alice connects
 
-# One handshake a request
+# Only the first handshake in a request succeeds
 alice -> /meta/handshake
          /meta/handshake
 alice <- /meta/handshake ok {"clientId": new $alice, ...}
          /meta/handshake error "400::handshake_batched" {"clientId": absent, ...}
 alice connects
 
-# Not even messages of a living session may come along with a handshake
+# A message of an existing session beside a handshake is refused
 transports: long-polling, callback-polling
 alice handshakes
 alice -> /meta/handshake

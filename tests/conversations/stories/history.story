@@ -62,7 +62,7 @@ carol <- /kept/1/update {"data": "new", ...}
 alice disconnects
 carol disconnects
 
-# A client that was away and wants only the newest message gets only that
+# With newestOnly, a client that was away gets only the newest message
 alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "newest/1"}}}
 alice <- /meta/handshake ok {"clientId": new $alice, ...}
 alice -> /meta/subscribe {"subscription": "/kept/0/newest", "ext": {"delivery": {"newestOnly": true}}}

@@ -1,4 +1,4 @@
--- Lazy messages: they wait for others, for the next connect, or for the lazy time to be over.
+-- Lazy messages wait for others, for the next connect, or for the end of the lazy timeout.
 
 transports: long-polling, callback-polling
 ! channels = {"/lazy/slow": {"lazy": true}, "/lazy/timed": {"lazy": true, "lazy_timeout": 1200}, "/lazy/wild/*": {"lazy": true}}
@@ -28,7 +28,7 @@ alice is held for 850 ms
 alice <~ /lazy/timed {"data": 1}
          /meta/connect ok
 
-# Lazy messages gather, in order
+# Lazy messages gather and arrive in order
 alice handshakes
 alice subscribes to /lazy/slow
 alice connects
@@ -41,7 +41,7 @@ alice <~ /lazy/slow {"data": 1}
          /lazy/slow {"data": 2}
          /meta/connect ok
 
-# A prompt message takes the lazy ones along
+# A prompt message brings the waiting lazy messages with it
 alice handshakes
 alice -> /meta/subscribe {"subscription": ["/lazy/slow", "/lazy/prompt"]}
 alice <- /meta/subscribe ok
@@ -55,7 +55,7 @@ alice <~ /lazy/slow {"data": "lazy"}
          /lazy/prompt {"data": "prompt"}
          /meta/connect ok
 
-# A connect that is answered anyway takes the lazy ones along
+# A connect that asks for no hold gets the waiting lazy messages
 alice handshakes
 alice subscribes to /lazy/slow
 alice connects
@@ -65,7 +65,7 @@ alice -> /meta/connect {"advice": {"timeout": 0}}
 alice <- /lazy/slow {"data": "lazy"}
          /meta/connect ok {"advice": <any>}
 
-# With nothing but lazy messages waiting a connect is held
+# A connect is held while only lazy messages wait
 alice handshakes
 alice subscribes to /lazy/slow
 alice connects
