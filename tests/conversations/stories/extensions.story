@@ -7,11 +7,10 @@ alice -> /meta/handshake {"ext": {"timesync": {"tc": 12345, "l": 0, "o": 0}}}
 alice <- /meta/handshake ok {"clientId": new $alice,
     "ext": {"timesync": {"tc": 12345, "ts": <integer>, "p": <0 to 5000>, "a": <integer>}}, ...}
 
-# Clocks that have been compared are compared no more
--- p, the time that the message spent on the server, is of no use to somebody who has the answer.
+# A client whose estimate of the server's clock is inaccurate gets another answer
 alice -> /meta/handshake {"ext": {"timesync": {"tc": 12345, "l": 0, "o": 0}}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"timesync": {"ts": new $now, "a": new $away, ...}}, ...}
--- A client that knows how far away it is, and says so.
+-- The client sends the difference with the wrong sign.
 alice -> /meta/connect {"ext": {"timesync": {"tc": 12345, "l": 10, "o": $away}}}
 alice <- /meta/connect ok {"ext": {"timesync": {"tc": 12345, "ts": <integer>, "p": <0 to 5000>, "a": <integer>}, ...}}
 

@@ -1,4 +1,4 @@
--- Limits: exceeding one is an error with a code, and nobody else suffers.
+-- Limits: exceeding one is an error with a code, and affects nobody else.
 
 transports: long-polling, websocket, callback-polling
 
@@ -14,7 +14,7 @@ alice <- /limits/large ok
          /limits/large ok
 alice connects
 
-# A request that is too large is refused whole
+# A request that is too large is refused as a whole
 transports: long-polling
 ! max_message_size = 1000
 ! max_request_size = 3000
@@ -24,7 +24,7 @@ alice <- 413 {"successful": false, "error": "413::request_too_large"}
 -- The client has to reconnect, and can.
 alice connects
 
-# A request that grows too large when it is unpacked is refused
+# A request that is too large after decompression is refused
 transports: long-polling
 ! max_message_size = 1000
 ! max_request_size = 3000
@@ -32,7 +32,7 @@ alice -> /limits/gzip {"data": <text of 4000 characters>}
     Content-Encoding: gzip
 alice <- 413 {"successful": false, "error": "413::request_too_large"}
 
-# A batch of too many messages is refused whole
+# A batch of too many messages is refused as a whole
 transports: long-polling, callback-polling
 ! max_batch = 3
 alice handshakes
@@ -48,7 +48,7 @@ alice -> /limits/batch {"data": 1}
          /limits/batch {"data": 4}
 alice <- 413 {"successful": false, "error": "413::request_too_large"}
 
-# A message that is too deep is refused alone
+# A message that is nested too deeply is refused alone
 transports: long-polling, websocket, callback-polling
 ! max_depth = 8
 alice handshakes
@@ -60,7 +60,7 @@ alice <- /limits/depth error "400::message_too_deep"
          /limits/depth ok
 alice connects
 
-# Channels have a longest name and a deepest path
+# Channel names are limited in length and in segments
 ! max_channel_length = 20
 ! max_channel_segments = 3
 ! chat = false
@@ -77,7 +77,7 @@ alice <- /meta/subscribe error "403::subscription_invalid"
 alice -> /meta/subscribe {"subscription": "/limits/b/c/d"}
 alice <- /meta/subscribe error "403::subscription_invalid"
 
-# A queue that is full takes no newer messages, and the publisher does not notice
+# A full queue discards newer messages, and their publisher gets no error
 transports: long-polling, callback-polling
 ! max_queue = 2
 alice handshakes
@@ -111,7 +111,7 @@ alice <- /limits/bytes {"data": <text of 2000 characters>}
          /limits/bytes {"data": "short"}
          /meta/connect ok
 
-# When there are too many sessions a handshake is told to come back
+# A handshake beyond max_sessions is told to come back later
 ! max_sessions = 1
 ! max_interval = 600
 alice handshakes

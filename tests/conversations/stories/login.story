@@ -1,11 +1,11 @@
--- Clients that log in: whose a session is, and who may do what.
+-- Clients that log in: who owns a session, and who may do what.
 
 transports: long-polling, websocket
 ! login_passwords = "tests/conversations/login/passwords"
 ! rights = "tests/conversations/login/rights.toml"
 ! channels = {"/login/**": {"history": 5}}
 
-# A session is for its own user alone, also while its client is away
+# A session belongs to its user alone, even while its client is away
 ada -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "ada/1"}, "authentication": {"user": "ada", "password": "ada's password"}}}
 ada <- /meta/handshake ok {"clientId": new $ada, "ext": {"authentication": {"subject": "ada", "method": "password", ...}, ...}, ...}
 bob -> /meta/handshake {"ext": {"delivery": {"session": "ada/1"}, "authentication": {"user": "bob", "password": "bob's password"}}}
@@ -19,7 +19,7 @@ ada -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "ada/1"}, "
 ada <- /meta/handshake ok {"clientId": new $ada, "ext": {"delivery": {"resumed": true, ...}, ...}, ...}
 ada ends the session
 
-# A user may do what the rules allow and none denies
+# A user may do what a rule allows and no rule denies
 ada -> /meta/handshake {"ext": {"delivery": {"session": "ada"}, "authentication": {"user": "ada", "password": "ada's password"}}}
 ada <- /meta/handshake ok {"clientId": new $ada, ...}
 bob -> /meta/handshake {"ext": {"authentication": {"user": "bob", "password": "bob's password"}}}
@@ -50,7 +50,7 @@ on websocket:
 bob disconnects
 ada disconnects
 
-# What a channel keeps is for users with a right of its own
+# Reading the history of a channel needs a right of its own
 ada -> /meta/handshake {"ext": {"authentication": {"user": "ada", "password": "ada's password"}}}
 ada <- /meta/handshake ok {"clientId": new $ada, ...}
 bob -> /meta/handshake {"ext": {"authentication": {"user": "bob", "password": "bob's password"}}}
@@ -78,7 +78,7 @@ ada <- /meta/subscribe ok
 ada disconnects
 bob disconnects
 
-# Operators hear of each login and logout once
+# Operators are told of each login and logout once
 walter -> /meta/handshake {"ext": {"ack": true, "delivery": true, "authentication": {"token": $operator}}}
 walter <- /meta/handshake ok {"clientId": new $walter, ...}
 walter -> /meta/subscribe {"subscription": ["/sys/login", "/sys/logout"]}

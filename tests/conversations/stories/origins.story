@@ -1,8 +1,8 @@
--- Pages of other origins, which browsers announce.
+-- Pages of other origins, as browsers announce them.
 
 transports: long-polling
 
-# The own origin needs no permission
+# The server's own origin needs no permission
 alice -> /meta/handshake
     Origin: $server
 alice <- /meta/handshake ok {"clientId": new $alice, ...}
@@ -17,13 +17,13 @@ alice -> /meta/handshake
     Origin: null
 alice <- 403 {"successful": false, "error": "403::origin_denied"}
 
-# A foreign origin may not even ask by JSONP
+# A JSONP request of a foreign origin is refused
 transports: callback-polling
 alice -> /meta/handshake
     Origin: http://elsewhere.example
 alice <- 403
 
-# A foreign origin gets no socket
+# A WebSocket upgrade of a foreign origin is refused
 transports: websocket
 alice -> UPGRADE /cometd
     Origin: http://elsewhere.example
@@ -32,7 +32,7 @@ bob -> UPGRADE /cometd
     Origin: $server
 bob <- 101
 
-# A preflight of a foreign origin is given no permission
+# A preflight of a foreign origin gets no permission
 alice -> OPTIONS /cometd
     Origin: http://elsewhere.example
     Access-Control-Request-Method: POST
@@ -41,7 +41,7 @@ alice <- 200
     Access-Control-Allow-Origin: absent
     body:
 
-# An origin that is allowed may send its credentials
+# An allowed origin may send credentials
 ! allow_origin = ["http://elsewhere.example"]
 alice -> OPTIONS /cometd
     Origin: http://elsewhere.example
@@ -65,7 +65,7 @@ alice -> /meta/handshake
     Origin: http://third.example
 alice <- 403 {"successful": false, "error": "403::origin_denied"}
 
-# An answer that came late is readable for the origin that is allowed
+# An allowed origin may read the reply to a held connect
 ! allow_origin = ["http://elsewhere.example"]
 ! timeout = 500
 alice handshakes
@@ -77,7 +77,7 @@ alice <- 200
     Access-Control-Allow-Credentials: true
     /meta/connect ok
 
-# Any origin may be allowed, for development, but without credentials
+# All origins can be allowed, for development
 ! allow_origin = ["*"]
 alice -> /meta/handshake
     Origin: http://anywhere.example
@@ -85,7 +85,7 @@ alice <- 200
     Access-Control-Allow-Origin: <text like (\*|http://anywhere\.example)>
     /meta/handshake ok {"clientId": new $alice, ...}
 
-# A script on a foreign page may not ask, even without naming its origin
+# A JSONP request of a foreign page is refused even without an Origin header
 transports: callback-polling
 alice -> /meta/handshake
     Sec-Fetch-Site: cross-site

@@ -35,7 +35,7 @@ alice <- /guarded/create/me error "403:denied_by_security_policy:channel_create_
 alice -> /guarded/publish/me {"data": 1}
 alice <- /guarded/publish/me error "403:denied_by_security_policy:publish_denied" {
     "advice": {"reconnect": "retry", "interval": 9000, "timeout": 30000}, "ext": {"ask": "the doorkeeper"}}
--- What it does not speak of is allowed.
+-- What the policy does not mention is allowed.
 alice subscribes to /guarded/free
 alice publishes 1 to /guarded/other
 
@@ -48,7 +48,7 @@ bob handshakes
 bob -> /meta/unsubscribe {"subscription": "/guarded/whole"}
 bob <- /meta/unsubscribe error "400::channel_missing"
 
-# Where authorizers are asked, one grant is needed
+# A channel with authorizers needs a grant of one of them
 ! extension = ["tests.conversations.policies:authorizers"]
 alice handshakes
 alice subscribes to /voted/read
@@ -66,19 +66,19 @@ on long-polling, callback-polling:
 on websocket:
     alice <- /voted/both {"data": 1}
 
-# Where authorizers are asked, one denial denies, with its own words
+# The denial of one authorizer denies, with its reason in the error
 ! extension = ["tests.conversations.policies:authorizers"]
 alice handshakes
 alice -> /voted/shrine {"data": 1}
 alice <- /voted/shrine error "403:this_is_a_shrine:channel_create_denied"
 
-# Where no authorizer is asked everything is granted
+# A channel without authorizers is open
 ! extension = ["tests.conversations.policies:authorizers"]
 alice handshakes
 alice subscribes to /unvoted
 alice publishes 1 to /unvoted/too
 
-# A pattern cannot bypass authorizers
+# A subscription to a pattern cannot bypass authorizers
 ! extension = ["tests.conversations.policies:authorizers"]
 alice handshakes
 alice -> /meta/subscribe {"subscription": "/**"}
@@ -86,7 +86,7 @@ alice <- /meta/subscribe error <text like 403:(denied_by_not_granting|this_is_a_
 alice -> /meta/subscribe {"subscription": "/voted/*"}
 alice <- /meta/subscribe error <text like 403:(denied_by_not_granting|this_is_a_shrine):(create|subscribe)_denied>
 
-# A service can answer its caller, which recognises the answer by its id
+# A service can answer its caller, with the id of the call
 ! extension = ["tests.conversations.policies:services"]
 alice handshakes
 alice connects
@@ -104,7 +104,7 @@ on callback-polling:
     alice <~ {"channel": "/service/echo", "id": "call1", "data": {"x": 1}, "successful": true}
              /meta/connect ok
 
-# The server can publish
+# A service can publish to a channel
 ! extension = ["tests.conversations.policies:services"]
 alice handshakes
 alice subscribes to /policies/greetings
@@ -221,7 +221,7 @@ alice -> /meta/connect {"ext": {"ack": 0}}
 alice <- /welcome {"data": "you are welcome"}
          /meta/connect ok {"ext": {"ack": 2}}
 
-# An extension can drop a message, which is answered
+# An extension can drop a message, and its publisher gets an error
 ! extension = ["tests.conversations.policies:censorship"]
 alice -> /meta/handshake
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"read": true}, ...}
@@ -229,7 +229,7 @@ alice -> /meta/subscribe {"subscription": "/policies/censored"}
 alice <- /meta/subscribe ok {"ext": {"read": true}}
 alice -> /policies/elsewhere {"data": "censored"}
 alice <- /policies/elsewhere error "404::message_deleted" {"ext": {"read": true}}
--- An extension that breaks lets nothing pass.
+-- Nothing passes an extension that fails.
 alice -> /policies/elsewhere {"data": "crash"}
 alice <- /policies/elsewhere error "500::server_fault" {"ext": {"read": true}}
 bob -> /meta/handshake
@@ -243,12 +243,12 @@ on long-polling, callback-polling:
 on websocket:
     alice <- /policies/censored {"data": "fine", "approved": true}
 
-# An extension that fails at the handshake admits nobody, and clients are told to retry
+# A handshake in which an extension fails is refused with advice to retry
 ! extension = ["tests.conversations.policies:censorship"]
 alice -> /meta/handshake {"ext": {"name": "broken"}}
 alice <- /meta/handshake error "500::server_fault" {"advice": {"reconnect": "handshake", "interval": <any>, "timeout": 30000}, ...}
 
-# Where messages may come with the reply to a handshake, none may come too
+# A reply to a handshake that may carry messages may also come without any
 ! extension = ["tests.conversations.policies:services"]
 ! allow_message_delivery_during_handshake = true
 alice -> /meta/handshake
@@ -264,7 +264,7 @@ bob -> /meta/connect {"ext": {"ack": $next}}
 bob <- /policies/none {"data": 1}
        /meta/connect ok {"ext": {"ack": <integer>}}
 
-# A message for a client that is only just handshaking can be acknowledged like any other
+# A message that was delivered during a handshake can be acknowledged like any other
 ! extension = ["tests.conversations.policies:welcome"]
 alice handshakes with ack
 alice -> /meta/connect {"ext": {"ack": 0}}
@@ -276,7 +276,7 @@ alice <- /welcome {"data": "you are welcome"}
 alice ~> /meta/connect {"ext": {"ack": 2}}
 alice is held
 
-# A reply is owed even if an extension breaks while it is made
+# A message gets its reply even if an extension fails on the reply
 ! extension = ["tests.conversations.policies:censorship"]
 alice -> /meta/handshake
 alice <- /meta/handshake ok {"clientId": new $alice, ...}
@@ -285,7 +285,7 @@ alice <- /policies/burn ok
 alice -> /policies/burn {"data": 1}
 alice <- /policies/burn ok {"ext": {"read": true}}
 
-# A service that breaks fails its caller alone, and says nothing about itself
+# A service that fails affects its caller alone, and the error reveals nothing
 ! extension = ["tests.conversations.policies:services"]
 alice handshakes
 alice -> /policies/before {"data": 1}
@@ -296,7 +296,7 @@ alice <- /policies/before ok
          /policies/after ok
 alice connects
 
-# A message that an extension drops is refused to its publisher, and kept for nobody
+# A message that an extension drops is refused and enters no queue
 transports: long-polling, websocket
 ! extension = ["tests.conversations.policies:measuring"]
 walter watches the dead letters
@@ -304,7 +304,7 @@ alice takes /s14 under {"session": "s14/1", "dispatcherActive": false}
 bob handshakes
 bob -> /s14 {"data": "much too long", "ext": {"delivery": {"persistent": true}}}
 bob <- /s14 error "404::message_deleted"
--- Nor does anything pass while it breaks, about which it says nothing.
+-- Nor does a message pass on which the extension fails; the error reveals nothing.
 bob -> /s14 {"data": "odd", "ext": {"delivery": {"persistent": true}}}
 bob <- /s14 error "500::server_fault"
 olga operates

@@ -1,11 +1,11 @@
--- Presence: who is on a channel, for those who may know.
+-- Presence: who is on a channel, for clients with the right to know.
 
 transports: long-polling, websocket
 ! login_passwords = "tests/conversations/login/passwords"
 ! rights = "tests/conversations/login/rights.toml"
 ! channels = {"/login/**": {"presence": true}}
 
-# Who has the right sees who is on a channel, and is told who joins and leaves
+# A client with the right sees a channel's members, and is told who joins and leaves
 ada -> /meta/handshake {"ext": {"delivery": {"session": "ada"}, "authentication": {"user": "ada", "password": "ada's password"}}}
 ada <- /meta/handshake ok {"clientId": new $ada, ...}
 ada subscribes to /sys/presence/login/room
@@ -16,7 +16,7 @@ ada ~> /meta/connect
 bob subscribes to /login/room
 ada <~ /sys/presence/login/room {"data": {"channel": "/login/room", "count": 1, "joined": [{"subject": "bob", "session": "client/bob/1", "since": new $since, "state": "here"}], "left": [], "changed": []}, ...}
        /meta/connect ok
--- Another client goes on with the session: it was on the channel all the time.
+-- Another client resumes the session, which was a member all the time.
 bob -> /meta/handshake {"ext": {"delivery": {"session": "bob/1"}, "authentication": {"user": "bob", "password": "bob's password"}}}
 bob <- /meta/handshake ok {"clientId": new $bob, "ext": {"delivery": {"resumed": true, ...}, ...}, ...}
 ada -> /service/presence {"data": {"channel": "/login/room"}}
@@ -31,7 +31,7 @@ ada <~ /sys/presence/login/room {"data": {"channel": "/login/room", "count": 0, 
        /meta/connect ok
 ada ends the session
 
-# Who may only subscribe is not told who else is there
+# A client without the right is told nothing of a channel's members
 bob -> /meta/handshake {"ext": {"authentication": {"user": "bob", "password": "bob's password"}}}
 bob <- /meta/handshake ok {"clientId": new $bob, ...}
 bob -> /service/presence {"data": {"channel": "/login/room"}}

@@ -1,4 +1,4 @@
--- Point-to-point: messages to sessions and subjects, wherever these are.
+-- Point-to-point messages to sessions and subjects, whether these are there or not.
 
 transports: long-polling, websocket
 
@@ -24,7 +24,7 @@ carol <- /meta/disconnect ok
 dave -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
 dave <- /meta/disconnect ok
 
-# A message to a session reaches it alone, and its connect need not be subscribed to anything
+# A message to a session reaches it alone, without a subscription
 alice takes /ptp/none under {"session": "pit/1"}
 bob handshakes
 alice ~> /meta/connect {"ext": {"ack": 1}}
@@ -62,7 +62,7 @@ alice <- /service/ptp {"data": 1, ...}
 alice -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
 alice <- /meta/disconnect ok
 
-# Messages that a session leaves go to the next one of its subject; those for the session alone become dead letters
+# An ended session's messages go to the next of its subject; those for it alone become dead letters
 walter watches the dead letters
 alice takes /ptp/none under {"session": "pola/1"}
 bob handshakes
@@ -87,7 +87,7 @@ carol -> /meta/disconnect {"ext": {"ack": 1, "delivery": {"end": true}}}
 carol <- /meta/disconnect ok
 walter disconnects
 
-# A session that takes no point-to-point is passed over
+# A message to a session that takes no point-to-point messages is refused
 alice takes /ptp/none under {"session": "pax/1", "ptp": false}
 bob handshakes
 bob -> /service/ptp {"data": {"destinations": ["pax/1"], "content": 1}}
@@ -95,7 +95,7 @@ bob <- /service/ptp error "403:user.ptp.denied,client/pax/1:destination_denied" 
 alice -> /meta/disconnect {"ext": {"ack": 1, "delivery": {"end": true}}}
 alice <- /meta/disconnect ok
 
-# A client that only acknowledges takes letters, too, if it has a subject
+# A session with acks but without verdicts gets what is addressed to its subject
 alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "polly"}}}
 alice <- /meta/handshake ok {"clientId": new $alice, ...}
 alice connects with ack
@@ -153,7 +153,7 @@ ben <- /meta/disconnect ok
 cat -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
 cat <- /meta/disconnect ok
 
-# Subscribers get messages that are addressed to others on their channel, unless these are not subscribable
+# Subscribers also get messages that are addressed to others, unless these are not subscribable
 alice takes /ptp/none under {"session": "open/1"}
 carol takes /ptp/heard
 bob handshakes
@@ -172,7 +172,7 @@ alice -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
 alice <- /meta/disconnect ok
 carol disconnects
 
-# A message that a destination cannot take is an error, whatever its receiver is doing
+# A message that its destination cannot take is refused, whether or not a client is connected
 -- The first session takes one message, the second none, and the third is not there.
 alice takes /ptp/none under {"session": "full/1", "queue": {"maxEntries": 1}}
 carol takes /ptp/none under {"session": "full/2", "ptp": false}
@@ -197,7 +197,7 @@ bob -> /service/ptp {"data": {"destinations": ["full/1"], "content": "sixth"}}
        /service/ptp {"data": {"destinations": ["full/1"], "content": "seventh"}}
 bob <- /service/ptp ok {...}
        /service/ptp error "507:resource.overflow.queue.entries,client/full/1:destination_full" {...}
--- Neither who comes for the first time nor who takes nothing finds any of it.
+-- Neither the new session nor the one that takes none finds any of these messages.
 dora takes /ptp/none under {"session": "full/3"}
 dora -> /meta/connect {"ext": {"ack": 1}, "advice": {"timeout": 0}}
 dora <- /meta/connect ok {"ext": {"ack": 2}, ...}
@@ -215,7 +215,7 @@ carol <- /meta/disconnect ok
 dora -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
 dora <- /meta/disconnect ok
 
-# A message that a session has no room for waits for the subject; without room there, it is an error
+# A message that a session has no room for waits in the subject queue, or is refused if that is full
 ! max_subject_queue = 2
 alice takes /ptp/none under {"session": "room/1", "queue": {"maxEntries": 2}}
 alice -> /meta/disconnect {"ext": {"ack": 1}}
@@ -244,7 +244,7 @@ alice <- /service/ptp {"data": 3, ...}
 alice -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
 alice <- /meta/disconnect ok
 
-# A request that names its sender is answered to the sender alone, once
+# A message addressed to the sender of another reaches that sender alone, once
 sara takes /ptp/none under {"session": "clock/1"}
 alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "asking"}}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"delivery": {"session": {"name": new $asker, ...}, ...}, ...}, ...}
@@ -265,7 +265,7 @@ sara -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
 sara <- /meta/disconnect ok
 alice leaves while waiting
 
-# A message that an extension drops reaches no destination either
+# A message that an extension drops reaches no destination
 ! extension = ["tests.conversations.policies:measuring"]
 alice takes /ptp/none under {"session": "measured/1"}
 bob handshakes
@@ -303,7 +303,7 @@ puck <- /service/ptp {"data": 2, ...}
 puck -> /meta/disconnect {"ext": {"ack": 1, "delivery": {"end": true}}}
 puck <- /meta/disconnect ok
 
-# Messages that wait for a session become dead letters if its first client takes no point-to-point messages
+# An unclaimed session's messages become dead letters if its client takes no point-to-point messages
 transports: long-polling, websocket
 ! ptp_create_session = true
 walter watches the dead letters

@@ -1,8 +1,8 @@
--- Publishing: what arrives, what of it, and what is refused.
+-- Publishing: which messages arrive, with which fields, and which are refused.
 
 transports: long-polling, websocket, callback-polling
 
-# A publish is answered after its message was delivered
+# A publish is answered, and its message is delivered
 alice handshakes
 alice subscribes to /publish/answered
 bob handshakes
@@ -15,7 +15,7 @@ on long-polling, callback-polling:
 on websocket:
     alice <- {"channel": "/publish/answered", "data": {"text": "hello"}}
 
-# A publish that nobody hears succeeds
+# A publish without subscribers succeeds
 alice handshakes
 alice publishes "anybody there?" to /publish/nobody
 
@@ -33,8 +33,8 @@ on long-polling, callback-polling:
 on websocket:
     alice <- {"channel": "/publish/anonymous", "data": 1}
 
-# Unknown fields arrive, the protocol's own fields do not
--- A subscriber that believed a publisher's advice could be told to go away.
+# Unknown fields of a publish arrive; the protocol's own fields do not
+-- Otherwise a publisher's advice could send a subscriber away.
 alice handshakes
 alice subscribes to /publish/fields
 bob handshakes
@@ -53,7 +53,7 @@ on websocket:
     alice <- /publish/fields {"data": 1, "order": 7, "timestamp": "Thu, 01 Jan 1970 00:00:00 GMT",
                               "priority": {"high": [true, null]}, "ext": {"mine": {"x": 1}}}
 
-# What an ext says to the server's own extensions does not reach a receiver
+# Fields of ext for the server's own extensions do not reach receivers
 alice handshakes
 alice subscribes to /publish/ext
 bob handshakes
@@ -169,7 +169,7 @@ alice <- /publish/**/wild error "405::channel_invalid"
 alice connects
 alice ~> /meta/connect
 
-# A channel may have all of these characters
+# A channel name may have letters, digits, spaces and some punctuation
 alice handshakes
 alice -> {"channel": "/publish/Az09 !#$()+-.@_{~}", "id": "1", "clientId": $alice, "data": 1}
 alice <- {"channel": "/publish/Az09 !#$()+-.@_{~}", "id": "1", "successful": true}
@@ -185,7 +185,7 @@ alice <- /meta/invented error "403:denied_by_security_policy:channel_create_deni
 alice -> /meta/connect/deeper {"data": 1}
 alice <- /meta/connect/deeper error "403:denied_by_security_policy:channel_create_denied"
 
-# Service messages are for the server alone
+# Messages on service channels are not delivered to clients
 alice handshakes
 alice subscribes to /service/private
 bob handshakes

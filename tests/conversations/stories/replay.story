@@ -1,8 +1,8 @@
--- What channels keep, for any client.
+-- The history of channels, for any client.
 
 transports: long-polling, websocket
 
-# Who comes later gets the newest messages behind the reply to the subscribe
+# A later subscriber gets the newest kept messages after the reply to its subscribe
 ! channels = {"/replay/**": {"history": 3}}
 bob -> /meta/handshake
 bob <- /meta/handshake ok {"clientId": new $bob, "ext": {"replay": true}, ...}
@@ -24,7 +24,7 @@ on websocket:
              /replay/kept {"data": 4}
 alice disconnects
 
-# All that is kept comes with cursors
+# Kept messages that a client catches up with have cursors
 ! channels = {"/replay/**": {"history": 1}}
 bob -> /meta/handshake
 bob <- /meta/handshake ok {"clientId": new $bob, ...}
@@ -44,7 +44,7 @@ on websocket:
              /replay/all/two {"data": "b", "ext": {"replay": {...}}}
 alice disconnects
 
-# What is no longer kept is reported
+# A client that catches up is told of messages that are no longer kept
 ! channels = {"/replay/**": {"history": 1}}
 bob -> /meta/handshake
 bob <- /meta/handshake ok {"clientId": new $bob, ...}
@@ -62,7 +62,7 @@ on websocket:
     alice <- /replay/lost {"data": 2, "ext": {...}}
 alice disconnects
 
-# Of what waited, only the newest message of a channel comes, if that is asked
+# With newestOnly, only the newest waiting message of each channel is delivered
 transports: long-polling
 alice handshakes
 alice -> /meta/subscribe {"subscription": "/replay/newest/*", "ext": {"delivery": {"newestOnly": true}}}
@@ -77,7 +77,7 @@ alice <- /replay/newest/b {"data": 2}
          /meta/connect ok {...}
 alice disconnects
 
-# A place that there cannot be is refused
+# A subscribe that wants to catch up from an invalid place is refused
 alice handshakes
 alice -> /meta/subscribe {"subscription": "/replay/none", "ext": {"replay": "nowhere"}}
 alice <- /meta/subscribe error "400:user.illegalArgument,replay:ext_invalid"

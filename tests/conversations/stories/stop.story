@@ -1,8 +1,8 @@
--- The server stops, in good order. Clients come back on their own, to the server that takes its place.
+-- The server stops in good order. Clients return by themselves to the server that takes its place.
 
 transports: long-polling, websocket, callback-polling
 
-# A held connect is answered, with the advice to come back, not all at once
+# A held connect is answered with advice that spreads the return of clients
 transports: long-polling, callback-polling
 alice handshakes
 alice connects
@@ -10,7 +10,7 @@ alice ~> /meta/connect
 the server stops
 alice <~ /meta/connect ok {"advice": {"reconnect": "retry", "interval": <0 to 60000>, "timeout": 30000}}
 
-# Over a socket a held connect is answered before the socket is closed
+# Over a socket, a held connect is answered before the socket is closed
 transports: websocket
 alice handshakes
 alice connects

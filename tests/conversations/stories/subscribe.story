@@ -2,7 +2,7 @@
 
 transports: long-polling, websocket, callback-polling
 
-# A subscription is echoed
+# The reply to a subscribe or unsubscribe echoes the channel
 alice handshakes
 alice -> /meta/subscribe {"subscription": "/subscribe/echo"}
 alice <- {"channel": "/meta/subscribe", "id": "2", "successful": true, "subscription": "/subscribe/echo"}
@@ -33,12 +33,12 @@ alice <- {"channel": "/meta/unsubscribe", "id": <text>, "successful": true, "sub
 bob publishes 3 to /subscribe/one
 alice ~> /meta/connect
 
-# An array of one is echoed as an array
+# An array of one channel is echoed as an array
 alice handshakes
 alice -> /meta/subscribe {"subscription": ["/subscribe/single"]}
 alice <- /meta/subscribe ok {"subscription": ["/subscribe/single"]}
 
-# Subscribing twice is not an error, and delivers once
+# A channel may be subscribed to twice, and its messages arrive once
 alice handshakes
 alice subscribes to /subscribe/twice
 alice -> /meta/subscribe {"subscription": ["/subscribe/twice", "/subscribe/twice"]}
@@ -57,7 +57,7 @@ bob publishes 2 to /subscribe/twice
 alice -> /meta/connect {"advice": {"timeout": 0}}
 alice <- /meta/connect ok {"advice": <any>}
 
-# Unsubscribing from what others subscribed to succeeds
+# Unsubscribing from a channel that only others subscribed to succeeds
 alice handshakes
 alice subscribes to /subscribe/others
 bob handshakes
@@ -76,7 +76,7 @@ alice handshakes
 alice -> /meta/unsubscribe {"subscription": "/subscribe/nobody"}
 alice <- /meta/unsubscribe error "400::channel_missing"
 
-# An unsubscription of many fails as a whole if one channel is missing
+# Unsubscribing from an array fails as a whole if nobody subscribed to one of its channels
 alice handshakes
 alice subscribes to /subscribe/whole
 alice -> /meta/unsubscribe {"subscription": ["/subscribe/whole", "/subscribe/hole"]}
@@ -114,7 +114,7 @@ alice <- /meta/unsubscribe error "403::subscription_invalid"
 alice -> /meta/unsubscribe {"subscription": ["/subscribe/a", "/subscribe/<b>"]}
 alice <- /meta/unsubscribe error "403::subscription_invalid"
 
-# A subscription of broken structure fails
+# A subscription with an empty segment or a wildcard in the middle fails
 alice handshakes
 alice -> /meta/subscribe {"subscription": "/subscribe//empty"}
 alice <- /meta/subscribe error "403::subscription_invalid"
@@ -122,11 +122,11 @@ alice -> /meta/subscribe {"subscription": "/subscribe/*/middle"}
 alice <- /meta/subscribe error "403::subscription_invalid"
 alice -> /meta/subscribe {"subscription": "/subscribe/**/middle"}
 alice <- /meta/subscribe error "403::subscription_invalid"
--- A star inside of a segment is an ordinary character.
+-- A star inside a segment is an ordinary character.
 alice -> /meta/subscribe {"subscription": "/subscribe/st*r"}
 alice <- /meta/subscribe ok
 
-# A refused array subscribes to nothing
+# A subscription to an array with an invalid channel subscribes to nothing
 alice handshakes
 alice -> /meta/subscribe {"subscription": ["/subscribe/good", "/subscribe/b%d", "/subscribe/fine"]}
 alice <- /meta/subscribe error "403::subscription_invalid"
@@ -134,7 +134,7 @@ bob handshakes
 bob -> /meta/unsubscribe {"subscription": "/subscribe/good"}
 bob <- /meta/unsubscribe error "400::channel_missing"
 
-# An array with a meta channel subscribes nothing
+# A subscription to an array with a meta channel subscribes to nothing
 alice handshakes
 alice -> /meta/subscribe {"subscription": ["/subscribe/fair", "/meta/connect"]}
 alice <- /meta/subscribe error "403:denied_by_security_policy:subscribe_denied"
@@ -142,7 +142,7 @@ bob handshakes
 bob -> /meta/unsubscribe {"subscription": "/subscribe/fair"}
 bob <- /meta/unsubscribe error "400::channel_missing"
 
-# A subscription to nothing fails
+# A subscribe without a subscription fails
 alice handshakes
 alice -> /meta/subscribe
 alice <- /meta/subscribe error "403::subscription_missing"
@@ -153,7 +153,7 @@ alice <- /meta/unsubscribe error "403::subscription_missing"
 alice -> /meta/subscribe {"subscription": []}
 alice <- /meta/subscribe error <text like 403::subscription_(missing|invalid)>
 
-# A subscription that is neither text nor array fails
+# A subscription that is neither a string nor an array of strings fails
 alice handshakes
 alice -> /meta/subscribe {"subscription": 5}
 alice <- /meta/subscribe error "403::subscription_invalid" {...}
@@ -190,7 +190,7 @@ bob publishes 1 to /service/anything
 alice connects
 alice ~> /meta/connect
 
-# Names that only begin like meta or service channels are ordinary
+# Channels whose names only begin like meta or service channels are ordinary
 alice handshakes
 alice -> /meta/subscribe {"subscription": ["/metaphor", "/services/x", "/meta", "/service"]}
 alice <- /meta/subscribe ok
@@ -216,7 +216,7 @@ on websocket:
              /meta {"data": 3}
              /service {"data": 4}
 
-# One star is exactly one segment
+# One star matches exactly one segment
 alice handshakes
 alice subscribes to /wild/one/*
 bob handshakes
@@ -236,7 +236,7 @@ on websocket:
     alice <- /wild/one/a {"data": 1}
     alice hears nothing
 
-# Two stars are one or more segments
+# Two stars match one or more segments
 alice handshakes
 alice subscribes to /wild/many/**
 bob handshakes
@@ -258,7 +258,7 @@ on websocket:
              /wild/many/a/b/c {"data": 2}
     alice hears nothing
 
-# A message that several subscriptions match comes once
+# A message that matches several subscriptions is delivered once
 alice handshakes
 alice -> /meta/subscribe {"subscription": ["/wild/once/a", "/wild/once/*", "/wild/once/**", "/wild/**"]}
 alice <- /meta/subscribe ok
@@ -271,7 +271,7 @@ on long-polling, callback-polling:
 on websocket:
     alice <- /wild/once/a {"data": 1}
     alice hears nothing
--- One subscription less still leaves the others.
+-- The other subscriptions remain.
 alice unsubscribes from /wild/once/a
 bob publishes 2 to /wild/once/a
 on long-polling, callback-polling:
@@ -303,7 +303,7 @@ on websocket:
     alice hears nothing
 alice disconnects
 
-# A slash at the end does not matter
+# A slash at the end of a subscription is ignored
 alice handshakes
 alice -> /meta/subscribe {"subscription": "/subscribe/slash/"}
 alice <- /meta/subscribe ok
@@ -316,27 +316,27 @@ on long-polling, callback-polling:
 on websocket:
     alice <- /subscribe/slash {"data": 1}
 
-# Subscriptions of an unknown session get no advice
+# A subscribe or unsubscribe of an unknown session is refused without advice
 alice -> /meta/subscribe {"subscription": "/subscribe/unknown", "clientId": "0123456789abcdef0123456789abcdef"}
 alice <- /meta/subscribe error "402::session_unknown"
 alice -> /meta/unsubscribe {"subscription": ["/subscribe/unknown"], "clientId": "0123456789abcdef0123456789abcdef"}
 alice <- /meta/unsubscribe error "402::session_unknown"
 
-# Subscriptions have a limit
+# The number of a session's subscriptions is limited
 ! max_subscriptions = 2
 alice handshakes
 alice subscribes to /subscribe/limit/1
 alice -> /meta/subscribe {"subscription": ["/subscribe/limit/2", "/subscribe/limit/3"]}
 alice <- /meta/subscribe error "413:2:subscriptions_exceeded"
 alice subscribes to /subscribe/limit/2
--- What is subscribed already takes no more room.
+-- A repeated subscription does not count again.
 alice subscribes to /subscribe/limit/1
 alice -> /meta/subscribe {"subscription": "/subscribe/limit/3"}
 alice <- /meta/subscribe error "413:2:subscriptions_exceeded"
 alice unsubscribes from /subscribe/limit/2
 alice subscribes to /subscribe/limit/3
 
-# Taking back one subscription leaves the others that match
+# Unsubscribing from a pattern leaves the other subscriptions that match
 alice handshakes
 alice -> /meta/subscribe {"subscription": ["/subscribe/left/a", "/subscribe/left/*"]}
 alice <- /meta/subscribe ok
@@ -359,7 +359,7 @@ alice handshakes
 alice -> /meta/unsubscribe {"subscription": "/meta/connect"}
 alice <- /meta/unsubscribe error "403::unsubscribe_failed"
 
-# An array that is longer than the limit is refused, whatever is in it
+# An array longer than the limit is refused, even if it repeats one channel
 ! max_subscriptions = 2
 alice handshakes
 alice -> /meta/subscribe {"subscription": ["/subscribe/same", "/subscribe/same", "/subscribe/same"]}

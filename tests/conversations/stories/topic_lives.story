@@ -9,13 +9,13 @@ bob -> /topics/delay {"data": 1, "ext": {"delivery": {"topic": {"destroyDelay": 
 bob <- /topics/delay ok {...}
 bob finds /topics/delay UNREFERENCED
 250 ms pass
--- Another message begins the delay anew.
+-- Another message restarts the delay.
 bob publishes 2 to /topics/delay
 bob finds /topics/delay UNREFERENCED
 900 ms pass
 bob finds no topic /topics/delay
 
-# A volatile message without receivers leaves nothing, and a pattern does not keep its topic
+# A topic of volatile messages ends when these are settled, even if a pattern covers it
 bob handshakes
 bob -> /topics/volatile/a {"data": 1, "ext": {"delivery": {"expiration": {"lifeTime": 0}}}}
 bob <- /topics/volatile/a ok {...}
@@ -37,7 +37,7 @@ alice <- /topics/volatile/a {"data": 3, ...}
          /meta/connect ok {"ext": {"ack": 4}}
 alice disconnects
 
-# An exact subscription makes a topic, and keeps it until the subscription ends
+# An exact subscription creates a topic, and keeps it until the subscription ends
 alice takes /topics/exact
 bob handshakes
 bob finds /topics/exact UNCONFIGURED
@@ -75,14 +75,14 @@ carol <- /topics/erased {"data": null, "ext": {"delivery": {"state": "ERASED", .
 bob publishes 1 to /topics/erased
 alice -> /meta/connect {"ext": {"ack": 2}, "advice": {"timeout": 0}}
 alice <- /meta/connect ok {"ext": {"ack": 3}, ...}
--- What is not there is not erased.
+-- A topic that does not exist is not erased.
 bob -> /service/topics {"data": {"erase": "/topics/erased"}}
 bob <- /service/topics {"id": <text>, "data": {"erased": [], "next": null}, "successful": true}
        /service/topics ok
 alice disconnects
 carol disconnects
 
-# A subscriber that does not want to know of an erasure is not notified, nor is one without ext.delivery
+# A subscriber with notify false or without ext.delivery is not notified of an erasure
 alice takes /topics/silent/*
 alice -> /meta/subscribe {"subscription": "/topics/silent/*", "ext": {"delivery": {"notify": false}}}
 alice <- /meta/subscribe ok
@@ -103,7 +103,7 @@ alice disconnects
 carol disconnects
 dora disconnects
 
-# At an erasure, a receiver may finish what is in flight, and then the topic is gone
+# After an erasure, a receiver may finish what is in flight before the topic ends
 alice takes /topics/soft
 bob handshakes
 bob publishes "in hands" to /topics/soft
@@ -159,14 +159,14 @@ bob <- /topics/read ok {...}
 alice -> /meta/connect {"ext": {"ack": 1}}
 alice <- /topics/read {"data": "the only one", ...}
          /meta/connect ok {"ext": {"ack": 2}, ...}
--- Nobody but who erases it makes room for another.
+-- Only an erasure makes room for another message.
 bob erases /topics/read
 bob publishes "another" to /topics/read
 bob erases /topics/read
 alice -> /meta/disconnect
 alice <- /meta/disconnect ok
 
-# A message with the same data is delivered, unless its publisher says that it need not be
+# A message with the same data is delivered unless its publisher sets forceUpdate to false
 ! channels = {"/topics/**": {"topic": true, "history": 1}}
 alice -> /meta/handshake {"ext": {"ack": true, "delivery": true}}
 alice <- /meta/handshake ok {"clientId": new $alice, ...}
@@ -191,7 +191,7 @@ bob erases /topics/same
 alice -> /meta/disconnect
 alice <- /meta/disconnect ok
 
-# A client that asks for what a topic keeps gets it, and nothing from an empty topic
+# A client may ask for the history of a topic, and gets nothing from an empty one
 ! channels = {"/topics/**": {"topic": true, "history": 5}}
 bob -> /meta/handshake
 bob <- /meta/handshake ok {"clientId": new $bob, ...}

@@ -3,7 +3,7 @@
 transports: long-polling, websocket
 ! channels = {"/topics/**": {"topic": true, "destroy_delay": 0}, "/topics/kept/**": {"topic": true, "destroy_delay": -1}}
 
-# A topic is there for as long as something refers to it
+# A topic exists as long as something refers to it
 alice takes /topics/life
 alice -> /service/topics {"data": {"state": "/topics/life"}}
 alice <- /service/topics ok
@@ -27,7 +27,7 @@ alice -> /meta/connect {"ext": {"ack": 4}}
 alice <- /service/topics {"successful": false, "data": {"code": "user.oid.unknown", "message": "/topics/life is not a topic"}, ...}
          /meta/connect ok {"ext": {"ack": 5}}
 
-# What waits at an erasure is still delivered, and then the end is told
+# Messages that wait at an erasure are delivered before the notification of the erasure
 alice takes /topics/soft
 bob takes /elsewhere
 bob publishes 1 to /topics/soft
@@ -44,7 +44,7 @@ bob publishes 2 to /topics/soft
 alice -> /meta/connect {"ext": {"ack": 2}, "advice": {"timeout": 0}}
 alice <- /meta/connect ok {"ext": {"ack": 3}, ...}
 
-# A forced erasure discards what waits
+# A forced erasure discards waiting messages
 alice takes /topics/forced
 bob takes /elsewhere
 bob publishes 1 to /topics/forced

@@ -1,4 +1,4 @@
--- What is checked of every message, and in which order.
+-- The checks of every message, and their order.
 
 transports: long-polling, websocket, callback-polling
 
@@ -44,7 +44,7 @@ pins: 4
 alice -> /meta/handshake {"id": "a-b"}
 alice <- {"channel": "/meta/handshake", "id": "a-b", "successful": false, "error": "405::message_id_invalid", ...}
 
-# A channel that is no text is refused
+# A message whose channel is not a string is refused
 alice handshakes
 alice -> {"channel": 5, "id": "1", "clientId": $alice, "data": 1}
 alice <- {"id": "1", "successful": false, "error": <text like 40[05]::channel_(missing|invalid)>, ...}
@@ -53,7 +53,7 @@ alice <- {"id": "2", "successful": false, "error": <text like 40[05]::channel_(m
 alice -> {"channel": ["/a"], "id": "3", "clientId": $alice, "data": 1}
 alice <- {"id": "3", "successful": false, "error": <text like 40[05]::channel_(missing|invalid)>, ...}
 
-# Validation comes before the session
+# The form of a message is checked before its session
 alice -> {}
 alice <- {"successful": false, "error": "400::channel_missing"}
 alice -> {"channel": "no slash"}
@@ -61,7 +61,7 @@ alice <- {"channel": "no slash", "successful": false, "error": "405::channel_inv
 alice -> /meta/connect {"id": "a b"}
 alice <- {"channel": "/meta/connect", "id": "a b", "successful": false, "error": "405::message_id_invalid", ...}
 
-# The session comes before everything else
+# The session of a message is checked before its content
 alice -> /validation/nobody
 alice <- /validation/nobody error "402::session_unknown"
 alice -> /meta/subscribe
@@ -69,7 +69,7 @@ alice <- /meta/subscribe error "402::session_unknown"
 alice -> /meta/invented
 alice <- /meta/invented error "402::session_unknown"
 
-# One bad message in a batch spoils none of the others
+# An invalid message in a batch does not affect the others
 alice handshakes
 alice -> /meta/subscribe {"subscription": "/validation/batch"}
          {"id": "nochannel"}
@@ -82,7 +82,7 @@ alice <- /meta/subscribe ok
          /validation/batch error "405::message_id_invalid"
          /meta/unsubscribe ok
 
-# An ext that is no object is refused
+# A message whose ext is not an object is refused
 alice handshakes
 alice -> /validation/ext {"data": 1, "ext": "text"}
          /meta/subscribe {"subscription": "/validation/ext", "ext": [1]}
@@ -91,7 +91,7 @@ alice <- /validation/ext error "400::ext_invalid" {...}
          /meta/subscribe error "400::ext_invalid" {...}
          /validation/ext ok
 
-# A client id that is no text belongs to nobody
+# A client id that is not a string is unknown
 alice handshakes
 alice -> /validation/client {"clientId": 5, "data": 1}
 alice <- /validation/client error "402::session_unknown"
@@ -100,7 +100,7 @@ alice <- /validation/client error "402::session_unknown"
 alice -> /validation/client {"clientId": null, "data": 1}
 alice <- /validation/client error "402::session_unknown"
 
-# A first message without a client id makes the whole request nobody's
+# A request whose first message has no client id belongs to no session
 transports: long-polling, callback-polling
 alice handshakes
 alice -> /validation/first {"clientId": absent, "data": 1}
@@ -108,16 +108,16 @@ alice -> /validation/first {"clientId": absent, "data": 1}
 alice <- /validation/first error "402::session_unknown"
          /validation/first error "402::session_unknown"
 
-# A first message that is refused for other reasons still says whose request it is
+# A first message that is refused still determines the session of its request
 alice handshakes
 alice -> {"id": "nochannel", "clientId": $alice}
          /validation/second {"data": 2}
 alice <- {"id": "nochannel", "successful": false, "error": "400::channel_missing"}
          /validation/second ok
 
-# Half of a character is refused with its message, and the others are served
+# A message with half a surrogate pair is refused alone
 transports: long-polling, websocket
--- A text that was cut within an emoji; JavaScript writes it as it stands here.
+-- A text that was cut inside an emoji, as JavaScript writes it.
 alice handshakes
 alice subscribes to /validation/halves
 alice -> body: [{"channel": "/validation/halves", "id": "1", "clientId": "$alice", "data": "good"}, {"channel": "/validation/halves", "id": "2", "clientId": "$alice", "data": {"cut": "smile \ud83d"}}]
@@ -125,14 +125,14 @@ alice <- /validation/halves {"data": "good"}
          {"channel": "/validation/halves", "id": "1", "successful": true}
          {"channel": "/validation/halves", "id": "2", "successful": false, "error": "400::text_invalid"}
 
-# So is a number that no double can hold
+# A message with a number that no double can hold is refused
 alice handshakes
 alice -> body: [{"channel": "/validation/numbers", "id": "1", "clientId": "$alice", "data": [1e400]}]
 alice <- {"channel": "/validation/numbers", "id": "1", "successful": false, "error": "400::number_invalid"}
 alice -> /validation/numbers {"data": 1}
 alice <- /validation/numbers ok
 
-# An integer that 64 bits cannot hold arrives as browsers read it
+# An integer of more than 64 bits arrives as the double that browsers read
 transports: long-polling, websocket
 alice handshakes
 alice subscribes to /validation/integers

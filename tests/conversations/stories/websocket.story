@@ -1,12 +1,12 @@
--- What is peculiar to WebSocket: frames, sockets and how they end.
+-- What is specific to WebSocket: frames, sockets and how they end.
 
 transports: websocket
 
-# The reply to a handshake is a frame of its own
+# The reply to a handshake comes in a frame of its own
 alice -> /meta/handshake
 alice <- frame /meta/handshake ok {"clientId": new $alice, ...}
 
-# Replies to a batch are one frame, in order
+# Replies to a batch come in one frame, in order
 pins: 53
 alice handshakes
 alice -> /websocket/a {"data": 1}
@@ -17,7 +17,7 @@ alice <- frame
     /meta/subscribe ok
     /websocket/c ok
 
-# Messages are frames of their own, before the replies
+# Events come in frames of their own before the replies
 alice handshakes
 alice subscribes to /websocket/own
 alice -> /websocket/own {"data": 1}
@@ -28,7 +28,7 @@ alice <- frame
     /websocket/own ok
     /websocket/own ok
 
-# Several messages may share a frame
+# Up to ws_messages_per_frame events share a frame
 ! ws_messages_per_frame = 2
 alice handshakes
 alice subscribes to /websocket/shared
@@ -44,7 +44,7 @@ alice <- frame
     /websocket/shared {"data": 2}
 alice <- frame /websocket/shared {"data": 3}
 
-# Messages that come with a connect are frames before its reply
+# Events that come with a connect have frames of their own before its reply
 alice handshakes with ack
 alice subscribes to /websocket/ack
 alice connects with ack
@@ -58,7 +58,7 @@ alice <- frame /websocket/ack {"data": 1}
 alice <- frame /websocket/ack {"data": 2}
 alice <- frame /meta/connect ok {"ext": {"ack": 2}}
 
-# A message is pushed before the first connect, once the client has spoken
+# A message is pushed even before the first connect
 alice handshakes
 alice subscribes to /websocket/early
 bob handshakes
@@ -66,7 +66,7 @@ bob publishes 1 to /websocket/early
 alice <- /websocket/early {"data": 1}
 alice connects
 
-# Every message is answered while a connect is held
+# Other messages are answered while a connect is held
 alice handshakes
 alice connects
 alice ~> /meta/connect
@@ -74,7 +74,7 @@ alice subscribes to /websocket/meanwhile
 alice publishes 1 to /websocket/elsewhere
 alice is held
 
-# Malformed frames end the socket with 1007
+# A malformed frame closes the socket with 1007
 alice handshakes
 alice -> body: [{"channel": "/meta/connect"
 alice <- closed 1007
@@ -85,15 +85,15 @@ carol <- closed 1007
 dave -> body: [1]
 dave <- closed 1007
 
-# Text that is not UTF-8 ends the socket with 1007
+# A text frame that is not UTF-8 closes the socket with 1007
 alice -> body in hex: 5b7b2278223a22ff227d5d
 alice <- closed 1007
 
-# Binary frames end the socket with 1003
+# A binary frame closes the socket with 1003
 alice -> body in binary: [{"channel": "/meta/handshake"}]
 alice <- closed 1003
 
-# A malformed frame costs the socket, not the session
+# A malformed frame closes the socket but does not end the session
 alice handshakes
 alice subscribes to /websocket/survives
 alice connects
@@ -105,7 +105,7 @@ alice -> /meta/connect
 alice <- /websocket/survives {"data": "hello"}
          /meta/connect ok
 
-# A frame that is too large ends the socket with 1009
+# A frame that is too large closes the socket with 1009
 ! max_message_size = 1000
 ! max_request_size = 3000
 alice handshakes
@@ -140,7 +140,7 @@ alice <- /websocket/between {"data": 1}
          /websocket/between {"data": 2}
          /meta/connect ok {"advice": <any>}
 
-# A socket that said farewell can be followed by another, too
+# A session continues over a new socket after a close frame
 alice handshakes
 alice subscribes to /websocket/farewell
 alice connects
@@ -151,7 +151,7 @@ alice -> /meta/connect
 alice <- /websocket/farewell {"data": 1}
          /meta/connect ok
 
-# A session goes on over a new socket with any message
+# Any message continues the session over a new socket
 alice handshakes
 alice connects
 alice drops
@@ -161,7 +161,7 @@ alice -> /websocket/any {"data": 1}
 alice <- /websocket/any {"data": 1}
          /websocket/any ok
 
-# Sockets can be made to begin with a handshake
+# A setting requires a handshake on every socket
 ! ws_require_handshake_per_connection = true
 alice handshakes
 alice connects
@@ -171,7 +171,7 @@ alice <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "ha
 alice handshakes
 alice connects
 
-# A connect over a socket is a heartbeat
+# A held connect is answered at its timeout although messages were pushed
 ! timeout = 600
 alice handshakes
 alice subscribes to /websocket/heartbeat
@@ -197,7 +197,7 @@ alice -> UPGRADE /cometd
 alice <- 101
     Set-Cookie: absent
 
-# A session cannot be taken to another browser's socket
+# A session does not continue over another browser's socket
 alice -> UPGRADE /cometd
     Origin: $server
 alice <- 101
@@ -234,7 +234,7 @@ alice -> UPGRADE /cometd
     Sec-WebSocket-Protocol: other
 alice <- refused 400
 
-# Where WebSocket is switched off the upgrade fails at once
+# With WebSocket disabled, the upgrade is refused
 ! transports = ["long-polling", "callback-polling"]
 alice -> UPGRADE /cometd
 alice <- refused 400
@@ -261,7 +261,7 @@ alice is held for 900 ms
 alice ~> /meta/connect {"id": "last"}
 alice <~ /meta/connect ok {"id": "last"}
 
-# A socket survives messages of nobody
+# A message of an unknown session leaves the socket open
 alice -> /meta/subscribe {"subscription": "/websocket/nobody"}
 alice <- /meta/subscribe error "402::session_unknown"
 alice -> /websocket/nobody {"data": 1}
@@ -275,7 +275,7 @@ alice <- frame /meta/handshake error "406::connection_types_unsupported" {...}
 alice handshakes
 alice connects
 
-# A socket on which nothing is heard for long is closed
+# An idle socket is closed, but its session continues
 ! ws_idle_timeout = 600
 alice handshakes
 alice connects

@@ -3,7 +3,7 @@
 transports: long-polling, websocket
 ! channels = {"/jobs/**": {"work_queue": true}}
 
-# Each message goes to one receiver, to the next if that one refuses it, and becomes a dead letter if all do
+# A message goes to one receiver, to the next if it is refused, and is dead if all refuse it
 walter watches the dead letters
 ann takes /jobs/print
 ben takes /jobs/print
@@ -28,7 +28,7 @@ ann disconnects
 ben disconnects
 walter disconnects
 
-# A message that found no receiver goes to the first that comes, and to nobody else
+# A message that found no receiver goes to the first that comes, and to it alone
 bob handshakes
 bob publishes "early" to /jobs/early
 ann takes /jobs/early
