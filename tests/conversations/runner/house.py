@@ -2,7 +2,7 @@
 
 Reads commands from standard input, one JSON object a line: `{"open": settings}` is answered with
 the URL of a server that has them, or with the reason why there is none; `{"stop": url}` when that
-server has stopped. When the input ends all servers stop.
+server has stopped, or had before. When the input ends all servers stop.
 """
 
 import asyncio
@@ -32,15 +32,17 @@ class House:
 
     async def obey(self, command: dict[str, Any]) -> str:
         if "stop" in command:
-            await self._servers.pop(command["stop"]).aclose()
+            server = self._servers.pop(command["stop"], None)
+            if server is not None:
+                await server.aclose()
             return "stopped"
-        server = AsyncExitStack()
+        new = AsyncExitStack()
         own = {"port": 0, "data": self._directory()}
         try:
-            url = await server.enter_async_context(serving(Settings(**{**own, **command["open"]})))
+            url = await new.enter_async_context(serving(Settings(**{**own, **command["open"]})))
         except (CannotStart, ValidationError) as error:
             return " ".join(str(error).split())
-        self._servers[url] = server
+        self._servers[url] = new
         return url
 
     def _directory(self) -> Path:

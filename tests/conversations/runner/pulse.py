@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from time import monotonic
 
-import aiohttp
+from tests.conversations.runner.onlooker import onlooker_of
 
 INTERVAL_S = 0.05
 # An answer that was less late than this is worth nothing.
@@ -21,11 +21,10 @@ class Pulse:
         self.lost_s = 0.0
 
     async def feel(self, server: str) -> None:
-        async with aiohttp.ClientSession() as session:
+        async with onlooker_of(server) as onlooker:
             while True:
                 asked = monotonic()
-                async with session.get(f"{server}/healthz") as response:
-                    await response.read()
+                await onlooker.ask()
                 await asyncio.sleep(INTERVAL_S)
                 late_s = monotonic() - asked - INTERVAL_S
                 if late_s > NOTICED_S:

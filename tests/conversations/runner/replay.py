@@ -17,6 +17,7 @@ from tests.conversations.runner.matching import (
     shown,
 )
 from tests.conversations.runner.notation import JSON, Fields, NotationError
+from tests.conversations.runner.onlooker import Onlooker, onlooker_of
 from tests.conversations.runner.stories import Act, Body, Hear, Pass, Say, Step, Stop, Story
 from tests.conversations.runner.wire import Heard, turns_of_the_loop
 
@@ -45,7 +46,7 @@ class Server(Protocol):
 
 async def replay(story: Story, transport: str, server: Server) -> None:
     """Raise an AssertionError that shows the story so far and what was wrong."""
-    async with aiohttp.ClientSession() as onlooker:
+    async with onlooker_of(server.url) as onlooker:
         stage = Stage(story, transport, server, onlooker)
         try:
             await stage.play()
@@ -54,9 +55,7 @@ async def replay(story: Story, transport: str, server: Server) -> None:
 
 
 class Stage:
-    def __init__(
-        self, story: Story, transport: str, server: Server, onlooker: aiohttp.ClientSession
-    ) -> None:
+    def __init__(self, story: Story, transport: str, server: Server, onlooker: Onlooker) -> None:
         self._story = story
         self._transport = transport
         self._server = server
@@ -76,7 +75,7 @@ class Stage:
             self._told.append(f"{step.line:5}  {step.text}")
             try:
                 await self._perform(step)
-            except (AssertionError, TimeoutError, aiohttp.ClientError, NotationError) as error:
+            except (AssertionError, OSError, aiohttp.ClientError, NotationError) as error:
                 raise AssertionError(self._report(error)) from None
         await self._nothing_is_left()
 
@@ -193,8 +192,7 @@ class Stage:
     async def _round_trips(self) -> None:
         """Wait until the server has dealt with everything that was sent, without sleeping."""
         for _ in range(ROUND_TRIPS):
-            async with self._onlooker.get(f"{self._server.url}/healthz") as response:
-                await response.read()
+            await self._onlooker.ask()
         await turns_of_the_loop()
 
     async def _nothing_is_left(self) -> None:

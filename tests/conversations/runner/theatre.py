@@ -159,6 +159,9 @@ class Theatre:
                     result.set_result(complaint)
                 except Exception as error:
                     result.set_exception(error)
+            if server is not None:
+                # It would go on looking after its clocks as long as others play.
+                await server.stop()
 
 
 async def performance(play: Play, server: Server, pulse: Pulse) -> tuple[str | None, Server | None]:
@@ -170,6 +173,7 @@ async def performance(play: Play, server: Server, pulse: Pulse) -> tuple[str | N
     complaint, took_s, lost_s = "", 0.0, 0.0
     for attempt in range(ATTEMPTS):
         if attempt:
+            await server.stop()
             server = await server.house.open(play.settings)
         began, lost_before = monotonic(), pulse.lost_s
         try:
