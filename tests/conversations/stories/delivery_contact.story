@@ -44,7 +44,7 @@ ann -> /meta/connect {"ext": {"ack": 1}}
 ann <- /meta/connect error "402::session_unknown" {"advice": {"reconnect": "handshake", ...}}
 ben leaves while waiting
 
-# A plain client that is gone leaves no letters
+# A plain client that is gone leaves no dead letters
 walter watches the dead letters
 ann handshakes
 ann subscribes to /s03/plain
@@ -114,7 +114,7 @@ walter <~ /sys/deadMessage {"data": {"content": 1, "errorCode": "communication.n
           /meta/connect ok {"ext": {"ack": 2}}
 walter disconnects
 
-# A receiver that fails, and has no retries, is given up at once
+# The server gives up a receiver without retries at its first failure
 walter watches the dead letters
 alice takes /s09/never under {"retries": 0}
 bob handshakes
@@ -128,7 +128,7 @@ walter <~ /sys/deadMessage {"data": {"content": 1, "errorCode": "communication.t
           /meta/connect ok {"ext": {"ack": 2}}
 walter disconnects
 
-# A receiver may choose when the next attempt is made
+# A receiver may delay the next attempt
 alice takes /s09/delay under {"retries": 1, "delay": 60000}
 bob handshakes
 bob publishes 1 to /s09/delay

@@ -20,7 +20,7 @@ alice -> /meta/disconnect
 alice <- /meta/disconnect ok
 alice <~ /meta/connect ok {"advice": {"reconnect": "none", "interval": 0, "timeout": 30000}}
 
-# Over a socket the released connect comes before the reply to the disconnect
+# Over a socket, the released connect comes before the reply to the disconnect
 pins: 19
 -- cometd.js closes its socket with the disconnect reply, unless a connect is still out.
 transports: websocket

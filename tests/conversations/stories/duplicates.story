@@ -47,7 +47,7 @@ alice -> /meta/connect {"id": "newer", "advice": {"timeout": 0}}
 alice <- /meta/connect ok {"id": "newer", "advice": {"reconnect": "retry", "interval": 0, "timeout": 30000}}
 alice <~ 409 /meta/connect error "409::connect_superseded" {"id": "older"}
 
-# After the client gave up a connect, the next is answered at once and the one after it is held
+# After a client gives up a connect, the next is answered at once and the one after it is held
 pins: 34
 transports: long-polling, callback-polling
 alice handshakes
@@ -60,7 +60,7 @@ alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "time
 alice ~> /meta/connect
 alice is held
 
-# After a socket broke, the next connect is answered at once and the one after it is held
+# After a socket breaks, the next connect is answered at once and the one after it is held
 pins: 34
 transports: websocket
 alice handshakes

@@ -96,7 +96,7 @@ alice -> /meta/connect
 alice <- /limits/queue {"data": 4}
          /meta/connect ok
 
-# A queue is limited in bytes too
+# A queue is limited in bytes, too
 transports: long-polling, callback-polling
 ! max_queue_bytes = 3000
 alice handshakes
