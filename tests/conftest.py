@@ -9,13 +9,13 @@ from hypothesis import settings
 
 from tests.serving import Servers
 
-# Servers are under faults for so long: the two runs with everybody in them share this time.
+# How long servers are under faults; the two runs with clients of all kinds share this time.
 CHAOS_S = 60.0
-# Servers are sent nonsense for so long, after a few seconds of what did harm once.
+# How long servers are fuzzed, after a few seconds of inputs that once did harm.
 FUZZ_S = 24.0
 
 
-# Pytest knows options of the folders that it is told of, and this is the one it always is.
+# Pytest reads options from the folders on its command line, and always from this one.
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--chaos-seconds", type=float, default=CHAOS_S, help="how long servers are tormented"
@@ -28,13 +28,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    # A machine may think of something else while an example runs.
+    # On a busy machine, any example may be slow.
     settings.register_profile("patient", deadline=None)
     settings.register_profile("quick", deadline=None, max_examples=10)
     settings.load_profile("patient")
-    # A shell lets what it starts in the background ignore ctrl-C, and so would all children of it.
+    # A shell's background processes ignore ctrl-C, and so would all their children.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    # What is imported stays until the end: none of it needs to be looked through for garbage.
+    # Imported modules stay until the end, so garbage collection need not look at them.
     gc.disable()
 
 
@@ -44,7 +44,7 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_unconfigure() -> None:
-    # DuckDB would tell of what is frozen as of leaks.
+    # DuckDB would report frozen objects as leaks.
     gc.unfreeze()
 
 

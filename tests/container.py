@@ -1,4 +1,4 @@
-"""What the Dockerfile and the compose file say, for tests: there is no engine to ask."""
+"""The Dockerfile and the compose file, read by tests because there is no container engine."""
 
 import json
 import re

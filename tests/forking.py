@@ -1,4 +1,4 @@
-"""Servers as forks of one process that has imported them, which takes most of a second each time.
+"""Servers as forks of one process that has imported them; the import takes most of a second.
 
 `python -m tests.forking` is that process. For each request on its standard input, a socket, it
 forks a program; what waits for the program reports its number and its exit code on a pipe.
@@ -89,7 +89,7 @@ class _Forks:
 
 @cache
 def _forks_from(path: str) -> _Forks:
-    """Those of the server that is found there."""
+    """The forks of the server whose package is at this path."""
     return _Forks({**os.environ, "PYTHONPATH": path})
 
 
@@ -126,7 +126,7 @@ def _serve_forks() -> None:
     import_module("holdfast.cli.main").load("serve")
     gc.freeze()
     gc.enable()
-    # Who ends the tests by ctrl-C closes the socket.
+    # Ctrl-C, which ends the tests, closes the socket.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with socket.socket(fileno=os.dup(0)) as requests, open(os.devnull, "rb") as nothing:
         # Programs read nothing, and do not hold the socket open.

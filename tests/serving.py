@@ -33,7 +33,7 @@ Settings = Mapping[str, Any]
 
 
 def end_whoever_lives_in(data: Path) -> None:
-    """The stores that servers left running there when they were killed."""
+    """Kill the stores that killed servers left running in this directory."""
     for file in data.rglob("valkey.pid"):
         # It may have died while it wrote its number.
         with contextlib.suppress(ProcessLookupError, ValueError):
@@ -44,7 +44,7 @@ class Server:
     """A running `holdfast serve`; `url` has no path."""
 
     def __init__(self, settings: Settings, installed: Path | None = None) -> None:
-        """With `installed`, a folder, run what lies there, and see nothing of the sources."""
+        """With `installed`, a folder, run the server in it instead of the sources."""
         self._home = tempfile.TemporaryDirectory(prefix="holdfast-test-")
         home = Path(self._home.name)
         config = home / "holdfast.toml"
@@ -119,7 +119,7 @@ class Servers:
 
 
 def free_port() -> int:
-    """A port of loopback where nobody listens, and which no connection is given before we listen.
+    """A free port of loopback that no outgoing connection takes before we listen on it.
 
     The system takes ports of outgoing connections from 32768 on, and tests make many of those.
     """
@@ -130,7 +130,7 @@ def free_port() -> int:
 
 
 def environment(path: str = _PATH) -> dict[str, str]:
-    """Ours, but no settings from outside; says where the program is."""
+    """Our environment without settings of the server, and with the path of the program."""
     known = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
     return {**known, "PYTHONPATH": path}
 

@@ -1,4 +1,4 @@
-"""What an attacker needs: sockets, and no manners."""
+"""Sockets for attackers, and clients without manners."""
 
 import base64
 import os
@@ -41,7 +41,7 @@ class Answer:
         return messages
 
     def error(self) -> str:
-        """That of the last message."""
+        """The error of the last message."""
         error: str = self.messages()[-1].get("error", "")
         return error
 
@@ -87,7 +87,7 @@ class Wire:
         self.socket.sendall(data)
 
     def send_until_refused(self, data: bytes) -> bool:
-        """Whether the server cut the connection instead of taking it all."""
+        """Whether the server cut the connection before it had read everything."""
         try:
             self.socket.sendall(data)
         except (ConnectionError, TimeoutError):
@@ -95,7 +95,7 @@ class Wire:
         return False
 
     def read(self, count: int) -> bytes:
-        """So many bytes; fewer if the connection ends."""
+        """So many bytes, or fewer if the connection ends."""
         while len(self._read) < count and self._receive():
             pass
         data, self._read = self._read[:count], self._read[count:]
@@ -125,15 +125,15 @@ class Wire:
         return Answer(int(line[9:12]), headers, body)
 
     def has_answer(self) -> bool:
-        """Whether anything was said by now."""
+        """Whether the server has sent anything yet."""
         return not self.is_closed(0.0) and bool(self._read)
 
     def has_heard(self, text: bytes) -> bool:
-        """Whether this was said by now."""
+        """Whether the server has sent these bytes yet."""
         return not self.is_closed(0.01) and text in self._read
 
     def is_closed(self, within_s: float = PATIENCE_S) -> bool:
-        """Whether the server closes its side in this time; what it says before is kept."""
+        """Whether the server closes its side in this time; what it sends before is kept."""
         deadline = time.monotonic() + within_s
         self.socket.settimeout(0.01)
         try:
@@ -168,7 +168,7 @@ def request(
 
 
 class Person(Wire):
-    """One client with manners: a session over long-polling, on one connection."""
+    """A well-behaved client: a session over long-polling, on one connection."""
 
     def __init__(self, url: str, *, receive_buffer: int | None = None, **handshake: Any) -> None:
         super().__init__(url, receive_buffer=receive_buffer)
@@ -179,7 +179,7 @@ class Person(Wire):
         self.headers["Cookie"] = answer.headers["set-cookie"].partition(";")[0]
 
     def _shake_hands(self, handshake: Mapping[str, Any]) -> Answer:
-        """Comes again, as told, to a server without time, which happens on a slow machine."""
+        """Handshake; on a slow machine, a server may be busy and advise to try again."""
         deadline = time.monotonic() + PATIENCE_S
         while (answer := self.ask(handshake)).messages()[0].get("error") == BUSY:
             assert time.monotonic() < deadline, answer.body
@@ -193,7 +193,7 @@ class Person(Wire):
         return self.message("/meta/connect", connectionType="long-polling", **fields)
 
     def say(self, *messages: Mapping[str, Any]) -> None:
-        """Without waiting for the answer."""
+        """Send without waiting for the answer."""
         self.send(request(orjson.dumps(messages), self.headers))
 
     def ask(self, *messages: Mapping[str, Any]) -> Answer:
@@ -229,7 +229,7 @@ class SocketWire(Wire):
         receive_buffer: int | None = None,
         before: Callable[[Wire], object] = lambda wire: None,
     ) -> None:
-        """`before` it asks to become a socket, other things may happen with the connection."""
+        """`before` is called with the connection before its upgrade."""
         super().__init__(url, receive_buffer=receive_buffer)
         before(self)
         fields = {
@@ -273,7 +273,7 @@ class SocketWire(Wire):
         return messages
 
     def close_code(self) -> int | None:
-        """The code with which the server closes, whatever it says before."""
+        """The code with which the server closes, after any other frames."""
         while True:
             opcode, payload = self.read_frame()
             if opcode == CLOSE:
@@ -281,7 +281,7 @@ class SocketWire(Wire):
 
 
 class SocketPerson(SocketWire):
-    """One client with manners over WebSocket."""
+    """A well-behaved client over WebSocket."""
 
     def __init__(self, url: str, *, receive_buffer: int | None = None, **handshake: Any) -> None:
         super().__init__(url, receive_buffer=receive_buffer)

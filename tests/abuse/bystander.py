@@ -1,4 +1,4 @@
-"""A well-behaved client that measures what it waits. Its own process: nobody else's work counts.
+"""A well-behaved client that measures its waits, in a process of its own, so that only they count.
 
 Publishes to itself until its standard input ends; then prints the worst and the middle time, and
 how long the server worked at most meanwhile, in ms.
@@ -53,13 +53,13 @@ def main(host: str, port: int, server: str) -> None:
     (session,) = client.ask({**handshake, "version": "1.0"})
     mine = {"clientId": session["clientId"]}
     client.ask({"channel": "/meta/subscribe", "subscription": "/bystander", **mine})
-    # Who never connects would have to make room for others.
+    # A session that never connects would have to make room for others.
     client.ask({"channel": "/meta/connect", "connectionType": "long-polling", **mine})
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     times_ms: list[float] = []
     worked_ms = 0.0
-    # Some are measured when the attack is over: it may have left something behind.
+    # Some waits are measured after the attack, which may have left something behind.
     number = left = 10
     while left > 0:
         if select.select([sys.stdin], [], [], PAUSE_S)[0]:

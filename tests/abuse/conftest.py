@@ -1,4 +1,4 @@
-"""Targets for attacks, each looked at when the attack is over."""
+"""Targets for attacks, each checked when the attack is over."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -8,18 +8,18 @@ import pytest
 from tests.abuse.target import Target
 from tests.serving import Servers
 
-# Limits that can be reached, and times that can be waited for.
+# Limits that tests can reach, and times that they can wait for.
 CLOSE_LIMITS = {
     "timeout": 5000,
     "max_interval": 3000,
     "request_timeout": 10_000,
     "write_timeout": 500,
-    # What attackers write who do not look at this.
+    # The hosts in requests of attackers that care for something else.
     "host_name": ["holdfast.test", "h", "a"],
     "max_queue_bytes": 8 * 1024 * 1024,
 }
 IMPATIENT = {"request_timeout": 500}
-# For sessions of those who send very much, which takes long on a slow machine, and do not connect.
+# For sessions that send much without a connect, which takes long on a slow machine.
 PATIENT = {"timeout": 60_000, "max_interval": 60_000}
 DOORS = [True, False]
 
@@ -28,7 +28,7 @@ MakeTarget = Callable[..., Target]
 
 @pytest.fixture
 def target_with(servers: Servers) -> Iterator[MakeTarget]:
-    """Makes targets with further settings."""
+    """A function that makes targets with further settings."""
     targets: list[Target] = []
 
     def make(**settings: Any) -> Target:
@@ -49,5 +49,5 @@ def target(target_with: MakeTarget) -> Target:
 
 @pytest.fixture(params=DOORS, ids=["fast lane", "ordinary door"])
 def either_door(target_with: MakeTarget, request: pytest.FixtureRequest) -> Target:
-    """The same through each of the doors."""
+    """The target, through each of the two front ends."""
     return target_with() if request.param else target_with(fast_lane=False)

@@ -6,7 +6,7 @@ from holdfast.bayeux.rights import Denial, SecurityPolicy
 from holdfast.bayeux.services import ServiceCall
 from holdfast.bayeux.sessions import Session
 
-# By the number of the session: it may not see what is secret any more.
+# The numbers of sessions that may no longer subscribe to secret channels.
 _barred: set[int] = set()
 
 
@@ -17,7 +17,7 @@ class Doorkeeper(SecurityPolicy):
 
 
 def install(server: ServerApi) -> None:
-    """Whoever knows a client id may have that session lose its rights, or end it."""
+    """Services by which anybody who knows a client id takes that session's rights, or ends it."""
 
     def session_of(call: ServiceCall) -> Session:
         session = server.sessions.of_client(str(call.data))

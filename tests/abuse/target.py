@@ -1,4 +1,4 @@
-"""The server under attack, and how it is seen that nothing happened to it."""
+"""The server under attack, and the checks that it is unharmed."""
 
 import json
 import os
@@ -18,15 +18,15 @@ from tests.abuse.attacker import MIB, Person, SocketPerson, SocketWire, Wire
 from tests.serving import Server
 
 BYSTANDER = Path(__file__).with_name("bystander.py")
-# Generous: the machine that runs this may have other things to do, and coverage is measured.
+# Generous, because the machine may be busy, and coverage may be measured.
 WORST_MS = 2000.0
 MIDDLE_MS = 150.0
 PAGE = 4096
 ENTERED = ("holdfast_entries_accepted_total", "holdfast_entries_restored_total")
-# Ways of an entry out of the queue, or to stay in it.
 ASKED = ("holdfast_requests_total", "holdfast_requests_restored_total")
-# What becomes of a request.
+# The outcomes of requests.
 ENDS = ("holdfast_requests_outstanding", "holdfast_requests_ended_total")
+# The outcomes of entries, and entries that are still in a queue.
 PLACES = ("holdfast_entries_waiting", "holdfast_entries_handed", "holdfast_entries_settled_total")
 
 
@@ -62,7 +62,7 @@ class Target:
         return (self.memory() - self._memory_before) / MIB
 
     def processor_s(self) -> float:
-        """What the server has computed so far."""
+        """The processor time that the server has used so far."""
         fields = Path(f"/proc/{self.process_id}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -71,7 +71,7 @@ class Target:
         return self._server.log()[self._log_before :]
 
     def metrics(self) -> list[Sample]:
-        """All of the server's figures at one moment."""
+        """All metrics of the server at one moment."""
         with urllib.request.urlopen(f"{self.url}/metrics", timeout=10) as response:
             text = response.read().decode()
         return [
@@ -79,7 +79,7 @@ class Target:
         ]
 
     def metric(self, name: str, **labels: str) -> float:
-        """One of the server's figures; those with several labels are added up."""
+        """One metric of the server, summed over its labels."""
         return sum(
             sample.value
             for sample in self.metrics()
@@ -107,7 +107,7 @@ class Target:
             time.sleep(0.05)
 
     def check_unharmed(self) -> None:
-        """Nothing failed, everything is accounted for, and the next client is served."""
+        """Check that nothing failed, all entries add up, and the next client is served."""
         log = self.log()
         assert "Traceback" not in log, log
         for line in log.splitlines():
@@ -125,7 +125,7 @@ class Target:
 
     @contextmanager
     def bystander(self, most_work_ms: float = WORST_MS) -> Iterator[None]:
-        """Somebody else is served meanwhile, and notices nothing.
+        """Check that another client is served meanwhile without delay.
 
         Where the server's work is bounded more tightly than the wait, its processor time counts:
         what the machine did instead is nobody's fault.

@@ -1,4 +1,4 @@
-"""Acknowledgements that are wrong, or never come: nothing is lost, nothing grows without end."""
+"""Acks that are wrong or never come: nothing is lost, and nothing grows without bound."""
 
 import time
 from collections.abc import Iterator
@@ -10,9 +10,9 @@ from tests.abuse.attacker import MIB, Person
 from tests.abuse.target import Target
 
 WITH_ACK = {"ack": True}
-# Numbers of batches that there are not, ...
+# Numbers of batches that do not exist, ...
 WRONG: list[Any] = [-1, -(2**63), 2**64 - 1, 999, 1e308]
-# ... and what is none.
+# ... and values that are no numbers of batches.
 NONSENSE: list[Any] = [
     1.5,
     "1",
@@ -51,14 +51,14 @@ def poll(receiver: Person, ack: Any) -> list[Any]:
 
 
 def batch(receiver: Person) -> int:
-    """Acknowledges nothing; the number of the last batch."""
+    """The number of the next batch; acknowledges nothing."""
     answer = receiver.connect(ext={"ack": 0}, advice={"timeout": 0})
     number: int = answer.messages()[-1]["ext"]["ack"]
     return number
 
 
 def rest(receiver: Person) -> list[Any]:
-    """All that is not settled: it comes in batches that grow as they are acknowledged."""
+    """All unsettled events, which come in batches that grow as they are acknowledged."""
     found: list[Any] = []
     ack = 0
     while True:
@@ -139,7 +139,7 @@ def test_many_empty_batches_are_not_remembered(receiver: Person, target: Target)
 def test_a_client_that_never_acks_is_resent_ever_more_slowly(
     receiver: Person, target: Target
 ) -> None:
-    """CVE-2025-53114: connecting for ever with a fixed number."""
+    """CVE-2025-53114: a client that connects for ever with a fixed number."""
     publish(target, "x" * 1000)
     with target.bystander():
         begin, rounds = time.monotonic(), 0
@@ -150,8 +150,8 @@ def test_a_client_that_never_acks_is_resent_ever_more_slowly(
         for _ in range(20):
             publish(target, *["x" * MIB] * 2)
             receiver.ask(receiver.connect_message(ext={"ack": 0}, advice={"timeout": 0}))
-    # Its queue takes 8 MiB, and so do those of others who are not heard of any more; what waits
-    # for the store is bounded, the rest is counted, not kept.
+    # Its queue takes 8 MiB, and so do those of other clients that are gone; what waits
+    # for the store is bounded, and the rest is counted, not kept.
     assert target.growth_mib() < 100
     assert target.metric("holdfast_entries_settled_total", outcome="dead") > 0
     assert target.metric("holdfast_entries_unaccounted") == 0

@@ -1,4 +1,4 @@
-"""The administration's listener, as somebody finds it who has no token."""
+"""The administration's listener without a token."""
 
 from collections.abc import Iterator
 from contextlib import closing

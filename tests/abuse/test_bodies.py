@@ -1,4 +1,4 @@
-"""Bodies that are too large, too deep, or not what they are said to be."""
+"""Bodies that are too large, too deep, or different from what their headers say."""
 
 import gzip
 import json
@@ -23,7 +23,7 @@ def verdict(answer: Answer) -> tuple[int, str]:
 
 
 def send_and_hear(target: Target, data: bytes) -> tuple[int, str]:
-    """What is answered to a request that may be refused before it has been sent."""
+    """The answer to a request that the server may refuse before it has been sent."""
     with target.wire() as wire:
         wire.send_until_refused(data)
         return verdict(wire.answer())
@@ -86,7 +86,7 @@ ENDLESS = {
 
 @pytest.mark.parametrize("name", BREAKERS)
 def test_json_that_would_break_a_parser_is_refused(name: str, target: Target) -> None:
-    # What has more values than allowed is not even looked at.
+    # A body with more values than allowed is not even parsed.
     expected = TOO_LARGE if name in ENDLESS else MALFORMED
     with target.bystander():
         assert send_and_hear(target, request(BREAKERS[name])) == expected
@@ -126,7 +126,7 @@ def test_arrays_within_arrays_arrive_and_do_no_harm(arrays: int, either_door: Ta
     with either_door.bystander(), either_door.person() as person:
 
         def ask(message: dict[str, Any]) -> list[dict[str, Any]]:
-            # Not by orjson, to which it would do harm.
+            # Without orjson, to which it would do harm.
             person.send(request(json.dumps([message]).encode(), person.headers))
             return person.answer().messages()
 
@@ -184,7 +184,7 @@ def test_a_decompression_bomb_is_refused_cheaply(
 
 
 def small_bomb(size: int) -> bytes:
-    """A message that is nothing but blanks to its end."""
+    """A message that consists mostly of blanks."""
     return gzip.compress(b'[{"channel":"/a","data":1' + b" " * size + b"}]", 9)
 
 
@@ -220,7 +220,7 @@ def test_encodings_that_some_servers_know_are_refused(encoding: str, target: Tar
 
 
 def bomb_of(size: int) -> bytes:
-    """As many bytes of gzip: a thousand times as many spaces."""
+    """So many bytes of gzip, which hold about a thousand times as many spaces."""
     stream = zlib.compressobj(9, zlib.DEFLATED, 31)
     begin, block = [stream.compress(b" " * MIB) + stream.flush(zlib.Z_FULL_FLUSH) for _ in range(2)]
     return begin + block * ((size - len(begin)) // len(block))

@@ -14,7 +14,7 @@ from tests.abuse.attacker import BUSY, HANDSHAKE, Answer, SocketWire, request
 from tests.abuse.conftest import MakeTarget
 from tests.abuse.target import Target
 
-# What a bucket holds of each is ten times as much.
+# A bucket holds ten times as much of each.
 RATES = {
     "budget_requests": 2,
     "budget_handshakes": 1,
@@ -23,14 +23,14 @@ RATES = {
 }
 FLOOD = 60
 HELLO = orjson.dumps([HANDSHAKE])
-# Costs no more than a request.
+# A message that costs no more than a request.
 NOTHING = orjson.dumps([{"channel": "/meta/connect", "clientId": "none"}])
 OVER = "429:{}:budget_exceeded"
 
 
 @pytest.fixture(params=[True, False], ids=["fast lane", "ordinary door"])
 def target(target_with: MakeTarget, request: pytest.FixtureRequest) -> Target:
-    """Behind a proxy, which is this machine."""
+    """A server behind a proxy, which is this machine."""
     return target_with(trusted_proxies=["127.0.0.1"], fast_lane=request.param, **RATES)
 
 
@@ -39,7 +39,7 @@ _numbers = count(1)
 
 @pytest.fixture
 def attacker() -> str:
-    """An address that has spent nothing yet."""
+    """An address whose budget is untouched."""
     return f"203.0.113.{next(_numbers)}"
 
 
@@ -67,7 +67,7 @@ def statuses(answers: list[Answer]) -> Counter[int]:
 
 
 def passing(kind: str, began_at: float) -> range:
-    """How many pass when so many may at once, and so many more each second."""
+    """The possible numbers of requests that pass a bucket that was full at the beginning."""
     rate = RATES[f"budget_{kind}"]
     return range(10 * rate, int((10 + time.monotonic() - began_at) * rate) + 2)
 
@@ -191,7 +191,7 @@ def test_from_this_machine_nobody_is_limited_whatever_the_headers_say(
     target = target_with(**RATES)
     answers = flood(target, attacker, body=HELLO, times=FLOOD)
     refusals = {answer.messages()[0].get("error") for answer in answers}
-    # A server that has no time refuses everybody, which is no limit.
+    # A busy server refuses everybody, which is not the limit in question.
     assert refusals <= {None, BUSY}
     with target.person() as person:
         message = person.message("/a", data=1)

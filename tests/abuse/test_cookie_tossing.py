@@ -1,4 +1,4 @@
-"""Another host of our domain sets a cookie of our name: nobody is locked out, nobody gets in."""
+"""A host of the same domain sets a cookie of the server's: nobody is locked out or let in."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Programs whose sockets bring no cookie: the id is enough, but for programs like them alone."""
+"""Programs whose sockets send no cookie: a client id is enough, but only for such programs."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -19,14 +19,14 @@ OWN_PAGE = "Host: a\r\nReferer: http://a/page.html"
 
 @pytest.fixture(params=[True, False], ids=["fast lane", "ordinary door"])
 def either_door(target_with: MakeTarget, request: pytest.FixtureRequest) -> Target:
-    """With callback-polling, by which programs' sessions might be reached, too."""
+    """A server with callback-polling, which might reach programs' sessions, too."""
     transports = ["websocket", "long-polling", "callback-polling"]
     return target_with(fast_lane=request.param, transports=transports)
 
 
 @dataclass
 class Program:
-    """A session over a socket that brought no cookie, and that cookie which it was given."""
+    """A session over a socket without a cookie, and the cookie that the server gave it."""
 
     target: Target
     socket: SocketWire
@@ -143,7 +143,7 @@ def client_of(target: Target, handshake: bytes) -> str:
 
 
 def errors_of_sockets(target: Target, client_id: str) -> list[str | None]:
-    """What two sockets without a cookie hear, one after the other."""
+    """The errors that two sockets without a cookie get, one after the other."""
     connect = {"channel": "/meta/connect", "clientId": client_id, "connectionType": "websocket"}
     errors = []
     for _ in range(2):
@@ -160,7 +160,7 @@ def test_a_session_that_a_page_made_over_http_is_not_a_programs(
     either_door: Target, handshake: bytes
 ) -> None:
     client_id = client_of(either_door, handshake)
-    # One socket may join every handshake without a cookie, see the threat model.
+    # One socket may join each handshake without a cookie, see the threat model.
     assert errors_of_sockets(either_door, client_id) == [None, UNKNOWN]
 
 

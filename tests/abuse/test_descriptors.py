@@ -32,7 +32,7 @@ class Place(NamedTuple):
         return {"Host": "localhost", "Authorization": f"Bearer {token}"}
 
     def is_ready(self, url: str) -> bool:
-        """Whether it says so there; a connection may be refused, too."""
+        """Whether the server says that it is ready; it may also refuse the connection."""
         with suppress(ConnectionError, AssertionError), Wire(url) as wire:
             wire.send(request(b"", method="GET /readyz", headers={"Host": "localhost"}))
             return wire.answer().status == 200
@@ -85,7 +85,7 @@ def test_silent_connections_leave_room_for_everybody_else(place: Place, crowded:
 
 
 def test_busy_connections_leave_room_for_operators_and_for_the_store(place: Place) -> None:
-    """Whoever has asked for something stays: there is no room for others, but on other doors."""
+    """Clients that sent a request stay: others find no room, except at other listeners."""
     with ExitStack() as stack:
         for wire in crowd(stack, place.main, MAIN):
             wire.send(request(b"", method="GET /healthz", headers={"Host": "localhost"}))
@@ -117,7 +117,7 @@ def test_requests_without_a_token_do_not_keep_operators_out(place: Place) -> Non
 
 
 READERS = 8
-# More than the system takes for a connection that is not read.
+# More than the system buffers for a connection that is not read.
 ONE_AFTER_ANOTHER = 400
 
 
@@ -141,5 +141,5 @@ def is_cut_off(target: Target) -> bool:
 
 
 def beside_connections(target: Target) -> float:
-    """How many descriptors are open that are no connections of clients."""
+    """The number of open descriptors that are no connections of clients."""
     return target.metric("process_open_fds") - target.metric("holdfast_connections")

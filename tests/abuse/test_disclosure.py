@@ -1,4 +1,4 @@
-"""What the server tells of itself and of its clients: nothing that it need not."""
+"""The server discloses nothing of itself and of its clients that it need not."""
 
 import urllib.request
 
@@ -113,7 +113,7 @@ def test_no_line_of_the_log_can_be_forged(target: Target) -> None:
     with target.wire() as wire:
         wire.send(b'GET /\r\n{"level":"error"}\r\n HTTP/1.1\r\n\r\n')
         wire.answer()
-    # That every line is JSON, and none of them an error, is looked at when the test is over.
+    # The end of the test checks that every line is JSON and none is an error.
     assert "forged" not in target.log()
 
 

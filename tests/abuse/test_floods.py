@@ -35,9 +35,9 @@ def test_handshakes_beyond_the_rate_are_told_when_to_come_back(target_with: Make
         assert len(intervals) > 50, "everybody comes back at the same moment"
         assert min(intervals) >= 500
         assert all(answer.status == 200 for answer in answers)
-        # Who is in does not notice.
+        # Clients that are connected do not notice.
         assert bystander.publish("/a", 1).messages()[-1]["successful"]
-    # So that it is seen afterwards that others are let in.
+    # Later, the check at the end sees that others are let in.
     time.sleep(0.3)
 
 
@@ -48,7 +48,7 @@ def test_there_are_no_more_sessions_than_there_may_be(target_with: MakeTarget) -
         bystander.hold()
         target.until_metric("holdfast_connects_held", 1)
         wire.send(HELLO * 100)
-        # Who never connects makes room for those who come later.
+        # Sessions that never connect make room for later ones.
         assert all(wire.answer().messages()[0]["successful"] for _ in range(100))
         assert target.metric("holdfast_sessions") <= 30
         assert target.metric("holdfast_connects_held") == 1
@@ -228,7 +228,7 @@ def test_many_connections_that_say_nothing_cost_little(target_with: MakeTarget) 
             wire.send(b"POST")
         target.until_metric("holdfast_connects_held", 0)
         assert target.growth_mib() < 30
-        # Who began to speak must go on; who has not may think for longer.
+        # A client that has begun a request must continue soon; a silent one has more time.
         assert all(wire.is_closed() for wire in wires[::2])
         assert not any(wire.is_closed(0.0) for wire in wires[1::20])
 
@@ -253,7 +253,7 @@ def test_running_out_of_files_is_survived(target: Target) -> None:
             crowd = stack.enter_context(many(60, target.url))
             for wire in crowd:
                 wire.send_until_refused(HELLO)
-            # Whoever is in is served, and the loop does not run hot over those who wait.
+            # Connected clients are served, and waiting connections do not keep the loop busy.
             assert guest.publish("/a", 1).messages()[0]["data"] == 1
             before = target.processor_s()
             time.sleep(0.5)

@@ -1,4 +1,4 @@
-"""A session's id is not enough to be taken for its client."""
+"""A client id alone does not give access to its session."""
 
 import time
 
@@ -33,7 +33,7 @@ def victim(either_door: Target) -> Person:
 
 
 def check_untouched(victim: Person) -> None:
-    """Still there, with its subscription, and nothing was said in its name."""
+    """Check that the session has its subscription, and that nothing was sent in its name."""
     messages = victim.publish("/news", "mine").messages()
     assert [message.get("data") for message in messages] == ["mine", None]
     victim.close()
@@ -129,7 +129,7 @@ def test_a_newcomers_socket_is_known_by_the_age_of_its_connection(either_door: T
     come: list[Person] = []
 
     def handshake_beside(_: Wire) -> None:
-        # Time is told by the millisecond.
+        # The server compares times in milliseconds.
         time.sleep(0.01)
         come.append(either_door.person())
         come[0].connect()

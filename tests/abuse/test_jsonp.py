@@ -1,4 +1,4 @@
-"""Callback-polling: no page gets in that says nothing of itself, and no stranger's script runs."""
+"""Callback-polling: no page of unknown origin gets in, and no foreign script runs."""
 
 from typing import Any
 from urllib.parse import quote
@@ -15,7 +15,7 @@ INVALID = (400, "400::callback_invalid")
 MALFORMED = (400, "400::request_malformed")
 DENIED = (403, "403::origin_denied")
 SWITCHED_ON = {"transports": ["websocket", "long-polling", "callback-polling"]}
-# What a browser says of a page of this server, over TLS and to this machine, or over plain HTTP.
+# The headers of a page of this server, over TLS and on this machine, or over plain HTTP.
 PAGE = {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Dest": "script"}
 PAGE_OVER_HTTP = {"Referer": "http://holdfast.localhost/page.html"}
 NOBODY_KNOWS = [
@@ -24,7 +24,7 @@ NOBODY_KNOWS = [
     # A link in a mail, an address that somebody pasted.
     {"Sec-Fetch-Site": "none", "Sec-Fetch-Dest": "document", "Sec-Fetch-Mode": "navigate"},
     {"Sec-Fetch-Site": "none"},
-    # A picture or a link on a page of ours may be of anybody's making.
+    # Anybody may have put a picture or a link on a page of the server.
     {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Dest": "image"},
     {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Dest": "document"},
     {"Sec-Fetch-Site": "same-origin", "Sec-Fetch-Dest": "script", "sec-fetch-dest": "image"},
@@ -37,7 +37,7 @@ def target(target_with: MakeTarget) -> Target:
 
 
 def load(target: Target, query: str, **headers: str) -> Answer:
-    """As a script of a page of this server."""
+    """Load as a script of a page of this server."""
     return load_from(PAGE | headers, target, query)
 
 
@@ -48,7 +48,7 @@ def load_from(page: dict[str, str], target: Target, query: str) -> Answer:
 
 
 def say(page: dict[str, str], target: Target, *messages: dict[str, Any], cookie: str) -> Answer:
-    """These messages, in the address of a script, with the cookie that the browser has."""
+    """Send these messages in the address of a script, with the browser's cookie."""
     query = f"jsonp=f&message={quote(orjson.dumps(messages).decode())}"
     return load_from({**page, "Cookie": cookie}, target, query)
 
@@ -65,7 +65,7 @@ CLAIM = {**HANDSHAKE, "ext": {"ack": True, "delivery": {"session": "joe/1"}}}
 def test_a_page_that_hides_its_origin_cannot_take_a_session_over(
     page: dict[str, str], target: Target
 ) -> None:
-    """What a foreign page did to a browser over plain HTTP, with `Referrer-Policy: no-referrer`."""
+    """An attack of a foreign page over plain HTTP, with `Referrer-Policy: no-referrer`."""
     with target.person(ext=CLAIM["ext"]) as joe:
         joe.subscribe("/secret")
         cookie = joe.headers["Cookie"]
@@ -127,7 +127,7 @@ def test_the_session_of_a_page_goes_on_by_its_id_and_cookie_if_its_browser_falls
     client, cookie = page_of(target, first)
     publish = {"channel": "/a", "data": 1, "clientId": client}
     assert heard(say(page, target, publish, cookie=cookie))[0]["successful"]
-    # The cookie is needed all the same, and nothing else can be smuggled in with the id.
+    # The cookie is needed nevertheless, and nothing else gets in with the id.
     refused = heard(say(page, target, publish, cookie="BAYEUX_BROWSER=another"))[0]
     assert refused["error"] == "402::session_unknown"
     for batch in ((publish, CLAIM), (CLAIM, publish)):

@@ -1,4 +1,4 @@
-"""Somebody who refuses whatever it publishes to itself: letters take no more room than they may."""
+"""A client that refuses its own messages: dead letters take no more room than they may."""
 
 from tests.abuse.attacker import MIB, Person
 from tests.abuse.conftest import MakeTarget
@@ -16,7 +16,7 @@ def refuser(target: Target, name: str, channel: str) -> Person:
 
 
 def refuse(person: Person, channel: str, data: str, batch: int) -> int:
-    """Publish to oneself, and refuse that; the number of the last batch."""
+    """Publish to oneself and refuse the messages; return the number of the last batch."""
     person.publish(channel, data)
     *events, reply = person.connect(ext={"ack": batch}, advice={"timeout": 0}).messages()
     verdicts = [

@@ -1,4 +1,4 @@
-"""Who has lost a right, or its session, and stays on the connection as if nothing had happened."""
+"""Clients that have lost a right or their session, and go on over their connection."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -29,17 +29,17 @@ def publisher(guarded: Target) -> Iterator[Person]:
 
 
 def said(messages: list[dict[str, Any]]) -> list[Any]:
-    """What the events say, but for the server's goodbye."""
+    """The data of the events, without the server's disconnect."""
     return [each["data"] for each in messages if "data" in each]
 
 
 def bar(publisher: Person, victim: Person | SocketPerson) -> None:
-    """Take back the right of somebody to see what is secret."""
+    """Take away the victim's right to secret channels."""
     assert publisher.publish("/service/bar", victim.client_id).messages()[-1]["successful"]
 
 
 def tell(publisher: Person, *data: str) -> None:
-    """A secret and some news of each."""
+    """Publish each as a secret and as news."""
     for each in data:
         publisher.publish("/secret/plan", f"secret {each}")
         publisher.publish("/news", each)
@@ -47,7 +47,7 @@ def tell(publisher: Person, *data: str) -> None:
 
 @contextmanager
 def discarding(target: Target, count: int) -> Iterator[None]:
-    """What is discarded meanwhile, because it is not allowed, are so many messages."""
+    """Wait until so many messages were discarded because their receivers had no right to them."""
     before = target.metric(DISCARDED, reason="not_allowed")
     yield
     target.until_metric(DISCARDED, before + count, reason="not_allowed")
@@ -118,7 +118,7 @@ def test_a_named_session_that_is_away_comes_back_to_nothing_of_it(
         loser.connect(ext={"ack": 0})
         loser.subscribe("/news", *SECRETS)
         tell(publisher, "before")
-        # It stays away, and nobody has told the server so.
+        # It stays away without a word to the server.
         with discarding(guarded, 1):
             bar(publisher, loser)
             tell(publisher, "after")
@@ -137,13 +137,13 @@ def test_a_session_that_lost_its_rights_cannot_read_its_dead_letters(
         loser.subscribe("/news", *SECRETS)
         publisher.publish("/secret/plan", "secret")
         event, _ = loser.connect(ext={"ack": 0}, advice={"timeout": 0}).messages()
-        # A verdict on what is not its own any more means nothing: it ends as all that it lost, ...
+        # A verdict on a lost entry has no effect: the entry ends like all that it lost, ...
         verdict = {"seq": event["ext"]["delivery"]["seq"], "errorCode": "user.update.error"}
         ext = {"ack": 0, "delivery": {"verdicts": [verdict]}}
         with discarding(guarded, 1):
             bar(publisher, loser)
             assert said(loser.connect(ext=ext, advice={"timeout": 0}).messages()) == []
-        # ... and letters are told to operators alone.
+        # ... and only operators are told of dead letters.
         for channel in ("/sys/deadMessage", "/sys/*", "/sys/**"):
             (reply,) = loser.subscribe(channel).messages()
             assert reply["error"] == "403:denied_by_security_policy:subscribe_denied"

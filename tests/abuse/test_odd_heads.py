@@ -1,4 +1,4 @@
-"""Heads over which the HTTP library stumbles, and clients that are gone before their answer."""
+"""Heads that the HTTP library cannot handle, and clients that leave before their answer."""
 
 import socket
 import struct

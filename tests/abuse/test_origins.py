@@ -1,4 +1,4 @@
-"""Pages of other sites: by script, by form, by script tag, by socket."""
+"""Attacks of pages of other sites: by script, form, script tag or socket."""
 
 import orjson
 import pytest
@@ -50,7 +50,7 @@ def ask(target: Target, data: bytes) -> Answer:
 
 
 def is_silent(answer: Answer) -> bool:
-    """Whether a browser would show this to no other page, and no cookie is given out."""
+    """Whether a browser would show the answer to no other page, and it sets no cookie."""
     return not any(name.startswith(CORS) or name == "set-cookie" for name in answer.headers)
 
 

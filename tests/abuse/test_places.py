@@ -1,4 +1,4 @@
-"""Attacks on the places of a server: sessions that stay while nobody is there for them."""
+"""Attacks on the session slots of a server: sessions that stay without a client."""
 
 from contextlib import ExitStack
 from typing import Any
@@ -24,7 +24,7 @@ def claim(wire: Wire, name: str, cookie: str | None = None, **session: Any) -> d
 
 
 def fill(target: Target, count: int) -> None:
-    """One connection takes as many names as it is given, and lets none go."""
+    """Take as many session names as one connection gets, and release none."""
     with target.wire() as wire:
         for number in range(count):
             claim(wire, f"thief{number}/1", timeout=TEN_YEARS_MS)
@@ -76,7 +76,7 @@ def test_one_browser_has_a_bounded_number_of_names(target_with: MakeTarget) -> N
         refused = claim(wire, "thief2/1", cookie)
         assert refused["error"] == "403:user.configuration.maxSession,browser:sessions_exceeded"
         assert refused["advice"]["reconnect"] == "none"
-        # What it has it may take again, and who has another cookie is not concerned.
+        # It may resume its own sessions, and clients with another cookie are not affected.
         assert claim(wire, "thief/1", cookie)["successful"]
         assert claim(wire, "joe/1")["successful"]
 

@@ -1,4 +1,4 @@
-"""Messages that nobody can take, and receivers that take nothing: neither silences a channel."""
+"""Messages that all receivers refuse, and receivers that refuse all: neither silences a channel."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ HASTY = {"guard_window": 2000, "guard_retry": 100}
 
 
 class Receiver:
-    """A page that is open, and what it shows."""
+    """An open page, and the messages that it shows."""
 
     def __init__(self, person: Person, takes: Callable[[Any], bool]) -> None:
         self._person = person
@@ -32,7 +32,7 @@ class Receiver:
         self.hear()
 
     def hear(self) -> None:
-        """Says what became of the last batch with the request for the next one."""
+        """Connect, and refuse the messages that this page cannot take."""
         *events, reply = self._connect([])
         self._batch = reply["ext"]["ack"]
         refused = [each for each in events if not self._takes(each["data"])]
@@ -66,7 +66,7 @@ def nothing(data: Any) -> bool:
 
 
 def silence(eve: Person, receivers: Sequence[Receiver], target: Target) -> None:
-    """She says what they take, and then what they refuse, until the channel is held."""
+    """Publish what they accept, then what they refuse, until the channel is held."""
     eve.publish(CHANNEL, {"text": "hi"})
     for receiver in receivers:
         receiver.hear()
@@ -122,7 +122,7 @@ def test_a_quiet_channel_that_an_attacker_silenced_opens_when_somebody_else_publ
 
 
 def test_receivers_of_an_attacker_do_not_keep_a_channel_held(hasty: Target) -> None:
-    """However the attacker's receivers are placed, others are soon asked what they think."""
+    """Whatever the order of the attacker's receivers, the guard soon probes others."""
     is_hostile = False
 
     def as_an_accomplice(data: Any) -> bool:

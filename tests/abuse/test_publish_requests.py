@@ -1,4 +1,4 @@
-"""`POST /publish` under attack: it opens no door that the others keep shut."""
+"""`POST /publish` under attack: it allows nothing that other ways in refuse."""
 
 import orjson
 import pytest

@@ -1,4 +1,4 @@
-"""A page of somebody else's, whose name was made to lead to this machine (DNS rebinding)."""
+"""A foreign page whose host name was made to lead to this machine (DNS rebinding)."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ EVIL = "rebound.example"
 
 
 class Place:
-    """A server, and how a browser talks to it that reached it by some name."""
+    """A server, and the requests of a browser that reached it by some host name."""
 
     def __init__(self, url: str, admin: str, token: str) -> None:
         self.url, self.admin = url, admin

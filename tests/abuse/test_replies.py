@@ -1,4 +1,4 @@
-"""Requests under attack: nobody answers what others were asked, and floods of them are bounded."""
+"""Requests under attack: only responders can reply, and floods of requests are bounded."""
 
 from secrets import token_urlsafe
 from typing import Any
@@ -19,7 +19,7 @@ FRAME = 500
 
 @pytest.fixture
 def target(target_with: MakeTarget) -> Target:
-    """Nobody connects again, however long an attack takes."""
+    """A server whose sessions outlive an attack that takes long."""
     return target_with(**PATIENT)
 
 
@@ -71,7 +71,7 @@ def test_a_reply_is_forged_by_nobody_who_knows_its_channel(target: Target) -> No
         forged = eve.message(reply_to, data="forged")
         deeper = [eve.message(f"{reply_to}/{each}", data="forged") for each in ("1", "x")]
         assert eve.told(forged, *deeper) == ["reply_denied"] * 3
-        # Not even by the one who asked.
+        # Not even by the requester.
         assert ann.told(ann.message(reply_to, data="own")) == ["reply_denied"]
         assert bob.told(bob.message(reply_to, data="true")) == [""]
         assert ann.event()["data"] == "true"

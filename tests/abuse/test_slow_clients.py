@@ -14,13 +14,13 @@ from tests.abuse.target import Target
 HELLO = orjson.dumps([HANDSHAKE])
 FORM = "application/x-www-form-urlencoded"
 CHUNKED = request(b"", {"Transfer-Encoding": "chunked"}).replace(b"Content-Length: 0\r\n", b"")
-# The allowance is 0.5 s; the end is looked for much longer, but not until all has trickled in.
+# The allowance is 0.5 s; tests wait much longer for the end, but not until all has trickled in.
 LONG_S = 15.0
 
 
 @pytest.fixture(params=DOORS, ids=["fast lane", "ordinary door"])
 def impatient(target_with: MakeTarget, request: pytest.FixtureRequest) -> Target:
-    """Servers that do not wait long for requests."""
+    """A server that does not wait long for requests."""
     return target_with(fast_lane=request.param, **IMPATIENT)
 
 
@@ -94,7 +94,7 @@ def test_a_client_that_never_reads_costs_no_more_than_its_queue_and_is_cut_off(
         publisher = stack.enter_context(target.person())
         for number in range(64):
             if number % 16 == 8:
-                # Where publishing takes long it has been thrown out by now.
+                # Where publishing takes long, the server has closed the connection by now.
                 with suppress(ConnectionError):
                     sloth.say(sloth.connect_message())
             assert publisher.publish("/flood", "x" * MIB).status == 200
@@ -123,7 +123,7 @@ def test_a_client_that_reads_late_gets_everything_in_order(
 
 
 def test_a_slow_reader_of_a_refused_request_is_cut_off_too(either_door: Target) -> None:
-    """What is still to be written when the connection is closed does not keep it open for ever."""
+    """Bytes that are still to be written do not keep a closed connection open for ever."""
     with (
         either_door.person(receive_buffer=4096) as sleeper,
         either_door.person() as publisher,

@@ -1,4 +1,4 @@
-"""What others on the way, and other hosts of the domain, cannot do to who comes over TLS."""
+"""What eavesdroppers and other hosts of the domain cannot do to clients over TLS."""
 
 import shutil
 import subprocess

@@ -30,7 +30,7 @@ def unfinished(server: Server, size: int) -> socket.socket:
 
 
 def outcome(server: Server) -> bytes:
-    """What a client hears that does finish, with a body that is nothing but spaces."""
+    """The answer to a client that finishes its request, with a body of spaces."""
     with unfinished(server, 100_000) as connection:
         return connection.recv(4096)
 
@@ -54,14 +54,14 @@ INTERNAL = 1011
 
 
 def begun(server: Server, size: int) -> SocketWire:
-    """A socket with a message of which so much has come, and no end."""
+    """A socket with the first part of a message, so many bytes long."""
     wire = SocketWire(server.url, {})
     wire.send(frame(b" " * size, is_final=False))
     return wire
 
 
 def half(server: Server, size: int) -> SocketWire:
-    """A socket with a frame of which half has come."""
+    """A socket with half a frame."""
     wire = SocketWire(server.url, {})
     wire.send(frame(b" " * 2 * size)[:-size])
     return wire

@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 
 class Doorkeeper(SecurityPolicy):
-    """Lets Mallory in nowhere, and keeps some channels to itself."""
+    """Refuses Mallory's handshakes, and denies the use of some channels."""
 
     def can_handshake(self, session: Session, handshake: Json) -> Denial | None:
         name = (handshake.get("ext") or {}).get("name")
@@ -46,7 +46,7 @@ def doorkeeper(server: ServerApi) -> None:
 
 
 def authorizers(server: ServerApi) -> None:
-    """/voted/**: everybody may make channels, readers may read, nobody is asked about the rest."""
+    """Authorizers of /voted/**: all may create channels; other rights differ by channel."""
 
     def granting(*granted: Operation) -> Any:
         def vote(operation: Operation, channel: str, session: Session, message: Json) -> Vote:
@@ -88,7 +88,7 @@ def hush(call: ServiceCall) -> None:
 
 
 def services(server: ServerApi) -> None:
-    """What a story can ask the server to do."""
+    """Services by which a story makes the server do something."""
 
     def greet(call: ServiceCall) -> None:
         server.publish(str(call.data), "greetings from the server")
@@ -103,7 +103,7 @@ def services(server: ServerApi) -> None:
 
 
 class Welcome(ServerExtension):
-    """Has a message for every client before its handshake is answered."""
+    """Sends a message to every client before its handshake is answered."""
 
     def __init__(self, server: ServerApi) -> None:
         self._server = server
@@ -117,7 +117,7 @@ def welcome(server: ServerApi) -> None:
 
 
 class Censor(SessionExtension):
-    """Drops what contains a certain word, breaks on another, and marks every reply."""
+    """Drops messages with a certain word, fails on another, and marks every reply."""
 
     def incoming(self, session: Session, message: Json, now: float) -> bool:
         if message.get("data") == "crash":
@@ -147,7 +147,7 @@ def censorship(server: ServerApi) -> None:
 
 
 class Measure(SessionExtension):
-    """Lets words of up to ten letters pass, and breaks on those of three."""
+    """Drops words of more than ten letters, and fails on those of three."""
 
     def incoming(self, session: Session, message: Json, now: float) -> bool:
         word = message.get("data")

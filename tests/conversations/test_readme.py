@@ -1,4 +1,4 @@
-"""The table in the README says which story pins which behaviour; here it is held to it."""
+"""The table in the README names the stories that pin each behaviour, and titles are unique."""
 
 import re
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Stories that are not true: each must fail, at the line that lies."""
+"""False stories: each must fail at its false line."""
 
 from collections.abc import Iterator
 

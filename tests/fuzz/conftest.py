@@ -1,4 +1,4 @@
-"""How long is fuzzed, and from which seed."""
+"""The duration and the seed of the fuzz tests."""
 
 from collections.abc import Iterator
 from random import SystemRandom
@@ -8,7 +8,7 @@ import pytest
 from tests.abuse.target import Target
 from tests.serving import Servers
 
-# What a request can make the server wait for is short, so that each gets its answer soon.
+# Waits that requests can cause are short, so that each request is answered soon.
 SETTINGS = {
     "timeout": 200,
     "max_interval": 2000,
@@ -21,7 +21,7 @@ SETTINGS = {
 
 @pytest.fixture(scope="session")
 def fuzz_s(request: pytest.FixtureRequest) -> float:
-    """Of each test: they share the time."""
+    """The duration of each test: they share the time."""
     seconds: float = request.config.getoption("--fuzz-seconds")
     return seconds / 4
 
@@ -48,12 +48,12 @@ def target(servers: Servers) -> Iterator[Target]:
 
 @pytest.fixture
 def token(servers: Servers) -> str:
-    """What opens the administration of the target."""
+    """The operators' token of the target."""
     return (servers.with_settings(SETTINGS).data / "admin-token").read_text().strip()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What lasts as long as it was told to has that much more time."""
+    """Add the duration of the fuzz tests to their time limits."""
     seconds = config.getoption("--fuzz-seconds")
     for item in items:
         if "fuzz_s" in getattr(item, "fixturenames", ()):

@@ -1,10 +1,10 @@
-"""What a fuzzer makes of something that is valid: a little of it is wrong."""
+"""Small mutations of valid requests."""
 
 from collections.abc import Callable
 from random import Random
 from typing import Any
 
-# Values that some code somewhere has not expected.
+# Values that some code may not expect.
 ODD_VALUES: list[Any] = [
     *(None, True, False, 0, -1, 1, 0.5, -0.0, 5.0, 1e308, 2**31, 2**53 + 1, 2**63, 2**64, -(2**63)),
     *(
@@ -35,7 +35,7 @@ ODD_VALUES: list[Any] = [
     *([], {}, [[]], [{}], [None], {"": ""}, [1] * 300, {"a": {"b": {"c": []}}}),
     *({"timeout": 10**18}, {"timeout": -1}, {"seq": 1, "code": "user.update.holdback"}),
 ]
-# JSON that Python does not write, put into a text in the place of a number.
+# JSON that Python does not write; it replaces a number in the text.
 ODD_TEXTS = [
     *(b"NaN", b"-Infinity", b"1e400", b"1" * 500, b"01", b"+1", b"0x10", b"1.", b".5", b"1e"),
     *(
@@ -96,20 +96,20 @@ ODD_HEADERS = [
 
 
 class Mutator:
-    """Throws the same dice for the same seed."""
+    """Mutates at random, in the same way for the same seed."""
 
     def __init__(self, dice: Random) -> None:
         self.dice = dice
 
     def messages(self, messages: list[dict[str, Any]]) -> list[Any]:
-        """A few values of the messages are others, missing, or there twice."""
+        """The messages with a few values changed, removed or repeated."""
         mutated: list[Any] = [_copy(message) for message in messages]
         for _ in range(self.dice.randint(0, 3)):
             self._mutate_value(mutated)
         return mutated
 
     def text(self, text: bytes) -> bytes:
-        """JSON that some parsers take, or none."""
+        """The text, sometimes as JSON that only some parsers accept, or as no JSON."""
         if self.dice.random() < 0.7:
             return text
         if self.dice.random() < 0.5:
@@ -126,13 +126,13 @@ class Mutator:
         )
 
     def raw(self, data: bytes) -> bytes:
-        """Some bytes are others, missing, or there twice."""
+        """The bytes with some of them changed, removed or repeated."""
         for _ in range(self.dice.choice([1, 1, 1, 2, 5])):
             data = self.dice.choice(_BYTE_MUTATIONS)(self.dice, data)
         return data
 
     def head(self, request: bytes) -> bytes:
-        """Headers are others, missing, there twice, or in another place."""
+        """The head with headers changed, removed, repeated or moved."""
         head, end, body = request.partition(b"\r\n\r\n")
         lines = head.split(b"\r\n")
         for _ in range(self.dice.randint(1, 3)):
@@ -165,7 +165,7 @@ class Mutator:
                 holder[key] = _copy(self.dice.choice(ODD_VALUES))
 
     def _somewhere(self, root: list[Any]) -> tuple[Any, Any]:
-        """A place in the tree, near the root or far from it."""
+        """A random place in the tree, near the root or far from it."""
         holder: Any = root
         key: Any = self.dice.randrange(len(root))
         while isinstance(inner := holder[key], dict | list) and inner and self.dice.random() < 0.8:

@@ -1,4 +1,4 @@
-"""Every finding of the past, once more: each is answered as it is to be, and nobody else notices.
+"""Every earlier finding again: each gets the expected answer, and other clients notice nothing.
 
 In the order of their names, these tests are the first of a fuzz run.
 """
@@ -18,7 +18,7 @@ from tests.fuzz.corpus.requests import REQUESTS
 from tests.fuzz.volley import check_log
 
 TERMS = {"ack": True, "delivery": True}
-# The code with which a socket is closed where a request would have got this status.
+# The close code of a socket for each status that a request would get.
 CLOSE_CODES = {"400": 1007, "413": 1009}
 OPEN = 0
 
@@ -26,7 +26,7 @@ OPEN = 0
 def replay(
     target: Target, findings: Iterable[Finding], answer: Callable[[Finding], str | int]
 ) -> None:
-    """All of them, however many are answered otherwise than is expected."""
+    """Replay all findings, then fail with those whose answer was unexpected."""
     with target.bystander():
         answers = [(finding, answer(finding)) for finding in findings]
     check_log(target, [finding.sent for finding, _ in answers])
@@ -39,7 +39,7 @@ def replay(
 
 
 def last_error(messages: list[dict[str, object]]) -> str:
-    """That of the last reply; messages to the session have no say."""
+    """The error of the last reply; events for the session do not count."""
     replies = [message for message in messages if "successful" in message]
     return str(replies[-1].get("error", ""))
 
@@ -118,7 +118,7 @@ def test_what_the_administration_was_asked_for(target: Target, token: str) -> No
             wire.send_until_refused(finding.sent.replace(TOKEN.encode(), token.encode()))
             return wire.answer().status
 
-    # Of one address wrong tokens are soon too many.
+    # One address may send only a few wrong tokens.
     addresses = iter([f"127.0.1.{number}" for number in range(1, 250)])
     replay(target, ADMINISTRATION, answer)
 

@@ -1,4 +1,4 @@
-"""Whatever is sent: a clear answer, no fault of ours, and everybody else is served.
+"""Whatever is sent, the server answers clearly, has no fault, and serves everybody else.
 
 `pytest tests/fuzz --fuzz-seconds 3600` fuzzes for an hour, `--fuzz-seed N` as an earlier run did.
 """
@@ -33,9 +33,9 @@ from tests.fuzz.volley import (
 )
 from tests.web.door_cases import CASES
 
-# So many attacks are on their way at once.
+# The number of attacks at the same time.
 VOLLEY = 16
-# Fewer answers than this would mean that the requests are too wrong to reach anything.
+# With fewer answers than this, the requests are too invalid to reach any code.
 REACHED = 0.3
 
 Attack = Callable[[], bytes]
@@ -47,7 +47,7 @@ _REQUESTS = [*(sent for sent, _ in CASES.values()), *seeds(REQUESTS)]
 def fuzz(
     target: Target, attack: Attack, seconds: float, fire: Callable[[Target, list[bytes]], int]
 ) -> None:
-    """Volleys until the time is over; most attacks get an answer."""
+    """Fire volleys until the time is over, and check that most attacks get an answer."""
     fired = answered = 0
     until = time.monotonic() + seconds
     with target.bystander():
@@ -63,7 +63,7 @@ def written(messages: list[Any], client_id: str) -> bytes:
 
 
 class Speaker:
-    """Has a session, as most of what a client says has no effect without one."""
+    """A client with a session, without which most messages have no effect."""
 
     def __init__(self, target: Target, dice: Random) -> None:
         self._target = target
@@ -116,7 +116,7 @@ def test_any_request(either_door: Target, fuzz_s: float, fuzz_seed: int) -> None
 
 
 def fire_frames(target: Target, attacks: list[bytes]) -> int:
-    """Each on a socket with a session of its own."""
+    """Send each frame over a socket with a session of its own."""
     with ExitStack() as open_ones:
         people = [open_ones.enter_context(target.socket_person()) for _ in attacks]
         own = [
@@ -130,7 +130,7 @@ def fire_frames(target: Target, attacks: list[bytes]) -> int:
 
 
 def check_frames(attack: bytes, answer: bytes) -> None:
-    """Messages, pongs, and a close at the end at most."""
+    """Check that the server sent messages, pongs and at most one close, at the end."""
     while len(answer) >= 2:
         opcode, size, head = answer[0] & 0x0F, answer[1], 2
         if size > 125:
@@ -147,13 +147,13 @@ def check_frames(attack: bytes, answer: bytes) -> None:
 
 def test_any_frames(target: Target, fuzz_s: float, fuzz_seed: int) -> None:
     speaker = Speaker(target, Random(fuzz_seed))
-    # The real one takes its place when it is known.
+    # A placeholder for the real one, until that is known.
     speaker.client_id = CLIENT
     fuzz(target, speaker.frames, fuzz_s, fire_frames)
 
 
 class Operator:
-    """Asks for anything that the administration can do, in form or not."""
+    """Sends valid and malformed requests to every route of the administration."""
 
     def __init__(self, target: Target, token: str, dice: Random) -> None:
         self._dice = dice

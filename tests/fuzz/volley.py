@@ -1,4 +1,4 @@
-"""Many attacks at once, each on a connection of its own, and what is heard of each."""
+"""Many attacks at once, each on a connection of its own, and the answer to each."""
 
 import re
 from collections.abc import Sequence
@@ -14,18 +14,18 @@ from tests.abuse.target import Target
 # take longer, on a machine that does other things, too.
 PATIENCE_S, FIRST_PATIENCE_S = 0.05, 2.0
 STATUS = re.compile(rb"HTTP/1\.[01] (\d{3}) ")
-# Faults that are not the server's: not implemented, busy, a version that is none.
+# Statuses of 500 and more that are no faults: not implemented, busy, an unknown version.
 ALLOWED = {501, 503, 505}
 ERROR = re.compile(r"\d{3}:[^:]*:[a-z_]+")
 CLOSE_CODES = {1000, 1001, 1002, 1003, 1007, 1008, 1009, 1011}
 
 
 class Finding(AssertionError):
-    """Something that must not happen, and what was sent before it did."""
+    """Something that must not happen, and what was sent before it."""
 
 
 def fire(target: Target, wires: Sequence[Wire], attacks: Sequence[bytes]) -> list[bytes]:
-    """Send each attack on its wire; what the server says to each, as far as it has come."""
+    """Send each attack on its wire; return what the server has answered to each so far."""
     for wire, attack in zip(wires, attacks, strict=True):
         wire.send_until_refused(attack)
     heard = [b""] * len(wires)
@@ -51,7 +51,7 @@ def fire(target: Target, wires: Sequence[Wire], attacks: Sequence[bytes]) -> lis
 def fire_requests(target: Target, attacks: Sequence[bytes]) -> int:
     """How many of these requests were answered; raises a `Finding`."""
     with ExitStack() as open_ones:
-        # Of one address the administration takes fewer requests.
+        # The administration takes fewer requests from one address.
         sources = [f"127.0.0.{at + 2}" for at in range(len(attacks))]
         wires = [open_ones.enter_context(target.wire(source=source)) for source in sources]
         heard = fire(target, wires, attacks)
@@ -67,7 +67,7 @@ def check_log(target: Target, attacks: Sequence[bytes]) -> None:
 
 
 def check_answer(attack: bytes, answer: bytes) -> None:
-    """Whatever was sent, the answer is no fault of the server's and has its form."""
+    """Check that the answer is well-formed and no fault of the server."""
     for status in map(int, STATUS.findall(answer)):
         if status >= 500 and status not in ALLOWED:
             raise Finding(f"{answer[:500]!r}\nafter {attack!r}")
@@ -79,7 +79,7 @@ def check_messages(attack: bytes, body: bytes) -> None:
     try:
         messages = orjson.loads(body)
     except orjson.JSONDecodeError:
-        # The rest was on its way.
+        # The rest of the answer had not arrived.
         return
     for message in messages:
         error = message.get("error")

@@ -1,4 +1,4 @@
-"""The clients of a story: what they say, and what they may expect to hear."""
+"""The clients of a story: what they send, and the replies that they expect."""
 
 import json
 from collections.abc import Iterable
@@ -80,7 +80,7 @@ class Actor:
         return [self._expectation(message, is_held=is_held) for message in messages]
 
     def forget_unanswered(self, *, is_held: bool) -> None:
-        """The answer had no replies for the story to look at."""
+        """Drop messages whose response had no replies that the story could check."""
         waiting = [due for due in self._unanswered if due.is_held is is_held]
         for due in waiting[:1] if is_held else waiting:
             self._unanswered.remove(due)

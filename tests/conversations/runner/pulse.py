@@ -1,4 +1,4 @@
-"""Whether the machine stood still: stories with short times prove nothing while it did."""
+"""Notices when the machine stalls: stories with short times prove nothing meanwhile."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,14 +8,14 @@ from time import monotonic
 from tests.conversations.runner.onlooker import onlooker_of
 
 INTERVAL_S = 0.05
-# An answer that was less late than this is worth nothing.
+# Smaller delays of an answer do not count.
 NOTICED_S = 0.03
-# So long after a pause it has been counted.
+# So long after a pause, its delay has been counted.
 MEMORY_S = 0.3
 
 
 class Pulse:
-    """Asks a server again and again, and adds up by how much the answers were late."""
+    """Asks a server again and again, and sums up the delays of its answers."""
 
     def __init__(self) -> None:
         self.lost_s = 0.0

@@ -67,7 +67,7 @@ class Line:
 
 @dataclass(slots=True)
 class Draft:
-    """A story whose head is still being read; the part before the first title is the default."""
+    """A story whose head is being read; the lines before the first title are the default."""
 
     line: int = 0
     title: str = ""
@@ -120,7 +120,7 @@ def finished(draft: Draft, path: Path) -> Story:
 
 
 def numbered(text: str) -> Iterator[tuple[int, str]]:
-    """The lines that say something: no remarks and no empty ones."""
+    """The lines with their numbers, without comments and empty ones."""
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip() and not line.lstrip().startswith("-- "):
             yield number, line.rstrip()
@@ -238,7 +238,7 @@ def texts_of(lines: Sequence[Line]) -> Iterator[str]:
 
 
 def joined(texts: Sequence[str]) -> Iterator[str]:
-    """A message whose brackets are open goes on in the next line."""
+    """Lines joined while the brackets of a message are open."""
     pending = ""
     for text in texts:
         pending = f"{pending} {text}".strip()

@@ -21,10 +21,10 @@ from tests.conversations.runner.onlooker import Onlooker, onlooker_of
 from tests.conversations.runner.stories import Act, Body, Hear, Pass, Say, Step, Stop, Story
 from tests.conversations.runner.wire import Heard, turns_of_the_loop
 
-# Requests on another connection after which the server has surely seen what was sent before.
+# Requests on another connection after which the server has surely read what was sent before.
 ROUND_TRIPS = 4
 
-# What makes a client an operator; the house gives it to its servers.
+# The operators' token, which the house gives to its servers.
 OPERATOR = "the-operators-of-all-these-stories"
 
 # Settings whose values the server tells its clients, as servers of stories have them.

@@ -21,7 +21,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """Bytes that are no orderly array of messages, encoded as the story says."""
+    """A body that need not be an array of messages, encoded as the story says."""
 
     text: str
     encoding: str = "utf-8"  # or another charset, "hex", "binary"
@@ -41,7 +41,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Say(Step):
-    """`who -> ...`, or `who ~> ...` for what is not answered at once."""
+    """`who -> ...`, or `who ~> ...` for messages that are not answered at once."""
 
     who: str
     is_held: bool
@@ -52,7 +52,7 @@ class Say(Step):
 
 @dataclass(frozen=True, slots=True)
 class Hear(Step):
-    """`who <- ...`, or `who <~ ...` for the answer to what was held."""
+    """`who <- ...`, or `who <~ ...` for replies to messages that were held."""
 
     who: str
     is_held: bool

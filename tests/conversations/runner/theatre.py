@@ -24,7 +24,7 @@ from tests.serving import ROOT, Settings, environment
 STAGES = 10
 PLAYS_OF_AN_EVENING = 8
 ATTEMPTS = 8
-# The shortest times in stories bear this much, and this part of the time that a story takes.
+# Stories bear stalls of this length, and of this part of the time that they take.
 BEARABLE_S = 0.15
 BEARABLE = 0.1
 
@@ -119,7 +119,7 @@ class Theatre:
         self._thread.join()
 
     def watch(self, play: Play) -> str | None:
-        """What was wrong with the play, if something was."""
+        """The error of the play, if it failed."""
         return self._results[str(play)].result()
 
     def _run(self) -> None:
@@ -165,7 +165,7 @@ class Theatre:
 
 
 async def performance(play: Play, server: Server, pulse: Pulse) -> tuple[str | None, Server | None]:
-    """What was wrong with the play, if something was, and the server that it has not spoilt.
+    """The error of the play, if it failed, and its server, if that can be used again.
 
     A play that failed while the machine stood still, or again and again for a moment, is played
     again, by a server of its own.
