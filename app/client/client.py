@@ -22,6 +22,7 @@ from holdfast.client.errors import (
     SessionEnded,
     TokenFailed,
 )
+from holdfast.client.http_session import http_session
 from holdfast.client.inbox import Inbox
 from holdfast.client.life import ClientState, WrongUse
 from holdfast.client.messages import Message
@@ -131,13 +132,7 @@ class Client:
         if self._conversation is not None:
             raise WrongUse("a client can be entered only once: create another one")
         connector = self._connector or self._address.connector(self._ssl)
-        self._http = aiohttp.ClientSession(
-            connector=connector,
-            connector_owner=self._connector is None,
-            headers=self._headers,
-            # A session belongs to its cookie, also on a server without a name.
-            cookie_jar=aiohttp.CookieJar(unsafe=True),
-        )
+        self._http = http_session(connector, self._headers, owns_connector=self._connector is None)
         self._conversation = Conversation(
             self._http,
             self._address.url,

@@ -1,6 +1,9 @@
 """How the Python client knows the server, and the server its user, over both transports."""
 
+import asyncio
 import gc
+import signal
+import warnings
 from collections.abc import Iterator
 
 import aiohttp
@@ -69,6 +72,29 @@ async def test_its_certificate_says_who_it_is(
     with pytest.raises(ReplyError, match="session_name_denied"):
         async with Client(secure.url, session="bob/1", ssl=ada, transports=[transport]):
             pass
+
+
+def test_it_leaves_no_connection_behind_if_the_server_does_not_answer(
+    secure: Server, authority: Authority, transport: str
+) -> None:
+    trusting = authority.client()
+
+    async def come_and_go() -> None:
+        async with Client(
+            secure.url, ssl=trusting, transports=[transport], close_timeout_s=0.1
+        ) as client:
+            await client.publish("/secure", 1)
+            # It answers neither the disconnect nor the ends of the socket and of TLS.
+            secure.process.send_signal(signal.SIGSTOP)
+
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            asyncio.run(come_and_go())
+            gc.collect()
+    finally:
+        secure.process.send_signal(signal.SIGCONT)
+    assert [str(each.message) for each in caught] == []
 
 
 async def test_it_logs_in_with_a_password_and_is_told_once_if_that_is_wrong(
