@@ -1,4 +1,4 @@
-"""Invariants of what is kept: numbers, limits, books, one fate for each entry, each attempt."""
+"""Invariants of what the store has: batches, limits, books, one outcome per entry, attempts."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def bad_acks(ledger: Ledger) -> Found:
 
 
 def _overfull(ledger: Ledger, scan: Scan) -> Found:
-    """What is kept finds out only then that there is no room: it does not count at once."""
+    """Limits are exceeded; a durable message that has just been published does not count yet."""
     waiting: dict[str, int] = defaultdict(int)
     for entry in scan.pending:
         publish = ledger.publishes.get(entry.copy.tag)
@@ -69,7 +69,7 @@ def _fates_of_settled(ledger: Ledger, scan: Scan) -> Found:
     dead = {each.copy for each in scan.dead}
     pending = {each.copy for each in scan.pending}
     copies = by_copy(ledger.deliveries)
-    # What waits for a subject with one session waits for that.
+    # A message that waits for a subject with one session waits for that session.
     pending |= {
         each._replace(subscriber=subscriber)
         for each in pending
@@ -102,7 +102,7 @@ def forgotten_attempts(ledger: Ledger) -> Found:
             if after < before and not _store_died(ledger, earlier, later):
                 yield f"{copy.tag} for {copy.subscriber}: redelivered {before}, then {after}"
     for scan in ledger.scans:
-        # The store may read of the last ones just after it was looked at; a letter has them all.
+        # The store may learn of the last attempts just after a scan; a dead letter has all of them.
         read_ns = ledger.unread_since_ns(scan.at_ns)
         counts = [(each.copy, each.attempts, read_ns) for each in scan.pending]
         counts += [(each.copy, each.attempts, scan.at_ns) for each in scan.dead]
@@ -136,7 +136,7 @@ def _seqs(ledger: Ledger) -> Found:
 
 
 def _store_died(ledger: Ledger, earlier: Delivery, later: Delivery) -> bool:
-    """What the store had not on disk yet may be forgotten with it."""
+    """A store that dies may lose what was not on disk yet."""
     return ledger.died(earlier.asked_ns, later.at_ns, STORE_DIED)
 
 

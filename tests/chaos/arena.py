@@ -1,4 +1,4 @@
-"""Publishers, receivers, a server and everything that goes wrong, from the start to the verdict."""
+"""Publishers, receivers, a server and its faults, from the start to the result."""
 
 import asyncio
 import math
@@ -20,7 +20,7 @@ from tests.chaos.publisher import Publisher
 from tests.chaos.receiver import Receiver
 from tests.chaos.talker import Talker
 
-# Connects are held for a second, so that every word of a receiver is soon answered.
+# Connects are held for a second, so that verdicts in them are answered soon.
 SETTINGS: Mapping[str, Any] = {
     "timeout": 1000,
     "max_interval": 30_000,
@@ -52,7 +52,7 @@ class Arena:
         self.random = Random(seed)
         self.nemesis = Nemesis(processes, proxy, recorder)
         self.receivers: list[Receiver] = []
-        # Who does something until it is enough.
+        # Clients that are active until `play` ends.
         self._busy: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self._done = asyncio.Event()
         self._active: list[asyncio.Task[None]] = []
@@ -61,7 +61,7 @@ class Arena:
         return Operator(self.processes, self.recorder, Random(self.random.random()))
 
     def add_operator(self, *keys: str) -> None:
-        """Somebody who holds these receivers back now and then."""
+        """Add an operator who holds these receivers back now and then."""
         self._busy.append(lambda: self.operator().run(keys, self._done))
 
     def talker(self, kind: type[Talker] = Talker) -> Talker:
@@ -120,9 +120,9 @@ class Arena:
         drain_s: float = DRAIN_S,
         is_time: Callable[[], bool] = lambda: True,
     ) -> Result:
-        """Everybody does what they do while the faults happen; then what was left is delivered.
+        """Run all clients while the faults happen, then wait until the rest is delivered.
 
-        The first fault comes when it is time for it.
+        The first fault happens as soon as `is_time` says so.
         """
         async with self.crowd(drain_s):
             await self._wait_for(is_time, START_S)
@@ -134,7 +134,7 @@ class Arena:
 
     @asynccontextmanager
     async def crowd(self, drain_s: float = DRAIN_S) -> AsyncIterator[None]:
-        """Publishers publish and receivers receive; what is left at the end is delivered."""
+        """Run all publishers and receivers; at the end, wait until the rest is delivered."""
         over = asyncio.Event()
         async with asyncio.TaskGroup() as people:
             for receiver in self.receivers:
@@ -148,7 +148,7 @@ class Arena:
             over.set()
 
     async def _feel_pulse(self, over: asyncio.Event) -> None:
-        """Note whenever this machine is late: the servers on it are, too."""
+        """Record the stalls of this machine: its servers stall, too."""
         loop = asyncio.get_running_loop()
         while not over.is_set():
             due = loop.time() + _PULSE_S
@@ -158,7 +158,7 @@ class Arena:
                 self.recorder.note("arena", What.LATE, ns=int(late_s * 1e9))
 
     async def letters(self, count: int, within_s: float = 30.0) -> None:
-        """Wait until there are so many dead ones."""
+        """Wait until there are so many dead letters."""
         async with asyncio.timeout(within_s):
             while (await self.processes.counters())["dead"] < count:  # noqa: ASYNC110
                 await asyncio.sleep(_LOOK_S)
@@ -170,13 +170,13 @@ class Arena:
             await asyncio.sleep(_LOOK_S)
 
     async def quiet_down(self, drain_s: float = DRAIN_S) -> None:
-        """Nobody publishes any more, and everything has been delivered."""
+        """End the publishers, then wait until everything is delivered."""
         self._done.set()
         await asyncio.gather(*self._active)
         await self.drain(drain_s)
 
     async def drain(self, within_s: float) -> None:
-        """Wait until nothing waits for anybody; if that never happens the checker will say so."""
+        """Wait until no entry waits; if that never happens, the checker reports it."""
         deadline_s = asyncio.get_running_loop().time() + within_s
         while asyncio.get_running_loop().time() < deadline_s:
             if not await self.left() and all(each.is_there for each in self.receivers):
@@ -184,7 +184,7 @@ class Arena:
             await asyncio.sleep(_LOOK_S)
 
     async def left(self) -> int:
-        """Entries that are not settled."""
+        """The number of entries that are not settled."""
         found = await self.processes.counters()
         return found["waiting"] + found["handed"]
 
@@ -194,7 +194,7 @@ class Arena:
         return check_file(self.recorder.path)
 
     async def scan(self) -> None:
-        """What the store has now, if there is one."""
+        """Record what the store has now, if there is one."""
         socket = self.processes.store_socket
         if socket is None:
             return

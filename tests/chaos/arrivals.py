@@ -1,4 +1,4 @@
-"""Invariants of what arrives: all of it, from somewhere, once, in order, and not while held."""
+"""Invariants of deliveries: complete, as published, once, in order, and not while held back."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -84,7 +84,7 @@ def _was_asked_for(ledger: Ledger, publish: Publish, delivery: Delivery) -> bool
 def duplicates(ledger: Ledger) -> Found:
     settled = settlements_by_copy(each for each in ledger.settlements if each.is_accepted)
     returned = _Returned(ledger)
-    # Those who go on behind a cursor may get some again.
+    # Subscribers that catch up from a cursor may get some messages again.
     readers = {each.subscriber for each in ledger.windows if each.has_cursor}
     for copy, deliveries in by_copy(ledger.deliveries).items():
         if ledger.is_shared(copy) or copy.subscriber in readers:
@@ -103,7 +103,7 @@ def duplicates(ledger: Ledger) -> Found:
 def _was_certain(
     ledger: Ledger, settlement: Settlement, delivery: Delivery, deliveries: Iterable[Delivery]
 ) -> bool:
-    """Whether the acceptance cannot have been undone when it was delivered all the same."""
+    """Whether a message was delivered although its acceptance cannot have been undone."""
     if delivery.asked_ns < settlement.begun_ns:
         return False
     if ledger.is_void(settlement, deliveries, settlement.ended_ns):
@@ -116,14 +116,14 @@ def _was_certain(
 
 
 class _Returned:
-    """What returns behind another one that failed was never tried: it need not be marked."""
+    """Entries that returned behind one that failed were never tried, and need not be marked."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._refusals: dict[str, list[Settlement]] = defaultdict(list)
         for settlement in ledger.settlements:
             if settlement.returns:
                 self._refusals[settlement.copy.subscriber].append(settlement)
-        # The first entry of each answer of which nobody may have spoken in time.
+        # The first entry in each answer that may have had no verdict in time.
         self._overdue: dict[tuple[str, int], Delivery] = {}
         before: dict[Copy, Delivery] = {}
         for delivery in ledger.deliveries:
@@ -143,7 +143,7 @@ class _Returned:
 
 
 def _is_overdue(ledger: Ledger, before: Delivery | None, delivery: Delivery) -> bool:
-    """Whether so much time has passed since it was, or could be, handed over without acks."""
+    """Whether the response timeout may have passed since its last hand-over, without acks."""
     if delivery.timeout_ns is None:
         return False
     if before is not None:
@@ -153,7 +153,7 @@ def _is_overdue(ledger: Ledger, before: Delivery | None, delivery: Delivery) -> 
 
 
 def multiplied(ledger: Ledger) -> Found:
-    """However often it was sent, and to whomever it came, and whatever its publisher was told."""
+    """Publishes that became several messages, as their replies, repeats and deliveries show."""
     messages: dict[str, set[str]] = defaultdict(set)
     for publish in ledger.publishes.values():
         messages[publish.tag].add(publish.received)
@@ -169,7 +169,7 @@ def multiplied(ledger: Ledger) -> Found:
 
 
 def disorder(ledger: Ledger) -> Found:
-    """First arrivals, the inside of each answer, and the order of acceptance."""
+    """First arrivals, deliveries in one answer, or acceptances that are out of order."""
     silence = Silence(ledger)
     came = _firsts(each.copy for each in ledger.deliveries)
     yield from _rising(ledger, came, "came", silence)
@@ -182,7 +182,7 @@ def disorder(ledger: Ledger) -> Found:
 
 
 def _less_urgent_first(ledger: Ledger) -> Found:
-    """What waits for a subject is handed over by priority, then by age; what comes again is not."""
+    """Messages to a subject that do not come by priority, then age; redeliveries may differ."""
     before: dict[tuple[str, int], Publish] = {}
     for delivery in ledger.deliveries:
         subscriber, tag, _ = delivery.copy
@@ -220,7 +220,7 @@ def _rising(
         publish = ledger.publishes.get(copy.tag)
         if ledger.is_shared(copy):
             continue
-        # Whoever gave up waiting may see it arrive behind what was published later.
+        # A publish whose publisher gave up waiting may arrive behind later ones.
         if publish is None or publish.outcome is not Phase.OK:
             continue
         key = (copy.subscriber, *publish.order(copy.subscriber))
@@ -236,7 +236,7 @@ def broken_holds(ledger: Ledger) -> Found:
     for hold in ledger.holds:
         late_ns = hold.certain_ns + ARRIVING_NS
         for delivery in ledger.deliveries:
-            # What was asked for while it was held back may arrive when it is resumed.
+            # Answers to requests from the time of the hold may arrive when it ends.
             if delivery.copy.subscriber != hold.subscriber or delivery.at_ns >= hold.until_ns:
                 continue
             if delivery.asked_ns >= hold.asked_ns or delivery.at_ns > late_ns:

@@ -5,7 +5,7 @@ from tests.chaos.history import Phase, What
 from tests.chaos.stories import JOE, Story, Tale
 
 ERROR, HOLDBACK = "user.update.error", "user.update.holdback"
-# Of receivers that only give verdicts.
+# The options of receivers that only give verdicts.
 TIMEOUT_MS = 2000
 
 

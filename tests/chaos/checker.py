@@ -1,4 +1,4 @@
-"""Says of a history whether the server kept its word, and what it did with the messages."""
+"""Checks whether the server kept its promises in a history, and counts the outcomes of messages."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +13,7 @@ from tests.chaos.history import Operation, Phase, read
 from tests.chaos.ledger import Ledger
 from tests.chaos.records import Copy
 
-# So many examples of each violation are shown.
+# The number of examples that are shown of each violation.
 EXAMPLES = 5
 
 
@@ -58,7 +58,7 @@ CHECKS: dict[Invariant, Callable[[Ledger], Iterator[str]]] = {
 
 @dataclass(slots=True)
 class Result:
-    """Counts of messages (attempts, acked, recovered) and of copies, and everything wrong."""
+    """Counts of messages (attempts, acked, recovered) and of copies, and all violations."""
 
     attempts: int = 0
     acked: int = 0

@@ -15,7 +15,7 @@ def chaos_s(request: pytest.FixtureRequest) -> float:
 
 @pytest.fixture(scope="session")
 def seeds(request: pytest.FixtureRequest) -> Iterator[int]:
-    """One for the dice of each play; or always the same, of an earlier run."""
+    """Random seeds, one for each play; or always the seed of an earlier run."""
     given: int | None = request.config.getoption("--chaos-seed")
     if given is not None:
         return repeat(given)
@@ -24,7 +24,7 @@ def seeds(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What lasts as long as it was told to has that much more time."""
+    """Add the duration of the chaos tests to their time limits."""
     seconds = config.getoption("--chaos-seconds")
     for item in items:
         if "chaos_s" in getattr(item, "fixturenames", ()):

@@ -1,4 +1,4 @@
-"""People who write to each other, share work, and read what was published while they were away."""
+"""Clients that address each other, share work, and catch up with what they missed."""
 
 from typing import Any
 
@@ -6,10 +6,10 @@ from tests.chaos.arena import Arena
 from tests.chaos.manners import Manner
 from tests.chaos.receiver import Receiver
 
-# A subject with one session, and one with several; sessions; and somebody who never comes.
+# A subject with one session, one with several, sessions, and one that never exists.
 ADDRESSES = ("tom", "tom", "sue", "sue", "tom/1", "sue/2", "joe/1", "nobody/1")
 JOBS = "/jobs/a"
-# All of the one is kept, of the other the newest messages.
+# One keeps all messages, the other only the newest.
 NEWS = ("/news/long", "/news/short")
 
 FEW: dict[str, Any] = {"retries": -1, "queue": {"maxEntries": 10}}
@@ -17,7 +17,7 @@ PAUSE_S = 0.05
 
 
 def add_correspondents(ring: Arena) -> Receiver:
-    """They come and go, and come back; returns the one whom nobody stands in for meanwhile."""
+    """Add all of them; return the receiver whose messages go to no other while it is away."""
     _add_workers(ring)
     _add_readers(ring)
     return _add_addressees(ring)

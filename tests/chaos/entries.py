@@ -29,7 +29,7 @@ def open_ledger(operations: Sequence[Operation]) -> Ledger:
     for operation in operations:
         _ENTRIES[operation.what](ledger, operation)
         ledger.end_ns = max(ledger.end_ns, operation.last_ns)
-    # Several arrive at one moment: the order of the lines is the order in the response.
+    # Several deliveries at one moment have the order of their lines, which is that of the response.
     ledger.deliveries.sort(key=lambda delivery: delivery.at_ns)
     return ledger
 
@@ -69,7 +69,7 @@ def _subscribe(ledger: Ledger, operation: Operation) -> None:
 
 
 def _go_on(ledger: Ledger, operation: Operation) -> None:
-    """Of one who goes on where it was, what it is not told that it may miss is owed."""
+    """A subscriber that catches up is owed everything but the gaps that it is told of."""
     fields = operation.fields
     for pattern, lost in fields.get("lost", {}).items():
         ledger.gaps.append(Gap(fields["subscriber"], pattern, lost["from"], lost["to"]))
@@ -122,7 +122,7 @@ def _ns(ms: int | None) -> int | None:
 
 
 def _settle(ledger: Ledger, operation: Operation) -> None:
-    """One request may settle many entries, each with a word of its own."""
+    """One request may settle many entries, each with a verdict of its own."""
     for said in operation.fields["entries"]:
         ledger.settlements.append(
             Settlement(
@@ -139,7 +139,7 @@ def _settle(ledger: Ledger, operation: Operation) -> None:
 def _hold(ledger: Ledger, operation: Operation) -> None:
     if not operation.is_ok:
         return
-    # With a verdict it is in force for the answer already, by command when that is answered.
+    # A hold by a verdict applies to its answer already, one by a command after its answer.
     is_verdict = operation.fields.get("by") == "verdict"
     ledger.holds.append(
         Hold(

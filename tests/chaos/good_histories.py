@@ -4,7 +4,7 @@ from tests.chaos.history import Phase, What
 from tests.chaos.stories import JOE, MS, Story, Tale
 
 ERROR, HOLDBACK = "user.update.error", "user.update.holdback"
-# Of receivers that only give verdicts.
+# The options of receivers that only give verdicts.
 TIMEOUT_MS = 2000
 
 
@@ -262,7 +262,7 @@ def sessions_of_one_subject_have_copies_of_their_own(story: Story) -> None:
     story.get("p-1", "p-2")
     story.answer("p-2", subscriber="joe/2")
     story.end("joe/2")
-    # What another left may come again, late and after it was accepted.
+    # A message that another session left may come late, and after it was accepted.
     story.get("p-2", redelivered=1)
     story.scan()
 

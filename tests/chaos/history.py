@@ -1,4 +1,4 @@
-"""What happened, one line of JSON for the beginning of each operation and one for its end.
+"""A history has one line of JSON for the beginning of each operation and one for its end.
 
 An operation whose end is unknown (a time-out, a connection that broke) may have happened.
 """
@@ -119,7 +119,7 @@ class Recorder:
         return Begun(end, at_ns)
 
     def note(self, process: str, what: What, **fields: Any) -> int:
-        """Something that takes no time; returns when it was."""
+        """Record an event without duration; return its time."""
         self._number += 1
         return self._write(self._number, process, what, Phase.OK, fields)
 
@@ -149,7 +149,7 @@ def read(path: Path) -> list[Operation]:
 
 
 def lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a history but for a last one that was torn."""
+    """The lines of a history, without an incomplete last one."""
     *whole, rest = path.read_bytes().split(b"\n")
     for number, line in enumerate(whole, 1):
         try:
@@ -164,7 +164,7 @@ def lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def paired(found: Iterable[dict[str, Any]]) -> list[Operation]:
-    """Beginnings and ends put together; what has one line only is a point in time."""
+    """Operations from their beginnings and ends; one with a single line is a point in time."""
     operations: dict[int, Operation] = {}
     for line in found:
         phase, at_ns = Phase(line["phase"]), line["at"]

@@ -1,4 +1,4 @@
-"""What the store has at one moment, read past the server."""
+"""What the store has at one moment, read without the server."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ _KEYS = RedisKeys("holdfast")
 Record = dict[str, Any]
 
 
-# All at one moment: for every entry its session, message, body, mark and its session's last batch.
+# Atomically for every entry: its session, message, body, mark, and its session's last batch.
 _LOOK = """
 local found, bodies = {}, redis.call('HGETALL', KEYS[1])
 for i = 1, #bodies, 2 do
@@ -29,7 +29,7 @@ return { found, redis.call('HGETALL', KEYS[3]) }
 
 
 async def look(socket: Path) -> dict[str, Any]:
-    """The fields of a scan: what waits for whom, and what is dead."""
+    """The fields of a scan: entries that wait, and dead letters."""
     redis = Redis(unix_socket_path=str(socket))
     names = (_KEYS.bodies, _KEYS.handed, _KEYS.dead)
     try:
@@ -72,7 +72,7 @@ def _dead(letter: str, record: bytes) -> Record:
 
 
 def tag_of(wire: bytes) -> str:
-    """Which message this event is."""
+    """The tag of the message in this event."""
     data = orjson.loads(wire).get("data")
     tag = data.get("tag") if isinstance(data, dict) else None
     return tag if isinstance(tag, str) else ""

@@ -1,4 +1,4 @@
-"""A history in the words of the invariants: who was owed what, who got it, what became of it."""
+"""A history in terms of the invariants: what was owed to whom, what arrived, and its outcome."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
@@ -19,11 +19,11 @@ from tests.chaos.records import (
     subject_of,
 )
 
-# An acceptance may reach the store that much after the receiver was told.
+# An acceptance may reach the store so much later than its reply reaches the receiver.
 SETTLING_NS = 2_000_000_000
-# What was sent to the store so shortly before a look at it may not have been read.
+# The store may not have read what was sent to it so shortly before a scan.
 SENDING_NS = 50_000_000
-# A server whose store owes it an answer goes on handing out for 50 ms and a turn of its loop.
+# A server that waits for its store goes on handing over for 50 ms and one turn of its loop.
 _HANDING_OUT_NS = 200_000_000
 
 STORE_DIED = frozenset({"kill store", "lose power"})
@@ -33,7 +33,7 @@ STORE_FAULTS = STORE_DIED | {"pause store"}
 
 @dataclass(slots=True)
 class Ledger:
-    """Everything the checker looks at, each list in the order of time."""
+    """Everything that the checker looks at, each list in the order of time."""
 
     publishes: dict[str, Publish] = field(default_factory=dict)
     windows: list[Window] = field(default_factory=list)
@@ -51,8 +51,8 @@ class Ledger:
     # When receivers ended their sessions.
     endings: dict[str, list[int]] = field(default_factory=dict)
     end_ns: int = 0
-    # By the moment of a death, found out once: the last publish that was kept before it, and what
-    # each receiver asked for last.
+    # Caches by the time of a death: the last publish that was kept before it, and the last
+    # request of each receiver.
     _last_kept_ns: dict[int, int] = field(default_factory=dict)
     _last_asked: dict[int, dict[str, int]] = field(default_factory=dict)
     _sessions: dict[str, set[str]] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class Ledger:
         return [window for window in self.windows if window.subscriber == subscriber]
 
     def owed(self, owner: str) -> Iterator[Publish]:
-        """What was acknowledged to its publisher while this owner was there or was to get it."""
+        """Accepted publishes that this owner was to get."""
         windows = self.windows_of(owner)
         for publish in self.publishes.values():
             if publish.outcome is Phase.OK and (
@@ -90,7 +90,7 @@ class Ledger:
                 yield publish
 
     def is_shared(self, copy: Copy) -> bool:
-        """Whether others may have had the message, and given it back, so that it comes again."""
+        """Whether other sessions may have had the message and returned it to come again."""
         publish = self.publishes.get(copy.tag)
         if publish is None:
             return False
@@ -116,14 +116,14 @@ class Ledger:
         return self.end_ns - publish.begun_ns > publish.life_ms * 1_000_000
 
     def died(self, since_ns: int, until_ns: int, kinds: frozenset[str] = DEATHS) -> bool:
-        """Whether a process died then."""
+        """Whether a process died in this time."""
         return any(
             fault.ended_ns >= since_ns and fault.begun_ns <= until_ns and self._kills(fault, kinds)
             for fault in self.faults
         )
 
     def _kills(self, fault: Fault, kinds: frozenset[str]) -> bool:
-        """A store that is frozen is ended with its server, whatever it has not read by then."""
+        """Whether the fault kills; a frozen store dies with its server, with unread writes."""
         if fault.kind in kinds:
             return True
         return fault.kind == "restart server" and any(
@@ -134,7 +134,7 @@ class Ledger:
         )
 
     def forgot(self, delivery: Delivery, until_ns: int) -> bool:
-        """Whether the store need not know of this hand-over any more."""
+        """Whether the store may have lost this hand-over."""
         if self.died(delivery.asked_ns, until_ns, STORE_DIED):
             return True
         return any(
@@ -147,7 +147,7 @@ class Ledger:
         )
 
     def unread_since_ns(self, at_ns: int) -> int:
-        """Since when the store may not have read of a hand-over; stalls do not count as time."""
+        """Since when the store may not have read of hand-overs; stalls do not count."""
         since_ns = at_ns - _HANDING_OUT_NS
         for stall in reversed(self.stalls):
             if stall.begun_ns < at_ns and stall.ended_ns > since_ns:
@@ -155,9 +155,9 @@ class Ledger:
         return since_ns
 
     def _had_answer(self, delivery: Delivery, death: Fault) -> bool:
-        """Whether the store said something between this hand-over and the death.
+        """Whether the store answered between this hand-over and the death.
 
-        Then it had read of the hand-over, which the server had told it before.
+        Then it had read of the hand-over, which the server had sent before.
         """
         if death.begun_ns not in self._last_kept_ns:
             kept = [each.begun_ns for each in self._kept if each.ended_ns <= death.begun_ns]
@@ -169,10 +169,10 @@ class Ledger:
         return (each for each in self.publishes.values() if each.outcome is Phase.OK)
 
     def _last_asked_ns(self, delivery: Delivery, death: Fault) -> int:
-        """When the receiver asked for the last of what it got before this death.
+        """The time of the receiver's last request that was answered before this death.
 
-        Of what a server handed out without an answer of its store the last is not much later than
-        the first. When a receiver got it says nothing: on a slow machine that takes its time.
+        Without an answer of its store, a server hands entries over only for a short time. When a
+        receiver got them proves nothing, because delivery may take long on a slow machine.
         """
         if death.begun_ns not in self._last_asked:
             asked = self._last_asked[death.begun_ns] = {}
@@ -188,7 +188,7 @@ class Ledger:
     def is_void(
         self, settlement: Settlement, deliveries: Iterable[Delivery], until_ns: int
     ) -> bool:
-        """Whether it is about a hand-over that the store forgot: nothing of that can be accepted.
+        """Whether it settles a hand-over that the store lost, which cannot be accepted.
 
         The deliveries are those of the same copy.
         """
@@ -198,7 +198,7 @@ class Ledger:
     def forgives(self, settlement: Settlement, seen_ns: int) -> bool:
         """Whether a death may have undone what was settled before the store knew it.
 
-        The store is told within a moment; if it was away then, a moment after its return.
+        The store learns of it soon; if it was away, soon after its return.
         """
         safe_ns = settlement.ended_ns + SETTLING_NS
         for fault in self.faults:
@@ -209,17 +209,17 @@ class Ledger:
 
 
 def queue_of(publish: Publish) -> str:
-    """The name by which the store knows the queue of work."""
+    """The name of the work queue in the store."""
     return f"work:{publish.channel}"
 
 
 def belongs(subscriber: str, owner: str) -> bool:
-    """Whether what this session has, or the queue of a subject or channel, is the owner's."""
+    """Whether entries of this session, or of this subject's or channel's queue, are the owner's."""
     return owner in (subscriber, subject_of(subscriber)) or owner.startswith("work:")
 
 
 def by_copy(found: Iterable[Delivery]) -> dict[Copy, list[Delivery]]:
-    """Deliveries of the same to the same."""
+    """Deliveries of the same message to the same subscriber."""
     copies: dict[Copy, list[Delivery]] = defaultdict(list)
     for delivery in found:
         copies[delivery.copy].append(delivery)

@@ -1,4 +1,4 @@
-"""How receivers behave, and what they say of a message."""
+"""How receivers behave, and which verdicts they give."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,38 +8,38 @@ STUMBLE = "communication.noConnection"
 STOPS = (HOLDBACK, STUMBLE)
 STUMBLE_MS = 200
 RESPONSE_TIMEOUT_MS = 60_000
-# Refusals take turns.
+# Receivers use these codes in turn.
 REFUSALS = ("user.update.error", "user.update.deadMessage", "user.clientCode")
 
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a receiver behaves; of so many messages it refuses one, by the tag and not by chance."""
+    """How a receiver behaves; the tag of a message, not chance, decides whether it is refused."""
 
     acks: bool = True
     gives_verdicts: bool = True
-    # Says OK to each entry even where the ack would do.
+    # Gives the verdict OK on each entry even where the ack would do.
     is_explicit: bool = False
     refuses_one_in: int = 0
-    # Once for each of these it stops there: it wants to be held back, or to be asked again soon.
+    # At these messages, once each, it asks to be held back, or to get the message again soon.
     holds_back_at: int = 0
     held_s: float = 1.0
     stumbles_at: int = 0
     # After so many answers it forgets its session, as if its process had died.
     crashes_after: int = 0
-    # Each time after so many answers it ends its session, whatever it has in hands.
+    # Each time after so many answers it ends its session, whatever is in flight.
     leaves_after: int = 0
-    # Whenever it sees this message, the same happens, and it says nothing of what came with it.
+    # It crashes whenever it gets this message, without a verdict on the rest of the batch.
     dies_of: str = ""
     # Each time after so many answers it acknowledges what was never sent.
     lies_after: int = 0
-    # It remembers the cursor of its last answer, and goes on behind it in each session.
+    # It remembers the cursor of its last answer, and catches up from it in each session.
     goes_on: bool = False
     options: dict[str, Any] = field(default_factory=lambda: {"retries": -1})
 
     @property
     def timeout_ms(self) -> int | None:
-        """How long the server waits for verdicts, where there are no acks to tell what was lost."""
+        """How long the server waits for verdicts if there are no acks that show lost replies."""
         if self.acks or not self.gives_verdicts:
             return None
         timeout_ms: int = self.options.get("responseTimeout", RESPONSE_TIMEOUT_MS)
@@ -48,7 +48,7 @@ class Manner:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One delivery, and the word on it: nothing is acceptance."""
+    """One delivery and its verdict; an empty code is acceptance."""
 
     tag: str
     generation: int

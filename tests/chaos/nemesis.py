@@ -1,4 +1,4 @@
-"""Faults by the dice: the same seed makes the same schedule."""
+"""Random faults: the same seed makes the same schedule."""
 
 import asyncio
 import math
@@ -23,7 +23,7 @@ Deed = Callable[[], object]
 
 
 class Target(Enum):
-    """What a fault hits; two faults at one time have different ones."""
+    """The target of a fault; two faults at one time have different ones."""
 
     STORE = "store"
     SERVER = "server"
@@ -81,7 +81,7 @@ class Step:
 
 
 def schedule(seed: int, seconds: float, kinds: Sequence[Kind]) -> list[Step]:
-    """Steps for about so many seconds; now and then two or three things fail at once."""
+    """Steps for about so many seconds; now and then two or three faults happen at once."""
     random = Random(seed)
     steps: list[Step] = []
     left_s = seconds
@@ -127,7 +127,7 @@ class Nemesis:
             Kind.THROTTLE: lambda: setattr(proxy, "bytes_per_s", 20_000.0),
         }
         self._ends: dict[Kind, Deed] = {
-            # The server's own means are enough.
+            # The server recovers by itself.
             **dict.fromkeys((Kind.KILL_STORE, Kind.CUT_STORE, Kind.FORGET_SCRIPTS), _nothing),
             Kind.PAUSE_STORE: lambda: processes.signal_store(signal.SIGCONT),
             Kind.KILL_SERVER: self._start,
@@ -144,7 +144,7 @@ class Nemesis:
         within_s: float = math.inf,
         after_each: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """One step after the other; none begins when the time is over, as ends take time, too."""
+        """Run one step after the other; none begins after this time, as ending one takes time."""
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + within_s
         for step in steps:
@@ -156,7 +156,7 @@ class Nemesis:
                 await after_each()
 
     async def strike(self, kinds: Sequence[Kind], lasts_s: float) -> None:
-        """All of them at once; their ends are recorded when everything works again."""
+        """Begin all faults at once, then end them; record the ends when everything works again."""
         begun = [self._recorder.begin("nemesis", What.FAULT, kind=kind.value) for kind in kinds]
         for kind in kinds:
             await _do(self._begins[kind])
@@ -181,11 +181,11 @@ class Nemesis:
             try:
                 await pipe.execute()
             except RedisConnectionError:
-                # It is away already.
+                # The store is gone already.
                 return
 
     async def _lose_power(self) -> None:
-        """What the store was told and had no time to do is lost, too."""
+        """Kill the store and the server, and with them what the store was sent and had not read."""
         self._processes.signal_store(signal.SIGSTOP)
         await asyncio.sleep(_LAST_MOMENT_S)
         self._processes.signal_store(signal.SIGKILL)
@@ -204,7 +204,7 @@ class Nemesis:
 
 
 def _nothing() -> None:
-    """What the server repairs by itself."""
+    """End a fault that the server repairs by itself."""
 
 
 async def _do(deed: Deed) -> None:

@@ -1,4 +1,4 @@
-"""An operator: holds receivers back, sends them away, has dead letters delivered again."""
+"""An operator: holds receivers back, disconnects them, and replays dead letters."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ NAME = "operator"
 
 
 class Operator:
-    """Speaks to the administration directly: it stands beside the server."""
+    """Uses the administration directly, without the proxy."""
 
     def __init__(self, processes: Processes, recorder: Recorder, random: Random) -> None:
         self._processes = processes
@@ -27,7 +27,7 @@ class Operator:
         self._random = random
 
     async def run(self, keys: Sequence[str], stop: asyncio.Event) -> None:
-        """Hold somebody back for a moment, or send somebody away, now and then."""
+        """Hold a receiver back for a moment, or disconnect one, now and then."""
         while not stop.is_set():
             await asyncio.sleep(self._random.uniform(0.5, 2.0))
             key = self._random.choice(keys)
@@ -48,7 +48,7 @@ class Operator:
             begun.ok()
 
     async def resume(self, key: str) -> None:
-        """Until it is certain."""
+        """Resume; try until it is certain."""
         begun = self._recorder.begin(NAME, What.RESUME, subscriber=key)
         while True:
             try:
@@ -60,13 +60,13 @@ class Operator:
                 return
 
     async def send_away(self, key: str) -> None:
-        """Its client has to begin anew; nothing else is different."""
+        """Disconnect a client, which has to handshake again; its session stays."""
         with suppress(Lost):
             command = f"client/{key}/?disconnectClientKeepSession"
             await self._ask("POST", "/commands", {"command": command})
 
     async def replay(self, **options: Any) -> str:
-        """Begin to deliver all dead letters again; the replay's id, if that was answered."""
+        """Start a replay of all dead letters; return its id, if the server answered."""
         begun = self._recorder.begin(NAME, What.REPLAY)
         wanted = {
             "all": True,
@@ -87,7 +87,7 @@ class Operator:
         await self._ask("DELETE", f"/replays/{id}")
 
     async def replayed(self, id: str, within_s: float) -> dict[str, Any]:
-        """The replay when it is over."""
+        """Wait for the end of the replay, and return it."""
         answer: dict[str, Any] = {}
         for _ in range(int(within_s / _AGAIN_S)):
             answer = await self._ask("GET", f"/replays/{id}")

@@ -18,9 +18,9 @@ from tests.chaos.proxy import Address
 from tests.forking import ROOT, Forked, start
 from tests.serving import STOP_LIMIT_S, as_toml, environment
 
-# The module that runs, and what follows it on the command line.
+# The module to run, and its arguments.
 SERVER = ("holdfast",)
-# Whoever torments a machine must be patient with it.
+# Patience, because these tests load the machine.
 START_LIMIT_S = 60.0
 _ANSWER_S = 5.0
 _METRIC = re.compile(r"^holdfast_entries_(\S+) (\S+)$", re.MULTILINE)
@@ -71,13 +71,13 @@ class Processes:
         self.address = Address(url.hostname, url.port)
 
     async def kill(self) -> None:
-        """As the kernel does when memory is short."""
+        """Kill the server as the kernel does when memory runs out."""
         if self._server is not None:
             self._server.kill()
             await self._ended(self._server)
 
     async def stop(self) -> int:
-        """As an operator does; returns the exit code."""
+        """Stop the server as an operator does; return its exit code."""
         assert self._server is not None
         self._server.terminate()
         return await self._ended(self._server)
@@ -91,7 +91,7 @@ class Processes:
         self._server.send_signal(signal.SIGCONT)
 
     def store_pid(self) -> int | None:
-        """Of the embedded store, while it runs."""
+        """The process id of the embedded store, while it runs."""
         for path in self.data.rglob("*.pid"):
             try:
                 pid = int(path.read_text().split()[0])
@@ -102,7 +102,7 @@ class Processes:
         return None
 
     def signal_store(self, number: signal.Signals) -> bool:
-        """Whether there was a store to get the signal."""
+        """Send a signal to the store; return whether there was one."""
         pid = self.store_pid()
         if pid is None:
             return False
@@ -110,7 +110,7 @@ class Processes:
         return True
 
     async def close(self) -> None:
-        """End whatever runs."""
+        """Kill all processes."""
         if self._server is not None:
             self.thaw()
             self.signal_store(signal.SIGCONT)
@@ -121,7 +121,7 @@ class Processes:
         self._log.close()
 
     def _spawn(self) -> Forked:
-        # Only sources can be broken.
+        # Only the sources can be changed.
         variables = environment() if self._program == SERVER else environment(str(ROOT))
         return start(
             *(*self._program, "serve", "--config", str(self._config)),
@@ -131,14 +131,14 @@ class Processes:
         )
 
     async def is_ready(self) -> bool:
-        """Whether the server can do all that it should."""
+        """Whether the server says that it is ready."""
         try:
             return await self._get("/readyz") is not None
         except (aiohttp.ClientError, TimeoutError, ConnectionError):
             return False
 
     async def counters(self) -> dict[str, int]:
-        """The books of the server at one moment."""
+        """The server's counts of entries at one moment."""
         text = await self._get("/metrics") or ""
         found = {name: int(float(value)) for name, value in _METRIC.findall(text)}
         return {

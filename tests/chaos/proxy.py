@@ -1,4 +1,4 @@
-"""A TCP connection that can be made as bad as real ones: slow, silent, cut, deaf on one side."""
+"""A TCP proxy whose connections can be as bad as real ones: slow, silent, cut, deaf on one side."""
 
 import asyncio
 import socket
@@ -10,12 +10,12 @@ from types import TracebackType
 from typing import Self
 
 _CHUNK = 65536
-# What only a published message has in it.
+# Bytes that only published messages contain.
 _EVENT = b'"data":'
 
 
 class Way(Enum):
-    """Directions in which bytes travel."""
+    """The directions of bytes."""
 
     UP = "to the server"
     DOWN = "to the client"
@@ -37,9 +37,9 @@ class _Link:
 
     def __init__(self, client: asyncio.StreamWriter, server: asyncio.StreamWriter) -> None:
         self.writers = {Way.UP: server, Way.DOWN: client}
-        # A byte was swallowed: nothing sensible can follow on this connection.
+        # A byte was lost, so that nothing valid can follow on this connection.
         self.is_spoilt = False
-        # Its next response that carries published messages is eaten.
+        # Its next response with published messages is dropped.
         self.loses_events = False
 
     def reset(self) -> None:
@@ -48,9 +48,9 @@ class _Link:
 
 
 class Proxy:
-    """Between clients and one server; faults begin and end by methods, and hit who is there.
+    """A proxy between clients and one server; methods begin and end faults of its connections.
 
-    What was swallowed is lost for good: its connections are reset when the fault ends.
+    Lost bytes do not come back: their connections are reset when the fault ends.
     """
 
     def __init__(self, upstream: Upstream) -> None:
@@ -106,24 +106,24 @@ class Proxy:
         self._is_refusing = True
 
     def eat_responses(self, count: int = 1) -> None:
-        """The next so many responses vanish after the server wrote them, and their connections."""
+        """Drop so many responses after the server wrote them, and cut their connections."""
         self._to_eat += count
 
     def eat_events(self) -> None:
-        """Every connection of now loses its next response that carries published messages."""
+        """Drop the next response with published messages on every current connection."""
         for link in self._links:
             link.loses_events = True
 
     def black_hole(self) -> None:
-        """The cable is pulled: both sides believe that the other one is there."""
+        """Lose all bytes, as with a pulled cable: each side believes that the other is there."""
         self._swallowed = frozenset(Way)
 
     def one_way(self, deaf: Way) -> None:
-        """Nothing gets through in this direction."""
+        """Lose all bytes in this direction."""
         self._swallowed = frozenset({deaf})
 
     def heal(self) -> None:
-        """No fault any more."""
+        """End all faults."""
         self.latency_s = self.slow_close_s = 0.0
         self.bytes_per_s = None
         self._swallowed = frozenset()
@@ -168,7 +168,7 @@ class Proxy:
         return await asyncio.open_connection(self.upstream.host, self.upstream.port)
 
     async def _pump(self, link: _Link, way: Way, reader: asyncio.StreamReader) -> None:
-        """Until the sender ends its side; then so does the receiver's."""
+        """Forward bytes until the sender ends its side, then end the receiver's."""
         writer = link.writers[way]
         try:
             while data := await reader.read(_CHUNK):
@@ -196,7 +196,7 @@ class Proxy:
             await asyncio.sleep(pause_s)
 
     def _pieces(self, data: bytes) -> list[tuple[bytes, float]]:
-        """As it comes, or twenty times a second as much as may pass."""
+        """The bytes as they come, or limited to a rate, in pieces twenty times a second."""
         if self.bytes_per_s is None:
             return [(data, 0.0)]
         size = max(1, int(self.bytes_per_s / 20))

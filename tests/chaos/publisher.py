@@ -1,4 +1,4 @@
-"""Publishers that number what they say, and know what became of it."""
+"""Publishers that number their messages, and record the outcome of each."""
 
 import asyncio
 import hashlib
@@ -13,8 +13,8 @@ from tests.chaos.history import Phase, Recorder, What
 from tests.chaos.talker import Denied, Lost, Message, NotSent, Talker, reply_to
 
 _AGAIN_S = 0.1
-# One in so many messages with keys is followed by one of so many that were answered before, and
-# so is the first in each session.
+# After one in so many messages with keys, the publisher repeats one of so many earlier ones,
+# and so it does after the first in each session.
 _FORGETS_ONE_IN = 5
 _REMEMBERED = 50
 # Of addressed messages, one in so many has a short life; more than one destination is usual.
@@ -25,14 +25,14 @@ _TAKEN = ("OK", "QUEUED")
 
 
 def fingerprint(data: Any) -> str:
-    """Of the data's bytes, whatever the order of the keys."""
+    """A hash of the data that does not depend on the order of keys."""
     return hashlib.sha256(orjson.dumps(data, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 class Publisher:
-    """One message after the other; a careful one repeats what was certainly refused.
+    """Publishes one message after the other; a careful one repeats what was certainly refused.
 
-    One that has keys also repeats what may have been taken, and now and then what was.
+    With keys, it also repeats what may have been accepted, and now and then what was.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class Publisher:
         self._channels = channels
         self._is_careful = is_careful
         self._has_keys = has_keys
-        # What was answered, to be sent again by somebody who has forgotten the answer.
+        # Publishes with their replies, to be repeated as if the reply had been forgotten.
         self._answered: deque[tuple[str, Message]] = deque(maxlen=_REMEMBERED)
         self._priorities = priorities
         # Subjects and sessions, to some of which each message is addressed.
@@ -72,7 +72,7 @@ class Publisher:
             while not stop.is_set():
                 session = self._talker.client_id
                 outcome = await self.publish(self._random.choice(self._channels), stop)
-                # A server that has just begun is where keys may have been forgotten.
+                # A server that has just started may have forgotten keys.
                 is_elsewhere = self._talker.client_id != session
                 forgets = is_elsewhere or not self._random.randrange(_FORGETS_ONE_IN)
                 if self._answered and forgets:
@@ -84,7 +84,7 @@ class Publisher:
             await self._talker.close()
 
     async def publish(self, channel: str, stop: asyncio.Event) -> Phase:
-        """One message, and what became of it."""
+        """Publish one message, and record its outcome."""
         self._serial += 1
         tag = f"{self.name}-{self._serial}"
         data = {"tag": tag, "padding": "x" * self._random.randrange(200)}
@@ -120,7 +120,7 @@ class Publisher:
         """Write destinations into the options of a publish; return what the history says of it."""
         count = min(self._random.choice(_DESTINATIONS), len(self._addresses))
         names = self._random.sample(list(self._addresses), count)
-        # What is for a subject waits for it.
+        # A message to a subject waits for it.
         options["destinations"] = [
             name if "/" in name else {"name": name, "forceQueuing": True} for name in names
         ]
@@ -131,7 +131,7 @@ class Publisher:
         return known
 
     async def publish_again(self, tag: str, message: Message) -> None:
-        """What was answered has an answer still, and the same one."""
+        """Repeat a publish that was answered; the reply must be the same."""
         begun = self._recorder.begin(self.name, What.REPEAT, tag=tag)
         try:
             begun.ok(**await self._say(message))
@@ -139,7 +139,7 @@ class Publisher:
             begun.info(error=str(error))
 
     async def _insist(self, message: Message, stop: asyncio.Event) -> tuple[Phase, dict[str, Any]]:
-        """What became of it, and what its publisher was told or why it was told nothing."""
+        """The outcome, and what the reply says or why there is none."""
         is_unsure = False
         while True:
             try:

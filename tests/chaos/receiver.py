@@ -1,4 +1,4 @@
-"""Receivers that remember what they did, and say so with the next connect."""
+"""Receivers that send their verdicts with the next connect."""
 
 import asyncio
 import zlib
@@ -42,11 +42,11 @@ class Receiver:
         self._answers = 0
         self._entries: list[Entry] = []
         self._subscribed: set[str] = set()
-        # What was done is done, whatever becomes of the session.
+        # What was processed stays processed, whatever becomes of the session.
         self._finished: set[tuple[str, int]] = set()
         self._stopped_at: set[str] = set()
         self._is_leaving = False
-        # Up to where it has everything, as the server said; -2: from the oldest message on.
+        # The cursor up to which it has everything; -2: from the oldest message on.
         self._cursor: int | None = -2 if manner.goes_on else None
 
     @property
@@ -62,7 +62,7 @@ class Receiver:
         return has_session and self._subscribed.issuperset(self._channels) and not self.is_held
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Receive until told to stop; what has been done by then is said."""
+        """Receive until told to stop, then send the last verdicts."""
         self._over = stop
         try:
             while not stop.is_set():
@@ -81,7 +81,7 @@ class Receiver:
         elif self.is_held:
             await self._sit_out()
         else:
-            # Whoever wants no more is told soon that it gets no more.
+            # After a verdict that stops delivery, a held connect would only take time.
             await self._try(self._connect(timeout_ms=0 if self._stops else None))
 
     @property
@@ -150,7 +150,7 @@ class Receiver:
         return self._is_named or self._manner.goes_on
 
     async def _leave(self) -> None:
-        """End the session, and forget what it had in hands."""
+        """End the session, and forget what was in flight."""
         self._is_leaving = False
         self._entries.clear()
         begun = self._recorder.begin(self.name, What.END, subscriber=self.name)
@@ -167,7 +167,7 @@ class Receiver:
         await asyncio.sleep(AWAY_S)
 
     async def _connect(self, timeout_ms: int | None = None) -> None:
-        """Say what was done, get what is there."""
+        """Connect with the verdicts on the last batch, and get the next one."""
         is_lie = self._is_time(self._manner.lies_after)
         said = [] if is_lie else self._begin_to_say()
         ext = {"ack": FAR_BEYOND} if is_lie else self._ext()
@@ -222,7 +222,7 @@ class Receiver:
         return ext
 
     def _go_on(self, batch: int | None) -> None:
-        """The server knows now what was said."""
+        """The server has the verdicts now."""
         self.is_held = self.is_held or self._wants_hold
         self.accepted += sum(not entry.code for entry in self._entries)
         self._entries.clear()
@@ -269,7 +269,7 @@ class Receiver:
         return entry
 
     def _work(self, entry: Entry) -> Entry:
-        """What this receiver makes of it."""
+        """Process the entry as this receiver's manner says."""
         copy = (entry.tag, entry.generation)
         if copy in self._finished or not self._manner.gives_verdicts:
             return entry
@@ -281,7 +281,7 @@ class Receiver:
             if is_one_in(one_in, chance) and entry.tag not in self._stopped_at:
                 self._stopped_at.add(entry.tag)
                 return Entry(*copy, entry.seq, code)
-        # What was replayed is not refused again.
+        # A replayed message is not refused again.
         if is_one_in(self._manner.refuses_one_in, chance // 7) and not entry.generation:
             return Entry(*copy, entry.seq, REFUSALS[chance % len(REFUSALS)])
         self._finished.add(copy)

@@ -8,12 +8,12 @@ from tests.chaos.history import Phase
 FOR_EVER = 1 << 62
 
 ACCEPTED = ""
-# What returns to the queue; every other refusal makes a dead letter.
+# Refusals after which a message returns to the queue; others make dead letters.
 _RETURNS = ("user.update.holdback", "communication.")
 
 
 class Copy(NamedTuple):
-    """What one subscriber is to get: a message, and how often it was replayed before."""
+    """A message for one subscriber, and how often it was replayed before."""
 
     subscriber: str
     tag: str
@@ -32,9 +32,9 @@ class Publish:
     begun_ns: int
     ended_ns: int
     outcome: Phase
-    # What its publisher was told of it, which identifies the message.
+    # The time in the reply to its publisher, which identifies the message.
     received: str = ""
-    # Subjects and sessions that it is for: if that is known, those that took it.
+    # The subjects and sessions that took it, or, if that is unknown, to which it is addressed.
     destinations: frozenset[str] = frozenset()
     # Whether one receiver gets it, and no other.
     is_work: bool = False
@@ -45,7 +45,7 @@ class Publish:
         return not (self.destinations or self.is_work)
 
     def order(self, subscriber: str) -> tuple[str, str, int, bool]:
-        """Messages with the same stay in the order of publishing."""
+        """Messages with the same value stay in the order of publishing."""
         return self.publisher, self.channel, self.priority, subscriber in self.destinations
 
     @property
@@ -70,7 +70,7 @@ class Window:
     is_durable: bool = True
     # Its subscriber goes on behind a cursor.
     has_cursor: bool = False
-    # The session of one that is not durable is gone, and what it had with it.
+    # Its session, which is not durable, is gone with its messages.
     is_lost: bool = False
 
     def owes(self, publish: Publish) -> bool:
@@ -110,9 +110,9 @@ class Delivery:
     at_ns: int
     # When the request was sent whose answer brought it.
     asked_ns: int
-    # So long the server waits for a verdict where no ack tells it that an answer was lost.
+    # How long the server waits for a verdict if there are no acks that show lost replies.
     timeout_ns: int | None = None
-    # Which message it is, where events say it.
+    # The time that identifies the message, if events have it.
     received: str = ""
     # How many sessions its receiver had ended before.
     life: int = 0
@@ -162,7 +162,7 @@ class Fault:
 
 @dataclass(slots=True)
 class Stall:
-    """The machine did nothing, or nothing for these tests."""
+    """A time in which the machine did nothing for these tests."""
 
     begun_ns: int
     ended_ns: int

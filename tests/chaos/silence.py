@@ -1,4 +1,4 @@
-"""Losses that no server can notice: of receivers without acks, while connections were silent."""
+"""Losses that no server can notice: replies to receivers without acks, over silent connections."""
 
 from tests.chaos.history import Operation, Phase
 from tests.chaos.ledger import Ledger
@@ -10,7 +10,7 @@ RESTARTS = frozenset({"kill server", "restart server", "lose power"})
 
 
 class Silence:
-    """Who does not acknowledge, and whose connection seems whole, waits for `responseTimeout`."""
+    """Receivers without acks over silent connections, which get lost replies again only late."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._publishes = ledger.publishes
@@ -30,7 +30,7 @@ class Silence:
         ]
 
     def hid(self, late: Copy, other: Copy) -> bool:
-        """Whether the one was in a lost answer, for all we know, and the other one went on."""
+        """Whether the late message may have been in a lost answer when the other was delivered."""
         overtaking = self._first.get(other)
         if overtaking is None or overtaking.timeout_ns is None:
             return False
@@ -44,7 +44,7 @@ class Silence:
         )
 
     def _restarted(self, connect: Operation, until_ns: int) -> bool:
-        """A server that begins anew takes whatever was in hands for lost."""
+        """Whether the server restarted, after which it redelivers everything in flight."""
         return any(
             connect.begun_ns <= fault.begun_ns and fault.ended_ns <= until_ns
             for fault in self._restarts

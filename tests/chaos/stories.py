@@ -41,7 +41,7 @@ class Story:
         self.now_ns += ms * MS
 
     def stall(self, ms: int) -> None:
-        """Nothing happens, since the machine does not get to it."""
+        """The machine stalls."""
         self.pause(ms)
         self.add(What.LATE, "arena", lasts_ms=0, ns=ms * MS)
 
@@ -55,11 +55,11 @@ class Story:
             self.add(What.PUBLISH, publisher, outcome, **{**known, **fields})
 
     def address(self, *tags: str, to: tuple[str, ...], **fields: Any) -> None:
-        """Publish to these sessions and subjects, all of whom take it unless it says who does."""
+        """Publish to these sessions and subjects; all take it unless `taken` says otherwise."""
         self.publish(*tags, destinations=to, **{"taken": to, **fields})
 
     def go_on(self, subscriber: str, **fields: Any) -> None:
-        """Subscribe again, behind a cursor."""
+        """Subscribe again, from a cursor on."""
         self.add(What.GO_ON, subscriber, subscriber=subscriber, channel=CHANNEL, **fields)
 
     def end(self, subscriber: str = JOE) -> None:
@@ -90,7 +90,7 @@ class Story:
         subscriber: str = JOE,
         **fields: Any,
     ) -> None:
-        """The receiver's word on them: accepted, unless there is a code."""
+        """The receiver's verdict on these entries: accepted, unless there is a code."""
         entries = [{"tag": tag, "code": code, "seq": self._seq, **fields} for tag in tags]
         self.add(What.SETTLE, subscriber, outcome, subscriber=subscriber, entries=entries)
 
@@ -129,7 +129,7 @@ class Story:
         self.add(What.CONNECT, outcome=Phase.INFO, lasts_ms=lasts_ms, client="1", **fields)
 
     def lose_in(self, fault: str) -> None:
-        """The same, and what else went on meanwhile."""
+        """The same, with other operations meanwhile."""
         self.fault(fault, lasts_ms=3000)
         self.now_ns = self.operations[-1].begun_ns
         self.lose()
@@ -142,7 +142,7 @@ Tale = Callable[[Story], None]
 
 
 def told(tell: Tale) -> Story:
-    """A story that begins as all do: somebody subscribes."""
+    """A story that begins with a subscribe."""
     story = Story()
     story.subscribe()
     tell(story)

@@ -1,4 +1,4 @@
-"""Bayeux by hand: one session, and no forgiveness for anything odd."""
+"""A strict Bayeux client for one session."""
 
 import asyncio
 from collections.abc import Mapping
@@ -13,11 +13,11 @@ _NO_FAREWELL = aiohttp.ClientWSTimeout(ws_close=0.05)
 
 
 class Lost(Exception):
-    """No answer: what was asked may have been done."""
+    """There was no answer: the server may have done what was asked."""
 
 
 class NotSent(Lost):
-    """There was nobody to ask: nothing was done."""
+    """There was no server to ask: nothing was done."""
 
 
 class Denied(Exception):
@@ -33,7 +33,7 @@ class Denied(Exception):
 
     @property
     def is_of_destinations(self) -> bool:
-        """Whether there is nobody who takes the message: that may be otherwise later."""
+        """Whether no destination takes the message, which may change later."""
         return self.error.startswith(("403", "404", "507"))
 
     @property
@@ -53,14 +53,14 @@ class Talker:
             timeout=aiohttp.ClientTimeout(total=timeout_s),
         )
         self.client_id: str | None = None
-        # How many sessions there have been, which names them without telling their secret.
+        # The number of sessions so far, which names them without their client ids.
         self.sessions = 0
 
     async def close(self) -> None:
         await self._http.close()
 
     def move(self, url: str) -> None:
-        """The server is somewhere else now."""
+        """Use another address of the server."""
         self._url = f"{url}/cometd"
 
     async def ask(self, message: Mapping[str, Any]) -> list[Message]:
@@ -119,7 +119,7 @@ class SocketTalker(Talker):
         except aiohttp.ClientConnectorError as error:
             raise NotSent(str(error)) from error
         except (aiohttp.ClientError, TimeoutError, ConnectionError, Lost) as error:
-            # An answer that comes later must not be taken for that of another question.
+            # A late answer must not be taken for that of another message.
             await self._hang_up()
             raise Lost(repr(error)) from error
 

@@ -1,4 +1,4 @@
-"""Publishers and receivers write down what happened to them, and nothing nicer."""
+"""Publishers and receivers record exactly what happened to them."""
 
 import asyncio
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,7 @@ GONE = "402::session_unknown"
 
 
 class ScriptedTalker(Talker):
-    """Answers connects and publishes as the test says, and anything else with yes."""
+    """Answers connects and publishes as the test says, and everything else with success."""
 
     def __init__(self) -> None:
         self.client_id = None
@@ -140,7 +140,7 @@ async def test_verdicts_sent_with_a_lost_session_have_an_unknown_outcome(
     assert settlement.outcome is Phase.INFO
     assert scene.talker.sessions == 2
     assert scene.talker.last["ext"] == {"ack": 0}
-    # A named session keeps its subscriptions, this talker's answers do not say that it resumed.
+    # A named session keeps its subscriptions, but this talker's answers do not say that it resumed.
     assert len(scene.found(What.SUBSCRIBE)) == 2
     assert not scene.found(What.SESSION_LOST)
 

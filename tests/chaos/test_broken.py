@@ -1,4 +1,4 @@
-"""A checker that has never found anything proves nothing: here it has something to find."""
+"""Broken servers, in which the checker must find the violations."""
 
 import asyncio
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ from tests.chaos.receiver import Receiver
 AT_ONCE = 4
 REPEATS = 8
 AT_LEAST_S = 2.5
-# So many messages has somebody who leaves and comes back, before anything fails.
+# The messages of a receiver that leaves and returns, before the first fault.
 ENOUGH = 10
-# What a broken server has lost never drains.
+# Messages that a broken server has lost never drain.
 DRAIN_S = 1.0
-# What such a receiver was not sent again at once comes late, but it comes.
+# Such a receiver gets lost messages late, but it gets them.
 IMPATIENT = {"retries": -1, "responseTimeout": 500, "delay": 100}
 
 
 @dataclass(frozen=True, slots=True)
 class Situation:
-    """A server, what is done to it, and how long some receivers are held back."""
+    """A server, its faults, and how long some receivers are held back."""
 
     program: tuple[str, ...]
     steps: tuple[Step, ...]
@@ -48,10 +48,10 @@ BROKEN = {
     )
     for name, build in BUILDS.items()
 }
-# Everything that brings one of them to light, one after the other.
+# Faults that reveal each of the broken servers, one after the other.
 ALL_STEPS = tuple(dict.fromkeys(step for build in BUILDS.values() for step in build.steps))
 WHOLE = Situation(SERVER, ALL_STEPS, has_correspondents=True)
-# Nothing is broken, but nothing was promised either.
+# Not broken, but a durability of memory promises nothing.
 FORGETFUL = Situation(SERVER, (Step(0.7, (Kind.LOSE_POWER,), 0.1),), durability="memory")
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -59,7 +59,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
-    """What the checker says of all of them, in the same situations."""
+    """The checker's results for all servers, in the same situations."""
 
     async def run() -> dict[str, Result]:
         turns = asyncio.Semaphore(AT_ONCE)
@@ -74,7 +74,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
 
         found = await of_all(BROKEN | {"whole": WHOLE, "forgetful": FORGETFUL})
         for _ in range(REPEATS):
-            # On a machine that has other things to do a situation may not have come about.
+            # On a busy machine, a situation may not have occurred.
             missed = {name: BROKEN[name] for name in BROKEN if not is_found_out(name, found[name])}
             found |= await of_all(missed)
         return found
@@ -87,7 +87,7 @@ def is_found_out(name: str, result: Result) -> bool:
 
 
 async def play(home: Path, situation: Situation) -> Result:
-    """Everything that a receiver can do, in a few seconds."""
+    """Play all manners of receivers in a few seconds."""
     program, durability = situation.program, situation.durability
     async with arena(home, seed=1, program=program, durability=durability) as ring:
         tom = add_correspondents(ring) if situation.has_correspondents else None

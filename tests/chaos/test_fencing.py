@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 
 class Stage:
-    """Servers that share a store, and people who talk to them."""
+    """Servers that share a store, and their clients."""
 
     def __init__(self, home: Path, stack: AsyncExitStack) -> None:
         self._home = home
@@ -77,7 +77,7 @@ async def test_who_was_frozen_while_another_took_over_writes_no_more(stage: Stag
     await stage.publish(new, "meanwhile")
     assert await heard(joe, 0) == ["before", "meanwhile"]
     old.thaw()
-    # It may have ended before it can say so.
+    # It may have ended before it can answer.
     with pytest.raises((Denied, Lost, NotSent)) as told:
         await stage.publish(old, "too late")
     assert not isinstance(told.value, Denied) or told.match("503")

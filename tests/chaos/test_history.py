@@ -9,7 +9,7 @@ from tests.chaos.history import Clock, HistoryDamaged, Phase, Recorder, What, re
 
 
 class Ticks(Clock):
-    """A nanosecond passes whenever somebody looks."""
+    """A clock that advances by a nanosecond each time it is read."""
 
     def __init__(self) -> None:
         self._now_ns = 0

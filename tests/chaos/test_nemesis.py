@@ -1,4 +1,4 @@
-"""Real servers, tormented: whatever happens to them, they keep their word."""
+"""Real servers under faults: whatever happens to them, they keep their promises."""
 
 import asyncio
 import sys
@@ -19,10 +19,10 @@ from tests.chaos.talker import SocketTalker
 
 Kinds = tuple[Kind, ...]
 EVERYTHING = tuple(Kind)
-# Power goes with what was not on disk yet.
+# A loss of power takes what was not on disk yet.
 DEATHS = tuple(kind for kind in SERVER if kind is not Kind.LOSE_POWER)
 
-# Without acks a lost answer comes again when the receiver was silent for too long.
+# Without acks, a lost answer comes again when its response timeout is over.
 IMPATIENT = {"retries": -1, "responseTimeout": 2000, "delay": 500}
 FEW = {"retries": -1, "maxEntries": 5}
 
@@ -52,7 +52,7 @@ def test_a_schedule_is_about_as_long_as_asked() -> None:
 
 
 async def torment(home: Path, seed: int, seconds: float, kinds: Kinds, durability: str) -> Result:
-    """Receivers of all manners, until everything that was said has been dealt with."""
+    """Play receivers of all manners until everything is settled."""
     async with arena(home, seed=seed, durability=durability) as ring:
         ring.add_receiver("joe/1", Manner(refuses_one_in=20))
         ring.add_receiver(
@@ -76,7 +76,7 @@ async def torment(home: Path, seed: int, seconds: float, kinds: Kinds, durabilit
 
 
 async def cut_off(home: Path, seed: int, seconds: float) -> Result:
-    """Sessions without a name, whose network is bad."""
+    """Play sessions without names over a bad network."""
     async with arena(home, seed=seed) as ring:
         ring.add_receiver("plain", Manner(gives_verdicts=False), is_named=False)
         ring.add_receiver("liar", Manner(gives_verdicts=False, lies_after=20), is_named=False)
@@ -87,7 +87,7 @@ async def cut_off(home: Path, seed: int, seconds: float) -> Result:
 
 
 async def outlive(home: Path, seed: int, seconds: float) -> Result:
-    """Sessions without a name that are kept, and whose server dies."""
+    """Play durable sessions without names whose server dies."""
     async with arena(home, seed=seed, durable="acked") as ring:
         ring.add_receiver("plain", Manner(gives_verdicts=False), is_named=False)
         ring.add_receiver("fast", Manner(gives_verdicts=False), is_named=False, by=SocketTalker)
@@ -97,13 +97,13 @@ async def outlive(home: Path, seed: int, seconds: float) -> Result:
 
 
 def takers(home: Path) -> set[str]:
-    """Everybody who took anything."""
+    """The receivers that accepted anything."""
     return {each.process for each in read(home / HISTORY) if each.what is What.SETTLE}
 
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """One arena of several in which things go wrong at the same time, and how that ended."""
+    """One of several arenas that run at the same time, and its result."""
 
     home: Path
     seed: int
@@ -112,13 +112,13 @@ class Play:
 
     @property
     def result(self) -> Result:
-        """What the checker says of it."""
+        """The checker's result for its history."""
         if isinstance(self.ended, BaseException):
             raise self.ended
         return self.ended
 
     def report(self) -> str:
-        """The same for people; and what to say to see it again."""
+        """The result as text, with the command that repeats it."""
         is_failed = isinstance(self.ended, BaseException)
         told = repr(self.ended) if is_failed else self.result.report()
         return f"--chaos-seed {self.seed}\n{told}\n"
@@ -128,7 +128,7 @@ class Play:
 def plays(
     tmp_path_factory: pytest.TempPathFactory, chaos_s: float, seeds: Iterator[int]
 ) -> dict[str, Play]:
-    """All of them beside each other, for they wait more than they work."""
+    """All plays, which run at the same time because they mostly wait."""
     directed: dict[str, tuple[float, Callable[[Path, int, float], Awaitable[Result]]]] = {
         "network": (BRIEF, cut_off),
         "kept": (BRIEF, outlive),

@@ -1,4 +1,4 @@
-"""What operators do holds, whatever dies meanwhile."""
+"""Operators' changes hold, whichever process dies meanwhile."""
 
 import asyncio
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.chaos.manners import Manner
 from tests.chaos.nemesis import Kind
 
 DEATH_S = 0.1
-# A second of letters, so that there is time to die in the middle.
+# Enough dead letters for a second, so that the server can die in the middle.
 LETTERS_PER_S = 40
 # More than are delivered again before it is cancelled.
 ENOUGH = 30

@@ -1,4 +1,4 @@
-"""Messages that receivers cannot survive, or cannot take yet: others do not pay for them."""
+"""Messages that crash receivers or that they cannot take yet: other messages do not suffer."""
 
 import asyncio
 from pathlib import Path

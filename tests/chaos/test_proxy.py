@@ -15,7 +15,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class Echo:
-    """A server that says everything twice, and knows what it heard."""
+    """A server that echoes everything twice, and records what it received."""
 
     def __init__(self) -> None:
         self.heard = b""

@@ -1,4 +1,4 @@
-"""A refusal that was answered stays in effect, whoever is killed right after the answer."""
+"""A refusal that was answered stays in effect, whichever process is killed after the answer."""
 
 import asyncio
 import signal
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 async def connect(joe: Talker, ack: int, **delivery: Any) -> tuple[list[Message], int]:
-    """What the answer to a connect that does not wait brings, and the number of its batch."""
+    """The events in the answer to a connect that is not held, and the number of its batch."""
     *events, reply = await joe.ask(
         {
             "channel": "/meta/connect",

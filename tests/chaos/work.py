@@ -1,4 +1,4 @@
-"""Invariants of work queues: each message is with one receiver at a time, and is done once."""
+"""Invariants of work queues: each message has one receiver at a time, and is processed once."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ Found = Iterator[str]
 
 
 def with_two(ledger: Ledger) -> Found:
-    """A message may go on to another receiver when the one that has it may have given it up."""
+    """Messages at a second receiver although the first cannot have given them up."""
     for tag, deliveries in _work(ledger).items():
         for earlier, later in pairwise(deliveries):
             one, other = earlier.copy.subscriber, later.copy.subscriber
@@ -31,7 +31,7 @@ def _work(ledger: Ledger) -> dict[str, list[Delivery]]:
 
 
 def _may_have_given_up(ledger: Ledger, earlier: Delivery, later: Delivery) -> bool:
-    """Whether the receiver refused it or anything, was held back, or may have seemed to be gone."""
+    """Whether the receiver refused a message, was held back, or may have seemed to be gone."""
     subscriber, since_ns, until_ns = earlier.copy.subscriber, earlier.asked_ns, later.at_ns
     return (
         any(fault.begun_ns <= until_ns and fault.ended_ns >= since_ns for fault in ledger.faults)
@@ -53,7 +53,7 @@ def _may_have_given_up(ledger: Ledger, earlier: Delivery, later: Delivery) -> bo
 
 
 def _lost_its_session(ledger: Ledger, subscriber: str, since_ns: int, until_ns: int) -> bool:
-    """Whether an answer to it was lost then, or it began anew as if it had crashed."""
+    """Whether an answer to it was lost in this time, or it handshook again as if after a crash."""
     mine = [
         each
         for each in ledger.connects
