@@ -5,12 +5,14 @@ import gc
 import signal
 import warnings
 from collections.abc import Iterator
+from functools import partial
 
 import aiohttp
 import pytest
 
 from holdfast import Client, NotConnected, ReplyError
 from holdfast.login.passwords import PasswordFile, User, hashed
+from tests.client.conftest import LONG_POLLING, WEBSOCKET
 from tests.serving import Server
 from tests.web.certificates import Authority
 
@@ -75,15 +77,15 @@ async def test_its_certificate_says_who_it_is(
 
 
 def test_it_leaves_no_connection_behind_if_the_server_does_not_answer(
-    secure: Server, authority: Authority, transport: str
+    secure: Server, authority: Authority
 ) -> None:
-    trusting = authority.client()
+    client = partial(Client, secure.url, ssl=authority.client(), close_timeout_s=0.1)
 
     async def come_and_go() -> None:
-        async with Client(
-            secure.url, ssl=trusting, transports=[transport], close_timeout_s=0.1
-        ) as client:
-            await client.publish("/secure", 1)
+        async with (
+            client(transports=[WEBSOCKET]),
+            client(transports=[LONG_POLLING]),
+        ):
             # It answers neither the disconnect nor the ends of the socket and of TLS.
             secure.process.send_signal(signal.SIGSTOP)
 
