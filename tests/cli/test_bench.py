@@ -20,7 +20,7 @@ def test_quantiles_are_right_within_two_percent() -> None:
     assert latencies.quantile_ms(1.0) == pytest.approx(1.0, rel=0.03)
 
 
-def test_what_comes_again_or_late_is_not_received_twice() -> None:
+def test_repeated_messages_are_counted_apart_from_received_ones() -> None:
     arrived = asyncio.Event()
     subscriber = SubscriberCounts(LatencyCounts(), arrived)
     for number in (0, 1, 3, 3, 2, 4):
@@ -42,7 +42,7 @@ def test_a_short_load_arrives(run: Run, transport: str) -> None:
     assert told["server_cpu_s"] >= 0
 
 
-def test_lost_messages_fail_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lost_messages_make_the_bench_fail(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holdfast.cli.bench._PATIENCE_S", 0.01)
     monkeypatch.setattr(SubscriberCounts, "__call__", lambda self, message: None)
     done = run("bench", "--clients", 1, "--seconds", 0.1)
@@ -50,7 +50,7 @@ def test_lost_messages_fail_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> Non
     assert "lost" in done.stdout
 
 
-def test_refused_messages_fail_it(run: Run) -> None:
+def test_refused_messages_make_the_bench_fail(run: Run) -> None:
     words = ("--clients", 1, "--rate", 10, "--seconds", 0.1, "--size", 3_000_000)
     done = run("bench", *words, "--json")
     assert done.exit_code == 1

@@ -7,7 +7,7 @@ import pytest
 from tests.cli.conftest import Shell
 
 
-def test_a_command_says_what_came_of_it(shell: Shell) -> None:
+def test_a_command_prints_its_result(shell: Shell) -> None:
     done = shell.run("command", "client/joe/1/?dispatcherActive=false")
     told = "/node/holdfast/client/joe/1/?dispatcherActive=false\n"
     assert (done.exit_code, done.stdout) == (0, told)
@@ -17,7 +17,7 @@ def test_a_command_says_what_came_of_it(shell: Shell) -> None:
     assert json.loads(done.stdout)["value"] == "true"
 
 
-def test_a_question_needs_no_more_than_the_readers_token(shell: Shell) -> None:
+def test_a_command_that_only_reads_needs_only_the_readers_token(shell: Shell) -> None:
     token = ["--token-file", str(shell.home / "reader-token")]
     assert shell.run("command", "client/joe/1/?dispatcherActive", *token).exit_code == 0
     assert shell.run("command", "client/joe/1/?killSession", *token).exit_code == 4
@@ -25,13 +25,13 @@ def test_a_question_needs_no_more_than_the_readers_token(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("text", ["uptime", "?noSuchThing", "client/joe/1/?dispatcherActive=maybe"])
-def test_a_command_that_makes_no_sense_is_wrong_usage(shell: Shell, text: str) -> None:
+def test_an_invalid_command_is_a_usage_error(shell: Shell, text: str) -> None:
     done = shell.run("command", text)
     assert done.exit_code == 2
     assert "Invalid value: " in done.stderr
 
 
-def test_the_version_is_told(shell: Shell) -> None:
+def test_the_version_is_printed(shell: Shell) -> None:
     done = shell.run("--version")
     assert done.exit_code == 0
     assert done.stdout.startswith("holdfast ")

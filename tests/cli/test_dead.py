@@ -34,7 +34,7 @@ def test_letters_are_listed_as_json_lines(shell: Shell) -> None:
     assert [int(json.loads(line)["id"]) for line in done.stdout.splitlines()] == [5, 4]
 
 
-def test_a_list_has_as_many_parts_as_it_needs(shell: Shell) -> None:
+def test_a_list_is_fetched_in_several_parts_up_to_its_limit(shell: Shell) -> None:
     for number in range(100, 700):
         letter = a_letter(number)
         shell.operations.by_id[letter.id] = letter
@@ -45,7 +45,7 @@ def test_a_list_has_as_many_parts_as_it_needs(shell: Shell) -> None:
     assert (len(done.stdout.splitlines()), done.stderr) == (606, "")
 
 
-def test_programs_get_a_list_to_its_end_and_people_the_first_of_it(shell: Shell) -> None:
+def test_json_lists_are_complete_and_other_lists_have_a_default_limit(shell: Shell) -> None:
     for number in range(100, 700):
         # As many groups as letters.
         letter = a_letter(number, fingerprint=f"g{number}")
@@ -61,7 +61,7 @@ def test_programs_get_a_list_to_its_end_and_people_the_first_of_it(shell: Shell)
         assert "there are more" in done.stderr
 
 
-def test_letters_are_listed_by_what_went_wrong(shell: Shell) -> None:
+def test_letters_are_listed_in_groups(shell: Shell) -> None:
     rows = shell.run("dead", "list", "--groups").stdout.splitlines()[1:]
     assert [row.split("\t")[:2] for row in rows] == [["f1", "3"], ["f2", "2"]]
     done = shell.run("dead", "list", "--groups", "--json")
@@ -86,7 +86,7 @@ def test_a_letter_that_is_not_there_is_a_failure(shell: Shell) -> None:
     assert (done.exit_code, "19 digits" in done.stderr) == (2, True)
 
 
-def test_control_characters_are_shown_and_not_obeyed(shell: Shell) -> None:
+def test_control_characters_in_letters_are_escaped(shell: Shell) -> None:
     evil = "\x1b[2J\r\n\x9b1m\u202e[bold]x[/bold]"
     shell.operations.by_id[LETTER] = a_letter(2, reason=evil, data=evil, channel="/a\tb")
     shown = [shell.run("dead", *rest) for rest in (["list"], ["show", LETTER])]
@@ -98,7 +98,7 @@ def test_control_characters_are_shown_and_not_obeyed(shell: Shell) -> None:
     assert json.loads(shown[-1].stdout)["reason"] == evil
 
 
-def test_a_purge_needs_letters_and_a_yes(shell: Shell) -> None:
+def test_a_purge_needs_a_selection_and_a_confirmation(shell: Shell) -> None:
     for arguments in ([], ["--all", "--fingerprint", "f1"], ["not/an/id"]):
         assert shell.run("dead", "purge", *arguments).exit_code == 2
     done = shell.run("dead", "purge", "--fingerprint", "f1")
@@ -107,13 +107,13 @@ def test_a_purge_needs_letters_and_a_yes(shell: Shell) -> None:
     assert shell.operations.changes == []
 
 
-def test_a_purge_says_what_it_would_do(shell: Shell) -> None:
+def test_a_dry_run_of_a_purge_says_what_it_would_remove(shell: Shell) -> None:
     done = shell.run("dead", "purge", "--all", "--dry-run")
     assert (done.exit_code, done.stdout) == (0, "5 dead letters would be removed\n")
     assert len(shell.operations.by_id) == 5
 
 
-def test_a_purge_removes_what_was_named(shell: Shell) -> None:
+def test_a_purge_removes_the_selected_letters(shell: Shell) -> None:
     done = shell.run("dead", "purge", LETTER, f"{3:019}", "--yes")
     assert (done.exit_code, done.stdout) == (0, "2 dead letters removed\n")
     done = shell.run("dead", "purge", "--fingerprint", "f2", "-y", "--json")
@@ -123,7 +123,9 @@ def test_a_purge_removes_what_was_named(shell: Shell) -> None:
     assert shell.run("dead", "purge", LETTER, "--yes").exit_code == 1
 
 
-def test_somebody_at_a_terminal_is_asked(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_purge_asks_for_confirmation_at_a_terminal(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(options, "_is_somebody_there", lambda: True)
     done = shell.run("dead", "purge", "--all", input="n\n")
     assert done.exit_code == 1
@@ -182,7 +184,7 @@ def test_a_remark_is_made_changed_and_shown(shell: Shell) -> None:
     assert shell.run("dead", "remark", "../f1").exit_code == 2
 
 
-def test_a_replay_says_what_it_would_do(shell: Shell) -> None:
+def test_a_dry_run_of_a_replay_says_what_it_would_do(shell: Shell) -> None:
     done = shell.run("dead", "replay", "--all", "--dry-run")
     assert (done.exit_code, shell.operations.jobs) == (0, {})
     assert "channels: /orders 5" in done.stdout
@@ -190,7 +192,7 @@ def test_a_replay_says_what_it_would_do(shell: Shell) -> None:
     assert (done.exit_code, json.loads(done.stdout)["total"]) == (1, 0)
 
 
-def test_a_replay_is_left_alone_found_again_and_ended(
+def test_a_detached_replay_can_be_watched_and_cancelled(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replay, "_POLL_S", 0.001)
@@ -203,14 +205,14 @@ def test_a_replay_is_left_alone_found_again_and_ended(
     assert shell.run("dead", "replay", "--watch", "r9").exit_code == 1
 
 
-def test_a_replay_that_has_counted_nothing_yet_has_not_failed(shell: Shell) -> None:
+def test_a_replay_without_counts_yet_has_not_failed(shell: Shell) -> None:
     shell.operations.pace = 0
     shell.operations.has_counted = False
     for what in (["--all", "--yes", "--detach"], ["--cancel", "r1"]):
         assert shell.run("dead", "replay", *what).exit_code == 0
 
 
-def test_what_would_be_left_out_is_told_with_the_reason(shell: Shell) -> None:
+def test_a_dry_run_says_which_letters_it_would_skip_and_why(shell: Shell) -> None:
     shell.operations.skips = {"receiver": 3, "replayed": 1}
     done = shell.run("dead", "replay", "--all", "--dry-run")
     assert done.exit_code == 0
@@ -218,14 +220,14 @@ def test_what_would_be_left_out_is_told_with_the_reason(shell: Shell) -> None:
     assert done.stdout.startswith(told + "(3 without a receiver, 1 replayed already); ")
 
 
-def test_where_all_would_be_left_out_nobody_is_asked_and_nothing_begins(shell: Shell) -> None:
+def test_a_replay_that_would_skip_all_letters_does_not_start(shell: Shell) -> None:
     shell.operations.skips = {"receiver": 5}
     done = shell.run("dead", "replay", "--all")
     assert (done.exit_code, shell.operations.jobs) == (1, {})
     assert "5 of them would be skipped (5 without a receiver)" in done.stdout
 
 
-def test_a_replay_is_watched_or_ended_and_not_both(shell: Shell) -> None:
+def test_a_replay_cannot_be_watched_and_cancelled_at_once(shell: Shell) -> None:
     done = shell.run("dead", "replay", "--watch", "r1", "--cancel", "r2")
     assert done.exit_code == 2
     assert "either --watch or --cancel" in done.stderr
@@ -266,7 +268,7 @@ def test_a_replay_that_stopped_is_a_failure(shell: Shell) -> None:
     assert reason in done.stderr
 
 
-def test_an_export_goes_to_a_pipe_or_to_a_file_as_a_whole(shell: Shell) -> None:
+def test_an_export_goes_to_a_pipe_or_to_a_complete_file(shell: Shell) -> None:
     done = shell.run("dead", "export", "--fingerprint", "f2")
     assert [int(json.loads(line)["id"]) for line in done.stdout.splitlines()] == [5, 4]
     path = shell.home / "letters.ndjson"
@@ -299,13 +301,13 @@ def test_an_import_takes_files_and_pipes(shell: Shell) -> None:
 
 
 @pytest.mark.parametrize("text", ["yesterday", "2h ago", "-1h", "2026-13-01"])
-def test_times_are_spans_or_dates(shell: Shell, text: str) -> None:
+def test_a_time_that_is_neither_a_span_nor_a_date_is_a_usage_error(shell: Shell, text: str) -> None:
     done = shell.run("dead", "list", "--since", text)
     assert done.exit_code == 2
     assert "is not a time" in done.stderr
 
 
-def test_a_time_narrows_the_list(shell: Shell) -> None:
+def test_a_list_can_be_limited_by_time(shell: Shell) -> None:
     assert shell.run("dead", "list", "--since", "1s", "--json").stdout == ""
     assert (
         len(shell.run("dead", "list", "--since", "2020-01-01", "--json").stdout.splitlines()) == 5
@@ -313,7 +315,7 @@ def test_a_time_narrows_the_list(shell: Shell) -> None:
     assert shell.run("dead", "list", "--until", "2020-01-01T08:00", "--json").stdout == ""
 
 
-def test_on_a_terminal_there_are_tables(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lists_are_tables_on_a_terminal(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Console(force_terminal=True, width=72, color_system=None)
     monkeypatch.setattr(output, "console", terminal)
     lines = shell.run("dead", "list").stdout.splitlines()
@@ -324,7 +326,7 @@ def test_on_a_terminal_there_are_tables(shell: Shell, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("width", [80, 100, 200])
-def test_on_a_terminal_every_column_is_seen_however_long_others_are(
+def test_a_table_shows_every_column_however_long_others_are(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, width: int
 ) -> None:
     reason = "The receiver failed to process the message: disk full on /dev/sda1, " * 3
@@ -337,7 +339,7 @@ def test_on_a_terminal_every_column_is_seen_however_long_others_are(
     assert len(line.rstrip()) <= width
 
 
-def test_on_a_terminal_the_words_of_the_receiver_come_without_what_the_code_means(
+def test_a_table_shows_the_receivers_text_without_the_meaning_of_the_code(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reason = "The receiver failed to process the message: disk full"
@@ -351,7 +353,7 @@ def test_on_a_terminal_the_words_of_the_receiver_come_without_what_the_code_mean
     assert "The receiver failed" not in line
 
 
-def test_on_a_terminal_that_is_too_narrow_for_a_table_nothing_is_cut(
+def test_a_terminal_too_narrow_for_a_table_gets_lines_with_tabs(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     terminal = Console(force_terminal=True, width=40, color_system=None)
@@ -359,9 +361,7 @@ def test_on_a_terminal_that_is_too_narrow_for_a_table_nothing_is_cut(
     assert shell.run("dead", "list").stdout.startswith("ID\tAGE\tCHANNEL")
 
 
-def test_on_a_terminal_colours_show_the_state(
-    shell: Shell, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tables_show_the_state_by_colour(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Console(force_terminal=True, width=200, color_system="standard")
     monkeypatch.setattr(output, "console", terminal)
     yellow, green = "\x1b[33mnew", "\x1b[32mALIVE"
@@ -373,14 +373,16 @@ def test_on_a_terminal_colours_show_the_state(
     assert yellow not in shell.run("dead", "show", LETTER).stdout.partition("state")[0]
 
 
-def test_on_a_terminal_an_empty_list_says_none(
+def test_an_empty_list_on_a_terminal_says_none(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(output, "console", Console(force_terminal=True, color_system=None))
     assert shell.run("session", "list", "--prefix", "zoe").stdout == "None.\n"
 
 
-def test_the_file_of_an_export_keeps_its_name(tmp_path: Path, shell: Shell) -> None:
+def test_an_export_that_fails_leaves_an_existing_file_unchanged(
+    tmp_path: Path, shell: Shell
+) -> None:
     path = tmp_path / "x.ndjson"
     path.write_text("old")
     shell.operations.breaks_after = 1

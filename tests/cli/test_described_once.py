@@ -44,7 +44,7 @@ def test_commands_about_letters_have_the_fields_of_the_filter(command: str) -> N
     assert LetterFilter.model_fields.keys() - {"ids"} <= options("dead", command)
 
 
-def test_a_plan_of_the_pipeline_is_made_by_the_same_filter() -> None:
+def test_a_replay_plan_of_the_pipeline_has_the_fields_of_the_filter() -> None:
     # What became of a letter is known by the server alone.
     wanted = LetterFilter.model_fields.keys() - {"ids", "state"}
     assert wanted <= options("pipeline", "replay")
@@ -70,7 +70,7 @@ def test_commands_about_sessions_have_the_fields_of_the_filter(command: str) -> 
         ("/sessions/end", "filter", SessionFilter),
     ],
 )
-def test_a_body_has_the_same_models(path: str, name: str, kind: type[BaseModel]) -> None:
+def test_bodies_of_routes_use_the_same_models(path: str, name: str, kind: type[BaseModel]) -> None:
     (route,) = [each for each in ROUTES if (each.method, each.path) == ("POST", path)]
     assert issubclass(route.body or BaseModel, BaseModel)
     body: Any = route.body

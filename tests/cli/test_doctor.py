@@ -43,7 +43,7 @@ def test_a_sound_machine_passes(home: Path) -> None:
     assert not (home / "data").exists()
 
 
-def test_a_port_that_somebody_else_uses_is_a_fault(home: Path) -> None:
+def test_a_port_in_use_by_another_process_is_a_fault(home: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         code, seen = sights(port=taken.getsockname()[1])
     assert code == 1
@@ -70,7 +70,7 @@ def test_a_directory_that_others_can_write_is_a_fault_with_its_remedy(home: Path
     assert "chmod 700 data" in seen["data directory"][1]
 
 
-def test_a_directory_that_cannot_be_made_is_a_fault(
+def test_a_directory_that_cannot_be_created_is_a_fault(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
@@ -90,7 +90,7 @@ def test_a_store_without_a_binary_is_a_fault(home: Path, monkeypatch: pytest.Mon
     assert "set redis" in seen["store"][1]
 
 
-def test_a_store_elsewhere_is_asked_for(home: Path) -> None:
+def test_a_remote_store_must_answer(home: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as store:
         place = f"127.0.0.1:{store.getsockname()[1]}"
         assert sights(redis=f"redis://:secret@{place}/0")[1]["store"] == (True, f"{place} answers")
@@ -101,7 +101,7 @@ def test_a_store_elsewhere_is_asked_for(home: Path) -> None:
     assert sights(redis=f"unix://{home}/none")[1]["store"][0] is False
 
 
-def test_few_open_files_and_missing_tools_are_told_but_no_faults(
+def test_few_open_files_and_missing_tools_are_reported_but_are_no_faults(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda which: (256, 4096))
@@ -118,13 +118,13 @@ def test_few_open_files_and_missing_tools_are_told_but_no_faults(
     assert "LimitNOFILE" in seen["open files"][1]
 
 
-def test_settings_that_cannot_be_read_end_it(home: Path) -> None:
+def test_unreadable_settings_end_the_doctor(home: Path) -> None:
     code, seen = sights(prot=1)
     assert (code, seen) == (2, {})
 
 
 @pytest.mark.parametrize(("words", "code"), [([], 0), (["--pipeline"], 1), (["--start"], 1)])
-def test_the_pipeline_matters_to_those_who_ask_for_it(
+def test_missing_packages_of_the_pipeline_are_faults_only_on_request(
     home: Path, monkeypatch: pytest.MonkeyPatch, words: Sequence[str], code: int
 ) -> None:
     lacking = Sight("pyspark", False, "missing")

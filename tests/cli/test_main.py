@@ -34,7 +34,7 @@ def test_the_list_of_commands_does_not_import_the_server() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_commands_help_begins_as_the_list_describes_it(name: str) -> None:
+def test_the_help_of_a_command_begins_with_its_line_in_the_list(name: str) -> None:
     assert (load(name).help or "").partition("\n")[0] == COMMANDS[name]
 
 
@@ -47,14 +47,14 @@ def test_options_name_their_values_in_words(name: str) -> None:
             assert not shown.startswith("-") or "<" not in shown
 
 
-def test_groups_say_in_whole_sentences_what_their_commands_do() -> None:
+def test_descriptions_of_groups_are_whole_sentences() -> None:
     told = " ".join(CliRunner().invoke(program, ["channel", "--help"]).output.split())
     assert "hold Hold back a channel. release" in told
     assert "channels and patterns with subscribers, and held channels, by name. get" in told
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_examples_in_helps_are_commands_with_options_that_they_have(name: str) -> None:
+def test_examples_in_help_texts_use_existing_commands_and_options(name: str) -> None:
     command: Any = load(name)
     for each in getattr(command, "commands", {}).values() or [command]:
         for example in re.findall("Example: (.*)", each.help or ""):
@@ -71,7 +71,7 @@ def test_a_mistyped_command_gets_a_suggestion() -> None:
     assert "No such command 'ded'. Did you mean 'dead'?" in result.output
 
 
-def test_garbage_is_looked_for_once_a_command_is_loaded() -> None:
+def test_garbage_collection_is_enabled_after_a_command_is_loaded() -> None:
     load("rights")
     assert gc.isenabled()
 

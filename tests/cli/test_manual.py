@@ -19,7 +19,7 @@ def shown(text: str) -> str:
     return text.replace("\\-", "-").replace("\\&", "").replace("\\e", "\\")
 
 
-def test_there_is_a_page_for_each_command_and_one_that_lists_them() -> None:
+def test_each_command_has_a_manual_page_and_one_page_lists_all() -> None:
     assert [*PAGES] == ["holdfast", *(f"holdfast-{name}" for name in COMMANDS)]
     overview = shown(PAGES["holdfast"])
     for name, purpose in COMMANDS.items():
@@ -28,7 +28,7 @@ def test_there_is_a_page_for_each_command_and_one_that_lists_them() -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_page_has_all_options_and_commands_with_their_help(name: str) -> None:
+def test_a_manual_page_has_all_options_and_commands_with_their_help(name: str) -> None:
     page, command = shown(PAGES[f"holdfast-{name}"]), load(name)
     parts: dict[str, Any] = getattr(command, "commands", {})
     assert re.findall(r"^\.SS holdfast \S+ (\S+)$", page, re.MULTILINE) == [*parts]
@@ -40,7 +40,7 @@ def test_a_page_has_all_options_and_commands_with_their_help(name: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("groff") is None, reason="there is no groff")
-def test_groff_has_nothing_to_complain_about() -> None:
+def test_groff_formats_the_pages_without_warnings() -> None:
     words = ["groff", "-man", "-Tutf8", "-ww", "-Wbreak", "-z"]
     done = subprocess.run(words, input="".join(PAGES.values()), capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

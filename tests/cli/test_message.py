@@ -33,7 +33,7 @@ def a_step(kind: str, **changes: Any) -> TraceStep:
     return replace(step, **changes)
 
 
-def test_it_is_told_where_a_message_is_and_all_parts_of_its_way(shell: Shell) -> None:
+def test_a_message_is_shown_with_its_places_and_all_steps_of_its_way(shell: Shell) -> None:
     shell.operations.steps = [a_step("published", receiver=None), a_step("handed")]
     done = shell.run("message", ID)
     assert done.exit_code == 0
@@ -46,14 +46,16 @@ def test_it_is_told_where_a_message_is_and_all_parts_of_its_way(shell: Shell) ->
     assert [each["kind"] for each in told["happenings"]] == ["published", "handed"]
 
 
-def test_a_message_that_nobody_knows_is_a_failure(shell: Shell) -> None:
+def test_an_unknown_message_is_a_failure(shell: Shell) -> None:
     done = shell.run("message", NO_MESSAGE)
     assert done.exit_code == 1
     assert "the journal is off" in done.stderr
     assert shell.run("message", NO_MESSAGE, "--json").exit_code == 1
 
 
-def test_steps_that_the_journal_has_no_more_are_in_the_tables(shell: Shell, tmp_path: Path) -> None:
+def test_steps_that_have_left_the_journal_come_from_the_tables(
+    shell: Shell, tmp_path: Path
+) -> None:
     published = event("published", 0, 0, channel="/news", sender="pub/1", copies=1)
     end = event("dead", 1, 0, receiver="joe/1", code="user.update.error", letter=7)
     other = event("acked", 1, 1, receiver="joe/1")
@@ -69,18 +71,18 @@ def test_steps_that_the_journal_has_no_more_are_in_the_tables(shell: Shell, tmp_
     assert {**told["happenings"][1]} == asdict(known)
 
 
-def test_tables_that_are_not_there_are_named(shell: Shell, tmp_path: Path) -> None:
+def test_missing_tables_are_named(shell: Shell, tmp_path: Path) -> None:
     done = shell.run("message", ID, "--lake", str(tmp_path / "lake"))
     assert (done.exit_code, f"{tmp_path}/lake has no tables" in done.stderr) == (1, True)
 
 
-def test_whoever_finds_nothing_is_told_of_tables(shell: Shell) -> None:
+def test_the_error_for_an_unknown_message_names_the_known_tables(shell: Shell) -> None:
     shell.operations.lakes = ["desk:/data/lake"]
     assert "desk:/data/lake" in shell.run("message", NO_MESSAGE).stderr
 
 
 @pytest.mark.parametrize("id", ["", "1790000000000000000", "holdfast-179", f"{ID}/x", "a b-1"])
-def test_what_is_no_id_is_a_usage_error(shell: Shell, id: str) -> None:
+def test_an_invalid_id_is_a_usage_error(shell: Shell, id: str) -> None:
     assert shell.run("message", id).exit_code == 2
 
 

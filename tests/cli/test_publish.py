@@ -13,7 +13,7 @@ from tests.cli.conftest import Run, kept, lines
 from tests.serving import Server
 
 
-def test_it_prints_the_id_of_each_message(run: Run) -> None:
+def test_publish_prints_the_id_of_each_message(run: Run) -> None:
     done = run("publish", "/kept/ids", '{"n": ${counter}}', "--count", 3)
     ids = done.stdout.splitlines()
     assert (done.exit_code, len(ids)) == (0, 3)
@@ -35,7 +35,7 @@ def test_channels_and_texts_have_placeholders(run: Run) -> None:
     ("given", "published"),
     [("42", 42), ('"42"', "42"), ("hello", "hello"), ('{"a": [null]}', {"a": [None]}), ("{", "{")],
 )
-def test_data_is_json_if_it_is_json(run: Run, given: str, published: object) -> None:
+def test_data_that_is_valid_json_is_sent_as_json(run: Run, given: str, published: object) -> None:
     channel = f"/kept/forms/{abs(hash(given))}"
     run("publish", channel, given)
     assert kept(run, channel) == [published]
@@ -56,19 +56,19 @@ def test_a_file_is_one_message(run: Run, tmp_path: Path) -> None:
     assert "must be UTF-8" in run("publish", "/kept/file", "--file", file).stderr
 
 
-def test_a_text_of_a_size(run: Run) -> None:
+def test_a_message_may_be_a_text_of_a_given_size(run: Run) -> None:
     run("publish", "/kept/size", "--size", 1000)
     assert kept(run, "/kept/size") == ["x" * 1000]
 
 
-def test_messages_of_one_key_and_subject_are_one(run: Run) -> None:
+def test_messages_with_the_same_key_and_subject_are_delivered_once(run: Run) -> None:
     words = ("--key", "k-${counter}", "--count", 2, "--session", "keeper")
     first, again = (run("publish", "/kept/key", *words) for _ in range(2))
     assert first.stdout == again.stdout
     assert len(kept(run, "/kept/key")) == 2
 
 
-def test_options_of_messages_travel(run: Run) -> None:
+def test_options_arrive_with_the_message(run: Run) -> None:
     words = ("--priority", 7, "--property", "a=1", "--property", "b=x=y", "--lifetime", 60)
     name = "options/1"
     run("subscribe", "/options", "--session", name, "--seconds", 0)
@@ -77,7 +77,7 @@ def test_options_of_messages_travel(run: Run) -> None:
     assert (message["priority"], message["properties"]) == (7, {"a": "1", "b": "x=y"})
 
 
-def test_messages_are_addressed(run: Run) -> None:
+def test_messages_may_have_destinations(run: Run) -> None:
     done = run("publish", "/letters", "1", "--destination", "nobody")
     assert (done.exit_code, "404:user.ptp.unknownDestination" in done.stderr) == (1, True)
     done = run("publish", "/letters", "1", "--destination", "nobody", "--force-queuing")
@@ -87,13 +87,13 @@ def test_messages_are_addressed(run: Run) -> None:
     assert (message["channel"], message["data"]) == ("/letters", 1)
 
 
-def test_further_options_are_passed_on(run: Run) -> None:
+def test_further_options_of_a_publish_are_passed_on(run: Run) -> None:
     for _ in range(2):
         run("publish", "/kept/further", "same", "--qos", '{"forceUpdate": false}')
     assert kept(run, "/kept/further") == ["same"]
 
 
-def test_refusals_are_told_and_fail_the_command(run: Run) -> None:
+def test_refusals_are_printed_and_make_the_command_fail(run: Run) -> None:
     done = run("publish", "/sys/x", "1", "--count", 12, "--json")
     assert done.exit_code == 1
     told = lines(done)
@@ -118,12 +118,14 @@ def test_refusals_are_told_and_fail_the_command(run: Run) -> None:
         (("x", "--user", "a"), "HOLDFAST_PASSWORD"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(run: Run, words: tuple[str, ...], complaint: str) -> None:
+def test_options_that_make_no_sense_are_usage_errors(
+    run: Run, words: tuple[str, ...], complaint: str
+) -> None:
     done = run("publish", "/a", *words)
     assert (done.exit_code, complaint in done.stderr) == (2, True)
 
 
-def test_an_interruption_ends_it_after_the_replies_that_are_due(
+def test_an_interruption_ends_the_command_after_the_outstanding_replies(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def parsed(text: str) -> str:
@@ -145,7 +147,7 @@ def test_an_interruption_before_the_last_message_is_a_failure(
     assert run("publish", "/a", "--count", 1000, "--rate", 1000).exit_code == 1
 
 
-def test_the_end_of_the_session_is_told_once(
+def test_the_end_of_the_session_is_reported_once(
     run: Run, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def publish(*_: object, **options: object) -> PublishReply:
@@ -159,7 +161,7 @@ def test_the_end_of_the_session_is_told_once(
     assert caplog.messages == []
 
 
-def test_a_server_that_is_not_there_is_told(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_server_is_reported(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holdfast.cli.clients._CONNECT_TIMEOUT_S", 0.05)
     done = run("publish", "/a", "1", HOLDFAST_URL="http://127.0.0.1:1")
     assert done.exit_code == 3
@@ -167,7 +169,9 @@ def test_a_server_that_is_not_there_is_told(run: Run, monkeypatch: pytest.Monkey
     assert run("publish", "/a", "1", HOLDFAST_URL="nonsense").exit_code == 2
 
 
-def test_clients_may_have_an_address_of_their_own(run: Run, server: Server) -> None:
+def test_the_address_for_clients_may_differ_from_that_of_the_administration(
+    run: Run, server: Server
+) -> None:
     # That of the administration, in a container.
     elsewhere = {"HOLDFAST_URL": "http://127.0.0.1:1", "HOLDFAST_CLIENT_URL": server.url}
     assert run("publish", "/a", "1", **elsewhere).exit_code == 0

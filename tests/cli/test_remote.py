@@ -92,7 +92,7 @@ def test_failures_of_the_server_have_exit_codes(shell: Shell, code: str, exit: E
     assert "redis is \\x1b[1maway" in done.stderr
 
 
-def test_too_many_requests_say_when_to_come_back(shell: Shell) -> None:
+def test_too_many_requests_are_told_when_to_try_again(shell: Shell) -> None:
     path = shell.home / "wrong"
     path.write_text("wrong" * 8)
     done = [shell.run(*LIST, "--token-file", str(path)) for _ in range(11)][-1]
@@ -100,7 +100,7 @@ def test_too_many_requests_say_when_to_come_back(shell: Shell) -> None:
     assert "try again in 5 s" in done.stderr
 
 
-def test_the_token_is_looked_for_where_the_server_keeps_its_data(
+def test_the_token_is_read_from_the_data_directory_of_the_settings(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -121,7 +121,7 @@ def test_the_token_is_looked_for_where_the_server_keeps_its_data(
 
 
 @pytest.mark.slow
-def test_a_pipe_that_closes_early_is_no_fault(shell: Shell) -> None:
+def test_a_pipe_that_closes_early_is_not_an_error(shell: Shell) -> None:
     environment = {**os.environ, "HOLDFAST_URL": shell.url, "HOLDFAST_DATA": str(shell.home)}
     command = f"{sys.executable} -m holdfast dead export | head -c 1"
     done = subprocess.run(

@@ -84,7 +84,7 @@ def test_all_replies_are_printed(server: Server, run: Run) -> None:
         assert run("request", "/all", "1", "--mode", "one").stdout == '{"of":1}\n'
 
 
-def test_a_request_that_fails_says_why_and_what_to_do(server: Server, run: Run) -> None:
+def test_a_failed_request_prints_its_error(server: Server, run: Run) -> None:
     done = run("request", "/nobody", "1")
     assert (done.exit_code, done.stdout) == (1, "")
     assert "404:/nobody:no_responders: nobody responds on this channel" in done.stderr
@@ -98,7 +98,7 @@ def test_a_request_that_fails_says_why_and_what_to_do(server: Server, run: Run) 
     assert run("request", "/a", "1", "--file", "-").exit_code == 2
 
 
-def test_a_text_is_the_reply(server: Server, run: Run) -> None:
+def test_a_responder_may_reply_with_a_text(server: Server, run: Run) -> None:
     with asking(server, run, "/ask/text", "first", "second") as replies:
         words = ("--session", "ask/1", "--count", 2)
         done = run("respond", "/ask/text", "--reply", '{"n": ${counter}, "of": ${data}}', *words)
@@ -122,7 +122,7 @@ def test_a_text_is_the_reply(server: Server, run: Run) -> None:
         ("exit 3", 1, "the command ended with 3"),
     ],
 )
-def test_the_output_of_a_command_is_the_reply(
+def test_a_responder_may_reply_with_the_output_of_a_command(
     server: Server, run: Run, command: str, data: object, reply: object
 ) -> None:
     with asking(server, run, "/ask/command", data) as [answer]:
@@ -136,6 +136,6 @@ def test_the_output_of_a_command_is_the_reply(
     assert told["verdict"] == ("user.update.error" if is_refused else "OK")
 
 
-def test_one_way_to_reply_is_chosen(run: Run) -> None:
+def test_a_responder_needs_exactly_one_way_to_reply(run: Run) -> None:
     assert run("respond", "/a").exit_code == 2
     assert run("respond", "/a", "--reply", "1", "--exec", "cat").exit_code == 2

@@ -45,7 +45,7 @@ def test_a_file_is_checked(rights: str) -> None:
     assert (result.exit_code, result.output.strip()) == (0, f"{rights} is valid: 2 rules")
 
 
-def test_a_faulty_file_is_told_with_the_place(tmp_path: Path) -> None:
+def test_an_error_in_a_file_is_reported_with_its_place(tmp_path: Path) -> None:
     (tmp_path / "rights.toml").write_text(FILE.replace('"publish"]', '"fly"]', 1))
     result = CliRunner().invoke(program, ["check", "--file", str(tmp_path / "rights.toml")])
 
@@ -83,7 +83,7 @@ def test_a_claim_that_decides_is_named(rights: str) -> None:
     assert explained("ada", "publish", "/rooms/2", *at)[1].startswith("allowed: rule 1")
 
 
-def test_without_a_file_the_claim_is_all_there_is() -> None:
+def test_without_a_file_of_rights_the_claim_alone_decides() -> None:
     assert explained("ada", "publish", "/anything")[0] == 0
     assert explained("ada", "publish", "/anything", "--claim", CLAIM)[0] == 1
     assert explained("ada", "subscribe", "/own/x", "--claim", CLAIM)[0] == 0
@@ -98,5 +98,5 @@ def test_programs_read_the_decision_as_json(rights: str) -> None:
 
 
 @pytest.mark.parametrize("claim", ["", "{}", "[5]", '[{"may": ["fly"], "channels": ["/a"]}]'])
-def test_an_unusable_claim_is_an_error_of_usage(claim: str) -> None:
+def test_an_unusable_claim_is_a_usage_error(claim: str) -> None:
     assert explained("ada", "subscribe", "/a", "--claim", claim)[0] == 2

@@ -20,7 +20,7 @@ def test_sessions_are_listed(shell: Shell) -> None:
     assert shell.run("session", "list", "--state", "ASLEEP").exit_code == 2
 
 
-def test_programs_get_all_sessions_and_people_the_first(shell: Shell) -> None:
+def test_json_lists_are_complete_and_other_lists_have_a_default_limit(shell: Shell) -> None:
     for number in range(3, 1203):
         session = a_session(f"joe/{number}", active=False, hold=Hold("", "operator", NOW_MS, None))
         shell.operations.by_key[session.key] = session
@@ -56,14 +56,16 @@ def test_a_malformed_key_is_a_usage_error(shell: Shell, key: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["..", "../dead-letters", "x?y=1#", "x%2fy", "\n"])
-def test_odd_names_reach_no_other_path(shell: Shell, name: str) -> None:
+def test_odd_session_names_cannot_reach_another_path(shell: Shell, name: str) -> None:
     done = shell.run("session", "kill", f"{name}/1", "--yes")
     assert done.exit_code in (1, 2)
     assert done.stderr.startswith("holdfast: ")
     assert shell.operations.changes == []
 
 
-def test_a_session_is_ended_after_a_yes(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ending_a_session_needs_a_confirmation(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert shell.run("session", "kill", "joe/1").exit_code == 2
     monkeypatch.setattr(options, "_is_somebody_there", lambda: True)
     done = shell.run("session", "kill", "joe/1", input="n\n")
@@ -104,7 +106,7 @@ def test_delivery_is_held_back_shown_and_resumed(shell: Shell) -> None:
     assert (told["sessions"], told["channels"][0]["channel"]) == ([], "/orders")
 
 
-def test_sessions_are_ended_by_conditions(shell: Shell) -> None:
+def test_sessions_that_meet_conditions_are_ended(shell: Shell) -> None:
     for number in range(3, 2004):
         key = f"thief/{number}"
         shell.operations.by_key[key] = a_session(key, connected=False)
@@ -122,7 +124,7 @@ def test_sessions_are_ended_by_conditions(shell: Shell) -> None:
     assert done.exit_code == 1
 
 
-def test_somebody_is_asked_and_told_how_many_sessions_end(
+def test_ending_sessions_at_a_terminal_asks_and_says_how_many(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(options, "_is_somebody_there", lambda: True)
@@ -134,21 +136,21 @@ def test_somebody_is_asked_and_told_how_many_sessions_end(
     assert json.loads(done.stdout.splitlines()[-1])["ended"] == 1
 
 
-def test_all_sessions_end_only_if_that_is_said(shell: Shell) -> None:
+def test_ending_all_sessions_needs_the_option_all(shell: Shell) -> None:
     assert shell.run("session", "end", "--yes").exit_code == 2
     assert shell.run("session", "end", "--all", "--prefix", "joe/", "--yes").exit_code == 2
     assert len(shell.operations.by_key) == 2
     assert shell.run("session", "end", "--all", "--yes").stdout == "2 sessions have ended\n"
 
 
-def test_what_could_not_be_ended_is_not_asked_for_again_and_again(shell: Shell) -> None:
+def test_the_command_stops_when_remaining_sessions_cannot_be_ended(shell: Shell) -> None:
     shell.operations.may_end = 1
     done = shell.run("session", "end", "--prefix", "joe/", "--yes", "--json")
     assert json.loads(done.stdout)["ended"] == 1
     assert done.exit_code == 1
 
 
-def test_sessions_are_listed_by_how_long_they_are_silent(shell: Shell) -> None:
+def test_silent_sessions_are_listed(shell: Shell) -> None:
     shell.operations.by_key["joe/3"] = a_session("joe/3", last_seen=5)
     done = shell.run("session", "list", "--silent-for", "1970-06-01", "--json")
     assert [json.loads(line)["key"] for line in done.stdout.splitlines()] == ["joe/3"]

@@ -412,7 +412,7 @@ def test_a_setting_can_be_a_variable(command: Command) -> None:
 
 
 @pytest.mark.slow
-def test_a_setting_can_stand_in_the_file(command: Command) -> None:
+def test_a_setting_can_be_in_the_file(command: Command) -> None:
     for name, (value, _) in SAMPLES.items():
         Path("holdfast.toml").write_text(as_toml({name: as_file_value(name)}), "utf-8")
         found = command.read(*COMPANIONS.get(name, []))
@@ -425,13 +425,13 @@ def test_flags_win_over_variables_and_variables_over_the_file(command: Command) 
     assert (found.timeout, found.interval, found.max_interval, found.host) == (3, 2, 1, "::1")
 
 
-def test_a_flag_that_says_no_wins_too(command: Command) -> None:
+def test_a_negative_flag_wins_too(command: Command) -> None:
     Path("holdfast.toml").write_text("ack = true\n")
     assert not command.read("--no-ack", ack="true").ack
     assert command.read("--ack", ack="false").ack
 
 
-def test_a_named_file_stands_in_for_the_usual_one(command: Command) -> None:
+def test_a_named_file_replaces_the_default_one(command: Command) -> None:
     Path("holdfast.toml").write_text("timeout = 1\ninterval = 1\n")
     Path("own.toml").write_text("timeout = 2\n")
     found = command.read("--config", "own.toml")
@@ -481,20 +481,20 @@ def test_a_wrong_file_stops_the_start_and_is_named(
     assert named in result.stderr
 
 
-def test_a_file_that_is_no_text_stops_the_start(command: Command) -> None:
+def test_a_binary_file_stops_the_start(command: Command) -> None:
     Path("own.toml").write_bytes(b'host = "\xff"')
     result = command.run("--config", "own.toml")
     assert result.exit_code == 2, result.exception
     assert "own.toml" in result.stderr
 
 
-def test_a_file_that_is_not_there_stops_the_start(command: Command) -> None:
+def test_a_missing_file_stops_the_start(command: Command) -> None:
     result = command.run("--config", "none.toml")
     assert result.exit_code == 2
     assert "none.toml" in result.stderr
 
 
-def test_a_variable_that_is_no_setting_stops_the_start(command: Command) -> None:
+def test_an_unknown_variable_stops_the_start(command: Command) -> None:
     result = command.run(timout="1")
     assert result.exit_code == 2
     assert "HOLDFAST_TIMOUT" in result.stderr
@@ -531,7 +531,7 @@ def test_an_error_shows_the_value_as_it_was_written(text: str, command: Command)
 
 
 @pytest.mark.parametrize("limit", ["--max-channel-length=20", "--max-channel-segments=2"])
-def test_limits_too_narrow_for_the_chat_are_for_servers_without_it(
+def test_limits_too_narrow_for_the_chat_are_refused_unless_it_is_off(
     command: Command, limit: str
 ) -> None:
     assert "switch chat off" in command.run(limit).stderr
@@ -563,7 +563,7 @@ def test_the_help_shows_units_and_no_links() -> None:
     assert "](" not in told
 
 
-def test_numbers_that_are_times_or_sizes_have_a_unit() -> None:
+def test_settings_that_are_times_or_sizes_have_a_unit() -> None:
     for name, field in Settings.model_fields.items():
         is_measured = re.search("(^|_)(timeout|interval|age|bytes|size)$", name)
         assert (unit_of(field.metadata) is not None) or not is_measured, name

@@ -5,7 +5,7 @@ import json
 from tests.cli.conftest import Shell
 
 
-def test_subjects_that_messages_wait_for_are_listed(shell: Shell) -> None:
+def test_subjects_with_waiting_messages_are_listed(shell: Shell) -> None:
     rows = [line.split("\t") for line in shell.run("subject", "list").stdout.splitlines()]
     assert rows[0] == ["SUBJECT", "WAITING", "BYTES", "OLDEST"]
     assert rows[1][:3] == ["joe", "2", "300"]
@@ -13,7 +13,7 @@ def test_subjects_that_messages_wait_for_are_listed(shell: Shell) -> None:
     assert [json.loads(line)["subject"] for line in done.stdout.splitlines()] == ["joe"]
 
 
-def test_the_first_messages_are_shown(shell: Shell) -> None:
+def test_the_first_waiting_messages_of_a_subject_are_shown(shell: Shell) -> None:
     done = shell.run("subject", "show", "client/joe", "--limit", "1")
     assert '{"n":1}' in done.stdout
     assert '{"n":2}' not in done.stdout
@@ -22,7 +22,7 @@ def test_the_first_messages_are_shown(shell: Shell) -> None:
     assert json.loads(shell.run("subject", "show", "ann", "--json").stdout) == []
 
 
-def test_what_waits_is_discarded_after_a_question(shell: Shell) -> None:
+def test_clearing_a_subject_queue_discards_its_messages(shell: Shell) -> None:
     assert shell.run("subject", "clear", "joe", "--yes").exit_code == 0
     assert [each.action for each in shell.operations.changes] == ["subject.clear"]
     assert shell.run("subject", "list", "--json").stdout == ""

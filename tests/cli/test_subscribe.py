@@ -38,7 +38,7 @@ def letters(run: Run, session: str) -> list[Any]:
     return lines(run("dead", "list", "--receiver", session, "--json"))
 
 
-def test_what_waits_for_a_session_is_shown_once(run: Run) -> None:
+def test_waiting_messages_of_a_session_are_shown_once(run: Run) -> None:
     published(run, "shown/1", '{"n": 1}', "two")
     first, second = received(run, "shown/1", "--count", 2)
     assert (first["data"], second["data"]) == ({"n": 1}, "two")
@@ -48,7 +48,7 @@ def test_what_waits_for_a_session_is_shown_once(run: Run) -> None:
     assert [each["data"] for each in received(run, "shown/1", "--count", 1)] == [3]
 
 
-def test_in_a_pipe_a_message_is_a_line_with_tabs(run: Run) -> None:
+def test_a_message_is_a_line_with_tabs_in_a_pipe(run: Run) -> None:
     published(run, "lines/1", '"a\\tb"')
     done = receive(run, "lines/1", "--count", 1)
     [line] = done.stdout.splitlines()
@@ -60,14 +60,14 @@ def test_in_a_pipe_a_message_is_a_line_with_tabs(run: Run) -> None:
     assert "Received 1 message " in done.stderr
 
 
-def test_what_was_not_asked_for_stays_with_the_session(run: Run) -> None:
+def test_messages_beyond_the_count_stay_with_the_session(run: Run) -> None:
     published(run, "some/1", 1, 2, 3)
     assert [each["data"] for each in received(run, "some/1", "--count", 2)] == [1, 2]
     assert [each["data"] for each in received(run, "some/1", "--count", 1)] == [3]
     assert letters(run, "some/1") == []
 
 
-def test_what_a_session_has_subscribed_to_before_is_shown_too(run: Run) -> None:
+def test_messages_of_earlier_subscriptions_of_the_session_are_shown_too(run: Run) -> None:
     published(run, "before/1", 1, channel="/old")
     assert [each["channel"] for each in received(run, "before/1", "--count", 1)] == ["/old"]
 
@@ -95,7 +95,7 @@ def test_refused_messages_are_dead_letters(
     assert all(reason in each["reason"] for each in letters(run, name))
 
 
-def test_dead_letters_are_heard_without_options(run: Run) -> None:
+def test_dead_letters_can_be_received_without_options(run: Run) -> None:
     # The session of an operator, who hears of each letter.
     run("subscribe", "/sys/deadMessage", "--session", "undertaker/1", "--seconds", 0)
     published(run, "victim/1", "poison")
@@ -115,14 +115,14 @@ def test_held_back_messages_come_again(run: Run) -> None:
     assert [(each["data"], each["redelivered"]) for each in again] == [(1, 1), (2, 0)]
 
 
-def test_the_end_of_the_time_leaves_the_message_at_work_to_the_next(run: Run) -> None:
+def test_a_message_in_process_at_the_end_of_the_time_comes_to_the_next_run(run: Run) -> None:
     published(run, "slow/1", 1)
     done = run("subscribe", "/news", "--session", "slow/1", "--update-sleep", 60, "--seconds", 0.2)
     assert (done.exit_code, done.stdout) == (0, "")
     assert [each["data"] for each in received(run, "slow/1", "--count", 1)] == [1]
 
 
-def test_an_interruption_leaves_the_message_at_work_to_the_next(
+def test_a_message_in_process_at_an_interruption_comes_to_the_next_run(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def sleep(_: float) -> None:
@@ -143,7 +143,7 @@ def test_fewer_messages_than_wanted_are_a_failure(run: Run) -> None:
     assert (done.exit_code, "fewer than 2 messages arrived" in done.stderr) == (1, True)
 
 
-def test_what_channels_keep_comes_first(run: Run) -> None:
+def test_kept_messages_of_the_channel_come_first(run: Run) -> None:
     run("publish", "/kept/history", "${counter}", "--count", 3)
     words = ("subscribe", "/kept/history", "--seconds", 20, "--json")
     assert [each["data"] for each in lines(run(*words, "--history", 2, "--count", 2))] == [2, 3]
@@ -158,7 +158,7 @@ def test_filters_select_messages(run: Run) -> None:
     assert [each["data"] for each in lines(done)] == [2, 3]
 
 
-async def test_messages_of_servers_without_filters_are_selected_here(
+async def test_the_command_filters_messages_of_servers_without_filters(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     async def inbox() -> AsyncIterator[Message]:
@@ -173,7 +173,7 @@ async def test_messages_of_servers_without_filters_are_selected_here(
     assert [each["data"]["n"] for each in told] == [5, 7]
 
 
-def test_a_filter_that_no_server_has_seen_is_checked_here(
+def test_the_command_checks_filters_for_servers_without_them(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Client, "session_name", None)
@@ -192,7 +192,7 @@ def test_a_filter_that_no_server_has_seen_is_checked_here(
         (("--session", "-"), "session"),
     ],
 )
-def test_what_cannot_be_meant_is_refused(
+def test_options_that_make_no_sense_are_usage_errors(
     run: Run, words: tuple[str, ...], complaint: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     done = run("subscribe", "/a", "--seconds", 0.1, *words)
@@ -201,6 +201,6 @@ def test_what_cannot_be_meant_is_refused(
     assert caplog.messages == []
 
 
-def test_what_is_no_channel_is_wrong_usage(run: Run) -> None:
+def test_an_invalid_channel_is_a_usage_error(run: Run) -> None:
     done = run("subscribe", "news", "--seconds", 0.1)
     assert (done.exit_code, "write a channel such as" in done.stderr) == (2, True)

@@ -21,7 +21,7 @@ def test_one_reading_is_shown(shell: Shell) -> None:
     assert told["node"] == some_figures().node
 
 
-def test_readings_follow_until_it_is_interrupted(
+def test_readings_follow_until_an_interruption(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pauses = []
@@ -44,7 +44,7 @@ def shown(found: Json, before: Json | None) -> str:
     return re.sub(" +", " ", capture.get())
 
 
-def test_rates_are_what_was_counted_since_the_reading_before() -> None:
+def test_rates_are_counts_since_the_previous_reading() -> None:
     first = asdict(some_figures())
     later = {**first, "time": first["time"] + 2000, "published": first["published"] + 9}
     assert re.search(r"published \d+ 4\.5 \n", shown(later, first))
@@ -52,6 +52,6 @@ def test_rates_are_what_was_counted_since_the_reading_before() -> None:
     assert "published 0 \n" in shown(restarted, later)
 
 
-def test_a_store_that_is_away_is_told() -> None:
+def test_an_unavailable_store_is_shown() -> None:
     found = {**asdict(some_figures()), "store_available": False}
     assert "the store is unavailable" in shown(found, None)

@@ -11,12 +11,12 @@ def test_work_queues_are_listed_with_the_number_of_their_receivers(shell: Shell)
     assert (rows[1][:3], rows[1][4]) == (["/jobs", "2", "300"], "1")
 
 
-def test_the_first_messages_are_shown(shell: Shell) -> None:
+def test_the_first_waiting_messages_of_a_work_queue_are_shown(shell: Shell) -> None:
     told = json.loads(shell.run("work", "show", "/jobs", "--limit", "1", "--json").stdout)
     assert [entry["data"] for entry in told] == [{"n": 1}]
 
 
-def test_receivers_are_shown_with_what_they_have_to_do(shell: Shell) -> None:
+def test_receivers_are_listed_with_their_waiting_and_handed_messages(shell: Shell) -> None:
     rows = [
         line.split("\t") for line in shell.run("work", "receivers", "/jobs").stdout.splitlines()
     ]
@@ -24,7 +24,7 @@ def test_receivers_are_shown_with_what_they_have_to_do(shell: Shell) -> None:
     assert rows[1][0] == "joe/1"
 
 
-def test_what_waits_is_discarded_after_a_question(shell: Shell) -> None:
+def test_clearing_a_work_queue_needs_a_confirmation(shell: Shell) -> None:
     assert shell.run("work", "clear", "/jobs").exit_code == 2
     assert shell.operations.changes == []
     assert shell.run("work", "clear", "/jobs", "--yes").stdout == "2 messages were discarded\n"
