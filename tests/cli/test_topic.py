@@ -20,7 +20,7 @@ def test_one_topic_is_shown_with_its_configuration(shell: Shell) -> None:
     assert shell.run("topic", "show", "/plain").exit_code == 1
 
 
-def test_erasing_a_topic_needs_a_confirmation(shell: Shell) -> None:
+def test_a_topic_is_erased(shell: Shell) -> None:
     done = shell.run("topic", "erase", "/orders/7", "--force", "--yes")
     assert done.stdout == "/orders/7 was erased\n"
     (change,) = shell.operations.changes

@@ -18,7 +18,7 @@ from tests.client.conftest import Basket, Enter
 from tests.serving import Server
 
 
-async def test_what_is_published_arrives_in_order(enter: Enter) -> None:
+async def test_published_messages_arrive_in_order(enter: Enter) -> None:
     client, basket = await enter(), Basket()
     await client.subscribe("/client/order/*", basket)
     await asyncio.gather(*(client.publish("/client/order/a", number) for number in range(1000)))
@@ -99,7 +99,7 @@ async def test_a_message_that_was_not_processed_comes_again_to_the_next_client(
         await client.close(end=True)
 
 
-async def test_the_server_s_refusals_are_raised(enter: Enter) -> None:
+async def test_refusals_of_the_server_are_raised(enter: Enter) -> None:
     client = await enter()
     with pytest.raises(ReplyError) as refused:
         await client.publish("/client/*", 1)
@@ -111,7 +111,7 @@ async def test_the_server_s_refusals_are_raised(enter: Enter) -> None:
             pass
 
 
-async def test_what_json_cannot_hold_is_the_caller_s_error(enter: Enter) -> None:
+async def test_data_that_json_cannot_hold_is_a_type_error(enter: Enter) -> None:
     client = await enter()
     with pytest.raises(TypeError):
         await client.publish("/client/strange", object())
@@ -138,7 +138,7 @@ async def test_a_message_with_a_key_is_delivered_once(enter: Enter, transport: s
     assert await basket.data(2) == [1, 2]
 
 
-async def test_a_session_is_addressed_and_listens(enter: Enter, transport: str) -> None:
+async def test_a_client_listens_to_messages_for_its_session(enter: Enter, transport: str) -> None:
     client, basket = await enter(session=f"addressed-{transport}/1"), Basket()
     await client.listen("/client/ptp", basket)
     assert client.session_name == f"client/addressed-{transport}/1"
@@ -159,7 +159,7 @@ async def test_two_subscriptions_of_one_channel_both_get_its_messages(enter: Ent
     assert len(second.messages) == 1
 
 
-async def test_slow_callbacks_hold_back_the_server_and_lose_nothing(enter: Enter) -> None:
+async def test_slow_callbacks_slow_the_server_down_and_lose_nothing(enter: Enter) -> None:
     client, basket, gate = await enter(max_queue=10), Basket(), asyncio.Event()
 
     async def slow(message: Message) -> None:
@@ -173,7 +173,7 @@ async def test_slow_callbacks_hold_back_the_server_and_lose_nothing(enter: Enter
     assert await basket.data(100) == [*range(100)]
 
 
-async def test_who_is_taken_over_is_told_and_does_not_come_back(
+async def test_a_client_whose_session_is_taken_over_ends_and_does_not_return(
     enter: Enter, transport: str
 ) -> None:
     first = await enter(session=f"taken-{transport}/1")
@@ -221,7 +221,7 @@ async def test_an_exception_of_on_state_is_logged_and_the_session_goes_on(
     assert "ValueError: no use for connected" in caplog.text
 
 
-async def test_a_client_is_used_while_it_is_entered(server: Server) -> None:
+async def test_a_client_can_be_used_only_while_it_is_entered(server: Server) -> None:
     states: list[ClientState] = []
     client = Client(server.url, on_state=states.append)
     with pytest.raises(WrongUse):

@@ -49,7 +49,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     server.stop()
 
 
-async def test_it_talks_with_a_server_that_it_trusts_and_with_no_other(
+async def test_a_client_connects_only_to_a_server_whose_certificate_it_trusts(
     secure: Server, authority: Authority, transport: str
 ) -> None:
     trusting = authority.client()
@@ -64,7 +64,7 @@ async def test_it_talks_with_a_server_that_it_trusts_and_with_no_other(
             pass
 
 
-async def test_its_certificate_says_who_it_is(
+async def test_the_certificate_of_a_client_decides_its_subject(
     secure: Server, authority: Authority, transport: str
 ) -> None:
     ada = authority.client(authority.issue("ada"))
@@ -99,7 +99,7 @@ def test_it_leaves_no_connection_behind_if_the_server_does_not_answer(
     assert [str(each.message) for each in caught] == []
 
 
-async def test_it_logs_in_with_a_password_and_is_told_once_if_that_is_wrong(
+async def test_a_client_logs_in_with_a_password_and_gets_one_error_if_it_is_wrong(
     guarded: Server, transport: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     right = {"user": "ada", "password": "correct horse"}
@@ -115,7 +115,7 @@ async def test_it_logs_in_with_a_password_and_is_told_once_if_that_is_wrong(
     assert not caplog.records
 
 
-async def test_its_headers_go_with_each_request(guarded: Server, transport: str) -> None:
+async def test_headers_of_the_client_go_with_each_request(guarded: Server, transport: str) -> None:
     login = {"Authorization": aiohttp.encode_basic_auth("ada", "correct horse")}
     async with Client(guarded.url, headers=login, transports=[transport]) as client:
         assert str(client.session_name).startswith("client/ada/")
@@ -129,7 +129,7 @@ async def test_clients_share_a_connector_which_stays_open(server: Server, transp
         assert not connector.closed
 
 
-async def test_without_a_token_the_error_says_why(server: Server) -> None:
+async def test_an_error_of_the_token_function_is_in_the_client_s_error(server: Server) -> None:
     def token() -> str:
         raise OSError("no file")
 
@@ -147,6 +147,6 @@ async def test_terms_that_cannot_be_sent_are_an_error_at_once(
 
 
 @pytest.mark.parametrize("url", ["localhost", "ftp://localhost", "localhost:8080"])
-def test_what_is_no_url_of_a_server_is_refused(url: str) -> None:
+def test_an_invalid_url_of_a_server_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="write a URL"):
         Client(url)

@@ -111,7 +111,7 @@ def publishing(client: Client, *data: object) -> list[asyncio.Task[Any]]:
     ]
 
 
-async def test_a_message_over_which_the_server_fails_is_given_up_and_the_others_arrive(
+async def test_a_message_that_the_server_fails_on_is_given_up_and_others_arrive(
     transport: str,
 ) -> None:
     server = FailingServer()
@@ -127,7 +127,7 @@ async def test_a_message_over_which_the_server_fails_is_given_up_and_the_others_
             await bad
 
 
-async def test_a_message_over_which_the_server_fails_for_a_while_is_accepted(
+async def test_a_message_that_the_server_fails_on_for_a_while_is_accepted(
     transport: str,
 ) -> None:
     server = FailingServer(cures_after=5)
@@ -137,7 +137,7 @@ async def test_a_message_over_which_the_server_fails_for_a_while_is_accepted(
 
 
 @pytest.mark.parametrize("status", [404, 429, 502, 503, 504])
-async def test_a_server_that_is_away_is_asked_again_for_as_long_as_it_takes(status: int) -> None:
+async def test_a_client_tries_an_unavailable_server_until_it_returns(status: int) -> None:
     server = FailingServer(cures_after=20)
     server.status = status
     async with client_of(server) as client, asyncio.timeout(20):
@@ -145,7 +145,7 @@ async def test_a_server_that_is_away_is_asked_again_for_as_long_as_it_takes(stat
     assert server.published == [POISON]
 
 
-async def test_a_message_over_which_the_server_fails_stays_in_the_outbox_and_others_leave(
+async def test_a_message_that_the_server_fails_on_stays_in_the_outbox_alone(
     tmp_path: Path,
 ) -> None:
     server, outbox = FailingServer(), Outbox(tmp_path / "outbox")

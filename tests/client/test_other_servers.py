@@ -54,7 +54,9 @@ async def collect(heard: asyncio.Queue[Message], count: int) -> list[object]:
 
 
 @over_each_transport
-async def test_it_hears_what_it_and_others_publish(run: Run, peer: Peer, transport: str) -> None:
+async def test_a_client_receives_its_own_messages_and_those_of_others(
+    run: Run, peer: Peer, transport: str
+) -> None:
     running, heard = run(peer), asyncio.Queue[Message]()
     root = f"/others/{transport}"
     async with client_of(running, transport) as client, client_of(running, transport) as other:
@@ -66,7 +68,7 @@ async def test_it_hears_what_it_and_others_publish(run: Run, peer: Peer, transpo
 
 
 @over_each_transport
-async def test_what_is_too_large_for_one_request_goes_in_several(
+async def test_messages_too_large_for_one_request_are_sent_in_several(
     run: Run, peer: Peer, transport: str
 ) -> None:
     channel, heard = f"/others/large/{transport}", asyncio.Queue[Message]()
@@ -107,7 +109,7 @@ async def test_refusals_of_the_server_are_raised(run: Run, peer: Peer, transport
 
 
 @over_each_transport
-async def test_it_says_goodbye(
+async def test_a_client_disconnects_when_it_closes(
     run: Run, peer: Peer, transport: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "holdfast.client")
@@ -118,7 +120,7 @@ async def test_it_says_goodbye(
 
 
 @with_each
-async def test_it_takes_the_transport_that_there_is(run: Run, peer: Peer) -> None:
+async def test_a_client_uses_a_transport_that_the_server_offers(run: Run, peer: Peer) -> None:
     async with client_of(run(peer)) as client, client.subscribe("/others/any") as subscription:
         await client.publish("/others/any", "hello")
         async with asyncio.timeout(LIMIT_S):
@@ -126,7 +128,9 @@ async def test_it_takes_the_transport_that_there_is(run: Run, peer: Peer) -> Non
 
 
 @with_each
-async def test_it_comes_back_when_the_server_was_killed_and_started(run: Run, peer: Peer) -> None:
+async def test_a_client_reconnects_when_the_server_is_killed_and_restarted(
+    run: Run, peer: Peer
+) -> None:
     running, back = run(peer), set[str]()
     async with AsyncExitStack() as stack:
         for transport in peer.transports:

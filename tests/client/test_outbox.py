@@ -17,7 +17,7 @@ from tests.clients.mortal_server import MortalServer
 from tests.serving import ROOT, Server, environment
 
 
-async def test_what_is_posted_while_the_server_is_away_arrives_once_and_in_order(
+async def test_messages_posted_while_the_server_is_away_arrive_once_and_in_order(
     mortal: MortalServer, tmp_path: Path, transport: str
 ) -> None:
     outbox, basket = Outbox(tmp_path / "outbox"), Basket()
@@ -55,7 +55,7 @@ async def test_a_client_with_an_outbox_is_entered_without_a_server(
             assert await basket.data(2) == [1, 2]
 
 
-async def test_a_closed_client_has_sent_what_it_could(enter: Enter, tmp_path: Path) -> None:
+async def test_closing_a_client_sends_what_is_in_its_outbox(enter: Enter, tmp_path: Path) -> None:
     outbox, basket, reader = Outbox(tmp_path / "outbox"), Basket(), await enter()
     await reader.subscribe("/outbox/closing", basket)
     writer = await enter(outbox=outbox, close_timeout_s=60.0)
@@ -66,7 +66,7 @@ async def test_a_closed_client_has_sent_what_it_could(enter: Enter, tmp_path: Pa
     assert await basket.data(1000) == [*range(1000)]
 
 
-async def test_a_message_that_the_server_refuses_is_told_and_the_next_one_is_sent(
+async def test_a_refused_message_is_reported_and_the_next_one_is_sent(
     enter: Enter, tmp_path: Path
 ) -> None:
     told = asyncio.Queue[tuple[Any, ReplyError]]()
@@ -114,7 +114,7 @@ with SyncClient("http://127.0.0.1:9", outbox=Outbox(sys.argv[1]), connect_timeou
 """
 
 
-def test_what_a_killed_program_has_posted_is_sent_by_the_next_one(
+def test_messages_posted_by_a_killed_program_are_sent_by_the_next_one(
     server: Server, tmp_path: Path
 ) -> None:
     path = tmp_path / "outbox"

@@ -22,7 +22,7 @@ def server(servers: Servers) -> Server:
     return servers.with_settings({})
 
 
-async def test_the_page_does_what_it_says(
+async def test_the_examples_of_the_page_print_what_it_shows(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "token").write_text((server.data / "admin-token").read_text())
@@ -43,20 +43,20 @@ def first_cells(heading: str) -> dict[str, str]:
     return dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", section, re.MULTILINE))
 
 
-def test_all_options_are_explained_with_their_defaults() -> None:
+def test_the_page_explains_all_options_with_their_defaults() -> None:
     parameters = inspect.signature(Client).parameters.values()
     options = {each.name: each.default for each in parameters if each.name != "url"}
     defaults = {name: f"`{default!r}`".replace("'", '"') for name, default in options.items()}
     assert first_cells("Options") == defaults
 
 
-def test_all_that_messages_have_is_explained() -> None:
+def test_the_page_explains_all_attributes_of_messages() -> None:
     of_the_client = {"left", "refusal", "seq"}
     names = {name for name in vars(client.Message) if not name.startswith("_")}
     assert {*first_cells("Messages")} == names - of_the_client
 
 
-def test_all_errors_are_explained() -> None:
+def test_the_page_explains_all_errors() -> None:
     raised = {
         name
         for name in client.__all__

@@ -87,7 +87,7 @@ async def test_a_client_without_a_name_subscribes_again_before_it_publishes(
         assert states[-2:] == [ClientState.HANDSHAKING, ClientState.CONNECTED]
 
 
-async def test_what_was_processed_and_not_acknowledged_is_not_processed_again(
+async def test_a_processed_message_whose_ack_was_lost_is_not_processed_again(
     enter: Enter, transport: str
 ) -> None:
     client, basket = await enter(session=f"twice-{transport}/1"), Basket()
@@ -176,7 +176,7 @@ async def test_a_login_is_renewed_before_it_ends(
     assert "not renewed" not in caplog.text
 
 
-async def test_a_function_that_has_no_token_is_called_again(
+async def test_a_token_function_that_fails_is_called_again(
     strict: Server, transport: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     failures = [OSError("not yet"), OSError("no file")]
@@ -194,7 +194,7 @@ async def test_a_function_that_has_no_token_is_called_again(
     assert "there is no token: OSError('not yet')" in caplog.text
 
 
-async def test_a_token_that_the_server_does_not_take_is_logged(
+async def test_a_renewed_token_that_the_server_refuses_is_logged(
     strict: Server, transport: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     tokens = Tokens(token(b"k" * 40))
@@ -205,7 +205,7 @@ async def test_a_token_that_the_server_does_not_take_is_logged(
     assert "the login was not renewed: /service/login: 403" in caplog.text
 
 
-async def test_who_is_ended_by_an_operator_begins_a_new_session(
+async def test_a_client_whose_session_an_operator_ends_begins_a_new_one(
     server: Server, enter: Enter, transport: str
 ) -> None:
     channel, basket, states = f"/client/ended/{transport}", Basket(), asyncio.Queue[ClientState]()
@@ -226,7 +226,7 @@ async def test_who_is_ended_by_an_operator_begins_a_new_session(
     assert await basket.data(1) == ["again"]
 
 
-async def test_who_is_slow_is_handed_no_more_than_its_queue_holds(
+async def test_a_slow_client_is_handed_no_more_than_its_queue_holds(
     server: Server, enter: Enter, transport: str
 ) -> None:
     client, publisher = await enter(max_queue=10), await enter()

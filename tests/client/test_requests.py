@@ -25,7 +25,7 @@ async def failure(asking: object) -> RequestFailed:
     return failed.value
 
 
-async def test_what_the_callback_returns_is_the_reply(enter: Enter) -> None:
+async def test_the_return_value_of_the_callback_is_the_reply(enter: Enter) -> None:
     client, responder = await enter(), await enter()
     await responder.respond("/client/double", double)
     reply = await client.request("/client/double", 21)
@@ -60,7 +60,7 @@ def test_the_program_of_the_page_gets_its_reply(servers: Servers) -> None:
     assert done.stdout.startswith("230 client/")
 
 
-async def test_many_requests_at_once_get_each_its_own_reply(enter: Enter) -> None:
+async def test_each_of_many_simultaneous_requests_gets_its_own_reply(enter: Enter) -> None:
     client, responder = await enter(), await enter()
     await responder.respond("/client/double", double)
     asking = [client.request("/client/double", number) for number in range(1000)]
@@ -76,7 +76,7 @@ async def test_all_receivers_reply_to_a_request_to_all(enter: Enter) -> None:
     assert sorted(reply.data for reply in replies) == [0, 1, 2]
 
 
-async def test_one_receiver_is_asked(enter: Enter) -> None:
+async def test_a_request_to_one_goes_to_one_receiver(enter: Enter) -> None:
     client, asked = await enter(), []
     for number in range(3):
         await (await enter()).respond("/client/one", lambda _, number=number: asked.append(number))
@@ -85,13 +85,15 @@ async def test_one_receiver_is_asked(enter: Enter) -> None:
     assert len(asked) == 3
 
 
-async def test_nobody_replies_where_nobody_is(enter: Enter) -> None:
+async def test_a_request_without_responders_fails(enter: Enter) -> None:
     client = await enter()
     error = await failure(client.request("/client/nobody", 1))
     assert (error.code, error.text) == (404, "no_responders")
 
 
-async def test_a_slow_responder_is_not_waited_for_and_may_end_its_work(enter: Enter) -> None:
+async def test_a_request_to_a_slow_responder_times_out_and_the_responder_continues(
+    enter: Enter,
+) -> None:
     client, responder, gate = await enter(), await enter(), asyncio.Event()
 
     async def slow(message: Message) -> str:
@@ -191,7 +193,7 @@ async def test_a_request_that_is_cancelled_leaves_nothing_behind(enter: Enter) -
     gate.set()
 
 
-async def test_whoever_waits_for_a_reply_is_told_that_the_client_closes(enter: Enter) -> None:
+async def test_closing_the_client_fails_its_outstanding_requests(enter: Enter) -> None:
     client, responder = await enter(), await enter()
     asked, gate = asyncio.Event(), asyncio.Event()
 
@@ -210,7 +212,7 @@ async def test_whoever_waits_for_a_reply_is_told_that_the_client_closes(enter: E
     gate.set()
 
 
-async def test_a_server_without_requests_has_everything_else(servers: Servers) -> None:
+async def test_a_server_without_requests_supports_everything_else(servers: Servers) -> None:
     server = servers.with_settings({"request": False})
     async with Client(server.url) as client:
         await client.publish("/client/plain", 1)

@@ -31,7 +31,7 @@ def client(server: Server) -> Iterator[SyncClient]:
         yield client
 
 
-def test_what_is_published_arrives_and_is_iterated(client: SyncClient) -> None:
+def test_a_loop_over_a_subscription_gets_published_messages(client: SyncClient) -> None:
     subscription = client.subscribe("/sync/iterated")
     reply = client.publish("/sync/iterated", 1, priority=7)
     client.publish("/sync/iterated", 2)
@@ -47,7 +47,7 @@ def test_what_is_published_arrives_and_is_iterated(client: SyncClient) -> None:
     assert not client.is_resumed
 
 
-def test_the_next_message_is_waited_for_as_long_as_is_said(client: SyncClient) -> None:
+def test_waiting_for_the_next_message_may_time_out(client: SyncClient) -> None:
     subscription = client.subscribe("/sync/next")
     with pytest.raises(TimeoutError):
         subscription.next(timeout_s=0.01)
@@ -97,7 +97,7 @@ def test_a_message_that_is_refused_in_a_loop_becomes_a_dead_letter(
         assert letters.next(timeout_s=20.0).data["content"] == "bad"
 
 
-def test_the_server_s_refusals_are_raised(client: SyncClient) -> None:
+def test_refusals_of_the_server_are_raised(client: SyncClient) -> None:
     with pytest.raises(ReplyError):
         client.subscribe("/meta/connect")
     with pytest.raises(ReplyError):
@@ -122,7 +122,7 @@ def test_a_message_that_was_not_processed_waits_for_the_next_client(server: Serv
         client.close(end=True)
 
 
-def test_what_the_server_sends_without_a_subscription_is_listened_to(server: Server) -> None:
+def test_a_client_listens_to_messages_for_its_session(server: Server) -> None:
     with SyncClient(server.url, session="sync-listens/1") as client:
         listening = client.listen("/sync/ptp")
         client.publish("/sync/ptp", 1, destinations=["sync-listens/1"])
@@ -130,7 +130,7 @@ def test_what_the_server_sends_without_a_subscription_is_listened_to(server: Ser
         client.close(end=True)
 
 
-def test_a_client_that_is_closed_or_not_entered_says_so(server: Server) -> None:
+def test_a_client_that_is_closed_or_not_entered_raises_an_error(server: Server) -> None:
     client = SyncClient(server.url)
     with pytest.raises(WrongUse, match="enter"):
         client.publish("/sync/early", 1)
@@ -142,7 +142,7 @@ def test_a_client_that_is_closed_or_not_entered_says_so(server: Server) -> None:
         client.publish("/sync/late", 1)
 
 
-def test_the_thread_of_the_event_loop_does_not_wait_for_itself(server: Server) -> None:
+def test_a_call_in_the_thread_of_the_event_loop_is_an_error(server: Server) -> None:
     wrong = SimpleQueue[Exception]()
 
     def publish(state: ClientState) -> None:
@@ -156,7 +156,7 @@ def test_the_thread_of_the_event_loop_does_not_wait_for_itself(server: Server) -
         assert "on_state" in str(wrong.get(timeout=20.0))
 
 
-def test_a_server_that_is_not_there_is_an_error_and_leaves_no_thread() -> None:
+def test_an_unreachable_server_is_an_error_and_leaves_no_thread() -> None:
     before = active_count()
     client = SyncClient("http://127.0.0.1:9", connect_timeout_s=0.1)
     with pytest.raises(NotConnected), client:
@@ -176,7 +176,7 @@ with SyncClient(sys.argv[1], session="interrupted/1") as client:
 """
 
 
-def test_ctrl_c_ends_a_loop_and_what_it_worked_on_comes_again(server: Server) -> None:
+def test_ctrl_c_ends_a_loop_and_its_unfinished_message_comes_again(server: Server) -> None:
     script = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, server.url],
         cwd=ROOT,
