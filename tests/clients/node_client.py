@@ -1,13 +1,16 @@
 """Plays scenarios with JavaScript clients and does for them what only the world outside can."""
 
+import atexit
 import json
 import os
 import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -70,12 +73,77 @@ def require_node() -> None:
     require((MODULES / "cometd").is_dir(), "tests/clients/node_modules (make setup-clients)")
 
 
+class Stage:
+    """A process that plays the scenarios of one suite, one after the other.
+
+    To start one and to load the clients takes longer than most scenarios.
+    """
+
+    def __init__(self, suite: str) -> None:
+        self._process = subprocess.Popen(
+            ["node", str(RUN), suite],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        atexit.register(self.end)
+        self.scenarios = set(self._output.readline().split())
+
+    def play(
+        self, scenario: str, context: Settings, services: Mapping[str, Callable[[], None]]
+    ) -> tuple[bool, str]:
+        """Whether it came to a good end, and everything that was said.
+
+        A line `@request` is answered by running that service and then writing a line back.
+        """
+        said: list[str] = []
+        limit = threading.Timer(LIMIT_S, self._process.kill)
+        limit.start()
+        try:
+            self._tell(json.dumps({"scenario": scenario, "context": context}))
+            for line in self._output:
+                if line == "@end\n":
+                    return True, "".join(said)
+                said.append(line)
+                if line.startswith("@"):
+                    services[line[1:].strip()]()
+                    self._tell("done")
+        finally:
+            limit.cancel()
+        return False, "".join(said)
+
+    def end(self) -> None:
+        atexit.unregister(self.end)
+        self._process.kill()
+        # Closes what leads to it, too.
+        self._process.communicate()
+
+    def _tell(self, line: str) -> None:
+        assert self._process.stdin is not None
+        # If it has ended, it says itself why.
+        with suppress(BrokenPipeError):
+            self._process.stdin.write(f"{line}\n")
+            self._process.stdin.flush()
+
+    @property
+    def _output(self) -> IO[str]:
+        assert self._process.stdout is not None
+        return self._process.stdout
+
+
+_stages: dict[str, Stage] = {}
+
+
+def _stage_of(suite: str) -> Stage:
+    if suite not in _stages:
+        _stages[suite] = Stage(suite)
+    return _stages[suite]
+
+
 def written(suite: str) -> set[str]:
     """The names of all scenarios that a suite exports."""
-    listing = subprocess.run(
-        ["node", RUN, suite], capture_output=True, text=True, check=True, timeout=LIMIT_S
-    )
-    return set(listing.stdout.split())
+    return _stage_of(suite).scenarios
 
 
 def play(
@@ -85,40 +153,19 @@ def play(
     server: Server,
     services: Mapping[str, Callable[[], None]] | None = None,
 ) -> None:
-    """Run a scenario to its end.
-
-    A line `@request` of the script is answered by running that service and then writing a line
-    back. Everything it prints is shown if it fails.
-    """
+    """Run a scenario to its end; everything it prints is shown if it fails."""
     context = {
         "url": f"{server.url}/cometd",
         "transport": transport,
         "root": f"/{suite}/{scenario.name}/{transport}",
         **scenario.facts,
     }
-    command = ["node", str(RUN), suite, scenario.name, json.dumps(context)]
-    said: list[str] = []
-    with subprocess.Popen(
-        command,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        limit = threading.Timer(LIMIT_S, process.kill)
-        limit.start()
-        try:
-            for line in process.stdout:
-                said.append(line)
-                if line.startswith("@"):
-                    (services or {})[line[1:].strip()]()
-                    process.stdin.write("done\n")
-                    process.stdin.flush()
-            code = process.wait()
-        finally:
-            limit.cancel()
-            process.kill()
-    if code != 0:
-        pytest.fail(f"{scenario.name} ended with {code}:\n{''.join(said)}", pytrace=False)
+    is_well = False
+    try:
+        is_well, said = _stage_of(suite).play(scenario.name, context, services or {})
+    finally:
+        if not is_well:
+            # Whatever it left behind is in nobody's way.
+            _stages.pop(suite).end()
+    if not is_well:
+        pytest.fail(f"{scenario.name} failed:\n{said}", pytrace=False)

@@ -67,17 +67,15 @@ export class Inbox {
     }
 }
 
+const lines = createInterface({input: process.stdin})[Symbol.asyncIterator]();
+
+/** The next line that the test writes, or undefined when it has nothing more to say. */
+export const hear = async () => (await lines.next()).value;
+
 /** Asks the test outside for something only it can do ("kill the server") and waits until done. */
 export async function ask(request) {
-    const lines = createInterface({input: process.stdin});
-    const done = new Promise((resolve) => lines.once("line", resolve));
     console.log(`@${request}`);
-    try {
-        await within(done, `the test to ${request}`);
-    } finally {
-        lines.close();
-        process.stdin.destroySoon?.();
-    }
+    await within(hear(), `the test to ${request}`);
 }
 
 export const numbers = (count, from = 0) => Array.from({length: count}, (_, index) => from + index);
