@@ -29,7 +29,7 @@ def changes(admin: Admin) -> list[AuditEntry]:
     return admin.operations.changes
 
 
-async def test_sessions_are_listed_part_by_part(admin: Admin) -> None:
+async def test_sessions_are_listed_in_pages(admin: Admin) -> None:
     first = (await admin.ask("GET", "/sessions?limit=2")).json
     rest = (await admin.ask("GET", f"/sessions?limit=2&cursor={first['cursor']}")).json
     keys = [item["key"] for item in first["items"] + rest["items"]]
@@ -46,7 +46,9 @@ async def test_sessions_are_listed_part_by_part(admin: Admin) -> None:
         ("held=false&prefix=a", ["anonymous/-5"]),
     ],
 )
-async def test_sessions_are_found_by_conditions(admin: Admin, query: str, keys: list[str]) -> None:
+async def test_sessions_are_filtered_by_conditions(
+    admin: Admin, query: str, keys: list[str]
+) -> None:
     found = (await admin.ask("GET", f"/sessions?{query}", token=READER)).json
     assert [item["key"] for item in found["items"]] == keys
 
@@ -59,7 +61,7 @@ async def test_a_session_is_shown_with_the_head_of_its_queue(admin: Admin) -> No
     assert (await admin.ask("GET", "/sessions/anonymous/-5")).json["number"] == -5
 
 
-async def test_a_session_is_held_back_and_goes_on(admin: Admin) -> None:
+async def test_a_session_is_held_back_and_resumed(admin: Admin) -> None:
     until = 1_800_000_000_000
     body = {"reason": "disk full", "until": until}
     held = await admin.ask("PUT", "/sessions/joe/1/hold", json=body, headers={"X-Operator": "ann"})
@@ -117,7 +119,7 @@ async def test_an_empty_filter_means_all_letters_only_with_the_option_all(
     assert (await admin.ask("POST", path, json={"all": True})).status == 400
 
 
-async def test_a_replay_is_planned_begun_followed_and_cancelled(admin: Admin) -> None:
+async def test_a_replay_is_planned_started_watched_and_cancelled(admin: Admin) -> None:
     body = {"filter": {"ids": [LETTER, f"{8:019}"]}, "options": {"rate": 5}, "dry_run": True}
     plan = (await admin.ask("POST", "/replays", json=body)).json
     assert (plan["id"], plan["state"], plan["total"]) == (None, "planned", 2)
@@ -133,7 +135,7 @@ async def test_a_replay_is_planned_begun_followed_and_cancelled(admin: Admin) ->
     assert (await admin.ask("GET", "/replays/none")).status == 404
 
 
-async def test_what_was_exported_can_be_imported(admin: Admin) -> None:
+async def test_exported_letters_can_be_imported(admin: Admin) -> None:
     exported = await admin.ask("GET", "/dead-letters/export?fingerprint=f2", token=READER)
     assert exported.headers["Content-Type"] == "application/x-ndjson"
     lines = exported.body.splitlines()
@@ -167,20 +169,20 @@ async def test_an_export_that_fails_midway_breaks_off(admin: Admin) -> None:
         await admin.ask("GET", "/dead-letters/export")
 
 
-async def test_an_export_that_fails_at_its_beginning_says_so(admin: Admin) -> None:
+async def test_an_export_that_fails_at_once_is_an_error(admin: Admin) -> None:
     admin.operations.fault = RequestFailed("resource.db.unavailable", "redis is away")
     failed = await admin.ask("GET", "/dead-letters/export")
     assert (failed.status, failed.code) == (503, "resource.db.unavailable")
 
 
-async def test_a_request_says_that_the_store_is_away(admin: Admin) -> None:
+async def test_requests_fail_with_503_while_the_store_is_away(admin: Admin) -> None:
     admin.operations.fault = StoreUnavailable("redis is away")
     failed = await admin.ask("GET", "/sessions")
     assert (failed.status, failed.code) == (503, "resource.db.unavailable")
     assert failed.json["error"]["message"] == "redis is away"
 
 
-async def test_commands_are_asked_and_run(admin: Admin) -> None:
+async def test_commands_read_and_change_the_state_of_the_server(admin: Admin) -> None:
     flag = {"command": "client/joe/1/?dispatcherActive"}
     asked = (await admin.ask("GET", "/commands", params=flag, token=READER)).json
     assert (asked["value"], asked["state"]) == ("true", None)
@@ -200,7 +202,7 @@ async def test_commands_are_asked_and_run(admin: Admin) -> None:
         ("?freeMem", 501, "internal.notImplemented"),
     ],
 )
-async def test_a_question_changes_nothing(
+async def test_a_command_in_a_get_changes_nothing(
     admin: Admin, command: str, status: int, code: str
 ) -> None:
     refused = await admin.ask("GET", "/commands", params={"command": command})
@@ -208,7 +210,7 @@ async def test_a_question_changes_nothing(
     assert changes(admin) == []
 
 
-async def test_the_audit_is_read_from_its_end(admin: Admin) -> None:
+async def test_the_audit_lists_the_newest_change_first(admin: Admin) -> None:
     for key in ("joe/1", "joe/2"):
         await admin.ask("DELETE", f"/sessions/{key}/hold")
     page = (await admin.ask("GET", "/audit?limit=1", token=READER)).json
@@ -233,13 +235,13 @@ async def test_the_audit_is_read_from_its_end(admin: Admin) -> None:
         ("userspace", 500),
     ],
 )
-async def test_a_failure_has_a_fitting_status(admin: Admin, code: str, status: int) -> None:
+async def test_each_failure_has_its_status(admin: Admin, code: str, status: int) -> None:
     admin.operations.fault = RequestFailed(code, "because")
     failed = await admin.ask("GET", "/sessions")
     assert (failed.status, failed.json["error"]) == (status, {"code": code, "message": "because"})
 
 
-async def test_a_fault_of_the_server_is_not_described_to_the_caller(
+async def test_a_fault_of_the_server_reveals_nothing_to_the_caller(
     admin: Admin, caplog: pytest.LogCaptureFixture
 ) -> None:
     admin.operations.fault = RuntimeError("password of redis: 12345")
@@ -249,7 +251,7 @@ async def test_a_fault_of_the_server_is_not_described_to_the_caller(
     assert "an administrative request failed" in caplog.text
 
 
-async def test_a_long_export_goes_in_portions(
+async def test_a_long_export_is_sent_in_portions(
     admin: Admin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ndjson, "_PORTION", 100)
@@ -257,7 +259,7 @@ async def test_a_long_export_goes_in_portions(
     assert len(exported.body.splitlines()) == 30
 
 
-async def test_about_names_the_server_and_the_caller(admin: Admin) -> None:
+async def test_the_route_about_names_the_server_and_the_caller(admin: Admin) -> None:
     name = {"X-Operator": "ann"}
     about = (await admin.ask("GET", "/about", token=READER, headers=name)).json
     assert (about["role"], about["who"]) == ("reader", "reader/ann")
@@ -276,7 +278,7 @@ async def test_figures_channels_and_messages_are_shown(admin: Admin) -> None:
     assert (await admin.ask("GET", f"{path}?cursor=7-0")).json["cursor"] is None
 
 
-async def test_what_the_pipeline_found_out_is_shown(admin: Admin) -> None:
+async def test_results_of_the_pipeline_are_shown(admin: Admin) -> None:
     found = (await admin.ask("GET", "/pipeline/dead", token=READER)).json
     assert found["rows"] == [{"code": "user.update.holdback", "dead": 3}]
     assert (await admin.ask("GET", "/pipeline/poison")).status == 404
@@ -290,7 +292,7 @@ async def test_malformed_message_ids_are_refused(admin: Admin, path: str) -> Non
     assert (await admin.ask("GET", path)).status == 400
 
 
-async def test_one_letter_is_edited_at_a_time_and_its_size_is_bounded(admin: Admin) -> None:
+async def test_only_one_letter_can_be_edited_at_a_time_within_a_size_limit(admin: Admin) -> None:
     async def status(data: object, *ids: str, **filter: object) -> int:
         body = {"filter": {"ids": ids, **filter}, "options": {"edit": {"data": data}}}
         return (await admin.ask("POST", "/replays", json={**body, "dry_run": False})).status
@@ -309,7 +311,7 @@ async def test_one_letter_is_edited_at_a_time_and_its_size_is_bounded(admin: Adm
     assert admin.operations.jobs["r1"].options["data"] == "null"
 
 
-async def test_only_operators_set_who_looks_after_a_group(admin: Admin) -> None:
+async def test_only_operators_can_write_the_remark_of_a_group(admin: Admin) -> None:
     path, said = "/dead-letters/groups/f1/remark", {"assignee": "ann", "note": "known"}
     assert (await admin.ask("PUT", path, json=said, token=READER)).status == 403
     answer = (await admin.ask("PUT", path, json=said)).json

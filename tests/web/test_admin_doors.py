@@ -25,7 +25,7 @@ from tests.web.fake_operations import FakeOperations, a_letter
 from tests.web.rig import Rig
 
 
-def test_tokens_are_made_once_for_their_owner_alone(tmp_path: Path) -> None:
+def test_tokens_are_created_once_and_only_their_owner_can_read_them(tmp_path: Path) -> None:
     made = open_tokens(tmp_path)
     assert made.made == tmp_path / "admin-token"
     for name, token in (("admin-token", made.operator), ("reader-token", made.reader)):
@@ -38,7 +38,7 @@ def test_tokens_are_made_once_for_their_owner_alone(tmp_path: Path) -> None:
     assert made.operator != made.reader
 
 
-def test_a_missing_token_alone_is_made_again(tmp_path: Path) -> None:
+def test_only_a_missing_token_is_created_again(tmp_path: Path) -> None:
     first = open_tokens(tmp_path)
     (tmp_path / "admin-token").unlink()
     second = open_tokens(tmp_path)
@@ -84,7 +84,7 @@ def test_the_roles_need_different_tokens(tmp_path: Path) -> None:
         open_tokens(tmp_path)
 
 
-def test_a_directory_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_directory_is_named_in_the_error(tmp_path: Path) -> None:
     with pytest.raises(TokensUnusable, match="No such file"):
         open_tokens(tmp_path / "nowhere")
 
@@ -99,7 +99,7 @@ def test_tokens_do_not_show_themselves() -> None:
     assert tokens.role("\udcff") is None
 
 
-def test_a_bucket_fills_again() -> None:
+def test_a_bucket_refills_over_time() -> None:
     throttle = Throttle(Rate(burst=2, per_s=0.5))
     assert [throttle.take("a", 0.0) for _ in range(3)] == [0.0, 0.0, 2.0]
     assert throttle.take("b", 0.0) == 0.0
@@ -126,7 +126,7 @@ def test_the_table_of_buckets_is_bounded() -> None:
         ("", "", True),
     ],
 )
-def test_neighbours_with_many_addresses_share_a_bucket(one: str, other: str, is_same: bool) -> None:
+def test_addresses_of_one_network_share_a_bucket(one: str, other: str, is_same: bool) -> None:
     throttle = Throttle(Rate(burst=1, per_s=1))
     throttle.take(one, 0.0)
     assert (throttle.take(other, 0.0) > 0.0) is is_same
@@ -143,7 +143,9 @@ async def listening(address: Address, operations: FakeOperations) -> AsyncIterat
         await listener.close()
 
 
-async def test_it_lives_behind_the_connections_of_the_server(tmp_path: Path) -> None:
+async def test_the_administration_works_over_connections_of_the_server(
+    tmp_path: Path,
+) -> None:
     operations = FakeOperations([], [a_letter(1, data="x" * 300_000)])
     headers = {"Authorization": f"Bearer {OPERATOR}"}
     async with (
@@ -161,7 +163,7 @@ async def test_it_lives_behind_the_connections_of_the_server(tmp_path: Path) -> 
             }  # fmt: skip
 
 
-async def test_it_lives_behind_a_unix_socket(tmp_path: Path) -> None:
+async def test_the_administration_can_be_served_over_a_unix_socket(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     async with (
         listening(Address("", 0, path), FakeOperations()),
@@ -173,7 +175,7 @@ async def test_it_lives_behind_a_unix_socket(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-async def test_an_export_whose_reader_left_before_it_began_is_no_fault_of_ours(
+async def test_an_export_whose_reader_left_before_it_began_is_not_a_fault(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def fail(response: web.StreamResponse, request: web.BaseRequest) -> None:
@@ -190,7 +192,7 @@ async def test_an_export_whose_reader_left_before_it_began_is_no_fault_of_ours(
     assert caplog.records == []
 
 
-async def test_an_export_that_nobody_reads_is_given_up(
+async def test_an_export_that_is_not_read_is_cut_off(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(ndjson, "_PATIENCE_S", 0.05)
@@ -218,7 +220,7 @@ async def test_an_export_that_nobody_reads_is_given_up(
     assert caplog.records == []
 
 
-async def test_an_import_that_breaks_off_is_no_fault_of_ours(
+async def test_an_import_that_breaks_off_is_not_a_fault(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     operations = FakeOperations()

@@ -57,7 +57,7 @@ def test_the_document_is_json_with_what_openapi_asks_for() -> None:
     assert all(re.fullmatch(r"[a-z_]+", each) for each in ids)
 
 
-def test_references_lead_somewhere() -> None:
+def test_references_and_schemas_match() -> None:
     schemas = DOCUMENT["components"]["schemas"]
     found = {node["$ref"] for node in nodes(DOCUMENT) if "$ref" in node}
     assert found
@@ -76,7 +76,7 @@ def test_types_are_those_of_json_schema() -> None:
 @pytest.mark.parametrize(
     ("method", "path", "operation"), OPERATIONS, ids=lambda each: str(each)[:40]
 )
-def test_parameters_are_told(method: str, path: str, operation: dict[str, Any]) -> None:
+def test_parameters_are_described(method: str, path: str, operation: dict[str, Any]) -> None:
     parameters = {(each["name"], each["in"]): each for each in operation["parameters"]}
     assert len(parameters) == len(operation["parameters"])
     in_path = {name for name, place in parameters if place == "path"}
@@ -90,7 +90,7 @@ def test_parameters_are_told(method: str, path: str, operation: dict[str, Any]) 
     assert ("requestBody" in operation) <= (method in ("put", "post"))
 
 
-async def test_answers_are_as_described() -> None:
+async def test_responses_match_their_descriptions() -> None:
     admin = await admin_of(FakeOperations([a_session()], [a_letter(7)]))
     try:
         asked = await admin.ask("GET", "/openapi.json")

@@ -50,7 +50,7 @@ async def admin() -> AsyncIterator[Admin]:
     ],
 )
 @pytest.mark.parametrize("path", ["/sessions", "/nothing/here"])
-async def test_nobody_comes_in_without_a_token(
+async def test_requests_without_a_valid_token_are_refused(
     admin: Admin, authorization: str | None, path: str
 ) -> None:
     headers = {} if authorization is None else {"Authorization": authorization}
@@ -59,7 +59,7 @@ async def test_nobody_comes_in_without_a_token(
     assert refused.headers["WWW-Authenticate"].startswith("Bearer ")
 
 
-async def test_neither_cookies_nor_the_query_are_a_way_in(admin: Admin) -> None:
+async def test_tokens_in_cookies_and_queries_are_ignored(admin: Admin) -> None:
     headers = {"Cookie": f"token={OPERATOR}; Authorization=Bearer {OPERATOR}"}
     for query in ("", f"?token={OPERATOR}", f"?access_token={OPERATOR}"):
         assert (
@@ -70,7 +70,7 @@ async def test_neither_cookies_nor_the_query_are_a_way_in(admin: Admin) -> None:
 
 
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
-async def test_each_route_is_for_its_role(admin: Admin, route: Any) -> None:
+async def test_each_route_requires_its_role(admin: Admin, route: Any) -> None:
     path = route.path.format_map(PLACES)
     assert (await admin.ask(route.method, path, token=None)).status == 401
     read = await admin.ask(route.method, path, token=READER)
@@ -83,7 +83,7 @@ async def test_each_route_is_for_its_role(admin: Admin, route: Any) -> None:
         assert admin.operations.changes == []
 
 
-def test_whatever_changes_something_is_for_operators() -> None:
+def test_routes_that_change_something_require_the_role_of_operators() -> None:
     for route in ROUTES:
         assert (route.role is Role.READER) == (route.method == "GET"), route.path
 
@@ -100,7 +100,9 @@ def test_whatever_changes_something_is_for_operators() -> None:
         ("HTTP://{host}", True),
     ],
 )
-async def test_pages_of_others_change_nothing(admin: Admin, origin: str, is_own: bool) -> None:
+async def test_pages_of_other_origins_cannot_change_anything(
+    admin: Admin, origin: str, is_own: bool
+) -> None:
     host = f"{admin.client.host}:{admin.client.port}"
     headers = {"Origin": origin.format(host=host)}
     tried = await admin.ask("DELETE", "/sessions/joe/1", headers=headers)
@@ -113,7 +115,7 @@ async def test_pages_of_others_change_nothing(admin: Admin, origin: str, is_own:
         assert not [name for name in answer.headers if name.startswith("Access-Control-")]
 
 
-async def test_every_answer_says_what_browsers_may_do_with_it(admin: Admin) -> None:
+async def test_every_response_has_security_headers(admin: Admin) -> None:
     for token, path in ((OPERATOR, "/sessions"), (None, "/sessions"), (OPERATOR, "/nothing")):
         headers = (await admin.ask("GET", path, token=token)).headers
         assert headers["Cache-Control"] == "no-store"
@@ -200,7 +202,7 @@ async def test_every_path_of_the_administration_needs_a_token(admin: Admin, path
         "/audit?limit=many",
     ],
 )
-async def test_parameters_have_bounds(admin: Admin, path: str) -> None:
+async def test_parameters_beyond_their_bounds_are_refused(admin: Admin, path: str) -> None:
     refused = await admin.ask("GET", path)
     assert (refused.status, refused.code) == (400, ILLEGAL)
     assert len(refused.body) < 500
@@ -260,7 +262,9 @@ PURGE = "/dead-letters/purge"
         ("POST", "/commands", orjson.dumps({"command": "?" + "x" * 5000})),
     ],
 )
-async def test_bodies_have_bounds(admin: Admin, method: str, path: str, body: bytes) -> None:
+async def test_bodies_beyond_their_bounds_are_refused(
+    admin: Admin, method: str, path: str, body: bytes
+) -> None:
     refused = await admin.ask(method, path, data=body, headers=JSON)
     assert (refused.status, refused.code) == (400, ILLEGAL)
     assert len(refused.body) < 500
@@ -292,7 +296,7 @@ async def test_a_body_that_a_route_does_not_take_is_refused(admin: Admin) -> Non
     assert "joe/1" in admin.operations.by_key
 
 
-async def test_a_huge_body_is_not_read_to_its_end(admin: Admin) -> None:
+async def test_a_huge_body_is_refused_before_its_end(admin: Admin) -> None:
     sent = 0
 
     async def endless() -> AsyncIterator[bytes]:
@@ -325,7 +329,9 @@ async def test_a_stalled_body_is_given_up(admin: Admin, monkeypatch: pytest.Monk
         assert (refused.status, refused.code) == (408, "communication.timeout")
 
 
-async def test_a_line_has_a_limit(admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_import_line_beyond_the_limit_is_refused(
+    admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(ndjson, "_LONGEST_LINE", 1000)
     refused = await admin.ask("POST", "/dead-letters/import", data=b"x" * 5000, headers=LINES)
     assert (refused.status, refused.code) == (413, "user.maxSizeExceed")
@@ -355,7 +361,7 @@ async def test_operators_are_throttled_too(admin: Admin) -> None:
 
 
 @pytest.mark.parametrize("name", ["", " ann", "a\tb", "ann/admin", "x" * 65, "ann\xe9", "<b>"])
-async def test_who_makes_a_change_has_a_proper_name(admin: Admin, name: str) -> None:
+async def test_an_invalid_operator_name_is_refused(admin: Admin, name: str) -> None:
     refused = await admin.ask("DELETE", HOLD, headers={"X-Operator": name})
     if name == " ann":
         # White space around a header's value is none of it.
@@ -369,7 +375,7 @@ async def test_a_name_gives_no_rights(admin: Admin) -> None:
     assert (await admin.ask("DELETE", HOLD, token=READER, headers=headers)).status == 403
 
 
-async def test_tokens_are_in_no_log(admin: Admin, caplog: pytest.LogCaptureFixture) -> None:
+async def test_tokens_do_not_appear_in_logs(admin: Admin, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG):
         await admin.ask("GET", "/sessions")
         await admin.ask("GET", f"/nothing?token={OPERATOR}")
@@ -384,7 +390,7 @@ async def test_tokens_are_in_no_log(admin: Admin, caplog: pytest.LogCaptureFixtu
     ]
 
 
-def test_codes_are_xmlblasters() -> None:
+def test_error_codes_are_those_of_xmlblaster() -> None:
     for module in (faults,):
         for name, value in vars(module).items():
             if name.isupper() and isinstance(value, str) and not name.startswith("_"):

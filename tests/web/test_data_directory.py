@@ -103,7 +103,7 @@ def test_a_store_directory_of_another_user_is_refused(
     assert f"{store}: belongs to another user (uid {SOMEBODY_ELSE})" in refusal(store.parent)
 
 
-def test_a_lock_that_leads_elsewhere_is_refused(tmp_path: Path) -> None:
+def test_a_lock_that_is_a_symbolic_link_is_refused(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.mkdir(mode=0o700)
     (data / "lock").symlink_to(tmp_path / "precious")

@@ -130,7 +130,7 @@ def test_both_doors_answer_alike_whatever_the_head_says(
     asyncio.run(compare(HELLO, *pieces(data, ends), post_messages(PUBLISH)))
 
 
-async def test_a_head_that_comes_again_is_not_taken_for_one_that_is_only_like_it() -> None:
+async def test_a_head_that_differs_slightly_is_not_taken_for_a_known_head() -> None:
     again = post_messages(PUBLISH)
     others = [
         again.replace(b"/cometd", b"/bayeux"),
@@ -182,7 +182,7 @@ async def test_a_header_that_is_a_whole_request_is_a_header() -> None:
 
 
 @pytest.mark.parametrize("size", range(1, 12))
-async def test_the_first_bytes_of_the_next_request_may_come_along(size: int) -> None:
+async def test_a_piece_may_end_with_the_first_bytes_of_the_next_request(size: int) -> None:
     again = post_messages(PUBLISH)
     heard = await compare(HELLO, again, again + again[:size], again[size:], again)
     assert statuses(heard) == [200] * 5
@@ -191,7 +191,7 @@ async def test_the_first_bytes_of_the_next_request_may_come_along(size: int) -> 
 
 
 @pytest.mark.parametrize("size", [1, 20, 60, 150])
-async def test_requests_behind_a_held_connect_wait_in_whatever_pieces(size: int) -> None:
+async def test_requests_behind_a_held_connect_wait_whatever_their_pieces(size: int) -> None:
     rest = post_messages(PUBLISH) * 3
     held = post_messages(CONNECT)
     heard = await compare(HELLO, held, held, *pieces(rest, range(0, len(rest), size)))
@@ -223,7 +223,7 @@ def test_both_doors_answer_alike_whatever_method_and_target_are(
     assert all(response.status < 500 for response in heard.responses)
 
 
-async def test_a_server_without_long_polling_has_it_on_neither_side() -> None:
+async def test_long_polling_that_is_disabled_is_refused_by_both_doors() -> None:
     options = WebOptions(transports=frozenset({"websocket"}))
     for door in Door:
         heard = await play([HELLO, HELLO], door=door, web_options=options)

@@ -88,7 +88,7 @@ async def test_a_body_behind_a_refused_upgrade_is_read_to_its_end(rig: Rig) -> N
     assert statuses(client) == [200, 403, 200, 200]
 
 
-async def test_nothing_is_answered_behind_an_answer_that_ends_the_connection(rig: Rig) -> None:
+async def test_requests_behind_a_final_answer_are_not_answered(rig: Rig) -> None:
     client = rig.connect()
     refused = post(b" " * 5000, ["Content-Encoding: snappy"])
     await client.send(HELLO, refused[:-1000], refused[-1000:] + SAY)
@@ -117,7 +117,7 @@ async def test_a_deadline_that_passed_behind_a_held_connect_does_not_end_all_dea
     await until_closed(client)
 
 
-async def test_no_second_answer_follows_when_the_rest_of_an_answered_request_is_late(
+async def test_the_late_rest_of_an_answered_request_gets_no_second_answer(
     rig: Rig,
 ) -> None:
     client = rig.connect()
@@ -181,7 +181,7 @@ async def test_many_closed_connections_of_one_session_leave_few_log_lines(
     assert caplog.messages == [line, f"{line}, 30 more"]
 
 
-async def test_what_a_socket_says_is_heard_in_small_pieces_while_others_have_their_turn(
+async def test_bytes_of_a_socket_are_handled_in_small_pieces_over_several_turns(
     rig: Rig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     heard: list[bytes] = []
@@ -205,7 +205,7 @@ async def test_what_a_socket_says_is_heard_in_small_pieces_while_others_have_the
     assert not client.transport.is_reading_paused
 
 
-async def test_many_frames_at_once_are_answered_each(rig: Rig) -> None:
+async def test_each_of_many_frames_at_once_is_answered(rig: Rig) -> None:
     client = rig.connect()
     await client.send(UPGRADE, frame(encode(HANDSHAKE)))
     says = [frame(encode({**PUBLISH, "id": f"n{n}", "data": "x" * 300})) for n in range(500)]
@@ -227,7 +227,7 @@ async def test_many_requests_behind_a_held_connect_are_answered_in_order(rig: Ri
     assert [f'"id":"n{n}"'.encode() in each.body for n, each in enumerate(answers)] == [True] * 100
 
 
-async def test_a_held_connect_is_given_up_when_its_client_is_gone_and_the_queue_is_kept(
+async def test_a_held_connect_ends_when_its_client_is_gone_and_its_queue_stays(
     rig: Rig,
 ) -> None:
     client = rig.connect()
@@ -245,7 +245,7 @@ async def test_a_held_connect_is_given_up_when_its_client_is_gone_and_the_queue_
     assert b'"data":"hello"' in again.heard().responses[-1].body
 
 
-def test_the_fast_lane_needs_all_parts_of_aiohttp_that_it_uses(
+def test_the_fast_lane_is_closed_if_a_part_of_aiohttp_that_it_uses_is_missing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert is_supported()
@@ -323,7 +323,7 @@ async def test_two_kinds_of_requests_that_take_turns_are_both_recognised(
     assert statuses(client) == [200] * 7
 
 
-async def test_each_of_two_known_heads_speaks_for_its_own_browser(rig: Rig) -> None:
+async def test_each_of_two_known_heads_belongs_to_its_own_browser(rig: Rig) -> None:
     client = rig.connect()
     stranger = SAY.replace(b"BAYEUX_BROWSER=0", b"BAYEUX_BROWSER=f", 1)
     assert stranger != SAY

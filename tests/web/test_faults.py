@@ -68,7 +68,7 @@ async def test_a_request_that_fails_is_refused(
 
 
 @pytest.mark.parametrize("door", Door)
-async def test_what_was_answered_is_not_answered_again(door: Door, fail: Fail) -> None:
+async def test_a_fault_after_an_answer_causes_no_second_answer(door: Door, fail: Fail) -> None:
     async with Rig(door=door) as rig:
         client = rig.connect()
         await client.send(HELLO)

@@ -49,7 +49,7 @@ async def _greet(socket: aiohttp.ClientWebSocketResponse) -> dict[str, Any]:
         await asyncio.sleep(0.1)
 
 
-async def test_a_socket_is_closed_if_a_connect_crosses_its_disconnect(
+async def test_a_socket_is_closed_if_a_connect_crosses_the_server_s_disconnect(
     socket: aiohttp.ClientWebSocketResponse,
 ) -> None:
     mine = await _greet(socket)

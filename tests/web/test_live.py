@@ -32,7 +32,7 @@ async def house() -> AsyncIterator[LiveHouse]:
 # Sessions
 
 
-async def test_sessions_come_by_key_part_by_part(house: LiveHouse) -> None:
+async def test_sessions_are_listed_in_pages_by_key(house: LiveHouse) -> None:
     for name in ("joe/2", "ann/1", "joe/10", "joe/1"):
         await house.receiver(name)
     await house.receiver(None)
@@ -47,7 +47,7 @@ async def test_sessions_come_by_key_part_by_part(house: LiveHouse) -> None:
     assert {"ann/1", "joe/1", "joe/10", "joe/2"} < set(found)
 
 
-async def test_sessions_are_chosen_by_what_holds_for_them(house: LiveHouse) -> None:
+async def test_sessions_are_filtered_by_their_properties(house: LiveHouse) -> None:
     for name in ("joe/1", "joe/2", "ann/1"):
         await house.receiver(name)
     await house.api.sessions.hold("joe/2", "", None, who="operator")
@@ -96,7 +96,7 @@ async def test_a_session_whose_client_is_lost_is_polling(house: LiveHouse) -> No
     assert 0 < session.next_attempt - time.time() * 1000 < 7000
 
 
-async def test_entries_tell_how_far_they_have_come(house: LiveHouse) -> None:
+async def test_entries_show_their_state_and_attempts(house: LiveHouse) -> None:
     client = await house.receiver(maxEntries=1)
     await house.publish({"n": 1}, {"n": 2})
     await house.connect(client)
@@ -132,7 +132,7 @@ async def test_a_killed_session_leaves_its_queue_as_dead_letters(house: LiveHous
     assert entry.outcome == "ok"
 
 
-async def test_many_sessions_end_in_parts_by_what_holds_for_them(house: LiveHouse) -> None:
+async def test_sessions_that_match_a_filter_are_ended_in_parts(house: LiveHouse) -> None:
     for name in ("joe/1", "joe/2", "joe/3", "ann/1"):
         await house.receiver(name)
     await house.publish(1)
@@ -153,7 +153,7 @@ async def test_many_sessions_end_in_parts_by_what_holds_for_them(house: LiveHous
     assert house.balances()
 
 
-async def test_sessions_are_chosen_by_whether_anybody_is_there_and_since_when(
+async def test_sessions_are_filtered_by_whether_and_since_when_a_client_is_there(
     house: LiveHouse,
 ) -> None:
     async def keys(**conditions: Any) -> list[str]:
@@ -171,7 +171,7 @@ async def test_sessions_are_chosen_by_whether_anybody_is_there_and_since_when(
     assert await keys(seen_before=now_ms + 1000) == ["ann/1", "joe/1"]
 
 
-async def test_who_comes_back_while_others_end_stays(house: LiveHouse) -> None:
+async def test_a_session_whose_client_returns_meanwhile_is_not_ended(house: LiveHouse) -> None:
     _, back = await house.receiver("joe/1"), await house.receiver("joe/2")
     house.advance(11.0)
 
@@ -252,7 +252,7 @@ async def test_a_cleared_queue_is_gone_and_leaves_no_letters(house: LiveHouse) -
     assert house.balances()
 
 
-async def test_what_is_not_there_is_said_to_be_unknown(house: LiveHouse) -> None:
+async def test_requests_for_missing_things_say_that_they_are_unknown(house: LiveHouse) -> None:
     api = house.api
     for asked in (
         api.sessions.session("joe/1"),
@@ -275,7 +275,7 @@ async def test_what_is_not_there_is_said_to_be_unknown(house: LiveHouse) -> None
 
 
 @pytest.mark.parametrize("cursor", ["", "5", "x" * 19, "1-1-1", "+", "0-0", "00-0"])
-async def test_a_cursor_that_is_none_of_ours_is_refused(house: LiveHouse, cursor: str) -> None:
+async def test_an_invalid_cursor_is_refused(house: LiveHouse, cursor: str) -> None:
     with refused_with("user.illegalArgument"):
         await house.api.letters.letters(LetterFilter(), cursor, 10)
     with refused_with("user.illegalArgument"):
@@ -314,7 +314,7 @@ async def test_a_held_channel_is_shown_and_released(house: LiveHouse) -> None:
 # Commands
 
 
-async def test_a_command_that_changes_something_is_written_down(house: LiveHouse) -> None:
+async def test_a_command_that_changes_something_is_audited(house: LiveHouse) -> None:
     await house.receiver()
     ask = house.api.system.command
     assert (await ask("client/joe/1/?dispatcherActive", who="reader")).value == "true"
@@ -332,7 +332,7 @@ async def test_a_command_that_changes_something_is_written_down(house: LiveHouse
     assert refused.outcome == "user.illegalArgument"
 
 
-async def test_a_look_at_a_queue_may_wait_for_its_first_entry(house: LiveHouse) -> None:
+async def test_a_reader_of_a_queue_may_wait_for_its_first_entry(house: LiveHouse) -> None:
     await house.receiver()
     text = "client/joe/1/?callbackQueueEntries=waitingDelay=5000"
     asking = asyncio.create_task(house.api.system.command(text, who="reader"))
@@ -342,7 +342,7 @@ async def test_a_look_at_a_queue_may_wait_for_its_first_entry(house: LiveHouse) 
     assert result.entries == [{"channel": "/a", "data": {"n": 1}}]
 
 
-async def test_a_look_at_a_queue_ends_with_its_session(house: LiveHouse) -> None:
+async def test_reading_a_queue_ends_with_its_session(house: LiveHouse) -> None:
     client = await house.receiver()
     text = "client/joe/1/?callbackQueueEntries=waitingDelay=-1"
     asking = asyncio.create_task(house.api.system.command(text, who="reader"))
@@ -356,7 +356,7 @@ async def test_a_look_at_a_queue_ends_with_its_session(house: LiveHouse) -> None
 # The store
 
 
-async def test_without_its_store_the_server_says_what_it_knows() -> None:
+async def test_without_its_store_the_server_answers_what_needs_no_store() -> None:
     with ValkeyServer() as server:
         async with house_at(server) as house:
             client = await house.receiver()
@@ -403,7 +403,9 @@ async def test_an_operator_holds_a_channel_back_for_a_time(house: LiveHouse) -> 
 
 
 @pytest.mark.parametrize("channel", ["/a/*", "/service/ptp", "/meta/connect"])
-async def test_only_channels_for_publishes_are_held_back(house: LiveHouse, channel: str) -> None:
+async def test_only_channels_that_can_be_published_to_can_be_held_back(
+    house: LiveHouse, channel: str
+) -> None:
     with pytest.raises(CommandRefused, match=ILLEGAL):
         await house.api.system.hold_channel(channel, who="operator")
     with pytest.raises(CommandRefused, match=ILLEGAL):

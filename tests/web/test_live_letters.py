@@ -28,7 +28,7 @@ async def house() -> AsyncIterator[LiveHouse]:
 # Dead letters
 
 
-async def test_a_dead_letter_tells_everything(house: LiveHouse) -> None:
+async def test_a_dead_letter_shows_everything_about_its_message(house: LiveHouse) -> None:
     client = await house.receiver()
     sender = house.connected()
     options = {
@@ -53,7 +53,7 @@ async def test_a_dead_letter_tells_everything(house: LiveHouse) -> None:
     assert letter.message.startswith(f"test-{letter.published}")
 
 
-async def test_letters_come_the_latest_first_part_by_part(house: LiveHouse) -> None:
+async def test_letters_are_listed_in_pages_from_the_newest_on(house: LiveHouse) -> None:
     await house.killed(1, 2, 3)
     page = await house.api.letters.letters(ALL, None, 2)
     rest = await house.api.letters.letters(ALL, page.cursor, 2)
@@ -63,7 +63,7 @@ async def test_letters_come_the_latest_first_part_by_part(house: LiveHouse) -> N
     assert [item.id for item in (await house.api.letters.letters(ALL, None, 9)).items] == found
 
 
-async def test_lists_of_letters_leave_out_what_a_letter_tells(house: LiveHouse) -> None:
+async def test_lists_of_letters_have_a_part_of_the_fields_of_letters(house: LiveHouse) -> None:
     await house.killed(1)
     (summary,) = (await house.api.letters.letters(ALL, None, 1)).items
     (letter,) = await house.dead()
@@ -71,7 +71,7 @@ async def test_lists_of_letters_leave_out_what_a_letter_tells(house: LiveHouse) 
     assert [getattr(letter, name) for name in names] == [getattr(summary, name) for name in names]
 
 
-async def test_letters_are_chosen_by_what_they_have_in_common(house: LiveHouse) -> None:
+async def test_letters_are_filtered_by_receiver_subject_and_state(house: LiveHouse) -> None:
     await house.killed(1, key="joe/1")
     await house.killed(2, key="ann/1")
 
@@ -85,7 +85,7 @@ async def test_letters_are_chosen_by_what_they_have_in_common(house: LiveHouse) 
     assert await data(channel="/a", until=0) == []
 
 
-async def test_letters_that_are_alike_form_groups(house: LiveHouse) -> None:
+async def test_letters_with_the_same_fingerprint_form_a_group(house: LiveHouse) -> None:
     await house.killed(1, 2, key="joe/1")
     await house.killed(3, key="ann/1")
     groups = await house.api.letters.groups(None, None, 10)
@@ -94,7 +94,7 @@ async def test_letters_that_are_alike_form_groups(house: LiveHouse) -> None:
     assert group.sample == (await house.dead())[0].id
 
 
-async def test_groups_come_in_parts(house: LiveHouse) -> None:
+async def test_groups_are_listed_in_pages(house: LiveHouse) -> None:
     # In this order of their size.
     for channel, count in (("/a", 3), ("/b", 2), ("/c", 1)):
         client = await house.receiver()
@@ -114,7 +114,7 @@ async def test_groups_come_in_parts(house: LiveHouse) -> None:
         await house.api.letters.groups(None, "-1", 1)
 
 
-async def test_operators_say_who_looks_after_a_group(house: LiveHouse) -> None:
+async def test_operators_write_a_remark_about_a_group(house: LiveHouse) -> None:
     await house.killed(1)
     [group] = (await house.api.letters.groups(None, None, 10)).items
     assert group.remark is None
@@ -131,7 +131,7 @@ async def test_operators_say_who_looks_after_a_group(house: LiveHouse) -> None:
     assert (entry.target, entry.detail["assignee"]) == (group.fingerprint, "ann")
 
 
-async def test_a_purge_says_what_it_would_do_then_does_it(house: LiveHouse) -> None:
+async def test_a_purge_first_says_what_it_would_remove(house: LiveHouse) -> None:
     await house.killed(1, 2, key="joe/1")
     await house.killed(3, key="ann/1")
     which = LetterFilter(subject="joe")
@@ -147,7 +147,7 @@ async def test_a_purge_says_what_it_would_do_then_does_it(house: LiveHouse) -> N
     )
 
 
-async def test_what_was_exported_can_be_imported(house: LiveHouse) -> None:
+async def test_exported_letters_can_be_imported(house: LiveHouse) -> None:
     await house.killed(1, 2)
     lines = [line async for line in house.api.letters.export(ALL, "operator")]
     before = await house.dead()
@@ -162,7 +162,7 @@ async def test_what_was_exported_can_be_imported(house: LiveHouse) -> None:
     assert actions[:4] == ["dead.import", "dead.import", "dead.purge", "dead.export"]
 
 
-async def test_an_export_that_nobody_reads_to_its_end_is_written_down(house: LiveHouse) -> None:
+async def test_an_export_that_breaks_off_is_audited(house: LiveHouse) -> None:
     await house.killed(1, 2)
     lines = house.api.letters.export(ALL, "operator")
     assert isinstance(lines, AsyncGenerator)
@@ -224,7 +224,7 @@ async def test_replayed_letters_are_delivered_again_and_acknowledged(house: Live
     assert house.balances()
 
 
-async def test_letters_can_be_replayed_to_somebody_else(house: LiveHouse) -> None:
+async def test_letters_can_be_replayed_to_another_session(house: LiveHouse) -> None:
     await house.killed(1, 2)
     client = await house.receiver("ann/1")
     options = ReplayOptions(rate=1000, canary=0, to="ann/1")
@@ -236,7 +236,7 @@ async def test_letters_can_be_replayed_to_somebody_else(house: LiveHouse) -> Non
     assert (job.options["to"], job.acked, job.receivers) == ("ann/1", 2, {"joe/1": 2})
 
 
-async def test_a_letter_that_was_edited_and_fails_again_says_where_it_comes_from(
+async def test_an_edited_letter_that_fails_again_names_its_origin(
     house: LiveHouse,
 ) -> None:
     await house.killed({"n": "one"})
@@ -284,7 +284,7 @@ async def test_a_replay_can_be_cancelled(house: LiveHouse) -> None:
     assert "replay.start" in actions
 
 
-async def test_a_session_without_a_name_gets_its_letters_again_while_it_lives(
+async def test_letters_of_an_unnamed_session_can_be_replayed_while_it_exists(
     house: LiveHouse,
 ) -> None:
     client = await house.receiver(None)
@@ -297,14 +297,14 @@ async def test_a_session_without_a_name_gets_its_letters_again_while_it_lives(
     assert (await in_state(house, id, "done")).acked == 1
 
 
-async def test_letters_of_those_who_are_gone_are_left_out(house: LiveHouse) -> None:
+async def test_a_replay_skips_letters_whose_receiver_is_gone(house: LiveHouse) -> None:
     await house.killed(1, 2)
     job = await in_state(house, await replayed(house), "done")
     assert (job.sent, job.skipped, job.skips) == (0, 2, {"receiver": 2})
     assert {letter.state for letter in await house.dead()} == {"new"}
 
 
-async def test_a_replay_begins_even_if_nobody_waits_for_it(house: LiveHouse) -> None:
+async def test_a_replay_starts_even_if_its_caller_is_gone(house: LiveHouse) -> None:
     await house.killed(1)
     client = await house.receiver()
     start = house.api.letters.replay_start(ALL, CAREFUL, all=True, dry_run=False, who="operator")

@@ -44,7 +44,7 @@ def desk(house: LiveHouse, letters: Any = None) -> LiveFigures:
     )
 
 
-async def test_figures_say_where_everything_is(house: LiveHouse) -> None:
+async def test_figures_count_messages_entries_and_letters(house: LiveHouse) -> None:
     joe = await house.receiver("joe/1")
     ann = await house.receiver("ann/1")
     await house.publish(1, 2)
@@ -82,7 +82,7 @@ async def test_entries_of_a_held_channel_do_not_count_as_oldest(house: LiveHouse
     assert (await house.api.system.figures()).oldest_ms is not None
 
 
-async def test_a_reading_is_taken_once_a_second_whoever_asks(house: LiveHouse) -> None:
+async def test_all_callers_share_one_reading_a_second(house: LiveHouse) -> None:
     first = await house.api.system.figures()
     await house.publish(1)
     assert await house.api.system.figures() is first
@@ -129,7 +129,7 @@ class Told:
         return (await self.house.connect(self.client)).data
 
 
-async def test_listeners_get_figures_once_a_second(house: LiveHouse) -> None:
+async def test_subscribers_get_figures_once_a_second(house: LiveHouse) -> None:
     told = Told(house)
     for _ in range(3):
         [figures] = await told.waited_for()
@@ -139,7 +139,7 @@ async def test_listeners_get_figures_once_a_second(house: LiveHouse) -> None:
         assert waiting.is_held
 
 
-async def test_nothing_is_measured_while_nobody_listens(house: LiveHouse) -> None:
+async def test_nothing_is_measured_without_subscribers(house: LiveHouse) -> None:
     told = Told(house)
     await told.second()
     assert house.bayeux.state.hub.watch is not None
@@ -149,7 +149,7 @@ async def test_nothing_is_measured_while_nobody_listens(house: LiveHouse) -> Non
     assert (await told.desk.read()).published == 1
 
 
-async def test_who_asks_now_and_then_finds_one_reading(house: LiveHouse) -> None:
+async def test_a_subscriber_that_connects_rarely_finds_one_reading(house: LiveHouse) -> None:
     told = Told(house)
     for _ in range(9):
         await told.second()
@@ -163,7 +163,7 @@ async def test_who_asks_now_and_then_finds_one_reading(house: LiveHouse) -> None
 
 
 @pytest.mark.parametrize("is_noticed", [True, False])
-async def test_a_console_that_was_closed_is_missed_by_nobody(
+async def test_a_closed_console_leaves_no_dead_letters(
     house: LiveHouse, is_noticed: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     told = Told(house)
@@ -184,7 +184,7 @@ async def test_a_console_that_was_closed_is_missed_by_nobody(
     assert "given up" not in caplog.text
 
 
-async def test_latency_is_measured_while_somebody_listens(house: LiveHouse) -> None:
+async def test_latency_is_measured_while_somebody_subscribes(house: LiveHouse) -> None:
     told = Told(house)
     assert await told.waited_for()
     waiting = told.wait()
@@ -216,7 +216,9 @@ async def test_channels_come_by_name_with_subscribers_and_rates(house: LiveHouse
     assert [each.key for each in found.items] == ["ann/1", "joe/1"]
 
 
-async def test_a_message_is_found_in_queues_in_hands_and_among_the_dead(house: LiveHouse) -> None:
+async def test_a_message_is_found_waiting_in_flight_and_among_dead_letters(
+    house: LiveHouse,
+) -> None:
     joe, ann, _ = [await house.receiver(key) for key in ("joe/1", "ann/1", "zoe/1")]
     await house.publish("lost")
     [event] = (await house.connect(ann)).events
@@ -230,7 +232,7 @@ async def test_a_message_is_found_in_queues_in_hands_and_among_the_dead(house: L
     assert (trace.published, trace.is_cut) == (int(id.rpartition("-")[2]) // 1_000_000, False)
 
 
-async def test_of_a_message_that_never_was_nothing_is_said(house: LiveHouse) -> None:
+async def test_the_trace_of_a_message_that_never_existed_is_empty(house: LiveHouse) -> None:
     await house.receiver("joe/1")
     await house.publish(1)
     nothing = await house.api.messages.trace(f"test-{time.time_ns()}", None)
@@ -246,7 +248,7 @@ async def test_a_trace_names_the_tables_that_the_journal_is_read_into(house: Liv
     assert trace.lakes == ["desk:/data/lake", "shelf:/lake"]
 
 
-async def test_a_trace_says_that_it_has_not_looked_everywhere(
+async def test_a_trace_says_when_it_is_incomplete(
     house: LiveHouse, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     joe, _ = [await house.receiver(key) for key in ("joe/1", "ann/1")]
@@ -266,7 +268,7 @@ async def test_a_trace_says_that_it_has_not_looked_everywhere(
     assert (len(trace.letters), trace.is_cut) == (1, True)
 
 
-async def test_what_the_journal_tells_comes_part_by_part(house: LiveHouse) -> None:
+async def test_a_trace_reads_the_journal_in_pages(house: LiveHouse) -> None:
     now = time.time_ns()
     message = Message(b"{}", id=now, channel="/a")
     for number in range(101):
@@ -281,7 +283,7 @@ async def test_what_the_journal_tells_comes_part_by_part(house: LiveHouse) -> No
     assert (len(first.happenings), rest.cursor) == (100, None)
 
 
-async def test_what_the_pipeline_wrote_back_is_shown_as_it_is(house: LiveHouse) -> None:
+async def test_results_of_the_pipeline_are_shown_unchanged(house: LiveHouse) -> None:
     told = {"result": "dead", "at": 3, "since": 1, "until": 2, "rows": [{"dead": 7}]}
     key = house.desk.store.keys.pipeline_result("dead")
     await house.desk.redis.set(key, orjson.dumps({"v": 1, **told}))

@@ -24,7 +24,7 @@ async def write(house: LiveHouse, *subjects: str) -> None:
         await house.desk.answered()
 
 
-async def test_subjects_are_listed_with_what_waits_for_them(house: LiveHouse) -> None:
+async def test_subjects_are_listed_with_their_waiting_messages(house: LiveHouse) -> None:
     await write(house, "joe", "ann", "joe")
     first = await house.api.queues.subjects(None, 1)
     assert [(each.subject, each.waiting) for each in first.items] == [("ann", 1)]
@@ -42,7 +42,7 @@ async def test_a_message_that_waits_for_a_subject_is_found(house: LiveHouse) -> 
     assert [(queue.receiver, queue.state) for queue in trace.queues] == [("joe/0", "waiting")]
 
 
-async def test_what_was_discarded_is_in_no_queue_and_nowhere_in_the_store(
+async def test_discarded_messages_of_a_subject_leave_queues_and_store(
     house: LiveHouse,
 ) -> None:
     await write(house, "joe", "joe")

@@ -31,7 +31,7 @@ async def test_topics_are_listed_and_shown(house: LiveHouse) -> None:
         await house.api.topics.topic("/b")
 
 
-async def test_what_a_channel_keeps_is_shown_the_newest_first(house: LiveHouse) -> None:
+async def test_the_history_of_a_channel_is_shown_from_the_newest_on(house: LiveHouse) -> None:
     for data in (1, 2, "x" * 70_000):
         house.client().publish("/a", data)
     await house.desk.answered()

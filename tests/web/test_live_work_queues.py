@@ -24,7 +24,7 @@ async def give(house: LiveHouse, *channels: str) -> None:
         await house.desk.answered()
 
 
-async def test_work_queues_are_listed_with_what_waits_in_them(house: LiveHouse) -> None:
+async def test_work_queues_are_listed_with_their_waiting_messages(house: LiveHouse) -> None:
     await give(house, "/jobs/b", "/jobs/a", "/jobs/b")
     first = await house.api.queues.work_queues(None, 1)
     assert [(each.channel, each.waiting) for each in first.items] == [("/jobs/a", 1)]
@@ -36,7 +36,7 @@ async def test_work_queues_are_listed_with_what_waits_in_them(house: LiveHouse) 
     assert (entry.data, entry.state) == ("for /jobs/a", "waiting")
 
 
-async def test_work_that_was_discarded_is_in_no_queue_and_nowhere_in_the_store(
+async def test_discarded_work_leaves_queues_and_store(
     house: LiveHouse,
 ) -> None:
     await give(house, "/jobs/a", "/jobs/a")
@@ -50,7 +50,7 @@ async def test_work_that_was_discarded_is_in_no_queue_and_nowhere_in_the_store(
     assert await house.api.queues.work_queue("/jobs/a") == []
 
 
-async def test_receivers_are_shown_with_what_they_have_to_do(house: LiveHouse) -> None:
+async def test_receivers_are_shown_with_their_entries(house: LiveHouse) -> None:
     ann, joe = house.client(), house.client()
     for session, channel in ((ann, "/jobs/a"), (joe, "/jobs/*")):
         session.subscribe(channel)

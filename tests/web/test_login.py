@@ -26,7 +26,7 @@ channels = ["/rooms/**", "/users/{subject}/**"]
 """
 
 
-async def test_a_token_says_who_the_client_is(tmp_path: Path) -> None:
+async def test_the_token_decides_the_subject_of_a_client(tmp_path: Path) -> None:
     async with house(tmp_path) as home:
         ada = home.person()
 
@@ -51,7 +51,7 @@ async def test_the_token_may_come_in_a_header_or_a_cookie(tmp_path: Path) -> Non
         assert (await of_two.handshake())["error"] == DENIED
 
 
-async def test_whatever_is_wrong_the_reply_is_the_same_and_slow(tmp_path: Path) -> None:
+async def test_all_failed_logins_get_the_same_slow_reply(tmp_path: Path) -> None:
     async with house(tmp_path) as home:
         wrong: list[Json] = [
             {},
@@ -70,7 +70,7 @@ async def test_whatever_is_wrong_the_reply_is_the_same_and_slow(tmp_path: Path) 
         assert all(set(reply) == set(replies[0]) for reply in replies)
 
 
-async def test_no_client_gets_a_session_name_of_another_subject(tmp_path: Path) -> None:
+async def test_a_client_cannot_claim_a_session_name_of_another_subject(tmp_path: Path) -> None:
     """Guessed names, a user's cookie with another's token, and ids without credentials."""
     async with house(tmp_path) as home:
         ada, eve = home.person(), home.person()
@@ -93,7 +93,7 @@ async def test_no_client_gets_a_session_name_of_another_subject(tmp_path: Path) 
         assert (await eve.reply("/meta/subscribe", subscription="/x"))["successful"]
 
 
-async def test_rights_are_by_rule_and_change_at_once(tmp_path: Path) -> None:
+async def test_rights_follow_the_rules_and_their_changes_at_once(tmp_path: Path) -> None:
     async with house(tmp_path, rights=RIGHTS) as home:
         ada, bob = home.person(), home.person()
         await ada.handshake(token=token())
@@ -127,7 +127,7 @@ CLAIMED = [
 ]
 
 
-async def test_a_token_brings_rights_of_its_own(tmp_path: Path) -> None:
+async def test_a_token_may_have_rights_in_a_claim(tmp_path: Path) -> None:
     async with house(tmp_path, rights=RIGHTS, **keys(tmp_path, login_rights_claim="may")) as home:
         ada, bob = home.person(), home.person()
         await ada.handshake(token=token(may=CLAIMED))
@@ -142,7 +142,7 @@ async def test_a_token_brings_rights_of_its_own(tmp_path: Path) -> None:
         assert (await bob.reply("/rooms/quiet", data="psst"))["successful"]
 
 
-async def test_rights_to_histories_are_by_file_and_claim_and_change_at_once(tmp_path: Path) -> None:
+async def test_rights_to_histories_follow_file_and_claim_at_once(tmp_path: Path) -> None:
     may_read = '[[rule]]\nwho = ["*"]\nmay = ["history"]\nchannels = ["/rooms/**"]\n'
     rights = RIGHTS.replace('["all"]', '["subscribe", "publish", "create"]')
     given = keys(tmp_path, login_rights_claim="may", channels={"/**": {"history": 5}})
@@ -190,7 +190,7 @@ async def test_without_a_file_a_token_has_only_the_rights_in_its_claim(tmp_path:
         assert unusable["error"] == DENIED
 
 
-async def test_a_newer_token_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+async def test_a_newer_token_replaces_the_one_before(tmp_path: Path) -> None:
     """Its rights, its end and its id: a token that is gone for good keeps nothing open."""
     given = keys(tmp_path, login_rights_claim="may", login_leeway=0)
     async with house(tmp_path, rights=RIGHTS, **given) as home:
@@ -243,7 +243,7 @@ async def test_a_file_of_rights_that_breaks_changes_nothing(tmp_path: Path) -> N
         assert "error" in await ada.reply("/meta/subscribe", subscription="/other")
 
 
-async def test_a_login_ends_in_time_and_its_client_is_warned(tmp_path: Path) -> None:
+async def test_a_login_ends_with_its_token_and_its_client_is_warned(tmp_path: Path) -> None:
     async with house(tmp_path) as home:
         ada = home.person()
         await ada.handshake("ada/1", token=token(exp=int(time.time()) + 4))
@@ -387,7 +387,7 @@ async def test_restored_sessions_without_a_login_must_log_in(tmp_path: Path) -> 
             assert back["ext"]["delivery"]["resumed"]
 
 
-async def test_passwords_log_in_and_are_not_guessed(
+async def test_passwords_log_in_and_guesses_are_throttled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.login.logins._FAILURES", Rate(burst=10, per_s=0.001))
@@ -412,7 +412,7 @@ async def test_passwords_log_in_and_are_not_guessed(
         assert (await near.handshake(user="ada", password="correct horse"))["successful"]
 
 
-async def test_a_proxy_is_believed_and_nobody_else(tmp_path: Path) -> None:
+async def test_only_a_trusted_proxy_may_name_the_subject(tmp_path: Path) -> None:
     header = {"X-Remote-User": "ada", "X-Remote-Groups": "staff, users"}
     given: Json = {"login_header": "X-Remote-User", "login_groups_header": "X-Remote-Groups"}
     async with house(tmp_path, **given, trusted_proxies=["127.0.0.1"]) as home:
@@ -487,7 +487,7 @@ async def test_an_operators_token_opens_only_the_systems_channels(tmp_path: Path
         assert "error" in await ada.reply("/meta/subscribe", subscription="/sys/alert")
 
 
-async def test_keys_of_a_provider_rotate(
+async def test_new_keys_of_a_provider_are_fetched(
     tmp_path: Path, aiohttp_server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.login.key_sources._PAUSE_S", 0.5)
@@ -519,7 +519,7 @@ async def test_keys_of_a_provider_rotate(
         assert (await home.person().handshake(token=first))["error"] == DENIED
 
 
-async def test_a_provider_that_is_slow_holds_nobody_up_whose_key_is_known(
+async def test_a_slow_provider_does_not_delay_logins_with_known_keys(
     tmp_path: Path, aiohttp_server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.login.key_sources._PAUSE_S", 0.0)
@@ -538,7 +538,7 @@ async def test_a_provider_that_is_slow_holds_nobody_up_whose_key_is_known(
 
 
 @pytest.mark.parametrize("lie", ["another issuer", "keys elsewhere", "keys inside", "no keys"])
-async def test_a_provider_that_points_elsewhere_is_not_followed(
+async def test_a_provider_that_names_another_issuer_or_host_is_not_followed(
     tmp_path: Path, aiohttp_server: Any, lie: str
 ) -> None:
     provider, other = Provider(), Provider()
@@ -558,7 +558,7 @@ async def test_a_provider_that_points_elsewhere_is_not_followed(
         assert provider.fetches == other.fetches == 0
 
 
-async def test_a_server_with_a_login_may_be_reached_by_all(tmp_path: Path) -> None:
+async def test_a_server_with_a_login_may_listen_at_every_address(tmp_path: Path) -> None:
     (tmp_path / "key").write_bytes(SECRET)
     async with serving(settings(tmp_path, host="0.0.0.0", login_keys=str(tmp_path / "key"))):
         pass
@@ -567,7 +567,7 @@ async def test_a_server_with_a_login_may_be_reached_by_all(tmp_path: Path) -> No
             pass
 
 
-async def test_a_fault_in_a_file_is_told_at_start(tmp_path: Path) -> None:
+async def test_an_error_in_a_file_is_reported_at_the_start(tmp_path: Path) -> None:
     (tmp_path / "short").write_bytes(b"secret")
     (tmp_path / "rights").write_text("[[rule]]\nwho=['*']")
     faults: list[Json] = [

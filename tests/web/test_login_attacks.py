@@ -69,7 +69,7 @@ async def test_a_smuggled_login_header_logs_nobody_in(tmp_path: Path, *, fast_la
             assert DENIED.encode() in said or b" 400 " in said, name
 
 
-async def test_groups_that_are_lost_at_the_proxy_are_lost_in_the_session(tmp_path: Path) -> None:
+async def test_a_session_loses_groups_that_the_proxy_no_longer_sends(tmp_path: Path) -> None:
     given: Json = {
         "login_header": "X-Remote-User",
         "login_groups_header": "X-Groups",

@@ -117,7 +117,7 @@ async def test_without_a_certificate_a_client_is_refused_or_anonymous(
 
 
 @pytest.mark.parametrize("name", ["a", "ada lovelace", "ada/1", "anonymous"])
-async def test_a_certificate_of_no_subject_logs_nobody_in(
+async def test_a_certificate_without_a_valid_subject_logs_nobody_in(
     tmp_path: Path, authority: Authority, name: str
 ) -> None:
     async with guarded(tmp_path, authority, login_anonymous=True) as home:
@@ -125,7 +125,7 @@ async def test_a_certificate_of_no_subject_logs_nobody_in(
         assert (await odd.handshake())["error"] == DENIED
 
 
-async def test_a_certificate_that_nobody_vouches_for_gets_no_connection(
+async def test_an_untrusted_or_expired_certificate_gets_no_connection(
     tmp_path: Path, authority: Authority
 ) -> None:
     (tmp_path / "other").mkdir()

@@ -117,7 +117,7 @@ async def test_a_service_logs_in_at_its_provider_and_renews_its_login(
     assert capsys.readouterr().out == f"listening as service-account-{CLIENT}\n"
 
 
-async def test_a_service_without_the_secret_or_the_role_gets_nowhere(
+async def test_a_service_without_the_secret_or_the_role_is_refused(
     tmp_path: Path, aiohttp_server: Any
 ) -> None:
     provider = Keycloak(valid_s=60)
@@ -138,9 +138,7 @@ async def test_a_service_without_the_secret_or_the_role_gets_nowhere(
             await listener.subscribe("/invoices")
 
 
-async def test_a_proxy_tells_who_its_users_are_and_nobody_else_does(
-    tmp_path: Path, aiohttp_server: Any
-) -> None:
+async def test_only_the_proxy_can_name_its_users(tmp_path: Path, aiohttp_server: Any) -> None:
     socket = str(tmp_path / "socket")
     behind = settings(
         tmp_path,

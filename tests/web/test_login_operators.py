@@ -68,7 +68,7 @@ async def test_roles_come_from_the_file_of_rights_and_names_from_the_login(tmp_p
         assert audit["items"][0]["who"] == "operator ada"
 
 
-async def test_tokens_of_the_administration_are_as_good_as_before(tmp_path: Path) -> None:
+async def test_tokens_of_the_administration_work_beside_logins(tmp_path: Path) -> None:
     async with house(tmp_path, rights=RIGHTS) as home:
         for name, role in (("admin-token", "operator"), ("reader-token", "reader")):
             own = (tmp_path / "data" / name).read_text().strip()
@@ -77,7 +77,7 @@ async def test_tokens_of_the_administration_are_as_good_as_before(tmp_path: Path
             assert await who(named) == f"{role}/ann"
 
 
-async def test_a_login_opens_nothing_if_no_role_is_given(tmp_path: Path) -> None:
+async def test_a_login_without_a_role_gives_no_access(tmp_path: Path) -> None:
     rights = '[[rule]]\nwho = ["*"]\nmay = ["all"]\nchannels = ["/**"]\n'
     for number, more in enumerate(({}, {"rights": rights})):
         (tmp_path / str(number)).mkdir()
@@ -89,7 +89,7 @@ async def test_a_login_opens_nothing_if_no_role_is_given(tmp_path: Path) -> None
             assert asked["error"] == DENIED
 
 
-async def test_what_is_no_login_is_slow_counted_and_logged_without_secrets(
+async def test_failed_logins_are_slow_counted_and_logged_without_secrets(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
@@ -117,7 +117,7 @@ async def test_what_is_no_login_is_slow_counted_and_logged_without_secrets(
         assert secret not in caplog.text
 
 
-async def test_a_password_opens_it_and_is_hashed_once(
+async def test_a_password_gives_access_and_is_hashed_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hashed: list[str] = []
@@ -155,7 +155,7 @@ async def test_a_proxys_user_needs_no_token(tmp_path: Path) -> None:
         assert status == 403
 
 
-async def test_a_role_is_good_for_the_systems_channels_and_ends_with_the_file(
+async def test_a_role_opens_the_systems_channels_until_the_file_changes(
     tmp_path: Path,
 ) -> None:
     async with house(tmp_path, rights=RIGHTS) as home:

@@ -155,7 +155,7 @@ async def test_sessions_are_counted_by_their_state(rig: Rig) -> None:
     assert found("holdfast_sessions_created_total") == 1
 
 
-async def test_labels_have_values_of_the_tables_alone(rig: Rig) -> None:
+async def test_labels_have_only_values_of_their_tables(rig: Rig) -> None:
     await subscriber(rig, ext={"ack": True})
     await publish(rig, 5)
     found = await figures(rig)
@@ -218,7 +218,7 @@ class Slow(Collector):
         return iter([])
 
 
-async def test_those_who_ask_together_share_a_reading_and_nobody_gets_an_old_one(rig: Rig) -> None:
+async def test_simultaneous_callers_share_a_reading_and_later_ones_get_a_new_one(rig: Rig) -> None:
     metrics, reading = Metrics(rig.bayeux, {}), Reading()
     metrics._bayeux.register(reading)
     reading.times.clear()
@@ -230,7 +230,7 @@ async def test_those_who_ask_together_share_a_reading_and_nobody_gets_an_old_one
         assert {f"test_readings_total {number}.0" in text.decode() for text in texts} == {True}
 
 
-async def test_after_a_reading_the_server_has_time_for_others(rig: Rig) -> None:
+async def test_after_a_slow_reading_the_next_one_waits(rig: Rig) -> None:
     metrics = Metrics(rig.bayeux, {})
     reading, slow = Reading(), Slow()
     metrics._bayeux.register(reading)
@@ -241,7 +241,7 @@ async def test_after_a_reading_the_server_has_time_for_others(rig: Rig) -> None:
     assert last - before > 10 * slow.taken_s[-2]
 
 
-async def test_the_room_that_dead_letters_take_is_told(rig: Rig) -> None:
+async def test_the_room_that_dead_letters_take_is_measured(rig: Rig) -> None:
     room = rig.keeper.letter_quota
     room.add("/a", "joe", 100)
     room.removed[Removal.SHARE] = 3

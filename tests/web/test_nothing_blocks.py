@@ -50,7 +50,7 @@ async def server(
         watch.deactivate()
 
 
-async def test_the_watch_sees_what_blocks(watch: BlockBuster) -> None:
+async def test_the_watch_notices_blocking_calls(watch: BlockBuster) -> None:
     watch.activate()
     with pytest.raises(BlockingError):
         time.sleep(0)  # noqa: ASYNC251
@@ -71,7 +71,7 @@ async def test_the_watch_sees_what_blocks(watch: BlockBuster) -> None:
         (HELLO, {"Origin": "http://evil.test"}),
     ],
 )
-async def test_no_post_blocks(
+async def test_posts_do_not_block_the_event_loop(
     body: bytes, headers: dict[str, str], server: aiohttp.ClientSession
 ) -> None:
     async with server.post("/cometd", data=body, headers=headers) as response:
@@ -92,13 +92,13 @@ async def test_no_post_blocks(
         f"/cometd?jsonp=f&message={HELLO.decode()}",
     ],
 )
-async def test_no_get_blocks(path: str, server: aiohttp.ClientSession) -> None:
+async def test_gets_do_not_block_the_event_loop(path: str, server: aiohttp.ClientSession) -> None:
     async with server.get(path, headers={"Sec-Fetch-Site": "same-origin"}) as response:
         assert response.status < 500
         assert await response.read()
 
 
-async def test_no_session_blocks(server: aiohttp.ClientSession) -> None:
+async def test_sessions_do_not_block_the_event_loop(server: aiohttp.ClientSession) -> None:
     async def ask(message: dict[str, Any]) -> Any:
         async with server.post("/cometd", json=[message]) as response:
             return (await response.json())[-1]
@@ -116,7 +116,7 @@ async def test_no_session_blocks(server: aiohttp.ClientSession) -> None:
     assert (await ask({"channel": "/meta/disconnect", **mine}))["successful"]
 
 
-async def test_no_socket_blocks(server: aiohttp.ClientSession) -> None:
+async def test_sockets_do_not_block_the_event_loop(server: aiohttp.ClientSession) -> None:
     async with server.ws_connect("/cometd") as socket:
         await socket.send_json([HANDSHAKE])
         (hello,) = await socket.receive_json()

@@ -37,7 +37,7 @@ def test_the_version_that_is_installed_is_supported_and_pinned() -> None:
     assert '"aiohttp<3.15"' in (ROOT / "pyproject.toml").read_text()
 
 
-async def test_another_version_serves_without_the_fast_lane_and_says_so(
+async def test_with_another_version_of_aiohttp_the_fast_lane_is_closed_with_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(aiohttp, "__version__", "3.99.0")

@@ -59,7 +59,7 @@ async def subscriber(home: House, *channels: str) -> Person:
     return person
 
 
-async def test_a_message_is_published_and_its_result_tells_so(home: House) -> None:
+async def test_a_message_is_published_and_has_a_result(home: House) -> None:
     ann = await subscriber(home, "/orders")
 
     status, results = await publish(
@@ -71,14 +71,14 @@ async def test_a_message_is_published_and_its_result_tells_so(home: House) -> No
     assert (event["channel"], event["data"]) == ("/orders", {"n": 1})
 
 
-async def test_any_data_is_json_whatever_curl_calls_it(home: House) -> None:
+async def test_the_body_is_json_whatever_its_content_type(home: House) -> None:
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     body = b'{"channel": "/orders", "data": "a=1&message=2"}'
     async with home.person().http.post("/publish", data=body, headers=headers) as response:
         assert response.status == 200
 
 
-async def test_a_publisher_that_asks_is_told_the_id_that_receivers_see(home: House) -> None:
+async def test_a_publisher_with_options_gets_the_id_that_receivers_see(home: House) -> None:
     ann = await subscriber(home, "/orders")
 
     _, (result,) = await publish(
@@ -201,7 +201,7 @@ async def test_a_message_that_no_receiver_could_read_is_refused_alone(home: Hous
     assert good["successful"]
 
 
-async def test_no_session_and_no_cookie_is_left(home: House) -> None:
+async def test_a_publish_leaves_no_session_and_no_cookie(home: House) -> None:
     person = home.person()
 
     async with person.http.post("/publish", json={"channel": "/a", "data": 1}) as response:
@@ -273,7 +273,7 @@ async def test_a_server_without_a_login_ignores_users_and_passwords(home: House)
     assert (await script.handshake(user="a", password="b"))["successful"]
 
 
-async def test_receivers_see_who_the_token_is_of(tmp_path: Path) -> None:
+async def test_receivers_see_the_subject_of_the_token(tmp_path: Path) -> None:
     async with house(tmp_path) as home:
         ann = home.person()
         await ann.handshake(token=token(sub="ann"))
@@ -288,7 +288,7 @@ async def test_receivers_see_who_the_token_is_of(tmp_path: Path) -> None:
         assert event["ext"]["delivery"]["sender"].startswith("client/ada/-")
 
 
-async def test_what_waits_for_a_subject_does_not_go_to_its_scripts(tmp_path: Path) -> None:
+async def test_messages_that_wait_for_a_subject_do_not_go_to_its_scripts(tmp_path: Path) -> None:
     async with house(tmp_path) as home:
         script = home.person(Authorization=f"Bearer {token()}")
         destination = {"name": "client/ada", "forceQueuing": True}
@@ -303,7 +303,7 @@ async def test_what_waits_for_a_subject_does_not_go_to_its_scripts(tmp_path: Pat
         assert {event["data"] for event in events if "data" in event} == {1, 2}
 
 
-async def test_it_is_a_post_and_off_with_long_polling(tmp_path: Path) -> None:
+async def test_only_post_publishes_and_only_with_long_polling_enabled(tmp_path: Path) -> None:
     async with open_house(tmp_path, transports=["websocket"]) as home:
         person = home.person()
         status, (result,) = await publish(person, {"channel": "/a", "data": 1})
@@ -312,7 +312,7 @@ async def test_it_is_a_post_and_off_with_long_polling(tmp_path: Path) -> None:
             assert response.status == 405
 
 
-async def test_large_bodies_wait_for_each_other_and_all_are_published(home: House) -> None:
+async def test_large_bodies_take_turns_and_all_are_published(home: House) -> None:
     ann = await subscriber(home, "/a")
     text = "x" * 5000
 

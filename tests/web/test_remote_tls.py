@@ -10,7 +10,7 @@ from tests.web.programs import program
 from tests.web.test_start import self_signed
 
 
-def test_a_server_that_nobody_vouches_for_is_not_shown_the_token(tmp_path: Path) -> None:
+def test_the_token_is_not_sent_to_an_untrusted_server(tmp_path: Path) -> None:
     cert, key = self_signed(tmp_path)
     with program("--port", "0", "--tls-cert", cert, "--tls-key", key, home=tmp_path) as running:
         port = urlsplit(running.place()).port

@@ -24,7 +24,7 @@ HELLO, SAY = post_messages(HANDSHAKE, cookie=""), post_messages(PUBLISH)
 GOODBYE = frame(b"\x03\xe8", opcode=8)
 
 
-async def test_answers_of_a_turn_leave_together_when_it_ends() -> None:
+async def test_the_answers_of_a_turn_are_sent_together_at_its_end() -> None:
     async with Rig() as rig:
         one, other = rig.connect(), rig.connect()
         await one.send(HELLO)
@@ -39,7 +39,7 @@ async def test_answers_of_a_turn_leave_together_when_it_ends() -> None:
 @pytest.mark.parametrize(
     "behind", [b"nonsense\r\n\r\n", b"GET /healthz HTTP/1.1\r\nHost: h\r\n\r\n"]
 )
-async def test_an_answer_precedes_those_to_what_came_behind_in_the_same_turn(behind: bytes) -> None:
+async def test_answers_keep_the_order_of_requests_within_a_turn(behind: bytes) -> None:
     async with Rig() as rig:
         client = rig.connect()
         await client.send(HELLO)
@@ -61,7 +61,7 @@ async def test_a_connection_that_is_closed_for_what_it_sends_gets_its_answers_fi
         assert len(client.heard().responses) == 2
 
 
-async def test_a_socket_that_says_something_and_goodbye_is_answered_both() -> None:
+async def test_a_message_and_a_close_frame_in_one_turn_are_both_answered() -> None:
     async with Rig() as rig:
         client = rig.connect()
         await client.send(UPGRADE, frame(encode(HANDSHAKE)) + GOODBYE)
@@ -71,7 +71,7 @@ async def test_a_socket_that_says_something_and_goodbye_is_answered_both() -> No
 
 
 @pytest.mark.parametrize("door", Door)
-async def test_a_request_of_many_messages_lets_others_have_their_turn(door: Door) -> None:
+async def test_a_request_of_many_messages_yields_to_others(door: Door) -> None:
     with without_faults():
         async with Rig(door=door, is_turn_over=lambda: True) as rig:
             one, other = rig.connect(), rig.connect()
@@ -87,7 +87,7 @@ async def test_a_request_of_many_messages_lets_others_have_their_turn(door: Door
             assert answer.body.count(b'"successful":true') == len(MANY)
 
 
-async def test_what_comes_next_on_a_socket_waits_for_what_came_before() -> None:
+async def test_the_next_message_on_a_socket_waits_for_the_one_before() -> None:
     async with Rig(is_turn_over=lambda: True) as rig:
         client = rig.connect()
         await client.send(UPGRADE, frame(encode(HANDSHAKE)))
@@ -98,7 +98,7 @@ async def test_what_comes_next_on_a_socket_waits_for_what_came_before() -> None:
 
 
 @pytest.mark.parametrize("door", Door)
-async def test_a_fault_in_the_middle_of_a_request_is_its_answer(
+async def test_a_fault_in_the_middle_of_a_request_fails_the_request(
     door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with Rig(door=door, is_turn_over=lambda: True) as rig:
@@ -120,7 +120,7 @@ def test_the_large_request_of_these_tests_is_large() -> None:
 
 
 @pytest.mark.parametrize("door", Door)
-async def test_of_many_large_requests_that_come_at_once_one_is_decoded_in_a_turn(
+async def test_only_one_of_many_large_requests_is_decoded_in_a_turn(
     door: Door,
 ) -> None:
     with without_faults():
@@ -144,7 +144,7 @@ async def test_of_many_large_requests_that_come_at_once_one_is_decoded_in_a_turn
 
 
 @pytest.mark.parametrize("door", Door)
-async def test_after_a_large_request_that_took_long_others_have_as_much_time(
+async def test_after_a_slow_large_request_others_get_as_much_time(
     door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Each request takes a fifth of a second of the processor.
@@ -182,7 +182,7 @@ async def test_small_requests_go_on_while_large_ones_wait_for_others(
         assert [len(each.heard().responses) for each in (large, waiting, small)] == [1, 0, 2]
 
 
-async def test_large_requests_that_are_due_wait_when_another_took_long_at_once(
+async def test_large_requests_wait_after_another_one_took_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # The first is interrupted after one of its messages; the second takes a minute.
@@ -263,7 +263,7 @@ async def test_a_large_request_that_is_refused_or_fails_in_its_turn_gives_its_pl
         assert rig.endpoint.intake.used == 0
 
 
-async def test_between_two_parts_of_a_request_others_are_answered(
+async def test_other_requests_are_answered_between_two_parts_of_a_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async with Rig(is_turn_over=lambda: True) as rig:

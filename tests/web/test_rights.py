@@ -57,7 +57,7 @@ async def test_operators_stay_operators_after_a_restart(tmp_path: Path) -> None:
             assert (await run(client, client_id))["successful"]
 
 
-async def test_a_new_token_takes_the_rights_of_kept_sessions_back(tmp_path: Path) -> None:
+async def test_a_new_operators_token_revokes_the_rights_of_stored_sessions(tmp_path: Path) -> None:
     with ValkeyServer() as valkey:
         jar, given = aiohttp.CookieJar(unsafe=True), settings(tmp_path, valkey)
         async with serving(given) as url, aiohttp.ClientSession(url, cookie_jar=jar) as client:
@@ -76,7 +76,7 @@ async def test_a_new_token_takes_the_rights_of_kept_sessions_back(tmp_path: Path
         assert old.strip() not in str(records), "what is stored is no token"
 
 
-async def test_sessions_that_ended_for_another_stay_ended_and_leave_what_they_had_as_letters(
+async def test_sessions_ended_by_clear_sessions_stay_ended_and_leave_dead_letters(
     tmp_path: Path,
 ) -> None:
     with ValkeyServer() as valkey:

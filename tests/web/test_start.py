@@ -39,7 +39,7 @@ def self_signed(home: Path) -> tuple[str, str]:
     return str(cert), str(key)
 
 
-def test_it_says_where_it_is_in_one_line_and_is_there(tmp_path: Path) -> None:
+def test_the_ready_line_names_the_url_at_which_the_server_answers(tmp_path: Path) -> None:
     port = free_port()
     with program("--port", str(port), home=tmp_path) as running:
         line = running.ready_line()
@@ -58,7 +58,7 @@ def test_it_says_where_it_is_in_one_line_and_is_there(tmp_path: Path) -> None:
         assert again.process.stdout.read() == b""
 
 
-def test_the_token_is_shown_to_a_person_once_and_else_to_nobody(tmp_path: Path) -> None:
+def test_the_token_is_shown_once_and_only_on_a_terminal(tmp_path: Path) -> None:
     terminal, end = os.openpty()
     with program("--port", "0", home=tmp_path, stdout=end) as running:
         os.close(end)
@@ -92,7 +92,7 @@ def test_allowing_every_origin_is_warned_of(origins: list[str], tmp_path: Path) 
         assert ("use long-polling with credentials" in running.errors()) is ("*" in origins)
 
 
-def test_it_is_reached_at_the_paths_that_were_named(tmp_path: Path) -> None:
+def test_the_server_answers_at_the_configured_paths(tmp_path: Path) -> None:
     arguments = ["--port", "0", "--paths", "/push/here", "--paths", "/there"]
     with program(*arguments, home=tmp_path) as running:
         url = urlsplit(running.place())
@@ -108,7 +108,7 @@ def test_it_is_reached_at_the_paths_that_were_named(tmp_path: Path) -> None:
                 assert connection.getresponse().status == status
 
 
-def test_a_variable_is_enough(tmp_path: Path) -> None:
+def test_the_server_can_be_configured_by_variables(tmp_path: Path) -> None:
     variables = {"HOLDFAST_PORT": "0", "HOLDFAST_HOST": "127.0.0.2"}
     with program(home=tmp_path, variables=variables) as running:
         assert running.place().startswith("http://127.0.0.2:")
@@ -235,7 +235,7 @@ def test_the_console_has_all_that_it_needs_where_the_administration_is(tmp_path:
         assert running.stop()[0] == 0
 
 
-def test_it_listens_on_a_unix_socket(tmp_path: Path) -> None:
+def test_the_server_listens_on_a_unix_socket(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     with program("--unix", str(path), home=tmp_path) as running:
         assert running.place() == f"unix:{path}"
@@ -255,7 +255,7 @@ def test_the_socket_of_a_killed_server_is_replaced(tmp_path: Path) -> None:
         ask_over_unix(path)
 
 
-def test_a_unix_socket_is_taken_from_nobody(tmp_path: Path) -> None:
+def test_a_unix_socket_in_use_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     with program("--unix", str(path), home=tmp_path) as first:
         first.place()
@@ -285,7 +285,7 @@ def ask_over_unix(path: Path) -> None:
         assert client.recv(65536).startswith(b"HTTP/1.1 200 OK\r\n")
 
 
-def test_it_listens_on_ipv6(tmp_path: Path) -> None:
+def test_the_server_listens_on_ipv6(tmp_path: Path) -> None:
     with program("--host", "::1", "--port", "0", home=tmp_path) as running:
         assert re.fullmatch(r"http://\[::1\]:\d+/cometd", running.place())
 

@@ -53,7 +53,7 @@ async def test_each_file_has_its_type(name: str, kind: str, client: Client) -> N
     "name",
     ["", "js", "js/", "none.js", "js/.hidden", ".git/config", "npm/b.js", "js/../index.htm", "%00"],
 )
-async def test_only_the_pages_files_are_served(name: str, client: Client) -> None:
+async def test_only_files_of_the_pages_are_served(name: str, client: Client) -> None:
     assert (await client.get(f"/static/{name}")).status == 404
 
 

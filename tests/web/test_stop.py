@@ -86,7 +86,7 @@ def test_held_connects_are_answered_with_advice_to_come_back_later(server: Progr
 
 
 @pytest.mark.parametrize("server", [[], ["--no-fast-lane"]], indirect=True)
-def test_who_does_not_hear_does_not_keep_the_server_from_stopping(server: Program) -> None:
+def test_clients_that_do_not_read_do_not_prevent_the_stop(server: Program) -> None:
     url = url_of(server)
     with ExitStack() as stack:
         # Never answers the close frame.
@@ -120,7 +120,7 @@ def test_a_socket_that_does_not_read_is_waited_for_once(server: Program) -> None
 
 
 @pytest.mark.parametrize("server", [["--shutdown-timeout", "0"]], indirect=True)
-def test_a_stop_that_may_take_no_time_takes_none(server: Program) -> None:
+def test_a_stop_with_a_time_limit_of_zero_ends_at_once(server: Program) -> None:
     url = url_of(server)
     with SocketPerson(url) as socket, Wire(url) as wire:
         settled(socket)
@@ -130,7 +130,7 @@ def test_a_stop_that_may_take_no_time_takes_none(server: Program) -> None:
 
 
 @patient
-def test_what_was_said_before_the_stop_is_delivered(server: Program) -> None:
+def test_messages_from_before_the_stop_are_delivered(server: Program) -> None:
     url = url_of(server)
     with Person(url) as receiver, Person(url) as publisher:
         receiver.subscribe("/a")
@@ -147,7 +147,7 @@ def test_what_was_said_before_the_stop_is_delivered(server: Program) -> None:
 
 
 @patient
-def test_a_socket_that_reads_late_gets_all_that_was_said(server: Program) -> None:
+def test_a_socket_that_reads_late_gets_all_messages_from_before_the_stop(server: Program) -> None:
     url = url_of(server)
     with SocketPerson(url, receive_buffer=4096) as receiver, Person(url) as publisher:
         receiver.settle_in("/a")
@@ -162,7 +162,7 @@ def test_a_socket_that_reads_late_gets_all_that_was_said(server: Program) -> Non
 
 
 @pytest.mark.parametrize("server", [["--shutdown-timeout", "4000"]], indirect=True)
-def test_who_is_still_there_during_the_stop_is_told_to_come_back(server: Program) -> None:
+def test_clients_that_connect_during_the_stop_are_told_to_return(server: Program) -> None:
     url = url_of(server)
     with Person(url) as person, Wire(url) as prober, Person(url, receive_buffer=4096) as deaf:
         person.connect()
@@ -196,7 +196,7 @@ def probe(wire: Wire) -> tuple[int, bytes]:
 
 
 @pytest.mark.parametrize("server", [["--shutdown-timeout", "4000"]], indirect=True)
-def test_nobody_new_is_let_in_during_the_stop(server: Program) -> None:
+def test_new_connections_are_refused_during_the_stop(server: Program) -> None:
     url = url_of(server)
     with Wire(url) as prober, Person(url, receive_buffer=4096) as deaf:
         overwhelm(deaf, url)

@@ -142,7 +142,7 @@ async def settled(valkey: ValkeyServer) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_a_full_store_refuses_what_it_must_keep_and_nothing_else(
+async def test_a_full_store_refuses_only_durable_messages(
     scene: Scene, valkey: ValkeyServer
 ) -> None:
     assert await scene.publish("/kept", "before") == "kept"

@@ -46,7 +46,7 @@ async def refusal(reader: TableReader, *folders: str) -> str:
     return str(refused.value)
 
 
-async def test_the_steps_are_those_of_the_first_folder_that_exists(tmp_path: Path) -> None:
+async def test_steps_are_read_from_the_first_folder_that_exists(tmp_path: Path) -> None:
     published = event("published", 0, 0, channel="/news", sender="pub/1", copies=1)
     end = event("dead", 1, 0, receiver="joe/1", code="user.update.error", letter=7)
     lake = store_told(tmp_path / "lake", one_run([published, end]))
@@ -70,7 +70,7 @@ async def test_packages_that_are_missing_are_named(tmp_path: Path, package: str)
     assert "pip install 'holdfast[pipeline]'" in await refusal(without, str(lake.root))
 
 
-async def test_a_program_that_says_nothing_has_failed() -> None:
+async def test_a_reader_without_output_has_failed() -> None:
     for code in ("raise SystemExit(1)", "print('[', end='')"):
         assert "to see why" in await refusal(reader(code))
     assert "failed: No such file" in await refusal(TableReader(["/gone"]))

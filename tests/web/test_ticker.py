@@ -13,7 +13,7 @@ def a_server() -> Mock:
     return server
 
 
-async def test_what_was_said_before_the_start_is_told_when_it_starts() -> None:
+async def test_messages_from_before_the_start_are_flushed_at_the_start() -> None:
     server = a_server()
     ticker = Ticker(Mock())
     ticker.end_turn_soon()
@@ -24,7 +24,7 @@ async def test_what_was_said_before_the_start_is_told_when_it_starts() -> None:
     ticker.stop()
 
 
-async def test_after_a_time_without_a_beat_clients_are_heard_before_anybody_is_given_up() -> None:
+async def test_after_a_stall_clients_are_read_before_sessions_expire() -> None:
     server = a_server()
     ticker = Ticker(Mock())
     ticker.start(server)

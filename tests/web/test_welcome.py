@@ -44,7 +44,7 @@ def cards(url: str) -> set[str]:
     ],
     ids=" ".join,
 )
-def test_a_card_leads_to_what_this_server_serves(
+def test_the_cards_lead_to_the_pages_that_the_server_serves(
     flags: list[str], offered: set[str], tmp_path: Path
 ) -> None:
     with program("--port", "0", *flags, home=tmp_path) as running:
