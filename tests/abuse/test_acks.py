@@ -98,14 +98,14 @@ def test_a_connect_without_an_ack_settles_nothing(receiver: Person, target: Targ
         assert [message.get("data") for message in answer.messages()] == [1, None]
 
 
-def test_numbers_that_were_never_given_are_counted(receiver: Person, target: Target) -> None:
+def test_acks_of_batches_that_were_never_sent_are_counted(receiver: Person, target: Target) -> None:
     before = target.metric("holdfast_acks_out_of_range_total")
     poll(receiver, 10_000)
     poll(receiver, -5)
     assert target.metric("holdfast_acks_out_of_range_total") == before + 2
 
 
-def test_the_ack_of_another_session_settles_nothing_here(receiver: Person, target: Target) -> None:
+def test_an_ack_of_another_session_settles_nothing(receiver: Person, target: Target) -> None:
     with target.person(ext=WITH_ACK) as other:
         other.subscribe("/a")
         other.connect(ext={"ack": 0}, advice={"timeout": 0})
@@ -136,7 +136,7 @@ def test_many_empty_batches_are_not_remembered(receiver: Person, target: Target)
     assert target.growth_mib() < 8
 
 
-def test_a_client_that_never_acks_is_resent_ever_more_slowly(
+def test_a_client_that_never_acks_gets_redeliveries_ever_more_slowly(
     receiver: Person, target: Target
 ) -> None:
     """CVE-2025-53114: a client that connects for ever with a fixed number."""

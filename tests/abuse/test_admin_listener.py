@@ -75,7 +75,7 @@ def test_the_operators_listener_serves_nothing_else(admin: Place, path: str) -> 
 
 
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer " + "x" * 43}], ids=str)
-def test_the_feed_of_the_console_is_for_tokens_alone(admin: Place, headers: dict[str, Any]) -> None:
+def test_the_feed_of_the_console_needs_a_token(admin: Place, headers: dict[str, Any]) -> None:
     shown = [{**HANDSHAKE, "ext": {"authentication": {"token": admin.operator}}}]
     for hello in (HELLO, orjson.dumps(shown)):
         status, body = admin.ask("POST", FEED, hello, **headers)

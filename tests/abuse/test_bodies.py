@@ -105,7 +105,7 @@ def test_json_that_would_break_a_parser_is_refused(name: str, target: Target) ->
     ],
     ids=["ext", "a long number", "a huge exponent", "many digits", "a surrogate", "surrogates"],
 )
-def test_json_that_cannot_be_passed_on_refuses_its_message(
+def test_a_message_with_values_that_cannot_be_forwarded_is_refused_alone(
     value: bytes, error: str, target: Target
 ) -> None:
     with target.bystander():
@@ -227,7 +227,9 @@ def bomb_of(size: int) -> bytes:
 
 
 @pytest.mark.parametrize(("path", "expected"), [("/cometd", 413), ("/nowhere", 404), ("/", 405)])
-def test_nothing_is_unpacked_behind_a_refusal(path: str, expected: int, target: Target) -> None:
+def test_a_compressed_body_behind_a_refusal_is_not_inflated(
+    path: str, expected: int, target: Target
+) -> None:
     data = request(bomb_of(4 * MIB), {"Content-Encoding": "gzip"}, method=f"POST {path}")
     before_s = target.processor_s()
     with target.bystander(), target.wire() as wire:
@@ -256,7 +258,7 @@ def test_a_batch_of_ten_thousand_messages_is_too_large(either_door: Target) -> N
         assert all(reply["successful"] for reply in answer.messages())
 
 
-def test_a_batch_of_handshakes_is_one_handshake(target: Target) -> None:
+def test_a_batch_of_handshakes_creates_one_session(target: Target) -> None:
     before = target.metric("holdfast_sessions_created_total")
     with target.wire() as wire:
         wire.send(request(orjson.dumps([HANDSHAKE] * 1000)))
@@ -265,7 +267,7 @@ def test_a_batch_of_handshakes_is_one_handshake(target: Target) -> None:
     assert target.metric("holdfast_sessions_created_total") == before + 1
 
 
-def test_a_message_that_is_too_large_is_refused_and_no_more(either_door: Target) -> None:
+def test_a_message_that_is_too_large_is_refused_alone(either_door: Target) -> None:
     with either_door.person() as person:
         person.subscribe("/a")
         answer = person.publish("/a", "x" * (2 * MIB))

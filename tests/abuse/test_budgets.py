@@ -93,7 +93,7 @@ def test_requests_beyond_the_budget_of_an_address_get_429_and_others_do_not(
     assert 1 <= lines <= 2 * windows
 
 
-def test_whatever_an_attacker_writes_about_addresses_the_one_that_the_proxy_heard_counts(
+def test_forged_addresses_do_not_hide_the_one_that_the_proxy_saw(
     target: Target, attacker: str
 ) -> None:
     began_at = time.monotonic()
@@ -101,7 +101,7 @@ def test_whatever_an_attacker_writes_about_addresses_the_one_that_the_proxy_hear
     assert statuses(flood(target, *lies))[200] in passing("requests", began_at)
 
 
-def test_an_attacker_with_a_network_of_ipv6_is_one(target: Target) -> None:
+def test_addresses_of_one_ipv6_network_share_a_budget(target: Target) -> None:
     began_at, network = time.monotonic(), f"2001:db8:1:{next(_numbers)}"
     addresses = [f"{network}::{number:x}" for number in range(FLOOD)]
     assert statuses(flood(target, *addresses))[200] in passing("requests", began_at)
@@ -180,12 +180,12 @@ def test_upgrades_beyond_the_budget_get_429(target: Target, attacker: str, neigh
     assert said[-1] == 101
 
 
-def test_a_flood_from_one_address_is_not_noticed_elsewhere(target: Target, attacker: str) -> None:
+def test_a_flood_from_one_address_does_not_affect_others(target: Target, attacker: str) -> None:
     with target.bystander():
         assert statuses(flood(target, attacker, times=500))[429] > 400
 
 
-def test_from_this_machine_nobody_is_limited_whatever_the_headers_say(
+def test_clients_on_this_machine_have_no_budget_whatever_their_headers_say(
     target_with: MakeTarget, attacker: str
 ) -> None:
     target = target_with(**RATES)

@@ -47,7 +47,7 @@ def test_a_cookie_in_a_line_of_its_own_locks_nobody_out(victim: Person) -> None:
 
 
 @pytest.mark.parametrize("tossed", TOSSED)
-def test_over_a_socket_it_locks_nobody_out_either(
+def test_a_cookie_in_front_of_the_right_one_locks_no_socket_out(
     tossed: str, victim: Person, either_door: Target
 ) -> None:
     headers = {"Cookie": f"{tossed}; {victim.headers['Cookie']}"}
@@ -57,7 +57,9 @@ def test_over_a_socket_it_locks_nobody_out_either(
         assert socket.hear()[-1]["successful"]
 
 
-def test_who_handshakes_with_several_cookies_goes_on_with_all_of_them(either_door: Target) -> None:
+def test_a_session_made_with_several_cookies_continues_with_them_in_any_order(
+    either_door: Target,
+) -> None:
     cookies = f"{NAME}=tossed; {NAME}=own"
     with either_door.wire() as wire:
         wire.send(request(orjson.dumps([HANDSHAKE]), {"Cookie": cookies}))
@@ -69,7 +71,7 @@ def test_who_handshakes_with_several_cookies_goes_on_with_all_of_them(either_doo
             assert wire.answer().messages()[0]["successful"]
 
 
-def test_who_sends_ever_so_many_cookies_tries_a_bounded_number(victim: Person) -> None:
+def test_only_a_bounded_number_of_cookies_in_a_request_is_tried(victim: Person) -> None:
     guesses = "; ".join(f"{NAME}=guess{number}" for number in range(300))
     victim.headers["Cookie"] = f"{guesses}; {victim.headers['Cookie']}"
     assert victim.publish("/a", 1).error() == UNKNOWN

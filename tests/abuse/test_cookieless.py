@@ -61,7 +61,7 @@ def program(either_door: Target) -> Iterator[Program]:
         yield program
 
 
-def test_a_program_without_cookies_goes_on_over_its_next_socket(program: Program) -> None:
+def test_a_program_without_cookies_continues_over_its_next_socket(program: Program) -> None:
     program.socket.close()
     for _ in range(3):
         assert program.asked_over_a_socket({})["successful"]
@@ -82,7 +82,7 @@ ANOTHER = "BAYEUX_BROWSER=0123456789abcdef0123456789abcdef"
         {"Referer": "http://holdfast.localhost/"},
     ],
 )
-def test_neither_a_page_nor_who_has_a_cookie_gets_the_session_of_a_program(
+def test_pages_and_clients_with_cookies_cannot_use_the_session_of_a_program(
     program: Program, headers: dict[str, str]
 ) -> None:
     own_page = {"Host": "holdfast.localhost", **headers}
@@ -91,7 +91,7 @@ def test_neither_a_page_nor_who_has_a_cookie_gets_the_session_of_a_program(
     assert program.asked_over_a_socket({})["successful"]
 
 
-def test_over_http_nobody_gets_the_session_of_a_program(program: Program) -> None:
+def test_requests_over_http_cannot_use_the_session_of_a_program(program: Program) -> None:
     assert program.asked_over_http({})["error"] == UNKNOWN
     message = orjson.dumps([program.connect_message(connectionType="callback-polling")]).decode()
     with program.target.wire() as wire:
@@ -100,7 +100,7 @@ def test_over_http_nobody_gets_the_session_of_a_program(program: Program) -> Non
 
 
 @pytest.mark.parametrize("way", [Program.asked_over_http, Program.asked_over_a_socket])
-def test_a_program_that_has_sent_its_cookie_needs_it_for_ever(
+def test_a_program_that_has_sent_its_cookie_needs_it_from_then_on(
     program: Program, way: Callable[[Program, Mapping[str, str]], dict[str, Any]]
 ) -> None:
     assert way(program, {"Cookie": program.cookie})["successful"]
@@ -164,6 +164,8 @@ def test_a_session_that_a_page_made_over_http_is_not_a_programs(
     assert errors_of_sockets(either_door, client_id) == [None, UNKNOWN]
 
 
-def test_a_session_that_a_program_made_over_http_goes_on_over_sockets(either_door: Target) -> None:
+def test_a_session_that_a_program_made_over_http_continues_over_sockets(
+    either_door: Target,
+) -> None:
     client_id = client_of(either_door, posted({}))
     assert errors_of_sockets(either_door, client_id) == [None, None]

@@ -71,7 +71,7 @@ def test_other_methods_have_no_effect_and_echo_nothing(method: str, target: Targ
         assert SECRET.encode() not in wire.read_to_the_end()
 
 
-def test_the_log_knows_neither_ids_nor_cookies_nor_tokens_nor_data(
+def test_the_log_has_no_ids_cookies_tokens_or_data(
     target_with: MakeTarget,
 ) -> None:
     transports = ["websocket", "long-polling", "callback-polling"]
@@ -136,7 +136,9 @@ def test_metrics_have_labels_of_a_fixed_set(target: Target) -> None:
         f"POST / HTTP/1.1\r\nHost: h\r\nX: {SECRET * 1000}\r\n\r\n".encode(),
     ],
 )
-def test_what_is_no_http_is_malformed_and_not_repeated(data: bytes, either_door: Target) -> None:
+def test_bytes_that_are_not_http_are_refused_and_not_repeated(
+    data: bytes, either_door: Target
+) -> None:
     with either_door.wire() as wire:
         wire.send(data)
         answer = wire.answer()

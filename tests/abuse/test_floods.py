@@ -41,7 +41,7 @@ def test_handshakes_beyond_the_rate_are_told_when_to_come_back(target_with: Make
     time.sleep(0.3)
 
 
-def test_there_are_no_more_sessions_than_there_may_be(target_with: MakeTarget) -> None:
+def test_the_number_of_sessions_is_limited(target_with: MakeTarget) -> None:
     target = target_with(max_sessions=30, max_interval=2000, timeout=60_000)
     target.until_metric("holdfast_sessions", 0)
     with target.person() as bystander, target.wire() as wire:
@@ -55,7 +55,7 @@ def test_there_are_no_more_sessions_than_there_may_be(target_with: MakeTarget) -
     target.until_metric("holdfast_sessions", 0)
 
 
-def test_while_all_places_are_taken_by_who_is_connected_others_are_told_to_come_back(
+def test_handshakes_are_refused_while_connected_clients_hold_all_session_slots(
     target_with: MakeTarget,
 ) -> None:
     target = target_with(max_sessions=10, timeout=60_000)
@@ -72,7 +72,7 @@ def test_while_all_places_are_taken_by_who_is_connected_others_are_told_to_come_
     target.until_metric("holdfast_sessions", 0)
 
 
-def test_a_flood_of_handshakes_costs_little_and_passes(target: Target) -> None:
+def test_a_flood_of_handshakes_costs_little_and_leaves_nothing_behind(target: Target) -> None:
     before = target.metric("holdfast_sessions_created_total")
     with target.bystander(), target.wire() as wire:
         for _ in range(30):
@@ -97,7 +97,7 @@ def test_a_flood_of_handshakes_costs_little_and_passes(target: Target) -> None:
         {"supportedConnectionTypes": [1] * 10_000},
     ],
 )
-def test_a_handshake_that_names_no_transport_of_ours_makes_no_session(
+def test_a_handshake_without_a_transport_of_the_server_creates_no_session(
     fields: dict[str, object], target: Target
 ) -> None:
     before = target.metric("holdfast_sessions_created_total")
@@ -178,7 +178,7 @@ def test_malformed_channel_names_are_refused(name: str, target: Target) -> None:
         "/meta/x",
     ],
 )
-def test_nobody_can_use_meta_channels_as_channels(name: str, target: Target) -> None:
+def test_meta_channels_cannot_be_used_as_ordinary_channels(name: str, target: Target) -> None:
     with target.person() as person:
         for names in ([name], ["/fine", name]):
             (reply,) = person.subscribe(*names).messages()
@@ -189,7 +189,7 @@ def test_nobody_can_use_meta_channels_as_channels(name: str, target: Target) -> 
             assert not person.publish(name, 1).messages()[-1]["successful"]
 
 
-def test_wild_subscriptions_hear_nothing_of_meta_and_service_channels(target: Target) -> None:
+def test_subscriptions_to_patterns_get_no_meta_or_service_messages(target: Target) -> None:
     with target.person() as person:
         person.subscribe("/**", "/*", "/service/**")
         person.publish("/service/secret", 1)
@@ -199,7 +199,7 @@ def test_wild_subscriptions_hear_nothing_of_meta_and_service_channels(target: Ta
         assert [each["channel"] for each in person.publish("/a", 1).messages()] == ["/a", "/a"]
 
 
-def test_publishing_to_ever_new_channels_makes_no_new_figures_and_keeps_no_names(
+def test_publishing_to_ever_new_channels_adds_no_metrics_and_keeps_no_names(
     target: Target,
 ) -> None:
     def names() -> set[str]:
@@ -274,7 +274,7 @@ def test_a_crowd_of_pipelining_clients_is_bounded(target: Target) -> None:
 
 
 @pytest.mark.parametrize("behind", [60_000, 200_000])
-def test_behind_a_held_connect_only_so_much_may_wait(behind: int, target: Target) -> None:
+def test_the_bytes_that_wait_behind_a_held_connect_are_bounded(behind: int, target: Target) -> None:
     is_too_much = behind > 64 * 1024
     with target.person() as person:
         person.hold()

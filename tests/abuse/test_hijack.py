@@ -51,7 +51,7 @@ def check_untouched(victim: Person) -> None:
         "BAYEUX_BROWSER=*",
     ],
 )
-def test_another_browser_does_not_get_in(
+def test_another_browser_cannot_use_a_stolen_client_id(
     cookie: str | None, victim: Person, either_door: Target
 ) -> None:
     headers = {} if cookie is None else {"Cookie": cookie}
@@ -64,7 +64,7 @@ def test_another_browser_does_not_get_in(
     check_untouched(victim)
 
 
-def test_a_client_with_a_session_of_its_own_does_not_get_in_either(
+def test_a_client_with_a_session_of_its_own_cannot_use_a_stolen_client_id(
     victim: Person, either_door: Target
 ) -> None:
     with either_door.person() as attacker:
@@ -73,7 +73,7 @@ def test_a_client_with_a_session_of_its_own_does_not_get_in_either(
     check_untouched(victim)
 
 
-def test_behind_an_own_message_in_the_same_batch_nobody_gets_in(
+def test_a_batch_that_begins_with_an_own_message_cannot_use_a_stolen_client_id(
     victim: Person, either_door: Target
 ) -> None:
     with either_door.person() as attacker:
@@ -86,7 +86,7 @@ def test_behind_an_own_message_in_the_same_batch_nobody_gets_in(
     check_untouched(victim)
 
 
-def test_over_a_socket_nobody_gets_in(victim: Person, either_door: Target) -> None:
+def test_a_socket_cannot_use_a_stolen_client_id(victim: Person, either_door: Target) -> None:
     for cookie in ({}, {"Cookie": "BAYEUX_BROWSER=0123456789abcdef"}):
         with either_door.socket(**cookie) as socket:
             socket.say({**HANDSHAKE})
@@ -125,7 +125,7 @@ def test_a_new_socket_on_a_used_connection_does_not_get_it_either(either_door: T
             assert socket.hear()[0]["error"] == UNKNOWN
 
 
-def test_a_newcomers_socket_is_known_by_the_age_of_its_connection(either_door: Target) -> None:
+def test_a_newcomers_socket_is_recognised_by_the_age_of_its_connection(either_door: Target) -> None:
     come: list[Person] = []
 
     def handshake_beside(_: Wire) -> None:

@@ -121,7 +121,7 @@ def page_of(target: Target, page: dict[str, str]) -> tuple[str, str]:
 
 @pytest.mark.parametrize("page", NOBODY_KNOWS[:3])
 @pytest.mark.parametrize("first", [PAGE, PAGE_OVER_HTTP])
-def test_the_session_of_a_page_goes_on_by_its_id_and_cookie_if_its_browser_falls_silent(
+def test_a_page_whose_browser_hides_its_origin_continues_by_id_and_cookie(
     first: dict[str, str], page: dict[str, str], target: Target
 ) -> None:
     client, cookie = page_of(target, first)
@@ -135,7 +135,7 @@ def test_the_session_of_a_page_goes_on_by_its_id_and_cookie_if_its_browser_falls
         assert (denied.status, denied.error()) == DENIED
 
 
-def test_a_session_that_a_page_made_by_post_goes_on_by_script(target: Target) -> None:
+def test_a_session_that_a_page_made_by_post_continues_by_script(target: Target) -> None:
     headers = {"Origin": "http://holdfast.localhost"}
     with target.wire() as wire:
         wire.send(request(orjson.dumps([HANDSHAKE]), headers))
@@ -213,7 +213,7 @@ def test_without_a_function_name_bayeuxs_default_is_used(target: Target) -> None
     assert load(target, f"jsonpcallback=g&message={quote(HELLO)}").body.startswith(b"/**/g([")
 
 
-def test_data_cannot_leave_the_string_in_which_they_are(target: Target) -> None:
+def test_data_cannot_break_out_of_its_string(target: Target) -> None:
     evil = "</script><script>alert(1)</script>\u2028\u2029<!--\\\"'"
     with target.person() as person:
         person.subscribe("/a")
@@ -244,7 +244,7 @@ def test_data_cannot_leave_the_string_in_which_they_are(target: Target) -> None:
         "null",
     ],
 )
-def test_a_text_that_is_no_message_is_malformed(message: str, target: Target) -> None:
+def test_a_text_that_is_not_a_message_is_malformed(message: str, target: Target) -> None:
     answer = load(target, f"jsonp=f&message={message}")
     assert (answer.status, answer.error()) == MALFORMED
 

@@ -29,7 +29,7 @@ def refuse(person: Person, channel: str, data: str, batch: int) -> int:
     return number
 
 
-def test_one_client_fills_no_store_with_letters_and_pushes_out_nobody_elses(
+def test_a_client_cannot_fill_the_store_with_letters_or_displace_those_of_others(
     target_with: MakeTarget,
 ) -> None:
     target = target_with(**LIMITS)

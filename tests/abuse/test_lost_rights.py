@@ -54,7 +54,7 @@ def discarding(target: Target, count: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("ext", [{}, {"ack": True}, {"ack": True, "delivery": True}], ids=str)
-def test_messages_that_wait_are_not_delivered_after_a_right_is_lost(
+def test_waiting_messages_are_not_delivered_after_a_right_is_lost(
     ext: dict[str, Any], guarded: Target, publisher: Person
 ) -> None:
     with guarded.person(ext=ext) as loser:
@@ -110,7 +110,7 @@ def test_a_socket_brings_nothing_after_a_right_is_lost(guarded: Target, publishe
         assert said(loser.hear()) == ["after"]
 
 
-def test_a_named_session_that_is_away_comes_back_to_nothing_of_it(
+def test_a_session_that_loses_a_right_while_away_returns_to_none_of_those_messages(
     guarded: Target, publisher: Person
 ) -> None:
     ext = {"ack": True, "delivery": {"session": "loser/1"}}
@@ -154,7 +154,7 @@ def test_a_session_that_lost_its_rights_cannot_read_its_dead_letters(
 # Logged out
 
 
-def test_who_is_logged_out_gets_nothing_more_on_its_held_connect(
+def test_a_held_connect_delivers_nothing_after_the_session_has_ended(
     guarded: Target, publisher: Person
 ) -> None:
     with guarded.person() as loser:
@@ -177,7 +177,7 @@ def test_who_is_logged_out_gets_nothing_more_on_its_held_connect(
         assert not loser.has_answer()
 
 
-def test_who_is_logged_out_gets_nothing_more_over_its_socket(
+def test_a_socket_delivers_nothing_after_the_session_has_ended(
     guarded: Target, publisher: Person
 ) -> None:
     with guarded.socket_person() as loser:

@@ -34,7 +34,7 @@ def test_odd_heads_are_malformed(method: str, headers: dict[str, str], either_do
         assert (answer.status, answer.error()) == (400, "400::request_malformed")
 
 
-def test_usual_heads_are_not_odd(either_door: Target) -> None:
+def test_ordinary_heads_are_not_refused(either_door: Target) -> None:
     date = "Thu, 01 Jan 2026 00:00:00 GMT"
     with either_door.wire() as wire:
         wire.send(request(b"", {"If-Modified-Since": date, "Accept": "\xff"}, method="GET /"))
@@ -51,7 +51,7 @@ def test_impossible_file_names_are_refused(path: str, either_door: Target) -> No
         assert wire.answer().status in (400, 404)
 
 
-def test_a_token_may_stand_where_protocols_do(either_door: Target) -> None:
+def test_a_token_may_be_among_the_sub_protocols(either_door: Target) -> None:
     with either_door.wire() as wire:
         token = {"Sec-WebSocket-Protocol": "bearer, " + "x" * 3000}
         wire.send(request(b"", {**UPGRADE, **KEY, **token}, method="GET /cometd"))

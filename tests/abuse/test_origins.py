@@ -111,7 +111,7 @@ def test_a_post_that_any_foreign_page_may_have_sent_has_no_effect(
 
 
 @pytest.mark.parametrize("headers", [*SEVERAL_ORIGINS, *FOREIGN_WITHOUT_ORIGIN])
-def test_a_socket_that_any_foreign_page_may_ask_for_is_refused(
+def test_a_socket_that_any_foreign_page_may_have_opened_is_refused(
     headers: dict[str, str], with_a_friend: Target
 ) -> None:
     with with_a_friend.socket(Host=HOST, **headers) as socket:
@@ -163,7 +163,7 @@ def test_multipart_forms_are_never_accepted(target: Target) -> None:
 
 
 @pytest.mark.parametrize("origin", OWN)
-def test_the_own_pages_are_served(origin: str, with_a_friend: Target) -> None:
+def test_pages_of_the_own_origin_are_served(origin: str, with_a_friend: Target) -> None:
     answer = ask(with_a_friend, request(HELLO, {"Origin": origin}))
     assert answer.messages()[0]["successful"]
     assert not any(name.startswith(CORS) for name in answer.headers)
@@ -201,7 +201,7 @@ def test_a_socket_of_a_foreign_page_is_refused(origin: str, with_a_friend: Targe
 
 
 @pytest.mark.parametrize("origin", [*OWN, FRIEND, None])
-def test_a_socket_of_our_own_of_a_friend_or_of_no_page_is_opened(
+def test_a_socket_of_an_own_or_allowed_page_or_of_a_program_is_opened(
     origin: str | None, with_a_friend: Target
 ) -> None:
     headers = {"Host": HOST} if origin is None else {"Host": HOST, "Origin": origin}
@@ -242,7 +242,7 @@ SITES = [
 
 
 @pytest.mark.parametrize(("headers", "is_served"), SITES)
-def test_a_script_tag_is_served_to_our_own_pages_and_friends(
+def test_a_script_tag_is_served_to_own_and_allowed_pages(
     headers: dict[str, str], is_served: bool, with_a_friend: Target
 ) -> None:
     before = created(with_a_friend)

@@ -81,7 +81,7 @@ def test_one_browser_has_a_bounded_number_of_names(target_with: MakeTarget) -> N
         assert claim(wire, "joe/1")["successful"]
 
 
-def test_what_absent_sessions_have_in_their_queues_keeps_no_newcomer_out(
+def test_queues_of_absent_sessions_keep_no_newcomer_out(
     target_with: MakeTarget,
 ) -> None:
     target = target_with(max_sessions=20, max_sessions_per_subject=20, timeout=60_000)

@@ -78,7 +78,7 @@ def silence(eve: Person, receivers: Sequence[Receiver], target: Target) -> None:
             receiver.hear()
 
 
-def test_malformed_publishes_by_many_silence_nobody(hasty: Target) -> None:
+def test_malformed_publishes_by_many_clients_do_not_silence_a_channel(hasty: Target) -> None:
     with ExitStack() as stack:
         pages = [Receiver(enter(stack, hasty, **VERDICTS), is_object) for _ in range(4)]
         accomplices = [Receiver(enter(stack, hasty, **VERDICTS), nothing) for _ in range(6)]
@@ -101,7 +101,7 @@ def test_malformed_publishes_by_many_silence_nobody(hasty: Target) -> None:
     assert "is held back" not in hasty.log()
 
 
-def test_a_quiet_channel_that_an_attacker_silenced_opens_when_somebody_else_publishes(
+def test_a_silenced_quiet_channel_opens_when_another_client_publishes(
     hasty: Target,
 ) -> None:
     with ExitStack() as stack:

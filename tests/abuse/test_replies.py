@@ -63,7 +63,7 @@ class Asker(SocketPerson):
         return self.events.pop(0)
 
 
-def test_a_reply_is_forged_by_nobody_who_knows_its_channel(target: Target) -> None:
+def test_a_client_that_knows_a_reply_channel_cannot_forge_a_reply(target: Target) -> None:
     before = target.metric(REFUSED, fault="denied")
     with Asker(target) as ann, Asker(target, POWER) as bob, Asker(target) as eve:
         assert ann.told(ann.request(1)) == [""]
@@ -78,7 +78,7 @@ def test_a_reply_is_forged_by_nobody_who_knows_its_channel(target: Target) -> No
         assert target.metric(REFUSED, fault="denied") - before == 4
 
 
-def test_nobody_listens_to_the_replies_of_others(target: Target) -> None:
+def test_a_client_cannot_subscribe_to_the_replies_of_others(target: Target) -> None:
     with Asker(target) as ann, Asker(target, POWER) as bob, Asker(target, "/**") as eve:
         for pattern in (f"{ann.ret}/*", f"{ann.ret}/4000001", "/ret/**", "/ret/*"):
             subscribe = eve.message("/meta/subscribe", subscription=pattern)
@@ -91,14 +91,14 @@ def test_nobody_listens_to_the_replies_of_others(target: Target) -> None:
         assert heard == [POWER, "/the/end"]
 
 
-def test_a_request_brings_no_reply_into_the_channel_of_others(target: Target) -> None:
+def test_a_request_cannot_send_replies_to_the_channel_of_others(target: Target) -> None:
     with Asker(target) as ann, Asker(target, POWER), Asker(target) as eve:
         strange = [ann.ret, ann.ret + "x", "/ret", "/ret/", POWER, eve.ret + "/..", eve.ret[:-1]]
         assert set(eve.told(*(eve.request(1, ret) for ret in strange))) == {"reply_denied"}
         assert target.metric(OUTSTANDING) == 0
 
 
-def test_channels_of_replies_are_not_guessed_and_guesses_are_not_kept(target: Target) -> None:
+def test_reply_channels_cannot_be_guessed_and_guesses_are_not_kept(target: Target) -> None:
     before = target.metric(REFUSED, fault="denied")
     with Asker(target) as ann, Asker(target, POWER) as bob, Asker(target) as eve:
         ann.told(ann.request(1, timeout=120_000))
@@ -113,7 +113,7 @@ def test_channels_of_replies_are_not_guessed_and_guesses_are_not_kept(target: Ta
         assert ann.event()["data"] == "true"
 
 
-def test_of_a_flood_of_replies_one_arrives(target: Target) -> None:
+def test_only_one_of_a_flood_of_replies_arrives(target: Target) -> None:
     before = target.metric("holdfast_replies_total")
     with Asker(target) as ann, Asker(target, POWER) as bob:
         ann.told(ann.request(1))
@@ -138,7 +138,7 @@ def test_late_replies_are_dead_letters_once_each(target: Target) -> None:
         assert target.metric("holdfast_entries_settled_total", outcome="dead") - before == 1
 
 
-def test_a_session_asks_no_more_than_it_may_and_others_still_ask(
+def test_the_requests_of_a_session_are_limited_and_others_can_still_ask(
     target_with: MakeTarget,
 ) -> None:
     target = target_with(max_outstanding=100, **PATIENT)
@@ -152,7 +152,7 @@ def test_a_session_asks_no_more_than_it_may_and_others_still_ask(
         target.until_metric(OUTSTANDING, 1)
 
 
-def test_all_together_ask_no_more_than_the_server_bears(target_with: MakeTarget) -> None:
+def test_the_outstanding_requests_of_all_sessions_are_limited(target_with: MakeTarget) -> None:
     target = target_with(max_outstanding=1_000, max_total_outstanding=1_000, **PATIENT)
     with Asker(target) as ann, Asker(target, POWER) as bob, Asker(target) as eve:
         with target.bystander():

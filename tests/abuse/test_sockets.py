@@ -169,7 +169,7 @@ def test_a_client_that_ignores_the_close_is_forgotten(target: Target) -> None:
     target.until_metric("holdfast_sessions", 0)
 
 
-def test_ten_thousand_empty_frames_are_one_message(either_door: Target) -> None:
+def test_a_message_may_end_with_ten_thousand_empty_frames(either_door: Target) -> None:
     with either_door.bystander(), either_door.socket_person() as person:
         hello = orjson.dumps([person.message("/a", data=1)])
         parts = frame(hello, is_final=False) + frame(b"", CONTINUATION, is_final=False) * 10_000
@@ -178,7 +178,7 @@ def test_ten_thousand_empty_frames_are_one_message(either_door: Target) -> None:
     assert either_door.growth_mib() < 20
 
 
-def test_frames_without_end_are_bounded(either_door: Target) -> None:
+def test_endless_frames_are_bounded(either_door: Target) -> None:
     with either_door.bystander(), either_door.socket_person() as person:
         person.send(frame(b"[", is_final=False))
         part = frame(b" " * 1000, CONTINUATION, is_final=False) * 100
@@ -213,7 +213,7 @@ def test_pings_are_answered_and_a_flood_of_them_costs_nothing(either_door: Targe
     assert either_door.growth_mib() < 20
 
 
-def test_a_flood_of_pings_whose_answers_nobody_reads_is_bounded(either_door: Target) -> None:
+def test_a_flood_of_pings_with_unread_answers_is_bounded(either_door: Target) -> None:
     with either_door.bystander(), either_door.socket_person(receive_buffer=4096) as person:
         person.socket.settimeout(0.5)
         for _ in range(400):
@@ -223,7 +223,7 @@ def test_a_flood_of_pings_whose_answers_nobody_reads_is_bounded(either_door: Tar
         either_door.until_logged("the client does not read")
 
 
-def test_a_flood_of_messages_whose_answers_nobody_reads_is_bounded(either_door: Target) -> None:
+def test_a_flood_of_messages_with_unread_answers_is_bounded(either_door: Target) -> None:
     with either_door.bystander(), either_door.socket_person(receive_buffer=4096) as person:
         person.socket.settimeout(0.5)
         message = frame(orjson.dumps([person.message("/a", data="x", id="i" * 1000)]))
@@ -254,7 +254,7 @@ def test_a_socket_that_is_dropped_leaves_its_session_for_a_while(target: Target)
             assert again.hear()[0]["data"] == "kept"
 
 
-def test_a_socket_on_which_no_session_is_named_is_closed(target_with: MakeTarget) -> None:
+def test_a_socket_without_a_known_session_is_closed(target_with: MakeTarget) -> None:
     target = target_with(ws_session_timeout=300)
     with target.socket_person() as person, target.socket() as silent, target.socket() as chatty:
         chatty.send(frame(b"here", PING))
@@ -278,7 +278,7 @@ def test_a_socket_on_which_no_session_is_named_is_closed(target_with: MakeTarget
         {"Upgrade": "h2c"},
     ],
 )
-def test_an_upgrade_that_is_wrong_is_refused(headers: dict[str, str], either_door: Target) -> None:
+def test_an_invalid_upgrade_is_refused(headers: dict[str, str], either_door: Target) -> None:
     with either_door.socket(**headers) as socket:
         assert 400 <= socket.upgrade.status < 500
     assert "Traceback" not in either_door.log()
@@ -318,7 +318,7 @@ def test_frames_are_never_compressed(either_door: Target) -> None:
         assert "sec-websocket-extensions" not in socket.upgrade.headers
 
 
-def test_many_sockets_of_one_session_have_one_that_counts(target: Target) -> None:
+def test_only_the_newest_of_many_sockets_of_a_session_gets_its_messages(target: Target) -> None:
     with target.socket_person() as person, target.person() as publisher:
         person.settle_in("/a")
         others = []

@@ -116,7 +116,7 @@ def test_without_tls_no_response_has_hsts(asked: bytes, serve: Serve) -> None:
     assert HSTS not in ask(serve(), asked).headers
 
 
-def test_a_setting_says_that_a_proxy_terminates_tls(serve: Serve) -> None:
+def test_with_a_setting_for_a_proxy_that_terminates_tls_cookies_are_secure(serve: Serve) -> None:
     answer = handshaken(serve(browser_cookie_secure=True))
     assert answer.headers["set-cookie"].startswith(f"{SECURE_NAME}=")
     assert answer.headers[HSTS] == A_YEAR

@@ -35,7 +35,9 @@ def outcome(server: Server) -> bytes:
         return connection.recv(4096)
 
 
-def test_a_request_beyond_the_room_is_refused_and_may_be_retried(servers: Servers) -> None:
+def test_a_request_beyond_the_room_for_unfinished_ones_is_refused_and_may_be_retried(
+    servers: Servers,
+) -> None:
     server = servers.with_settings({"max_unfinished_bytes": 100 * KIBIBYTE})
     with ExitStack() as open_ones:
         clients = [open_ones.enter_context(unfinished(server, 30 * KIBIBYTE)) for _ in range(4)]

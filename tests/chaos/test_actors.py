@@ -99,7 +99,7 @@ async def steps(receiver: Receiver, count: int) -> None:
 # Receivers
 
 
-async def test_what_arrives_is_acknowledged_with_the_next_connect(scene: Scene) -> None:
+async def test_deliveries_are_acknowledged_with_the_next_connect(scene: Scene) -> None:
     scene.talker.answers = [batch(1, event("p-1", 1)), batch(2)]
     await steps(scene.receiver(Manner()), 3)
     (delivery,) = scene.found(What.DELIVER)
@@ -152,7 +152,7 @@ async def test_an_unnamed_receiver_records_that_its_session_is_lost(scene: Scene
     assert lost.fields == {"subscriber": "joe/1"}
 
 
-async def test_without_verdicts_events_say_nothing_of_their_delivery(scene: Scene) -> None:
+async def test_events_to_receivers_without_verdicts_have_no_delivery_data(scene: Scene) -> None:
     scene.talker.answers = [batch(1, event("p-1", 1, redelivered=3))]
     await steps(scene.receiver(Manner(gives_verdicts=False), is_named=False), 2)
     (delivery,) = scene.found(What.DELIVER)
@@ -168,7 +168,7 @@ async def test_refusals_depend_on_the_message_alone(scene: Scene) -> None:
     assert said["code"] == verdict["errorCode"] != ""
 
 
-async def test_behind_a_holdback_nothing_is_settled(scene: Scene) -> None:
+async def test_entries_behind_a_holdback_are_not_settled(scene: Scene) -> None:
     receiver = scene.receiver(Manner(holds_back_at=1))
     scene.talker.answers = [batch(1, event("p-1", 1), event("p-2", 2)), batch(2)]
     await steps(receiver, 3)
@@ -180,7 +180,7 @@ async def test_behind_a_holdback_nothing_is_settled(scene: Scene) -> None:
     assert receiver.is_held
 
 
-async def test_whoever_held_back_connects_and_then_asks_for_more(scene: Scene) -> None:
+async def test_a_receiver_that_held_back_connects_and_then_resumes(scene: Scene) -> None:
     receiver = scene.receiver(Manner(holds_back_at=1, held_s=0.0))
     scene.talker.answers = [batch(1, event("p-1", 1)), batch(2)]
     await steps(receiver, 4)
@@ -190,7 +190,7 @@ async def test_whoever_held_back_connects_and_then_asks_for_more(scene: Scene) -
     assert resume.is_ok
 
 
-async def test_whoever_stumbles_is_soon_asked_again(scene: Scene) -> None:
+async def test_a_receiver_that_stumbles_asks_to_get_the_message_again_soon(scene: Scene) -> None:
     receiver = scene.receiver(Manner(stumbles_at=1))
     again = event("p-1", 3, redelivered=1)
     scene.talker.answers = [batch(1, event("p-1", 1), event("p-2", 2)), batch(2, again), batch(3)]
@@ -205,7 +205,7 @@ async def test_whoever_stumbles_is_soon_asked_again(scene: Scene) -> None:
     assert [entry["code"] for entry in second.fields["entries"]] == [""]
 
 
-async def test_what_was_done_is_not_done_again(scene: Scene) -> None:
+async def test_a_processed_message_is_not_processed_again(scene: Scene) -> None:
     manner = Manner(is_explicit=True)
     receiver = scene.receiver(manner)
     again = event("p-1", 2, redelivered=1)
@@ -236,7 +236,7 @@ async def test_a_false_ack_carries_no_verdicts(scene: Scene) -> None:
     assert [entry["seq"] for entry in settlement.fields["entries"]] == [2]
 
 
-async def test_at_the_end_what_was_done_is_said(scene: Scene) -> None:
+async def test_the_last_verdicts_are_sent_at_the_end(scene: Scene) -> None:
     stop = asyncio.Event()
     scene.talker.answers = [batch(1, event("p-1", 1)), batch(2)]
     receiver = scene.receiver(Manner())
@@ -247,7 +247,7 @@ async def test_at_the_end_what_was_done_is_said(scene: Scene) -> None:
     assert scene.found(What.SETTLE)[0].is_ok
 
 
-async def test_whoever_leaves_forgets_what_it_has_and_comes_back(scene: Scene) -> None:
+async def test_a_receiver_that_leaves_forgets_its_entries_and_returns(scene: Scene) -> None:
     receiver = scene.receiver(Manner(leaves_after=1))
     scene.talker.answers = [batch(1, event("p-1", 1)), [yes("/meta/disconnect")], batch(1)]
     await steps(receiver, 5)
@@ -258,7 +258,7 @@ async def test_whoever_leaves_forgets_what_it_has_and_comes_back(scene: Scene) -
     assert not scene.found(What.SETTLE)
 
 
-async def test_who_goes_on_begins_behind_the_last_cursor(scene: Scene) -> None:
+async def test_a_receiver_that_goes_on_subscribes_from_its_last_cursor(scene: Scene) -> None:
     def told(number: int, cursor: int) -> list[Message]:
         return [yes("/meta/connect", ext={"ack": number, "replay": {"cursor": cursor}})]
 
@@ -372,7 +372,7 @@ async def test_a_publisher_that_forgets_a_reply_asks_again(scene: Scene) -> None
     assert scene.talker.asked[1] == scene.talker.asked[2]
 
 
-def test_errors_say_whether_the_session_is_gone_and_whether_anybody_knows() -> None:
+def test_errors_say_whether_the_session_is_unknown_and_the_outcome_unsure() -> None:
     assert Denied(GONE).is_session_unknown
     assert not Denied(GONE).is_unsure
     assert Denied(UNSURE).is_unsure

@@ -67,7 +67,7 @@ async def heard(joe: Talker, ack: int) -> list[str]:
     return [each["data"]["tag"] for each in found if "data" in each]
 
 
-async def test_who_was_frozen_while_another_took_over_writes_no_more(stage: Stage) -> None:
+async def test_a_frozen_server_cannot_write_after_another_took_over(stage: Stage) -> None:
     old = await stage.server("old")
     await stage.joe(old)
     await stage.publish(old, "before")

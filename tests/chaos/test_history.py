@@ -54,12 +54,12 @@ def test_outcomes_are_told_apart(path: Path, recorder: Recorder) -> None:
     assert found == [(Phase.OK, 2), (Phase.FAIL, 4), (Phase.INFO, 6), (Phase.INFO, None)]
 
 
-def test_every_line_is_there_at_once(path: Path, recorder: Recorder) -> None:
+def test_every_line_is_written_at_once(path: Path, recorder: Recorder) -> None:
     recorder.begin("p", What.PUBLISH)
     assert path.read_bytes().endswith(b"}\n")
 
 
-def test_a_history_goes_on_where_it_was(path: Path, recorder: Recorder) -> None:
+def test_a_history_continues_where_it_ended(path: Path, recorder: Recorder) -> None:
     recorder.note("p", What.FAULT)
     recorder.close()
     second = Recorder(path, Ticks())
@@ -77,7 +77,7 @@ def test_a_torn_last_line_is_tolerated(path: Path, recorder: Recorder, cut: int)
     assert len(read(path)) == (2 if cut == 1 else 1)
 
 
-def test_damage_anywhere_else_is_not(path: Path, recorder: Recorder) -> None:
+def test_damage_before_the_last_line_is_an_error(path: Path, recorder: Recorder) -> None:
     path.write_bytes(b'{"n": 1, "pro\n')
     recorder.note("p", What.FAULT)
     with pytest.raises(HistoryDamaged, match="line 1"):

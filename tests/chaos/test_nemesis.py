@@ -38,7 +38,7 @@ def test_the_same_seed_makes_the_same_schedule() -> None:
     assert schedule(7, 60, EVERYTHING) != schedule(8, 60, EVERYTHING)
 
 
-def test_faults_come_together_but_never_two_to_the_same() -> None:
+def test_simultaneous_faults_have_different_targets() -> None:
     steps = schedule(7, 1000, EVERYTHING)
     assert {len(step.kinds) for step in steps} == {1, 2, 3}
     for step in steps:

@@ -25,7 +25,7 @@ def populate(ring: Arena) -> None:
     ring.add_publisher("q")
 
 
-async def test_whoever_is_held_back_stays_so_when_the_server_dies(tmp_path: Path) -> None:
+async def test_a_receiver_stays_held_back_when_the_server_dies(tmp_path: Path) -> None:
     async with arena(tmp_path, seed=1) as ring:
         populate(ring)
         operator = ring.operator()
@@ -39,7 +39,9 @@ async def test_whoever_is_held_back_stays_so_when_the_server_dies(tmp_path: Path
     assert (result.pending, result.lost) == (0, 0)
 
 
-async def test_what_finds_no_room_while_held_back_is_a_dead_letter(tmp_path: Path) -> None:
+async def test_messages_beyond_the_room_of_a_queue_that_is_held_back_are_dead_letters(
+    tmp_path: Path,
+) -> None:
     async with arena(tmp_path, seed=1) as ring:
         ring.add_receiver("joe/1", Manner(options={"retries": -1, "queue": {"maxEntries": 20}}))
         ring.add_publisher("p")
@@ -56,7 +58,9 @@ async def test_what_finds_no_room_while_held_back_is_a_dead_letter(tmp_path: Pat
     assert result.dead + result.processed == result.acked, result.report()
 
 
-async def test_a_replay_that_dies_goes_on_and_delivers_each_letter_once(tmp_path: Path) -> None:
+async def test_a_replay_interrupted_by_a_crash_continues_and_delivers_each_letter_once(
+    tmp_path: Path,
+) -> None:
     async with arena(tmp_path, seed=1) as ring:
         populate(ring)
         operator = ring.operator()

@@ -48,7 +48,7 @@ async def test_only_the_message_that_kills_its_receiver_dies(
     assert letter["attempts"] == MAX_ATTEMPTS
 
 
-async def test_who_holds_back_again_and_again_is_not_sent_everything_each_time(
+async def test_a_receiver_that_holds_back_often_does_not_get_everything_each_time(
     tmp_path: Path,
 ) -> None:
     async with arena(tmp_path, seed=1) as ring:

@@ -98,7 +98,7 @@ async def test_without_faults_everything_passes(client: Streams, proxy: Proxy) -
     assert proxy.connections == 1
 
 
-async def test_an_end_is_passed_on(client: Streams, echo: Echo, proxy: Proxy) -> None:
+async def test_the_end_of_a_side_is_forwarded(client: Streams, echo: Echo, proxy: Proxy) -> None:
     await ask(client, b"a")
     client[1].write_eof()
     assert await is_cut(client)
@@ -115,14 +115,16 @@ async def test_unix_sockets_are_reached_too(echo: Echo, tmp_path: Path) -> None:
         writer.close()
 
 
-async def test_a_server_that_is_not_there_is_a_cut_connection(proxy: Proxy) -> None:
+async def test_connections_to_an_absent_server_are_cut(proxy: Proxy) -> None:
     proxy.upstream = Address("127.0.0.1", 1)
     client = await asyncio.open_connection("127.0.0.1", proxy.port)
     assert await is_cut(client)
     client[1].close()
 
 
-async def test_the_server_may_move(client: Streams, proxy: Proxy, tmp_path: Path) -> None:
+async def test_the_server_may_change_its_address(
+    client: Streams, proxy: Proxy, tmp_path: Path
+) -> None:
     other = Echo()
     path = tmp_path / "socket"
     async with await asyncio.start_unix_server(other.serve, path):

@@ -31,7 +31,7 @@ async def connect(joe: Talker, ack: int, **delivery: Any) -> tuple[list[Message]
     return events, reply["ext"]["ack"]
 
 
-async def test_a_message_that_was_refused_and_stays_outlives_everybody(tmp_path: Path) -> None:
+async def test_a_refused_message_that_stays_survives_all_deaths(tmp_path: Path) -> None:
     server = Processes(tmp_path, {"durability": "always"})
     joe: Talker | None = None
     try:

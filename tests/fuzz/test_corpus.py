@@ -44,7 +44,7 @@ def last_error(messages: list[dict[str, object]]) -> str:
     return str(replies[-1].get("error", ""))
 
 
-def test_what_was_said_over_http(either_door: Target) -> None:
+def test_past_messages_over_http(either_door: Target) -> None:
     def answer(finding: Finding) -> str:
         with either_door.person(ext=TERMS) as person:
             person.subscribe("/a")
@@ -59,7 +59,7 @@ def test_what_was_said_over_http(either_door: Target) -> None:
     replay(either_door, MESSAGES, answer)
 
 
-def test_what_was_said_over_sockets(target: Target) -> None:
+def test_past_messages_over_sockets(target: Target) -> None:
     def answer(finding: Finding) -> str | int:
         with SocketPerson(target.url, ext=TERMS) as person:
             person.ask(person.message("/meta/subscribe", subscription="/a"))
@@ -83,7 +83,7 @@ def test_what_was_said_over_sockets(target: Target) -> None:
     replay(target, map(over_a_socket, MESSAGES), answer)
 
 
-def test_what_was_sent_over_http(either_door: Target) -> None:
+def test_past_requests_over_http(either_door: Target) -> None:
     def answer(finding: Finding) -> int:
         with either_door.wire() as wire:
             wire.send_until_refused(finding.sent)
@@ -92,7 +92,7 @@ def test_what_was_sent_over_http(either_door: Target) -> None:
     replay(either_door, REQUESTS, answer)
 
 
-def test_what_was_sent_over_sockets(either_door: Target) -> None:
+def test_past_frames_over_sockets(either_door: Target) -> None:
     def answer(finding: Finding) -> int:
         with either_door.socket_person() as person:
             person.send_until_refused(finding.sent)
@@ -112,7 +112,7 @@ def outcome(person: SocketPerson) -> int:
             return OPEN
 
 
-def test_what_the_administration_was_asked_for(target: Target, token: str) -> None:
+def test_past_requests_to_the_administration(target: Target, token: str) -> None:
     def answer(finding: Finding) -> int:
         with target.wire(source=next(addresses)) as wire:
             wire.send_until_refused(finding.sent.replace(TOKEN.encode(), token.encode()))
@@ -124,5 +124,5 @@ def test_what_the_administration_was_asked_for(target: Target, token: str) -> No
 
 
 @pytest.mark.parametrize("findings", [MESSAGES, REQUESTS, FRAMES, ADMINISTRATION])
-def test_nothing_is_there_twice(findings: list[Finding]) -> None:
+def test_the_corpus_has_no_duplicates(findings: list[Finding]) -> None:
     assert len({finding.sent for finding in findings}) == len(findings)
