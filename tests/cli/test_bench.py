@@ -1,4 +1,4 @@
-"""`holdfast bench`: what it counts, and a short run against a real server."""
+"""`holdfast bench`: its counts, and a short run against a real server."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""`holdfast dead` against an administration: what it prints, what it changes, how it ends."""
+"""`holdfast dead` against an administration: its output, changes and exit codes."""
 
 import json
 import os

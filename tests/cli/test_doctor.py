@@ -1,4 +1,4 @@
-"""`holdfast doctor` says what is wrong with a machine, and how to mend it."""
+"""`holdfast doctor` finds faults of a machine, with their remedies."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def sights(*words: str, **settings: Any) -> tuple[int, dict[str, tuple[bool | None, str]]]:
-    """The exit code, and what was seen: whether it is well, and the text."""
+    """The exit code, and for each check whether it passed, and its text."""
     given = {"port": free_port(), **settings}
     Path("holdfast.toml").write_text(as_toml(given))
     done = CliRunner().invoke(program, ["doctor", "--json", *words])

@@ -1,4 +1,4 @@
-"""The command as a whole: what there is, and what it costs to ask."""
+"""The command as a whole: its commands, options and help, and the time that they take."""
 
 import gc
 import re

@@ -172,7 +172,7 @@ def test_an_unreachable_server_is_reported(run: Run, monkeypatch: pytest.MonkeyP
 def test_the_address_for_clients_may_differ_from_that_of_the_administration(
     run: Run, server: Server
 ) -> None:
-    # That of the administration, in a container.
+    # In a container, `HOLDFAST_URL` is the address of the administration.
     elsewhere = {"HOLDFAST_URL": "http://127.0.0.1:1", "HOLDFAST_CLIENT_URL": server.url}
     assert run("publish", "/a", "1", **elsewhere).exit_code == 0
 

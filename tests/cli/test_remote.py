@@ -1,4 +1,4 @@
-"""How commands find a server and its token, and what they say when that fails."""
+"""How commands find a server and its token, and the errors when that fails."""
 
 import os
 import re

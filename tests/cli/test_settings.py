@@ -161,7 +161,7 @@ SAMPLES: dict[str, tuple[Any, list[str]]] = {
     "quota_history_bytes": (42, ["42"]),
     "quota_topics": (40, ["40"]),
 }
-# What belongs together with a setting, or it would be wrong by itself.
+# Settings without which others would be invalid.
 COMPANIONS = {
     "browser_cookie_name": ["--browser-cookie-secure"],
     "login_audience": ["--login-keys", "key.pem"],
@@ -365,7 +365,7 @@ def command() -> Command:
 
 @pytest.fixture(autouse=True)
 def nothing_else_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No settings file lies about, and no setting is in the environment."""
+    """There is no settings file, and no setting in the environment."""
     monkeypatch.chdir(tmp_path)
 
 
@@ -501,7 +501,7 @@ def test_an_unknown_variable_stops_the_start(command: Command) -> None:
 
 
 def test_variables_of_a_kubernetes_service_with_this_name_are_ignored(command: Command) -> None:
-    """Containers beside it are told of it in variables that look like settings."""
+    """Kubernetes tells neighbouring containers of it in variables that look like settings."""
     Path("holdfast.toml").write_text("port = 9090\n")
     found = command.read(
         service_host="10.0.0.11",

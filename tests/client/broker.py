@@ -1,4 +1,4 @@
-"""As much of an MQTT 3.1.1 broker as a bridge needs: small packets, of which each is confirmed."""
+"""The part of an MQTT 3.1.1 broker that a bridge needs: small packets, each confirmed."""
 
 import asyncio
 from asyncio import IncompleteReadError, StreamReader, StreamWriter
@@ -7,7 +7,7 @@ _CONNECT, _PUBLISH, _SUBSCRIBE, _PING = 1, 3, 8, 12
 
 
 class Broker:
-    """Keeps what is published, and sends what it is told to everybody who has subscribed."""
+    """Keeps what clients publish, and sends messages to all subscribers."""
 
     def __init__(self) -> None:
         self.published: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue()
@@ -22,7 +22,7 @@ class Broker:
         self.port = self._server.sockets[0].getsockname()[1]
 
     def stop(self) -> None:
-        """Accept nobody, and break all connections."""
+        """Refuse new connections, and cut all others."""
         assert self._server is not None
         self._server.close()
         for writer in self._connected:

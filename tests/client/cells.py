@@ -1,4 +1,4 @@
-"""Runs cells of code one after another, as a notebook does and `python -m asyncio`."""
+"""Runs cells of code one after another, as a notebook or `python -m asyncio` does."""
 
 import ast
 import inspect
@@ -9,7 +9,7 @@ from typing import Any
 
 
 async def run_cells(cells: Iterable[str]) -> list[str]:
-    """Return what each has printed; all have the same names, and may await."""
+    """Return the output of each cell; all share their names, and may await."""
     names: dict[str, Any] = {"__name__": "__main__"}
     printed = []
     for number, cell in enumerate(cells):

@@ -1,4 +1,4 @@
-"""What the tests of the Python client share."""
+"""Fixtures of the tests of the Python client."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator

@@ -18,7 +18,7 @@ JAVA = ("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
 
 @dataclass(frozen=True)
 class Peer:
-    """How to start one, behind which words comes the port."""
+    """The command that starts a server; the port follows it."""
 
     name: str
     command: Sequence[str]
@@ -55,7 +55,7 @@ FAYE = Peer(
 
 
 class RunningPeer:
-    """One of them at an address that stays the same; clients wait until it answers."""
+    """A running server at an address that stays the same; clients wait until it answers."""
 
     def __init__(self, peer: Peer) -> None:
         port = free_port()
@@ -64,7 +64,7 @@ class RunningPeer:
         self._process = subprocess.Popen(self._command)
 
     def restart(self) -> None:
-        """Start it anew; it remembers nothing."""
+        """Restart it; it remembers nothing."""
         self.stop()
         self._process = subprocess.Popen(self._command)
 

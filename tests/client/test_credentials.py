@@ -1,4 +1,4 @@
-"""How the Python client knows the server, and the server its user, over both transports."""
+"""How client and server authenticate each other, over both transports."""
 
 import asyncio
 import gc
@@ -41,7 +41,7 @@ def secure(authority: Authority) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that wants passwords."""
+    """A server that requires passwords."""
     file = tmp_path_factory.mktemp("guarded") / "passwords"
     PasswordFile(file).put(User("ada", hashed("correct horse"), ("staff",)))
     server = Server({"login_passwords": str(file)})
@@ -110,7 +110,7 @@ async def test_a_client_logs_in_with_a_password_and_gets_one_error_if_it_is_wron
             guarded.url, credentials={**right, "password": "wrong"}, transports=[transport]
         ):
             pass
-    # What nobody was told of is logged when it is thrown away.
+    # An exception that nobody retrieved is logged when it is discarded.
     gc.collect()
     assert not caplog.records
 

@@ -1,4 +1,4 @@
-"""The programs in docs/examples that use the Python client do what they say."""
+"""The programs in docs/examples that use the Python client work as their pages say."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The Python client with a server that fails over some messages, and serves all others."""
+"""The Python client with a server that fails on some messages and serves all others."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 
 class FailingServer:
-    """As much of a Bayeux server as publishers need; a request with poison fails as a whole."""
+    """The part of a Bayeux server that publishers need; a request with poison fails as a whole."""
 
     def __init__(self, *, cures_after: int | None = None) -> None:
         self.published: list[object] = []
@@ -68,7 +68,7 @@ class FailingServer:
         return fails
 
     async def failed(self, times: int) -> None:
-        """Wait until requests have failed so often."""
+        """Wait until so many requests have failed."""
         self._awaited_failures = times
         await self._has_failed.wait()
 
@@ -104,7 +104,7 @@ async def client_of(
 
 
 def publishing(client: Client, *data: object) -> list[asyncio.Task[Any]]:
-    """Publish messages that are sent again until it is known what became of them."""
+    """Publish messages that are repeated until their outcome is known."""
     return [
         asyncio.create_task(client.publish("/a", each, key=f"{number}"))
         for number, each in enumerate(data)

@@ -1,4 +1,4 @@
-"""The Python client with servers of others, which know nothing of our extensions."""
+"""The Python client with other servers, which do not know Holdfast's extensions."""
 
 import asyncio
 import logging
@@ -44,7 +44,7 @@ def run() -> Iterator[Run]:
 
 
 def client_of(running: RunningPeer, *transports: str) -> Client:
-    """One that asks often whether the server is there yet."""
+    """A client that tries often to reach the server."""
     return Client(running.url, transports=transports or ALL, longest_pause_s=0.2)
 
 
@@ -138,7 +138,7 @@ async def test_a_client_reconnects_when_the_server_is_killed_and_restarted(
             await client.subscribe(f"/others/{transport}", lambda message: back.add(message.data))
         running.restart()
         async with client_of(running) as publisher, asyncio.timeout(LIMIT_S):
-            # Whoever has not subscribed again yet does not hear the first of these.
+            # A client that has not subscribed again yet does not get the first of these.
             while back != {*peer.transports}:
                 for transport in peer.transports:
                     await publisher.publish(f"/others/{transport}", transport)

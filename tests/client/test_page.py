@@ -1,4 +1,4 @@
-"""What docs/python-client.md shows runs, in its order, and prints what stands below it."""
+"""The examples in docs/python-client.md run in their order and print what the page shows."""
 
 import inspect
 import re

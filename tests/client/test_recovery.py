@@ -1,4 +1,4 @@
-"""The Python client gets over bad networks, dying servers and ending logins."""
+"""The Python client survives bad networks, killed servers and logins that end."""
 
 import asyncio
 import time
@@ -23,7 +23,7 @@ def behind(url: str) -> Address:
 
 
 class SocketRefuser(Proxy):
-    """As proxies that know nothing of WebSockets, until it learns."""
+    """A proxy that refuses WebSockets until it is told not to."""
 
     def __init__(self, upstream: Address) -> None:
         super().__init__(upstream)
@@ -139,7 +139,7 @@ def strict(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Server
 
 
 class Tokens:
-    """Gives tokens that are about to end, then others."""
+    """Gives tokens that end soon, then others."""
 
     def __init__(self, then: str) -> None:
         self.then = then

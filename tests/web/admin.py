@@ -1,4 +1,4 @@
-"""An administration without a server behind it, and somebody who asks."""
+"""An administration without a server behind it, and a client that uses it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ LINES = {"Content-Type": "application/x-ndjson"}
 
 
 class Clock:
-    """Stands still unless it is set."""
+    """A clock that stands still unless it is set."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -41,7 +41,7 @@ class Answer:
 
     @property
     def code(self) -> str:
-        """Of a failure, which has nothing but this and a message."""
+        """The code of a failure, which otherwise has only a message."""
         (only,) = self.json
         assert only == "error"
         assert self.json["error"].keys() == {"code", "message"}
@@ -51,7 +51,7 @@ class Answer:
 
 @dataclass
 class Admin:
-    """Asks the administration as an operator does, unless told otherwise."""
+    """A client of the administration, with the operators' token unless told otherwise."""
 
     client: TestClient[web.Request, web.Application]
     operations: FakeOperations
@@ -74,7 +74,7 @@ class Admin:
 
 
 def application_of(operations: FakeOperations, clock: Clock) -> web.Application:
-    """What mounts the administration, and nothing else."""
+    """An application with the administration, and nothing else."""
     application = web.Application()
     tokens = Tokens(OPERATOR, READER)
     application.add_subapp("/admin", make_admin([operations], tokens, clock))

@@ -1,4 +1,4 @@
-"""What tests of the doors share."""
+"""Fixtures of the tests of the web layer."""
 
 from collections.abc import Iterator
 from math import inf
@@ -9,17 +9,17 @@ from blockbuster import blockbuster_ctx
 
 @pytest.fixture(scope="module")
 def nothing_blocks() -> Iterator[None]:
-    """Whatever keeps the event loop waiting for the system is an error."""
+    """Blocking calls in the event loop raise an error."""
     with blockbuster_ctx() as watch:
         for call in watch.functions.values():
-            # A server that is being made reads its pages.
+            # A server reads its pages while it is created.
             call.can_block_in("holdfast/web/pages.py", "add_pages")
         yield
 
 
 @pytest.fixture(scope="session", autouse=True)
 def machine_is_never_too_slow() -> Iterator[None]:
-    """However slow the machine is, handshakes are admitted and no request overruns its turn.
+    """On a slow machine, too, handshakes are admitted and no request overruns its turn.
 
     After an overrun, large requests would wait for real time, of which `Rig` lets none pass.
     """

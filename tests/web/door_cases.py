@@ -1,4 +1,4 @@
-"""Requests of every kind, and how any door answers them after a handshake."""
+"""Requests of every kind, and the answers of each door to them after a handshake."""
 
 from tests.web.requests import (
     CONNECT,
@@ -159,7 +159,7 @@ CASES: dict[str, tuple[bytes, list[int]]] = {
     ),
     # Connections
     "goodbye": (post(SAY, [JSON, PAGE, "Connection: close"]), [200]),
-    # What aiohttp's parser does not like takes what came with it along.
+    # A request that aiohttp's parser refuses takes the requests in the same piece with it.
     "words after goodbye": (
         post(SAY, [JSON, PAGE, "Connection: close"]) + post_messages(PUBLISH),
         [400],

@@ -1,4 +1,4 @@
-"""All doors at once: they answer the same bytes alike, or this says where they do not."""
+"""Sends the same bytes to all doors, and fails where their answers differ."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -35,7 +35,7 @@ _MALFORMED = Response(
 
 
 async def compare(*chunks: bytes) -> Transcript:
-    """What all doors answer to these chunks: the same."""
+    """The answer to these chunks, which must be the same from all doors."""
     fast, ordinary, plain = [
         less(await play(chunks, door=door, web_options=WEB_OPTIONS), *VOLATILE) for door in Door
     ]
@@ -45,7 +45,7 @@ async def compare(*chunks: bytes) -> Transcript:
 
 
 def in_our_words(plain: Transcript) -> Transcript:
-    """What aiohttp says of its own to bytes that are no HTTP."""
+    """The transcript with aiohttp's own answers to malformed requests replaced by ours."""
     responses = [
         _MALFORMED if each.headers.get("server", "").startswith("Python") else each
         for each in plain.responses

@@ -1,4 +1,4 @@
-"""The services of the administration, kept in memory: no server, no store, no waiting."""
+"""The services of the administration in memory: no server, no store, no waiting."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import fields, replace
@@ -158,7 +158,7 @@ def some_figures(**changes: Any) -> Figures:
 
 
 class FakeOperations:
-    """Does what the services do with a few dictionaries; `changes` is what was asked of it."""
+    """The services with a few dictionaries; `changes` records the changes that were asked for."""
 
     def __init__(self, sessions: Sequence[Session] = (), letters: Sequence[Letter] = ()) -> None:
         self.by_key = {each.key: each for each in sessions}
@@ -184,9 +184,9 @@ class FakeOperations:
         self.has_counted = True
         # What each replay leaves out, and why.
         self.skips: dict[str, int] = {}
-        # So many sessions can be ended before there is no room for what they leave.
+        # The number of sessions that can be ended before their letters find no room.
         self.may_end = 1_000_000
-        # What the journal has of every message, in two parts.
+        # The steps of every message in the journal, in two parts.
         self.steps: list[TraceStep] = []
         self.lakes: list[str] = []
         # What every method raises, if it is set.

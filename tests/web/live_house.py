@@ -53,7 +53,7 @@ class Api(NamedTuple):
 
 
 class LiveHouse(House):
-    """Its turns end with those of the event loop, and its wall clock is the real one."""
+    """A server whose turns end with those of the event loop; its wall clock is the real one."""
 
     def __init__(self, here: Desk, **options: Any) -> None:
         self.desk = here
@@ -106,7 +106,7 @@ class LiveHouse(House):
         asyncio.get_running_loop().call_soon(lambda: self.bayeux.flush(self.now))
 
     def turn(self) -> None:
-        """The event loop does this by itself."""
+        """Do nothing: turns end with those of the event loop."""
 
     async def receiver(self, session: str | None = "joe/1", **options: Any) -> Client:
         """A session that acknowledges and gives verdicts, subscribed to /a."""
@@ -134,7 +134,7 @@ class LiveHouse(House):
         await self.desk.answered()
 
     async def refuse(self, client: Client, code: str, text: str = "") -> None:
-        """The client says this of everything that it is given."""
+        """Refuse all entries that the client is handed, with this code."""
         events = (await self.connect(client)).events
         seqs = [event["ext"]["delivery"]["seq"] for event in events]
         verdicts = ({"seq": seq, "errorCode": code, "message": text} for seq in seqs)
@@ -142,17 +142,17 @@ class LiveHouse(House):
         await self.desk.answered()
 
     async def dead(self) -> list[Letter]:
-        """All dead letters, whole, the latest first."""
+        """All dead letters with all their fields, the newest first."""
         page = await self.api.letters.letters(LetterFilter(), None, 500)
         return [await self.api.letters.letter(item.id) for item in page.items]
 
     async def audited(self) -> list[AuditEntry]:
-        """What stands in the audit, the latest first."""
+        """The entries of the audit, the newest first."""
         await self.desk.answered_line()
         return (await self.api.system.audit(None, 100)).items
 
     async def killed(self, *data: object, key: str = "joe/1") -> None:
-        """A session comes, gets these and is ended: they are dead letters."""
+        """End a session with these messages, which become dead letters."""
         await self.receiver(key)
         await self.publish(*data)
         await self.api.sessions.kill(key, "operator")
@@ -160,7 +160,7 @@ class LiveHouse(House):
 
 
 def refused_with(code: str) -> Any:
-    """The operation fails with this code."""
+    """Check that the block fails with this code."""
     return pytest.raises(RequestFailed, match=f"^{code}:")
 
 

@@ -1,4 +1,4 @@
-"""A server with a login, the people at its doors, and an identity provider."""
+"""A server with a login, its clients, and an identity provider."""
 
 import asyncio
 import ssl
@@ -70,7 +70,7 @@ def passwords(home: Path) -> Path:
 
 
 async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
-    """Ask until the answer is yes."""
+    """Ask until the answer is true."""
     for _ in range(200):
         if await is_so():
             return
@@ -79,7 +79,7 @@ async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
 
 
 class House:
-    """A server, and the people at its doors."""
+    """A server and its clients."""
 
     def __init__(self, url: str, home: Path) -> None:
         self.url, self.home = url, home

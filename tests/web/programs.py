@@ -1,4 +1,4 @@
-"""`holdfast serve` as a process, with whatever arguments, however it ends."""
+"""`holdfast serve` as a process with any arguments, which may also fail."""
 
 import contextlib
 import re
@@ -18,7 +18,7 @@ STOP_LIMIT_S = 30.0
 
 
 class Program:
-    """A server that may not start; its output and its end."""
+    """A server process that may fail to start; its output and its exit code."""
 
     def __init__(
         self,
@@ -28,7 +28,7 @@ class Program:
         stdout: int = subprocess.PIPE,
         files: int | None = None,
     ) -> None:
-        """With a number of `files` it has so many descriptors and no more."""
+        """With `files`, limit the process to so many descriptors."""
         self._home = home
         self._errors = (home / "stderr").open("w+b")
         known = {**environment(), **(variables or {})}
@@ -53,13 +53,13 @@ class Program:
         )
 
     def ready_line(self) -> str:
-        """What it prints when it is ready; nothing if it ends instead."""
+        """The line that it prints when it is ready; empty if it ends instead."""
         assert self.process.stdout is not None
         readable, _, _ = select([self.process.stdout], [], [], START_LIMIT_S)
         return self.process.stdout.readline().decode() if readable else ""
 
     def place(self) -> str:
-        """Where it says that it can be reached."""
+        """The URL in the ready line."""
         line = self.ready_line()
         assert line.startswith("holdfast is ready: "), line + self.errors()
         return line.removeprefix("holdfast is ready: ").split()[0]
@@ -68,11 +68,11 @@ class Program:
         return Path(self._errors.name).read_text("utf-8")
 
     def ends(self) -> int:
-        """The exit code, when it ends by itself."""
+        """Wait until the process ends by itself; return its exit code."""
         return self.process.wait(STOP_LIMIT_S)
 
     def stop(self, with_signal: int = signal.SIGTERM) -> tuple[int, float]:
-        """The exit code, and how many seconds it took."""
+        """Stop the server; return its exit code, and the seconds that this took."""
         begin = time.monotonic()
         self.process.send_signal(with_signal)
         code = self.process.wait(STOP_LIMIT_S)
@@ -110,6 +110,6 @@ def program(
 
 
 def admin_url(running: Program) -> str:
-    """Where the log says that the administration is."""
+    """The URL of the administration in the log."""
     (url,) = re.findall(r"the administration is at (\S+)/console/", running.errors())
     return str(url)

@@ -1,4 +1,4 @@
-"""Requests as bytes: good ones, odd ones, wrong ones."""
+"""Requests as bytes: valid, odd and invalid ones."""
 
 import gzip
 import zlib
@@ -53,7 +53,7 @@ def post(
 
 
 def post_messages(*messages: Mapping[str, object], cookie: str = COOKIE) -> bytes:
-    """What a browser sends."""
+    """A POST with these messages, as a browser sends it."""
     headers = ["Content-Type: application/json;charset=UTF-8"]
     if cookie:
         headers.append(f"Cookie: {cookie}")

@@ -1,4 +1,4 @@
-"""Both doors of long-polling in this process: bytes in, bytes out; no sockets, no dice."""
+"""Both doors of long-polling in this process: bytes in, bytes out, without sockets or chance."""
 
 import asyncio
 import logging
@@ -41,7 +41,7 @@ _STATUS_LINE = re.compile(rb"HTTP/\d\.\d (\d{3}) [^\r\n]*\r\n")
 
 
 class Door(Enum):
-    """How a request is taken: at once, by the same connections without that, by aiohttp's own."""
+    """The ways to handle requests: the fast lane, its connections without it, and aiohttp's own."""
 
     FAST_LANE = "fast lane"
     ORDINARY = "ordinary"
@@ -49,14 +49,14 @@ class Door(Enum):
 
 
 class FakeTransport(asyncio.Transport):
-    """Takes what a connection handler writes; the other end reads it only when it wants to."""
+    """Takes what a connection handler writes; the client reads it only when told to."""
 
     def __init__(self, protocol: asyncio.Protocol) -> None:
         super().__init__()
         self.written = bytearray()
         self.is_reading_paused = False
         self.is_aborted = False
-        # Whether closing waits until the other end has read, which it never does.
+        # Whether closing waits until the client has read, which it never does.
         self.is_stuck = False
         self._protocol = protocol
         self._is_full = False
@@ -73,11 +73,11 @@ class FakeTransport(asyncio.Transport):
                 self._protocol.pause_writing()
 
     def stop_reading(self) -> None:
-        """The other end does not read: what is written next stays here."""
+        """Let the client stop reading: what is written next stays here."""
         self._is_full = True
 
     def read_on(self) -> None:
-        """The other end reads everything."""
+        """Let the client read everything."""
         self._is_full = False
         if self._is_paused:
             self._is_paused = False
@@ -101,7 +101,7 @@ class FakeTransport(asyncio.Transport):
         self.lose()
 
     def lose(self) -> None:
-        """The connection is gone, whoever ended it."""
+        """End the connection, as either side may."""
         self._is_closing = True
         self.closing.set()
         if not self.is_lost:
@@ -133,7 +133,7 @@ class Response:
 
 @dataclass
 class Transcript:
-    """All that a client saw of a connection."""
+    """Everything that a client received on a connection."""
 
     responses: list[Response] = field(default_factory=list)
     is_closed: bool = False
@@ -148,7 +148,7 @@ class Transcript:
 
 
 def read_responses(data: bytes, *, is_closed: bool) -> Transcript:
-    """Tell the responses apart; what is none is the rest."""
+    """Split the bytes into responses; the rest is what is none."""
     found = Transcript(is_closed=is_closed)
     while match := _STATUS_LINE.match(data):
         head, end, behind = data[match.end() :].partition(b"\r\n\r\n")
@@ -185,24 +185,24 @@ class Client:
         protocol.connection_made(self.transport)
 
     def send_now(self, data: bytes) -> None:
-        """These bytes come in one piece, unless the server does not read."""
+        """Send these bytes in one piece, unless the server does not read."""
         self._unread.append(data)
         self._deliver()
 
     async def send(self, *chunks: bytes) -> None:
-        """Each of the chunks comes in a turn of its own."""
+        """Send each of the chunks in a turn of its own."""
         for chunk in chunks:
             self.send_now(chunk)
             await self.settle()
 
     async def settle(self, turns: int = TURNS) -> None:
-        """Until nothing moves any more."""
+        """Wait until nothing happens any more."""
         for _ in range(turns):
             await asyncio.sleep(0)
             self._deliver()
 
     def heard(self) -> Transcript:
-        """Everything that the server has said."""
+        """Everything that the server has sent."""
         return read_responses(bytes(self.transport.written), is_closed=self.transport.is_closing())
 
     def _deliver(self) -> None:
@@ -285,7 +285,7 @@ class Rig:
         return client
 
     def pass_time(self, seconds: float) -> None:
-        """The protocol's clock goes on; the event loop's does not."""
+        """Advance the protocol's clock, but not the event loop's."""
         self._now += seconds
         self.bayeux.tick(self._clock())
 
@@ -311,7 +311,7 @@ def _never(work: Awaitable[object], done: Callable[[Any, float], None]) -> None:
 
 
 class _Faults(logging.Handler):
-    """Remembers what was logged as a fault of ours."""
+    """Remembers the faults that were logged."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -323,7 +323,7 @@ class _Faults(logging.Handler):
 
 @contextmanager
 def without_faults() -> Iterator[None]:
-    """Nothing of what happens meanwhile is logged as a fault."""
+    """Check that no fault is logged meanwhile."""
     faults, root = _Faults(), logging.getLogger()
     root.addHandler(faults)
     try:
@@ -340,7 +340,7 @@ async def play(
     options: Options | None = None,
     web_options: WebOptions | None = None,
 ) -> Transcript:
-    """What a client hears that sends these chunks, in the end also to connects that are held."""
+    """The answers to a client that sends these chunks, finally also to its held connects."""
     with without_faults():
         async with Rig(door=door, options=options, web_options=web_options) as rig:
             client = rig.connect()

@@ -1,4 +1,4 @@
-"""How connections are taken: never so many at once that those kept for others are used up."""
+"""Connections are never accepted so fast that the descriptors reserved for others are used up."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ MOST_BEYOND = 60
 
 
 class Guest(asyncio.Protocol):
-    """Asks for nothing, and is gone when its connection is."""
+    """A connection without requests."""
 
     def __init__(self, room: ConnectionLimit) -> None:
         self._room = room
@@ -35,7 +35,7 @@ def descriptors() -> int:
 
 
 async def flood(clients: int) -> int:
-    """The most descriptors that were taken beyond the limit at any time."""
+    """The largest number of descriptors in use beyond the limit."""
     room, most = ConnectionLimit(LIMIT), 0
     with ExitStack() as stack:
         [listening] = listen_at(["127.0.0.1"], 0, clients)

@@ -1,4 +1,4 @@
-"""What operators can do over HTTP, each answer as the port gave it."""
+"""The routes of the administration, each with the answer of its service."""
 
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Tokens on disk, buckets in memory, and the administration behind the real listener."""
+"""Tokens on disk, buckets in memory, and the administration over a real listener."""
 
 import asyncio
 import os
@@ -134,7 +134,7 @@ def test_addresses_of_one_network_share_a_bucket(one: str, other: str, is_same: 
 
 @asynccontextmanager
 async def listening(address: Address, operations: FakeOperations) -> AsyncIterator[str]:
-    """The administration where the server itself listens, fast lane and all."""
+    """The administration over a listener of the server, with the fast lane."""
     application = application_of(operations, Clock())
     listener = Listener(application, address, ConnectionLimit(100), shutdown_timeout_s=0.0)
     try:

@@ -1,4 +1,4 @@
-"""The description of the administration is complete, and holds together."""
+"""The OpenAPI description of the administration is complete and consistent."""
 
 import re
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Who must not get in does not, and whatever comes is answered in our form and within bounds."""
+"""The administration keeps strangers out, and answers any request in its own form within bounds."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ DENIED = "user.security.authentication.accessDenied"
 NOT_ALLOWED = "user.security.authorization.notAuthorized"
 ILLEGAL = "user.illegalArgument"
 LETTER = f"{7:019}"
-# What stands for the parameters of a path.
+# Values for the parameters of a path.
 PLACES = {"result": "dead", "subject": "joe", "number": "1", "id": LETTER, "fingerprint": "f1"}
 
 
@@ -343,7 +343,7 @@ async def test_an_address_that_sends_wrong_tokens_is_soon_throttled(admin: Admin
     refused = await admin.ask("GET", "/sessions", token="guess")
     assert refused.code == "resource.exhaust"
     assert refused.headers["Retry-After"] == "5"
-    # Somebody else behind the same proxy is not locked out.
+    # Another client behind the same proxy is not locked out.
     assert (await admin.ask("GET", "/sessions")).status == 200
     admin.clock.now += 5
     assert (await admin.ask("GET", "/sessions", token="guess")).status == 401
@@ -364,7 +364,7 @@ async def test_operators_are_throttled_too(admin: Admin) -> None:
 async def test_an_invalid_operator_name_is_refused(admin: Admin, name: str) -> None:
     refused = await admin.ask("DELETE", HOLD, headers={"X-Operator": name})
     if name == " ann":
-        # White space around a header's value is none of it.
+        # White space around a header's value is not part of it.
         assert refused.status == 200
     else:
         assert (refused.status, refused.code) == (400, ILLEGAL)

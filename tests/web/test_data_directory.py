@@ -1,4 +1,4 @@
-"""The data directory: nobody else may write there, and it must not vanish."""
+"""The data directory: no other user may write there, and it must not vanish."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""Two clients that come, go, wait and stop reading hear the same at every door."""
+"""Two clients that connect, leave, wait and stop reading get the same answers at every door."""
 
 import asyncio
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def said_by(who: int, message: Mapping[str, object]) -> bytes:
 
 
 POLL = {**CONNECT, "advice": {"timeout": 0}}
-# The first only publishes: who of two is served first when both were held is nobody's promise.
+# The first only publishes: of two held connects, either may be answered first.
 SAYINGS = st.one_of(
     st.tuples(st.just(0), st.sampled_from([PUBLISH, PUBLISH, POLL])),
     st.tuples(st.just(1), st.sampled_from([CONNECT, CONNECT, CONNECT, POLL, PUBLISH, DISCONNECT])),
@@ -52,7 +52,7 @@ EVENTS = st.one_of(
         st.sampled_from(["drop", "stop reading", "read on"]),
         st.tuples(st.integers(min_value=0, max_value=1), st.none()),
     ),
-    # Times of which no sum is one of the server's.
+    # Times whose sums never equal a time limit of the server.
     st.tuples(st.just("wait"), st.tuples(st.just(0), st.sampled_from([1.3, 12.7, 45.1]))),
 )
 Event = tuple[str, tuple[int, Any]]

@@ -1,4 +1,4 @@
-"""The fast lane's own affairs: whose turn it is, how long a request may take, who is cut off."""
+"""The fast lane alone: turns, deadlines of requests, and clients that are cut off."""
 
 import asyncio
 import inspect

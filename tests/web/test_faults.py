@@ -1,4 +1,4 @@
-"""A fault of ours is logged, and ends with the request in which it happened."""
+"""A fault of the server is logged, and ends only the request in which it happened."""
 
 from collections.abc import Callable
 from urllib.parse import quote
@@ -38,7 +38,7 @@ Fail = Callable[[str], None]
 
 @pytest.fixture
 def fail(monkeypatch: pytest.MonkeyPatch) -> Fail:
-    """From now on all requests fail, before or after the core has done its work."""
+    """Let all requests fail from now on, before or after the core has handled them."""
 
     def start(when: str) -> None:
         def receive(bayeux: Bayeux, body: bytes, exchange: Exchange, now: float) -> None:

@@ -1,4 +1,4 @@
-"""A server that was frozen gives nobody up for a silence that it could not hear."""
+"""A server that was frozen does not expire sessions for that time."""
 
 import signal
 import time

@@ -1,4 +1,4 @@
-"""What becomes of a socket whose session was ended by the server."""
+"""Sockets whose session the server has ended."""
 
 import asyncio
 from collections.abc import AsyncIterator

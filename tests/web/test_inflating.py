@@ -1,4 +1,4 @@
-"""A compressed body on its way in: it takes turns with others, and what it becomes counts."""
+"""Compressed bodies: they are inflated in turns with other work, and their inflated size counts."""
 
 from random import Random
 
@@ -12,7 +12,7 @@ HELLO = post_messages(HANDSHAKE, cookie="")
 BLANKS = bytes(Random(1).choices(b" \t\r\n", k=200_000))
 # Small on the wire, two megabytes inside.
 LARGE = post(gzipped(BLANKS + b" " * 1_800_000 + encode(HANDSHAKE)), ["Content-Encoding: gzip"])
-# What unfinished requests may hold together.
+# The room for all unfinished requests.
 ALL = 256 * 1024 * 1024
 
 

@@ -1,4 +1,4 @@
-"""Who reaches a listener is decided by the addresses that its host has, whatever it is called."""
+"""The addresses of a host, not its name, decide who can reach a listener."""
 
 import asyncio
 import socket
@@ -21,7 +21,7 @@ def of(**given: Any) -> Settings:
 
 @pytest.fixture
 def names(monkeypatch: pytest.MonkeyPatch) -> Answers:
-    """Says what names are resolved to."""
+    """Sets the addresses that names are resolved to."""
 
     def answer(known: Mapping[str, Sequence[str]]) -> None:
         async def look_up(host: Any, port: int, **_: Any) -> list[Any]:

@@ -1,4 +1,4 @@
-"""Where a server can be reached."""
+"""The addresses and ports of listeners."""
 
 import asyncio
 import contextlib
@@ -40,7 +40,7 @@ async def test_a_name_with_several_addresses_has_the_same_free_port_at_each(
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """Ports that somebody takes at the second address when the first listens; the first two."""
+    """The first two ports, which are taken at the second address when the first listens."""
     ports: list[int] = []
     create = socket.create_server
 

@@ -1,4 +1,4 @@
-"""What operators look at: figures and their feed, channels, and where a message is."""
+"""What operators see: figures and their feed, channels, and the trace of a message."""
 
 import time
 from collections.abc import AsyncIterator
@@ -98,7 +98,7 @@ async def test_figures_need_no_store(house: LiveHouse) -> None:
 
 
 class Told:
-    """A feed, and somebody who may hear it and acknowledges."""
+    """A feed, and a subscriber that may receive it and acknowledges."""
 
     def __init__(self, house: LiveHouse) -> None:
         self.house = house
@@ -119,7 +119,7 @@ class Told:
         return self.client.connect(ext={"ack": self.client.session.queue.batch})
 
     async def waited_for(self) -> list[Any]:
-        """What comes within the next second to who waits for it."""
+        """The events that the waiting client gets within the next second."""
         waiting = self.wait()
         await self.second()
         await until(lambda: not waiting.is_held)

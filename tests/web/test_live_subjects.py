@@ -16,7 +16,7 @@ async def house() -> AsyncIterator[LiveHouse]:
 
 
 async def write(house: LiveHouse, *subjects: str) -> None:
-    """Somebody writes to these, who are not there."""
+    """Publish a message to these subjects, which have no sessions."""
     for subject in subjects:
         destination = {"name": subject, "forceQueuing": True}
         data = {"destinations": [destination], "content": f"for {subject}"}

@@ -18,7 +18,7 @@ async def house() -> AsyncIterator[LiveHouse]:
 
 
 async def give(house: LiveHouse, *channels: str) -> None:
-    """Somebody has work, and nobody is there."""
+    """Publish work to these channels, which have no receivers."""
     for channel in channels:
         house.client().publish(channel, f"for {channel}")
         await house.desk.answered()

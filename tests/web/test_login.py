@@ -1,4 +1,4 @@
-"""Clients log in: with tokens, passwords, and what a proxy says of them."""
+"""Clients log in: with tokens, with passwords, or by the headers of a proxy."""
 
 import asyncio
 import base64
@@ -469,7 +469,7 @@ async def test_operators_need_no_login(tmp_path: Path) -> None:
 
 
 async def test_an_operators_token_opens_only_the_systems_channels(tmp_path: Path) -> None:
-    """The reader's token is for reading figures: it does not let anybody write to the users."""
+    """The reader's token is for reading figures: it gives no right to publish to users."""
     async with house(tmp_path, rights=RIGHTS) as home:
         for name in ("reader-token", "admin-token"):
             shown = (home.home / "data" / name).read_text().strip()

@@ -282,7 +282,7 @@ class SocketTalk:
         assert (await self.ask("/meta/subscribe", subscription="/rooms/1"))["successful"]
 
     async def until_refused(self) -> Json:
-        """Connect again and again, as clients do."""
+        """Connect again and again, as clients do, until a connect is refused."""
         while True:
             reply = await self.ask("/meta/connect", connectionType="websocket")
             if not reply["successful"]:

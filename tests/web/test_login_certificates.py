@@ -35,7 +35,7 @@ def authority(tmp_path: Path) -> Authority:
 
 @asynccontextmanager
 async def guarded(home: Path, authority: Authority, **more: Any) -> AsyncIterator[House]:
-    """A server that knows its clients by the certificates of this authority."""
+    """A server whose clients log in with certificates of this authority."""
     cert, key = authority.issue("server")
     given = {"tls_cert": cert, "tls_key": key, "tls_client_ca": authority.file}
     async with house(home, login_certificate=True, **given, **more) as made:

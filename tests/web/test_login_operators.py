@@ -1,4 +1,4 @@
-"""Named operators: an ordinary login opens the administration, if the rights give it a role."""
+"""Named operators: an ordinary login gives access to the administration if it has a role."""
 
 import base64
 import logging

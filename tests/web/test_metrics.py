@@ -1,4 +1,4 @@
-"""What the figures say: everything that was accepted is somewhere, and labels are few."""
+"""Metrics: they account for every accepted entry, and have few labels."""
 
 import asyncio
 import time
@@ -69,7 +69,7 @@ async def subscriber(rig: Rig, **handshake: object) -> Client:
 
 
 async def publish(rig: Rig, count: int, **fields: object) -> None:
-    """One message after the other; those with more fields wait for the store."""
+    """Publish one message after the other; those with more fields wait for the store."""
     client = rig.connect()
     await client.send(HELLO)
     (reply,) = orjson.loads(client.heard().responses[0].body)

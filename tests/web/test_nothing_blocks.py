@@ -1,4 +1,4 @@
-"""Nothing that the running server does keeps the event loop waiting for the system."""
+"""The running server makes no blocking calls in its event loop."""
 
 import asyncio
 import gzip

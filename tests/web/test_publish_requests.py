@@ -25,7 +25,7 @@ channels = ["/rooms/**", "/service/**"]
 
 @asynccontextmanager
 async def open_house(home: Path, **given: Any) -> AsyncIterator[House]:
-    """A server where nobody logs in."""
+    """A server without a login."""
     async with serving(settings(home, **given)) as url:
         made = House(url, home)
         yield made

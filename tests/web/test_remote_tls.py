@@ -1,4 +1,4 @@
-"""The command line gives its token to nobody whose certificate it cannot check."""
+"""The command line sends its token only to servers whose certificate it trusts."""
 
 import subprocess
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What is said in a turn leaves when the turn ends, and nothing overtakes it."""
+"""Answers leave at the end of their turn and in order, and large requests yield to others."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""Rights and sessions that end have ended in the store, too: no restart brings them back."""
+"""Rights and sessions that have ended do not return after a restart."""
 
 from pathlib import Path
 from typing import Any

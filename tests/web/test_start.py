@@ -1,4 +1,4 @@
-"""A start: where the server says that it can be reached, or why it cannot."""
+"""The start of a server: its ready line, or the reason why it cannot start."""
 
 import http.client
 import os
@@ -130,7 +130,7 @@ def test_the_server_speaks_tls(tmp_path: Path) -> None:
             client = connection.sock.cipher()
             assert client is not None
             assert client[1] in ("TLSv1.2", "TLSv1.3")
-        # Who does not speak TLS is not answered, and nobody is harmed.
+        # A client that does not speak TLS gets no answer, and others are not affected.
         with socket.create_connection(("127.0.0.1", url.port or 0)) as plain:
             plain.sendall(b"GET / HTTP/1.1\r\n\r\n")
             assert plain.recv(100)[:4] != b"HTTP"
@@ -167,7 +167,7 @@ def test_extensions_see_whose_certificate_a_client_has_shown(tmp_path: Path) -> 
         assert badge(trusting) == {}
         trusting.load_cert_chain(cert, key)
         assert badge(trusting) == {"commonName": "localhost"}
-        # A certificate of nobody whom the server knows does not even get a connection.
+        # A certificate of an unknown authority does not even get a connection.
         (tmp_path / "another").mkdir()
         stranger = ssl.create_default_context(cafile=cert)
         stranger.load_cert_chain(*self_signed(tmp_path / "another"))
@@ -176,7 +176,7 @@ def test_extensions_see_whose_certificate_a_client_has_shown(tmp_path: Path) -> 
 
 
 def ask_admin(home: Path, url: str, **connecting: Any) -> int:
-    """What the administration answers to an operator."""
+    """The administration's answer to an operator."""
     parts = urlsplit(url)
     secure = parts.scheme == "https"
     kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection

@@ -1,4 +1,4 @@
-"""An orderly stop: everybody hears of it, and it does not take for ever."""
+"""An orderly stop: all clients are told, and it takes a limited time."""
 
 import signal
 import time
@@ -19,9 +19,9 @@ from tests.abuse.attacker import (
 )
 from tests.web.programs import Program, program
 
-# A shutdown timeout, and what a stop may take then on a machine that has much else to do.
+# A shutdown timeout, and the time that a stop may then take on a busy machine.
 SHORT_MS, SHORT_S = 1000, 8.0
-# A stop that takes less has waited for nobody.
+# A stop that takes less time has not waited for clients.
 AT_ONCE_S = 8.0
 patient = pytest.mark.parametrize("server", [["--shutdown-timeout", "10000"]], indirect=True)
 
@@ -109,7 +109,7 @@ def test_clients_that_do_not_read_do_not_prevent_the_stop(server: Program) -> No
 
 @pytest.mark.parametrize("server", [["--shutdown-timeout", "6000"]], indirect=True)
 def test_a_socket_that_does_not_read_is_waited_for_once(server: Program) -> None:
-    """Half of the time is for what was said to leave, half for clients to say goodbye."""
+    """Half of the time is for writing messages, half for the close frames of clients."""
     url = url_of(server)
     with SocketPerson(url, receive_buffer=4096) as deaf, Person(url) as publisher:
         deaf.settle_in("/a")
@@ -181,7 +181,7 @@ def test_clients_that_connect_during_the_stop_are_told_to_return(server: Program
 
 
 def overwhelm(deaf: Person, url: str) -> None:
-    """Who does not read what is said is waited for, and so long everybody else's stay open."""
+    """Send so much to a client that does not read that the stop has to wait for it."""
     deaf.subscribe("/a")
     with Person(url) as publisher:
         for _ in range(8):

@@ -1,4 +1,4 @@
-"""The probe tells whether the store can be relied upon; whoever needs none is served anyway."""
+"""The probe says whether the store is available; clients that need none are served anyway."""
 
 import asyncio
 from pathlib import Path
@@ -136,7 +136,7 @@ async def say(client: aiohttp.ClientSession, *messages: dict[str, Any]) -> list[
 
 
 async def refuse(client: aiohttp.ClientSession, data: Path) -> None:
-    """Somebody subscribes, takes one message, and refuses all others until that is noticed."""
+    """Subscribe, accept one message, and refuse all others until the guard holds the channel."""
     await becomes(client, "200 ready")
     client.cookie_jar.update_cookies({"BAYEUX_BROWSER": "0" * 32})
     (reply,) = await say(client, HANDSHAKE)
@@ -154,7 +154,7 @@ async def refuse(client: aiohttp.ClientSession, data: Path) -> None:
 
 
 async def reasons(client: aiohttp.ClientSession, data: Path) -> list[tuple[str, str, int]]:
-    """Of each channel that is held back, why and since when."""
+    """The reason and the time of each channel hold."""
     held = await held_channels(client, data)
     return [(each["channel"], each["reason"], each["since"]) for each in held]
 

@@ -1,4 +1,4 @@
-"""Faults of the store, and what clients of a whole server hear meanwhile and afterwards."""
+"""Faults of the store, and the replies of a whole server meanwhile and afterwards."""
 
 import asyncio
 import re
@@ -65,7 +65,7 @@ class Scene:
         return "kept" if reply["successful"] else reply["error"].rpartition(":")[0]
 
     async def heard(self) -> list[object]:
-        """What the durable receiver has got since, which it acknowledges next time."""
+        """What the durable receiver has got since then; it acknowledges that next time."""
         ext = {"ack": self._ack}
         found = await self._connect(self._durable, ext)
         # While the store is away there is no batch, for nothing is handed over.
@@ -73,7 +73,7 @@ class Scene:
         return [each["data"] for each in found[:-1]]
 
     async def hears(self, *expected: object) -> None:
-        """It gets this, once, sooner or later."""
+        """Wait until the durable receiver gets these messages, each once."""
         heard: list[object] = []
         async with asyncio.timeout(PATIENCE_S):
             while len(heard) < len(expected):
@@ -82,7 +82,7 @@ class Scene:
         assert [*heard, *await self.heard()] == [*expected]
 
     async def overheard(self) -> list[object]:
-        """What the ordinary receiver has got since."""
+        """What the ordinary receiver has got since then."""
         found = await self._connect(self._ordinary, {})
         return [each["data"] for each in found if each["channel"] == "/passing"]
 
@@ -104,7 +104,7 @@ class Scene:
                 await asyncio.sleep(0.02)
 
     async def recovers(self) -> None:
-        """Everything is as if nothing had been, and nothing is missing in the books."""
+        """Check that the server works as before, and that its counts add up."""
         await self.becomes(ready=True)
         assert await self.publish("/kept", "recovered") == "kept"
         await self.hears("recovered")
@@ -132,7 +132,7 @@ async def scene(valkey: ValkeyServer, tmp_path: Path) -> AsyncIterator[Scene]:
 
 
 def waiting(valkey: ValkeyServer) -> int:
-    """How many messages the store has for the durable receiver."""
+    """The number of messages that the store has for the durable receiver."""
     return int(valkey.ask("HLEN", KEYS.bodies))
 
 
@@ -255,7 +255,7 @@ def primary() -> Iterator[ValkeyServer]:
 async def test_a_replica_takes_the_place_of_a_store_that_is_gone(
     primary: ValkeyServer, valkey: ValkeyServer, tmp_path: Path
 ) -> None:
-    """Behind one address, as a name or a proxy gives it."""
+    """Both have one address, as a name or a proxy gives it."""
     place = tmp_path / "store"
     place.symlink_to(primary.directory / "s")
     valkey.follow(primary)

@@ -1,4 +1,4 @@
-"""Steps of a message from tables, which a process of its own reads."""
+"""Steps of a message from tables, read by a separate process."""
 
 import asyncio
 import os

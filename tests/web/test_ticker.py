@@ -1,4 +1,4 @@
-"""Turns end whenever somebody is to be told something, and time passes in beats."""
+"""The ticker ends turns when there is something to send, and calls the core ten times a second."""
 
 import asyncio
 import time
@@ -30,7 +30,7 @@ async def test_after_a_stall_clients_are_read_before_sessions_expire() -> None:
     ticker.start(server)
     before, began = ticker.clock(), time.monotonic()
     time.sleep(0.8)  # noqa: ASYNC251 - the process does not run
-    # What came meanwhile is read now, and there may be several rounds of it.
+    # Bytes that came meanwhile are read now, perhaps in several rounds.
     for _ in range(5):
         await asyncio.sleep(0)
     assert server.tick.call_count == 0

@@ -1,4 +1,4 @@
-"""The welcome page offers what there is where it was asked for, and nothing that is elsewhere."""
+"""The welcome page offers only pages that its own listener serves."""
 
 import http.client
 import re
@@ -23,7 +23,7 @@ def read(url: str) -> tuple[int, str]:
 
 
 def cards(url: str) -> set[str]:
-    """The cards of the page there; each of its links leads somewhere."""
+    """The cards of the page; each of its links must lead somewhere."""
     status, text = read(url)
     assert status == 200
     assert "<!-- if" not in text

@@ -244,7 +244,7 @@ alice <- /service/ptp {"data": 3, ...}
 alice -> /meta/disconnect {"ext": {"ack": 2, "delivery": {"end": true}}}
 alice <- /meta/disconnect ok
 
-# A message addressed to the sender of another reaches that sender alone, once
+# A reply that is addressed to the sender of a message reaches that sender alone, once
 sara takes /ptp/none under {"session": "clock/1"}
 alice -> /meta/handshake {"ext": {"ack": true, "delivery": {"session": "asking"}}}
 alice <- /meta/handshake ok {"clientId": new $alice, "ext": {"delivery": {"session": {"name": new $asker, ...}, ...}, ...}, ...}
