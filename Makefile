@@ -153,7 +153,12 @@ $(BIN)/python:
 	    { echo 'The venv module is incomplete: install python3-venv' >&2; exit 1; }
 	$(PYTHON) -m venv --clear $(VENV)
 
-$(STAMPS)/run: requirements.lock requirements-build.lock | $(BIN)/python
+# The pip that Python brings takes twice the time.
+$(STAMPS)/pip: requirements-install.lock | $(BIN)/python
+	$(PIP) install --no-compile --require-hashes -r requirements-install.lock
+	@mkdir -p $(@D) && touch $@
+
+$(STAMPS)/run: requirements.lock requirements-build.lock $(STAMPS)/pip
 	$(PIP) install --no-compile --require-hashes -r requirements.lock -r requirements-build.lock
 	@mkdir -p $(@D) && touch $@
 
@@ -161,9 +166,12 @@ $(STAMPS)/dev: requirements-dev.lock $(STAMPS)/run
 	$(PIP) install --no-compile --require-hashes -r requirements-dev.lock
 	@mkdir -p $(@D) && touch $@
 
-# Spark is half of all that is downloaded, which happens while the core is compiled.
+# Spark is half of all that is downloaded, which happens while the core is compiled. It comes without a
+# wheel: the tools of the other locks make one, and compress nothing that is unpacked at once.
 $(STAMPS)/pipeline: requirements-pipeline.lock $(STAMPS)/dev
-	$(PIP) install --no-compile --require-hashes -r requirements-pipeline.lock
+	@printf '[bdist_wheel]\ncompression = stored\n' >$(VENV)/wheel.cfg
+	DIST_EXTRA_CONFIG="$(CURDIR)/$(VENV)/wheel.cfg" \
+	    $(PIP) install --no-compile --no-build-isolation --require-hashes -r requirements-pipeline.lock
 	@mkdir -p $(@D) && touch $@
 
 # What is installed is a copy, with a compiled core where there is a compiler. `python -m holdfast` in
@@ -246,7 +254,8 @@ lock: ## compute the lock files anew (needs the network)
 	compile pyproject.toml --extra server -o requirements.lock; \
 	compile pyproject.toml --extra server --group dev -c requirements.lock -o requirements-dev.lock; \
 	compile pyproject.toml --extra pipeline -c requirements-dev.lock -o requirements-pipeline.lock; \
-	compile --group build -c requirements-dev.lock -o requirements-build.lock
+	compile --group build -c requirements-dev.lock -o requirements-build.lock; \
+	compile --group install -o requirements-install.lock
 
 # Whatever is installed for the server, the tests and the build. A package that the index of
 # vulnerabilities does not know is an error: it was not audited.
@@ -264,7 +273,7 @@ audit: | $(BIN)/python ## look for known vulnerabilities, and list all parts in 
 	    -o dist/holdfast.cdx.json requirements.lock; \
 	(cd static/npm && npm sbom --sbom-format cyclonedx --package-lock-only) >dist/pages.cdx.json; \
 	failed=0; \
-	for lock in requirements.lock requirements-dev.lock requirements-pipeline.lock requirements-build.lock; do \
+	for lock in requirements*.lock; do \
 	    $$home/venv/bin/pip-audit --strict --require-hashes --disable-pip -r $$lock || failed=1; done; \
 	for lock in static/npm tests/clients bench/load/peers; do \
 	    npm audit --prefix $$lock --package-lock-only || failed=1; done; \
