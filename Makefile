@@ -79,10 +79,8 @@ REST = tests $(patsubst %,--ignore %,tests/unit $(PIPELINE) $(ATTACKS) $(CHAOS) 
 GROUPS := cover-units test-pages test-attacks cover-rest cover-store cover-pipeline test-clients test-chaos \
     test-slow
 POLITE := nice -n 3
-# Without state machines and whatever else takes more than a tenth of a second, and with shorter
-# searches.
+# Without state machines and the few others that take most of the time, and with shorter searches.
 QUICK := -m 'not slow' --hypothesis-profile quick
-UNIT_CORE := $(addprefix tests/unit/,bayeux delivery)
 TEST := $(BIN)/python -m pytest
 SERVE_INSTALLED := TEST_INSTALLED=1
 COVER := $(BIN)/coverage run -m pytest
@@ -123,16 +121,13 @@ test-slow:
 
 .PHONY: unit
 unit: $(STAMPS)/pipeline ## the unit tests but for the slow ones, in seconds
-	@$(MAKE) --no-print-directory --jobs 2 --output-sync unit-core unit-rest unit-pipeline
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync unit-bayeux unit-rest
 
-.PHONY: unit-core unit-rest unit-pipeline
-# Each imports only what it needs: neither the core nor the pipeline has to do with aiohttp.
-unit-core:
-	$(TEST) -p no:aiohttp $(UNIT_CORE) $(QUICK) $(ARGS)
+.PHONY: unit-bayeux unit-rest
+unit-bayeux:
+	$(TEST) -p no:aiohttp tests/unit/bayeux $(QUICK) $(ARGS)
 unit-rest:
-	$(TEST) tests/unit $(patsubst %,--ignore %,$(UNIT_CORE) tests/unit/pipeline) $(QUICK) $(ARGS)
-unit-pipeline:
-	$(TEST) -p no:aiohttp tests/unit/pipeline $(QUICK) $(ARGS)
+	$(TEST) tests/unit --ignore tests/unit/bayeux $(QUICK) $(ARGS)
 
 .PHONY: compiled
 compiled: $(STAMPS)/dev $(STAMPS)/holdfast ## the unit tests, slow ones too, of the core as it was installed

@@ -30,6 +30,7 @@ def test_a_line_says_when_how_grave_who_and_what() -> None:
     assert line["time"].endswith("+00:00")
 
 
+@pytest.mark.slow
 @given(st.text(st.characters(exclude_categories=())))
 def test_whatever_is_logged_is_one_line_of_ascii_or_harmless_text(text: str) -> None:
     line = formatted("%s", text)

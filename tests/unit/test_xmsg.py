@@ -40,6 +40,7 @@ def test_every_topic_has_a_channel_of_its_own_that_servers_take(topic: str) -> N
     assert xmsg.topic_of(channel) == topic
 
 
+@pytest.mark.slow
 @given(st.from_regex(r"(/[A-Za-z0-9\-_!~()$@.]{1,6}){1,3}", fullmatch=True))
 def test_a_channel_has_the_topic_that_has_it_or_none(channel: str) -> None:
     try:

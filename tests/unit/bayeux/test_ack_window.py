@@ -292,6 +292,7 @@ def test_nothing_is_lost_or_reordered_whatever_the_network_does() -> None:
     )
 
 
+@pytest.mark.slow
 def test_duplicates_come_only_when_a_reply_was_lost() -> None:
     """Without loss every message is handed over exactly once, however the client is timed."""
     house = House(partial(Ack, announces_batch=False))

@@ -175,6 +175,7 @@ def test_who_is_not_counted_by_address_is_not_limited() -> None:
         assert errors(sender, 50) == [None] * 50
 
 
+@pytest.mark.slow
 def test_zero_is_no_limit() -> None:
     place = house(requests=0, handshakes=0, publishes=0, bytes=0, letters=0)
     assert errors(client(place, subject="ada"), 500) == [None] * 500

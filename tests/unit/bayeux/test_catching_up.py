@@ -274,6 +274,7 @@ class Reading:
         self.house.turn()
 
 
+@pytest.mark.slow
 @given(BEFORE, BETWEEN_TURNS, st.integers(0, 20))
 def test_who_goes_on_loses_nothing_unsaid_and_gets_nothing_twice(
     before: list[tuple[str, str]], changes: list[list[tuple[str, str]]], seen: int
@@ -296,6 +297,7 @@ def test_who_goes_on_loses_nothing_unsaid_and_gets_nothing_twice(
     assert all(each["to"] <= newest for each in lost.values())
 
 
+@pytest.mark.slow
 @given(BEFORE, BETWEEN_TURNS)
 def test_who_wants_one_message_of_each_channel_gets_that_and_all_newer_ones(
     before: list[tuple[str, str]], changes: list[list[tuple[str, str]]]
@@ -823,6 +825,7 @@ def test_a_server_that_keeps_nothing_offers_nothing() -> None:
     assert "ext" not in House().guest().handshake().reply
 
 
+@pytest.mark.slow
 def test_many_events_are_not_remembered_for_ever(house: House) -> None:
     client = house.client(ext={"replay": True})
     client.subscribe("/a")

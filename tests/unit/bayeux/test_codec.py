@@ -177,6 +177,7 @@ def batch(count: int) -> list[Json]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("messages", "size"),
     [(batch(3_400), 2**20 * 0.3), ([{"channel": "/a", "data": records(5_400)}], 2**20 * 0.8)],

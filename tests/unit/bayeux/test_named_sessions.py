@@ -1,5 +1,7 @@
 """Sessions with names: found again, left, ended, and how many there may be."""
 
+import pytest
+
 from holdfast.delivery.session_states import SessionState
 from tests.unit.bayeux.desk import house_of
 from tests.unit.bayeux.second_lives import (
@@ -30,6 +32,7 @@ def test_a_handshake_with_the_name_of_a_living_session_takes_it_over() -> None:
     assert house.balances()
 
 
+@pytest.mark.slow
 def test_a_client_that_leaves_a_named_session_finds_everything_when_it_comes_back() -> None:
     house = house_of()
     old = named(house)

@@ -766,6 +766,7 @@ def test_what_the_store_has_for_an_ended_session_returns_to_its_subject() -> Non
     assert after.balances()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_addressed", [False, True])
 def test_refusals_of_what_is_addressed_hold_no_channel_back(is_addressed: bool) -> None:
     house = house_of()
@@ -807,6 +808,7 @@ def test_what_a_session_leaves_returns_in_as_many_turns_as_that_takes() -> None:
     assert house.balances()
 
 
+@pytest.mark.slow
 def test_what_a_killed_server_had_no_time_to_return_says_that_it_may_have_come_before() -> None:
     house = house_of()
     bob, joe = house.client(), named(house, "joe/1")

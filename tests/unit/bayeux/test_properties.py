@@ -80,6 +80,7 @@ XMLBLASTERS = {
 EVERY_NAME = [(level, name) for level, names in XMLBLASTERS.items() for name in names.split()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", Level)
 def test_every_property_works(level: Level) -> None:
     arguments = {

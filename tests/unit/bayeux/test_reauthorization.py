@@ -97,6 +97,7 @@ def test_a_subscription_that_would_be_denied_now_is_gone_and_others_stay() -> No
     assert heard(client) == [2]
 
 
+@pytest.mark.slow
 def test_who_takes_a_session_over_with_fewer_rights_gets_nothing_that_these_do_not_cover() -> None:
     house = KeptHouse()
     policy = guarded(house)

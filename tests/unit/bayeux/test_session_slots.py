@@ -145,6 +145,7 @@ def test_a_long_queue_is_buried_in_a_tick_not_in_a_newcomers_handshake() -> None
     assert come(house).reply["successful"]
 
 
+@pytest.mark.slow
 def test_places_are_freed_before_they_are_needed() -> None:
     house = KeptHouse(max_sessions=64, unconnected_share=0.5, max_sessions_per_subject=100)
     left(house, *(f"joe/{number + 1}" for number in range(62)))
@@ -198,6 +199,7 @@ def test_what_the_store_kept_is_awaited_no_longer_than_others() -> None:
     assert keys(after) == []
 
 
+@pytest.mark.slow
 def test_an_operator_grants_more_also_over_a_restart() -> None:
     house = KeptHouse(max_session_timeout_s=60.0)
     client = named(house)

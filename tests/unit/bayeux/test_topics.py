@@ -255,6 +255,7 @@ def test_a_forced_erasure_reaches_the_queues_of_subjects() -> None:
     assert here.balances()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_sibling", [False, True])
 def test_a_forced_erasure_reaches_what_is_on_its_way_back_to_its_subject(
     *, has_sibling: bool
@@ -473,6 +474,7 @@ def test_a_topic_that_is_made_anew_belongs_to_who_made_it() -> None:
     assert publish(one, channel="/topic/b")["error"] == "429:topics:budget_exceeded"
 
 
+@pytest.mark.slow
 def test_topics_that_have_ended_leave_nothing_in_memory_or_the_store() -> None:
     rule = ChannelRule(
         topic=TopicConfig(destroy_delay_ms=1000), history=HistoryDepth(3), durable=True

@@ -351,6 +351,7 @@ def refused_by_all_but_a_busy_one(house: House, count: int) -> tuple[Client, Cli
     return ann, joe
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [250, pytest.param(650, marks=pytest.mark.slow)])
 def test_what_only_a_busy_receiver_may_take_keeps_no_later_work_from_others(count: int) -> None:
     house = working()

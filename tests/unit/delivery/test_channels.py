@@ -201,6 +201,7 @@ def test_a_name_is_legal_exactly_if_each_of_its_segments_is(name: str) -> None:
     assert (found is not None) == is_legal(name)
 
 
+@pytest.mark.slow
 @given(st.text(max_size=40))
 @example("/\ud800")
 def test_no_text_is_too_strange_to_be_judged(name: str) -> None:

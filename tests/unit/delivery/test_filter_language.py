@@ -220,6 +220,7 @@ values = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(text=conditions, data=values)
 def test_a_filter_means_what_sql_says(text: str, data: dict[str, Any]) -> None:
     with sqlite3.connect(":memory:") as sql:

@@ -395,6 +395,7 @@ def test_what_is_held_back_can_only_be_changed_by_the_guard() -> None:
 # Bounds
 
 
+@pytest.mark.slow
 def test_a_few_of_many_receivers_stand_for_all() -> None:
     watch = Watch(receivers=100)
     watch.reached = [str(number) for number in range(3000)]
@@ -456,6 +457,7 @@ NOTE = st.tuples(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(NOTE, max_size=60), st.integers(1, 3), st.integers(1, 3))
 def test_the_guard_decides_like_one_that_remembers_everything(
     notes: list[tuple[int, bool, float, str, bool]], min_receivers: int, min_messages: int

@@ -243,6 +243,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(STEPS, st.integers(0, 4), st.integers(1, 8))
 def test_histories_are_what_a_list_would_be(
     steps: list[tuple[str, str, int | None]], depth: int, most: int

@@ -1,5 +1,6 @@
 """The account of dead letters: who takes room, who has too much, what leaves first."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -71,6 +72,7 @@ def test_those_beyond_their_share_lose_letters_before_anybody_else() -> None:
 NAMES = st.sampled_from(["a", "b", "c"])
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(NAMES, NAMES, st.integers(0, 5 * KIB), st.booleans()), max_size=60),
 )

@@ -273,6 +273,7 @@ def test_repeats_come_three_times_at_once_then_after_pauses_that_double_up_to_a_
     assert pauses(desk, 9) == [0, 0, 0, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
 
 
+@pytest.mark.slow
 def test_pauses_stay_a_second_for_ever() -> None:
     desk = acknowledged("a")
     pauses(desk, 5000)

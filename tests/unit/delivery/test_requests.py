@@ -68,6 +68,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(st.sets(st.sampled_from(NAMES), min_size=1), STEPS)
 def test_a_request_is_answered_once_or_ends(
     granted: set[str], steps: list[tuple[str, str]]

@@ -160,6 +160,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(steps=STEPS)
 def test_a_message_reaches_whoever_has_a_subscription_that_selects_it(
     steps: list[tuple[str, str, str, int | None]],

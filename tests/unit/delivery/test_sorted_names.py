@@ -24,6 +24,7 @@ def sorted_names(*names: str) -> SortedNames:
     return found
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from(NAMES), st.booleans())))
 def test_names_come_and_go_and_are_found_in_order(changes: list[tuple[bool, str, bool]]) -> None:
     known: dict[str, None] = {}

@@ -82,6 +82,7 @@ def test_who_refuses_everything_leaves_a_bounded_number_of_lines(
     assert more + sum(line == refused for line in told) == seconds * 20
 
 
+@pytest.mark.slow
 def test_who_comes_with_many_sessions_leaves_a_bounded_number_of_lines(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

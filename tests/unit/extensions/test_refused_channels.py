@@ -121,6 +121,7 @@ def test_who_takes_what_others_refuse_shows_that_these_are_broken() -> None:
     assert not is_held(house)
 
 
+@pytest.mark.slow
 def test_one_subject_cannot_stop_a_channel_however_many_sessions_it_has() -> None:
     house = house_of()
     quiet = acknowledging(house)
@@ -130,6 +131,7 @@ def test_one_subject_cannot_stop_a_channel_however_many_sessions_it_has() -> Non
     assert not is_held(house)
 
 
+@pytest.mark.slow
 def test_one_browser_cannot_stop_a_channel_however_many_sessions_it_has() -> None:
     house = house_of()
     browser = house.connected().browser
@@ -152,6 +154,7 @@ def test_holding_back_is_no_refusal() -> None:
     assert not is_held(house)
 
 
+@pytest.mark.slow
 def test_receivers_that_get_nothing_now_do_not_speak_for_a_channel() -> None:
     house = house_of()
     held, left, gone = (receiver(house, session=f"eve{n}/1") for n in range(3))
@@ -203,6 +206,7 @@ def test_nothing_is_held_back_from_receivers_that_cannot_refuse() -> None:
 # Poison
 
 
+@pytest.mark.slow
 def test_five_malformed_publishes_become_letters_and_the_channel_flows() -> None:
     house = house_of()
     pages = [receiver(house) for _ in range(5)]
@@ -285,6 +289,7 @@ def test_one_message_goes_to_one_receiver_after_pauses_that_grow() -> None:
     assert probe.failures == len(times)
 
 
+@pytest.mark.slow
 def test_who_takes_it_opens_the_channel_for_all() -> None:
     house, clients = held_house()
     watcher = house.connected()
@@ -338,6 +343,7 @@ def test_a_message_of_somebody_else_is_tried_soon() -> None:
     assert not is_held(house)
 
 
+@pytest.mark.slow
 def test_who_says_nothing_of_it_leaves_the_channel_held_and_another_is_tried() -> None:
     house, clients = held_house()
     publish(house, "first")
@@ -357,6 +363,7 @@ def test_who_says_nothing_of_it_leaves_the_channel_held_and_another_is_tried() -
     assert house.balances()
 
 
+@pytest.mark.slow
 def test_a_publisher_who_asks_is_told_that_the_channel_is_held_back() -> None:
     house, clients = held_house()
     ann = house.connected()

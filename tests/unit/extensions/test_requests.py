@@ -372,6 +372,7 @@ def test_whatever_a_request_or_a_reply_says_it_is_taken_or_refused(
     assert house.balances()
 
 
+@pytest.mark.slow
 @given(ANYTHING | st.text("/ret", max_size=30))
 def test_whatever_a_handshake_asks_for_it_is_taken_or_refused(asked: Any) -> None:
     reply = requesting().guest().handshake(ext={"request": asked}).reply

@@ -89,6 +89,7 @@ UNREADABLE: list[tuple[Json, str]] = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_what_cannot_be_read_refuses_the_message_that_carries_it(channel: str) -> None:
     for said, part in UNREADABLE:
@@ -228,6 +229,7 @@ def test_verdicts_at_a_handshake_are_read_and_count_for_nothing_yet() -> None:
     assert reply["advice"]["reconnect"] == "none"
 
 
+@pytest.mark.slow
 def test_of_a_queue_that_may_hold_more_all_verdicts_are_read() -> None:
     scene = Scene()
     verdicts = [ok_of(1)] * 10_001

@@ -56,6 +56,7 @@ def test_what_a_receiver_cannot_say_counts_as_its_internal_error(code: Any) -> N
     assert codes(house) == ["user.update.internalError"]
 
 
+@pytest.mark.slow
 def test_very_many_verdicts_are_read_in_one_turn_and_take_effect_in_the_next() -> None:
     house = house_of()
     client = receiver(house, ack=False)

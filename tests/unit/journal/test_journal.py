@@ -256,6 +256,7 @@ def test_behind_a_gap_nothing_is_told_until_the_gap_is() -> None:
     assert at.journal.dropped == 201
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_however_long_the_store_is_away() -> None:
     at = Desk(most_bytes=3000)
     at.shelf.is_available = False

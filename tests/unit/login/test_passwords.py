@@ -46,6 +46,7 @@ def test_an_unknown_user_costs_as_much_as_a_wrong_password(
     assert len(set(tried)) == 1
 
 
+@pytest.mark.slow
 def test_the_file_is_private_and_contains_no_password(tmp_path: Path) -> None:
     path = tmp_path / "passwords"
     PasswordFile(path).put(User("ada", hashed("correct horse")))

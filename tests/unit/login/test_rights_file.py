@@ -135,6 +135,7 @@ RULES = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(RULES, st.lists(CLAIMED, max_size=3), PATTERNS, CHANNELS)
 def test_a_pattern_is_allowed_only_if_each_of_its_channels_is(
     rules: list[Rule], claimed: list[Right], pattern: str, channel: str

@@ -26,6 +26,7 @@ holdfast.pipeline.failures.PipelineFailed: frame 7: version 2, by a newer holdfa
 """
 
 
+@pytest.mark.slow
 def test_what_duckdb_cannot_do_is_told_in_a_line() -> None:
     with pytest.raises(duckdb.Error) as told:
         duckdb.sql("select * from read_parquet('/nowhere/rows.parquet')")
@@ -34,6 +35,7 @@ def test_what_duckdb_cannot_do_is_told_in_a_line() -> None:
     assert "\n" not in in_words(told.value)
 
 
+@pytest.mark.slow
 def test_what_the_tables_cannot_do_is_told_in_a_line(tmp_path: Path) -> None:
     with pytest.raises(DeltaError) as told:
         DeltaTable(tmp_path)

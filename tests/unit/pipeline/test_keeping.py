@@ -35,6 +35,7 @@ def receipts(tables: list[pa.RecordBatch], folder: Path) -> list[dict[str, Any]]
     return [row for receipt in keep(iter(tables), folder) for row in receipt.to_pylist()]
 
 
+@pytest.mark.slow
 def test_every_day_has_a_file_and_every_kind_a_receipt(tmp_path: Path) -> None:
     tables = [
         events((0, "acked", None), (3, "acked", None), (0, "frame.gap", 2)),

@@ -82,6 +82,7 @@ def holds(lake: Lake, *numbers: int) -> bool:
     return lake.offset() == {"n1": numbers[-1]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("since", "until", "days"),
     [
@@ -100,6 +101,7 @@ def test_readers_get_the_files_of_the_days_that_they_ask_for(
     assert len(lake.files("life", since, until)) == 2
 
 
+@pytest.mark.slow
 def test_what_is_carried_is_there_once(lake: Lake) -> None:
     assert holds(lake, 0, 1)
 
@@ -192,6 +194,7 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return found
 
 
+@pytest.mark.slow
 def test_merged_files_survive_a_power_cut_like_the_commit_that_names_them(
     lake: Lake, settled: set[str]
 ) -> None:
@@ -216,6 +219,7 @@ def test_what_is_undone_stays_undone_after_a_power_cut(
     assert undo == f"{max(newest):020d}.json"
 
 
+@pytest.mark.slow
 def test_tables_begin_with_files_that_survive_a_power_cut(
     tmp_path: Path, settled: set[str]
 ) -> None:

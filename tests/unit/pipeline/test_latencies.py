@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
@@ -33,11 +34,13 @@ def test_every_percentile_is_within_one_percent_of_the_exact_one(
     assert abs(found - exact) <= 0.01 * exact + 0.5
 
 
+@pytest.mark.slow
 def test_a_histogram_of_all_times_up_to_an_hour_has_few_rows() -> None:
     times = np.arange(0, 3_600_000_000, 9973)
     assert len(np.unique(rounded(times))) < 1200
 
 
+@pytest.mark.slow
 def test_copies_count_by_hour_and_channel_and_replays_do_not() -> None:
     told = [published(1, 2, "/a"), published(2, 1, "/b"), published(3600, 1, "/a")]
     told += [handed(1.01, 1, "ann/1"), acked(1.05, 1, "ann/1"), handed(1.01, 1, "bob/1")]

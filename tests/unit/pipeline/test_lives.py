@@ -50,6 +50,7 @@ def test_of_codes_the_latest_is_told() -> None:
     assert (life["code"], life["refused"], life["letter"]) == ("user.z", 2, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_carried", [False, True])
 def test_a_wording_is_told_with_the_code_that_it_belongs_to(*, is_carried: bool) -> None:
     refused = partial(event, "refused", msg=1, receiver="ann/1", attempt=1, code="user.x")
@@ -80,6 +81,7 @@ def test_of_a_message_whose_beginning_was_cut_off_nobody_knows_what_the_store_ha
     }
 
 
+@pytest.mark.slow
 def test_a_replay_in_a_batch_that_knows_nothing_of_its_message_outlives_its_process() -> None:
     told = [replayed(1, 1, "ann/1"), replayed(1, 1, "anonymous/-1"), event("node", 2, what="start")]
     [*before, start] = one_run(told)
@@ -98,6 +100,7 @@ def test_who_was_heard_of_after_its_process_was_not_lost_with_it() -> None:
     assert life["state"] == "open"
 
 
+@pytest.mark.slow
 def test_what_comes_is_about_the_last_of_several_lives_that_are_open() -> None:
     told = one_run([replayed(1, 1, "zoe/1"), replayed(2, 1, "zoe/1", 2), acked(3, 1, "zoe/1")])
     second = told[1]._replace(event=told[1].event._replace(generation=2))

@@ -155,6 +155,7 @@ class Listener(Reader):
         return self._begun
 
 
+@pytest.mark.slow
 @given(st.lists(SOME_SIZES, max_size=4), PLACES, st.booleans())
 def test_unfinished_and_unhandled_messages_take_room_until_they_are_done(
     messages: list[list[int]], places: list[int], is_heard: bool

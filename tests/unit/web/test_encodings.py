@@ -107,6 +107,7 @@ def test_many_long_gzip_members_take_no_more_memory_than_their_pieces() -> None:
     assert most < 1_000_000
 
 
+@pytest.mark.slow
 def test_no_more_is_decoded_than_is_asked_for() -> None:
     pieces = DECODERS["gzip"]().pieces(gzip.compress(b" " * 10_000_000))
     assert len(next(pieces)) == 65_536

@@ -21,6 +21,7 @@ def test_an_address_of_version_6_needs_its_brackets(ip: object, port: str) -> No
     assert not Hosts().are_ours(f"[{ip}")
 
 
+@pytest.mark.slow
 @given(st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=30))
 def test_a_name_that_ends_like_ours_is_below_it_or_foreign(text: str) -> None:
     hosts = Hosts(["ours.example", "*.club.example"])
@@ -35,6 +36,7 @@ def test_a_star_is_every_name_and_a_name_below_is_not_the_name() -> None:
     assert not Hosts(["*.club.example"]).are_ours("club.example")
 
 
+@pytest.mark.slow
 def test_verdicts_on_hosts_are_cached_up_to_a_limit() -> None:
     hosts = Hosts(["ours.example"])
     for number in range(5000):

@@ -163,6 +163,7 @@ def test_whatever_a_client_wrote_what_its_proxy_appends_counts(lies: list[str]) 
     assert caller.address == "203.0.113.7"
 
 
+@pytest.mark.slow
 @given(st.text(max_size=50))
 def test_any_text_is_an_address_or_none(text: str) -> None:
     address = parse(text)
