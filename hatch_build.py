@@ -117,7 +117,7 @@ class Build(BuildHookInterface[Any]):
         try:
             modules = mypycify(
                 [*self._modules()],
-                # Half the time of -O3, for code that runs as fast.
+                # Half the time of -O3, for code that runs as fast; with -Og it runs 4 % slower.
                 opt_level="1",
                 debug_level="0",
                 multi_file=True,
@@ -172,6 +172,7 @@ def _joined(sources: Sequence[str], build: Path) -> Iterator[str]:
 
 def _build_side_by_side(command: "build_ext") -> None:
     """Compile the files of a module at the same time, as the command does with modules."""
+    _compile_header(command)
     one_by_one = command.compiler.compile
 
     def compile_all(sources: Sequence[str], **options: object) -> list[str]:
@@ -181,6 +182,19 @@ def _build_side_by_side(command: "build_ext") -> None:
 
     command.compiler.compile = compile_all
     type(command).build_extensions(command)
+
+
+def _compile_header(command: "build_ext") -> None:
+    """Parse Python's headers once for all files; most of these contain little else."""
+    home = Path(command.build_temp, "include")
+    home.mkdir(parents=True, exist_ok=True)
+    header = home / "Python.h"
+    header.write_text(f'#include "{get_path("include")}/Python.h"\n')
+    compiler: Any = command.compiler
+    paths = [f"-I{path}" for path in compiler.include_dirs]
+    flags = command.extensions[0].extra_compile_args
+    compiler.spawn([*compiler.compiler_so, *paths, *flags, "-x", "c-header", str(header)])
+    compiler.include_dirs.insert(0, str(home))
 
 
 def _wanted() -> str:
