@@ -59,7 +59,7 @@ def write(server: Server, *contents: object, name: str = "joe") -> None:
         assert reply["successful"], reply
 
 
-def test_what_is_written_arrives_although_its_server_is_killed_twice(tmp_path: Path) -> None:
+def test_addressed_messages_arrive_although_the_server_is_killed_twice(tmp_path: Path) -> None:
     with following(tmp_path, max_interval=500) as servers:
         write(servers.last, *range(8))
         # While it waits for the subject.
@@ -72,7 +72,7 @@ def test_what_is_written_arrives_although_its_server_is_killed_twice(tmp_path: P
         assert joe.fetch_soon() == [*range(8)]
 
 
-def test_what_waits_for_a_session_that_does_not_exist_outlives_a_kill(tmp_path: Path) -> None:
+def test_messages_for_an_unclaimed_session_survive_a_killed_server(tmp_path: Path) -> None:
     with following(tmp_path, ptp_create_session=True) as servers:
         write(servers.last, *range(4), name="joe/3")
         servers.kill()

@@ -162,7 +162,7 @@ def ended(server: ValkeyServer) -> list[tuple[str, int, str | None, str | None]]
     return [(e.kind, (e.msg or 0) - BASE, e.receiver, e.code) for e in events]
 
 
-async def test_what_was_kept_for_a_session_that_had_just_ended_is_told_by_the_next(
+async def test_the_next_process_notes_entries_of_a_session_that_had_just_ended(
     shared_valkey: ValkeyServer,
 ) -> None:
     async with desk(shared_valkey) as at:

@@ -73,7 +73,7 @@ def _bury_all(joe: Person) -> None:
 
 
 @pytest.mark.slow
-def test_what_was_left_of_a_replay_comes_once_and_in_order(data: Path) -> None:
+def test_the_rest_of_an_interrupted_replay_arrives_once_and_in_order(data: Path) -> None:
     first = Server({"data": str(data)})
     try:
         joe = Person(first.url)

@@ -47,7 +47,7 @@ async def _replayed(house: LiveHouse, client: Client, count: int) -> None:
     await until(lambda: client.session.queue.count == before + count)
 
 
-async def test_what_is_replayed_waits_ahead_of_what_was_published_later(
+async def test_replayed_messages_wait_ahead_of_later_ones(
     house: LiveHouse,
 ) -> None:
     client = await house.receiver()

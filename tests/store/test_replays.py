@@ -142,7 +142,7 @@ async def test_another_session_gets_a_message_once_that_had_several_receivers(
     assert entries[1].detail == {"to": "ann/1"}
 
 
-async def test_what_dies_during_the_replay_is_not_replayed_by_it(scene: Scene) -> None:
+async def test_letters_that_arise_during_a_replay_are_not_replayed_by_it(scene: Scene) -> None:
     at, hall, jobs = scene
     await prepare(at, *(letter(n, of=n) for n in range(30)))
     hall.refused = {*range(30)}

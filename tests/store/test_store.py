@@ -527,7 +527,7 @@ async def test_an_emptied_store_is_opened_again_and_told_everything(at: Desk) ->
     assert (at.queue("joe/1"), at.dead()) == ({3: ""}, [7])
 
 
-async def test_what_waits_for_an_emptied_store_is_bounded(
+async def test_writes_that_wait_for_an_emptied_store_are_bounded(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "_MAX_WAITING", 2)

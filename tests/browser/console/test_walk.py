@@ -43,9 +43,7 @@ def test_it_is_small_and_asks_nobody_else(desk: BrowserContext, world: World) ->
     page.close()
 
 
-def test_what_is_written_is_never_read_as_html(
-    page: Page, world: World, complaints: list[str]
-) -> None:
+def test_text_is_never_read_as_html(page: Page, world: World, complaints: list[str]) -> None:
     response = page.request.get(f"{world.url}/console/")
     policy = response.headers["content-security-policy"]
     assert "default-src 'none'" in policy

@@ -1156,7 +1156,7 @@ REPLAY = "403:denied_by_rights:replay_denied"
     ],
     ids=repr,
 )
-def test_what_a_channel_keeps_is_for_who_has_the_right(
+def test_the_history_of_a_channel_needs_the_right_to_read_it(
     house: House, rights: dict[str, str], channels: list[str], asked: Json, outcome: object
 ) -> None:
     publish(house, 1)

@@ -182,7 +182,9 @@ def batch(count: int) -> list[Json]:
     ("messages", "size"),
     [(batch(3_400), 2**20 * 0.3), ([{"channel": "/a", "data": records(5_400)}], 2**20 * 0.8)],
 )
-def test_what_ordinary_clients_send_at_most_is_taken(messages: list[Json], size: int) -> None:
+def test_the_largest_requests_of_ordinary_clients_are_accepted(
+    messages: list[Json], size: int
+) -> None:
     body = json.dumps(messages, separators=(",", ":")).encode()
     assert len(body) >= size
     assert decode(body, LIMITS) == messages

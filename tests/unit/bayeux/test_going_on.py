@@ -82,7 +82,7 @@ class Reader:
 @pytest.mark.slow
 @given(STEPS, st.booleans(), st.integers(3, 20))
 @settings(deadline=None)
-def test_who_goes_on_misses_nothing_or_is_told_so(
+def test_a_client_that_catches_up_misses_nothing_or_is_told_of_gaps(
     steps: list[tuple[str, Any]], has_acks: bool, most: int
 ) -> None:
     house = KeptHouse(channels=RULES, history_limits=HistoryLimits(entries=most))

@@ -124,7 +124,7 @@ def test_a_service_that_returns_what_nobody_awaits_has_failed(
 
 @pytest.mark.parametrize("told", ["Vote.GRANT", True, None], ids=repr)
 @pytest.mark.parametrize("wish", ["/secret/a", "/**"])
-def test_what_is_no_vote_of_an_authorizer_grants_nothing(told: Any, wish: str) -> None:
+def test_an_invalid_vote_of_an_authorizer_grants_nothing(told: Any, wish: str) -> None:
     house = House()
     house.bayeux.state.rights.add("/secret/*", lambda *_: told)
     client = house.client()

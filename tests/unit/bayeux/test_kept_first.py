@@ -28,7 +28,7 @@ def test_a_durable_publish_is_answered_and_shown_when_it_is_kept() -> None:
     assert waiting.data == [1]
 
 
-def test_what_comes_behind_on_its_channel_waits_too_whoever_it_is_from() -> None:
+def test_later_messages_of_the_channel_wait_too_whoever_published_them() -> None:
     house = house_of()
     plain = house.connected()
     plain.subscribe("/a", "/b")
@@ -156,7 +156,7 @@ def test_a_connect_is_held_while_the_store_is_away_and_answered_when_it_is_back(
     assert asked.data == [1]
 
 
-def test_who_refuses_a_message_is_answered_when_the_letter_is_kept() -> None:
+def test_a_refusal_is_answered_when_its_dead_letter_is_stored() -> None:
     house = house_of()
     client = named(house)
     publish(house, 1)

@@ -240,7 +240,7 @@ def test_sessions_that_are_given_up_at_the_same_time_end_one_by_one_and_others_c
     assert house.balances()
 
 
-def test_who_comes_back_before_it_is_looked_at_is_not_given_up() -> None:
+def test_a_session_whose_client_returns_before_its_check_is_not_given_up() -> None:
     house = KeptHouse(is_turn_over=lambda: True)
     lost = acknowledging(house, 3)
     tick(house, 11.0)

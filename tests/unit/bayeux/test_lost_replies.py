@@ -43,7 +43,7 @@ def test_what_was_lost_comes_first_and_says_that_it_comes_again() -> None:
     assert house.balances()
 
 
-def test_what_the_server_lost_with_its_life_comes_first_too() -> None:
+def test_entries_in_flight_when_the_server_ended_come_first() -> None:
     before, client = judging()
     publish(before, 1, 2)
     assert connect(client, None).data == [1, 2]

@@ -51,7 +51,7 @@ def left(house: KeptHouse, name: str = "joe/1") -> tuple[int, int]:
     return session.queue.count, len(house.store.queues[name])
 
 
-def test_it_leaves_the_queue_of_a_session_that_is_away_and_the_store() -> None:
+def test_an_expired_message_leaves_the_queue_of_an_absent_session_and_the_store() -> None:
     house = house_of()
     named(house).disconnect()
     sender = house.connected()
@@ -78,7 +78,7 @@ def test_it_leaves_when_its_own_time_comes_whenever_it_came() -> None:
         assert expired(house) == seconds
 
 
-def test_without_force_it_waits_on_and_comes_late() -> None:
+def test_an_expired_message_without_force_destroy_is_delivered_late() -> None:
     house = house_of()
     client = named(house)
     publish(house.connected(), 1, is_forced=False)
@@ -87,7 +87,7 @@ def test_without_force_it_waits_on_and_comes_late() -> None:
     assert connect(client, 1).data == [1]
 
 
-def test_it_leaves_who_is_held_back() -> None:
+def test_an_expired_message_leaves_a_queue_that_is_held_back() -> None:
     house = house_of()
     client = named(house)
     house.bayeux.life.hold_back(client.session, "maintenance", "operator", house.now)
@@ -252,7 +252,7 @@ def test_what_outlived_its_time_while_no_server_ran_leaves_when_one_begins() -> 
     assert expired(house) == 2
 
 
-def test_what_was_in_hands_when_the_server_ended_comes_again() -> None:
+def test_a_message_in_flight_when_the_server_ended_is_redelivered() -> None:
     house = house_of()
     client = named(house)
     publish(house.connected(), 1)
@@ -266,7 +266,7 @@ def test_what_was_in_hands_when_the_server_ended_comes_again() -> None:
 # Queues that are full
 
 
-def test_it_makes_room_before_anything_is_refused_by_a_full_queue() -> None:
+def test_expired_messages_make_room_before_a_full_queue_refuses_anything() -> None:
     house = house_of()
     named(house).disconnect()
     sender = house.connected()

@@ -605,7 +605,7 @@ def test_a_restart_finds_what_waits_for_subjects() -> None:
     assert after.balances()
 
 
-def test_what_filled_a_session_and_its_subject_arrives_in_order_after_a_restart() -> None:
+def test_messages_of_a_full_session_and_its_subject_arrive_in_order_after_a_restart() -> None:
     limits = {"subject_limits": SharedQueueLimits(entries=3)}
     house = house_of(**limits)
     named(house, "joe/1", queue={"maxEntries": 3}).disconnect()

@@ -601,7 +601,7 @@ PATTERNS = [*CHANNELS, "/*", "/**", "/a/*", "/a/**", "/b/*"]
     is_hasty=st.booleans(),
 )
 @settings(max_examples=200, deadline=None)
-def test_what_is_left_is_what_a_naive_model_leaves(
+def test_reauthorization_leaves_what_a_simple_model_leaves(
     subscribed: list[str],
     published: list[str],
     direct: list[str],

@@ -137,7 +137,7 @@ def test_subscriptions_of_all_sessions_are_bounded_together() -> None:
     assert late.subscribe("/e").reply["error"] == USED_UP
 
 
-def test_who_uses_them_up_leaves_each_session_its_share() -> None:
+def test_a_session_that_uses_up_all_subscriptions_leaves_others_their_share() -> None:
     house = House(max_total_subscriptions=10, max_sessions=5)
     greedy, late = house.client(), house.client()
     greedy.subscribe(*[f"/{number}" for number in range(10)])

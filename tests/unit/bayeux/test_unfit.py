@@ -178,7 +178,7 @@ REQUESTS = (
 @settings(max_examples=300)
 @example('[{"a":1e400,"b":"\\ud800"}]')
 @example('{"a":"\\ud800","a":[1,18446744073709551616,-9223372036854775809]}')
-def test_what_is_taken_is_what_python_takes(request: str) -> None:
+def test_the_decoder_accepts_what_python_s_parser_accepts(request: str) -> None:
     expected = messages_in(request.encode())
     if expected is None:
         with pytest.raises(RequestRefused, match="request_malformed"):

@@ -387,7 +387,9 @@ def test_work_and_room_that_come_while_much_is_looked_through_are_found() -> Non
 
 
 @pytest.mark.parametrize("how", ["unsubscribes", "is held back"])
-def test_what_all_others_refused_is_a_letter_when_a_busy_receiver_takes_no_more(how: str) -> None:
+def test_a_message_that_all_others_refused_dies_when_the_last_receiver_takes_no_more(
+    how: str,
+) -> None:
     house = working()
     ann, joe = worker(house), worker(house, session="joe/1", queue={"maxEntries": 1})
     put(house, 1, 2)

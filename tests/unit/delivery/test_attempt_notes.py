@@ -169,7 +169,9 @@ def test_a_message_that_kills_its_receiver_again_and_again_is_dead() -> None:
 
 @pytest.mark.parametrize("poison", [0, 1, 41, 98, 99])
 @pytest.mark.parametrize("most", [1, 2, 3, 5])
-def test_who_was_only_in_its_company_does_not_die_with_it(poison: int, most: int) -> None:
+def test_messages_in_a_batch_with_a_poison_message_do_not_die_with_it(
+    poison: int, most: int
+) -> None:
     court = Court(policy=FOR_EVER)
     court.most = most
     texts = [chr(0x100 + number) for number in range(100)]

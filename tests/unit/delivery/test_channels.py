@@ -213,7 +213,7 @@ def test_no_text_is_too_strange_to_be_judged(name: str) -> None:
         assert again.lookups == found.lookups
 
 
-def test_what_is_reserved_is_the_servers_to_write() -> None:
+def test_channels_below_a_reserved_name_are_reserved() -> None:
     channels = Channels()
     names = ["/sys/deadMessage", "/news/flash", "/newsy"]
     before = [channels.named(name).is_reserved for name in names]

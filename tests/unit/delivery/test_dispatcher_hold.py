@@ -60,7 +60,7 @@ def test_a_hold_is_over_when_its_time_has_come() -> None:
 
 
 @pytest.mark.parametrize("retries", [0, 1, -1])
-def test_who_is_held_back_is_never_given_up(retries: int) -> None:
+def test_a_queue_that_is_held_back_is_never_given_up(retries: int) -> None:
     dispatcher = alive(retries)
     dispatcher.hold_back(HELD)
     dispatcher.refused(10.0)

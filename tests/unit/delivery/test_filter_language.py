@@ -114,7 +114,7 @@ def test_a_filter_stops_what_it_does_not_describe(text: str) -> None:
         "1e308 * 10 * data.missing > 1",
     ],
 )
-def test_what_cannot_be_known_is_neither_true_nor_false(text: str) -> None:
+def test_an_unknown_value_is_neither_true_nor_false(text: str) -> None:
     assert parse(text)(FIELDS) is None
 
 

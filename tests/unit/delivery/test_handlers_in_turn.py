@@ -94,6 +94,6 @@ def test_nobody_is_awaited_who_has_no_retries_left() -> None:
     ],
     ids=repr,
 )
-def test_what_would_mix_up_or_lose_messages_cannot_be_said(reaction: Any) -> None:
+def test_reactions_that_would_reorder_or_lose_messages_are_refused(reaction: Any) -> None:
     with pytest.raises(ValueError, match=r"stay|ends"):
         Reaction(**reaction)

@@ -57,7 +57,7 @@ def test_what_is_harmless_is_written_within_its_memory() -> None:
 
 
 @pytest.mark.slow
-def test_what_would_do_harm_is_written_otherwise() -> None:
+def test_values_that_crash_orjson_are_written_otherwise() -> None:
     """If orjson does none any more, it has been mended, and can write everything."""
     assert write_watched("orjson.dumps", 12) == -signal.SIGABRT
     assert write_watched("holdfast.delivery.json_text.to_json", 12, step=23) == 0

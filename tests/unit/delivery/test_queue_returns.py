@@ -48,7 +48,7 @@ def text_of(what: Iterable[Entry | Message]) -> str:
 # Order
 
 
-def test_what_came_back_precedes_what_waits_in_the_order_of_its_hand_over() -> None:
+def test_returned_entries_precede_waiting_ones_in_the_order_of_their_hand_over() -> None:
     shelf = Shelf(SettledBy.VERDICT)
     shelf.hand_over("ab")
     shelf.hand_over("cd")

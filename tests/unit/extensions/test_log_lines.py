@@ -63,7 +63,7 @@ def test_who_is_given_up_leaves_one_line_for_each_thing_that_happened(
 
 
 @pytest.mark.slow
-def test_who_refuses_everything_leaves_a_bounded_number_of_lines(
+def test_a_receiver_that_refuses_everything_causes_a_bounded_number_of_lines(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     house = house_of()
