@@ -27,7 +27,7 @@ def test_without_a_ticket_nobody_comes_in(url: str) -> None:
     assert "clientId" not in reply
 
 
-def test_whoever_comes_in_is_told_the_name_of_the_ticket(url: str) -> None:
+def test_a_member_is_told_the_name_of_the_ticket(url: str) -> None:
     assert Talker(url).handshake(ext={"ticket": "t-1815"})["ext"]["name"] == "ada"
 
 
@@ -93,7 +93,7 @@ def refusal(event: Json, text: str) -> Json:
     return {"seq": seq, "errorCode": "user.update.error", "message": text}
 
 
-def test_who_sleeps_hears_an_announcement_later(url: str) -> None:
+def test_a_sleeping_member_gets_an_announcement_later(url: str) -> None:
     ada, grace = member(url, "t-1815"), Talker(url)
     grace.handshake(ext={"ticket": "t-1906", "delivery": True})
     grace.send("/meta/subscribe", subscription="/announcements/**")
@@ -118,7 +118,7 @@ def test_there_are_no_channels_but_rooms_and_announcements(url: str) -> None:
     assert refusal["error"] == "403:no_such_room:create_denied"
 
 
-def test_what_is_said_too_fast_is_dropped(url: str) -> None:
+def test_messages_that_come_too_fast_are_dropped(url: str) -> None:
     ada = member(url, "t-1815")
     replies = ada.send_all([{"channel": "/rooms/hall", "data": n} for n in range(12)])
     errors = [reply.get("error") for reply in replies]

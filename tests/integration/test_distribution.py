@@ -131,7 +131,7 @@ def test_a_wheel_is_of_the_version_that_the_changelog_dates(wheel: ZipFile) -> N
     assert re.findall(r"^## ([\d.]+) - \d{4}-\d\d-\d\d$", changes, re.MULTILINE)[0] == version
 
 
-def test_what_was_installed_runs_the_extension_of_a_project_with_an_app_of_its_own(
+def test_an_installed_server_runs_an_extension_from_a_project_with_its_own_app(
     server: Server,
 ) -> None:
     hello = {"channel": "/meta/handshake", "version": "1.0"}
@@ -145,7 +145,7 @@ def test_what_was_installed_runs_the_extension_of_a_project_with_an_app_of_its_o
 
 
 @pytest.mark.parametrize("path", ["/", "/chat/", "/static/cometd/cometd.js"])
-def test_what_was_installed_has_its_pages(server: Server, path: str) -> None:
+def test_an_installed_server_has_its_pages(server: Server, path: str) -> None:
     with urllib.request.urlopen(f"{server.url}{path}", timeout=10) as answer:
         assert answer.status == 200
         assert answer.read()

@@ -95,7 +95,7 @@ def test_one_line_is_printed_but_for_the_first_start_and_a_signal_ends_it_well(
         assert (code, complained) == (0, "")
 
 
-def test_it_listens_on_a_unix_socket(tmp_path: Path) -> None:
+def test_the_server_listens_on_a_unix_socket(tmp_path: Path) -> None:
     path = tmp_path / "bayeux.sock"
     with started("--unix", path, "--data", tmp_path / "data") as process:
         assert first_line(process) == f"holdfast is ready: unix:{path}\n"
@@ -110,7 +110,7 @@ def test_it_listens_on_a_unix_socket(tmp_path: Path) -> None:
         assert published.returncode == 0
 
 
-def test_it_speaks_tls(certificate: tuple[Path, Path]) -> None:
+def test_the_server_speaks_tls(certificate: tuple[Path, Path]) -> None:
     cert, key = certificate
     server = Server({"tls_cert": str(cert), "tls_key": str(key)})
     try:

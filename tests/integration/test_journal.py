@@ -86,7 +86,7 @@ def test_the_journal_goes_on_over_a_restart_and_agrees_with_the_books(
     }
 
 
-def test_what_is_kept_for_a_session_that_is_gone_is_in_the_journal_and_in_the_books(
+def test_entries_of_a_session_that_is_gone_are_journalled_and_counted(
     start: Start, tmp_path: Path
 ) -> None:
     server = start()

@@ -50,7 +50,7 @@ def test_the_cookies_of_flask_are_read() -> None:
     "cookie",
     ["", ".", "..", "a.b.c", OF_A_GUEST, OF_ADA[1:], OF_ADA[:-1], "\xe4" + OF_ADA, OF_ADA + "."],
 )
-def test_what_flask_has_not_signed_for_a_user_is_nobodys(cookie: str) -> None:
+def test_a_cookie_that_flask_has_not_signed_names_no_user(cookie: str) -> None:
     assert Logins(SECRET.encode()).user(cookie, SIGNED_AT) is None
 
 
@@ -98,7 +98,7 @@ def as_ada(*more: str) -> Headers:
 
 
 @WAYS
-def test_who_is_not_logged_in_does_not_come_in(way: Any, server: Server) -> None:
+def test_a_client_without_a_login_is_refused(way: Any, server: Server) -> None:
     for headers in ({}, {"Cookie": f"{COOKIE}={OF_A_GUEST}"}):
         (reply,) = way(server, headers, HANDSHAKE)
         assert reply["error"] == "403::handshake_denied"
@@ -106,7 +106,7 @@ def test_who_is_not_logged_in_does_not_come_in(way: Any, server: Server) -> None
 
 
 @WAYS
-def test_who_is_logged_in_has_the_name_of_the_login_and_no_other(way: Any, server: Server) -> None:
+def test_a_client_gets_only_session_names_of_its_login(way: Any, server: Server) -> None:
     ada, grace = (
         {**HANDSHAKE, "ext": {"delivery": {"session": f"{name}/1"}}} for name in ("ada", "grace")
     )

@@ -45,7 +45,7 @@ def test_without_a_compiler_the_core_is_interpreted_and_whoever_builds_is_told_w
     assert not [name for name in names if name.endswith(".so")]
 
 
-def test_whoever_insists_on_a_compiled_core_gets_no_other(tmp_path: Path) -> None:
+def test_a_build_that_requires_a_compiled_core_fails_without_a_compiler(tmp_path: Path) -> None:
     built = build(tmp_path, CC="no-such-compiler", COMPILE_CORE="always")
     assert built.returncode != 0
     assert "the core cannot be compiled" in built.stderr

@@ -92,7 +92,7 @@ def test_there_is_a_least_that_must_be_done(deliveries: int, *, met: bool) -> No
 
 
 @pytest.mark.parametrize(("speed", "ours", "theirs"), [(30, True, True), (19, False, False)])
-def test_what_keeping_costs_is_told_beside_the_same_without(
+def test_the_cost_of_keeping_is_compared_with_the_same_load_without_it(
     speed: int, *, ours: bool, theirs: bool
 ) -> None:
     runs = (
@@ -109,7 +109,7 @@ def test_one_lost_message_in_one_run_is_a_fault() -> None:
     assert verdicts(result("holdfast", lost=0), result("holdfast", lost=1))["faults"].met is False
 
 
-def test_what_the_peers_lose_is_not_our_fault() -> None:
+def test_losses_of_peers_are_no_faults_of_ours() -> None:
     assert verdicts(result("faye", lost=5), result("holdfast", lost=0))["faults"].met
 
 
@@ -160,6 +160,6 @@ def test_every_bar_is_measured_by_the_standard_set() -> None:
     assert set(barred_workloads()) <= standard
 
 
-def test_of_two_servers_beside_each_other_neither_is_always_told_first() -> None:
+def test_rates_are_detuned_so_that_neither_of_two_servers_is_always_first() -> None:
     assert detuned("chat --rate 100 --ack --rate 200") == "chat --rate 101.3 --ack --rate 202.6"
     assert detuned("pingpong --clients 1") == "pingpong --clients 1"

@@ -179,7 +179,7 @@ def read_cluster() -> dict[str, Any]:
     return {each["kind"]: each for each in yaml.safe_load_all(text)}
 
 
-def test_what_runs_on_kubernetes_is_a_command_with_flags_that_there_are() -> None:
+def test_the_kubernetes_job_runs_a_command_with_existing_flags() -> None:
     pod = read_cluster()["CronJob"]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     (driver,) = pod["containers"]
     assert driver["command"] == ["holdfast", "pipeline", "ingest"]
@@ -190,7 +190,7 @@ def test_what_runs_on_kubernetes_is_a_command_with_flags_that_there_are() -> Non
     assert {*re.findall(r"\$\((\w+)\)", " ".join(driver["args"]))} <= known
 
 
-def test_what_runs_on_kubernetes_is_all_of_one_name_and_nobody_special() -> None:
+def test_the_kubernetes_objects_share_their_names_and_have_no_privileges() -> None:
     cluster = read_cluster()
     pod = cluster["CronJob"]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     account, claim = (cluster[kind]["metadata"]["name"] for kind in _ACCOUNT_AND_CLAIM)

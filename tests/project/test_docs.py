@@ -181,7 +181,7 @@ def test_every_scenario_of_xmlblaster_is_shown_or_left_out_for_a_reason() -> Non
 
 
 @pytest.mark.parametrize("name", ["invariants.md", "threat-model.md", "scenarios.md"])
-def test_what_a_page_says_is_shown_by_a_test_has_that_test(name: str) -> None:
+def test_stories_and_tests_that_a_page_cites_exist(name: str) -> None:
     page = (ROOT / "docs" / name).read_text()
     stories = re.findall(r'`(\w+\.story)` "([^"]+)"', page)
     tests = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", page)

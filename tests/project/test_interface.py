@@ -34,7 +34,7 @@ def test_all_that_is_explained_to_authors_of_extensions_can_be_imported_from_hol
         assert getattr(holdfast, name) is getattr(interface, name)
 
 
-def test_what_holdfast_does_not_have_cannot_be_imported_from_it() -> None:
+def test_unknown_names_cannot_be_imported_from_holdfast() -> None:
     for name in ("Nonsense", "nonsense"):
         with pytest.raises(AttributeError, match=name):
             getattr(holdfast, name)
