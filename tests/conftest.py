@@ -50,7 +50,7 @@ def pytest_unconfigure() -> None:
 
 @pytest.fixture(scope="session")
 def servers() -> Iterator[Servers]:
-    """Server processes, one for every set of settings, kept over the whole run."""
+    """Server processes, one for each set of settings."""
     servers = Servers()
     yield servers
     servers.stop()

@@ -1,4 +1,4 @@
-"""Real server processes for tests: one for every set of settings, started when first asked for."""
+"""Real server processes for tests: one for each set of settings, started when it is asked for."""
 
 import contextlib
 import json
@@ -28,6 +28,8 @@ _PATH = os.pathsep.join([get_path("purelib"), str(ROOT)]) if _IS_INSTALLED else 
 PROGRAM = (sys.executable, "-P", "-m", "holdfast")
 START_LIMIT_S = 60.0
 STOP_LIMIT_S = 30.0
+# More than any test needs at once, and those that others have from beginning to end.
+MOST_SERVERS = 8
 
 Settings = Mapping[str, Any]
 
@@ -99,16 +101,23 @@ class Server:
 
 
 class Servers:
-    """Servers by their settings, each started once."""
+    """Servers by their settings.
+
+    The one asked for longest ago ends when there are many: a server is never quite idle.
+    """
 
     def __init__(self) -> None:
         self._running: dict[str, Server] = {}
 
     def with_settings(self, settings: Settings) -> Server:
         key = json.dumps(settings, sort_keys=True)
-        if key not in self._running or self._running[key].process.poll() is not None:
-            self._running[key] = Server(settings)
-        return self._running[key]
+        server = self._running.pop(key, None)
+        if server is None or server.process.poll() is not None:
+            server = Server(settings)
+        self._running[key] = server
+        if len(self._running) > MOST_SERVERS:
+            self._running.pop(next(iter(self._running))).stop()
+        return server
 
     def stop(self) -> None:
         running = list(self._running.values())
