@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from itertools import takewhile
 from pathlib import Path
 
@@ -77,6 +77,7 @@ class Draft:
     steps: list[Step] = field(default_factory=list)
 
 
+@cache
 def read_chapter(path: Path) -> list[Story]:
     return read_stories(path.read_text("utf-8"), path)
 
