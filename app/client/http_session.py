@@ -16,9 +16,10 @@ class _Response(aiohttp.ClientResponse):
 
     def close(self) -> None:
         transport = None if self.connection is None else self.connection.transport
-        super().close()
+        # First: older releases of Python 3.11 cannot abort a transport that was closed twice.
         if transport is not None:
             transport.abort()
+        super().close()
 
 
 def http_session(
