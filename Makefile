@@ -76,8 +76,8 @@ PAGES := tests/browser
 REST = tests $(patsubst %,--ignore %,tests/unit $(PIPELINE) $(ATTACKS) $(CHAOS) $(CLIENTS) $(PAGES))
 # What needs no installed server first, then the longest, four at a time: half of them wait most of the
 # time, and the others, which compute, give way to them, for some measure how long somebody waits.
-GROUPS := cover-units test-pages test-attacks cover-rest cover-store cover-pipeline test-clients test-chaos \
-    test-slow
+GROUPS := cover-units test-pages test-attacks cover-rest cover-pipeline test-chaos cover-store test-slow \
+    test-clients
 POLITE := nice -n 3
 # Without state machines and the few others that take most of the time, and with shorter searches.
 QUICK := -m 'not slow' --hypothesis-profile quick
