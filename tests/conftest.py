@@ -2,6 +2,7 @@
 
 import gc
 import signal
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -44,8 +45,9 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_unconfigure() -> None:
-    # DuckDB would report frozen objects as leaks.
-    gc.unfreeze()
+    # DuckDB would report what is frozen as leaks.
+    if "duckdb" in sys.modules:
+        gc.unfreeze()
 
 
 @pytest.fixture(scope="session")
