@@ -244,7 +244,7 @@ BUILDS = {
         Build(attempts_are_not_marked, Invariant.ATTEMPTS, _KILL, held_s=math.inf),
         Build(acks_do_not_reach_the_store, Invariant.ONE_FATE),
         Build(redeliveries_do_not_say_so, Invariant.NO_DUPLICATE, _EAT),
-        Build(what_returns_comes_reversed, Invariant.ORDER),
+        Build(what_returns_comes_reversed, Invariant.ORDER, _EAT),
         Build(lost_replies_are_not_looked_for, Invariant.ORDER, _EAT),
         Build(what_was_acked_comes_again, Invariant.NO_DUPLICATE),
         Build(holdback_is_ignored, Invariant.HOLD),
