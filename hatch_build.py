@@ -133,7 +133,7 @@ class Build(BuildHookInterface[Any]):
         command: Any = Distribution({"ext_modules": modules}).get_command_obj("build_ext")
         command.build_lib, command.build_temp = str(library), str(build / "objects")
         command.parallel = os.cpu_count()
-        command.build_extensions = partial(_build_side_by_side, command)
+        command.build_extensions = partial(_build_extensions, command)
         command.ensure_finalized()
         try:
             command.run()
@@ -170,17 +170,10 @@ def _joined(sources: Sequence[str], build: Path) -> Iterator[str]:
         yield str(file)
 
 
-def _build_side_by_side(command: "build_ext") -> None:
-    """Compile the files of a module at the same time, as the command does with modules."""
+def _build_extensions(command: "build_ext") -> None:
+    """Build as the command does, in less time; it has no compiler before."""
     _compile_header(command)
-    one_by_one = command.compiler.compile
-
-    def compile_all(sources: Sequence[str], **options: object) -> list[str]:
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            each = pool.map(lambda source: one_by_one([source], **options), sources)
-            return [*chain.from_iterable(each)]
-
-    command.compiler.compile = compile_all
+    _compile_side_by_side(command)
     type(command).build_extensions(command)
 
 
@@ -195,6 +188,18 @@ def _compile_header(command: "build_ext") -> None:
     flags = command.extensions[0].extra_compile_args
     compiler.spawn([*compiler.compiler_so, *paths, *flags, "-x", "c-header", str(header)])
     compiler.include_dirs.insert(0, str(home))
+
+
+def _compile_side_by_side(command: "build_ext") -> None:
+    """Compile the files of a module at the same time, as the command does with modules."""
+    one_by_one = command.compiler.compile
+
+    def compile_all(sources: Sequence[str], **options: object) -> list[str]:
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            each = pool.map(lambda source: one_by_one([source], **options), sources)
+            return [*chain.from_iterable(each)]
+
+    command.compiler.compile = compile_all
 
 
 def _wanted() -> str:
