@@ -1,7 +1,7 @@
-"""Acknowledged messages over a network that loses, repeats, delays and overtakes.
+"""Acks over a network that loses, repeats, delays and reorders.
 
-The server is compared with a naive model, answer by answer, and a client that follows the rules
-must in the end have got every message once and in order.
+The server is compared with a naive model, answer by answer. A client that follows the rules must
+end up with every message once and in order.
 """
 
 from functools import partial
@@ -27,13 +27,13 @@ LIMIT = 8
 
 
 class Model:
-    """The window as one would first write it down."""
+    """The unacked messages, in the simplest way."""
 
     def __init__(self) -> None:
         self.batch = 0
-        # What was not acknowledged yet, and the batches in a row that carried it.
+        # The unacked messages, each with the successive batches that carried it.
         self.window: list[tuple[int, range]] = []
-        # What the last answer carried, and how many may go together: all, if zero.
+        # What the last answer carried, and the batch window: without limit if zero.
         self.handed: list[int] = []
         self.room = 0
         self.out_of_range = 0
@@ -58,7 +58,7 @@ class Model:
             self.room += before - len(here)
 
     def answer(self) -> tuple[int, list[int]]:
-        """After a loss with one message, then with as many more as were taken since."""
+        """After a loss: one message, plus one for each that was acked since."""
         self.batch += 1
         if self.handed:
             self.room = 1
@@ -72,7 +72,7 @@ class Model:
         return self.batch, self.handed
 
     def write_in_vain(self) -> None:
-        """Nobody can have got the last batch, so its number speaks for nothing."""
+        """Nobody can have received the last batch, so an ack of it settles nothing."""
         only = range(self.batch, self.batch + 1)
         self.window = [(n, range(0) if carried == only else carried) for n, carried in self.window]
         self.handed = []
@@ -105,10 +105,10 @@ class AckWindow(RuleBasedStateMachine):
         self.arrived: list[Request] = []
         self.answers: list[tuple[Request, Asked]] = []
         self.asked: list[Asked] = []
-        # What the client knows: the request that it waits for, what it has got so far.
+        # What the client knows: the request that it waits for, and what it has received.
         self.awaited: Request | None = None
         self.acknowledged = 0
-        # Of a batch that it never got, what a later one repeated in part may still be missing.
+        # The batches that it received: an ack of another could settle messages that it lacks.
         self.batches = {0}
         self.received: list[int] = []
         self.seen: list[int] = []
@@ -145,7 +145,7 @@ class AckWindow(RuleBasedStateMachine):
 
     @rule(patient=st.booleans())
     def ask(self, patient: bool) -> None:
-        """It gives up on what it waited for and asks again."""
+        """It gives up the request that it waits for and sends another."""
         message: Json = {"channel": "/meta/connect", "ext": {"ack": self.acknowledged}}
         if not patient:
             message["advice"] = {"timeout": 0}
@@ -154,7 +154,7 @@ class AckWindow(RuleBasedStateMachine):
 
     @rule()
     def have_a_good_moment(self) -> None:
-        """A request and its answer find their way at once, and the next request is under way."""
+        """A request and its answer arrive at once, and the client sends the next request."""
         self.ask(patient=False)
         self.request_arrives(len(self.requests) - 1, repeats=False)
         self.answer_arrives(len(self.answers) - 1)
@@ -162,7 +162,7 @@ class AckWindow(RuleBasedStateMachine):
 
     @rule(ack=st.integers(-3, 40))
     def send_a_wrong_acknowledgement(self, ack: int) -> None:
-        """Old ones and such that were never sent; anything else would be a lie, and a loss."""
+        """An old ack, or one of a batch that was never sent; others would lie and lose messages."""
         if 0 <= ack <= self.model.batch and ack not in self.batches:
             ack = self.acknowledged
         message = self.client.dress({"channel": "/meta/connect", "ext": {"ack": ack}})
@@ -198,7 +198,7 @@ class AckWindow(RuleBasedStateMachine):
     @precondition(lambda self: self.answers)
     @rule(index=st.integers(0, 9))
     def answer_arrives(self, index: int) -> None:
-        """An answer that nobody waits for any more is not heard, as cometd.js has it."""
+        """The client ignores an answer that it no longer waits for, as cometd.js does."""
         request, asked = self.answers[index % len(self.answers)]
         if asked.is_held:
             return
@@ -214,7 +214,7 @@ class AckWindow(RuleBasedStateMachine):
     @precondition(lambda self: self.answers)
     @rule(index=st.integers(0, 9))
     def answer_is_lost(self, index: int) -> None:
-        """Or the connection is, while the server still waits for something to say."""
+        """Or the connection is lost while the server still holds the connect."""
         _, asked = self.answers.pop(index % len(self.answers))
         if asked.is_held:
             self.asked.remove(asked)
@@ -229,7 +229,7 @@ class AckWindow(RuleBasedStateMachine):
                 asked.wire.is_cut = True
 
     def look_at_answers(self) -> None:
-        """Every answer that has come about since must be the model's next one."""
+        """Every new answer must be the model's next one."""
         for asked in list(self.asked):
             if self.client.session.held_connect is asked.exchange:
                 continue
@@ -270,7 +270,7 @@ class AckWindow(RuleBasedStateMachine):
         assert first_seen == sorted(first_seen)
 
     def teardown(self) -> None:
-        """The network is repaired: nothing may have been lost."""
+        """Once the network works again, every message must arrive."""
         for _ in range(LIMIT + 2):
             self.ask(patient=False)
             self.request_arrives(len(self.requests) - 1, repeats=False)
@@ -281,7 +281,7 @@ class AckWindow(RuleBasedStateMachine):
 
 
 @pytest.mark.slow
-def test_nothing_is_lost_or_reordered_whatever_the_network_does() -> None:
+def test_a_session_with_acks_loses_and_reorders_nothing_over_an_unreliable_network() -> None:
     run_state_machine_as_test(
         AckWindow,
         settings=settings(
@@ -293,8 +293,8 @@ def test_nothing_is_lost_or_reordered_whatever_the_network_does() -> None:
 
 
 @pytest.mark.slow
-def test_duplicates_come_only_when_a_reply_was_lost() -> None:
-    """Without loss every message is handed over exactly once, however the client is timed."""
+def test_a_message_is_handed_over_once_if_no_reply_is_lost() -> None:
+    """Some messages find a held connect, others wait for the next one."""
     house = House(partial(Ack, announces_batch=False))
     client = house.client(ext={"ack": True})
     client.subscribe("/a")
@@ -315,7 +315,7 @@ def test_duplicates_come_only_when_a_reply_was_lost() -> None:
 
 
 @pytest.mark.parametrize("cut", [False, True])
-def test_a_window_that_is_full_opens_again_with_the_next_acknowledgement(cut: bool) -> None:
+def test_a_full_queue_has_room_again_when_its_batch_is_acked(cut: bool) -> None:
     house = House(partial(Ack, announces_batch=False), queue_limits=QueueLimits(entries=2))
     client = house.connected(ext={"ack": True})
     client.subscribe("/a")
@@ -327,5 +327,6 @@ def test_a_window_that_is_full_opens_again_with_the_next_acknowledgement(cut: bo
     house.server.publish("/a", 4)
     answer = client.connect(ext={"ack": 1 if cut else 2}, advice={"timeout": 0})
     assert answer.data == ([0, 1] if cut else [])
+    assert client.session.queue.count == (2 if cut else 0)
     assert house.bayeux.state.hub.counters.dead == 3
     assert house.balances()

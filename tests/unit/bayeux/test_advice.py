@@ -1,4 +1,4 @@
-"""Advice is complete whenever it is given: clients replace what they had by it."""
+"""All advice is complete, because clients replace their earlier advice with it."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def test_times_on_the_wire_are_whole_milliseconds() -> None:
     assert isinstance(milliseconds(1.0), int)
 
 
-def test_a_session_is_told_its_own_timeout_and_present_interval() -> None:
+def test_the_advice_of_a_session_has_its_own_timeout_and_current_interval() -> None:
     session = House(timeout_s=20.0).client().session
     session.timeout_s, session.rest_interval_s = 3.0, 0.25
     assert session_advice(session, SHORT) == {
@@ -32,7 +32,7 @@ def test_a_session_is_told_its_own_timeout_and_present_interval() -> None:
     }
 
 
-def test_a_client_without_session_is_told_what_to_do_and_when() -> None:
+def test_the_advice_for_a_client_without_a_session_says_how_to_reconnect_and_when() -> None:
     assert reconnect_advice(SHORT, "handshake", 1.25) == {
         "reconnect": "handshake",
         "interval": 1250,
@@ -44,7 +44,7 @@ def test_a_client_without_session_is_told_what_to_do_and_when() -> None:
     ("interval_s", "reconnect", "interval"),
     [(2.0, "retry", 2000), (0.0, "none", 0), (-1.0, "none", 0)],
 )
-def test_one_session_too_many_polls_or_gives_up(
+def test_the_multiple_clients_advice_says_to_poll_or_to_stop(
     interval_s: float, reconnect: str, interval: int
 ) -> None:
     assert multiple_clients_advice(Options(multi_session_interval_s=interval_s)) == {
@@ -63,6 +63,6 @@ def every_kind_of_advice(options: Options) -> list[dict[str, Any]]:
     ]
 
 
-def test_clients_are_told_the_max_interval_only_if_they_shall_handshake_by_themselves() -> None:
+def test_advice_has_the_max_interval_only_if_clients_should_handshake_by_themselves() -> None:
     assert all("maxInterval" not in advice for advice in every_kind_of_advice(SHORT))
     assert all(advice["maxInterval"] == 7000 for advice in every_kind_of_advice(LONG))

@@ -33,17 +33,17 @@ def cut() -> Wire:
 
 
 def lose_one(house: House, client: Client) -> int:
-    """A message is handed over and its answer gets lost; the batch before it."""
+    """Lose the answer that hands over a message; return the batch before it."""
     known = client.session.queue.batch
     publish(house, 1)
     assert connect(client, known).data == [1]
     return known
 
 
-# Batches speak for what they carried
+# Acks settle what their batches carried
 
 
-def test_a_lost_message_is_not_acknowledged_by_a_later_answer_without_it() -> None:
+def test_the_ack_of_a_batch_without_a_lost_message_does_not_settle_it() -> None:
     house = KeptHouse()
     client = named(house)
     known = lose_one(house, client)
@@ -55,7 +55,7 @@ def test_a_lost_message_is_not_acknowledged_by_a_later_answer_without_it() -> No
     assert (answer.data, redelivered(answer)) == ([1], [2])
 
 
-def test_an_acknowledgement_that_comes_after_all_settles_what_could_not_be_repeated() -> None:
+def test_a_late_ack_settles_a_returned_message() -> None:
     house = KeptHouse(max_interval_s=2.0)
     client = named(house, retries=-1)
     publish(house, 1)
@@ -66,7 +66,7 @@ def test_an_acknowledgement_that_comes_after_all_settles_what_could_not_be_repea
     assert client.session.queue.count == 0
 
 
-def test_what_is_refused_is_not_acknowledged_though_contact_was_lost() -> None:
+def test_a_late_ack_with_a_refusal_settles_neither_the_refused_message_nor_later_ones() -> None:
     house = KeptHouse(max_interval_s=2.0)
     client = named(house, retries=-1)
     publish(house, 1, 2)
@@ -78,7 +78,7 @@ def test_what_is_refused_is_not_acknowledged_though_contact_was_lost() -> None:
     assert drain(client, client.session.queue.batch) == ([1, 2], [2, 1])
 
 
-def test_a_verdict_on_what_has_come_back_counts_too() -> None:
+def test_a_verdict_on_a_returned_message_counts() -> None:
     house = KeptHouse()
     client = named(house)
     publish(house, 1, 2, 3)
@@ -93,8 +93,8 @@ def test_a_verdict_on_what_has_come_back_counts_too() -> None:
 # The store is away
 
 
-def test_no_batch_is_counted_while_the_store_cannot_be_told() -> None:
-    """Or else the batch of a lost message would be acknowledged after a restart."""
+def test_an_empty_reply_has_no_batch_number_while_the_store_is_away() -> None:
+    """Otherwise, after a restart, the ack of this number would settle the lost message."""
     house = KeptHouse()
     client = named(house)
     known = lose_one(house, client)
@@ -108,7 +108,7 @@ def test_no_batch_is_counted_while_the_store_cannot_be_told() -> None:
     assert (answer.data, redelivered(answer)) == ([1], [1])
 
 
-def test_what_waited_for_the_store_is_told_when_it_is_back() -> None:
+def test_a_connect_that_waits_for_the_store_is_answered_when_it_is_back() -> None:
     house = KeptHouse()
     client = named(house)
     publish(house, 1)
@@ -135,7 +135,7 @@ def waiting(house: KeptHouse, client: Client) -> Wire:
     return wire
 
 
-def test_only_what_an_answer_carries_is_settled_when_it_has_left() -> None:
+def test_a_one_way_session_settles_nothing_when_a_waiting_answer_cannot_be_written() -> None:
     house = KeptHouse()
     client = named(house, ack=False, oneway=True)
     publish(house, 1)
@@ -151,7 +151,7 @@ def test_only_what_an_answer_carries_is_settled_when_it_has_left() -> None:
     assert other.data == [1, 2]
 
 
-def test_only_what_an_answer_carries_comes_again_when_nobody_takes_it() -> None:
+def test_messages_of_an_answer_that_cannot_be_written_go_with_the_next_answer() -> None:
     house = KeptHouse()
     client = named(house)
     wire = waiting(house, client)
@@ -163,7 +163,7 @@ def test_only_what_an_answer_carries_comes_again_when_nobody_takes_it() -> None:
     assert [entry.attempts for entry in client.session.queue.in_flight().values()] == [3]
 
 
-def test_who_has_asked_again_is_told_at_once_what_an_answer_did_not_take() -> None:
+def test_a_held_connect_gets_at_once_what_an_earlier_answer_could_not_deliver() -> None:
     house = KeptHouse()
     client = named(house, ack=False)
     publish(house, 1)
@@ -177,14 +177,14 @@ def test_who_has_asked_again_is_told_at_once_what_an_answer_did_not_take() -> No
     assert asked.data == [1]
 
 
-def test_a_client_is_not_lost_while_its_answer_waits_for_the_store() -> None:
+def test_a_session_stays_connected_while_its_answer_waits_for_the_store() -> None:
     house = KeptHouse(timeout_s=0.5, max_interval_s=5.0)
     client = named(house, retries=0)
     known = lose_one(house, client)
     for _ in range(8):
         connect(client, known)
     asked = client.connect(ext={"ack": known})
-    assert client.session.held_connect is not None, "who never acknowledges waits a second"
+    assert client.session.held_connect is not None, "a client that never acks waits a second"
     for moment in (0.7, 0.9, 4.0):
         house.bayeux.tick(house.now + moment)
         assert client.session.state is SessionState.CONNECTED
@@ -193,7 +193,7 @@ def test_a_client_is_not_lost_while_its_answer_waits_for_the_store() -> None:
     assert asked.data == [1]
 
 
-def test_another_answer_that_waits_leaves_a_held_connect_its_time() -> None:
+def test_a_held_connect_keeps_its_deadline_while_another_answer_waits() -> None:
     house = KeptHouse(max_interval_s=2.0)
     client = named(house, ack=False)
     publish(house, 1)
@@ -209,7 +209,7 @@ def test_another_answer_that_waits_leaves_a_held_connect_its_time() -> None:
 # Plain sessions
 
 
-def test_a_plain_session_does_not_get_what_has_outlived_its_time() -> None:
+def test_a_plain_session_does_not_get_an_expired_message() -> None:
     house = House(DeliveryWire, partial(Ack, announces_batch=False))
     client = house.connected()
     client.subscribe("/a")
@@ -223,7 +223,7 @@ def test_a_plain_session_does_not_get_what_has_outlived_its_time() -> None:
     assert house.balances()
 
 
-def test_what_comes_for_a_session_that_left_politely_is_no_dead_letter() -> None:
+def test_a_pending_publish_makes_no_dead_letter_for_a_receiver_that_disconnects() -> None:
     house = KeptHouse()
     named(house)
     client = house.client(ext={"delivery": True})
@@ -240,7 +240,7 @@ def test_what_comes_for_a_session_that_left_politely_is_no_dead_letter() -> None
 
 
 @pytest.mark.parametrize("ack", [True, False])
-def test_a_reply_to_a_durable_session_carries_no_more_than_the_store_has_soon(
+def test_an_answer_to_a_durable_session_carries_a_limited_number_of_messages(
     *, ack: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answers, "_MOST_DURABLE", 3)
@@ -257,7 +257,7 @@ def test_a_reply_to_a_durable_session_carries_no_more_than_the_store_has_soon(
 
 
 @pytest.mark.parametrize(("waiting", "announced"), [(3, 3), (4, None)])
-def test_a_handshake_announces_what_one_reply_carries_or_nothing(
+def test_a_handshake_reply_announces_the_waiting_messages_only_if_all_of_them_fit(
     waiting: int, announced: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answers, "_MOST_DURABLE", 3)

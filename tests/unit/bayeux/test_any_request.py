@@ -1,4 +1,4 @@
-"""Whatever the objects of a request are: each gets exactly one reply, and nothing breaks."""
+"""Whatever the objects of a request are, each gets exactly one reply, and nothing breaks."""
 
 import json
 from functools import partial
@@ -15,7 +15,7 @@ from holdfast.extensions.timesync import TimeSync
 from tests.unit.bayeux.harness import Asked, Client, House, Json, Socket, Wire
 from tests.unit.bayeux.json_oracle import in_doubles
 
-# Requests as a careless client would send them
+# Requests of a careless client
 
 FIELDS = st.fixed_dictionaries(
     {},
@@ -74,7 +74,7 @@ FIELDS = st.fixed_dictionaries(
 )
 
 
-# Requests of anybody
+# Requests of any JSON objects
 
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(-(2**65), 2**65), st.floats(-1e300, 1e300), st.text()
@@ -103,7 +103,7 @@ OBJECTS = st.one_of(
 
 
 def busy_house() -> House:
-    """One where everything is switched on."""
+    """A server with all extensions, an authorizer and a service."""
     house = House(
         partial(Ack, announces_batch=True),
         TimeSync(lambda: 1_000_000),
@@ -116,13 +116,13 @@ def busy_house() -> House:
 
 
 class Conversation:
-    """Requests of alice, of which some may be held; checks each answer when it comes."""
+    """Requests of alice, some of which may be held; it checks each answer when it comes."""
 
     def __init__(self, house: House) -> None:
         self.house = house
         ext = {"ack": True, "timesync": {"tc": 1, "l": 0, "o": 0}}
         self.alice, self.bob = house.connected(ext=ext), house.connected()
-        # Known from now on, also when it has gone.
+        # Kept for when it is gone.
         self._session = self.alice.session
         self._held: list[tuple[Asked, list[Json]]] = []
 
@@ -170,7 +170,7 @@ def addressed(messages: list[Json], alice: Client, bob: Client) -> list[Json]:
 
 def check_replies(elements: list[Json], messages: list[Json]) -> None:
     messages = in_doubles(json.loads(json.dumps(messages)))
-    # Answers of services are successful too, but have data.
+    # Answers of services are successful, too, but have data.
     replies = [e for e in elements if "successful" in e and "data" not in e]
     assert len(replies) == len(messages)
     if any(message.get("channel") == "/meta/handshake" for message in messages):
@@ -201,7 +201,7 @@ REQUESTS = st.lists(FIELDS, min_size=1, max_size=4)
 @pytest.mark.slow
 @given(requests=st.lists(st.tuples(REQUESTS, st.booleans()), min_size=1, max_size=4))
 @settings(max_examples=60)
-def test_every_message_gets_exactly_one_reply_that_repeats_what_it_must(
+def test_every_message_gets_exactly_one_reply_with_its_channel_id_and_subscription(
     requests: list[tuple[list[Json], bool]],
 ) -> None:
     conversation = Conversation(busy_house())
@@ -217,7 +217,7 @@ def test_every_message_gets_exactly_one_reply_that_repeats_what_it_must(
 @given(messages=st.lists(OBJECTS, min_size=1, max_size=4))
 @example([{"channel": None, "id": -(2**63) - 1, "subscription": 2**64}])
 @settings(max_examples=60)
-def test_objects_of_any_kind_are_refused_together_or_answered_one_by_one(
+def test_every_json_object_gets_exactly_one_reply(
     messages: list[Json],
 ) -> None:
     conversation = Conversation(busy_house())

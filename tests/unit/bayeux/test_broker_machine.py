@@ -57,7 +57,7 @@ class Broker(BrokerRules):
 
 
 @pytest.mark.slow
-def test_every_message_is_where_it_must_be_whatever_happens() -> None:
+def test_the_server_agrees_with_a_naive_broker_over_random_operations() -> None:
     run_state_machine_as_test(
         Broker,
         settings=settings(
@@ -71,13 +71,13 @@ def test_every_message_is_where_it_must_be_whatever_happens() -> None:
 
 class LosesReferences(FakeKeeper):
     def settle(self, key: str, ids: Sequence[int], outcome: object) -> None:
-        """It forgets an entry too many."""
+        """It forgets all entries of the queue."""
         self.drop(key, [*self.queues.get(key, ())])
 
 
 class KeepsSettled(FakeKeeper):
     def settle(self, key: str, ids: Sequence[int], outcome: object) -> None:
-        """It has what was acknowledged still."""
+        """It keeps settled entries."""
 
 
 class LosesMoved(FakeKeeper):
@@ -88,7 +88,7 @@ class LosesMoved(FakeKeeper):
 
 class MovesByCopying(FakeKeeper):
     def move(self, moves: Sequence[Move]) -> None:
-        """Who has returned work, or had it for its subject, has it still."""
+        """A moved message also stays in the queue that it leaves."""
         for each in moves:
             before = dict(self.queues.get(each.source, {}))
             super().move([each])
@@ -97,12 +97,12 @@ class MovesByCopying(FakeKeeper):
 
 class KeepsHistories(FakeKeeper):
     def leave_history(self, channel: str, id: int) -> None:
-        """It has what was erased still."""
+        """It keeps what leaves a history."""
 
 
 class ForgetsHolds(FakeKeeper):
     def save(self, session: Recorded) -> None:
-        """A restart resumes what was held back."""
+        """A restart resumes held sessions."""
         super().save(session)
         record = session.record()
         self.sessions[record.key] = replace(record, hold=HoldRecord())
@@ -110,7 +110,7 @@ class ForgetsHolds(FakeKeeper):
 
 class ForgetsTopics(FakeKeeper):
     def save_topics(self, topics: Mapping[str, TopicRecord | None]) -> None:
-        """A restart leaves topics with the configuration of their rules."""
+        """After a restart, topics have the configuration of their rules."""
 
 
 @pytest.mark.slow
@@ -126,7 +126,7 @@ class ForgetsTopics(FakeKeeper):
         ForgetsTopics,
     ],
 )
-def test_a_store_with_a_fault_is_found_out(keeper: type[FakeKeeper]) -> None:
+def test_the_machine_finds_each_fault_of_a_broken_store(keeper: type[FakeKeeper]) -> None:
     class Broken(Broker):
         pass
 

@@ -1,4 +1,4 @@
-"""Buckets give what a naive bucket of tokens would give, whatever is asked when."""
+"""Buckets give what a naive token bucket gives, whatever is taken when."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -12,7 +12,7 @@ from holdfast.bayeux.buckets import Buckets, Rate
 
 @dataclass
 class Naive:
-    """A bucket with so many tokens in it, filled whenever somebody looks."""
+    """A bucket with a number of tokens, filled up at each take."""
 
     rate: Rate
     level: Fraction
@@ -28,7 +28,7 @@ class Naive:
         return Fraction(0)
 
 
-# Steps of time that are whole parts of a token, so that nothing is rounded.
+# Steps of time that give exact fractions of a token, so that nothing is rounded.
 STEP = Fraction(1, 8)
 RATES = st.builds(Rate, burst=st.integers(1, 12), per_s=st.sampled_from([0.5, 1.0, 2.0, 8.0]))
 TAKES = st.tuples(st.sampled_from("abc"), st.integers(0, 40), st.integers(1, 14))
@@ -56,7 +56,7 @@ def test_a_full_bucket_gives_exactly_its_tokens_at_any_rate_and_time() -> None:
             assert given_out == [True] * 30 + [False] * 10
 
 
-def test_what_is_refused_takes_nothing_and_passes_when_it_was_told() -> None:
+def test_a_refused_take_costs_nothing_and_succeeds_after_the_returned_wait() -> None:
     buckets = Buckets(Rate(burst=4, per_s=0.5))
     assert buckets.take("a", 100.0, 4) == 0.0
     for _ in range(3):
@@ -64,7 +64,7 @@ def test_what_is_refused_takes_nothing_and_passes_when_it_was_told() -> None:
     assert buckets.take("a", 104.0, 2) == 0.0
 
 
-def test_more_than_a_bucket_holds_is_taken_from_a_full_one() -> None:
+def test_a_take_larger_than_the_bucket_empties_a_full_one() -> None:
     buckets = Buckets(Rate(burst=4, per_s=1.0))
     assert buckets.take("a", 100.0, 50) == 0.0
     assert buckets.take("a", 103.0, 50) == 1.0
@@ -78,7 +78,7 @@ def test_full_buckets_are_not_remembered() -> None:
         assert len(buckets) <= 9
 
 
-def test_at_one_moment_a_bounded_number_is_remembered_and_who_keeps_on_taking_is() -> None:
+def test_a_limited_number_of_buckets_is_remembered_and_a_busy_one_stays() -> None:
     buckets = Buckets(Rate(burst=4, per_s=1.0), most=10)
     for number in range(1000):
         buckets.take(f"key {number}", 100.0)

@@ -1,4 +1,4 @@
-"""Budgets: what one address or one subject does too often is refused, and nobody else's is."""
+"""Budgets: an address or a subject that does something too often is refused, and no other is."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ def overspent(house: House) -> dict[str, int]:
     return {each.kind: each.overspent for each in house.bayeux.state.budgets.all if each.overspent}
 
 
-def test_publishes_beyond_the_budget_of_an_address_are_refused_each_by_itself() -> None:
+def test_publishes_beyond_the_budget_of_an_address_are_refused() -> None:
     place = house(publishes=1)
     spender, neighbour = client(place), client(place)
     elsewhere = client(place, THERE)
@@ -56,7 +56,7 @@ def test_publishes_beyond_the_budget_of_an_address_are_refused_each_by_itself() 
     assert overspent(place) == {"publishes": 3}
 
 
-def test_who_is_refused_is_told_when_to_come_back_and_then_the_usual_advice() -> None:
+def test_a_refused_publish_gets_an_interval_as_advice_and_later_connects_do_not() -> None:
     place = house(publishes=1)
     spender = client(place)
     spender.connect()
@@ -71,7 +71,7 @@ def test_who_is_refused_is_told_when_to_come_back_and_then_the_usual_advice() ->
     assert held.reply["advice"]["interval"] == 0
 
 
-def test_what_is_refused_has_no_effect() -> None:
+def test_a_publish_beyond_the_budget_is_not_delivered() -> None:
     place = house(publishes=1)
     spender, reader = client(place), client(place, THERE)
     reader.subscribe("/a")
@@ -81,17 +81,17 @@ def test_what_is_refused_has_no_effect() -> None:
     assert reader.connect().data == list(range(10))
 
 
-def test_a_subject_has_one_budget_wherever_it_is() -> None:
+def test_a_subject_has_one_budget_for_all_its_addresses() -> None:
     place = house(publishes=1)
     at_home, at_work = client(place, HERE, "ada"), client(place, THERE, "grace")
     away = place.client(caller=caller(THERE), ext={"delivery": {"session": "ada/2"}})
     assert errors(at_home, 6) + errors(away, 4) == [None] * 10
     assert errors(away, 1) == [OVER.format("publishes")]
-    # What was refused to ada has cost her neighbour nothing.
+    # Refused publishes of ada cost her neighbour nothing.
     assert errors(at_work, 7) == [None] * 6 + [OVER.format("publishes")]
 
 
-def test_handshakes_beyond_the_budget_come_back_later() -> None:
+def test_a_handshake_beyond_the_budget_is_refused_and_advised_to_come_back_later() -> None:
     place = house(handshakes=1)
     for _ in range(10):
         client(place)
@@ -102,7 +102,7 @@ def test_handshakes_beyond_the_budget_come_back_later() -> None:
     client(place, THERE)
 
 
-def test_a_subject_may_handshake_so_often_from_wherever() -> None:
+def test_a_subject_has_one_budget_of_handshakes_for_all_its_addresses() -> None:
     place = house(handshakes=1)
     for number in range(10):
         client(place, f"10.0.0.{number}", "ada")
@@ -146,7 +146,7 @@ def test_refusals_beyond_the_budget_have_no_effect_and_can_be_given_later() -> N
     assert place.balances()
 
 
-def test_over_a_socket_the_messages_of_requests_beyond_the_budget_are_refused() -> None:
+def test_the_messages_of_websocket_requests_beyond_the_budget_are_refused() -> None:
     place = house(requests=1)
     socket = Socket()
     spender = client(place, socket=socket)
@@ -158,30 +158,30 @@ def test_over_a_socket_the_messages_of_requests_beyond_the_budget_are_refused() 
     assert errors(other, 9) == [None] * 9
 
 
-def test_bytes_count_by_the_subject_however_they_come() -> None:
+def test_a_subject_pays_for_the_bytes_of_its_http_requests() -> None:
     place = house(bytes=100)
     ada = client(place, HERE, "ada")
     large = ada.publish("/a", "x" * 900).reply
     assert large["successful"]
     assert ada.publish("/a", "x" * 900).reply["error"] == OVER.format("bytes")
-    # Over HTTP the doors have counted those of the address.
+    # The web layer counts the bytes that an address sends over HTTP.
     nobody = client(place)
     assert nobody.publish("/a", "x" * 2000).reply["successful"]
 
 
-def test_who_is_not_counted_by_address_is_not_limited() -> None:
+def test_a_client_without_address_and_subject_is_not_limited() -> None:
     place = house(requests=1, handshakes=1, publishes=1, bytes=1, letters=1)
     for sender in (place.client(caller=UNKNOWN), place.client(socket=Socket())):
         assert errors(sender, 50) == [None] * 50
 
 
 @pytest.mark.slow
-def test_zero_is_no_limit() -> None:
+def test_a_budget_of_zero_is_no_limit() -> None:
     place = house(requests=0, handshakes=0, publishes=0, bytes=0, letters=0)
     assert errors(client(place, subject="ada"), 500) == [None] * 500
 
 
-def test_other_peoples_handshakes_are_not_used_up_by_refused_ones() -> None:
+def test_handshakes_refused_by_a_budget_do_not_use_up_the_rate_of_admission() -> None:
     place = House(budgets=BudgetRates(handshakes=1), handshake_rate=15.0)
     for _ in range(100):
         place.guest(caller=caller(HERE)).handshake()
@@ -218,7 +218,7 @@ def test_address_and_subject_both_pay_or_neither_does(
     assert budget.overspent == refused
 
 
-def test_what_a_subscribe_brings_from_histories_is_charged_before_it_has_an_effect() -> None:
+def test_a_subscribe_is_charged_for_its_kept_messages_before_it_has_an_effect() -> None:
     rules = {"/kept": ChannelRule(history=HistoryDepth(100))}
     place = House(DeliveryWire, channels=rules, budgets=BudgetRates(requests=1))
     for number in range(100):

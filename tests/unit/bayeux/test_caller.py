@@ -1,4 +1,4 @@
-"""Whoever decides about a message sees the request that brought it."""
+"""Each hook that decides about a message sees the request that brought it."""
 
 from collections.abc import Awaitable
 from typing import Any
@@ -77,7 +77,7 @@ def test_each_hook_of_a_handshake_sees_its_caller() -> None:
     assert watch.seen == [("can_handshake", ADA), ("negotiate", ADA), ("outgoing", ADA)]
 
 
-def test_each_hook_of_a_message_sees_who_sent_this_one() -> None:
+def test_each_hook_of_a_message_sees_the_caller_that_sent_it() -> None:
     house, watch = watched()
     client = house.client(caller=ADA)
     client.caller = ADA_ELSEWHERE
@@ -89,14 +89,14 @@ def test_each_hook_of_a_message_sees_who_sent_this_one() -> None:
     assert {caller for _, caller in watch.seen} == {ADA_ELSEWHERE}
 
 
-def test_over_a_socket_it_is_the_upgrade_request() -> None:
+def test_the_hooks_of_messages_over_a_websocket_see_its_caller() -> None:
     house, watch = watched()
     client = house.client(socket=Socket(), caller=ADA)
     client.publish("/a", 1)
     assert {caller for _, caller in watch.seen} == {ADA}
 
 
-def test_who_somebody_is_can_be_told_by_a_cookie() -> None:
+def test_a_policy_can_decide_on_a_session_name_by_a_cookie() -> None:
     house, _ = watched()
     name = {"delivery": {"session": "ada/1"}}
     refused = house.guest(caller=GRACE).handshake(ext=name).reply
@@ -104,7 +104,7 @@ def test_who_somebody_is_can_be_told_by_a_cookie() -> None:
     assert house.guest(caller=ADA).handshake(ext=name).reply["successful"]
 
 
-def test_of_a_session_that_was_left_nothing_is_remembered() -> None:
+def test_a_session_forgets_its_caller_when_the_client_disconnects() -> None:
     house, _ = watched()
     client = house.client(caller=ADA, ext={"delivery": {"session": "ada/1"}})
     (session,) = house.bayeux.state.sessions
@@ -114,7 +114,7 @@ def test_of_a_session_that_was_left_nothing_is_remembered() -> None:
     assert session.caller is ADA_ELSEWHERE
 
 
-def test_a_request_that_goes_on_later_keeps_its_caller() -> None:
+def test_an_unfinished_request_keeps_its_caller() -> None:
     house, watch = watched(is_turn_over=lambda: True)
     client = house.client(caller=ADA)
     watch.seen.clear()
@@ -126,7 +126,7 @@ def test_a_request_that_goes_on_later_keeps_its_caller() -> None:
     assert published == [ADA, ADA, ADA, ADA_ELSEWHERE]
 
 
-def test_a_cookie_whose_name_only_looks_like_the_right_one_is_another() -> None:
+def test_a_cookie_whose_name_only_looks_right_is_ignored() -> None:
     headers = {"Cookie": 'a=1;\tlogin = "ada" ; \N{NO-BREAK SPACE}login=mallory; login=joe'}
     assert Caller(headers=headers).cookies("login") == ["ada", "joe"]
 
@@ -143,5 +143,7 @@ def test_a_cookie_whose_name_only_looks_like_the_right_one_is_another() -> None:
         ("", None),
     ],
 )
-def test_credentials_are_those_of_the_scheme(authorization: str, credentials: str | None) -> None:
+def test_credentials_are_found_only_under_the_requested_scheme(
+    authorization: str, credentials: str | None
+) -> None:
     assert credentials_in(authorization, "bearer") == credentials

@@ -1,4 +1,4 @@
-"""Who subscribes later gets what the channel kept: after the reply, in order, each message once."""
+"""A late subscriber gets what its channels keep: after the reply, in order, each message once."""
 
 from collections.abc import Callable
 from functools import partial
@@ -54,7 +54,7 @@ def subscribe(client: Client, *channels: str, replay: Any = None, **delivery: An
 
 
 def said_of(asked: Asked) -> Json:
-    """What the reply says of the replay."""
+    """What the reply says about the replay."""
     said: Json = asked.elements[0]["ext"]["replay"]
     return said
 
@@ -80,7 +80,7 @@ def test_a_late_subscriber_gets_the_newest_messages_in_order_after_the_reply(hou
     assert asked.data == [4, 5, 6]
 
 
-def test_one_reply_carries_a_part_of_a_long_history_with_cursors(
+def test_a_long_history_with_cursors_is_spread_over_several_replies(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answers, "_MOST_WITH_CURSORS", 2)
@@ -90,7 +90,7 @@ def test_one_reply_carries_a_part_of_a_long_history_with_cursors(
     assert [asked.data, poll(client).data, poll(client).data] == [[1, 2], [3, 4], [5]]
 
 
-def test_the_newest_may_come_first(house: House) -> None:
+def test_a_subscribe_can_ask_for_the_newest_messages_first(house: House) -> None:
     publish(house, 1, 2, 3)
     assert subscribe(house.client(), "/a", history=last(2, newest_first=True)).data == [3, 2]
 
@@ -108,7 +108,9 @@ def test_the_newest_may_come_first(house: House) -> None:
     ],
     ids=repr,
 )
-def test_an_initial_update_is_what_was_asked_for(house: House, asked: Json, data: object) -> None:
+def test_a_subscribe_gets_as_much_of_a_history_as_it_asks_for(
+    house: House, asked: Json, data: object
+) -> None:
     publish(house, 1, 2, 3)
     assert subscribe(house.client(), "/a", **asked).data == data
 
@@ -125,14 +127,18 @@ def test_an_initial_update_is_what_was_asked_for(house: House, asked: Json, data
     ],
     ids=repr,
 )
-def test_what_makes_no_sense_is_named(house: House, asked: Json, named: str) -> None:
+def test_an_invalid_history_option_is_refused_by_name(
+    house: House, asked: Json, named: str
+) -> None:
     client = house.client()
     reply = subscribe(client, "/a", **asked).reply
     assert reply["error"] == f"400:user.illegalArgument,{named}:delivery_invalid"
     assert not client.session.subscriptions
 
 
-def test_events_from_a_history_say_so_to_who_understands_it(house: House) -> None:
+def test_events_from_a_history_are_marked_as_initial_in_sessions_with_verdicts(
+    house: House,
+) -> None:
     publish(house, 1)
     client = house.client(ext={"delivery": True})
     poll(client)
@@ -142,7 +148,7 @@ def test_events_from_a_history_say_so_to_who_understands_it(house: House) -> Non
     assert flags == [True, None]
 
 
-def test_live_messages_come_behind_those_of_the_history_and_none_twice(house: House) -> None:
+def test_live_messages_follow_those_of_the_history_without_duplicates(house: House) -> None:
     socket = Socket()
     client = house.connected(socket=socket, browser="b")
     publish(house, 1, 2)
@@ -152,7 +158,7 @@ def test_live_messages_come_behind_those_of_the_history_and_none_twice(house: Ho
     assert data == [1, 2, 3]
 
 
-def test_what_waits_for_the_client_already_does_not_come_twice(house: House) -> None:
+def test_a_message_that_already_waits_for_the_client_does_not_come_twice(house: House) -> None:
     client = house.client(ext={"ack": True})
     client.subscribe("/a")
     publish(house, 1, 2)
@@ -182,14 +188,14 @@ def test_a_filter_selects_from_the_history_too(house: House) -> None:
     assert asked.data == [3, 4]
 
 
-def test_own_messages_are_left_out_where_that_is_asked(house: House) -> None:
+def test_a_subscription_without_own_messages_gets_none_from_the_history(house: House) -> None:
     client = house.client()
     client.publish("/a", "mine")
     publish(house, "other")
     assert subscribe(client, "/a", history=last(-1), local=False).data == ["other"]
 
 
-def test_a_filter_that_takes_long_goes_on_in_later_turns() -> None:
+def test_a_slow_filter_continues_in_later_turns() -> None:
     is_over = False
     house = House(DeliveryWire, channels=KEEPS, is_turn_over=lambda: is_over)
     publish(house, 1, 2, 3)
@@ -202,7 +208,7 @@ def test_a_filter_that_takes_long_goes_on_in_later_turns() -> None:
     assert asked.data == [2, 3]
 
 
-def test_what_is_published_meanwhile_comes_too() -> None:
+def test_messages_published_while_a_filter_is_asked_come_only_from_replayed_channels() -> None:
     is_over = False
     house = House(DeliveryWire, channels=KEEPS, is_turn_over=lambda: is_over)
     publish(house, 1, 2, 3)
@@ -216,18 +222,18 @@ def test_what_is_published_meanwhile_comes_too() -> None:
     assert asked.data == [2, 3, 4]
 
 
-def test_a_history_is_not_read_again_while_a_filter_takes_long() -> None:
+def test_a_history_is_read_only_once_for_a_slow_filter() -> None:
     house = House(DeliveryWire, channels=KEEPS, is_turn_over=lambda: True)
     publish(house, 1, 2, 3)
     asked = subscribe(house.client(), "/a", history=last(-1), filter="data > 1")
     assert asked.is_held
-    # What was read before counts.
+    # The messages that were read before still come.
     house.bayeux.state.hub.histories.erase("/a")
     house.turn()
     assert asked.data == [2, 3]
 
 
-def test_histories_are_read_in_as_many_turns_as_that_takes() -> None:
+def test_many_histories_are_read_over_several_turns() -> None:
     house = House(DeliveryWire, channels=KEEPS, is_turn_over=lambda: True)
     for n, name in enumerate("xyz"):
         publish(house, n, channel=f"/b/{name}")
@@ -247,7 +253,7 @@ BETWEEN_TURNS = st.lists(st.lists(CHANGE, max_size=6), max_size=6)
 
 
 class Reading:
-    """Somebody catches up in many turns, while histories are cut and erased."""
+    """A client catches up in many turns, while histories are shortened and erased."""
 
     def __init__(self, before: list[tuple[str, str]]) -> None:
         self.house = House(DeliveryWire, channels=KEEPS, is_turn_over=lambda: True)
@@ -276,7 +282,7 @@ class Reading:
 
 @pytest.mark.slow
 @given(BEFORE, BETWEEN_TURNS, st.integers(0, 20))
-def test_who_goes_on_loses_nothing_unsaid_and_gets_nothing_twice(
+def test_a_replay_over_many_turns_reports_all_losses_and_has_no_duplicates(
     before: list[tuple[str, str]], changes: list[list[tuple[str, str]]], seen: int
 ) -> None:
     reading = Reading(before)
@@ -299,7 +305,7 @@ def test_who_goes_on_loses_nothing_unsaid_and_gets_nothing_twice(
 
 @pytest.mark.slow
 @given(BEFORE, BETWEEN_TURNS)
-def test_who_wants_one_message_of_each_channel_gets_that_and_all_newer_ones(
+def test_a_history_of_one_message_brings_at_most_one_per_channel_and_all_later_ones(
     before: list[tuple[str, str]], changes: list[list[tuple[str, str]]]
 ) -> None:
     reading = Reading(before)
@@ -312,7 +318,7 @@ def test_who_wants_one_message_of_each_channel_gets_that_and_all_newer_ones(
     assert len(older) == len(set(older))
 
 
-def test_what_came_and_left_while_a_filter_was_asked_brings_nothing_older() -> None:
+def test_messages_that_are_kept_and_erased_while_a_filter_is_asked_still_come() -> None:
     house = House(DeliveryWire, channels=KEEPS, is_turn_over=lambda: True)
     publish(house, 1, 2, channel="/b/x")
     publish(house, 3)
@@ -325,7 +331,7 @@ def test_what_came_and_left_while_a_filter_was_asked_brings_nothing_older() -> N
     assert asked.data == [2, 3, 4, 5]
 
 
-def test_what_passes_an_unkept_channel_meanwhile_is_not_recovered() -> None:
+def test_messages_on_a_channel_without_history_during_a_catch_up_are_reported_as_lost() -> None:
     house = House(DeliveryWire, channels=KEEPS, is_turn_over=lambda: True)
     publish(house, 1, channel="/b/x")
     seen = house.bayeux.state.hub.settled_cursor()
@@ -337,7 +343,7 @@ def test_what_passes_an_unkept_channel_meanwhile_is_not_recovered() -> None:
     assert said_of(asked)["lost"].keys() == {"/none"}
 
 
-def test_a_right_to_one_of_many_histories_is_checked_again_when_all_are_read() -> None:
+def test_the_right_to_replay_is_checked_again_after_all_histories_are_read() -> None:
     house = House(DeliveryWire, channels=KEEPS, is_turn_over=lambda: True)
     publish(house, 1, channel="/b/x")
     publish(house, 2, channel="/b/y")
@@ -351,7 +357,7 @@ def test_a_right_to_one_of_many_histories_is_checked_again_when_all_are_read() -
         assert asked.reply["error"] == REPLAY
 
 
-def test_nothing_is_gathered_for_who_has_hung_up() -> None:
+def test_a_subscribe_whose_connection_closes_while_a_filter_is_asked_has_no_effect() -> None:
     house = House(DeliveryWire, channels=KEEPS, is_turn_over=lambda: True)
     publish(house, 1, 2, 3)
     client = house.client()
@@ -363,7 +369,7 @@ def test_nothing_is_gathered_for_who_has_hung_up() -> None:
     assert not client.session.queue.count
 
 
-def test_a_refused_subscribe_brings_nothing(house: House) -> None:
+def test_a_refused_subscribe_brings_no_kept_messages(house: House) -> None:
     publish(house, 1)
     client = house.client()
     client.subscribe("/x")
@@ -372,7 +378,7 @@ def test_a_refused_subscribe_brings_nothing(house: House) -> None:
     assert poll(client).data == []
 
 
-def test_a_message_leaves_when_its_lifetime_ends(house: House) -> None:
+def test_a_message_leaves_the_history_when_its_lifetime_ends(house: House) -> None:
     client = house.client()
     ext = {"delivery": {"expiration": {"lifeTime": 2000}}}
     client.publish("/a", 1, ext=ext)
@@ -383,7 +389,7 @@ def test_a_message_leaves_when_its_lifetime_ends(house: House) -> None:
     assert len(house.bayeux.state.hub.histories) == 1
 
 
-def test_a_copy_from_a_history_is_for_its_subscriber_only(house: House) -> None:
+def test_a_copy_from_a_history_has_no_destinations(house: House) -> None:
     joe = house.client(ext={"delivery": {"session": "joe/1"}})
     house.turn()
     ext = {"delivery": {"destinations": [{"name": "joe"}]}}
@@ -396,7 +402,7 @@ def test_a_copy_from_a_history_is_for_its_subscriber_only(house: House) -> None:
     assert not kept.initial().is_for("joe")
 
 
-def test_what_goes_to_destinations_only_is_not_kept(house: House) -> None:
+def test_a_message_for_destinations_only_is_not_kept(house: House) -> None:
     joe = house.client(ext={"delivery": {"session": "joe/1"}})
     house.turn()
     ext = {"delivery": {"destinations": [{"name": "joe/1"}], "subscribable": False}}
@@ -406,7 +412,7 @@ def test_what_goes_to_destinations_only_is_not_kept(house: House) -> None:
     assert poll(joe).data == ["secret"]
 
 
-def test_as_much_comes_as_the_queue_has_room_for_and_the_oldest_stays_out() -> None:
+def test_a_replay_brings_only_the_newest_messages_that_fit_into_the_queue() -> None:
     house = House(channels=KEEPS, queue_limits=QueueLimits(entries=4))
     publish(house, 1, 2, 3)
     asked = subscribe(house.client(), "/a", replay=0)
@@ -416,7 +422,7 @@ def test_as_much_comes_as_the_queue_has_room_for_and_the_oldest_stays_out() -> N
 
 
 @pytest.mark.parametrize("replay", [0, {"/b/**": 0}], ids=repr)
-def test_what_does_not_fit_is_reported_by_subscription(replay: Any) -> None:
+def test_messages_that_do_not_fit_are_reported_as_lost_by_subscription(replay: Any) -> None:
     house = House(channels=KEEPS, queue_limits=QueueLimits(entries=4))
     house.bayeux.state.hub.histories.floor = 0
     publish(house, 1, channel="/b/x")
@@ -430,7 +436,7 @@ def test_what_does_not_fit_is_reported_by_subscription(replay: Any) -> None:
 
 
 @pytest.mark.parametrize("how", [{"replay": -2}, {"history": {"numEntries": -1}}], ids=repr)
-def test_who_names_no_cursor_is_told_too_what_does_not_fit(how: Json) -> None:
+def test_a_subscribe_without_a_cursor_is_also_told_what_does_not_fit(how: Json) -> None:
     house = House(channels=KEEPS, queue_limits=QueueLimits(entries=4))
     publish(house, 1, 2, 3, channel="/b/x")
     publish(house, 4, channel="/a")
@@ -444,7 +450,7 @@ def test_who_names_no_cursor_is_told_too_what_does_not_fit(how: Json) -> None:
 # Replay
 
 
-def test_a_client_goes_on_behind_the_last_message_that_it_saw(house: House) -> None:
+def test_a_client_continues_after_the_last_message_that_it_saw(house: House) -> None:
     first = house.client()
     assert subscribe(first, "/a", replay=-1).reply["ext"]["replay"]["messages"] == 0
     publish(house, 1, 2)
@@ -470,13 +476,13 @@ def test_a_client_goes_on_behind_the_last_message_that_it_saw(house: House) -> N
     ],
     ids=["cursor", "id", "time stamp", "object", "epoch", "map"],
 )
-def test_a_place_can_be_named_in_several_ways(house: House, form: Callable[[Any], Any]) -> None:
+def test_a_cursor_can_be_written_in_several_ways(house: House, form: Callable[[Any], Any]) -> None:
     publish(house, 1, 2, 3)
     messages = list(house.bayeux.state.hub.histories)
     assert subscribe(house.client(), "/a", replay=form(messages[0])).data == [2, 3]
 
 
-def test_a_time_can_be_named(house: House) -> None:
+def test_a_replay_can_start_at_a_time(house: House) -> None:
     publish(house, 1)
     house.advance(1.0)
     now_ms = house.bayeux.state.node.now_ms()
@@ -494,20 +500,22 @@ def test_a_time_can_be_named(house: House) -> None:
     ],
     ids=repr,
 )
-def test_a_place_that_there_cannot_be_is_refused(house: House, replay: Any) -> None:
+def test_an_invalid_replay_option_is_refused(house: House, replay: Any) -> None:
     client = house.client()
     reply = subscribe(client, "/a", replay=replay).reply
     assert reply["error"] == "400:user.illegalArgument,replay:ext_invalid"
     assert not client.session.subscriptions
 
 
-def test_a_handshake_with_a_replay_that_makes_no_sense_is_refused(house: House) -> None:
+def test_a_handshake_with_an_invalid_replay_option_is_refused(house: House) -> None:
     reply = house.guest().handshake(ext={"replay": "x"}).reply
     assert reply["error"] == "400:user.illegalArgument,replay:ext_invalid"
 
 
 @pytest.mark.parametrize("nothing", [None, False])
-def test_nothing_asked_for_is_an_ordinary_subscription(house: House, nothing: object) -> None:
+def test_a_replay_of_null_or_false_makes_an_ordinary_subscription(
+    house: House, nothing: object
+) -> None:
     publish(house, 1)
     client = house.client(ext={"replay": nothing})
     message = {"channel": "/meta/subscribe", "subscription": "/a", "ext": {"replay": nothing}}
@@ -517,7 +525,7 @@ def test_nothing_asked_for_is_an_ordinary_subscription(house: House, nothing: ob
     assert "ext" not in poll(client).reply
 
 
-def test_what_is_no_longer_kept_is_reported_as_lost(house: House) -> None:
+def test_messages_that_are_no_longer_kept_are_reported_as_lost(house: House) -> None:
     publish(house, 1)
     seen = house.bayeux.state.hub.settled_cursor()
     publish(house, 2, 3, 4, 5, 6, 7)
@@ -530,14 +538,16 @@ def test_what_is_no_longer_kept_is_reported_as_lost(house: House) -> None:
     assert seen < said["lost"]["/a"]["to"] < messages[0].id // 1000
 
 
-def test_a_channel_that_keeps_nothing_recovers_nothing(house: House) -> None:
+def test_a_channel_without_history_is_reported_as_not_recovered(house: House) -> None:
     publish(house, 1, channel="/none")
     publish(house, 1)
     asked = subscribe(house.client(), "/none", replay=5)
     assert asked.reply["ext"]["replay"]["recovered"] is False
 
 
-def test_who_has_seen_all_that_is_kept_may_miss_what_is_not(house: House) -> None:
+def test_a_channel_without_history_is_not_recovered_even_from_the_newest_kept_cursor(
+    house: House,
+) -> None:
     publish(house, 1)
     seen = house.bayeux.state.hub.settled_cursor()
     publish(house, 2, channel="/none")
@@ -545,7 +555,9 @@ def test_who_has_seen_all_that_is_kept_may_miss_what_is_not(house: House) -> Non
     assert asked.reply["ext"]["replay"]["recovered"] is False
 
 
-def test_cursors_of_another_epoch_say_nothing(house: House) -> None:
+def test_a_cursor_of_another_epoch_starts_at_the_oldest_message_and_is_not_recovered(
+    house: House,
+) -> None:
     publish(house, 1, 2)
     cursor = house.bayeux.state.hub.settled_cursor()
     asked = subscribe(house.client(), "/a", replay={"cursor": cursor, "epoch": "another"})
@@ -553,7 +565,9 @@ def test_cursors_of_another_epoch_say_nothing(house: House) -> None:
     assert said_of(asked)["recovered"] is False
 
 
-def test_a_pattern_is_whole_if_nothing_is_missing_on_its_channels(house: House) -> None:
+def test_a_pattern_is_recovered_only_if_no_messages_of_its_channels_are_missing(
+    house: House,
+) -> None:
     publish(house, 1, channel="/b/x")
     seen = house.bayeux.state.hub.settled_cursor()
     publish(house, 2, channel="/b/y")
@@ -580,7 +594,7 @@ def test_a_pattern_is_whole_if_nothing_is_missing_on_its_channels(house: House) 
     ],
     ids=str,
 )
-def test_a_pattern_is_whole_only_if_all_of_its_channels_keep_something(
+def test_a_pattern_is_recovered_only_if_all_its_channels_have_a_history(
     rules: list[str], pattern: str, is_kept: bool
 ) -> None:
     house = House(
@@ -605,7 +619,7 @@ NOTHING = Qos(topic=TopicOptions(depth=HistoryDepth(0)))
 @pytest.mark.parametrize(
     ("pattern", "is_whole"), [("/b/x", False), ("/b/*", False), ("/b/**", False), ("/b/y", True)]
 )
-def test_a_topic_that_keeps_nothing_is_missed_although_its_rule_keeps_something(
+def test_a_topic_that_keeps_nothing_is_not_recovered_although_its_rule_has_a_history(
     house: House, pattern: str, is_whole: bool
 ) -> None:
     publish(house, 1, channel="/b/y")
@@ -617,7 +631,7 @@ def test_a_topic_that_keeps_nothing_is_missed_although_its_rule_keeps_something(
 
 
 @pytest.mark.parametrize("is_ended", [False, True])
-def test_what_a_topic_did_not_keep_is_missed_when_it_keeps_something_again(
+def test_messages_that_a_topic_did_not_keep_are_not_recovered_when_it_keeps_again(
     house: House, is_ended: bool
 ) -> None:
     publish(house, 1, channel="/b/x")
@@ -636,7 +650,7 @@ def test_what_a_topic_did_not_keep_is_missed_when_it_keeps_something_again(
     assert said_of(asked)["recovered"] is False
 
 
-def test_more_topics_that_keep_nothing_than_can_be_looked_at_are_missed(
+def test_a_pattern_is_not_recovered_when_more_topics_keep_nothing_than_are_looked_at(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.delivery.kept_messages.MOST_LOOKS", 1)
@@ -646,7 +660,7 @@ def test_more_topics_that_keep_nothing_than_can_be_looked_at_are_missed(
     assert said_of(asked)["recovered"] is False
 
 
-def test_work_queues_do_not_make_a_pattern_incomplete() -> None:
+def test_a_work_queue_under_a_pattern_does_not_prevent_its_recovery() -> None:
     rules = {
         "/**": ChannelRule(history=HistoryDepth(10)),
         "/jobs/**": ChannelRule(is_work_queue=True),
@@ -657,7 +671,7 @@ def test_work_queues_do_not_make_a_pattern_incomplete() -> None:
     assert said_of(asked)["recovered"] is True
 
 
-def test_more_channels_than_can_be_read_are_not_recovered(
+def test_channels_beyond_the_limit_of_one_replay_are_not_recovered(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.bayeux.catching_up.MOST_CHANNELS", 1)
@@ -678,7 +692,7 @@ def test_more_channels_than_can_be_read_are_not_recovered(
     assert said_of(initial)["recovered"] is False
 
 
-def test_no_more_histories_are_begun_after_many_messages(
+def test_a_replay_that_has_read_many_messages_starts_no_further_history(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.bayeux.catching_up._MOST_MESSAGES", 2)
@@ -693,7 +707,7 @@ def test_no_more_histories_are_begun_after_many_messages(
 
 
 @pytest.mark.parametrize("replay", [-1, {"/b/z/**": -2}, {"/other": -2}, {"/b/x": -1}], ids=repr)
-def test_who_wants_nothing_of_histories_reads_none(
+def test_a_subscribe_that_wants_no_kept_messages_reads_no_history(
     house: House, replay: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(house, 1, channel="/b/x")
@@ -703,19 +717,21 @@ def test_who_wants_nothing_of_histories_reads_none(
     assert not read
 
 
-def test_a_place_for_a_channel_that_keeps_nothing_is_not_recovered(house: House) -> None:
+def test_a_cursor_for_a_channel_without_history_is_not_recovered(house: House) -> None:
     publish(house, 1, channel="/none/x")
     asked = subscribe(house.client(), "/none/*", replay={"/none/x": 5})
     assert asked.reply["ext"]["replay"]["recovered"] is False
 
 
-def test_only_so_many_places_can_be_named(house: House) -> None:
+def test_a_replay_with_too_many_cursors_is_refused(house: House) -> None:
     client = house.client()
     asked = subscribe(client, "/a", replay={f"/x/{number}": -2 for number in range(1_001)})
     assert asked.reply["error"] == "400:user.illegalArgument,replay:ext_invalid"
 
 
-def test_who_is_refused_reads_no_history(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_subscribe_reads_no_history(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
     publish(house, 1, channel="/b/x")
     read: list[Any] = []
     monkeypatch.setattr(Histories, "covered_by", read.append)
@@ -724,7 +740,7 @@ def test_who_is_refused_reads_no_history(house: House, monkeypatch: pytest.Monke
     assert not read
 
 
-def test_channels_of_a_pattern_can_start_at_places_of_their_own(house: House) -> None:
+def test_channels_of_a_pattern_can_start_at_different_cursors(house: House) -> None:
     publish(house, 1, channel="/b/x")
     seen = house.bayeux.state.hub.settled_cursor()
     publish(house, 2, channel="/b/x")
@@ -736,7 +752,7 @@ def test_channels_of_a_pattern_can_start_at_places_of_their_own(house: House) ->
 # Cursors
 
 
-def test_the_newest_cursor_is_on_every_connect_reply(house: House) -> None:
+def test_connect_replies_have_the_newest_cursor(house: House) -> None:
     client = house.client(ext={"replay": True})
     before = poll(client).reply["ext"]["replay"]["cursor"]
     publish(house, 1)
@@ -745,7 +761,7 @@ def test_the_newest_cursor_is_on_every_connect_reply(house: House) -> None:
     assert after["cursor"] == list(house.bayeux.state.hub.histories)[-1].id // 1000 > before
 
 
-def test_no_cursor_passes_what_the_client_has_yet_to_get(house: House) -> None:
+def test_the_cursor_of_a_connect_reply_stays_before_unacked_messages(house: House) -> None:
     client = house.client(ext={"ack": True, "replay": True})
     client.subscribe("/a")
     before = poll(client).reply["ext"]["replay"]["cursor"]
@@ -758,7 +774,7 @@ def test_no_cursor_passes_what_the_client_has_yet_to_get(house: House) -> None:
     assert acked.reply["ext"]["replay"]["cursor"] == cursors(answer.events)[0]
 
 
-def test_who_replays_an_old_message_is_not_ahead_of_it(house: House) -> None:
+def test_the_cursor_of_a_connect_reply_goes_back_for_a_replay(house: House) -> None:
     publish(house, 1, 2)
     client = house.client(ext={"ack": True, "replay": True})
     promised = poll(client).reply["ext"]["replay"]["cursor"]
@@ -768,7 +784,7 @@ def test_who_replays_an_old_message_is_not_ahead_of_it(house: House) -> None:
     assert answer.elements[-1]["ext"]["replay"]["cursor"] == first - 1 < promised
 
 
-def test_who_asks_late_is_not_ahead_of_what_waits(house: House) -> None:
+def test_the_first_cursor_of_a_session_is_before_its_waiting_messages(house: House) -> None:
     client = house.client(ext={"ack": True})
     client.subscribe("/a")
     publish(house, 1)
@@ -777,7 +793,9 @@ def test_who_asks_late_is_not_ahead_of_what_waits(house: House) -> None:
     assert answer.elements[-1]["ext"]["replay"]["cursor"] < cursors(answer.events)[0]
 
 
-def test_only_who_asked_has_cursors_and_only_where_something_is_kept(house: House) -> None:
+def test_events_have_cursors_only_in_sessions_that_asked_and_on_channels_with_history(
+    house: House,
+) -> None:
     asking, other = house.client(ext={"replay": True}), house.client()
     for client in (asking, other):
         client.subscribe("/a", "/c")
@@ -787,7 +805,7 @@ def test_only_who_asked_has_cursors_and_only_where_something_is_kept(house: Hous
     assert ["ext" in event for event in poll(other).events] == [False, False]
 
 
-def test_an_event_keeps_the_ext_that_it_has(house: House) -> None:
+def test_an_event_with_a_cursor_keeps_the_ext_of_its_publisher(house: House) -> None:
     client = house.client(ext={"replay": True})
     client.subscribe("/a")
     (event,) = client.publish("/a", 1, ext={"mine": 1}).events
@@ -795,7 +813,7 @@ def test_an_event_keeps_the_ext_that_it_has(house: House) -> None:
     assert event["ext"]["replay"]["cursor"]
 
 
-def test_delivery_data_and_cursors_go_together(house: House) -> None:
+def test_an_event_can_have_a_cursor_beside_its_delivery_ext(house: House) -> None:
     client = house.client(ext={"delivery": True, "replay": True})
     client.subscribe("/a")
     poll(client)
@@ -805,7 +823,7 @@ def test_delivery_data_and_cursors_go_together(house: House) -> None:
     assert event["ext"]["replay"]["cursor"]
 
 
-def test_salesforces_clients_find_the_id_where_they_look(house: House) -> None:
+def test_salesforce_clients_find_the_replay_id_in_the_data_of_events(house: House) -> None:
     hand = house.guest().handshake()
     assert hand.reply["ext"]["replay"] is True
     client = house.client()
@@ -821,12 +839,12 @@ def test_salesforces_clients_find_the_id_where_they_look(house: House) -> None:
     ]
 
 
-def test_a_server_that_keeps_nothing_offers_nothing() -> None:
+def test_a_server_without_histories_offers_no_replay() -> None:
     assert "ext" not in House().guest().handshake().reply
 
 
 @pytest.mark.slow
-def test_many_events_are_not_remembered_for_ever(house: House) -> None:
+def test_the_cursor_form_remembers_a_limited_number_of_events(house: House) -> None:
     client = house.client(ext={"replay": True})
     client.subscribe("/a")
     for number in range(1100):
@@ -839,7 +857,7 @@ def test_many_events_are_not_remembered_for_ever(house: House) -> None:
 # Messages that wait for the store
 
 
-def test_what_is_being_stored_reaches_who_subscribes_meanwhile() -> None:
+def test_a_pending_publish_reaches_clients_that_subscribe_with_a_replay_meanwhile() -> None:
     house = House(DeliveryWire, channels=DURABLE)
     client = house.client()
     asked = house.client().publish("/a", 1)
@@ -861,7 +879,7 @@ def test_what_is_being_stored_reaches_who_subscribes_meanwhile() -> None:
     assert house.balances()
 
 
-def test_a_publisher_without_echo_gets_none_from_the_store_either() -> None:
+def test_a_publisher_without_echo_does_not_get_its_own_pending_publish() -> None:
     house = House(
         DeliveryWire,
         channels={
@@ -875,7 +893,7 @@ def test_a_publisher_without_echo_gets_none_from_the_store_either() -> None:
     assert poll(client).data == []
 
 
-def test_a_named_session_has_in_the_store_what_it_catches_up_on() -> None:
+def test_the_store_has_the_messages_that_a_named_session_catches_up_on() -> None:
     house = KeptHouse(channels=DURABLE)
     publish(house, 1)
     client = house.guest()
@@ -898,7 +916,7 @@ def test_a_named_session_has_in_the_store_what_it_catches_up_on() -> None:
     assert house.store.queues["joe/1"] == {}
 
 
-def test_who_subscribes_while_a_message_is_stored_is_another_receiver_of_one_publish() -> None:
+def test_a_subscriber_to_a_pending_publish_is_journalled_as_another_receiver_of_it() -> None:
     store = JournaledStore()
     ack = partial(Ack, announces_batch=False)
     house = House(DeliveryWire, ack, keeper=store, journal=store.writer, channels=DURABLE)
@@ -913,7 +931,7 @@ def test_who_subscribes_while_a_message_is_stored_is_another_receiver_of_one_pub
 
 
 @pytest.mark.parametrize("outcome", [PersistOutcome.REFUSED, PersistOutcome.REPEATED])
-def test_the_store_has_no_copy_of_a_message_that_it_did_not_take(outcome: PersistOutcome) -> None:
+def test_a_message_that_the_store_did_not_keep_is_not_caught_up_on(outcome: PersistOutcome) -> None:
     house = KeptHouse(channels=DURABLE)
     client = house.client(ext={"ack": True, "delivery": {"session": "joe/1"}})
     house.store.outcome = outcome
@@ -941,7 +959,7 @@ def test_a_durable_history_survives_a_restart() -> None:
     assert subscribe(house.client(), "/a", replay=-2).data == [4, 5, 6, 7, 8]
 
 
-def test_a_passing_history_does_not_and_that_is_said() -> None:
+def test_the_passing_messages_of_a_history_are_not_recovered_after_a_restart() -> None:
     house = KeptHouse(channels=KEEPS)
     publish(house, 1)
     seen = house.bayeux.state.hub.settled_cursor()
@@ -954,14 +972,14 @@ def test_a_passing_history_does_not_and_that_is_said() -> None:
     assert said_of(asked)["recovered"] is False
 
 
-def test_a_history_that_is_no_longer_wanted_leaves_the_store() -> None:
+def test_a_history_that_no_rule_keeps_leaves_the_store_at_the_start() -> None:
     house = KeptHouse(channels=DURABLE)
     publish(house, 1)
     house = house.reborn(channels={})
     assert house.store.queues["/a"] == {}
 
 
-def test_what_is_erased_leaves_the_store() -> None:
+def test_an_erased_history_leaves_the_store() -> None:
     house = KeptHouse(channels=DURABLE)
     publish(house, 1, 2)
     assert house.bayeux.state.hub.histories.erase("/a") == 2
@@ -980,7 +998,9 @@ def newest_only(house: House) -> Client:
     return client
 
 
-def test_after_a_pause_only_the_newest_message_of_each_channel_comes(house: House) -> None:
+def test_a_newest_only_subscription_gets_the_newest_waiting_message_of_each_channel(
+    house: House,
+) -> None:
     client = newest_only(house)
     for number, channel in enumerate(["/b/x", "/c", "/b/x", "/b/y", "/c", "/b/x"]):
         publish(house, number, channel=channel)
@@ -989,7 +1009,7 @@ def test_after_a_pause_only_the_newest_message_of_each_channel_comes(house: Hous
     assert house.balances()
 
 
-def test_a_named_session_that_was_away_gets_the_newest_message_only() -> None:
+def test_a_named_session_with_newest_only_gets_one_message_after_being_away() -> None:
     house = KeptHouse(channels=DURABLE)
     client = named(house)
     subscribe(client, "/a", newestOnly=True)
@@ -1004,7 +1024,7 @@ def test_a_named_session_that_was_away_gets_the_newest_message_only() -> None:
     assert house.balances()
 
 
-def test_the_newest_counts_whatever_the_priorities_are(house: House) -> None:
+def test_a_newest_only_subscription_disregards_priorities(house: House) -> None:
     client = newest_only(house)
     publisher = house.client()
     publisher.publish("/b/x", "old", ext={"delivery": {"priority": 1}})
@@ -1026,7 +1046,7 @@ def test_outdated_messages_make_room_in_a_full_queue() -> None:
     assert house.balances()
 
 
-def test_plain_clients_may_want_the_newest_only(house: House) -> None:
+def test_a_plain_session_can_subscribe_to_the_newest_messages_only(house: House) -> None:
     client = house.client()
     subscribe(client, "/a", newestOnly=True)
     poll(client)
@@ -1034,14 +1054,14 @@ def test_plain_clients_may_want_the_newest_only(house: House) -> None:
     assert poll(client).data == [3]
 
 
-def test_all_channels_keep_no_more_than_the_server_has_room_for() -> None:
+def test_histories_keep_no_more_entries_than_the_server_allows() -> None:
     house = House(channels=KEEPS, history_limits=HistoryLimits(entries=2))
     publish(house, 1, 2, 3)
     assert house.bayeux.state.hub.histories.dropped == 1
     assert subscribe(house.client(), "/a", replay=-2).data == [2, 3]
 
 
-def test_who_publishes_much_makes_room_for_it_alone() -> None:
+def test_a_publisher_beyond_its_share_of_histories_displaces_only_its_own_messages() -> None:
     limits = HistoryLimits(share_entries=2)
     house = House(DeliveryWire, channels={"/a": ChannelRule(history=HistoryDepth(9))})
     histories = house.bayeux.state.hub.histories
@@ -1063,7 +1083,7 @@ def test_who_publishes_much_makes_room_for_it_alone() -> None:
     assert subscribe(house.client(), "/a", replay=-2).data == [2, 3]
 
 
-def test_a_share_has_so_many_bytes() -> None:
+def test_the_share_of_a_publisher_is_limited_in_bytes() -> None:
     house = House(
         DeliveryWire,
         channels={"/a": ChannelRule(history=HistoryDepth(9))},
@@ -1076,7 +1096,7 @@ def test_a_share_has_so_many_bytes() -> None:
         assert found == ([data] if len(data) == 40 else [])
 
 
-def test_without_durable_sessions_a_durable_history_is_stored_first() -> None:
+def test_a_message_of_a_durable_history_is_stored_first_even_without_durable_sessions() -> None:
     house = KeptHouse(channels=DURABLE, durable=Durable.NONE)
     asked = house.client().publish("/a", 1)
     assert asked.is_held
@@ -1085,7 +1105,7 @@ def test_without_durable_sessions_a_durable_history_is_stored_first() -> None:
     assert house.store.queues["/a"]
 
 
-def test_a_topic_is_alive_while_its_history_has_something() -> None:
+def test_a_topic_is_alive_while_its_history_or_a_queue_has_a_message() -> None:
     rule = ChannelRule(topic=TopicConfig(destroy_delay_ms=-1), history=HistoryDepth(5))
     house = House(DeliveryWire, channels={"/a": rule})
     client = house.client()
@@ -1171,7 +1191,7 @@ def test_the_history_of_a_channel_needs_the_right_to_read_it(
         assert client.session.subscriptions == set(channels)
 
 
-def test_a_right_that_is_lost_while_a_history_is_read_ends_the_reading() -> None:
+def test_a_subscribe_is_refused_if_it_loses_the_right_while_its_filter_is_asked() -> None:
     house = House(DeliveryWire, channels=KEEPS, is_turn_over=lambda: True)
     publish(house, 1, 2, 3)
     client = user(house, {"history": "/a"})
@@ -1192,7 +1212,7 @@ def test_a_right_that_is_lost_while_a_history_is_read_ends_the_reading() -> None
     ],
     ids=repr,
 )
-def test_what_waits_from_a_history_is_taken_back_with_the_right(
+def test_waiting_messages_from_a_history_are_withdrawn_with_the_right_to_it(
     house: House, before: dict[str, str], after: dict[str, str], data: list[int]
 ) -> None:
     publish(house, 1)

@@ -41,14 +41,14 @@ def test_a_hold_ends_when_its_time_has_come() -> None:
     assert not house.bayeux.state.guard.is_held("/a")
 
 
-def test_only_what_somebody_held_is_released_by_the_server() -> None:
+def test_a_release_of_a_channel_that_is_not_held_has_no_effect() -> None:
     house = house_of()
     release_by_server(house.bayeux.state, "/a", "guard", "it was taken")
     assert not house.bayeux.state.guard.held
 
 
 @pytest.mark.parametrize("channel", ["/a/*", "/a/**", "/service/ptp", "/meta/connect", "a", ""])
-def test_only_one_channel_for_publishes_is_held(channel: str) -> None:
+def test_a_pattern_or_a_channel_that_is_not_for_publishes_cannot_be_held(channel: str) -> None:
     house = house_of()
     with pytest.raises(CommandRefused) as refused:
         hold(house, channel)
@@ -63,7 +63,7 @@ def test_a_hold_cannot_end_before_it_begins() -> None:
     assert refused.value.code == ILLEGAL
 
 
-def test_there_is_a_most_of_held_channels() -> None:
+def test_the_number_of_held_channels_is_limited() -> None:
     house = house_of()
     for number in range(GuardLimits().channels):
         hold(house, f"/held/{number}")
@@ -74,7 +74,7 @@ def test_there_is_a_most_of_held_channels() -> None:
 
 
 @pytest.mark.parametrize("name", ["constructor", "__proto__", "__class__"])
-def test_a_channel_may_have_any_name(name: str) -> None:
+def test_a_channel_with_the_name_of_a_built_in_attribute_can_be_held(name: str) -> None:
     house = house_of()
     hold(house, f"/{name}")
     assert list(house.bayeux.state.guard.held) == [f"/{name}"]

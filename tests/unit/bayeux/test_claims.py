@@ -1,4 +1,4 @@
-"""Whose names may be used, and which sessions end for a new client: once it is let in."""
+"""Which session names a handshake may claim, and which sessions end once it is accepted."""
 
 from collections.abc import Awaitable
 
@@ -16,7 +16,7 @@ DENIED = "403:user.security.authorization.notAuthorized:session_name_denied"
 
 
 class Door(ServerExtension):
-    """Asks for a ticket, and somebody else whether it is good."""
+    """Decides on each handshake later, when the test resolves it."""
 
     async def _look_up(self) -> None:
         """What the test resolves."""
@@ -28,14 +28,14 @@ class Door(ServerExtension):
 
 
 class Badge(ServerExtension):
-    """Makes an operator of who says so."""
+    """Gives a session the role that its handshake names."""
 
     def negotiate(self, session: Session, handshake: Json, reply: Json, now: float) -> None:
         session.identity.role = handshake.get("ext", {}).get("badge", "")
 
 
 def alone(house: KeptHouse, name: str = "joe/2", **ext: object) -> Asked:
-    """A client that wants to be its subject's only one."""
+    """A handshake that asks to end all other sessions of its subject."""
     wanted = {"name": name, "clearSessions": True}
     asked = house.guest().handshake(ext={"ack": True, "delivery": {"session": wanted}, **ext})
     house.turn()
@@ -50,10 +50,10 @@ def letters(house: KeptHouse) -> list[tuple[str, object]]:
     return [(letter.key, letter.code) for letter in house.store.letters]
 
 
-# Wanting to be alone
+# Ending the other sessions of a subject
 
 
-def test_the_other_sessions_of_the_subject_end_and_what_they_had_becomes_dead_letters() -> None:
+def test_clear_sessions_ends_the_subjects_other_sessions_and_dead_letters_their_messages() -> None:
     house = KeptHouse()
     first = named(house)
     named(house, name="ann/1")
@@ -68,7 +68,7 @@ def test_the_other_sessions_of_the_subject_end_and_what_they_had_becomes_dead_le
     assert house.balances()
 
 
-def test_whose_session_ends_is_told_and_does_not_come_back_by_itself() -> None:
+def test_the_client_of_a_session_ended_by_clear_sessions_is_advised_not_to_reconnect() -> None:
     house = KeptHouse()
     waiting = named(house).connect(ext={"ack": 0})
     assert alone(house).reply["successful"]
@@ -77,27 +77,28 @@ def test_whose_session_ends_is_told_and_does_not_come_back_by_itself() -> None:
     assert reply["advice"]["reconnect"] == "none"
 
 
-def test_who_is_not_let_in_ends_nobody() -> None:
+def test_a_refused_handshake_ends_no_other_session() -> None:
     house = KeptHouse()
     client = named(house)
     publish(house, 1)
     house.bayeux.state.installed.extend(Door())
     asked = alone(house)
     assert asked.is_held
-    assert keys(house) == ["joe/1"], "nothing happens before it is known"
+    assert keys(house) == ["joe/1"], "nothing ends before the handshake is accepted"
     house.resolve(Refused(ErrorReply.HANDSHAKE_DENIED))
     assert asked.reply["error"] == "403::handshake_denied"
     assert connect(client, 0).data == [1]
     assert letters(house) == []
 
 
-def test_who_is_let_in_later_ends_others_then() -> None:
+def test_a_pending_handshake_ends_other_sessions_only_when_it_is_accepted() -> None:
     house = KeptHouse()
     named(house)
     house.bayeux.state.installed.extend(Door())
     alone(house)
     late = house.guest()
     late.handshake(ext={"delivery": {"session": "joe/3"}})
+    assert keys(house) == ["joe/1"]
     house.resolve(None)
     house.turn()
     assert keys(house) == ["joe/2"]
@@ -107,7 +108,9 @@ def test_who_is_let_in_later_ends_others_then() -> None:
 
 
 @pytest.mark.parametrize("role", ["operator", "reader"])
-def test_a_stranger_ends_no_operators_session_and_then_no_other_either(role: str) -> None:
+def test_clear_sessions_without_a_role_is_refused_if_it_would_end_a_session_with_one(
+    role: str,
+) -> None:
     house = KeptHouse()
     house.bayeux.state.installed.extend(Badge())
     named(house)
@@ -120,7 +123,7 @@ def test_a_stranger_ends_no_operators_session_and_then_no_other_either(role: str
     assert keys(house) == ["joe/2"]
 
 
-def test_who_may_not_take_a_session_over_may_not_end_it_either() -> None:
+def test_clear_sessions_is_refused_if_the_policy_denies_a_claim_of_another_session() -> None:
     class Own(SecurityPolicy):
         def can_claim(
             self, session: Session, subject: str, number: int, handshake: Json
@@ -137,7 +140,7 @@ def test_who_may_not_take_a_session_over_may_not_end_it_either() -> None:
     assert keys(house) == ["joe/2"]
 
 
-def test_while_no_letter_can_be_written_nobody_ends() -> None:
+def test_clear_sessions_is_refused_while_no_dead_letters_can_be_written() -> None:
     house = KeptHouse()
     client = named(house)
     publish(house, 1)
@@ -152,7 +155,7 @@ def test_while_no_letter_can_be_written_nobody_ends() -> None:
 # How many sessions a subject has
 
 
-def test_the_last_place_goes_to_who_is_let_in_first() -> None:
+def test_the_last_session_of_a_subject_goes_to_the_handshake_that_is_accepted_first() -> None:
     house = KeptHouse()
     house.bayeux.state.installed.extend(Door())
     asked = [
@@ -166,7 +169,7 @@ def test_the_last_place_goes_to_who_is_let_in_first() -> None:
     assert asked[1].reply["error"] == "403:user.configuration.maxSession:sessions_exceeded"
 
 
-def test_a_subject_with_too_many_sessions_may_still_come_back_to_each() -> None:
+def test_a_session_can_be_resumed_although_its_subject_has_too_many() -> None:
     house = KeptHouse()
     named(house)
     named(house, name="joe/2")
@@ -179,7 +182,7 @@ def test_a_subject_with_too_many_sessions_may_still_come_back_to_each() -> None:
 @pytest.mark.parametrize(
     ("asked", "agreed"), [({}, 2), ({"maxSessions": 100_000}, 2), ({"maxSessions": 1}, 1)]
 )
-def test_a_client_can_want_fewer_sessions_of_its_subject_than_it_may_have_not_more(
+def test_a_handshake_can_lower_the_limit_of_sessions_per_subject_but_not_raise_it(
     asked: Json, agreed: int
 ) -> None:
     house = KeptHouse(max_sessions_per_subject=2)
@@ -196,7 +199,7 @@ def test_a_client_can_want_fewer_sessions_of_its_subject_than_it_may_have_not_mo
 # Ended by the server
 
 
-def test_what_was_kept_for_a_named_session_becomes_dead_letters_when_the_server_ends_it() -> None:
+def test_the_messages_of_a_named_session_become_dead_letters_when_the_server_ends_it() -> None:
     house = KeptHouse()
     client = named(house)
     publish(house, 1)
@@ -209,7 +212,7 @@ def test_what_was_kept_for_a_named_session_becomes_dead_letters_when_the_server_
     assert house.balances()
 
 
-def test_what_the_store_answers_after_that_is_a_dead_letter_too() -> None:
+def test_a_pending_publish_becomes_a_dead_letter_when_the_server_ends_its_named_receiver() -> None:
     house = KeptHouse()
     client: Client = named(house)
     asked = house.connected().publish("/a", 1)

@@ -25,12 +25,12 @@ def refusal(body: bytes, limits: RequestLimits = LIMITS) -> ErrorReply | None:
 
 
 def faults(body: bytes, limits: RequestLimits = LIMITS) -> list[ErrorReply | None]:
-    """What is wrong with each of the messages by itself."""
+    """The fault of each message, or None."""
     return [each.fault if isinstance(each, Unfit) else None for each in decode(body, limits)]
 
 
 def nested(depth: int, *, opening: str = "[", closing: str = "]") -> bytes:
-    """A message with this many arrays or objects within each other, itself included."""
+    """A message with this many levels of arrays or objects, itself included."""
     inner = depth - 1
     core = '"a":' if opening == "{" else ""
     return ('{"a":' + (opening + core) * inner + "1" + closing * inner + "}").encode()
@@ -44,7 +44,7 @@ def test_a_single_object_is_one_message() -> None:
     assert decode(b' {"a": 1}\n', LIMITS) == [{"a": 1}]
 
 
-def test_of_a_field_that_comes_twice_the_last_one_counts() -> None:
+def test_the_last_value_of_a_repeated_field_counts() -> None:
     assert decode(b'{"a":1,"a":2}', LIMITS) == [{"a": 2}]
 
 
@@ -83,7 +83,7 @@ def test_text_beyond_ascii_arrives_as_it_is() -> None:
         b'{"a":"unfinished',
     ],
 )
-def test_bytes_that_are_no_messages_are_malformed(body: bytes) -> None:
+def test_bytes_that_are_not_messages_are_malformed(body: bytes) -> None:
     assert refusal(body) is ErrorReply.REQUEST_MALFORMED
 
 
@@ -113,7 +113,7 @@ def test_a_number_with_many_digits_that_is_no_integer_is_allowed(value: str) -> 
 @pytest.mark.parametrize(
     "text", ["99999999999999999999999", '\\"-99999999999999999999', "1" * 5000]
 )
-def test_digits_in_a_text_are_no_number(text: str) -> None:
+def test_digits_in_a_text_are_not_a_number(text: str) -> None:
     body = b'{"a":"%s"}' % text.encode()
     assert decode(body, LIMITS) == [json.loads(body)]
 
@@ -147,7 +147,7 @@ def test_more_messages_than_allowed_are_too_large() -> None:
         (b'["",' + b'"[",' * 20 + b"[]]", False),
     ],
 )
-def test_more_values_than_allowed_are_too_large_but_not_what_stands_in_texts(
+def test_more_values_than_allowed_are_too_large_not_counting_characters_in_texts(
     data: bytes, is_allowed: bool
 ) -> None:
     found = refusal(b'{"a":%b}' % data, RequestLimits(values=20))
@@ -202,7 +202,7 @@ def test_the_largest_requests_of_ordinary_clients_are_accepted(
     ],
     ids=["members", "numbers", "arrays", "objects", "deep arrays", "deep objects"],
 )
-def test_what_takes_a_third_of_the_time_that_a_request_may_take_is_too_large(data: bytes) -> None:
+def test_a_request_with_very_many_values_is_too_large(data: bytes) -> None:
     assert refusal(b'{"channel":"/a","data":%b}' % data) is ErrorReply.REQUEST_TOO_LARGE
 
 
@@ -220,18 +220,18 @@ def test_the_array_around_the_messages_counts_as_a_level() -> None:
     assert faults(both, limits) == [None, ErrorReply.MESSAGE_TOO_DEEP]
 
 
-def test_many_brackets_beside_each_other_or_in_texts_are_not_deep() -> None:
+def test_brackets_side_by_side_or_in_texts_do_not_count_as_depth() -> None:
     limits = RequestLimits(depth=3)
     assert refusal(b'{"a":[[],[],[],{},{},{}],"b":"[[[[[[[["}', limits) is None
 
 
-def test_nesting_without_end_is_refused() -> None:
+def test_extreme_nesting_is_refused() -> None:
     assert refusal(b"[" * 40_000) is ErrorReply.REQUEST_MALFORMED
     assert refusal(nested(29_900)) is ErrorReply.REQUEST_MALFORMED
     assert refusal(b"[" * 1_000_000) is ErrorReply.REQUEST_TOO_LARGE
 
 
-def test_what_was_read_can_be_written_however_deep_it_is() -> None:
+def test_a_deep_message_reads_the_same_after_it_is_written() -> None:
     message = decode(nested(512), LIMITS)[0]
     assert json.loads(to_json(message)) == message
 
@@ -281,7 +281,9 @@ def test_mutated_json_is_messages_or_refused(value: object, data: st.DataObject)
 
 @pytest.mark.slow
 @given(st.dictionaries(st.text(max_size=3), VALUES, max_size=3))
-def test_what_is_accepted_arrives_as_it_was_sent(message: dict[str, Any]) -> None:
+def test_an_accepted_message_is_decoded_as_it_was_sent_and_can_be_written(
+    message: dict[str, Any],
+) -> None:
     body = json.dumps(message).encode()
     if refusal(body) is not None:
         assert "Infinity" in body.decode() or "NaN" in body.decode()
@@ -293,7 +295,9 @@ def test_what_is_accepted_arrives_as_it_was_sent(message: dict[str, Any]) -> Non
 
 
 @pytest.mark.parametrize(("opening", "closing"), ["[]", "{}"])
-def test_what_is_as_deep_as_may_be_can_be_written_again(opening: str, closing: str) -> None:
+def test_a_message_of_the_greatest_depth_is_written_as_it_was_read(
+    opening: str, closing: str
+) -> None:
     body = nested(512, opening=opening, closing=closing)
     (message,) = decode(body, LIMITS)
     assert to_json(message).replace(b" ", b"") == body

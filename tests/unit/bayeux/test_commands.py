@@ -1,4 +1,4 @@
-"""Living sessions as administrative commands see them."""
+"""What administrative commands report about sessions, and do to them."""
 
 import json
 from functools import partial
@@ -18,7 +18,7 @@ from tests.unit.bayeux.desk import (
 )
 
 
-def test_the_node_tells_who_is_there() -> None:
+def test_the_node_reports_its_clients_sessions_topics_and_counts() -> None:
     house = house_of()
     receiver(house, "joe/1")
     receiver(house, "joe/2")
@@ -36,7 +36,7 @@ def test_the_node_tells_who_is_there() -> None:
     assert (told("?numPublish"), told("?numUpdate")) == ("1", "0")
 
 
-def test_a_subject_tells_its_sessions_and_ends_them_all() -> None:
+def test_commands_list_the_sessions_of_a_subject_and_end_them_all() -> None:
     house = house_of()
     receiver(house, "joe/1")
     receiver(house, "joe/2")
@@ -49,7 +49,7 @@ def test_a_subject_tells_its_sessions_and_ends_them_all() -> None:
         ask(house, "client/joe/?sessionList")
 
 
-def test_a_subject_tells_how_much_waits_for_it() -> None:
+def test_a_subject_reports_the_length_of_its_queue() -> None:
     house = house_of()
     receiver(house, "joe/1", queue={"maxEntries": 1})
     for number in range(2):
@@ -59,7 +59,7 @@ def test_a_subject_tells_how_much_waits_for_it() -> None:
     assert value_of(house, "client/joe/?subjectQueueNumMsgs") == "1"
 
 
-def test_a_session_is_found_by_its_key_whoever_chose_that() -> None:
+def test_a_session_with_a_number_chosen_by_the_server_is_found_by_its_key() -> None:
     house = house_of()
     receiver(house, "joe")
     plain = house.connected()
@@ -71,7 +71,7 @@ def test_a_session_is_found_by_its_key_whoever_chose_that() -> None:
         ask(house, "client/joe/1/?id")
 
 
-def test_a_session_tells_of_its_queue_and_its_limits() -> None:
+def test_a_session_reports_its_queue_its_limits_and_its_subscriptions() -> None:
     house = house_of(queue_limits=QueueLimits(entries=50))
     client = receiver(house, queue={"maxEntries": 7, "maxBytes": 2**30})
     publish(house, 1, 2)
@@ -87,11 +87,11 @@ def test_a_session_tells_of_its_queue_and_its_limits() -> None:
     assert told("client/joe/1/?sessionTimeout") == "86400000"
 
 
-def test_a_session_tells_what_it_published() -> None:
+def test_a_session_reports_how_many_messages_it_published() -> None:
     house = house_of()
     client = receiver(house)
     other = house.connected()
-    # The first waits for the store, which keeps it for joe/1; nobody is there for the second.
+    # The first waits for the store, which keeps it for joe/1; the second has no receiver.
     for channel in ("/a", "/b"):
         other.publish(channel, 1)
         house.turn()
@@ -99,7 +99,7 @@ def test_a_session_tells_what_it_published() -> None:
     assert value_of(house, f"client/{client.session.key}/?numPublish") == "0"
 
 
-def test_a_publish_that_was_refused_is_not_counted() -> None:
+def test_a_refused_publish_is_not_counted() -> None:
     house = house_of()
     receiver(house)
     other = house.connected()
@@ -110,7 +110,7 @@ def test_a_publish_that_was_refused_is_not_counted() -> None:
     assert value_of(house, f"client/{other.session.key}/?numPublish") == "0"
 
 
-def test_what_failed_last_can_be_forgotten() -> None:
+def test_the_last_failure_of_a_session_can_be_cleared() -> None:
     house = house_of()
     client = receiver(house)
     publish(house, 1)
@@ -124,7 +124,7 @@ def test_what_failed_last_can_be_forgotten() -> None:
     assert value_of(house, "client/joe/1/?numCallbackExceptions") == "1"
 
 
-def test_what_was_agreed_is_told_without_secrets() -> None:
+def test_a_session_reports_its_terms_without_secrets() -> None:
     house = house_of()
     receiver(house, secret="s3cret", retries=2)
     told = json.loads(value_of(house, "client/joe/1/?qos"))
@@ -135,7 +135,7 @@ def test_what_was_agreed_is_told_without_secrets() -> None:
     assert told == {"ack": False, "delivery": False}
 
 
-def test_how_many_sessions_there_may_be_is_told() -> None:
+def test_subjects_and_sessions_report_their_limit_of_sessions() -> None:
     house = house_of(max_sessions_per_subject=5)
     receiver(house, "joe/1")
     house.client(ext={"delivery": {"session": {"name": "joe/2", "maxSessions": 3}}})
@@ -143,7 +143,7 @@ def test_how_many_sessions_there_may_be_is_told() -> None:
     assert numbers == ["5", "5", "3"]
 
 
-def test_a_server_that_stops_tells_it_by_its_run_level() -> None:
+def test_a_stopping_server_reports_another_run_level() -> None:
     house = house_of()
     assert value_of(house, "?runlevel") == "9"
     house.bayeux.stop(house.now)

@@ -17,13 +17,13 @@ def bare(reply: Json) -> bool:
 # The table of decisions: the first row that fits counts
 
 
-def test_a_connect_of_nobody_is_answered_at_once() -> None:
+def test_a_connect_without_a_session_is_refused_at_once() -> None:
     reply = House().guest(browser="known").connect().reply
     assert reply["error"] == "402::session_unknown"
     assert reply["advice"] == {"reconnect": "handshake", "interval": 0, "timeout": 30000}
 
 
-def test_a_client_that_keeps_no_cookie_is_told_to_take_its_time() -> None:
+def test_only_an_untrusted_connect_without_a_cookie_is_advised_to_wait() -> None:
     house = House()
     client = house.client()
     client.browser = None
@@ -32,7 +32,7 @@ def test_a_client_that_keeps_no_cookie_is_told_to_take_its_time() -> None:
     assert client.connect().reply["advice"]["interval"] == 0
 
 
-def test_a_connect_that_is_not_alone_is_answered_at_once() -> None:
+def test_a_connect_beside_other_messages_is_answered_at_once() -> None:
     client = House().connected()
     answer = client.send({"channel": "/meta/connect"}, {"channel": "/a", "data": 1})
     assert [reply["channel"] for reply in answer.elements] == ["/meta/connect", "/a"]
@@ -50,7 +50,7 @@ def test_a_connect_with_messages_waiting_is_answered_at_once_with_them() -> None
     assert bare(answer.elements[-1])
 
 
-def test_messages_come_before_the_rule_of_browsers() -> None:
+def test_a_connect_gets_waiting_messages_even_if_its_browser_has_a_held_connect() -> None:
     house = House()
     alice = house.connected(browser="shared")
     bob = house.connected(browser="shared")
@@ -62,7 +62,7 @@ def test_messages_come_before_the_rule_of_browsers() -> None:
     assert "advice" not in answer.elements[-1]
 
 
-def test_the_rule_of_browsers_comes_before_the_rule_of_first_connects() -> None:
+def test_a_first_connect_gets_multiple_clients_advice_if_its_browser_has_a_held_one() -> None:
     house = House()
     alice = house.connected(browser="shared")
     assert alice.connect().is_held
@@ -77,13 +77,13 @@ def test_the_first_connect_is_answered_at_once_whatever_it_asks_for(fields: Json
     assert client.connect().is_held
 
 
-def test_a_first_connect_in_a_batch_was_the_first_connect() -> None:
+def test_a_connect_after_a_first_connect_in_a_batch_is_held() -> None:
     client = House().client()
     client.send({"channel": "/meta/connect"}, {"channel": "/a", "data": 1})
     assert client.connect().is_held
 
 
-def test_a_connect_that_does_not_want_to_wait_is_answered_at_once() -> None:
+def test_a_connect_with_a_timeout_of_zero_is_answered_at_once() -> None:
     client = House().connected()
     assert client.connect(advice={"timeout": 0}).reply["successful"]
 
@@ -110,7 +110,7 @@ def test_any_other_connect_is_held_for_the_timeout() -> None:
         (1e308, 20),
     ],
 )
-def test_a_client_may_ask_for_less_time_than_ours_and_not_for_more(
+def test_a_client_can_ask_for_a_shorter_timeout_than_the_servers_but_not_for_a_longer_one(
     timeout: Any, seconds: int
 ) -> None:
     house = House(timeout_s=20.0)
@@ -121,7 +121,7 @@ def test_a_client_may_ask_for_less_time_than_ours_and_not_for_more(
     assert asked.reply["successful"]
 
 
-def test_what_a_client_asks_for_counts_for_this_connect_only() -> None:
+def test_a_timeout_that_a_client_asks_for_counts_for_one_connect_only() -> None:
     house = House(timeout_s=20.0)
     client = house.connected()
     assert not client.connect(advice={"timeout": 0}).is_held
@@ -130,7 +130,7 @@ def test_what_a_client_asks_for_counts_for_this_connect_only() -> None:
     assert asked.is_held
 
 
-def test_a_sessions_own_timeout_comes_before_the_servers() -> None:
+def test_the_timeout_of_a_session_overrides_the_servers() -> None:
     house = House(timeout_s=20.0)
     client = house.connected()
     client.session.timeout_s = 2.0
@@ -139,14 +139,14 @@ def test_a_sessions_own_timeout_comes_before_the_servers() -> None:
     assert not asked.is_held
 
 
-def test_a_server_that_never_holds_answers_at_once() -> None:
+def test_a_server_with_a_timeout_of_zero_answers_connects_at_once() -> None:
     assert bare(House(timeout_s=0.0).connected().connect().reply)
 
 
 # What ends the waiting
 
 
-def test_a_message_releases_the_connect_at_the_end_of_the_turn() -> None:
+def test_a_message_releases_the_held_connect_at_the_end_of_the_turn() -> None:
     house = House()
     alice, bob = house.connected(), house.client()
     alice.subscribe("/a")
@@ -159,7 +159,7 @@ def test_a_message_releases_the_connect_at_the_end_of_the_turn() -> None:
     assert bare(asked.elements[-1])
 
 
-def test_messages_for_others_do_not_release_it() -> None:
+def test_a_message_on_another_channel_does_not_release_the_held_connect() -> None:
     house = House()
     alice, bob = house.connected(), house.client()
     alice.subscribe("/a")
@@ -169,7 +169,7 @@ def test_messages_for_others_do_not_release_it() -> None:
     assert asked.is_held
 
 
-def test_other_messages_of_the_same_client_do_not_release_it() -> None:
+def test_other_requests_of_the_client_do_not_release_its_held_connect() -> None:
     house = House()
     client = house.connected()
     asked = client.connect()
@@ -179,7 +179,7 @@ def test_other_messages_of_the_same_client_do_not_release_it() -> None:
     assert asked.is_held
 
 
-def test_a_disconnect_releases_it_and_says_that_it_was_the_last() -> None:
+def test_a_disconnect_releases_the_held_connect_with_the_advice_not_to_reconnect() -> None:
     client = House().connected()
     asked = client.connect()
     assert client.disconnect().reply["successful"]
@@ -187,7 +187,7 @@ def test_a_disconnect_releases_it_and_says_that_it_was_the_last() -> None:
     assert asked.reply["advice"] == {"reconnect": "none", "interval": 0, "timeout": 30000}
 
 
-def test_a_server_that_ends_the_session_says_so_first() -> None:
+def test_the_held_connect_of_a_session_that_the_server_ends_brings_a_disconnect_first() -> None:
     house = House()
     client = house.connected()
     asked = client.connect()
@@ -198,7 +198,7 @@ def test_a_server_that_ends_the_session_says_so_first() -> None:
     assert client.connect().reply["error"] == "402::session_unknown"
 
 
-def test_a_client_that_closes_the_connection_is_not_answered() -> None:
+def test_a_connect_whose_connection_closes_is_not_answered() -> None:
     house = House()
     client = house.connected()
     asked = client.connect()
@@ -208,7 +208,7 @@ def test_a_client_that_closes_the_connection_is_not_answered() -> None:
     assert client.connect().is_held
 
 
-def test_aborting_what_was_answered_changes_nothing() -> None:
+def test_aborting_an_answered_request_changes_nothing() -> None:
     house = House()
     client = house.connected()
     first = client.connect()
@@ -218,10 +218,10 @@ def test_aborting_what_was_answered_changes_nothing() -> None:
     house.abort(house.guest().publish("/a"))
 
 
-# Overtaken connects
+# Superseded connects
 
 
-def test_a_newer_connect_overtakes_the_one_that_is_held() -> None:
+def test_a_newer_connect_supersedes_the_held_connect() -> None:
     house = House()
     client = house.connected()
     old = client.connect()
@@ -236,7 +236,7 @@ def test_a_newer_connect_overtakes_the_one_that_is_held() -> None:
     assert new.is_held
 
 
-def test_an_overtaken_connect_takes_no_messages_with_it() -> None:
+def test_a_superseded_connect_takes_no_messages_with_it() -> None:
     house = House()
     alice, bob = house.connected(), house.client()
     alice.subscribe("/a")
@@ -247,14 +247,14 @@ def test_an_overtaken_connect_takes_no_messages_with_it() -> None:
     assert new.data == [1]
 
 
-def test_a_connect_that_is_not_alone_overtakes_too() -> None:
+def test_a_connect_beside_other_messages_supersedes_the_held_connect() -> None:
     client = House().connected()
     old = client.connect()
     client.send({"channel": "/a", "data": 1}, {"channel": "/meta/connect"})
     assert old.exchange.is_superseded
 
 
-def test_a_refused_connect_overtakes_nothing() -> None:
+def test_a_refused_connect_does_not_supersede_the_held_connect() -> None:
     client = House().connected()
     asked = client.connect()
     client.connect(id="not-valid")
@@ -262,7 +262,7 @@ def test_a_refused_connect_overtakes_nothing() -> None:
     assert asked.is_held
 
 
-def test_over_a_socket_an_overtaken_connect_is_not_answered_at_all() -> None:
+def test_a_superseded_connect_over_a_websocket_gets_no_reply() -> None:
     client = House().connected(socket=Socket(), browser="mine")
     client.connect()
     client.connect()
@@ -279,7 +279,7 @@ def test_advice_is_given_when_the_request_has_some() -> None:
     assert "advice" not in client.send({"channel": "/meta/connect"}, {"channel": "/a"}).elements[0]
 
 
-def test_advice_is_given_when_the_transport_is_another_one() -> None:
+def test_advice_is_given_when_the_transport_changes() -> None:
     client = House(timeout_s=20.0).client()
     assert bare(client.connect().reply)
     wire = Wire(ConnectionType.CALLBACK_POLLING)
@@ -290,13 +290,13 @@ def test_advice_is_given_when_the_transport_is_another_one() -> None:
     assert bare(batch.elements[0])
 
 
-def test_a_first_connect_on_another_transport_than_the_handshakes_is_advised() -> None:
+def test_a_first_connect_on_another_transport_than_the_handshake_gets_advice() -> None:
     client = House().client()
     wire = Wire(ConnectionType.CALLBACK_POLLING)
     assert client.connect(wire=wire).reply["advice"]["reconnect"] == "retry"
 
 
-def test_advice_is_given_when_the_server_changed_what_it_says() -> None:
+def test_advice_is_given_once_after_the_server_has_changed_it() -> None:
     house = House()
     client = house.connected()
     session = client.session
@@ -313,7 +313,7 @@ def test_advice_is_given_when_the_server_changed_what_it_says() -> None:
     ("interval", "advised"),
     [(2000, 2000), (0, 0), (50_000, 30_000), (-1, 500), (1.5, 500), (None, 500), ("5", 500)],
 )
-def test_a_client_may_ask_for_an_interval_and_is_told_it_in_return(
+def test_the_advice_has_the_interval_that_the_client_asks_for_within_limits(
     interval: Any, advised: int
 ) -> None:
     client = House(interval_s=0.5).client()
@@ -331,7 +331,7 @@ def test_an_interval_that_a_client_asked_for_counts_once() -> None:
 # When the server stops
 
 
-def test_a_stop_releases_held_connects_with_advice_to_come_back_at_moments_of_their_own() -> None:
+def test_a_stop_releases_held_connects_with_the_advice_to_retry_after_an_interval() -> None:
     house = House()
     asked = house.connected().connect()
     idle = house.connected()
@@ -342,7 +342,7 @@ def test_a_stop_releases_held_connects_with_advice_to_come_back_at_moments_of_th
     assert again.reply["advice"] == {"reconnect": "retry", "interval": 3000, "timeout": 30000}
 
 
-def test_a_stop_releases_connects_with_their_messages() -> None:
+def test_a_stop_releases_held_connects_with_their_messages() -> None:
     house = House()
     client = house.connected()
     client.subscribe("/a")

@@ -18,7 +18,7 @@ def crowd(number: int, **options: Any) -> tuple[House, list[Client]]:
     return house, [house.connected(browser="shared") for _ in range(number)]
 
 
-def test_of_one_browser_only_one_connect_is_held_and_the_others_poll() -> None:
+def test_only_one_connect_of_a_browser_is_held_and_the_others_poll() -> None:
     _, (alice, bob) = crowd(2)
     assert alice.connect().is_held
     assert bob.connect().reply == BARE | {
@@ -32,20 +32,22 @@ def test_of_one_browser_only_one_connect_is_held_and_the_others_poll() -> None:
     }
 
 
-def test_other_browsers_do_not_count() -> None:
+def test_connects_of_different_browsers_are_all_held() -> None:
     house, (alice,) = crowd(1)
     assert alice.connect().is_held
     assert house.connected().connect().is_held
 
 
-def test_a_session_does_not_stand_in_its_own_way() -> None:
+def test_a_second_connect_of_the_same_session_is_held() -> None:
     _, (alice,) = crowd(1)
     alice.connect()
     assert alice.connect().is_held
 
 
 @pytest.mark.parametrize("how", ["answered", "aborted", "disconnected", "timed out"])
-def test_when_the_held_one_ends_the_next_connect_of_another_session_is_held(how: str) -> None:
+def test_a_connect_of_another_session_is_held_when_the_held_connect_of_the_browser_ends(
+    how: str,
+) -> None:
     house, (alice, bob) = crowd(2)
     alice.subscribe("/a")
     asked = alice.connect()
@@ -64,7 +66,7 @@ def test_when_the_held_one_ends_the_next_connect_of_another_session_is_held(how:
     assert bob.connect().is_held
 
 
-def test_without_an_interval_to_poll_by_others_are_turned_away() -> None:
+def test_an_extra_session_of_a_browser_is_refused_if_the_polling_interval_is_zero() -> None:
     _, (alice, bob) = crowd(2, multi_session_interval_s=0.0)
     alice.connect()
     reply = bob.connect().reply
@@ -83,7 +85,7 @@ def test_the_limit_of_sessions_per_browser_can_be_set(limit: int, held: int) -> 
     assert sum(client.connect().is_held for client in clients) == held
 
 
-def test_each_held_one_that_ends_makes_room_for_one() -> None:
+def test_each_held_connect_that_ends_makes_room_for_another_of_the_browser() -> None:
     _, (alice, bob, carol) = crowd(3, max_sessions_per_browser=2)
     assert alice.connect().is_held
     assert bob.connect().is_held
@@ -94,7 +96,7 @@ def test_each_held_one_that_ends_makes_room_for_one() -> None:
     carol.disconnect()
 
 
-def test_sockets_do_not_count() -> None:
+def test_connects_over_websockets_do_not_count_towards_the_limit_of_a_browser() -> None:
     house = House()
     clients = [house.connected(browser="shared", socket=Socket()) for _ in range(3)]
     for client in clients:
@@ -103,7 +105,7 @@ def test_sockets_do_not_count() -> None:
     assert house.connected(browser="shared").connect().is_held
 
 
-def test_trusted_clients_without_a_cookie_do_not_count() -> None:
+def test_connects_of_trusted_clients_without_a_cookie_are_all_held() -> None:
     house = House(trust_client_session=True)
     clients = [house.connected() for _ in range(3)]
     for client in clients:

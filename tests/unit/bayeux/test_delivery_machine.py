@@ -24,7 +24,7 @@ class DeliveryMachine(DeliveryRules):
 
 @pytest.mark.slow
 @pytest.mark.timeout(120 * TIMES)
-def test_everything_is_somewhere_whatever_happens() -> None:
+def test_the_server_agrees_with_a_naive_model_of_delivery_over_random_operations() -> None:
     run_state_machine_as_test(
         DeliveryMachine,
         settings=settings(
@@ -55,7 +55,7 @@ def test_a_full_queue_has_no_room_until_the_reply_that_waits_for_the_store_has_l
     connect("cut")
     publish(kind.most - 1)
     stage.is_slow = True
-    # One of them goes for the second time, and the store must know that before the client.
+    # One is redelivered, which the store must know before the client does.
     connect("heard")
     publish(1)
     stage.end_turn(is_quick=True)

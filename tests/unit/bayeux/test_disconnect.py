@@ -24,7 +24,7 @@ def test_a_disconnect_ends_the_session() -> None:
     assert house.bayeux.state.sessions.ended[SessionInput.DISCONNECT.value] == 1
 
 
-def test_a_disconnect_of_nobody_is_refused() -> None:
+def test_a_disconnect_without_a_session_is_refused() -> None:
     house = House()
     client = house.client()
     client.disconnect()
@@ -33,7 +33,7 @@ def test_a_disconnect_of_nobody_is_refused() -> None:
     assert "advice" not in again
 
 
-def test_what_was_queued_travels_with_the_reply() -> None:
+def test_waiting_messages_go_with_the_reply_to_the_disconnect() -> None:
     house = House()
     client = house.connected()
     client.subscribe("/a")
@@ -42,7 +42,7 @@ def test_what_was_queued_travels_with_the_reply() -> None:
     assert house.balances()
 
 
-def test_what_was_queued_travels_with_the_held_connect_if_there_is_one() -> None:
+def test_waiting_messages_go_with_the_held_connect_if_there_is_one() -> None:
     house = House()
     client = house.connected()
     client.subscribe("/a")
@@ -53,7 +53,7 @@ def test_what_was_queued_travels_with_the_held_connect_if_there_is_one() -> None
     assert house.balances()
 
 
-def test_what_could_not_be_written_any_more_is_discarded_and_counted() -> None:
+def test_messages_that_cannot_be_written_at_a_disconnect_are_discarded_and_counted() -> None:
     house = House()
     client = house.connected()
     client.subscribe("/a")
@@ -67,7 +67,7 @@ def test_what_could_not_be_written_any_more_is_discarded_and_counted() -> None:
     assert house.balances()
 
 
-def test_what_waits_while_the_store_is_told_of_a_last_refusal_is_discarded_and_counted() -> None:
+def test_messages_that_wait_at_a_disconnect_with_a_refusal_are_discarded_at_once() -> None:
     house = house_of()
     client = receiver(house)
     publish(house, 1)
@@ -76,14 +76,14 @@ def test_what_waits_while_the_store_is_told_of_a_last_refusal_is_discarded_and_c
     refusal = {"seq": event["ext"]["delivery"]["seq"], "errorCode": "user.update.error"}
     ext = {"delivery": {"end": True, "discard": True, "verdicts": [refusal]}}
     gone = client.send({"channel": "/meta/disconnect", "ext": ext})
-    # With its end, and not when the store has answered.
+    # When the session ends, not when the store has answered.
     assert house.bayeux.state.hub.counters.discarded == {Reason.SESSION_ENDED: 1}
     house.turn()
     assert (gone.data, letters(house)) == ([], [1])
     assert house.balances()
 
 
-def test_a_client_that_leaves_is_told_what_is_new_and_not_what_it_did_not_acknowledge() -> None:
+def test_the_reply_to_a_disconnect_brings_waiting_messages_but_not_unacked_ones() -> None:
     house = House(partial(Ack, announces_batch=False))
     client = house.connected(ext={"ack": True})
     client.subscribe("/a")
@@ -94,7 +94,7 @@ def test_a_client_that_leaves_is_told_what_is_new_and_not_what_it_did_not_acknow
     assert house.balances()
 
 
-def test_over_a_socket_the_held_connect_is_answered_first() -> None:
+def test_a_disconnect_over_a_websocket_first_answers_the_held_connect() -> None:
     house = House()
     client = house.connected(socket=Socket(), browser="mine")
     client.connect()
@@ -107,7 +107,7 @@ def test_over_a_socket_the_held_connect_is_answered_first() -> None:
 
 
 def ending(house: House, **asked: object) -> Asked:
-    """A named session with a message in hands and one that waits is ended."""
+    """Disconnect a named session with a message in flight and one that waits."""
     client = receiver(house)
     publish(house, 1)
     assert connect(client) == [1]
@@ -115,7 +115,7 @@ def ending(house: House, **asked: object) -> Asked:
     return client.send({"channel": "/meta/disconnect", "ext": {"delivery": asked}})
 
 
-def test_who_ends_a_named_session_leaves_letters_and_hears_of_it_when_they_are_kept() -> None:
+def test_the_end_of_a_named_session_is_confirmed_when_its_dead_letters_are_stored() -> None:
     house = house_of()
     asked = ending(house, end=True)
     assert asked.is_held
@@ -128,7 +128,7 @@ def test_who_ends_a_named_session_leaves_letters_and_hears_of_it_when_they_are_k
     assert house.balances()
 
 
-def test_who_says_so_has_a_named_session_discarded() -> None:
+def test_the_end_of_a_named_session_with_discard_leaves_no_dead_letters() -> None:
     house = house_of()
     ending(house, end=True, discard=True)
     house.turn()
@@ -138,14 +138,14 @@ def test_who_says_so_has_a_named_session_discarded() -> None:
     assert house.balances()
 
 
-def test_a_session_that_is_only_left_is_not_discarded() -> None:
+def test_a_disconnect_with_discard_but_without_end_is_refused() -> None:
     house = house_of()
     error = "400:user.illegalArgument,discard:delivery_invalid"
     assert ending(house, discard=True).reply["error"] == error
     assert [session.queue.count for session in house.bayeux.state.sessions] == [2]
 
 
-def test_a_message_that_is_judged_while_leaving_is_no_letter() -> None:
+def test_a_message_with_an_ok_in_the_disconnect_becomes_no_dead_letter() -> None:
     house = house_of()
     client = receiver(house)
     publish(house, 1, 2)
@@ -158,7 +158,7 @@ def test_a_message_that_is_judged_while_leaving_is_no_letter() -> None:
     assert house.balances()
 
 
-def test_a_message_that_is_acknowledged_while_leaving_is_no_letter() -> None:
+def test_a_message_that_is_acked_in_the_disconnect_becomes_no_dead_letter() -> None:
     house = house_of()
     client = receiver(house)
     publish(house, 1)
@@ -171,7 +171,7 @@ def test_a_message_that_is_acknowledged_while_leaving_is_no_letter() -> None:
     assert house.balances()
 
 
-def test_the_connect_that_is_held_when_a_session_ends_carries_nothing() -> None:
+def test_the_held_connect_of_a_named_session_that_its_client_ends_brings_no_messages() -> None:
     house = house_of()
     client = receiver(house)
     asked = client.connect(ext={"ack": client.session.queue.batch})
@@ -184,7 +184,7 @@ def test_the_connect_that_is_held_when_a_session_ends_carries_nothing() -> None:
     assert house.balances()
 
 
-def test_a_session_ends_behind_its_own_publishes_and_with_letters_too() -> None:
+def test_a_named_session_ends_after_its_pending_publishes_which_become_dead_letters() -> None:
     house = house_of()
     client = receiver(house)
     published = client.publish("/a", 1)
@@ -199,7 +199,9 @@ def test_a_session_ends_behind_its_own_publishes_and_with_letters_too() -> None:
 
 
 @pytest.mark.parametrize("asked", [{}, {"end": True}, {"end": True, "discard": True}], ids=repr)
-def test_a_session_without_a_name_ends_without_letters_however_it_is_said(asked: Json) -> None:
+def test_a_session_without_a_name_ends_without_dead_letters_in_any_disconnect_mode(
+    asked: Json,
+) -> None:
     house = house_of()
     client = receiver(house, session=None)
     publish(house, 1)
@@ -213,7 +215,7 @@ def test_a_session_without_a_name_ends_without_letters_however_it_is_said(asked:
 # By the server
 
 
-def test_the_server_tells_a_waiting_client_and_ends_its_session() -> None:
+def test_an_end_by_the_server_answers_the_held_connect_with_messages_and_a_disconnect() -> None:
     house = House()
     client = house.connected()
     client.subscribe("/a")
@@ -228,7 +230,7 @@ def test_the_server_tells_a_waiting_client_and_ends_its_session() -> None:
     assert house.balances()
 
 
-def test_the_server_cannot_tell_a_client_that_does_not_wait() -> None:
+def test_an_end_by_the_server_without_a_held_connect_discards_its_disconnect_message() -> None:
     house = House()
     client = house.connected()
     house.server.end_by_server(client.session)
@@ -238,7 +240,7 @@ def test_the_server_cannot_tell_a_client_that_does_not_wait() -> None:
     assert reply["advice"]["reconnect"] == "handshake"
 
 
-def test_over_a_socket_the_servers_goodbye_comes_last() -> None:
+def test_an_end_by_the_server_over_a_websocket_sends_the_disconnect_last() -> None:
     house = House()
     socket = Socket()
     client = house.connected(socket=socket, browser="mine")
@@ -251,7 +253,7 @@ def test_over_a_socket_the_servers_goodbye_comes_last() -> None:
     assert house.balances()
 
 
-def test_ending_a_session_twice_is_ending_it_once() -> None:
+def test_a_session_that_the_server_ends_twice_is_counted_once() -> None:
     house = House()
     session = house.connected().session
     house.server.end_by_server(session)
@@ -259,7 +261,7 @@ def test_ending_a_session_twice_is_ending_it_once() -> None:
     assert house.bayeux.state.sessions.ended[SessionInput.DISCONNECT.value] == 1
 
 
-def test_a_session_that_is_ended_after_its_connect_was_aborted_leaves_nothing_behind() -> None:
+def test_a_session_that_ends_after_its_connect_was_aborted_leaves_nothing_in_its_queue() -> None:
     house = House()
     client = house.connected()
     session = client.session
@@ -272,7 +274,7 @@ def test_a_session_that_is_ended_after_its_connect_was_aborted_leaves_nothing_be
     assert house.balances()
 
 
-def test_a_session_that_is_ended_during_its_own_request_hears_of_it_in_the_answer() -> None:
+def test_a_session_that_ends_during_its_own_request_gets_a_disconnect_in_the_answer() -> None:
     house = House()
     house.bayeux.state.services.add(
         "/service/leave", lambda call: house.server.end_by_server(call.session)
@@ -288,7 +290,7 @@ def test_a_session_that_is_ended_during_its_own_request_hears_of_it_in_the_answe
     assert house.balances()
 
 
-def test_a_session_that_is_ended_during_a_request_of_another_leaves_nothing_behind() -> None:
+def test_a_session_that_ends_during_a_request_of_another_leaves_nothing_in_its_queue() -> None:
     house = House()
     alice, bob = house.connected(), house.connected()
     victim = alice.session
@@ -301,7 +303,7 @@ def test_a_session_that_is_ended_during_a_request_of_another_leaves_nothing_behi
     assert house.balances()
 
 
-def test_a_session_hears_of_its_end_also_when_its_request_answered_another_one_before() -> None:
+def test_two_sessions_that_end_during_one_request_both_get_a_disconnect() -> None:
     house = House()
     alice, bob = house.connected(), house.connected()
 

@@ -1,4 +1,4 @@
-"""Error handlers of a server: whom it asks for which channel, and what holds where nobody is."""
+"""Error handlers: which one the server asks about a channel, and what counts without one."""
 
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ THREE_TIMES = ChannelRule(attempts=3, backoff_s=1.0, longest_backoff_s=1.0)
 
 
 class Handler:
-    """Notes what it is asked, and says what it was told to say."""
+    """Notes what it is asked, and reacts as the test wants."""
 
     def __init__(self, reaction: Reaction | None = None) -> None:
         self._reaction = reaction
@@ -38,14 +38,14 @@ def receiver(house: House, channel: str = "/a/b", **terms: Any) -> Client:
 
 
 def refuse(house: House, client: Client, *numbers: int, channel: str = "/a/b") -> list[Any]:
-    """Let these come and refuse the first one; what had come."""
+    """Publish these and refuse the first one; return what was handed over."""
     for number in numbers:
         house.server.publish(channel, number)
     return refuse_next(house, client)
 
 
 def refuse_next(house: House, client: Client) -> list[Any]:
-    """Refuse what comes first, work on the rest, and let a second pass."""
+    """Refuse the first message, report the rest as pending, and let a second pass."""
     events = client.connect(advice={"timeout": 0}).events
     verdict = {"seq": _seq(events[0]), "errorCode": ERROR, "message": "no"}
     ext: Json = {"delivery": {"verdicts": [verdict], "pending": list(map(_seq, events[1:]))}}
@@ -63,10 +63,10 @@ def letters(house: House) -> list[Any]:
     return [letter.envelope()["content"] for letter in house.keeper.letters]
 
 
-# What is plugged in
+# Handlers
 
 
-def test_who_is_plugged_in_decides_before_the_table_does() -> None:
+def test_an_error_handler_decides_instead_of_the_table() -> None:
     house = house_of()
     again = Reaction(ForMessage.STAYS, ForRest.STAYS, counts_redelivered=True, pause_s=0.5)
     house.bayeux.state.error_handlers.add("/a/b", Handler(again))
@@ -77,7 +77,7 @@ def test_who_is_plugged_in_decides_before_the_table_does() -> None:
     assert letters(house) == []
 
 
-def test_it_is_told_what_was_said_of_which_message() -> None:
+def test_an_error_handler_gets_the_code_text_and_channel_of_a_refusal() -> None:
     house, handler = house_of(), Handler()
     house.bayeux.state.error_handlers.add("/**", handler)
     refuse(house, receiver(house), 1)
@@ -86,7 +86,7 @@ def test_it_is_told_what_was_said_of_which_message() -> None:
     assert (failure.attempts, failure.by_client) == (1, True)
 
 
-def test_it_is_told_of_a_message_on_which_nothing_was_said_in_time() -> None:
+def test_an_error_handler_is_asked_about_a_response_timeout() -> None:
     house, handler = house_of(), Handler()
     house.bayeux.state.error_handlers.add("/a/*", handler)
     client = receiver(house, responseTimeout=1000, retries=1)
@@ -98,7 +98,7 @@ def test_it_is_told_of_a_message_on_which_nothing_was_said_in_time() -> None:
     assert not failure.by_client
 
 
-def test_the_most_exact_pattern_is_asked_first_and_one_opinion_is_enough() -> None:
+def test_handlers_are_asked_from_the_most_exact_pattern_on_until_one_decides() -> None:
     house = house_of()
     exact, wide, wider = Handler(), Handler(REFUSED_FOR_GOOD), Handler()
     for pattern, handler in (("/**", wider), ("/a/*", wide), ("/a/b", exact)):
@@ -109,7 +109,7 @@ def test_the_most_exact_pattern_is_asked_first_and_one_opinion_is_enough() -> No
     assert letters(house) == [1, 2]
 
 
-def test_channels_of_no_pattern_are_left_to_the_table() -> None:
+def test_the_table_decides_on_channels_that_no_handlers_pattern_covers() -> None:
     house, handler = house_of(), Handler(REFUSED_FOR_GOOD)
     house.bayeux.state.error_handlers.add("/other/**", handler)
     client = receiver(house)
@@ -117,7 +117,7 @@ def test_channels_of_no_pattern_are_left_to_the_table() -> None:
     assert (handler.asked, letters(house)) == ([], [1])
 
 
-def test_a_handler_without_an_opinion_leaves_it_to_the_attempts_of_the_channel() -> None:
+def test_the_attempts_of_the_channel_count_if_the_handler_has_no_opinion() -> None:
     house = house_of(channels={"/a/**": THREE_TIMES})
     house.bayeux.state.error_handlers.add("/a/**", Handler())
     client = receiver(house)
@@ -127,10 +127,10 @@ def test_a_handler_without_an_opinion_leaves_it_to_the_attempts_of_the_channel()
     assert letters(house) == [1]
 
 
-# Attempts, and what the session has chosen
+# Attempts, and the choice of the session
 
 
-def test_after_the_last_attempt_the_choice_of_the_session_holds() -> None:
+def test_the_choice_of_the_session_applies_after_the_last_attempt() -> None:
     house = house_of(channels={"/a/**": THREE_TIMES})
     client = receiver(house, onUserException="dead")
     assert refuse(house, client, 1, 2) == [1, 2]
@@ -144,7 +144,7 @@ def test_after_the_last_attempt_the_choice_of_the_session_holds() -> None:
     assert letters(house) == [1, 2, 3]
 
 
-def test_sessions_of_one_channel_have_each_their_own_choice() -> None:
+def test_each_session_on_a_channel_has_its_own_choice() -> None:
     house = house_of(channels={"/a/**": THREE_TIMES})
     dying, lasting = receiver(house, onUserException="dead"), receiver(house)
     for number in (1, 2):
@@ -155,7 +155,7 @@ def test_sessions_of_one_channel_have_each_their_own_choice() -> None:
     assert lasting.connect(advice={"timeout": 0}).data == [2]
 
 
-def test_a_more_exact_rule_without_attempts_counts_alone() -> None:
+def test_a_more_exact_rule_without_attempts_overrides_one_with_attempts() -> None:
     house = house_of(channels={"/a/**": THREE_TIMES, "/a/b": ChannelRule()})
     refuse(house, receiver(house), 1)
     assert letters(house) == [1]

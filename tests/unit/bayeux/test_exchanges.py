@@ -1,4 +1,4 @@
-"""A request's messages: each checked by itself, answered in order, hurting no other."""
+"""The messages of a request: each is checked by itself, and they are answered in order."""
 
 import json
 import logging
@@ -11,11 +11,11 @@ from holdfast.bayeux.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.services import ServiceCall
 from tests.unit.bayeux.harness import ABSENT, House, Json
 
-# What a message alone can be refused for, whoever sent it
+# Refusals that do not depend on the sender
 
 
 def refusals(message: Json) -> list[str | None]:
-    """The error that a message gets from a client, and from somebody without session."""
+    """The errors that a message gets with a session and without one."""
     house = House()
     known, unknown = house.client(), house.guest()
     known_reply = known.send(message).replies[0]
@@ -28,7 +28,7 @@ def test_a_message_without_channel_is_refused_whoever_sent_it(message: Json) -> 
 
 
 @pytest.mark.parametrize("channel", ["", "/", "foo", "/a//b", "/a/*/b", "/a?", 5, True, [], {}])
-def test_a_channel_that_is_no_channel_is_refused_whoever_sent_it(channel: Any) -> None:
+def test_an_invalid_channel_is_refused_whoever_sent_it(channel: Any) -> None:
     assert refusals({"channel": channel, "data": 1}) == ["405::channel_invalid"] * 2
 
 
@@ -41,23 +41,23 @@ def test_an_id_that_is_not_letters_and_digits_is_refused_whoever_sent_it(message
 
 
 @pytest.mark.parametrize("ext", [5, True, False, "", "text", 0, [], ["ack"]])
-def test_an_ext_that_is_no_object_is_refused_whoever_sent_it(ext: Any) -> None:
+def test_an_ext_that_is_not_an_object_is_refused_whoever_sent_it(ext: Any) -> None:
     assert refusals({"channel": "/a", "data": 1, "ext": ext}) == ["400::ext_invalid"] * 2
 
 
 @pytest.mark.parametrize("advice", [5, True, False, "", "text", 0, [], [1]])
-def test_an_advice_that_is_no_object_is_refused_whoever_sent_it(advice: Any) -> None:
+def test_advice_that_is_not_an_object_is_refused_whoever_sent_it(advice: Any) -> None:
     assert refusals({"channel": "/a", "data": 1, "advice": advice}) == ["400::advice_invalid"] * 2
 
 
 @pytest.mark.parametrize("field", ["ext", "advice", "id"])
-def test_a_field_that_is_null_is_a_field_that_is_absent(field: str) -> None:
+def test_a_null_ext_advice_or_id_counts_as_absent(field: str) -> None:
     message = {"channel": "/a", "data": 1, field: None}
     assert refusals(message) == [None, "402::session_unknown"]
 
 
 @pytest.mark.parametrize("message_id", ["a1", "00", 0, 5, 2**63, ABSENT, None])
-def test_an_id_of_letters_and_digits_or_none_at_all_is_welcome(message_id: Any) -> None:
+def test_a_message_may_have_an_id_of_letters_and_digits_or_none(message_id: Any) -> None:
     message = {"channel": "/a", "data": 1, "id": message_id}
     assert refusals(message) == [None, "402::session_unknown"]
 
@@ -66,21 +66,21 @@ def test_an_id_of_letters_and_digits_or_none_at_all_is_welcome(message_id: Any) 
 
 
 @pytest.mark.parametrize(("sent", "echoed"), [("a1", "a1"), (5, "5"), (0, "0"), (-5, "-5")])
-def test_the_id_comes_back_as_text(sent: Any, echoed: str) -> None:
+def test_the_reply_has_the_id_as_text(sent: Any, echoed: str) -> None:
     reply = House().client().publish("/a", 1, id=sent).reply
     assert reply["id"] == echoed
 
 
 @pytest.mark.parametrize("sent", [None, ABSENT, True, [], {}])
-def test_an_id_that_is_none_does_not_come_back(sent: Any) -> None:
+def test_the_reply_has_no_id_if_that_of_the_message_is_neither_text_nor_number(sent: Any) -> None:
     assert "id" not in House().client().publish("/a", 1, id=sent).reply
 
 
-def test_a_refused_id_that_is_a_fraction_comes_back_as_text() -> None:
+def test_the_reply_has_a_refused_fractional_id_as_text() -> None:
     assert House().client().publish("/a", 1, id=1.5).reply["id"] == "1.5"
 
 
-def test_the_channel_comes_back_as_it_was_sent_even_if_it_is_none() -> None:
+def test_the_reply_repeats_the_channel_as_it_was_sent_if_it_is_text() -> None:
     client = House().client()
     assert client.publish("/a/", 1).reply["channel"] == "/a/"
     assert client.publish("no channel", 1).reply["channel"] == "no channel"
@@ -88,14 +88,14 @@ def test_the_channel_comes_back_as_it_was_sent_even_if_it_is_none() -> None:
 
 
 @pytest.mark.parametrize("subscription", ["/a", ["/a", "/b"], [], {}, 5, False, "", "no channel"])
-def test_the_subscription_comes_back_with_its_type(subscription: Any) -> None:
+def test_the_reply_repeats_the_subscription_with_its_type(subscription: Any) -> None:
     message = {"channel": "/meta/subscribe", "subscription": subscription}
     house = House()
     for client in (house.client(), house.guest()):
         assert client.send(message).reply["subscription"] == subscription
 
 
-def test_nothing_else_comes_back() -> None:
+def test_the_reply_repeats_no_other_fields() -> None:
     reply = House().client().publish("/a", 1, ext={"a": 1}, advice={}, custom=1).reply
     assert reply == {"channel": "/a", "id": "2", "successful": True}
 
@@ -103,7 +103,7 @@ def test_nothing_else_comes_back() -> None:
 # Whose message it is
 
 
-def test_without_a_session_everything_is_refused_and_a_connect_is_told_to_handshake() -> None:
+def test_messages_without_a_session_are_refused_and_connects_advised_to_handshake() -> None:
     guest = House().guest(browser="known")
     for channel in ("/a", "/service/a", "/meta/subscribe", "/meta/unsubscribe", "/meta/disconnect"):
         reply = guest.send({"channel": channel, "data": 1, "subscription": "/a"}).reply
@@ -120,13 +120,13 @@ def test_an_unknown_meta_channel_cannot_be_created() -> None:
 
 
 @pytest.mark.parametrize("channel", ["/meta/connect/", "/meta/connect ", "/meta/", "/meta/*"])
-def test_what_only_looks_like_a_meta_channel_is_an_unknown_one(channel: str) -> None:
+def test_a_channel_that_only_resembles_a_meta_channel_cannot_be_created(channel: str) -> None:
     reply = House().client().send({"channel": channel}).reply
     assert reply["error"] == "403:denied_by_security_policy:channel_create_denied"
 
 
 @pytest.mark.parametrize("client_id", [ABSENT, None, 5, True, [], {}, "", "0" * 32])
-def test_a_message_without_its_client_id_is_nobodys(client_id: Any) -> None:
+def test_a_message_with_a_missing_or_wrong_client_id_has_no_session(client_id: Any) -> None:
     client = House().client()
     reply = client.publish("/a", 1, clientId=client_id).reply
     assert reply["error"] == "402::session_unknown"
@@ -146,7 +146,7 @@ def test_every_message_of_a_batch_is_checked_by_itself() -> None:
     assert alice.connect().is_held
 
 
-def test_a_client_id_in_a_later_message_alone_finds_no_session() -> None:
+def test_a_batch_whose_first_message_has_no_client_id_has_no_session() -> None:
     client = House().client()
     first = {"channel": "/a", "data": 1, "clientId": ABSENT}
     answer = client.send(first, {"channel": "/a", "data": 2})
@@ -177,7 +177,7 @@ def test_messages_are_handled_and_answered_in_order() -> None:
     assert [reply["id"] for reply in answer.replies] == ["2", "3", "4", "5", "6"]
 
 
-def test_queued_messages_come_before_the_replies() -> None:
+def test_waiting_messages_come_before_the_replies() -> None:
     house = House()
     alice, bob = house.client(), house.client()
     alice.subscribe("/a")
@@ -201,9 +201,7 @@ def test_a_connect_in_a_batch_is_answered_in_its_place_and_at_once(place: int) -
     assert answer.data == [1]
 
 
-def test_of_several_connects_in_a_batch_the_first_one_counts_and_each_is_answered_in_place() -> (
-    None
-):
+def test_each_of_several_connects_in_a_batch_is_answered_in_its_place() -> None:
     client = House().connected()
     connect, publish = {"channel": "/meta/connect"}, {"channel": "/a", "data": 1}
     answer = client.send(connect, publish, connect, connect, publish)
@@ -212,7 +210,7 @@ def test_of_several_connects_in_a_batch_the_first_one_counts_and_each_is_answere
     assert [reply["id"] for reply in answer.elements] == ["3", "4", "5", "6", "7"]
 
 
-def test_what_follows_a_disconnect_in_a_batch_has_no_session_any_more() -> None:
+def test_messages_after_a_disconnect_in_a_batch_have_no_session() -> None:
     house = House()
     alice, bob = house.client(), house.client()
     bob.subscribe("/a")
@@ -229,10 +227,10 @@ def test_what_follows_a_disconnect_in_a_batch_has_no_session_any_more() -> None:
     assert bob.publish("/b").data == ["before"]
 
 
-# Handshakes do not travel in company
+# Handshakes in batches
 
 
-def test_what_comes_along_with_a_handshake_is_refused_and_has_no_effect() -> None:
+def test_messages_beside_a_handshake_are_refused_and_have_no_effect() -> None:
     house = House()
     bob = house.client()
     bob.subscribe("/a")
@@ -252,10 +250,12 @@ def test_what_comes_along_with_a_handshake_is_refused_and_has_no_effect() -> Non
     assert bob.publish("/b").events == []
 
 
-# Faults of ours
+# Faults and refused requests
 
 
-def test_a_service_that_fails_hurts_nobody_else(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_service_affects_no_other_message_of_the_request(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     house = House()
 
     def fail(call: ServiceCall) -> None:
@@ -272,7 +272,7 @@ def test_a_service_that_fails_hurts_nobody_else(caplog: pytest.LogCaptureFixture
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_a_request_that_is_refused_changes_nothing() -> None:
+def test_a_refused_request_has_no_effect() -> None:
     house = House(request_limits=RequestLimits(messages=2))
     client = house.client()
     body = json.dumps([client.dress({"channel": "/meta/disconnect"})] * 3).encode()

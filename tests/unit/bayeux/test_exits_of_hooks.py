@@ -1,4 +1,4 @@
-"""A hook that exits or is cancelled has failed like one that raises: nobody else notices."""
+"""A hook that exits or is cancelled fails like one that raises an error."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -61,7 +61,7 @@ class Exiting(ServerExtension, SessionExtension):
             self._reach("event")
 
 
-def test_who_exits_at_a_handshake_lets_nobody_in(exit_: Exit) -> None:
+def test_a_hook_that_exits_at_a_handshake_refuses_it(exit_: Exit) -> None:
     house = House(Exiting("negotiate", exit_))
     reply = house.guest().handshake(ext={"exit": True}).reply
     assert (reply["error"], len(house.bayeux.state.sessions)) == (FAULT, 0)
@@ -69,7 +69,7 @@ def test_who_exits_at_a_handshake_lets_nobody_in(exit_: Exit) -> None:
 
 
 @pytest.mark.parametrize("hook", ["incoming", "event"])
-def test_who_exits_over_a_publish_refuses_it(hook: str, exit_: Exit) -> None:
+def test_a_hook_that_exits_at_a_publish_refuses_it(hook: str, exit_: Exit) -> None:
     house = House(Exiting(hook, exit_))
     client = house.client(ext={"exit": True})
     assert client.publish("/a", 1).reply["error"] == FAULT
@@ -77,13 +77,13 @@ def test_who_exits_over_a_publish_refuses_it(hook: str, exit_: Exit) -> None:
     assert house.client().publish("/b", 1).reply["successful"]
 
 
-def test_who_exits_over_an_event_of_the_server_is_an_error_of_who_publishes(exit_: Exit) -> None:
+def test_a_hook_that_exits_at_a_publish_of_the_server_raises_an_error_there(exit_: Exit) -> None:
     house = House(Exiting("event", exit_))
     with pytest.raises(HookFailed, match="Exiting"):
         house.server.publish("/a", 1)
 
 
-def test_a_reply_is_owed_whoever_exits_over_it(exit_: Exit) -> None:
+def test_a_hook_that_exits_at_a_reply_does_not_prevent_it(exit_: Exit) -> None:
     house = House(Exiting("outgoing", exit_))
     assert house.client(ext={"exit": True}).publish("/a", 1).reply["successful"]
 
@@ -112,7 +112,7 @@ def test_an_authorizer_that_exits_grants_nothing(exit_: Exit) -> None:
     assert client.subscribe("/a").reply["error"] == FAULT
 
 
-def test_a_policy_that_exits_lets_nobody_in(exit_: Exit) -> None:
+def test_a_policy_that_exits_refuses_the_handshake(exit_: Exit) -> None:
     house = House()
 
     class Policy(SecurityPolicy):
@@ -138,7 +138,7 @@ def test_an_error_handler_that_exits_is_passed_over(exit_: Exit) -> None:
 
 
 def outcome_of(work: Callable[[], Awaitable[object]]) -> object:
-    """What a task that does this work for the core tells it; the loop must live on."""
+    """The outcome that the core gets of this work; the event loop must survive."""
 
     async def run() -> object:
         tasks, told = Tasks(lambda: 0.0), asyncio.get_running_loop().create_future()
@@ -149,7 +149,7 @@ def outcome_of(work: Callable[[], Awaitable[object]]) -> object:
     return asyncio.run(run())
 
 
-def test_work_that_exits_is_over_for_who_waits_for_it(exit_: Exit) -> None:
+def test_work_that_exits_reports_its_exit_as_the_outcome(exit_: Exit) -> None:
     async def work() -> object:
         await asyncio.sleep(0)
         raise exit_
@@ -157,7 +157,7 @@ def test_work_that_exits_is_over_for_who_waits_for_it(exit_: Exit) -> None:
     assert isinstance(outcome_of(work), exit_)
 
 
-def test_work_that_waits_for_what_somebody_cancels_is_over_too() -> None:
+def test_work_that_waits_for_a_cancelled_future_reports_the_cancellation() -> None:
     async def work() -> object:
         future = asyncio.get_running_loop().create_future()
         asyncio.get_running_loop().call_soon(future.cancel)
@@ -166,7 +166,7 @@ def test_work_that_waits_for_what_somebody_cancels_is_over_too() -> None:
     assert isinstance(outcome_of(work), asyncio.CancelledError)
 
 
-def test_work_that_cancels_the_task_that_it_is_done_in_is_over_too() -> None:
+def test_work_that_cancels_its_own_task_reports_the_cancellation() -> None:
     async def work() -> object:
         task = asyncio.current_task()
         assert task is not None
@@ -177,7 +177,7 @@ def test_work_that_cancels_the_task_that_it_is_done_in_is_over_too() -> None:
     assert isinstance(outcome_of(work), asyncio.CancelledError)
 
 
-def test_a_place_that_was_taken_for_work_that_exits_is_given_back(exit_: Exit) -> None:
+def test_a_handshake_whose_work_exits_is_no_longer_counted_as_pending(exit_: Exit) -> None:
     class Late(ServerExtension):
         def negotiate(
             self, session: Session, handshake: Json, reply: Json, now: float
@@ -195,7 +195,7 @@ def test_a_place_that_was_taken_for_work_that_exits_is_given_back(exit_: Exit) -
     assert house.bayeux.state.handshakes_pending == 0
 
 
-def test_a_stop_ends_the_work_all_the_same() -> None:
+def test_closing_the_tasks_ends_their_work_without_an_outcome() -> None:
     told: list[object] = []
 
     async def run() -> None:

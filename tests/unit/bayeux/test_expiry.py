@@ -1,4 +1,4 @@
-"""How long a session lives without a word of its client, and what happens when it does not."""
+"""How long a session waits for its client, and what happens to its messages afterwards."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -14,7 +14,7 @@ from tests.unit.bayeux.harness import Client, House, Json, Socket, Wire
 
 
 def lifetime(house: House) -> float:
-    """How long the only session still lives; it is looked at ten times a second."""
+    """How long the only session still lives, in steps of a tenth of a second."""
     for tenth in range(1, 1000):
         house.advance(0.1)
         if len(house.bayeux.state.sessions) == 0:
@@ -39,14 +39,14 @@ def test_a_session_expires_when_its_next_connect_does_not_come() -> None:
     assert client.connect().reply["error"] == "402::session_unknown"
 
 
-def test_a_held_connect_keeps_its_session_alive_and_the_time_begins_with_its_answer() -> None:
+def test_the_session_timeout_starts_when_the_held_connect_is_answered() -> None:
     house, client = connected(timeout_s=20.0, max_interval_s=5.0)
     client.connect()
     house.advance(19.9)
     assert lifetime(house) == pytest.approx(5.3)
 
 
-def test_an_interval_that_a_client_asked_for_is_granted_once() -> None:
+def test_an_interval_that_a_client_asks_for_prolongs_its_session_once() -> None:
     house, client = connected(max_interval_s=5.0)
     client.connect(advice={"interval": 4000, "timeout": 0})
     house.advance(8.9)
@@ -54,7 +54,7 @@ def test_an_interval_that_a_client_asked_for_is_granted_once() -> None:
     assert lifetime(house) == pytest.approx(5.1)
 
 
-def test_an_interval_that_the_server_gave_a_session_counts_for_it_alone() -> None:
+def test_an_interval_that_the_server_sets_for_a_session_prolongs_it() -> None:
     house, client = connected(max_interval_s=5.0)
     client.session.interval_s = 3.0
     client.connect(advice={"timeout": 0})
@@ -71,20 +71,20 @@ def test_an_interval_that_the_server_gave_a_session_counts_for_it_alone() -> Non
     ],
     ids=lambda message: str(message["channel"]),
 )
-def test_any_message_prolongs_the_life_of_its_session(message: Json) -> None:
+def test_any_message_restarts_the_session_timeout(message: Json) -> None:
     house, client = connected(max_interval_s=5.0)
     house.advance(4.0)
     client.send(message)
     assert lifetime(house) == pytest.approx(5.1)
 
 
-def test_no_message_shortens_it() -> None:
+def test_a_message_does_not_shorten_the_session_timeout() -> None:
     house, client = connected(interval_s=10.0, max_interval_s=5.0)
     client.publish("/a", 1)
     assert lifetime(house) == pytest.approx(15.1)
 
 
-def test_messages_do_not_disturb_a_held_connect() -> None:
+def test_a_message_does_not_change_when_a_held_connect_is_answered() -> None:
     house, client = connected(timeout_s=20.0, max_interval_s=5.0)
     asked = client.connect()
     house.advance(10.0)
@@ -95,7 +95,7 @@ def test_messages_do_not_disturb_a_held_connect() -> None:
     assert not asked.is_held
 
 
-def test_lack_of_connects_ends_a_session_that_publishes_only_when_it_stops_to() -> None:
+def test_a_session_without_connects_lives_as_long_as_it_publishes() -> None:
     house, client = connected(max_interval_s=5.0)
     for _ in range(5):
         house.advance(4.0)
@@ -106,7 +106,7 @@ def test_lack_of_connects_ends_a_session_that_publishes_only_when_it_stops_to() 
 # Connections that are lost
 
 
-def test_the_time_begins_when_the_client_closes_the_connection_of_its_connect() -> None:
+def test_the_session_timeout_starts_when_the_client_closes_the_connection_of_its_connect() -> None:
     house, client = connected(timeout_s=20.0, max_interval_s=5.0)
     asked = client.connect()
     house.advance(3.0)
@@ -114,7 +114,7 @@ def test_the_time_begins_when_the_client_closes_the_connection_of_its_connect() 
     assert lifetime(house) == pytest.approx(5.1)
 
 
-def test_the_time_begins_when_an_answer_could_not_be_written() -> None:
+def test_the_session_timeout_starts_when_an_answer_cannot_be_written() -> None:
     for how in ("at once", "later", "at handshake"):
         house = House(timeout_s=2.0, max_interval_s=5.0)
         client = house.guest()
@@ -131,7 +131,7 @@ def test_the_time_begins_when_an_answer_could_not_be_written() -> None:
         assert lifetime(house) == pytest.approx(5.1)
 
 
-def test_what_an_unwritten_answer_would_have_carried_waits_for_the_next_connect() -> None:
+def test_messages_of_an_unwritten_answer_to_a_connect_wait_for_the_next_connect() -> None:
     house, client = connected()
     client.subscribe("/a")
     asked = client.connect()
@@ -142,7 +142,7 @@ def test_what_an_unwritten_answer_would_have_carried_waits_for_the_next_connect(
     assert client.connect().data == [1, 2]
 
 
-def test_what_an_unwritten_answer_to_a_publish_would_have_carried_waits_too() -> None:
+def test_messages_of_an_unwritten_answer_to_a_publish_wait_for_the_next_answer() -> None:
     _, client = connected()
     client.subscribe("/a")
     wire = Wire()
@@ -151,7 +151,7 @@ def test_what_an_unwritten_answer_to_a_publish_would_have_carried_waits_too() ->
     assert client.publish("/a", 2).data == [1, 2]
 
 
-def test_the_time_begins_when_a_socket_with_a_held_connect_is_closed() -> None:
+def test_the_session_timeout_starts_when_a_websocket_with_a_held_connect_closes() -> None:
     house = House(timeout_s=20.0, max_interval_s=5.0)
     client = house.connected(socket=Socket(), browser="mine")
     client.connect()
@@ -160,7 +160,7 @@ def test_the_time_begins_when_a_socket_with_a_held_connect_is_closed() -> None:
     assert lifetime(house) == pytest.approx(5.1)
 
 
-def test_the_time_begins_also_if_another_socket_had_sent_a_message_meanwhile() -> None:
+def test_the_session_timeout_starts_when_both_websockets_of_a_session_are_closed() -> None:
     house = House(timeout_s=20.0, max_interval_s=5.0)
     client = house.connected(socket=Socket(), browser="mine")
     client.connect()
@@ -173,11 +173,13 @@ def test_the_time_begins_also_if_another_socket_had_sent_a_message_meanwhile() -
     assert lifetime(house) == pytest.approx(5.1)
 
 
-# Answers that take their time
+# Slow answers
 
 
 @pytest.mark.parametrize("seconds", [0.5, 4.0, 30.0])
-def test_the_time_begins_when_the_last_byte_of_an_answer_has_left(seconds: float) -> None:
+def test_the_session_timeout_starts_when_the_last_byte_of_an_answer_has_left(
+    seconds: float,
+) -> None:
     house = House(interval_s=1.0, max_interval_s=5.0)
     client = house.client()
     client.subscribe("/a")
@@ -191,7 +193,7 @@ def test_the_time_begins_when_the_last_byte_of_an_answer_has_left(seconds: float
     assert lifetime(house) == pytest.approx(6.1, abs=0.15)
 
 
-def test_an_answer_that_is_on_its_way_does_not_disturb_the_next_connect() -> None:
+def test_an_answer_that_is_still_being_written_does_not_shorten_the_next_connect() -> None:
     house = House(timeout_s=20.0, max_interval_s=5.0)
     client = house.client(socket=Socket(), browser="mine")
     client.subscribe("/a")
@@ -208,10 +210,10 @@ def test_an_answer_that_is_on_its_way_does_not_disturb_the_next_connect() -> Non
     assert lifetime(house) == pytest.approx(5.1, abs=0.15)
 
 
-# What is left
+# After the end
 
 
-def test_what_was_queued_is_discarded_or_dead_as_was_agreed() -> None:
+def test_expiry_discards_the_messages_of_plain_sessions_and_dead_letters_those_with_acks() -> None:
     house = House(partial(Ack, announces_batch=False), max_interval_s=5.0)
     plain, acked = house.connected(), house.connected(ext={"ack": True})
     plain.subscribe("/a", "/**")
@@ -227,9 +229,9 @@ def test_what_was_queued_is_discarded_or_dead_as_was_agreed() -> None:
     assert len(house.bayeux.state.hub.routes) == 0
 
 
-def test_a_session_that_was_ended_in_the_moment_of_its_own_time_is_passed_over() -> None:
+def test_a_due_session_that_is_ended_while_another_due_one_is_answered_is_skipped() -> None:
     class Throws(SessionExtension):
-        """Ends everybody else when the first of them is answered."""
+        """Ends all other sessions when the first one is answered."""
 
         def outgoing(
             self, session: Session, reply: Json, asked: Mapping[str, Any], now: float

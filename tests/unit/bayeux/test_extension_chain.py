@@ -54,7 +54,7 @@ class FailsOptionally(Fails):
 
 
 class Drops(SessionExtension):
-    """Lets no publish pass; says nothing or something about it."""
+    """Drops each message, or refuses it with an error."""
 
     def __init__(self, refused: Refused | None = None) -> None:
         self._refused = refused
@@ -70,7 +70,7 @@ def extended(*extensions: SessionExtension) -> tuple[House, Client]:
     return house, house.client()
 
 
-def test_messages_pass_in_order_and_replies_in_reversed_order() -> None:
+def test_extensions_see_messages_in_order_and_replies_in_reverse_order() -> None:
     notes: list[str] = []
     _, client = extended(Notes("a", notes), Notes("b", notes))
     assert notes == ["b > /meta/handshake", "a > /meta/handshake"]
@@ -79,7 +79,7 @@ def test_messages_pass_in_order_and_replies_in_reversed_order() -> None:
     assert notes == ["a < /x", "b < /x", "b > /x", "a > /x"]
 
 
-def test_a_connects_reply_is_seen_when_it_is_about_to_be_written() -> None:
+def test_extensions_see_the_reply_to_a_held_connect_when_it_is_about_to_be_written() -> None:
     notes: list[str] = []
     house, client = extended(Notes("a", notes))
     client.connect()
@@ -90,7 +90,7 @@ def test_a_connects_reply_is_seen_when_it_is_about_to_be_written() -> None:
     assert notes == ["a < /meta/connect", "a > /meta/connect"]
 
 
-def test_an_overtaken_connects_reply_is_not_seen() -> None:
+def test_extensions_do_not_see_the_reply_to_a_superseded_connect() -> None:
     notes: list[str] = []
     _, client = extended(Notes("a", notes))
     client.connect()
@@ -100,14 +100,14 @@ def test_an_overtaken_connects_reply_is_not_seen() -> None:
     assert notes == ["a < /meta/connect"]
 
 
-def test_hooks_may_be_left_out() -> None:
+def test_an_extension_may_leave_out_hooks() -> None:
     house, client = extended(SessionExtension())
     house.bayeux.state.installed.extend(ServerExtension())
     assert client.publish("/x", 1).reply["successful"]
     assert house.client().publish("/x", 1).reply["successful"]
 
 
-def test_messages_of_others_are_not_seen() -> None:
+def test_a_session_extension_does_not_see_messages_of_another_browser() -> None:
     notes: list[str] = []
     house, client = extended(Notes("a", notes))
     thief = house.guest(browser="another")
@@ -117,7 +117,7 @@ def test_messages_of_others_are_not_seen() -> None:
     assert notes == []
 
 
-def test_a_message_that_is_dropped_is_refused_and_the_later_ones_do_not_see_it(
+def test_a_dropped_message_is_refused_and_later_extensions_do_not_see_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     notes: list[str] = []
@@ -133,7 +133,7 @@ def test_a_message_that_is_dropped_is_refused_and_the_later_ones_do_not_see_it(
     assert other.client_id is None
 
 
-def test_who_has_many_messages_dropped_leaves_few_lines_in_the_log(
+def test_many_dropped_messages_of_a_session_leave_few_lines_in_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     house, client = extended(Drops())
@@ -145,7 +145,7 @@ def test_who_has_many_messages_dropped_leaves_few_lines_in_the_log(
     assert caplog.messages == [line, f"{line}, 29 more"]
 
 
-def test_a_message_that_is_refused_is_refused_in_the_words_of_the_extension() -> None:
+def test_an_extension_can_refuse_a_message_with_an_error_and_ext_of_its_own() -> None:
     _, client = extended(Drops(Refused(ErrorReply.PUBLISH_DENIED, "closed", ext={"until": 9})))
     reply = client.publish("/x", 1).reply
     assert reply["error"] == "403:closed:publish_denied"
@@ -173,7 +173,7 @@ def test_an_optional_extension_that_fails_lets_the_message_pass(
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_a_reply_is_owed_even_if_an_extension_fails_over_it() -> None:
+def test_a_reply_is_sent_even_if_an_extension_fails_at_it() -> None:
     notes: list[str] = []
     _, client = extended(Notes("a", notes), FailsOptionally())
     notes.clear()
@@ -181,7 +181,7 @@ def test_a_reply_is_owed_even_if_an_extension_fails_over_it() -> None:
     assert notes == ["a < /x", "a > /x"]
 
 
-def test_a_session_that_an_extension_ends_gets_no_further() -> None:
+def test_a_message_is_refused_if_an_extension_ends_its_session() -> None:
     class Ends(SessionExtension):
         def incoming(self, session: Session, message: Json, now: float) -> bool:
             house.server.end_by_server(session)
@@ -198,7 +198,7 @@ def test_a_session_that_an_extension_ends_gets_no_further() -> None:
     assert house.balances()
 
 
-def test_what_an_extension_delivers_while_a_reply_is_written_travels_with_it_once() -> None:
+def test_a_message_that_an_extension_delivers_while_a_reply_is_written_goes_with_it_once() -> None:
     class Announces(SessionExtension):
         def outgoing(
             self, session: Session, reply: Json, asked: Mapping[str, Any], now: float
@@ -227,7 +227,7 @@ class Stamps(ServerExtension):
         event["stamp"] = 1
 
 
-def test_events_are_completed_once_for_all_their_receivers() -> None:
+def test_extensions_complete_an_event_for_all_its_receivers() -> None:
     house = House(Stamps())
     alice, bob = house.client(), house.client()
     for client in (alice, bob):
@@ -237,7 +237,7 @@ def test_events_are_completed_once_for_all_their_receivers() -> None:
         assert client.publish("/y").events == [{"channel": "/x", "data": 1, "stamp": 1}]
 
 
-def test_events_for_one_session_are_completed_too() -> None:
+def test_extensions_complete_events_for_a_single_session() -> None:
     house = House(Stamps())
     house.bayeux.state.services.add("/service/echo", lambda call: call.answer(call.data))
     client = house.client()
@@ -248,7 +248,7 @@ def test_events_for_one_session_are_completed_too() -> None:
     assert held.elements[0]["stamp"] == 1
 
 
-def test_an_extension_that_fails_over_an_event_refuses_the_publish() -> None:
+def test_a_publish_is_refused_if_an_extension_fails_at_its_event() -> None:
     class FailsOverEvents(ServerExtension):
         def event(self, event: Json) -> None:
             raise ZeroDivisionError

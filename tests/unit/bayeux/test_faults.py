@@ -1,4 +1,4 @@
-"""One's trouble stays one's own: faults of extensions, odd moments, misspelt names."""
+"""A fault affects only its own session: failing extensions, odd moments, misspelt patterns."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from tests.unit.bayeux.harness import House, Socket, Wire
 
 
 class Bytes(SessionExtension):
-    """Puts into replies what JSON has no form for."""
+    """Puts a value that JSON cannot represent into replies."""
 
     def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
         if reply["channel"] != "/meta/handshake":
@@ -33,7 +33,9 @@ class ForThoseWhoAsk(ServerExtension):
         return Bytes() if "odd" in (handshake.get("ext") or {}) else None
 
 
-def test_a_reply_that_is_no_json_is_replaced(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_reply_that_cannot_be_encoded_is_replaced_by_an_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     house = House(ForThoseWhoAsk())
     odd = house.client(ext={"odd": True})
     asked = odd.publish("/a", 1)
@@ -43,7 +45,7 @@ def test_a_reply_that_is_no_json_is_replaced(caplog: pytest.LogCaptureFixture) -
     assert "could not be encoded" in caplog.text
 
 
-def test_a_reply_that_is_no_json_stops_no_other_clocks() -> None:
+def test_a_reply_that_cannot_be_encoded_does_not_stop_the_clocks_of_other_sessions() -> None:
     house = House(ForThoseWhoAsk(), timeout_s=5.0, max_interval_s=10.0)
     people = [house.connected(ext={"odd": True}), *(house.connected() for _ in range(5))]
     held = [person.connect() for person in people]
@@ -61,7 +63,7 @@ class BrokenWire(Wire):
 
 
 @pytest.mark.parametrize("moment", ["end of a turn", "tick", "stop"])
-def test_a_connection_that_fails_leaves_the_others_alone(
+def test_a_failing_connection_does_not_affect_others(
     moment: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     house = House(timeout_s=5.0)
@@ -90,7 +92,7 @@ class Faulty(ServerExtension):
             raise RuntimeError("out of order")
 
 
-def test_a_hook_that_fails_at_the_goodbye_leaves_the_session_as_it_was() -> None:
+def test_a_session_goes_on_if_a_hook_fails_when_the_server_ends_it() -> None:
     house = House(Faulty())
     socket = Socket()
     alice = house.connected(socket=socket, browser="mine")
@@ -101,7 +103,7 @@ def test_a_hook_that_fails_at_the_goodbye_leaves_the_session_as_it_was() -> None
     assert not alice.session.is_gone
 
 
-def test_lazy_messages_that_fell_due_between_connects_leave_with_the_next() -> None:
+def test_lazy_messages_that_fall_due_between_connects_go_with_the_next() -> None:
     house = House(channels={"/lazy": ChannelRule(lazy_timeout_s=2.0)}, max_interval_s=60.0)
     alice, bob = house.connected(), house.client()
     alice.subscribe("/lazy")
@@ -110,7 +112,7 @@ def test_lazy_messages_that_fell_due_between_connects_leave_with_the_next() -> N
     assert alice.connect().data == [1]
 
 
-def test_lazy_messages_that_are_not_due_between_connects_wait_on() -> None:
+def test_lazy_messages_that_are_not_due_between_connects_keep_waiting() -> None:
     house = House(channels={"/lazy": ChannelRule(lazy_timeout_s=4.0)}, max_interval_s=60.0)
     alice, bob = house.connected(), house.client()
     alice.subscribe("/lazy")
@@ -134,7 +136,7 @@ def test_a_single_message_can_be_lazy() -> None:
     assert asked.data == ["later"]
 
 
-def test_a_client_that_publishes_and_leaves_in_one_request_hears_nothing_twice() -> None:
+def test_a_client_that_publishes_and_disconnects_in_one_request_gets_no_duplicates() -> None:
     house = House(partial(Ack, announces_batch=False))
     alice = house.connected(ext={"ack": True})
     alice.subscribe("/a")
@@ -144,7 +146,7 @@ def test_a_client_that_publishes_and_leaves_in_one_request_hears_nothing_twice()
     assert house.balances()
 
 
-def test_a_late_message_on_an_old_socket_takes_nothing_back() -> None:
+def test_a_late_message_on_an_old_websocket_does_not_take_the_session_back() -> None:
     house = House()
     old, new = Socket(), Socket()
     alice = house.connected(socket=old, browser="mine")
@@ -157,10 +159,10 @@ def test_a_late_message_on_an_old_socket_takes_nothing_back() -> None:
 
 
 @pytest.mark.parametrize("pattern", ["/secret/**/", "secret/*", "", "/a//b", "/a/*/b"])
-def test_a_misspelt_pattern_is_no_protection_and_says_so(pattern: str) -> None:
+def test_a_misspelt_pattern_raises_an_error_unless_it_only_ends_in_a_slash(pattern: str) -> None:
     bayeux = House().bayeux
     if pattern == "/secret/**/":
-        # A slash at the end is only another way to write it.
+        # A slash at the end is only another way to write the pattern.
         bayeux.state.rights.add(pattern, lambda *_: Vote.IGNORE)
         assert not bayeux.state.rights.are_open
         return
@@ -177,14 +179,16 @@ class Denies(ServerExtension):
         raise RuntimeError("no")
 
 
-def test_what_one_extension_agreed_is_not_told_when_another_fails() -> None:
+def test_the_ext_of_one_extension_is_left_out_if_another_fails_at_the_handshake() -> None:
     house = House(partial(Ack, announces_batch=False), Denies())
     reply = house.guest().handshake(ext={"ack": True}).reply
     assert reply["error"] == "500::server_fault"
     assert "ext" not in reply
 
 
-def test_a_full_queue_is_logged_once_until_it_is_empty(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_queue_that_fills_up_twice_is_logged_once_and_then_with_a_count(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.WARNING)
     house = House(queue_limits=QueueLimits(entries=1))
     alice, bob = house.connected(), house.client()
@@ -196,13 +200,13 @@ def test_a_full_queue_is_logged_once_until_it_is_empty(caplog: pytest.LogCapture
     for number in range(3):
         house.server.deliver_event(alice.session, {"channel": "/a", "data": number})
     assert caplog.text.count("is full") == 1
-    # That it was full once more is told with all that happened meanwhile.
+    # The second time is in the summary at the end of the window.
     house.bayeux.state.notices.end_window()
     assert caplog.messages[-1].endswith("is full: resource.overflow.queue.entries, 1 more")
     assert house.balances()
 
 
-def test_a_fault_in_the_middle_of_a_request_leaves_nothing_of_the_request_behind() -> None:
+def test_a_session_that_ends_after_a_fault_in_its_request_leaves_nothing_in_its_queue() -> None:
     faults = iter([RuntimeError("the clock is broken")])
 
     def is_turn_over() -> bool:
@@ -218,6 +222,6 @@ def test_a_fault_in_the_middle_of_a_request_leaves_nothing_of_the_request_behind
     with pytest.raises(RuntimeError, match="broken"):
         client.send({"channel": "/meta/connect"}, {"channel": "/meta/connect"})
     house.server.end_by_server(session)
-    # Nobody is answered any more with whom it could travel.
+    # No answer is left that the message could go with.
     assert session.queue.count == 0
     assert house.balances()

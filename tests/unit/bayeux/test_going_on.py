@@ -1,4 +1,4 @@
-"""Who goes on behind a cursor misses nothing, or is told so, whatever happens meanwhile."""
+"""A client that continues behind a cursor misses nothing, or is told what may be missing."""
 
 from dataclasses import dataclass, field
 from itertools import count, islice
@@ -105,7 +105,7 @@ def test_a_client_that_catches_up_misses_nothing_or_is_told_of_gaps(
                 reader.client.disconnect()
             reader.come()
         else:
-            # Nobody was told yet that what waits for the store is accepted.
+            # A restart may lose pending publishes, which no publisher knows to be accepted.
             house.turn()
             house = reader.house = house.reborn()
             reader.come()
@@ -113,7 +113,7 @@ def test_a_client_that_catches_up_misses_nothing_or_is_told_of_gaps(
     assert house.balances()
 
 
-def test_the_cursor_moves_on_although_each_reply_carries_messages() -> None:
+def test_the_cursor_advances_although_each_reply_carries_messages() -> None:
     house = KeptHouse(channels=RULES)
     reader = Reader(house, has_acks=True)
     reader.come()

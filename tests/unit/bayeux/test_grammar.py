@@ -19,7 +19,7 @@ from holdfast.delivery import error_codes
 from tests.unit.bayeux.desk import house_of, publish, receiver
 from tests.unit.bayeux.harness import House
 
-# The wall clock of a house stands here until time passes.
+# The wall clock of a new house.
 NOW_MS = 1_700_000_000_000
 
 
@@ -82,7 +82,7 @@ def test_a_command_is_taken_apart(
     assert (phrase.name, phrase.arguments, phrase.verb) == (name, arguments, None)
 
 
-def test_the_verb_may_stand_before_it() -> None:
+def test_a_verb_can_stand_before_the_command() -> None:
     assert parse("get client/joe/1/?uptime").verb is Verb.GET
     assert parse("  set __cmd:client/joe/1/?uptime=1 ").verb is Verb.SET
 
@@ -145,7 +145,7 @@ INVALID = "user.admin.invalid"
         ("x" * 5000, ILLEGAL),
     ],
 )
-def test_what_makes_no_sense_is_refused(text: str, code: str) -> None:
+def test_an_invalid_command_is_refused(text: str, code: str) -> None:
     with pytest.raises(CommandRefused) as caught:
         understand(text)
     assert caught.value.code == code
@@ -161,9 +161,9 @@ def test_any_text_is_a_command_or_refused(text: str) -> None:
             assert understand(before + text).target.level in Level
 
 
-def test_the_flag_of_a_dispatcher_is_read_and_set(house: House) -> None:
+def test_commands_read_and_set_the_flag_of_a_dispatcher(house: House) -> None:
     flag = "__cmd:client/joe/1/?dispatcherActive"
-    # xmlBlaster's own test has arguments behind what it reads.
+    # xmlBlaster's own test reads with arguments.
     assert ask(house, "get " + flag + "=one,two,three").value == "true"
     done = ask(house, flag + "=false")
     info = "/node/test/client/joe/1/?dispatcherActive=false"
@@ -176,12 +176,12 @@ def test_the_flag_of_a_dispatcher_is_read_and_set(house: House) -> None:
     assert ask(house, flag).value == "true"
 
 
-def test_a_value_stands_in_one_place_only() -> None:
+def test_a_value_both_in_the_command_and_beside_it_is_refused() -> None:
     with pytest.raises(CommandRefused, match="both the command"):
         understand("client/joe/1/?dispatcherActive=true", "false")
 
 
-def test_where_only_questions_are_let_in_the_verb_is_given_beside() -> None:
+def test_a_verb_given_beside_the_command_overrides_a_value_and_refuses_another_verb() -> None:
     assert understand("client/joe/1/?dispatcherActive=x", verb=Verb.GET).argument is None
     with pytest.raises(CommandRefused, match="get"):
         understand("set client/joe/1/?dispatcherActive=true", verb=Verb.GET)
@@ -223,13 +223,13 @@ def test_where_only_questions_are_let_in_the_verb_is_given_beside() -> None:
         ("client/joe/1/?lastCallbackException", ""),
     ],
 )
-def test_values_are_told_as_text(house: House, text: str, value: str) -> None:
+def test_the_value_of_a_property_is_text(house: House, text: str, value: str) -> None:
     result = ask(house, text)
     assert (result.value, result.state) == (value, None)
     assert result.command.startswith("/node/test/")
 
 
-def test_operations_say_what_came_of_them(house: House) -> None:
+def test_operations_change_sessions_and_return_their_result(house: House) -> None:
     assert ask(house, "client/joe/1/?removeFromCallbackQueue=3").value == "3"
     assert ask(house, "client/joe/1/?clearCallbackQueue").value == "1"
     assert ask(house, "client/joe/1/?sessionTimeout=5000").value == "5000"
@@ -249,7 +249,7 @@ def test_operations_say_what_came_of_them(house: House) -> None:
     assert [*house.bayeux.state.sessions] == []
 
 
-def test_entries_of_a_queue_are_looked_at_or_taken(house: House) -> None:
+def test_commands_look_at_the_entries_of_a_queue_or_take_them(house: House) -> None:
     def data(text: str, value: str | None = None) -> list[object]:
         return [each["data"] for each in ask(house, text, value).entries or []]
 
@@ -299,7 +299,9 @@ def test_a_command_knows_whether_it_changes_anything(text: str, changes: bool) -
 @pytest.mark.parametrize(
     "text", ["client/ann/?uptime", "client/joe/3/?uptime", "/node/other/client/joe/1/?uptime"]
 )
-def test_who_is_not_there_cannot_be_asked(house: House, text: str) -> None:
+def test_a_command_for_an_unknown_client_session_or_node_is_refused(
+    house: House, text: str
+) -> None:
     with pytest.raises(CommandRefused) as caught:
         ask(house, text)
     assert caught.value.code == ILLEGAL

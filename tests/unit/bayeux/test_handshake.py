@@ -1,4 +1,4 @@
-"""`/meta/handshake`: who becomes a session, and what it is told."""
+"""`/meta/handshake`: which clients get a session, and what the reply tells them."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from tests.unit.bayeux.harness import ABSENT, House, Json, Socket
 from tests.unit.bayeux.newcomers import assert_turned_away, greeting, sessions
 
 
-def test_a_client_gets_a_session_and_is_told_all_it_needs() -> None:
+def test_a_handshake_creates_a_session_and_its_reply_has_all_that_the_client_needs() -> None:
     house = House(timeout_s=20.0, interval_s=0.5)
     reply = house.guest().handshake().reply
     (session,) = sessions(house)
@@ -21,7 +21,7 @@ def test_a_client_gets_a_session_and_is_told_all_it_needs() -> None:
         "clientId": session.client_id,
         "version": "1.0",
         "minimumVersion": "1.0",
-        # That by which pages load scripts is switched on by whoever needs it.
+        # callback-polling must be switched on.
         "supportedConnectionTypes": ["websocket", "long-polling"],
         "advice": {"reconnect": "retry", "interval": 500, "timeout": 20000},
     }
@@ -51,13 +51,13 @@ def test_a_browser_that_has_a_cookie_keeps_it() -> None:
     assert client.session.identity.browser == "mine"
 
 
-def test_the_max_interval_is_told_if_clients_shall_handshake_by_themselves() -> None:
+def test_the_advice_has_the_max_interval_if_clients_should_handshake_by_themselves() -> None:
     reply = House(handshake_reconnect=True, max_interval_s=8.0).guest().handshake().reply
     assert reply["advice"]["maxInterval"] == 8000
 
 
 @pytest.mark.parametrize("types", [ABSENT, None, [], ["telepathy"], "long-polling", {}, 5, [[]]])
-def test_without_a_connection_type_in_common_there_is_no_session(types: Any) -> None:
+def test_a_handshake_without_a_common_connection_type_is_refused(types: Any) -> None:
     house = House(connection_types=("websocket", "long-polling"))
     asked = house.guest().handshake(supportedConnectionTypes=types)
     assert asked.reply == {
@@ -73,7 +73,7 @@ def test_without_a_connection_type_in_common_there_is_no_session(types: Any) -> 
 
 
 @pytest.mark.parametrize("types", [["long-polling"], ["telepathy", "websocket", 5, None]])
-def test_one_connection_type_in_common_is_enough(types: list[Any]) -> None:
+def test_one_common_connection_type_is_enough(types: list[Any]) -> None:
     house = House()
     assert house.guest().handshake(supportedConnectionTypes=types).reply["successful"]
 
@@ -86,7 +86,7 @@ def test_version_and_client_id_of_the_request_do_not_matter() -> None:
 # When there is no room
 
 
-def test_sessions_beyond_the_limit_are_turned_away_until_one_ends() -> None:
+def test_handshakes_beyond_the_session_limit_are_refused_until_a_session_ends() -> None:
     house = House(max_sessions=1)
     first, second = house.client(), house.guest()
     assert_turned_away(second.handshake(), 3000)
@@ -94,7 +94,7 @@ def test_sessions_beyond_the_limit_are_turned_away_until_one_ends() -> None:
     assert second.handshake().reply["successful"]
 
 
-def test_handshakes_beyond_the_rate_are_told_to_come_back_at_moments_of_their_own() -> None:
+def test_handshakes_beyond_the_rate_are_refused_with_random_intervals() -> None:
     house = House(handshake_rate=2.0)
     replies = [house.guest().handshake().reply["successful"] for _ in range(3)]
     assert replies == [True, True, False]
@@ -105,13 +105,13 @@ def test_handshakes_beyond_the_rate_are_told_to_come_back_at_moments_of_their_ow
     assert house.guest().handshake().reply["successful"]
 
 
-def test_a_server_that_stops_lets_nobody_in_for_now() -> None:
+def test_a_stopping_server_advises_clients_to_handshake_later() -> None:
     house = House()
     house.stop()
     assert_turned_away(house.guest().handshake(), 3000)
 
 
-def test_only_sessions_that_came_into_being_are_counted_as_created() -> None:
+def test_refused_handshakes_are_not_counted_as_created_sessions() -> None:
     house = House(max_sessions=1)
     house.guest().handshake(supportedConnectionTypes=[])
     house.guest().handshake()
@@ -122,14 +122,14 @@ def test_only_sessions_that_came_into_being_are_counted_as_created() -> None:
 # Messages that come with the reply
 
 
-def test_messages_wait_for_the_first_connect() -> None:
+def test_messages_delivered_at_the_handshake_wait_for_the_first_connect() -> None:
     client = greeting().guest()
     asked = client.handshake()
     assert "x-messages" not in asked.reply
     assert client.connect().data == [1, 2]
 
 
-def test_messages_follow_the_reply_if_that_is_allowed_and_are_counted_in_it() -> None:
+def test_messages_follow_the_handshake_reply_if_allowed_and_are_counted_in_it() -> None:
     client = greeting(allow_message_delivery_during_handshake=True).guest()
     asked = client.handshake()
     assert asked.elements[0]["clientId"] == client.client_id
@@ -138,7 +138,7 @@ def test_messages_follow_the_reply_if_that_is_allowed_and_are_counted_in_it() ->
     assert client.connect().events == []
 
 
-def test_no_messages_are_not_counted() -> None:
+def test_a_handshake_reply_without_messages_has_no_count() -> None:
     house = House(allow_message_delivery_during_handshake=True)
     assert "x-messages" not in house.guest().handshake().reply
 
@@ -175,7 +175,7 @@ def test_the_policy_can_deny_a_handshake() -> None:
     assert house.guest().handshake(ext={"token": "good"}).reply["successful"]
 
 
-def test_the_policys_own_advice_and_ext_are_in_the_reply_and_the_advice_is_complete() -> None:
+def test_the_reply_has_the_policys_ext_and_its_advice_completed() -> None:
     house = guarded(advice={"reconnect": "handshake", "interval": 5}, ext={"why": "no"})
     reply = house.guest().handshake().reply
     assert reply["advice"] == {"reconnect": "handshake", "interval": 5, "timeout": 30000}
@@ -185,7 +185,7 @@ def test_the_policys_own_advice_and_ext_are_in_the_reply_and_the_advice_is_compl
 # Over WebSocket
 
 
-def test_a_socket_serves_the_session_of_its_handshake() -> None:
+def test_a_websocket_serves_the_session_of_its_handshake() -> None:
     house = House()
     socket = Socket()
     client = house.client(socket=socket, browser="mine")
@@ -194,7 +194,7 @@ def test_a_socket_serves_the_session_of_its_handshake() -> None:
     assert client.hear()[-1]["successful"]
 
 
-def test_a_socket_that_handshakes_again_serves_the_new_session() -> None:
+def test_a_websocket_with_a_second_handshake_serves_the_new_session() -> None:
     house = House()
     socket = Socket()
     client = house.connected(socket=socket, browser="mine")

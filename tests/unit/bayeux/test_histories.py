@@ -1,4 +1,4 @@
-"""What dead letters remember of clients that come, fail, die and come again, over restarts too."""
+"""The attempts that dead letters list: failures, lost replies, and those before a restart."""
 
 from holdfast.bayeux.options import ChannelRule
 from holdfast.delivery.dead_letters import DeadLetter
@@ -26,12 +26,12 @@ def told(letter: DeadLetter) -> list[tuple[int, str, str]]:
 
 
 def next_life(client: Client) -> list[object]:
-    """The client died and is there again, by its name; what it gets first."""
+    """The client dies and takes its session over; return what it gets first."""
     take(client)
     return connect(client, 0).data
 
 
-def test_a_restart_forgets_nothing_of_what_failed() -> None:
+def test_a_dead_letter_lists_the_attempts_before_a_restart_too() -> None:
     before = KeptHouse()
     client = named(before, retries=5)
     publish(before, 1)
@@ -46,7 +46,7 @@ def test_a_restart_forgets_nothing_of_what_failed() -> None:
     assert (letter.attempt_count, letter.redelivered) == (2, 1)
 
 
-def test_what_was_in_hands_when_the_server_died_is_a_lost_reply() -> None:
+def test_a_message_in_flight_when_the_server_dies_has_a_lost_reply_among_its_attempts() -> None:
     before = KeptHouse()
     client = named(before)
     publish(before, 1)
@@ -62,7 +62,7 @@ def test_what_was_in_hands_when_the_server_died_is_a_lost_reply() -> None:
     ]
 
 
-def test_who_only_acknowledges_leaves_histories_too() -> None:
+def test_the_dead_letter_of_a_session_with_acks_alone_lists_its_attempts() -> None:
     house = KeptHouse()
     client = house.connected(ext={"ack": True})
     client.subscribe("/a")
@@ -74,7 +74,7 @@ def test_who_only_acknowledges_leaves_histories_too() -> None:
     assert [(n, outcome) for n, outcome, _ in told(letter)] == [(1, "lost reply"), (2, BUSY)]
 
 
-def test_a_message_that_kills_its_receivers_is_dead_even_if_the_server_dies_too() -> None:
+def test_a_message_that_kills_its_receivers_becomes_a_dead_letter_despite_a_restart() -> None:
     house = KeptHouse(channels=DEADLY)
     client = named(house)
     publish(house, 1)
@@ -90,7 +90,7 @@ def test_a_message_that_kills_its_receivers_is_dead_even_if_the_server_dies_too(
     assert house.balances()
 
 
-def test_a_message_that_somebody_works_on_is_not_handed_over_too_often() -> None:
+def test_a_pending_message_is_neither_handed_over_again_nor_dead_lettered() -> None:
     house = KeptHouse(channels={"/a": ChannelRule(max_attempts=1)})
     client = named(house)
     publish(house, 1)
@@ -102,7 +102,7 @@ def test_a_message_that_somebody_works_on_is_not_handed_over_too_often() -> None
     assert codes(house) == []
 
 
-def test_what_waits_behind_a_last_attempt_goes_when_that_has_its_verdict() -> None:
+def test_messages_behind_a_last_attempt_are_handed_over_after_its_verdict() -> None:
     house = KeptHouse(channels={"/a": ChannelRule(max_attempts=2)})
     client = named(house)
     publish(house, 1, 2)
@@ -119,7 +119,7 @@ def test_what_waits_behind_a_last_attempt_goes_when_that_has_its_verdict() -> No
     assert held.data == [2]
 
 
-def test_other_channels_have_no_such_limit() -> None:
+def test_max_attempts_of_one_channel_do_not_limit_another() -> None:
     house = KeptHouse(channels={"/b": ChannelRule(max_attempts=1)})
     client = named(house)
     publish(house, 1)

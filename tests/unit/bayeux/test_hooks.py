@@ -1,4 +1,4 @@
-"""What an application plugs in is called and never awaited: who would have to be is refused."""
+"""Hooks of an application are called and never awaited; asynchronous ones are refused."""
 
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
 from functools import partial
@@ -52,14 +52,14 @@ SERVICES = [
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_a_service_that_would_have_to_be_awaited_is_refused(service: Any) -> None:
+def test_a_service_that_is_not_a_plain_function_is_refused(service: Any) -> None:
     bayeux = House().bayeux
     with pytest.raises(TypeError, match="the service of /service/a must be a plain function"):
         bayeux.state.services.add("/service/a", service)
     assert bayeux.state.services.find(bayeux.state.channels.named("/service/a")) is None
 
 
-def test_an_authorizer_that_would_have_to_be_awaited_is_refused() -> None:
+def test_an_asynchronous_authorizer_is_refused() -> None:
     async def grants(*_: object) -> Vote:
         return Vote.GRANT
 
@@ -72,7 +72,7 @@ def test_an_authorizer_that_would_have_to_be_awaited_is_refused() -> None:
 @pytest.mark.parametrize(
     "hook", ["can_handshake", "can_claim", "can_create", "can_subscribe", "can_publish"]
 )
-def test_a_policy_that_would_have_to_be_awaited_is_refused(hook: str) -> None:
+def test_a_policy_with_an_asynchronous_hook_is_refused(hook: str) -> None:
     async def allows(*_: object) -> None:
         return None
 
@@ -83,7 +83,7 @@ def test_a_policy_that_would_have_to_be_awaited_is_refused(hook: str) -> None:
     assert rights.are_open
 
 
-def test_an_error_handler_that_would_have_to_be_awaited_is_refused() -> None:
+def test_an_asynchronous_error_handler_is_refused() -> None:
     class Sleepy:
         async def react(self, *_: object) -> None:
             return None
@@ -93,7 +93,7 @@ def test_an_error_handler_that_would_have_to_be_awaited_is_refused() -> None:
 
 
 @pytest.mark.parametrize("hook", ["resume", "event"])
-def test_an_extension_that_would_have_to_be_awaited_is_refused(hook: str) -> None:
+def test_an_extension_with_an_asynchronous_hook_is_refused(hook: str) -> None:
     async def waits(*_: object) -> None:
         return None
 
@@ -104,7 +104,7 @@ def test_an_extension_that_would_have_to_be_awaited_is_refused(hook: str) -> Non
     assert bayeux.state.installed.all == ()
 
 
-# What only shows when it is called
+# Wrong results of calls
 
 
 def coroutine() -> Awaitable[None]:
@@ -113,7 +113,7 @@ def coroutine() -> Awaitable[None]:
     return work()
 
 
-def test_a_service_that_returns_what_nobody_awaits_has_failed(
+def test_a_service_that_returns_an_awaitable_fails(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     house = House()
@@ -132,14 +132,14 @@ def test_an_invalid_vote_of_an_authorizer_grants_nothing(told: Any, wish: str) -
     assert client.session.subscriptions == set()
 
 
-def test_an_authorizer_that_returns_what_nobody_awaits_grants_nothing() -> None:
+def test_an_authorizer_that_returns_an_awaitable_grants_nothing() -> None:
     house = House()
     house.bayeux.state.rights.add("/secret/*", lambda *_: coroutine())  # type: ignore[arg-type]
     assert house.client().subscribe("/**").reply["error"] == FAULT
 
 
 class Tells(SessionExtension):
-    """Says something else than whether a message passes."""
+    """Returns something other than whether a message passes."""
 
     def __init__(self, told: Any) -> None:
         self._told = told
@@ -150,7 +150,7 @@ class Tells(SessionExtension):
 
 
 @pytest.mark.parametrize("told", [None, 1, "yes", coroutine], ids=["None", "1", "yes", "awaitable"])
-def test_only_who_says_true_lets_a_message_pass(
+def test_an_incoming_hook_that_does_not_return_a_boolean_refuses_the_message(
     told: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     house = House(giving(Tells(told)))
@@ -160,7 +160,7 @@ def test_only_who_says_true_lets_a_message_pass(
     assert house.bayeux.state.hub.counters.published == 0
 
 
-def test_a_hook_for_replies_that_nobody_awaits_is_told_in_the_log(
+def test_an_asynchronous_hook_for_replies_is_logged_as_failed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Waits(SessionExtension):
@@ -196,7 +196,7 @@ def with_service(bayeux: Bayeux) -> None:
     ("install", "channel"),
     [(with_authorizer, "/a"), (with_policy, "/a"), (with_service, "/service/a")],
 )
-def test_a_fault_of_what_was_plugged_in_is_told_as_one(
+def test_a_publish_gets_a_server_fault_if_its_authorizer_policy_or_service_fails(
     install: Any, channel: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     house = House()
@@ -207,7 +207,7 @@ def test_a_fault_of_what_was_plugged_in_is_told_as_one(
     assert "secret" not in str(reply)
 
 
-def test_a_policy_that_fails_at_a_handshake_lets_nobody_in_and_tells_all_to_come_back() -> None:
+def test_a_policy_that_fails_at_a_handshake_refuses_it_with_the_advice_to_try_later() -> None:
     house = House()
     house.bayeux.state.rights.policy = type(
         "Policy", (SecurityPolicy,), {"can_handshake": breaks}
@@ -218,7 +218,7 @@ def test_a_policy_that_fails_at_a_handshake_lets_nobody_in_and_tells_all_to_come
     assert reply["advice"]["interval"] > 0
 
 
-def test_an_authorizer_that_fails_over_one_of_several_channels_subscribes_to_none() -> None:
+def test_a_subscribe_has_no_effect_if_an_authorizer_fails_for_one_of_its_channels() -> None:
     house = House()
 
     def fails_over_b(operation: Operation, channel: str, session: Session, message: Json) -> Vote:

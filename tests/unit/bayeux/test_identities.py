@@ -1,4 +1,4 @@
-"""Programs whose sockets bring no cookie: their id is enough until they have sent a cookie."""
+"""Programs without cookies: their client id is enough until they have sent a cookie."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -25,7 +25,7 @@ def is_let_in(answer: Asked) -> bool:
 
 
 def on_new_socket(house: House, client_id: str | None = None) -> Client:
-    """A program whose upgrade brought no cookie; the socket is given an identity."""
+    """A program whose upgrade brought no cookie; its WebSocket is given an identity."""
     browser = house.bayeux.state.new_id()
     house.bayeux.identities.welcome(browser, house.now)
     program = house.guest(browser=browser, socket=Socket(), is_cookieless=True)
@@ -34,7 +34,7 @@ def on_new_socket(house: House, client_id: str | None = None) -> Client:
 
 
 def program(house: House) -> Client:
-    """A program with a session that it made over a socket."""
+    """A program with a session that it created over a WebSocket."""
     client = on_new_socket(house)
     client.handshake()
     client.connect()
@@ -44,20 +44,20 @@ def program(house: House) -> Client:
 
 
 def over_http(client: Client, browser: str | None, *, is_cookieless: bool = False) -> Client:
-    """Whoever asks for that client's session over HTTP."""
+    """A client that uses the session of another over HTTP."""
     asking = client.house.guest(browser=browser, is_cookieless=is_cookieless)
     asking.client_id = client.client_id
     return asking
 
 
 def over_a_socket(client: Client, browser: str) -> Client:
-    """Whoever asks for that client's session over a socket, with a cookie or from a page."""
+    """A client that uses the session of another over a WebSocket, with a cookie or from a page."""
     asking = over_http(client, browser)
     asking.socket = Socket()
     return asking
 
 
-def test_a_program_goes_on_over_one_new_socket_after_the_other() -> None:
+def test_a_program_without_cookies_continues_over_one_new_websocket_after_another() -> None:
     house = House()
     client = program(house)
     client.subscribe("/a")
@@ -71,7 +71,7 @@ def test_a_program_goes_on_over_one_new_socket_after_the_other() -> None:
         assert [element.get("data") for element in client.hear()] == [number, None]
 
 
-def test_its_new_socket_may_come_while_the_old_one_seems_to_live() -> None:
+def test_a_program_can_continue_over_a_new_websocket_while_the_old_one_is_open() -> None:
     house = House()
     old = program(house)
     old.subscribe("/a")
@@ -94,7 +94,9 @@ def test_its_new_socket_may_come_while_the_old_one_seems_to_live() -> None:
         pytest.param(lambda client: over_a_socket(client, "another"), id="a page's socket"),
     ],
 )
-def test_over_anything_else_its_id_is_not_enough(intruder: Callable[[Client], Client]) -> None:
+def test_the_client_id_of_a_program_is_enough_only_over_a_new_websocket_of_a_program(
+    intruder: Callable[[Client], Client],
+) -> None:
     house = House()
     client = program(house)
     assert is_unknown(intruder(client).publish("/a", 1))
@@ -102,7 +104,7 @@ def test_over_anything_else_its_id_is_not_enough(intruder: Callable[[Client], Cl
     assert is_let_in(on_new_socket(house, client.client_id).publish("/a", 1))
 
 
-def test_a_socket_that_serves_another_session_needs_the_cookie() -> None:
+def test_a_websocket_that_serves_another_session_needs_the_cookie() -> None:
     house = House()
     victim, thief = program(house), program(house)
     thief.client_id = victim.client_id
@@ -110,7 +112,7 @@ def test_a_socket_that_serves_another_session_needs_the_cookie() -> None:
 
 
 @pytest.mark.parametrize("ask", [over_http, over_a_socket])
-def test_who_has_sent_its_cookie_once_needs_it_for_ever(
+def test_a_program_that_has_sent_its_cookie_once_needs_it_from_then_on(
     ask: Callable[[Client, str], Client],
 ) -> None:
     house = House()
@@ -122,13 +124,13 @@ def test_who_has_sent_its_cookie_once_needs_it_for_ever(
     assert is_let_in(ask(client, cookie).publish("/a", 1))
 
 
-def test_a_session_that_a_page_made_over_its_socket_is_not_resumed_by_its_id() -> None:
+def test_a_session_that_a_page_created_over_its_websocket_needs_the_cookie() -> None:
     house = House()
     page = house.connected(browser="given to the socket", socket=Socket())
     assert is_unknown(on_new_socket(house, page.client_id).connect())
 
 
-def test_what_a_socket_was_given_is_not_a_cookie_that_was_sent() -> None:
+def test_the_identity_that_a_websocket_was_given_does_not_count_as_a_sent_cookie() -> None:
     house = House()
     client = program(house)
     first = client.client_id
@@ -148,7 +150,7 @@ def handshaken_over_http(house: House, *, is_cookieless: bool) -> Client:
 
 
 @pytest.mark.parametrize("later_s", [0.0, 0.1])
-def test_a_program_that_handshook_over_http_goes_on_over_sockets(later_s: float) -> None:
+def test_a_program_that_handshakes_over_http_continues_over_websockets(later_s: float) -> None:
     house = House()
     client = house.client(is_cookieless=True)
     house.advance(later_s)
@@ -158,7 +160,7 @@ def test_a_program_that_handshook_over_http_goes_on_over_sockets(later_s: float)
         house.advance(6.0)
 
 
-def test_one_that_keeps_the_cookie_of_its_handshake_needs_it() -> None:
+def test_a_program_that_keeps_the_cookie_of_its_handshake_needs_it() -> None:
     house = House()
     client = handshaken_over_http(house, is_cookieless=True)
     cookie = client.session.identity.browser
@@ -166,14 +168,14 @@ def test_one_that_keeps_the_cookie_of_its_handshake_needs_it() -> None:
     assert is_unknown(on_new_socket(house, client.client_id).connect())
 
 
-def test_a_page_that_handshook_is_joined_once_and_never_resumed() -> None:
+def test_a_session_that_a_page_created_over_http_is_joined_by_one_websocket_only() -> None:
     house = House()
     page = handshaken_over_http(house, is_cookieless=False)
     assert is_let_in(on_new_socket(house, page.client_id).connect())
     assert is_unknown(on_new_socket(house, page.client_id).connect())
 
 
-def test_a_program_whose_socket_is_joined_from_a_page_needs_the_cookie() -> None:
+def test_a_program_whose_session_a_page_joins_over_a_websocket_needs_the_cookie() -> None:
     house = House()
     client = handshaken_over_http(house, is_cookieless=True)
     page = over_a_socket(client, "given to the page's socket")
@@ -182,7 +184,7 @@ def test_a_program_whose_socket_is_joined_from_a_page_needs_the_cookie() -> None
     assert is_unknown(on_new_socket(house, client.client_id).connect())
 
 
-def test_a_socket_that_was_there_before_the_handshake_says_nothing_of_the_next_one() -> None:
+def test_a_websocket_older_than_the_handshake_exempts_no_later_one_from_the_cookie() -> None:
     house = House()
     beside = on_new_socket(house)
     house.advance(0.1)
@@ -193,7 +195,7 @@ def test_a_socket_that_was_there_before_the_handshake_says_nothing_of_the_next_o
     assert is_let_in(over_http(client, client.session.identity.browser).connect())
 
 
-# Named sessions, and other lives of the server
+# Named sessions and restarts
 
 
 def named_program(house: House) -> Client:
@@ -205,14 +207,14 @@ def named_program(house: House) -> Client:
     return client
 
 
-def test_after_a_restart_the_id_is_enough_for_who_had_sent_no_cookie() -> None:
+def test_a_program_that_has_sent_no_cookie_needs_none_after_restarts() -> None:
     before = KeptHouse()
     client = named_program(before)
     house = before.reborn().reborn()
     assert is_let_in(on_new_socket(house, client.client_id).connect())
 
 
-def test_after_a_restart_the_cookie_is_needed_by_who_had_sent_it() -> None:
+def test_a_program_that_has_sent_its_cookie_needs_it_after_a_restart() -> None:
     before = KeptHouse()
     client = named_program(before)
     cookie = client.session.identity.browser
@@ -236,7 +238,7 @@ def test_a_program_that_joined_its_session_still_needs_no_cookie_after_a_restart
     assert is_let_in(on_new_socket(house, client.client_id).connect())
 
 
-def test_a_record_that_does_not_say_needs_the_cookie() -> None:
+def test_a_record_that_does_not_say_whether_it_needs_the_cookie_needs_it() -> None:
     house = KeptHouse()
     named_program(house)
     record = house.store.sessions["joe/1"]
@@ -246,7 +248,7 @@ def test_a_record_that_does_not_say_needs_the_cookie() -> None:
     assert SessionRecord.of_json(given).needs_cookie is True
 
 
-def test_who_takes_a_named_session_over_says_whether_it_needs_a_cookie() -> None:
+def test_a_takeover_decides_whether_a_named_session_needs_a_cookie() -> None:
     house = KeptHouse()
     named_program(house)
     page = house.guest(browser="mine")
@@ -257,7 +259,7 @@ def test_who_takes_a_named_session_over_says_whether_it_needs_a_cookie() -> None
     assert is_unknown(over_a_socket(client, "mine").connect())
 
 
-def test_any_of_several_cookies_opens_the_session_and_is_the_one_that_counts_then() -> None:
+def test_any_of_several_cookies_finds_the_session_and_becomes_that_of_the_exchange() -> None:
     client = House().connected()
     own = client.browser
     assert own is not None
@@ -282,7 +284,7 @@ def asked_by_script(client: Client, *messages: Mapping[str, object], source: Sou
 
 
 def of_page(house: House) -> Client:
-    """A client whose handshake came from a page that was known."""
+    """A client whose handshake came from a known page."""
     client = house.guest(browser="mine")
     (reply,) = asked_by_script(client, HANDSHAKE, source=Source.PAGE)
     client.client_id = reply["clientId"]
@@ -292,7 +294,7 @@ def of_page(house: House) -> Client:
 HANDSHAKE = {"channel": "/meta/handshake", "supportedConnectionTypes": ["long-polling"]}
 
 
-def test_where_nobody_knows_the_page_there_is_no_handshake() -> None:
+def test_a_handshake_from_an_unknown_page_is_refused() -> None:
     house = House()
     client = of_page(house)
     publish = {"channel": "/a", "data": 1, "clientId": client.client_id}
@@ -302,7 +304,7 @@ def test_where_nobody_knows_the_page_there_is_no_handshake() -> None:
     assert list(house.bayeux.state.sessions) == [client.session]
 
 
-def test_where_nobody_knows_the_page_only_what_a_known_one_began_goes_on() -> None:
+def test_a_request_from_an_unknown_page_works_only_in_the_session_of_a_known_page() -> None:
     house = House()
     page, program = of_page(house), house.connected()
     publish = {"channel": "/a", "data": 1}
@@ -314,14 +316,14 @@ def test_where_nobody_knows_the_page_only_what_a_known_one_began_goes_on() -> No
         said = {**publish, "clientId": client_id}
         with pytest.raises(RequestRefused, match="origin_denied"):
             asked_by_script(program, said, source=Source.UNKNOWN)
-    # Behind a message of that session nobody else's has an effect.
+    # After a message of that session, those of others have no effect.
     replies = asked_by_script(
         page, own, {**publish, "clientId": program.client_id}, source=Source.UNKNOWN
     )
     assert [reply["successful"] for reply in replies] == [True, False]
 
 
-def test_after_a_restart_a_page_is_known_by_its_session_still() -> None:
+def test_the_session_of_a_known_page_is_recognized_after_a_restart() -> None:
     before = KeptHouse()
     client = before.guest(browser="mine")
     take(client)

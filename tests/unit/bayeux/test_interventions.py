@@ -1,4 +1,4 @@
-"""What operators may do to living sessions."""
+"""What operators can do to sessions."""
 
 import logging
 
@@ -19,7 +19,7 @@ from tests.unit.bayeux.desk import (
 COUNTED = ("numSubscribe", "numUnSubscribe")
 
 
-def test_holding_back_lasts_until_somebody_resumes() -> None:
+def test_a_session_is_held_back_until_an_operator_resumes_it() -> None:
     house = house_of()
     client = receiver(house)
     assert ask(house, "client/joe/1/?dispatcherActive=false").state == "OK"
@@ -30,7 +30,7 @@ def test_holding_back_lasts_until_somebody_resumes() -> None:
     assert connect(client) == [1]
 
 
-def test_who_held_a_session_back_first_stays_on_record() -> None:
+def test_the_first_operator_who_holds_a_session_back_stays_on_record() -> None:
     house = house_of()
     client = receiver(house)
     house.bayeux.life.hold_back(client.session, "disk full", "ann", house.now)
@@ -40,7 +40,7 @@ def test_who_held_a_session_back_first_stays_on_record() -> None:
     assert client.session.dispatcher.hold_record.who == "ann"
 
 
-def test_the_log_says_by_whom_a_session_was_ended_and_takes_it_for_no_failure(
+def test_the_log_says_at_info_level_who_ended_a_session(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     house = house_of()
@@ -65,7 +65,7 @@ def test_a_killed_session_leaves_dead_letters_and_its_client_is_told() -> None:
     assert house.balances()
 
 
-def test_answers_of_services_are_no_dead_letters() -> None:
+def test_answers_of_services_do_not_become_dead_letters() -> None:
     house = house_of()
     client = receiver(house)
     house.server.deliver_event(client.session, {"channel": "/service/echo", "data": "hello"})
@@ -90,7 +90,9 @@ def test_a_cleared_queue_is_empty_here_and_in_the_store() -> None:
     ("count", "left"),
     [(0, [1, 2, 3, 4]), (1, [2, 3, 4]), (2, [3, 4]), (3, [4]), (4, []), (9, [])],
 )
-def test_the_first_entries_can_be_removed_wherever_they_stand(count: int, left: list[int]) -> None:
+def test_the_first_entries_can_be_removed_in_flight_returned_or_waiting(
+    count: int, left: list[int]
+) -> None:
     house = house_of()
     client = receiver(house, maxEntries=2)
     publish(house, 1, 2, 3, 4)
@@ -122,7 +124,7 @@ def test_entries_can_be_looked_at_and_taken_out() -> None:
     assert house.balances()
 
 
-def test_no_more_is_taken_than_is_shown() -> None:
+def test_a_query_takes_no_more_entries_than_it_shows() -> None:
     house = house_of()
     client = receiver(house)
     publish(house, *["x" * 400_000] * 4)
@@ -131,7 +133,7 @@ def test_no_more_is_taken_than_is_shown() -> None:
     assert client.session.queue.count == 2
 
 
-def test_a_timeout_can_be_changed_and_holds_from_now_on() -> None:
+def test_an_operator_can_change_the_session_timeout_and_restart_it() -> None:
     house = house_of()
     client = receiver(house)
     client.disconnect()
@@ -147,7 +149,7 @@ def test_a_timeout_can_be_changed_and_holds_from_now_on() -> None:
 
 
 @pytest.mark.parametrize("timeout", ["999999999999999"])
-def test_a_timeout_that_no_store_could_read_again_is_refused(timeout: str) -> None:
+def test_a_session_timeout_that_is_too_long_is_refused(timeout: str) -> None:
     house = house_of()
     client = receiver(house)
     with pytest.raises(CommandRefused, match="is too long"):
@@ -164,7 +166,7 @@ def test_a_plain_session_has_no_timeout_of_its_own() -> None:
     ask(house, f"{client.session.name}/?refreshSession")
 
 
-def test_an_operator_subscribes_for_a_session_and_takes_subscriptions_away() -> None:
+def test_an_operator_can_subscribe_and_unsubscribe_a_session() -> None:
     house = house_of()
     client = receiver(house)
     ask(house, "client/joe/1/?subscribe=/b/**")
@@ -193,7 +195,7 @@ def test_an_operator_subscribes_for_a_session_and_takes_subscriptions_away() -> 
         ("unSubscribe=/b", "no such subscription"),
     ],
 )
-def test_a_session_gets_no_subscription_that_it_could_not_have_by_itself(
+def test_an_operator_cannot_add_a_forbidden_subscription_or_remove_a_missing_one(
     command: str, why: str
 ) -> None:
     house = house_of()
@@ -203,7 +205,7 @@ def test_a_session_gets_no_subscription_that_it_could_not_have_by_itself(
     assert client.session.subscriptions == {"/a"}
 
 
-def test_a_session_gets_no_more_subscriptions_than_it_may_have() -> None:
+def test_an_operator_cannot_add_subscriptions_beyond_the_limit_of_a_session() -> None:
     house = house_of(max_subscriptions=1)
     client = receiver(house)
     with pytest.raises(CommandRefused, match="exceeded"):
@@ -211,7 +213,7 @@ def test_a_session_gets_no_more_subscriptions_than_it_may_have() -> None:
     assert client.session.subscriptions == {"/a"}
 
 
-def test_a_client_is_sent_away_and_its_session_waits_for_it() -> None:
+def test_an_operator_can_disconnect_a_client_and_keep_its_session() -> None:
     house = house_of()
     client = receiver(house)
     held = client.connect(ext={"ack": client.session.queue.batch})
@@ -220,14 +222,14 @@ def test_a_client_is_sent_away_and_its_session_waits_for_it() -> None:
     assert held.reply["advice"]["reconnect"] == "handshake"
     assert client.connect().reply["advice"]["reconnect"] == "handshake"
     publish(house, 1)
-    # Once more there is nobody to be sent away.
+    # Now there is no client to disconnect.
     ask(house, "client/joe/1/?disconnectClientKeepSession")
     client.handshake(ext={"ack": True, "delivery": {"session": "joe/1"}})
     assert connect(client) == [1]
     assert house.balances()
 
 
-def test_nobody_is_sent_away_who_could_not_come_back() -> None:
+def test_the_client_of_a_session_without_a_name_cannot_be_disconnected_from_it() -> None:
     house = house_of()
     client = receiver(house, session=None)
     with pytest.raises(CommandRefused, match="without a name"):
@@ -235,7 +237,7 @@ def test_nobody_is_sent_away_who_could_not_come_back() -> None:
     assert connect(client) == []
 
 
-def test_very_many_sessions_of_a_subject_end_in_turns() -> None:
+def test_many_sessions_of_a_subject_end_over_several_turns() -> None:
     is_over: list[bool] = []
     house = house_of(is_turn_over=lambda: bool(is_over))
     for number in range(1, 7):

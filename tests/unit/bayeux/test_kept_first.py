@@ -1,4 +1,4 @@
-"""What is to be kept is kept before anybody is answered, or shown it."""
+"""A durable message is stored before its publisher is answered and its receivers get it."""
 
 import pytest
 
@@ -15,7 +15,7 @@ from tests.unit.bayeux.second_lives import (
 )
 
 
-def test_a_durable_publish_is_answered_and_shown_when_it_is_kept() -> None:
+def test_a_durable_publish_is_answered_and_delivered_when_it_is_stored() -> None:
     house = house_of()
     client = named(house)
     waiting = client.connect(ext={"ack": 1})
@@ -28,7 +28,7 @@ def test_a_durable_publish_is_answered_and_shown_when_it_is_kept() -> None:
     assert waiting.data == [1]
 
 
-def test_later_messages_of_the_channel_wait_too_whoever_published_them() -> None:
+def test_later_messages_of_a_channel_wait_for_a_pending_publish_whoever_sent_them() -> None:
     house = house_of()
     plain = house.connected()
     plain.subscribe("/a", "/b")
@@ -44,7 +44,7 @@ def test_later_messages_of_the_channel_wait_too_whoever_published_them() -> None
     assert connect(client, 1).data == [1, 2]
 
 
-def test_a_publish_that_the_store_refuses_is_refused_and_never_shown() -> None:
+def test_a_publish_that_the_store_refuses_is_refused_and_not_delivered() -> None:
     house = house_of()
     client = named(house)
     house.keeper.outcome = PersistOutcome.REFUSED
@@ -59,7 +59,7 @@ def test_a_publish_that_the_store_refuses_is_refused_and_never_shown() -> None:
     assert house.balances()
 
 
-def test_a_publish_of_which_nobody_knows_is_shown_when_it_turns_out_to_be_kept() -> None:
+def test_a_publish_with_an_unknown_outcome_is_delivered_when_it_turns_out_to_be_kept() -> None:
     house = house_of()
     client = named(house)
     publisher = house.connected()
@@ -88,7 +88,7 @@ def test_a_disconnect_waits_for_the_publishes_of_its_session() -> None:
     assert session.is_gone
 
 
-def test_too_many_publishes_that_wait_for_the_store_are_refused() -> None:
+def test_pending_publishes_beyond_the_limit_are_refused() -> None:
     house = house_of()
     named(house)
     publisher = house.connected()
@@ -111,7 +111,7 @@ def test_durable_entries_are_not_handed_over_while_the_store_is_away() -> None:
 # Answers to receivers
 
 
-def test_the_response_to_a_second_attempt_waits_until_the_store_knows_of_it() -> None:
+def test_a_reply_with_a_second_attempt_waits_until_the_store_knows_of_it() -> None:
     house = house_of()
     client = named(house)
     publish(house, 1)
@@ -124,18 +124,18 @@ def test_the_response_to_a_second_attempt_waits_until_the_store_knows_of_it() ->
     assert (mark.attempts, mark.redelivered) == (2, 1)
 
 
-def test_a_first_attempt_waits_for_a_store_that_is_silent() -> None:
+def test_a_first_attempt_waits_for_a_store_that_does_not_answer_promptly() -> None:
     house = house_of()
     client = named(house)
     publish(house, 1, 2)
     house.keeper.is_prompt = False
     asked = client.connect(ext={"ack": 1}, advice={"timeout": 0})
-    assert asked.is_held, "a store that dies now never heard of the attempt"
+    assert asked.is_held, "if the store dies now, it does not know of the attempt"
     house.turn()
     assert asked.data == [1, 2]
 
 
-def test_a_first_attempt_does_not_wait_for_a_store_that_answers() -> None:
+def test_a_first_attempt_does_not_wait_for_a_store_that_answers_promptly() -> None:
     house = house_of()
     client = named(house)
     publish(house, 1)
@@ -173,21 +173,21 @@ def test_a_refusal_is_answered_when_its_dead_letter_is_stored() -> None:
 @pytest.mark.parametrize(
     "code", ["user.update.holdback", "communication.noConnection", "user.update.error"]
 )
-def test_who_refuses_a_message_that_stays_is_answered_when_that_is_kept(code: str) -> None:
+def test_a_refusal_of_a_message_that_stays_is_answered_when_the_store_has_it(code: str) -> None:
     house = house_of(channels={"/a": ChannelRule(attempts=3)})
     client = named(house, retries=-1)
     publish(house, 1)
     (seq,) = seqs(connect(client, 1))
     ext = {"ack": 2, "delivery": {"verdicts": [no(seq, code)]}}
     asked = client.connect(ext=ext, advice={"timeout": 0})
-    assert asked.is_held, "killed now, the next acknowledgement would settle the message"
+    assert asked.is_held, "after a kill now, the next ack would settle the message"
     house.turn()
     assert asked.reply["successful"] is True
     (mark,) = house.keeper.queues["joe/1"].values()
     assert (mark.batch, mark.redelivered) == (0, 1)
 
 
-def test_verdicts_with_any_message_are_kept_before_the_reply() -> None:
+def test_a_refusal_with_any_message_is_stored_before_the_reply() -> None:
     house = house_of()
     client = named(house)
     publish(house, 1, 2)
@@ -202,14 +202,14 @@ def test_verdicts_with_any_message_are_kept_before_the_reply() -> None:
 
 
 @pytest.mark.parametrize("code", ["user.update.holdback", "user.update.error"])
-def test_who_refuses_a_message_and_leaves_is_answered_when_that_is_kept(code: str) -> None:
+def test_a_disconnect_with_a_refusal_is_answered_when_the_store_has_the_refusal(code: str) -> None:
     house = house_of()
     client = named(house)
     publish(house, 1)
     (seq,) = seqs(connect(client, 1))
     ext = {"delivery": {"verdicts": [no(seq, code)]}}
     asked = client.send({"channel": "/meta/disconnect", "ext": ext})
-    assert asked.is_held, "killed now, the refusal would be forgotten"
+    assert asked.is_held, "after a kill now, the refusal would be lost"
     house.turn()
     assert asked.reply["successful"] is True
 
@@ -230,7 +230,7 @@ def test_a_request_with_several_refusals_waits_for_all_of_them() -> None:
     assert len(house.keeper.letters) == 2
 
 
-def test_who_only_confirms_messages_does_not_wait_for_the_store() -> None:
+def test_a_connect_with_an_ok_and_an_ack_does_not_wait_for_the_store() -> None:
     house = house_of()
     client = named(house)
     publish(house, 1)
@@ -240,7 +240,7 @@ def test_who_only_confirms_messages_does_not_wait_for_the_store() -> None:
     assert not asked.is_held
 
 
-def test_a_held_connect_that_refused_a_message_is_answered_before_the_disconnect() -> None:
+def test_a_disconnect_answers_at_once_a_held_connect_whose_refusal_is_stored() -> None:
     house = house_of()
     client = named(house)
     publish(house, 1)

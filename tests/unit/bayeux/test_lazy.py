@@ -1,4 +1,4 @@
-"""Lazy messages: they wait for company, but not for ever."""
+"""Lazy messages wait for others to go with, but only for a time."""
 
 from functools import partial
 from typing import Any
@@ -12,7 +12,7 @@ from tests.unit.bayeux.harness import Asked, Client, House, Socket
 
 
 def lazy(lazy_timeout_s: float = 5.0, **options: Any) -> tuple[House, Client]:
-    """A house where /lazy is lazy, and a client that subscribed to it and to /a."""
+    """A server where /lazy is lazy, and a client that is subscribed to it and to /a."""
     channels = {"/lazy": ChannelRule(lazy_timeout_s=lazy_timeout_s)}
     house = House(partial(Ack, announces_batch=False), channels=channels, **options)
     client = house.connected()
@@ -33,7 +33,7 @@ def wait(house: House, asked: Asked) -> float:
     raise AssertionError("it is held for ever")
 
 
-def test_a_lazy_message_does_not_release_the_connect_until_its_time_has_come() -> None:
+def test_a_lazy_message_releases_a_held_connect_only_after_its_lazy_timeout() -> None:
     house, client = lazy(5.0)
     asked = client.connect()
     publish(house, "/lazy", 1)
@@ -62,7 +62,7 @@ def test_an_ordinary_message_takes_the_lazy_ones_with_it_in_order() -> None:
     assert again.is_held
 
 
-def test_the_end_of_the_hold_takes_lazy_messages_with_it() -> None:
+def test_a_held_connect_that_times_out_takes_lazy_messages_with_it() -> None:
     house, client = lazy(60.0, timeout_s=3.0)
     asked = client.connect()
     publish(house, "/lazy", 1)
@@ -76,7 +76,7 @@ def test_a_reply_to_another_message_takes_lazy_messages_with_it() -> None:
     assert client.publish("/b", 2).data == [1]
 
 
-def test_of_several_lazy_messages_the_most_impatient_one_counts() -> None:
+def test_the_shortest_lazy_timeout_of_several_messages_counts() -> None:
     channels = {
         "/lazy": ChannelRule(lazy_timeout_s=5.0),
         "/lazy/*": ChannelRule(lazy_timeout_s=2.0),
@@ -105,7 +105,7 @@ def test_of_several_lazy_messages_the_most_impatient_one_counts() -> None:
         ("/a/b/c", False),
     ],
 )
-def test_patterns_around_a_channel_make_it_lazy_and_plain_parents_do_not(
+def test_a_rule_makes_a_channel_lazy_if_its_pattern_covers_the_channel(
     pattern: str, is_lazy: bool
 ) -> None:
     house = House(channels={pattern: ChannelRule(lazy_timeout_s=5.0)})
@@ -116,7 +116,7 @@ def test_patterns_around_a_channel_make_it_lazy_and_plain_parents_do_not(
     assert asked.is_held is is_lazy
 
 
-def test_a_lazy_message_for_nobody_who_waits_keeps_until_somebody_does() -> None:
+def test_a_lazy_message_that_falls_due_without_a_connect_arrives_with_the_next_one() -> None:
     house, client = lazy(1.0, max_interval_s=20.0)
     publish(house, "/lazy", 1)
     house.advance(5.0)
@@ -127,7 +127,7 @@ def test_a_lazy_message_for_nobody_who_waits_keeps_until_somebody_does() -> None
     assert asked.data == [1]
 
 
-def test_over_a_socket_lazy_messages_wait_too() -> None:
+def test_lazy_messages_over_a_websocket_wait_for_their_timeout_or_another_message() -> None:
     channels = {"/lazy": ChannelRule(lazy_timeout_s=5.0)}
     house = House(channels=channels)
     client = house.connected(socket=Socket(), browser="mine")
@@ -144,7 +144,7 @@ def test_over_a_socket_lazy_messages_wait_too() -> None:
     assert [event["data"] for event in client.hear()] == [2, 3]
 
 
-def test_unacknowledged_lazy_messages_do_not_release_the_connect() -> None:
+def test_unacked_lazy_messages_do_not_release_the_next_connect() -> None:
     house, _ = lazy(1.0)
     client = house.connected(ext={"ack": True})
     client.subscribe("/lazy")
@@ -158,7 +158,7 @@ def test_unacknowledged_lazy_messages_do_not_release_the_connect() -> None:
     assert again.data == [1]
 
 
-def test_lazy_messages_of_a_full_queue_are_not_waited_for() -> None:
+def test_a_lazy_message_that_finds_no_room_does_not_release_the_held_connect() -> None:
     house, client = lazy(1.0, queue_limits=QueueLimits(entries=0))
     asked = client.connect()
     publish(house, "/lazy", 1)
@@ -167,9 +167,7 @@ def test_lazy_messages_of_a_full_queue_are_not_waited_for() -> None:
     assert house.balances()
 
 
-def test_lazy_messages_that_fell_due_leave_with_the_next_acknowledging_connect_over_a_socket() -> (
-    None
-):
+def test_lazy_messages_that_are_due_go_with_the_next_acking_connect_over_a_websocket() -> None:
     channels = {"/lazy": ChannelRule(lazy_timeout_s=1.0)}
     house = House(partial(Ack, announces_batch=False), channels=channels)
     client = house.connected(socket=Socket(), browser="mine", ext={"ack": True})
@@ -181,7 +179,7 @@ def test_lazy_messages_that_fell_due_leave_with_the_next_acknowledging_connect_o
     assert [element.get("data") for element in client.hear()] == [1, None]
 
 
-def test_lazy_messages_that_could_not_be_written_in_time_leave_with_the_next_connect() -> None:
+def test_lazy_messages_that_cannot_be_written_go_with_the_next_connect() -> None:
     house, client = lazy(1.0)
     asked = client.connect()
     asked.wire.is_cut = True
@@ -190,7 +188,7 @@ def test_lazy_messages_that_could_not_be_written_in_time_leave_with_the_next_con
     assert client.connect().data == [1]
 
 
-def test_lazy_messages_that_a_closing_socket_did_not_take_leave_with_the_next_connect() -> None:
+def test_lazy_messages_that_a_closing_websocket_did_not_take_go_with_the_next_connect() -> None:
     house = House(channels={"/lazy": ChannelRule(lazy_timeout_s=1.0)})
     socket = Socket()
     client = house.connected(socket=socket, browser="mine")
@@ -203,7 +201,7 @@ def test_lazy_messages_that_a_closing_socket_did_not_take_leave_with_the_next_co
     assert client.connect().data == [1]
 
 
-def test_a_client_that_acknowledges_what_was_never_written_is_not_told_again_and_again() -> None:
+def test_an_ack_of_an_unwritten_lazy_batch_settles_nothing_and_the_next_ack_settles_it() -> None:
     house, _ = lazy(1.0)
     client = house.connected(ext={"ack": True})
     client.subscribe("/lazy")
@@ -211,7 +209,7 @@ def test_a_client_that_acknowledges_what_was_never_written_is_not_told_again_and
     asked.wire.is_cut = True
     publish(house, "/lazy", 1)
     house.advance(2.0)
-    # The batch of this number never left, so the number says nothing.
+    # This batch was never written, so its ack settles nothing.
     assert client.connect(ext={"ack": 2}).data == [1]
     assert client.connect(ext={"ack": 3}).is_held
     house.advance(1.0)

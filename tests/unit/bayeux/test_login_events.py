@@ -22,7 +22,7 @@ def heard(client: Client) -> list[tuple[str, object]]:
     return [(event["channel"], event["data"]) for event in events]
 
 
-def test_each_session_that_begins_or_ends_is_told_once() -> None:
+def test_the_start_and_the_end_of_a_session_are_each_published_once() -> None:
     house = house_of()
     watcher = operator(house)
     joe = named(house, "joe/1")
@@ -43,7 +43,7 @@ def test_an_event_names_the_subject_as_xmlblaster_does() -> None:
     assert properties["_absoluteName"] == "client/joe/1"
 
 
-def test_who_leaves_and_comes_back_was_never_gone() -> None:
+def test_a_named_session_whose_client_leaves_and_returns_causes_no_events() -> None:
     house = house_of()
     joe = named(house, "joe/1")
     watcher = operator(house)
@@ -53,7 +53,7 @@ def test_who_leaves_and_comes_back_was_never_gone() -> None:
     assert heard(watcher) == []
 
 
-def test_sessions_that_end_together_are_all_told() -> None:
+def test_each_of_several_sessions_that_end_together_causes_an_event() -> None:
     house = House()
     watcher = operator(house)
     others = [house.client() for _ in range(3)]
@@ -64,6 +64,6 @@ def test_sessions_that_end_together_are_all_told() -> None:
 
 
 @pytest.mark.parametrize("channel", ["/sys/login", "/sys/logout"])
-def test_only_operators_are_told(channel: str) -> None:
+def test_a_client_without_a_role_cannot_subscribe_to_login_events(channel: str) -> None:
     asked = House().client().subscribe(channel)
     assert asked.reply["error"].startswith("403:")

@@ -1,4 +1,4 @@
-"""A request that a turn has no time for goes on in later ones, and nobody can tell."""
+"""A request that a turn has no time for continues in later ones, with the same outcome."""
 
 import random
 from typing import Any
@@ -14,7 +14,7 @@ from tests.unit.bayeux.second_lives import KeptHouse, named, publish
 
 
 def impatient() -> House:
-    """A server whose turns are over after whatever was begun."""
+    """A server whose turns end after each step."""
     return House(is_turn_over=lambda: True)
 
 
@@ -22,7 +22,7 @@ def publishes(*data: object) -> list[Json]:
     return [{"channel": "/a", "data": each} for each in data]
 
 
-def test_between_two_messages_of_a_request_others_have_their_turn() -> None:
+def test_other_clients_have_their_turn_between_two_messages_of_a_request() -> None:
     house = impatient()
     reader, hasty = house.connected(), house.connected()
     reader.subscribe("/a")
@@ -78,7 +78,7 @@ def test_a_request_that_takes_a_turn_to_read_is_handled_in_the_next_one() -> Non
     assert reader.connect().data == ["x" * 20_000, 2]
 
 
-def test_messages_are_told_from_unfit_ones_over_many_turns() -> None:
+def test_an_unfit_message_is_refused_alone_in_a_request_over_many_turns() -> None:
     house = impatient()
     reader, hasty = house.connected(), house.connected()
     reader.subscribe("/a")
@@ -91,7 +91,7 @@ def test_messages_are_told_from_unfit_ones_over_many_turns() -> None:
     assert reader.connect().data == [2, 1, 3]
 
 
-def test_what_is_found_to_be_no_json_in_a_later_turn_is_refused_and_nothing_is_done() -> None:
+def test_a_request_found_to_be_invalid_json_in_a_later_turn_is_refused_without_effect() -> None:
     house = impatient()
     reader, client = house.connected(), house.connected()
     reader.subscribe("/a")
@@ -108,7 +108,7 @@ def test_a_large_request_is_handled_at_once_if_there_is_time() -> None:
     assert not House().connected().publish("/a", "x" * 100_000).is_held
 
 
-def test_what_was_refused_with_a_handshake_is_refused_over_many_turns_too() -> None:
+def test_messages_beside_a_handshake_are_refused_in_later_turns_too() -> None:
     house = impatient()
     guest = house.guest()
     hello = {
@@ -122,7 +122,7 @@ def test_what_was_refused_with_a_handshake_is_refused_over_many_turns_too() -> N
     assert {reply["error"] for reply in asked.replies[1:]} == {"400::handshake_batched"}
 
 
-def test_what_is_not_done_when_the_client_goes_is_done_and_nothing_is_held() -> None:
+def test_an_unfinished_request_is_completed_although_its_client_closes_the_connection() -> None:
     house = impatient()
     reader = house.connected()
     reader.subscribe("/a")
@@ -139,7 +139,7 @@ def test_what_is_not_done_when_the_client_goes_is_done_and_nothing_is_held() -> 
     assert len(client.session.subscriptions) == 100
 
 
-def test_a_session_that_ends_meanwhile_is_unknown_to_the_rest_of_its_request() -> None:
+def test_the_remaining_messages_of_a_request_are_refused_if_its_session_ends_meanwhile() -> None:
     house = impatient()
     client = house.connected()
     asked = client.send(*publishes(1, 2, 3), wire=Wire())
@@ -149,10 +149,10 @@ def test_a_session_that_ends_meanwhile_is_unknown_to_the_rest_of_its_request() -
     assert asked.replies[1]["error"] == "402::session_unknown"
 
 
-# Very many names in one message
+# Very many channels in one message
 
 
-def test_many_names_are_learned_in_many_turns_and_subscribed_at_once() -> None:
+def test_many_channels_of_one_subscribe_are_read_over_many_turns_and_subscribed_at_once() -> None:
     house = impatient()
     client = house.connected()
     asked = client.subscribe(*(f"/many/{number}" for number in range(1000)))
@@ -163,7 +163,7 @@ def test_many_names_are_learned_in_many_turns_and_subscribed_at_once() -> None:
     assert len(client.session.subscriptions) == 1000
 
 
-def test_many_names_with_one_that_is_none_leave_nothing_behind() -> None:
+def test_a_subscribe_to_many_channels_with_an_invalid_one_subscribes_to_none() -> None:
     house = impatient()
     client = house.connected()
     asked = client.subscribe(*(f"/many/{number}" for number in range(1000)), "none")
@@ -173,7 +173,7 @@ def test_many_names_with_one_that_is_none_leave_nothing_behind() -> None:
     assert client.subscribe("/a").reply["successful"] is True
 
 
-def test_a_session_says_nothing_else_while_its_message_is_handled() -> None:
+def test_a_later_request_of_a_session_waits_while_its_subscribe_is_unfinished() -> None:
     house = impatient()
     client, other = house.connected(), house.connected()
     names = [f"/many/{number}" for number in range(200)]
@@ -187,10 +187,10 @@ def test_a_session_says_nothing_else_while_its_message_is_handled() -> None:
     assert len(client.session.subscriptions) == 199
 
 
-# Who is told something
+# Many held connects
 
 
-def test_in_a_turn_of_many_who_are_to_be_told_others_come_between_and_nobody_is_forgotten() -> None:
+def test_many_held_connects_are_released_over_several_turns_and_all_get_the_message() -> None:
     house = impatient()
     readers = [house.connected() for _ in range(40)]
     for reader in readers:
@@ -204,17 +204,17 @@ def test_in_a_turn_of_many_who_are_to_be_told_others_come_between_and_nobody_is_
     assert all(asked.data == [1] for asked in waiting)
 
 
-# Whose time is over
+# Due sessions
 
 
 def tick(house: House, seconds: float) -> None:
-    """So much time passes at once."""
+    """Let this much time pass at once."""
     house.now += seconds
     house.bayeux.tick(house.now)
 
 
 def acknowledging(house: House, count: int) -> list[Client]:
-    """Clients that are missed when they do not come back, and to whom something was published."""
+    """Clients with acks, for each of which a message waits."""
     clients = [house.connected(ext={"ack": True}) for _ in range(count)]
     for client in clients:
         client.subscribe("/a")
@@ -222,9 +222,7 @@ def acknowledging(house: House, count: int) -> list[Client]:
     return clients
 
 
-def test_sessions_that_are_given_up_at_the_same_time_end_one_by_one_and_others_come_between() -> (
-    None
-):
+def test_sessions_that_expire_together_end_one_by_one_with_other_requests_in_between() -> None:
     house = KeptHouse(is_turn_over=lambda: True)
     lost = [client.session for client in acknowledging(house, 5)]
     tick(house, 11.0)
@@ -240,7 +238,7 @@ def test_sessions_that_are_given_up_at_the_same_time_end_one_by_one_and_others_c
     assert house.balances()
 
 
-def test_a_session_whose_client_returns_before_its_check_is_not_given_up() -> None:
+def test_a_due_session_whose_client_returns_before_its_check_does_not_expire() -> None:
     house = KeptHouse(is_turn_over=lambda: True)
     lost = acknowledging(house, 3)
     tick(house, 11.0)
@@ -254,7 +252,7 @@ def test_a_session_whose_client_returns_before_its_check_is_not_given_up() -> No
     assert not any(client.session.is_gone for client in late)
 
 
-def test_what_falls_due_while_others_are_looked_at_waits_for_its_turn() -> None:
+def test_a_session_that_falls_due_while_others_are_checked_waits_for_its_turn() -> None:
     house = KeptHouse(is_turn_over=lambda: True)
     acknowledging(house, 5)
     waiting = house.connected()
@@ -267,7 +265,7 @@ def test_what_falls_due_while_others_are_looked_at_waits_for_its_turn() -> None:
     assert not asked.is_held
 
 
-def test_very_many_letters_are_told_of_in_several_turns_in_order() -> None:
+def test_many_dead_letters_are_published_in_order_over_several_turns() -> None:
     house = KeptHouse(is_turn_over=lambda: True)
     listener = house.client(ext={"ack": True})
     listener.session.identity.role = "operator"
@@ -287,7 +285,7 @@ def test_very_many_letters_are_told_of_in_several_turns_in_order() -> None:
     assert [each["content"] for each in told[:10]] == list(range(10))
 
 
-# Whatever the requests are
+# Random requests
 
 AT_ONCE = {"timeout": 0}
 
@@ -304,7 +302,7 @@ MESSAGES = st.one_of(
 
 
 def heard(messages: list[list[Json]], is_turn_over: Any) -> list[list[Json]]:
-    """What somebody hears who sends these requests, one after the other, and a reader."""
+    """The answers to these requests, one after the other, and what a reader gets."""
     house = House(is_turn_over=is_turn_over)
     client, reader = house.connected(), house.connected()
     reader.subscribe("/a", "/*")
@@ -319,7 +317,7 @@ def heard(messages: list[list[Json]], is_turn_over: Any) -> list[list[Json]]:
 @pytest.mark.slow
 @given(st.lists(st.lists(MESSAGES, min_size=1, max_size=6), max_size=4), st.integers())
 @settings(deadline=None)
-def test_where_a_request_is_interrupted_changes_nothing(
+def test_requests_have_the_same_outcome_wherever_they_are_interrupted(
     requests: list[list[Json]], seed: int
 ) -> None:
     chance = random.Random(seed)

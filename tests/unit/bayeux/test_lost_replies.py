@@ -1,4 +1,4 @@
-"""Replies that were lost on the way to receivers that give verdicts and acknowledge nothing."""
+"""Replies that are lost on the way to receivers with verdicts and without acks."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def judging(**options: Any) -> tuple[KeptHouse, Client]:
 
 
 def lose(house: House, client: Client, *numbers: int) -> Asked:
-    """These go out in a reply, behind which its connection is lost."""
+    """Hand these over in a reply whose connection is lost afterwards."""
     publish(house, *numbers)
     wire = Wire()
     asked = connect(client, None, wire=wire)
@@ -35,7 +35,7 @@ def lose(house: House, client: Client, *numbers: int) -> Asked:
     return asked
 
 
-def test_what_was_lost_comes_first_and_says_that_it_comes_again() -> None:
+def test_messages_of_a_lost_reply_come_first_and_count_as_redelivered() -> None:
     house, client = judging()
     lose(house, client, 1, 2)
     publish(house, 3)
@@ -43,7 +43,7 @@ def test_what_was_lost_comes_first_and_says_that_it_comes_again() -> None:
     assert house.balances()
 
 
-def test_entries_in_flight_when_the_server_ended_come_first() -> None:
+def test_messages_in_flight_at_a_restart_come_first_and_count_as_redelivered() -> None:
     before, client = judging()
     publish(before, 1, 2)
     assert connect(client, None).data == [1, 2]
@@ -54,7 +54,7 @@ def test_entries_in_flight_when_the_server_ended_come_first() -> None:
     assert house.balances()
 
 
-def test_a_lost_reply_uses_up_no_retries_and_is_told_in_the_letter() -> None:
+def test_a_lost_reply_uses_up_no_retry_and_is_among_the_attempts_of_the_dead_letter() -> None:
     house, client = judging(retries=0)
     lose(house, client, 1)
     (seq,) = seqs(connect(client, None))
@@ -64,7 +64,7 @@ def test_a_lost_reply_uses_up_no_retries_and_is_told_in_the_letter() -> None:
 
 
 @pytest.mark.parametrize("is_killed", [True, False])
-def test_what_the_receiver_still_works_on_does_not_come_again(is_killed: bool) -> None:
+def test_pending_messages_of_a_lost_reply_are_not_handed_over_again(is_killed: bool) -> None:
     house, client = judging()
     first, second = seqs(lose(house, client, 1, 2))
     if is_killed:
@@ -77,20 +77,20 @@ def test_what_the_receiver_still_works_on_does_not_come_again(is_killed: bool) -
     assert codes(house) == []
 
 
-def test_while_the_connection_lasts_silence_is_work() -> None:
+def test_a_message_without_a_verdict_is_not_redelivered_while_its_connection_lasts() -> None:
     house, client = judging()
     publish(house, 1)
     assert connect(client, None).data == [1]
     assert connect(client, None).data == []
 
 
-def test_one_word_on_a_response_shows_that_all_of_it_has_arrived() -> None:
+def test_a_verdict_on_one_message_of_a_reply_shows_that_the_whole_reply_has_arrived() -> None:
     house, client = judging()
     first, _ = seqs(lose(house, client, 1, 2))
     assert connect(client, None, ok(first)).data == []
 
 
-def test_of_what_came_over_a_socket_the_end_may_be_lost() -> None:
+def test_messages_after_the_last_verdict_are_redelivered_when_their_websocket_closes() -> None:
     house, client = judging()
     socket = Socket()
     client.socket = socket
@@ -102,14 +102,14 @@ def test_of_what_came_over_a_socket_the_end_may_be_lost() -> None:
     assert (answer.data, redelivered(answer)) == ([2], [1])
 
 
-def test_what_was_lost_once_is_lost_once() -> None:
+def test_a_lost_message_is_redelivered_only_once() -> None:
     house, client = judging()
     lose(house, client, 1)
     assert connect(client, None).data == [1]
     assert connect(client, None).data == []
 
 
-def test_who_loses_every_reply_does_not_spin() -> None:
+def test_a_client_that_loses_every_reply_must_wait_before_the_next_redelivery() -> None:
     house, client = judging()
     publish(house, 1)
     for _ in range(5):
