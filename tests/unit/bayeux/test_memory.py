@@ -10,17 +10,17 @@ from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import House
 
 COUNT = 1000
-# In bytes; what was measured is 260.
+# In bytes; 260 were measured.
 MOST = 500
 
 
 @pytest.mark.slow
-def test_a_message_that_waits_keeps_nothing_of_its_request() -> None:
+def test_a_waiting_message_does_not_keep_its_request_in_memory() -> None:
     house = House(DeliveryWire, lambda server: Ack(server, announces_batch=False))
     client = house.connected(ext={"ack": True})
     client.subscribe("/a")
     sender = house.connected()
-    # What is made for the first message alone.
+    # Some objects are made for the first message alone.
     sender.publish("/a", 0)
     queue = client.session.queue
     padding = {"channel": "/nobody", "data": "x" * 20_000}

@@ -1,4 +1,4 @@
-"""What has outlived its time leaves when that is over, wherever it waits, and is counted once."""
+"""A message leaves when its lifetime ends, wherever it waits, and is counted once."""
 
 from functools import partial
 from itertools import count
@@ -45,7 +45,7 @@ def expired(house: House) -> int:
 
 
 def left(house: KeptHouse, name: str = "joe/1") -> tuple[int, int]:
-    """How much waits for a session: in memory, and in the store."""
+    """How many entries a session has in its queue and in the store."""
     session = house.bayeux.state.sessions.named(name)
     assert session is not None
     return session.queue.count, len(house.store.queues[name])
@@ -66,7 +66,7 @@ def test_an_expired_message_leaves_the_queue_of_an_absent_session_and_the_store(
     assert left(house) == (3, 3)
 
 
-def test_it_leaves_when_its_own_time_comes_whenever_it_came() -> None:
+def test_messages_expire_in_the_order_of_their_lifetimes_and_not_of_their_arrival() -> None:
     house = house_of()
     named(house).disconnect()
     sender = house.connected()
@@ -96,7 +96,7 @@ def test_an_expired_message_leaves_a_queue_that_is_held_back() -> None:
     assert left(house) == (0, 0)
 
 
-def test_it_leaves_though_its_channel_is_held_back() -> None:
+def test_an_expired_message_leaves_the_queue_while_its_channel_is_held() -> None:
     house = house_of()
     client = named(house)
     house.bayeux.state.guard.restore("/a", ChannelHold(0, "nobody wants it"), house.now)
@@ -107,7 +107,7 @@ def test_it_leaves_though_its_channel_is_held_back() -> None:
     assert left(house) == (0, 0)
 
 
-def test_it_leaves_though_its_receiver_gave_it_back() -> None:
+def test_returned_messages_leave_the_queue_and_the_store_when_they_expire() -> None:
     house = house_of()
     client = named(house)
     publish(house.connected(), 1, 2, life_ms=5000)
@@ -120,19 +120,19 @@ def test_it_leaves_though_its_receiver_gave_it_back() -> None:
 
 
 @pytest.mark.parametrize("life_ms", [500, 5000])
-def test_it_leaves_if_contact_is_lost_before_or_after_its_time(life_ms: int) -> None:
+def test_a_message_in_flight_expires_only_after_contact_is_lost(life_ms: int) -> None:
     house = house_of(max_interval_s=2.0)
     client = named(house, retries=-1)
     publish(house.connected(), 1, life_ms=life_ms)
     connect(client, 1)
     house.advance(1.5)
-    assert left(house) == (1, 1), "what is in somebody's hands stays there"
+    assert left(house) == (1, 1), "a message in flight stays there"
     house.advance(4.0)
     assert left(house) == (0, 0)
     assert expired(house) == 1
 
 
-def test_it_leaves_if_nobody_took_the_answer_that_carried_it() -> None:
+def test_a_message_expires_if_the_reply_that_carries_it_cannot_be_sent() -> None:
     house = House(DeliveryWire, partial(Ack, announces_batch=False), max_interval_s=100.0)
     client = house.connected()
     client.subscribe("/a")
@@ -145,8 +145,8 @@ def test_it_leaves_if_nobody_took_the_answer_that_carried_it() -> None:
     assert expired(house) == 1
 
 
-def in_hands_too_long(house: KeptHouse) -> Client:
-    """Who has something in hands that has outlived its time, and may say so."""
+def with_expired_in_flight(house: KeptHouse) -> Client:
+    """A client with a message in flight whose lifetime has ended."""
     client = named(house)
     publish(house.connected(), 1)
     assert connect(client, 1).data == [1]
@@ -155,24 +155,24 @@ def in_hands_too_long(house: KeptHouse) -> Client:
     return client
 
 
-def test_it_leaves_if_its_reply_was_lost_and_it_may_not_be_handed_over_again() -> None:
+def test_an_expired_message_leaves_when_it_returns_to_a_queue_that_is_held_back() -> None:
     house = house_of()
-    client = in_hands_too_long(house)
+    client = with_expired_in_flight(house)
     house.bayeux.life.hold_back(client.session, "maintenance", "operator", house.now)
     assert connect(client, 1).data == []
     house.advance(0.2)
     assert left(house) == (0, 0)
 
 
-def test_it_leaves_if_the_next_client_does_not_ask_for_it() -> None:
+def test_an_expired_message_in_flight_leaves_after_a_takeover_before_any_connect() -> None:
     house = house_of()
-    in_hands_too_long(house)
+    with_expired_in_flight(house)
     take(house.guest())
     house.advance(0.2)
     assert left(house) == (0, 0)
 
 
-def test_it_leaves_if_nobody_took_the_answer_that_carried_it_a_second_time() -> None:
+def test_a_message_expires_if_the_reply_that_redelivers_it_cannot_be_sent() -> None:
     house = house_of()
     client = named(house)
     publish(house.connected(), 1)
@@ -188,7 +188,7 @@ def test_it_leaves_if_nobody_took_the_answer_that_carried_it_a_second_time() -> 
     assert left(house) == (0, 0)
 
 
-def test_it_leaves_a_plain_session_whose_client_is_away() -> None:
+def test_an_expired_message_leaves_a_plain_session_without_a_held_connect() -> None:
     house = House(DeliveryWire, max_interval_s=100.0)
     client = house.connected()
     client.subscribe("/a")
@@ -198,7 +198,7 @@ def test_it_leaves_a_plain_session_whose_client_is_away() -> None:
     assert expired(house) == 1
 
 
-def test_what_waited_for_the_store_leaves_when_it_comes() -> None:
+def test_a_message_whose_lifetime_ends_while_the_store_is_silent_expires_when_it_answers() -> None:
     house = house_of()
     client = named(house)
     house.store.is_silent = True
@@ -212,7 +212,7 @@ def test_what_waited_for_the_store_leaves_when_it_comes() -> None:
     assert connect(client, 1).data == []
 
 
-def test_while_the_store_is_away_it_leaves_the_queue_and_afterwards_the_store() -> None:
+def test_a_message_that_expires_while_the_store_is_away_leaves_it_when_it_is_back() -> None:
     house = house_of()
     named(house).disconnect()
     publish(house.connected(), 1, 2)
@@ -224,11 +224,11 @@ def test_while_the_store_is_away_it_leaves_the_queue_and_afterwards_the_store() 
     assert expired(house) == 2
 
 
-def test_its_life_goes_on_while_the_server_does_not_run() -> None:
+def test_the_lifetime_of_a_message_goes_on_while_the_process_is_frozen() -> None:
     house = house_of()
     named(house).disconnect()
     publish(house.connected(), 1, life_ms=60_000)
-    # A laptop slept, or the process was frozen: for the core no time has passed.
+    # The laptop slept, or the process was frozen: for the core, no time has passed.
     house._stamps = count(house._stamp() + 60 * 10**9)
     house.advance(0.2)
     assert left(house) == (0, 0)
@@ -238,7 +238,7 @@ def test_its_life_goes_on_while_the_server_does_not_run() -> None:
 # Restarts
 
 
-def test_what_outlived_its_time_while_no_server_ran_leaves_when_one_begins() -> None:
+def test_a_message_whose_lifetime_ends_while_no_server_runs_expires_at_the_start() -> None:
     house = house_of()
     named(house).disconnect()
     publish(house.connected(), 1)
@@ -252,7 +252,7 @@ def test_what_outlived_its_time_while_no_server_ran_leaves_when_one_begins() -> 
     assert expired(house) == 2
 
 
-def test_a_message_in_flight_when_the_server_ended_is_redelivered() -> None:
+def test_a_message_in_flight_over_a_restart_is_redelivered_though_its_lifetime_is_over() -> None:
     house = house_of()
     client = named(house)
     publish(house.connected(), 1)
@@ -263,7 +263,7 @@ def test_a_message_in_flight_when_the_server_ended_is_redelivered() -> None:
     assert connect(again(client, house), 1).data == [1]
 
 
-# Queues that are full
+# Full queues
 
 
 def test_expired_messages_make_room_before_a_full_queue_refuses_anything() -> None:
@@ -280,7 +280,7 @@ def test_expired_messages_make_room_before_a_full_queue_refuses_anything() -> No
     assert codes(house) == ["resource.overflow.queue.entries"]
 
 
-def test_it_makes_room_for_bytes_too() -> None:
+def test_expired_messages_leave_room_in_a_queue_that_is_full_by_bytes() -> None:
     house = house_of(queue_limits=QueueLimits(bytes=400))
     named(house).disconnect()
     sender = house.connected()
@@ -295,7 +295,7 @@ def test_it_makes_room_for_bytes_too() -> None:
     assert left(house) == (1, 1)
 
 
-def test_what_is_over_when_it_comes_to_a_full_queue_has_expired() -> None:
+def test_a_message_whose_lifetime_is_over_expires_at_a_full_queue_instead_of_overflowing() -> None:
     house = house_of()
     named(house).disconnect()
     sender = house.connected()
@@ -306,10 +306,10 @@ def test_what_is_over_when_it_comes_to_a_full_queue_has_expired() -> None:
     assert expired(house) == 1
 
 
-# What it costs
+# Work per tick
 
 
-def test_one_tick_looks_at_so_much_and_the_next_ones_go_on(
+def test_each_tick_expires_a_limited_number_of_messages_until_none_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(expiry, "_MOST", 20)
@@ -328,7 +328,7 @@ def test_one_tick_looks_at_so_much_and_the_next_ones_go_on(
     assert not house.bayeux.state.hub.counters.dead
 
 
-def test_what_waits_for_a_session_that_has_ended_is_not_remembered() -> None:
+def test_the_end_of_a_session_cancels_the_expiry_timer_of_its_queue() -> None:
     house = house_of()
     client = named(house)
     publish(house.connected(), 1, life_ms=10**9)

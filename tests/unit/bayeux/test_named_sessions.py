@@ -1,4 +1,4 @@
-"""Sessions with names: found again, left, ended, and how many there may be."""
+"""Named sessions: how they are taken over, left, resumed and ended, and how many there may be."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_a_handshake_with_the_name_of_a_living_session_takes_it_over() -> None:
 
 
 @pytest.mark.slow
-def test_a_client_that_leaves_a_named_session_finds_everything_when_it_comes_back() -> None:
+def test_a_client_that_returns_to_a_named_session_gets_what_came_while_it_was_away() -> None:
     house = house_of()
     old = named(house)
     old.disconnect()
@@ -58,7 +58,7 @@ def test_a_client_can_end_a_named_session() -> None:
     assert house.balances()
 
 
-def test_a_named_session_that_nobody_comes_back_to_ends_with_dead_letters() -> None:
+def test_a_named_session_whose_client_does_not_return_ends_with_dead_letters() -> None:
     house = house_of()
     client = house.client(
         ext={"ack": True, "delivery": {"session": {"name": "joe/1", "timeout": 60000}}}
@@ -75,7 +75,7 @@ def test_a_named_session_that_nobody_comes_back_to_ends_with_dead_letters() -> N
     assert house.balances()
 
 
-def test_a_subject_has_no_more_sessions_than_it_may() -> None:
+def test_a_handshake_beyond_max_sessions_is_refused_unless_it_clears_the_others() -> None:
     house = house_of()
     for number in (1, 2):
         name = {"name": f"joe/{number}", "maxSessions": 2}

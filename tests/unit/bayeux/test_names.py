@@ -1,4 +1,4 @@
-"""How many names clients hold, where nobody says who may be which subject."""
+"""How many session names clients may have where no policy decides who may be which subject."""
 
 import pytest
 
@@ -17,68 +17,68 @@ def from_address(house: KeptHouse, network: str) -> Client:
     return house.guest(caller=Caller(network, network))
 
 
-def takes(client: Client, name: str) -> str:
-    """The error, if there is one."""
+def claim(client: Client, name: str) -> str:
+    """Ask for a session name; the error, if there is one."""
     error: str = take(client, name=name).reply.get("error", "")
     client.house.turn()
     return error
 
 
-def test_a_browser_has_a_bounded_number_of_names_and_may_use_each_of_them_again() -> None:
+def test_a_browser_may_have_a_limited_number_of_names_and_use_each_again() -> None:
     house = KeptHouse(max_names_per_browser=2)
-    assert takes(house.guest(browser="b" * 32), "ann/1") == ""
-    assert takes(house.guest(browser="b" * 32), "bob/1") == ""
-    assert takes(house.guest(browser="b" * 32), "cid/1") == EXCEEDED.format("browser")
-    assert takes(house.guest(browser="b" * 32), "ann/1") == ""
-    assert takes(house.guest(browser="c" * 32), "cid/1") == ""
+    assert claim(house.guest(browser="b" * 32), "ann/1") == ""
+    assert claim(house.guest(browser="b" * 32), "bob/1") == ""
+    assert claim(house.guest(browser="b" * 32), "cid/1") == EXCEEDED.format("browser")
+    assert claim(house.guest(browser="b" * 32), "ann/1") == ""
+    assert claim(house.guest(browser="c" * 32), "cid/1") == ""
 
 
-def test_an_address_has_a_bounded_number_of_names_whatever_its_cookies() -> None:
+def test_an_address_may_have_a_limited_number_of_names_whatever_its_cookies() -> None:
     house = KeptHouse(max_names_per_address=2)
-    assert takes(from_address(house, "192.0.2.1"), "ann/1") == ""
-    assert takes(from_address(house, "192.0.2.1"), "bob/1") == ""
-    assert takes(from_address(house, "192.0.2.1"), "cid/1") == EXCEEDED.format("address")
-    assert takes(from_address(house, "192.0.2.1"), "ann/1") == ""
-    assert takes(from_address(house, "192.0.2.2"), "cid/1") == ""
+    assert claim(from_address(house, "192.0.2.1"), "ann/1") == ""
+    assert claim(from_address(house, "192.0.2.1"), "bob/1") == ""
+    assert claim(from_address(house, "192.0.2.1"), "cid/1") == EXCEEDED.format("address")
+    assert claim(from_address(house, "192.0.2.1"), "ann/1") == ""
+    assert claim(from_address(house, "192.0.2.2"), "cid/1") == ""
 
 
-def test_callers_without_an_address_that_counts_are_not_bounded_by_it() -> None:
+def test_callers_without_a_counted_address_may_have_any_number_of_names() -> None:
     house = KeptHouse(max_names_per_address=1)
-    assert [takes(house.guest(), f"{name}/1") for name in ("ann", "bob", "cid")] == [""] * 3
+    assert [claim(house.guest(), f"{name}/1") for name in ("ann", "bob", "cid")] == [""] * 3
 
 
-def test_a_name_counts_for_who_took_it_last_until_its_session_ends() -> None:
+def test_a_name_counts_for_its_last_owner_until_its_session_ends() -> None:
     house = KeptHouse(max_names_per_address=1)
     first, second = (from_address(house, address) for address in ("192.0.2.1", "192.0.2.2"))
-    takes(first, "ann/1")
-    takes(second, "ann/1")
-    assert takes(from_address(house, "192.0.2.2"), "bob/1") == EXCEEDED.format("address")
-    assert takes(first, "cid/1") == ""
+    claim(first, "ann/1")
+    claim(second, "ann/1")
+    assert claim(from_address(house, "192.0.2.2"), "bob/1") == EXCEEDED.format("address")
+    assert claim(first, "cid/1") == ""
     second.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
     house.turn()
-    assert takes(from_address(house, "192.0.2.2"), "bob/1") == ""
+    assert claim(from_address(house, "192.0.2.2"), "bob/1") == ""
     names = house.bayeux.state.sessions.names
     assert names.of_network == {"192.0.2.1": 1, "192.0.2.2": 1}
     assert len(names.of_browser) == 2
 
 
-def test_names_that_the_store_kept_count_for_their_browsers() -> None:
+def test_restored_names_count_for_their_browsers() -> None:
     house = KeptHouse(max_names_per_browser=1)
-    takes(house.guest(browser="b" * 32), "ann/1")
+    claim(house.guest(browser="b" * 32), "ann/1")
     after = house.reborn()
-    assert takes(after.guest(browser="b" * 32), "bob/1") == EXCEEDED.format("browser")
-    assert takes(after.guest(browser="b" * 32), "ann/1") == ""
+    assert claim(after.guest(browser="b" * 32), "bob/1") == EXCEEDED.format("browser")
+    assert claim(after.guest(browser="b" * 32), "ann/1") == ""
 
 
-def test_who_is_refused_holds_nothing() -> None:
+def test_a_name_that_was_refused_does_not_count_for_its_browser() -> None:
     house = KeptHouse(max_names_per_browser=1, max_sessions_per_subject=1)
-    takes(house.guest(browser="c" * 32), "ann/1")
-    assert takes(house.guest(browser="b" * 32), "ann/2").endswith(":sessions_exceeded")
+    claim(house.guest(browser="c" * 32), "ann/1")
+    assert claim(house.guest(browser="b" * 32), "ann/2").endswith(":sessions_exceeded")
     assert house.bayeux.state.sessions.names.of_browser == {"c" * 32: 1}
 
 
 @pytest.mark.parametrize("hook", ["can_handshake", "can_claim"])
-def test_where_a_policy_says_who_may_be_whom_the_subjects_are_bounded_instead(hook: str) -> None:
+def test_names_are_not_limited_where_a_policy_decides_who_may_have_them(hook: str) -> None:
     def allows(*_: object) -> Denial | None:
         return None
 
@@ -87,11 +87,11 @@ def test_where_a_policy_says_who_may_be_whom_the_subjects_are_bounded_instead(ho
     house.bayeux.state.rights.policy = policy
     for name in ("ann/1", "bob/1"):
         caller = Caller("192.0.2.1", "192.0.2.1")
-        assert takes(house.guest(browser="b" * 32, caller=caller), name) == ""
+        assert claim(house.guest(browser="b" * 32, caller=caller), name) == ""
 
 
 class Generous(SecurityPolicy):
-    """Lets some wait for longer, and others for a shorter time."""
+    """Allows some subjects a longer session timeout, and others a shorter one."""
 
     def longest_timeout_s(
         self, session: Session, subject: str, number: int, handshake: Json
@@ -107,11 +107,11 @@ class Generous(SecurityPolicy):
         ("bob/1", 10_000, 60),
         ("cid/1", 0, 0),
         ("dan/1", 10_000, 3600),
-        # Not at all is not for ever.
+        # On the wire, zero would mean for ever.
         ("eve/1", 0, 0.001),
     ],
 )
-def test_a_policy_says_how_long_a_session_may_wait_also_over_a_restart(
+def test_a_policy_limits_the_session_timeout_also_after_a_restart(
     name: str, wish_s: int, given_s: float
 ) -> None:
     house = KeptHouse(max_session_timeout_s=3600.0)

@@ -1,4 +1,4 @@
-"""Extensions that negotiate at handshake, some of which take their time."""
+"""Extensions that negotiate at the handshake, some of them slowly."""
 
 import logging
 from collections.abc import Awaitable
@@ -26,7 +26,7 @@ class Mark(SessionExtension):
 
 
 class Prompt(ServerExtension):
-    """Answers at once, with what it was given."""
+    """Answers at once, with the outcome that it was given."""
 
     def __init__(self, outcome: SessionExtension | Exception | None = None) -> None:
         self._outcome = outcome
@@ -48,10 +48,10 @@ class Slow(ServerExtension):
         return self._ask()
 
     async def _ask(self) -> SessionExtension | None:
-        raise AssertionError("the test says what comes of it")
+        raise AssertionError("the test decides about the outcome")
 
 
-def test_extensions_stay_with_the_session_and_see_the_reply_in_reversed_order() -> None:
+def test_session_extensions_see_the_handshake_reply_in_reversed_order() -> None:
     house = House(Prompt(Mark("a")), Prompt(None), Prompt(Mark("b")))
     assert house.guest().handshake().reply["marks"] == ["b", "a"]
 
@@ -69,7 +69,7 @@ def test_a_handshake_is_answered_when_its_extension_is_done() -> None:
     assert client.connect().reply["successful"]
 
 
-def test_several_extensions_may_take_their_time_one_after_the_other() -> None:
+def test_slow_extensions_negotiate_one_after_the_other() -> None:
     house = House(Slow(), Slow())
     asked = house.guest().handshake()
     assert len(house.pending) == 1
@@ -79,7 +79,7 @@ def test_several_extensions_may_take_their_time_one_after_the_other() -> None:
     assert asked.reply["successful"]
 
 
-def test_many_handshakes_may_be_pending_at_a_time() -> None:
+def test_several_handshakes_may_be_pending_at_the_same_time() -> None:
     house = House(Slow())
     clients = [house.guest() for _ in range(3)]
     asked = [client.handshake() for client in clients]
@@ -88,7 +88,7 @@ def test_many_handshakes_may_be_pending_at_a_time() -> None:
     assert len({each.reply["clientId"] for each in asked}) == 3
 
 
-def test_what_came_along_with_a_slow_handshake_is_answered_together_with_it() -> None:
+def test_a_message_in_the_request_of_a_slow_handshake_is_answered_together_with_it() -> None:
     house = House(Slow())
     message: Json = {"channel": "/meta/handshake", "supportedConnectionTypes": TRANSPORTS}
     asked = house.guest().send({"channel": "/a", "data": 1}, message)
@@ -98,7 +98,7 @@ def test_what_came_along_with_a_slow_handshake_is_answered_together_with_it() ->
     assert asked.elements[0]["successful"]
 
 
-def test_an_extension_can_refuse_at_once_or_later_with_words_of_its_own() -> None:
+def test_an_extension_can_refuse_a_handshake_at_once_or_later_with_an_ext_of_its_own() -> None:
     refused = Refused(ErrorReply.HANDSHAKE_DENIED, advice={"reconnect": "none"}, ext={"why": 1})
     for house in (House(Prompt(Mark("a")), Prompt(refused)), House(Prompt(Mark("a")), Slow())):
         asked = house.guest().handshake()
@@ -111,7 +111,7 @@ def test_an_extension_can_refuse_at_once_or_later_with_words_of_its_own() -> Non
         assert sessions(house) == []
 
 
-def test_an_extension_that_fails_at_once_or_later_lets_nobody_in_for_now(
+def test_a_handshake_whose_extension_fails_is_refused_with_advice_to_retry(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     failure = ZeroDivisionError("a secret")
@@ -126,7 +126,7 @@ def test_an_extension_that_fails_at_once_or_later_lets_nobody_in_for_now(
         assert sessions(house) == []
 
 
-def test_a_refusal_after_others_agreed_leaves_nothing_behind() -> None:
+def test_a_handshake_that_its_last_extension_refuses_leaves_no_subscriptions() -> None:
     class Subscriber(ServerExtension):
         def negotiate(
             self, session: Session, handshake: Json, reply: Json, now: float
@@ -149,7 +149,7 @@ def test_a_refusal_after_others_agreed_leaves_nothing_behind() -> None:
         assert house.balances()
 
 
-def test_a_client_that_is_not_yet_let_in_may_have_lazy_messages_waiting() -> None:
+def test_lazy_messages_wait_while_a_handshake_is_pending() -> None:
     class Subscriber(ServerExtension):
         def negotiate(
             self, session: Session, handshake: Json, reply: Json, now: float
@@ -169,7 +169,7 @@ def test_a_client_that_is_not_yet_let_in_may_have_lazy_messages_waiting() -> Non
     assert house.balances()
 
 
-def test_a_client_that_left_meanwhile_leaves_a_session_that_expires() -> None:
+def test_a_session_expires_if_its_client_left_during_a_slow_handshake() -> None:
     house = House(Slow(), max_interval_s=10.0)
     asked = house.guest().handshake()
     house.abort(asked)
@@ -181,7 +181,7 @@ def test_a_client_that_left_meanwhile_leaves_a_session_that_expires() -> None:
     assert sessions(house) == []
 
 
-def test_a_slow_handshake_keeps_its_room_while_it_takes_its_time() -> None:
+def test_a_pending_handshake_occupies_a_session_slot() -> None:
     house = House(Slow(), max_sessions=1)
     first, second = house.guest().handshake(), house.guest().handshake()
     assert_turned_away(second, 3000)

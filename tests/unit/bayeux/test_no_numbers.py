@@ -1,4 +1,4 @@
-"""NaN and infinity, which extensions make: an error of theirs, and never null to anybody."""
+"""NaN and infinity from extensions: an error of the extension, and never null for a client."""
 
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class Reading:
         {"reading": Reading(NAN)},
     ],
 )
-def test_what_json_has_no_form_for_is_not_written_as_null(value: object) -> None:
+def test_nan_and_infinity_raise_an_error_instead_of_becoming_null(value: object) -> None:
     with pytest.raises(ValueError):
         to_strict_json(value)
 
@@ -58,7 +58,7 @@ JSON = st.recursive(
 
 @pytest.mark.slow
 @given(JSON)
-def test_a_value_is_written_as_it_is_or_not_at_all(value: object) -> None:
+def test_a_value_is_written_unchanged_or_not_at_all(value: object) -> None:
     try:
         text = to_strict_json(value)
     except ValueError:
@@ -66,7 +66,7 @@ def test_a_value_is_written_as_it_is_or_not_at_all(value: object) -> None:
     assert orjson.loads(text) == value
 
 
-def test_null_is_null() -> None:
+def test_none_is_written_as_null() -> None:
     assert to_strict_json([None, "null", 1.5, Reading(1.0)]) == b'[null,"null",1.5,{"celsius":1.0}]'
 
 
@@ -98,7 +98,7 @@ class Meter(ServerExtension, SessionExtension):
 
 
 @pytest.mark.parametrize("place", ["incoming", "event", "outgoing"])
-def test_an_extension_that_makes_it_is_named_and_its_message_refused(
+def test_a_message_to_which_an_extension_adds_nan_is_refused_and_the_extension_logged(
     place: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     house = House(partial(Ack, announces_batch=False), Meter(place))
@@ -116,14 +116,16 @@ def test_an_extension_that_makes_it_is_named_and_its_message_refused(
     assert house.balances()
 
 
-def test_an_agreement_that_has_it_lets_nobody_in(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_handshake_to_whose_reply_an_extension_adds_nan_is_refused(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     house = House(Meter("handshake"))
     assert house.guest().handshake(ext={"meter": True}).reply["error"] == FAULT
     assert "Meter put NaN or infinity into the reply" in caplog.text
     assert len(house.bayeux.state.sessions) == 0
 
 
-def test_a_service_that_answers_with_it_has_failed(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_service_that_answers_with_nan_fails(caplog: pytest.LogCaptureFixture) -> None:
     house = House()
 
     def serve(call: ServiceCall) -> None:
@@ -137,7 +139,7 @@ def test_a_service_that_answers_with_it_has_failed(caplog: pytest.LogCaptureFixt
     assert "NaN and infinity have no form in JSON" in caplog.text
 
 
-def test_who_publishes_it_from_within_the_server_hears_of_it() -> None:
+def test_a_publish_of_nan_by_the_server_raises_an_error() -> None:
     house = House()
     with pytest.raises(NoNumber):
         house.server.publish("/a", {"load": NAN})

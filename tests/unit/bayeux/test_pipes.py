@@ -7,7 +7,7 @@ from tests.unit.bayeux.harness import Client, House, Installed, Socket
 
 
 def over_socket(*extensions: Installed, **fields: object) -> tuple[House, Client, Socket]:
-    """A connected client over a socket that heard everything so far."""
+    """A connected client over a socket from which all frames so far were taken."""
     house = House(*extensions)
     socket = Socket()
     client = house.connected(socket=socket, browser="mine", **fields)  # type: ignore[arg-type]
@@ -59,7 +59,7 @@ def test_a_publisher_gets_its_own_message_in_the_frame_of_the_reply() -> None:
     assert data(socket) == [1, "/a"]
 
 
-def test_a_held_connect_is_a_heartbeat() -> None:
+def test_a_held_connect_over_a_socket_is_answered_when_its_timeout_ends() -> None:
     house, client, socket = over_socket()
     client.connect()
     house.advance(30.1)
@@ -83,16 +83,16 @@ def test_a_full_socket_gets_nothing_until_it_has_drained() -> None:
     assert socket.frames == []
 
 
-def test_a_socket_without_session_has_nothing_to_drain() -> None:
+def test_a_drained_socket_without_a_session_is_no_error() -> None:
     House().bayeux.drained(Socket())
 
 
-def test_a_socket_that_closes_without_session_changes_nothing() -> None:
+def test_the_close_of_a_socket_without_a_session_is_no_error() -> None:
     house = House()
     house.close(Socket())
 
 
-def test_what_a_closing_socket_did_not_take_waits_for_the_next_one() -> None:
+def test_messages_that_a_cut_socket_did_not_take_are_delivered_over_the_next_one() -> None:
     house, client, socket = over_socket()
     socket.is_cut = True
     house.server.publish("/a", 1)
@@ -106,7 +106,7 @@ def test_what_a_closing_socket_did_not_take_waits_for_the_next_one() -> None:
     assert house.balances()
 
 
-def test_any_message_over_a_new_socket_brings_what_waits() -> None:
+def test_waiting_messages_come_with_the_reply_to_a_publish_over_a_new_socket() -> None:
     house, client, socket = over_socket()
     house.close(socket)
     house.server.publish("/a", 1)
@@ -126,7 +126,7 @@ def test_an_old_socket_that_closes_does_not_disturb_the_new_one() -> None:
     assert client.session.held_connect is not None
 
 
-def test_a_client_that_goes_on_over_http_gets_nothing_over_its_socket_any_more() -> None:
+def test_a_client_that_changes_to_http_gets_no_more_messages_over_its_socket() -> None:
     house, client, socket = over_socket()
     client.socket = None
     asked = client.connect()
@@ -137,10 +137,10 @@ def test_a_client_that_goes_on_over_http_gets_nothing_over_its_socket_any_more()
     assert socket.frames == []
 
 
-# With acknowledgements messages travel on connects alone
+# In sessions with acks, messages travel in replies to connects only
 
 
-def test_with_acknowledgements_nothing_is_pushed_and_the_connect_is_released() -> None:
+def test_a_session_with_acks_over_a_socket_gets_messages_only_with_its_connect() -> None:
     house, client, socket = over_socket(partial(Ack, announces_batch=False), ext={"ack": True})
     client.connect(ext={"ack": 1})
     client.publish("/a", 1)
@@ -151,7 +151,7 @@ def test_with_acknowledgements_nothing_is_pushed_and_the_connect_is_released() -
     assert connect["ext"] == {"ack": 2}
 
 
-def test_unacknowledged_messages_are_sent_again_over_a_new_socket() -> None:
+def test_unacked_messages_are_redelivered_over_a_new_socket() -> None:
     house, client, socket = over_socket(partial(Ack, announces_batch=False), ext={"ack": True})
     client.connect(ext={"ack": 1})
     house.server.publish("/a", 1)

@@ -1,4 +1,4 @@
-"""Sessions without acknowledgements, over HTTP and sockets, that come, go, break off and expire.
+"""Plain sessions over HTTP and sockets, which begin, end, lose their connections and expire.
 
 Every message that a session was subscribed to is delivered once and in order, until the session
 ends; what a transport did not take waits; and the books balance after every step.
@@ -27,7 +27,7 @@ PATTERNS = st.sampled_from(["/a", "/b", "/lazy", "/*", "/**"])
 
 
 class Person:
-    """A client, what the model says that waits for it, and what it is subscribed to."""
+    """A client, and what the model says: what waits for it, and its subscriptions."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -40,7 +40,7 @@ class Person:
         return bool(self.patterns & {channel, "/*", "/**"})
 
     def heard(self) -> list[Json]:
-        """What came since this was last asked, over all of its connections."""
+        """What came over all of its connections since the last call."""
         elements = self.client.hear()
         for asked in list(self.asked):
             if asked.wire.elements is not None:
@@ -50,7 +50,7 @@ class Person:
 
 
 class PlainDelivery(RuleBasedStateMachine):
-    """Some clients of one server; the server's own word on who is gone is believed."""
+    """Some clients of one server; the model believes the server about who is gone."""
 
     people = Bundle("people")
 
@@ -65,7 +65,7 @@ class PlainDelivery(RuleBasedStateMachine):
         )
         self.publisher = self.house.bayeux
         self.everybody: list[Person] = []
-        # Those that were ever full: one that has its answer may still be.
+        # All that were ever full: a wire that has its answer may still be full.
         self.wires: list[Wire] = []
         self.number = 0
 
@@ -121,7 +121,7 @@ class PlainDelivery(RuleBasedStateMachine):
         self.look()
 
     @rule(person=people, channel=CHANNELS)
-    def publish_oneself(self, person: Person, channel: str) -> None:
+    def publish_as_client(self, person: Person, channel: str) -> None:
         self.number += 1
         if not person.session.is_gone:
             self.expect(channel)
@@ -196,7 +196,7 @@ class PlainDelivery(RuleBasedStateMachine):
                 person.waiting.append(self.number)
 
     def look(self) -> None:
-        """Whatever was delivered must be the beginning of what waits, in order and once."""
+        """Assert that what was delivered is the beginning of what waits, in order and once."""
         for person in self.everybody:
             numbers = [e["data"] for e in person.heard() if "data" in e]
             assert person.waiting[: len(numbers)] == numbers
@@ -239,7 +239,7 @@ class PlainDelivery(RuleBasedStateMachine):
             assert sessions.held_by_browser.get(browser, 0) == held.get(browser, 0) <= 1
 
     def teardown(self) -> None:
-        """Everybody falls silent: nothing is left of anybody."""
+        """All clients fall silent; then nothing is left of them."""
         for person in self.everybody:
             if person.client.socket is not None:
                 self.house.close(person.client.socket)
@@ -253,7 +253,7 @@ class PlainDelivery(RuleBasedStateMachine):
 
 
 @pytest.mark.slow
-def test_nothing_is_lost_repeated_or_left_behind() -> None:
+def test_plain_delivery_agrees_with_a_simple_model() -> None:
     run_state_machine_as_test(
         PlainDelivery,
         settings=settings(

@@ -41,15 +41,15 @@ def leave(client: Client) -> None:
     client.house.turn()
 
 
-def letter(client: Client, data: object, *destinations: Any) -> Json:
-    """Write to these; the reply."""
+def address(client: Client, data: object, *destinations: Any) -> Json:
+    """Send data to these destinations; the reply."""
     content = {"destinations": list(destinations), "content": data}
     asked = client.publish("/service/ptp", content)
     client.house.turn()
     return asked.reply
 
 
-def test_a_message_may_have_a_channel_of_its_own() -> None:
+def test_a_message_published_with_an_empty_channel_gets_a_channel_of_its_own() -> None:
     house = house_of()
     joe, sender = named(house, "joe/1"), house.guest()
     sender.handshake()
@@ -63,7 +63,7 @@ def test_a_message_may_have_a_channel_of_its_own() -> None:
     assert [each["channel"] for each in events] == channels
 
 
-def test_a_repeat_has_the_channel_of_the_first() -> None:
+def test_a_repeated_publish_is_answered_with_the_channel_of_the_first() -> None:
     house = house_of()
     joe, sender = named(house, "joe/1"), house.guest()
     sender.handshake()
@@ -76,7 +76,9 @@ def test_a_repeat_has_the_channel_of_the_first() -> None:
 
 
 @pytest.mark.parametrize("channel", ["/a", None, 5])
-def test_nobody_chooses_the_channel_of_a_message_that_is_only_addressed(channel: object) -> None:
+def test_a_publish_to_the_ptp_service_with_any_channel_but_an_empty_one_is_refused(
+    channel: object,
+) -> None:
     house = house_of()
     sender = house.guest()
     sender.handshake()
@@ -85,7 +87,7 @@ def test_nobody_chooses_the_channel_of_a_message_that_is_only_addressed(channel:
     assert reply["error"].startswith("400:user.publish,channel")
 
 
-def test_a_message_with_a_channel_of_its_own_waits_like_others_and_is_for_no_pattern() -> None:
+def test_a_message_with_a_channel_of_its_own_matches_no_pattern_and_waits_for_its_subject() -> None:
     house = house_of()
     watcher, sender = house.client(), house.guest()
     watcher.subscribe("/**")
@@ -124,11 +126,11 @@ def restarted(house: House, **options: Any) -> House:
     return after
 
 
-def test_a_subject_is_reached_in_all_its_sessions() -> None:
+def test_a_message_to_a_subject_reaches_all_its_sessions_and_no_others() -> None:
     house = house_of()
     phone, desk, other = (named(house, name) for name in ("joe/1", "joe/2", "ann/1"))
     bob = house.client()
-    reply = letter(bob, "hello", "client/joe")
+    reply = address(bob, "hello", "client/joe")
     assert reply["successful"]
     assert reply["ext"]["delivery"]["destinations"] == [{"name": "client/joe", "state": "OK"}]
     assert connect(phone).data == connect(desk).data == ["hello"]
@@ -136,27 +138,27 @@ def test_a_subject_is_reached_in_all_its_sessions() -> None:
     assert house.balances()
 
 
-def test_a_session_is_reached_alone() -> None:
+def test_a_message_to_a_session_reaches_no_other_session_of_its_subject() -> None:
     house = house_of()
     phone, desk = named(house, "joe/1"), named(house, "joe/2")
-    assert states(letter(house.client(), "hello", "joe/2")) == ["OK"]
+    assert states(address(house.client(), "hello", "joe/2")) == ["OK"]
     assert connect(phone).data == []
     assert connect(desk).data == ["hello"]
 
 
-def test_a_session_that_is_away_finds_the_message_when_it_comes_back() -> None:
+def test_a_session_that_is_away_gets_a_message_addressed_to_it_when_it_returns() -> None:
     house = house_of()
     named(house, "joe/1").disconnect()
     house.turn()
-    assert states(letter(house.client(), "hello", "joe/1")) == ["OK"]
+    assert states(address(house.client(), "hello", "joe/1")) == ["OK"]
     back = arriving(house, "joe/1")
     assert connect(back).data == ["hello"]
 
 
 @pytest.mark.parametrize("destination", ["joe", "joe/1", forced("joe/1")])
-def test_nobody_there_is_an_error(destination: Any) -> None:
+def test_a_message_to_an_unknown_destination_is_refused(destination: Any) -> None:
     house = house_of()
-    reply = letter(house.client(), "hello", destination)
+    reply = address(house.client(), "hello", destination)
     assert not reply["successful"]
     name = destination if isinstance(destination, str) else destination["name"]
     assert reply["error"] == f"404:{UNKNOWN},client/{name}:destination_unknown"
@@ -167,11 +169,11 @@ def test_nobody_there_is_an_error(destination: Any) -> None:
     assert house.balances()
 
 
-def test_a_subject_that_is_not_there_finds_what_was_forced_to_wait() -> None:
+def test_messages_that_are_forced_to_wait_for_a_subject_go_to_its_first_session_in_order() -> None:
     house = house_of()
     bob = house.client()
     for number in range(3):
-        assert states(letter(bob, number, forced("joe"))) == ["QUEUED"]
+        assert states(address(bob, number, forced("joe"))) == ["QUEUED"]
     assert waiting(house, "joe") == 3
     joe = arriving(house, "joe/1")
     assert waiting(house, "joe") == 0
@@ -182,14 +184,14 @@ def test_a_subject_that_is_not_there_finds_what_was_forced_to_wait() -> None:
     assert house.balances()
 
 
-def test_what_waits_for_a_subject_is_no_reason_to_queue_what_is_not_forced() -> None:
+def test_a_message_without_force_queuing_is_refused_though_others_wait_for_its_subject() -> None:
     house = house_of()
     bob = house.client()
-    letter(bob, 1, forced("joe"))
-    assert not letter(bob, 2, "joe")["successful"]
+    address(bob, 1, forced("joe"))
+    assert not address(bob, 2, "joe")["successful"]
 
 
-def test_the_more_urgent_goes_first_and_then_the_older() -> None:
+def test_messages_that_wait_for_a_subject_are_delivered_by_priority_and_then_by_age() -> None:
     house = house_of()
     bob = house.client()
     for number, priority in enumerate((5, 9, 5, 9)):
@@ -200,13 +202,13 @@ def test_the_more_urgent_goes_first_and_then_the_older() -> None:
     assert connect(joe).data == [1, 3, 0, 2]
 
 
-def test_what_a_session_leaves_goes_to_the_other_sessions_of_its_subject() -> None:
+def test_addressed_messages_of_an_ended_session_go_to_the_next_session_of_its_subject() -> None:
     house = house_of()
     phone = named(house, "joe/1")
     bob = house.client()
-    letter(bob, "first", "joe")
+    address(bob, "first", "joe")
     assert connect(phone).data == ["first"]
-    letter(bob, "second", "joe")
+    address(bob, "second", "joe")
     leave(phone)
     assert (waiting(house, "joe"), codes(house)) == (2, [])
     desk = arriving(house, "joe/2")
@@ -218,10 +220,10 @@ def test_what_a_session_leaves_goes_to_the_other_sessions_of_its_subject() -> No
     assert house.balances()
 
 
-def test_a_session_that_has_a_message_does_not_get_the_copy_of_another() -> None:
+def test_a_session_with_a_message_does_not_get_the_copy_of_an_ended_session() -> None:
     house = house_of()
     phone, desk = named(house, "joe/1"), named(house, "joe/2")
-    letter(house.client(), "hello", "joe")
+    address(house.client(), "hello", "joe")
     leave(phone)
     assert waiting(house, "joe") == 0
     assert connect(desk).data == ["hello"]
@@ -229,15 +231,15 @@ def test_a_session_that_has_a_message_does_not_get_the_copy_of_another() -> None
     assert house.balances()
 
 
-def test_what_was_for_a_session_alone_dies_with_it() -> None:
+def test_a_message_to_one_session_becomes_a_dead_letter_when_the_session_ends() -> None:
     house = house_of()
     joe = named(house, "joe/1")
-    letter(house.client(), "hello", "joe/1")
+    address(house.client(), "hello", "joe/1")
     leave(joe)
     assert (waiting(house, "joe"), data_of(house)) == (0, ["hello"])
 
 
-def test_what_a_subscription_brought_dies_with_its_session() -> None:
+def test_a_message_from_a_subscription_becomes_a_dead_letter_when_its_session_ends() -> None:
     house = house_of()
     joe = named(house, "joe/1")
     joe.subscribe("/a")
@@ -247,21 +249,21 @@ def test_what_a_subscription_brought_dies_with_its_session() -> None:
     assert data_of(house) == ["news"]
 
 
-def test_a_session_that_expires_gives_back_what_it_has() -> None:
+def test_a_session_that_expires_returns_addressed_messages_to_its_subject() -> None:
     house = house_of()
     joe = house.client(ext={"ack": True, "delivery": {"session": "joe"}})
     connect(joe)
-    letter(house.client(), "hello", "joe")
+    address(house.client(), "hello", "joe")
     house.advance(15.0)
     assert joe.session.is_gone
     assert (waiting(house, "joe"), codes(house)) == (1, [])
     assert house.balances()
 
 
-def test_a_refused_message_is_dead_and_does_not_come_back() -> None:
+def test_a_refused_message_is_dead_lettered_and_does_not_return_to_its_subject() -> None:
     house = house_of()
     joe = named(house, "joe/1")
-    letter(house.client(), "hello", "joe")
+    address(house.client(), "hello", "joe")
     (event,) = connect(joe).events
     connect(joe, no(event, "user.update.error"))
     house.turn()
@@ -270,32 +272,32 @@ def test_a_refused_message_is_dead_and_does_not_come_back() -> None:
     assert house.balances()
 
 
-def test_a_session_that_takes_no_point_to_point_is_passed_over() -> None:
+def test_a_session_that_takes_no_ptp_messages_is_passed_over_and_cannot_be_addressed() -> None:
     house = house_of()
     shy, open_ = named(house, "joe/1", ptp=False), named(house, "joe/2")
     bob = house.client()
-    assert states(letter(bob, "hello", "joe")) == ["OK"]
+    assert states(address(bob, "hello", "joe")) == ["OK"]
     assert connect(shy).data == []
     assert connect(open_).data == ["hello"]
-    error = letter(bob, "hello", forced("joe/1"))["error"]
+    error = address(bob, "hello", forced("joe/1"))["error"]
     assert error == "403:user.ptp.denied,client/joe/1:destination_denied"
 
 
-def test_a_subject_none_of_whose_sessions_takes_it_waits_only_if_forced() -> None:
+def test_a_message_that_no_session_of_its_subject_takes_waits_only_if_forced() -> None:
     house = house_of()
     shy = named(house, "joe/1", ptp=False)
     bob = house.client()
-    assert letter(bob, 1, "joe")["error"].startswith("403:user.ptp.denied")
-    assert states(letter(bob, 2, forced("joe"))) == ["QUEUED"]
+    assert address(bob, 1, "joe")["error"].startswith("403:user.ptp.denied")
+    assert states(address(bob, 2, forced("joe"))) == ["QUEUED"]
     assert connect(shy).data == []
     assert waiting(house, "joe") == 1
 
 
-def test_several_destinations_have_an_outcome_each() -> None:
+def test_each_of_several_destinations_has_an_outcome() -> None:
     house = house_of()
     joe = named(house, "joe/1")
     unknown = {"name": "eve", "ignoreSilently": True}
-    reply = letter(house.client(), "hello", "ann", "joe", forced("carl"), unknown)
+    reply = address(house.client(), "hello", "ann", "joe", forced("carl"), unknown)
     assert reply["successful"]
     assert states(reply) == ["ERROR", "OK", "QUEUED", "IGNORED"]
     assert connect(joe).data == ["hello"]
@@ -305,13 +307,13 @@ def test_several_destinations_have_an_outcome_each() -> None:
 def test_a_receiver_that_is_named_twice_gets_the_message_once() -> None:
     house = house_of()
     joe = named(house, "joe/1")
-    letter(house.client(), "hello", "joe", "joe/1", "client/joe")
+    address(house.client(), "hello", "joe", "joe/1", "client/joe")
     assert connect(joe).data == ["hello"]
 
 
-def test_an_unknown_destination_that_does_not_matter_is_no_error() -> None:
+def test_an_unknown_destination_with_ignore_silently_is_no_error() -> None:
     house = house_of()
-    reply = letter(house.client(), "hello", {"name": "joe", "ignoreSilently": True})
+    reply = address(house.client(), "hello", {"name": "joe", "ignoreSilently": True})
     assert (reply["successful"], states(reply)) == (True, ["IGNORED"])
 
 
@@ -322,7 +324,7 @@ def publish(client: Client, data: object, *names: Any, **options: Any) -> Json:
     return asked.reply
 
 
-def test_subscribers_of_the_channel_get_it_too_unless_it_says_not() -> None:
+def test_subscribers_get_an_addressed_message_too_unless_it_is_not_subscribable() -> None:
     house = house_of()
     joe, ann = named(house, "joe/1"), named(house, "ann/1")
     ann.subscribe("/a")
@@ -333,22 +335,22 @@ def test_subscribers_of_the_channel_get_it_too_unless_it_says_not() -> None:
     assert connect(ann).data == ["open"]
 
 
-def test_a_full_session_is_an_error_to_the_publisher() -> None:
+def test_a_message_to_a_full_session_is_refused_and_not_dead_lettered() -> None:
     house = house_of()
     named(house, "joe/1", queue={"maxEntries": 1})
     bob = house.client()
-    assert letter(bob, 1, "joe/1")["successful"]
-    error = letter(bob, 2, "joe/1")["error"]
+    assert address(bob, 1, "joe/1")["successful"]
+    error = address(bob, 2, "joe/1")["error"]
     assert error == "507:resource.overflow.queue.entries,client/joe/1:destination_full"
     assert codes(house) == []
 
 
-def test_what_a_full_session_has_no_room_for_waits_for_its_subject() -> None:
+def test_a_message_to_a_subject_whose_session_is_full_waits_in_the_subject_queue() -> None:
     house = house_of()
     joe = named(house, "joe/1", queue={"maxEntries": 1})
     bob = house.client()
-    assert states(letter(bob, 1, "joe")) == ["OK"]
-    assert states(letter(bob, 2, "joe")) == ["QUEUED"]
+    assert states(address(bob, 1, "joe")) == ["OK"]
+    assert states(address(bob, 2, "joe")) == ["QUEUED"]
     assert connect(joe).data == [1]
     house.turn()
     assert connect(joe).data == []
@@ -357,13 +359,13 @@ def test_what_a_full_session_has_no_room_for_waits_for_its_subject() -> None:
     assert house.balances()
 
 
-def test_what_is_too_large_for_every_session_keeps_nothing_else_waiting() -> None:
+def test_a_message_that_is_too_large_for_every_session_does_not_delay_others() -> None:
     house = house_of()
     joe = named(house, "joe/1", queue={"maxBytes": 1000})
     bob = house.client()
     large = "x" * 2000
-    assert states(letter(bob, large, "joe")) == ["QUEUED"]
-    assert states(letter(bob, 1, "joe")) == ["OK"]
+    assert states(address(bob, large, "joe")) == ["QUEUED"]
+    assert states(address(bob, 1, "joe")) == ["OK"]
     assert connect(joe).data == [1]
     assert waiting(house, "joe") == 1
     roomy = arriving(house, "joe/2")
@@ -372,42 +374,42 @@ def test_what_is_too_large_for_every_session_keeps_nothing_else_waiting() -> Non
     assert house.balances()
 
 
-def test_what_waits_passes_what_is_too_large_for_every_session() -> None:
+def test_waiting_messages_pass_others_that_are_too_large_for_every_session() -> None:
     house = house_of()
     bob = house.client()
     for content in ("x" * 2000, 1, "y" * 2000, 2):
-        letter(bob, content, forced("joe"))
+        address(bob, content, forced("joe"))
     joe = arriving(house, "joe/1", queue={"maxBytes": 1000})
     assert connect(joe).data == [1, 2]
     assert waiting(house, "joe") == 2
     assert house.balances()
 
 
-def test_what_waited_for_the_room_of_an_ended_session_keeps_nothing_else_waiting() -> None:
+def test_a_message_that_fits_only_an_ended_session_does_not_delay_others() -> None:
     house = house_of()
     roomy = named(house, "joe/1", queue={"maxEntries": 1})
     small = named(house, "joe/2", queue={"maxBytes": 1000})
     bob = house.client()
-    letter(bob, 0, "joe/1")
-    assert states(letter(bob, "x" * 2000, "joe")) == ["QUEUED"]
-    assert states(letter(bob, 1, "joe")) == ["QUEUED"]
+    address(bob, 0, "joe/1")
+    assert states(address(bob, "x" * 2000, "joe")) == ["QUEUED"]
+    assert states(address(bob, 1, "joe")) == ["QUEUED"]
     leave(roomy)
     assert waiting(house, "joe") == 1
     assert connect(small).data == [1]
     assert house.balances()
 
 
-def test_a_full_queue_of_a_subject_is_an_error_to_the_publisher() -> None:
+def test_messages_beyond_the_limits_of_subject_queues_are_refused() -> None:
     house = house_of(subject_limits=SharedQueueLimits(entries=2, queues=1))
     bob = house.client()
     for number in range(2):
-        assert letter(bob, number, forced("joe"))["successful"]
-    error = letter(bob, 2, forced("joe"))["error"]
+        assert address(bob, number, forced("joe"))["successful"]
+    error = address(bob, 2, forced("joe"))["error"]
     assert error == "507:resource.overflow.queue.entries,client/joe:destination_full"
-    assert letter(bob, 3, forced("ann"))["error"].startswith("507:resource.exhaust")
+    assert address(bob, 3, forced("ann"))["error"].startswith("507:resource.exhaust")
 
 
-def test_publishes_that_wait_for_the_store_count_against_the_limit() -> None:
+def test_pending_publishes_count_against_the_limit_of_a_subject_queue() -> None:
     house = house_of(subject_limits=SharedQueueLimits(entries=2))
     bob = house.client()
     content = {"destinations": [forced("joe")], "content": 1}
@@ -416,13 +418,13 @@ def test_publishes_that_wait_for_the_store_count_against_the_limit() -> None:
     assert [each.reply["successful"] for each in asked] == [True, True, False]
 
 
-def test_they_count_against_the_limit_of_a_session_as_well() -> None:
+def test_pending_publishes_count_against_the_limit_of_a_session_queue() -> None:
     house = house_of()
     joe = named(house, "joe/1", queue={"maxEntries": 2})
     bob = house.client()
     content = {"destinations": ["joe/1", "joe"], "content": 1}
     asked = [bob.publish("/service/ptp", content) for _ in range(3)]
-    assert states(letter(bob, 2, "joe")) == ["QUEUED"]
+    assert states(address(bob, 2, "joe")) == ["QUEUED"]
     outcomes = [each.reply["ext"]["delivery"]["destinations"] for each in asked]
     assert [[each["state"] for each in told] for told in outcomes] == [
         ["OK", "OK"],
@@ -434,7 +436,7 @@ def test_they_count_against_the_limit_of_a_session_as_well() -> None:
     assert house.balances()
 
 
-def test_what_waits_gets_the_room_of_a_repeat_that_does_not_come() -> None:
+def test_a_waiting_message_gets_the_room_that_was_reserved_for_a_repeated_publish() -> None:
     house = house_of()
     joe = named(house, "joe/1", queue={"maxEntries": 1})
     named(house, "ann/1")
@@ -451,19 +453,19 @@ def test_what_waits_gets_the_room_of_a_repeat_that_does_not_come() -> None:
     assert house.balances()
 
 
-def test_a_queue_that_was_emptied_makes_room_for_others() -> None:
+def test_an_emptied_subject_queue_makes_room_for_the_queue_of_another_subject() -> None:
     house = house_of(subject_limits=SharedQueueLimits(queues=1))
     bob = house.client()
-    letter(bob, 1, forced("joe"))
+    address(bob, 1, forced("joe"))
     named(house, "joe/1")
-    assert letter(bob, 2, forced("ann"))["successful"]
+    assert address(bob, 2, forced("ann"))["successful"]
 
 
 def open_queues(house: House) -> int:
     return len(house.bayeux.state.ptp.subjects.queues())
 
 
-def test_a_queue_ends_with_the_lifetime_of_its_last_message() -> None:
+def test_a_subject_queue_ends_with_the_lifetime_of_its_last_message() -> None:
     house = house_of()
     expiration = {"lifeTime": 1000, "forceDestroy": True}
     publish(house.client(), 1, forced("joe"), expiration=expiration)
@@ -472,19 +474,19 @@ def test_a_queue_ends_with_the_lifetime_of_its_last_message() -> None:
     assert open_queues(house) == 0
 
 
-def test_a_queue_that_is_cleared_ends() -> None:
+def test_a_subject_queue_ends_when_it_is_cleared() -> None:
     house = house_of()
-    letter(house.client(), 1, forced("joe"))
+    address(house.client(), 1, forced("joe"))
     queue = house.bayeux.state.ptp.subjects.queue("joe")
     assert queue is not None
     assert house.bayeux.life.clear(queue) == 1
     assert open_queues(house) == 0
-    assert letter(house.client(), 2, forced("joe"))["successful"]
+    assert address(house.client(), 2, forced("joe"))["successful"]
     assert connect(arriving(house, "joe/1")).data == [2]
     assert house.balances()
 
 
-def of(house: House, address: str, name: str = "") -> Client:
+def client_at(house: House, address: str, name: str = "") -> Client:
     """A client at an address, with or without a subject."""
     ext = {"delivery": {"session": name}} if name else {}
     return house.client(caller=Caller(address=address, network=address), ext=ext)
@@ -493,39 +495,44 @@ def of(house: House, address: str, name: str = "") -> Client:
 OVER_QUOTA = "429:addressed:budget_exceeded"
 
 
-def test_an_address_makes_so_many_messages_wait_and_no_more() -> None:
+def test_an_address_may_make_a_limited_number_of_messages_wait_for_subjects() -> None:
     house = house_of(quotas=QuotaLimits(addressed=2))
-    many, other = of(house, "203.0.113.7"), of(house, "198.51.100.9")
-    assert all(letter(many, 1, forced(name))["successful"] for name in ("ann", "joe"))
-    refused = letter(many, 2, forced("ann"))
+    many, other = client_at(house, "203.0.113.7"), client_at(house, "198.51.100.9")
+    assert all(address(many, 1, forced(name))["successful"] for name in ("ann", "joe"))
+    refused = address(many, 2, forced("ann"))
     assert refused["error"] == OVER_QUOTA
     assert refused["advice"] == {"reconnect": "retry", "interval": 5000, "timeout": 30000}
     (said,) = refused["ext"]["delivery"]["destinations"]
     assert said == {"name": "client/ann", "state": "ERROR", "errorCode": "resource.exhaust"}
     assert house.bayeux.state.sessions.usages.exceeded["addressed"] == 1
-    assert letter(other, 3, forced("ann"))["successful"]
-    assert letter(house.client(), 4, forced("ann"))["successful"]
+    assert address(other, 3, forced("ann"))["successful"]
+    assert address(house.client(), 4, forced("ann"))["successful"]
     ann = arriving(house, "ann/1")
     assert connect(ann).data == [1, 3, 4]
-    # Sessions get what is not forced to wait.
-    assert letter(many, 5, forced("eve"))["successful"]
-    assert states(letter(many, 6, forced("bob"), "ann")) == ["ERROR", "OK"]
+    # Messages for sessions do not count.
+    assert address(many, 5, forced("eve"))["successful"]
+    assert states(address(many, 6, forced("bob"), "ann")) == ["ERROR", "OK"]
     assert house.balances()
 
 
-def test_a_subject_makes_so_many_bytes_wait_from_wherever_it_comes() -> None:
+def test_a_subject_may_make_a_limited_number_of_bytes_wait_from_all_its_addresses() -> None:
     house = house_of(quotas=QuotaLimits(addressed=0, addressed_bytes=1000))
-    here, there = of(house, "203.0.113.7", "bob/1"), of(house, "198.51.100.9", "bob/2")
-    assert letter(here, "x" * 600, forced("joe"))["successful"]
-    assert letter(there, "x" * 600, forced("joe"))["error"] == OVER_QUOTA
-    assert letter(there, "x", forced("joe"))["successful"]
-    assert letter(of(house, "198.51.100.9", "eve/1"), "x" * 600, forced("joe"))["successful"]
+    here, there = (
+        client_at(house, "203.0.113.7", "bob/1"),
+        client_at(house, "198.51.100.9", "bob/2"),
+    )
+    assert address(here, "x" * 600, forced("joe"))["successful"]
+    assert address(there, "x" * 600, forced("joe"))["error"] == OVER_QUOTA
+    assert address(there, "x", forced("joe"))["successful"]
+    assert address(client_at(house, "198.51.100.9", "eve/1"), "x" * 600, forced("joe"))[
+        "successful"
+    ]
 
 
 @pytest.mark.parametrize("end", ["taken", "cleared", "expired", "refused"])
-def test_what_no_longer_waits_is_nobodys_account(end: str) -> None:
+def test_a_message_that_no_longer_waits_does_not_count_against_the_quota(end: str) -> None:
     house = house_of(quotas=QuotaLimits(addressed=2))
-    bob = of(house, "203.0.113.7")
+    bob = client_at(house, "203.0.113.7")
     if end == "refused":
         house.keeper.outcome = PersistOutcome.REFUSED
     for number in (1, 2):
@@ -540,7 +547,7 @@ def test_what_no_longer_waits_is_nobodys_account(end: str) -> None:
         house.bayeux.life.clear(queue)
     elif end == "expired":
         house.advance(1.5)
-    assert [letter(bob, number, forced("ann"))["successful"] for number in (3, 4, 5)] == [
+    assert [address(bob, number, forced("ann"))["successful"] for number in (3, 4, 5)] == [
         True,
         True,
         False,
@@ -548,11 +555,11 @@ def test_what_no_longer_waits_is_nobodys_account(end: str) -> None:
     assert house.balances()
 
 
-def test_a_socket_gets_the_rest_as_soon_as_there_is_room() -> None:
+def test_a_session_over_a_socket_gets_more_from_its_subject_than_its_queue_has_room_for() -> None:
     house = house_of()
     bob = house.client()
     for number in range(3):
-        letter(bob, number, forced("joe"))
+        address(bob, number, forced("joe"))
     joe = house.connected(socket=Socket())
     joe.session.queue.limit(entries=1, bytes=None)
     joe.session.go_by("joe/-7")
@@ -562,7 +569,7 @@ def test_a_socket_gets_the_rest_as_soon_as_there_is_room() -> None:
     assert house.balances()
 
 
-def test_a_lifetime_ends_in_the_queue_of_a_subject_as_well() -> None:
+def test_a_message_in_a_subject_queue_expires_when_its_lifetime_ends() -> None:
     house = house_of()
     bob = house.client()
     expiration = {"lifeTime": 1000, "forceDestroy": True}
@@ -574,7 +581,7 @@ def test_a_lifetime_ends_in_the_queue_of_a_subject_as_well() -> None:
     assert house.balances()
 
 
-def test_a_repeat_is_not_queued_twice() -> None:
+def test_a_repeated_publish_is_queued_once_for_its_subject() -> None:
     house = house_of()
     bob = house.client()
     for _ in range(2):
@@ -583,21 +590,21 @@ def test_a_repeat_is_not_queued_twice() -> None:
     assert house.balances()
 
 
-def test_while_the_store_is_away_nothing_is_promised() -> None:
+def test_only_passing_messages_wait_for_a_subject_while_the_store_is_away() -> None:
     house = house_of()
     bob = house.client()
     house.keeper.is_available = False
-    assert letter(bob, 1, forced("joe"))["error"].startswith("503")
+    assert address(bob, 1, forced("joe"))["error"].startswith("503")
     assert waiting(house, "joe") == 0
     assert publish(bob, 2, forced("joe"), persistent=False)["successful"]
     assert waiting(house, "joe") == 1
 
 
-def test_a_restart_finds_what_waits_for_subjects() -> None:
+def test_messages_that_wait_for_a_subject_survive_a_restart() -> None:
     house = house_of()
     bob = house.client()
     for number in range(3):
-        letter(bob, number, forced("joe"))
+        address(bob, number, forced("joe"))
     after = restarted(house)
     assert waiting(after, "joe") == 3
     joe = arriving(after, "joe/1")
@@ -611,7 +618,7 @@ def test_messages_of_a_full_session_and_its_subject_arrive_in_order_after_a_rest
     named(house, "joe/1", queue={"maxEntries": 3}).disconnect()
     house.turn()
     bob = house.client()
-    taken = [letter(bob, number, "joe")["successful"] for number in range(8)]
+    taken = [address(bob, number, "joe")["successful"] for number in range(8)]
     assert taken == [True] * 6 + [False] * 2
     after = restarted(house, **limits)
     joe = arriving(after, "joe/1", queue={"maxEntries": 3})
@@ -623,11 +630,11 @@ def test_messages_of_a_full_session_and_its_subject_arrive_in_order_after_a_rest
     assert after.balances()
 
 
-def test_what_an_unnamed_session_had_survives_a_kill() -> None:
+def test_a_message_that_an_unnamed_session_had_waits_for_its_subject_after_a_kill() -> None:
     house = house_of()
     joe = house.client(ext={"ack": True, "delivery": {"session": "joe"}})
     connect(joe)
-    letter(house.client(), "hello", "joe")
+    address(house.client(), "hello", "joe")
     assert connect(joe).data == ["hello"]
     after = restarted(house)
     after.advance(15.0)
@@ -655,7 +662,7 @@ def test_what_an_unnamed_session_had_survives_a_kill() -> None:
     ],
     ids=repr,
 )
-def test_destinations_that_make_no_sense_are_refused(destinations: Any) -> None:
+def test_invalid_destinations_are_refused(destinations: Any) -> None:
     house = house_of()
     bob = house.client()
     content = {"destinations": destinations, "content": 1}
@@ -666,7 +673,7 @@ def test_destinations_that_make_no_sense_are_refused(destinations: Any) -> None:
 
 
 @pytest.mark.parametrize("data", [None, 1, {"content": 1}, {"destinations": ["joe"]}], ids=repr)
-def test_a_message_to_nobody_is_refused(data: Any) -> None:
+def test_a_publish_to_the_ptp_service_without_destinations_or_content_is_refused(data: Any) -> None:
     house = house_of()
     assert house.client().publish("/service/ptp", data).reply["error"].startswith("400")
 
@@ -681,24 +688,24 @@ class Granted:
         return operation in self._operations
 
 
-def test_who_may_publish_may_not_address_anybody() -> None:
+def test_a_right_to_publish_does_not_include_the_right_to_address() -> None:
     house = house_of()
     joe, bob = named(house, "joe/1"), house.client()
     house.bayeux.state.rights.require_login()
     bob.session.identity.grants = Granted(Operation.PUBLISH, Operation.CREATE)
-    assert letter(bob, 1, "joe")["error"].startswith("403:denied_by_rights:")
+    assert address(bob, 1, "joe")["error"].startswith("403:denied_by_rights:")
     assert publish(bob, 2, "joe")["error"].startswith("403:denied_by_rights:")
     bob.session.identity.grants = Granted(Operation.PUBLISH, Operation.CREATE, Operation.PTP)
-    assert letter(bob, 3, "joe")["successful"]
+    assert address(bob, 3, "joe")["successful"]
     assert connect(joe).data == [3]
 
 
-def test_what_a_client_without_acks_left_waits_for_the_next_session() -> None:
+def test_a_message_to_a_plain_session_waits_for_its_subject_when_the_session_expires() -> None:
     house = house_of()
     joe = house.client()
     joe.session.go_by("joe/-7")
     house.bayeux.state.ptp.subjects.join(joe.session)
-    assert states(letter(house.client(), "hello", "joe")) == ["OK"]
+    assert states(address(house.client(), "hello", "joe")) == ["OK"]
     house.advance(15.0)
     assert joe.session.is_gone
     assert (waiting(house, "joe"), codes(house)) == (1, [])
@@ -706,7 +713,7 @@ def test_what_a_client_without_acks_left_waits_for_the_next_session() -> None:
 
 
 def plain(house: House) -> Client:
-    """A session of joe with a login, as the server names it, that negotiated nothing."""
+    """A plain session of joe with a name that the server chose."""
     joe = house.client()
     joe.session.go_by("joe/-7")
     house.bayeux.state.ptp.subjects.join(joe.session)
@@ -714,22 +721,22 @@ def plain(house: House) -> Client:
     return joe
 
 
-def test_what_a_client_without_acks_received_is_no_longer_in_the_store() -> None:
+def test_a_message_that_a_plain_session_received_leaves_the_store() -> None:
     house = house_of()
     joe = plain(house)
-    letter(house.client(), "hello", "joe")
+    address(house.client(), "hello", "joe")
     assert joe.connect(advice={"timeout": 0}).data == ["hello"]
     house.turn()
     assert house.keeper.queues["joe/-7"] == {}
     assert house.balances()
 
 
-def test_a_message_that_the_store_cannot_have_leaves_sessions_as_they_are() -> None:
+def test_a_message_sent_while_the_store_is_away_does_not_make_its_session_durable() -> None:
     house = house_of()
     joe = plain(house)
     bob = house.client()
     house.keeper.is_available = False
-    assert letter(bob, 1, "joe")["error"].startswith("503")
+    assert address(bob, 1, "joe")["error"].startswith("503")
     assert not joe.session.is_durable
     assert publish(bob, 2, "joe", persistent=False)["successful"]
     assert joe.connect(advice={"timeout": 0}).data == [2]
@@ -737,13 +744,13 @@ def test_a_message_that_the_store_cannot_have_leaves_sessions_as_they_are() -> N
 
 
 @pytest.mark.parametrize("name", ["anonymous", "anonymous/1"])
-def test_no_session_may_have_the_name_of_those_without_one(name: str) -> None:
+def test_a_session_name_with_the_subject_anonymous_is_refused(name: str) -> None:
     house = house_of()
     asked = house.guest().handshake(ext={"delivery": {"session": name}})
     assert asked.reply["error"].startswith("400:")
 
 
-def test_what_nobody_left_waits_for_nobody() -> None:
+def test_a_message_addressed_to_anonymous_does_not_return_to_a_subject_queue() -> None:
     house = house_of()
     message = Message(b"{}", id=1, channel="/a")
     message.addressed = ("anonymous",)
@@ -751,7 +758,7 @@ def test_what_nobody_left_waits_for_nobody() -> None:
     assert waiting(house, "anonymous") == 0
 
 
-def test_what_the_store_has_for_an_ended_session_returns_to_its_subject() -> None:
+def test_an_addressed_message_stored_for_an_ended_session_returns_to_its_subject() -> None:
     house = house_of()
     messages = [Message(b'{"data":%d}' % number, id=number, channel="/a") for number in (1, 2)]
     messages[0].addressed = ("joe",)
@@ -768,7 +775,7 @@ def test_what_the_store_has_for_an_ended_session_returns_to_its_subject() -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_addressed", [False, True])
-def test_refusals_of_what_is_addressed_hold_no_channel_back(is_addressed: bool) -> None:
+def test_refusals_hold_a_channel_unless_its_messages_are_addressed(is_addressed: bool) -> None:
     house = house_of()
     bob = house.client()
     receivers = [named(house, name) for name in ("joe/1", "ann/1", "eve/1")]
@@ -782,7 +789,7 @@ def test_refusals_of_what_is_addressed_hold_no_channel_back(is_addressed: bool) 
         for each in receivers:
             events = connect(each).events
             house.turn()
-            # At first everything is as usual.
+            # The first message is not refused.
             connect(each, *[no(event, "user.update.error") for event in events if number])
             house.turn()
         house.advance(0.5)
@@ -790,11 +797,11 @@ def test_refusals_of_what_is_addressed_hold_no_channel_back(is_addressed: bool) 
 
 
 @pytest.mark.slow
-def test_what_a_session_leaves_returns_in_as_many_turns_as_that_takes() -> None:
+def test_messages_of_an_ended_session_return_to_their_subject_over_several_turns() -> None:
     house = house_of()
     bob, joe = house.client(), named(house, "joe/1")
     for number in range(1200):
-        letter(bob, number, "joe")
+        address(bob, number, "joe")
     joe.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
     seen = [waiting(house, "joe")]
     while house.flush():
@@ -809,11 +816,11 @@ def test_what_a_session_leaves_returns_in_as_many_turns_as_that_takes() -> None:
 
 
 @pytest.mark.slow
-def test_what_a_killed_server_had_no_time_to_return_says_that_it_may_have_come_before() -> None:
+def test_messages_that_a_killed_server_had_no_time_to_return_count_as_redelivered() -> None:
     house = house_of()
     bob, joe = house.client(), named(house, "joe/1")
     for number in range(250):
-        letter(bob, number, "joe")
+        address(bob, number, "joe")
     assert len(connect(joe).data) == 250
     joe.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
     assert waiting(house, "joe") == 200
@@ -827,8 +834,8 @@ def test_what_a_killed_server_had_no_time_to_return_says_that_it_may_have_come_b
 DEADLY: dict[str, Any] = {"channels": {"/service/ptp": ChannelRule(max_attempts=3)}}
 
 
-def taken_by_another(house: House) -> list[object]:
-    """What a session of joe without a number is handed; it ends unless that is harmless."""
+def handed_to_another(house: House) -> list[object]:
+    """What an unnamed session of joe gets; it stops at the poison message, else it acks."""
     joe = house.client(ext={"ack": True, "delivery": {"session": "joe"}})
     house.turn()
     asked = connect(joe)
@@ -843,16 +850,18 @@ def taken_by_another(house: House) -> list[object]:
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
-def test_a_message_that_stops_every_session_of_its_subject_dies(is_killed: bool) -> None:
+def test_a_poison_message_that_stops_every_session_of_its_subject_is_dead_lettered(
+    is_killed: bool,
+) -> None:
     house = house_of(**DEADLY)
     for text in ("poison", "news"):
-        letter(house.client(), text, forced("joe"))
+        address(house.client(), text, forced("joe"))
     handed: list[list[object]] = []
     while waiting(house, "joe") and len(handed) < 12:
-        handed.append(taken_by_another(house))
+        handed.append(handed_to_another(house))
         if is_killed:
             house = restarted(house, **DEADLY)
-    # What arrived together is told apart at the last attempt.
+    # The last attempt hands messages over one by one.
     assert handed == [["poison", "news"], ["poison", "news"], ["poison"], ["news"]]
     (dead,) = house.keeper.letters
     assert dead.envelope()["content"] == "poison"
@@ -863,9 +872,9 @@ def test_a_message_that_stops_every_session_of_its_subject_dies(is_killed: bool)
 
 def test_copies_that_return_to_their_subject_become_one_with_the_attempts_of_both() -> None:
     house = house_of()
-    letter_to = {"ack": True, "delivery": {"session": "joe"}}
-    phone, desk = house.client(ext=letter_to), house.client(ext=letter_to)
-    letter(house.client(), "hello", "joe")
+    ext = {"ack": True, "delivery": {"session": "joe"}}
+    phone, desk = house.client(ext=ext), house.client(ext=ext)
+    address(house.client(), "hello", "joe")
     connect(phone, ack=None)
     connect(desk, ack=None)
     house.advance(0.1)
@@ -884,7 +893,7 @@ def test_copies_that_return_to_their_subject_become_one_with_the_attempts_of_bot
 
 
 @pytest.mark.parametrize("how", ["cleared", "removed", "expired"])
-def test_room_that_entries_leave_otherwise_is_used_at_once(how: str) -> None:
+def test_a_waiting_message_gets_the_room_of_an_entry_that_leaves_without_delivery(how: str) -> None:
     house = house_of()
     joe, bob = named(house, "joe/1", queue={"maxEntries": 1}), house.client()
     session = joe.session

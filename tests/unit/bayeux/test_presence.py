@@ -1,4 +1,4 @@
-"""Clients see who is on a channel, as far as their rights go."""
+"""Clients see who is on a channel, as far as their rights allow it."""
 
 from typing import Any
 
@@ -40,14 +40,14 @@ def ask(client: Client, data: Any) -> Any:
 
 
 def on(house: House, *channels: str) -> Client:
-    """A session that has subscribed."""
+    """A client with subscriptions to these channels."""
     client = house.client()
     client.subscribe(*channels)
     return client
 
 
 def watcher(house: House, *channels: str) -> Client:
-    """Who is told of joins and leaves."""
+    """A client that is told of joins and leaves."""
     client = on(house, *(channels or (EVENTS,)))
     client.connect()
     house.turn()
@@ -65,7 +65,7 @@ def sessions(members: list[Json]) -> list[str]:
     return [each["session"] for each in members]
 
 
-def test_members_are_told_with_the_time_since_when() -> None:
+def test_the_service_lists_members_with_the_times_of_their_joins() -> None:
     here = house()
     now_ms = here.bayeux.state.node.now_ms()
     joe = named(here, "joe/1")
@@ -82,13 +82,13 @@ def test_members_are_told_with_the_time_since_when() -> None:
     assert second["since"] == pytest.approx(now_ms + 5000, abs=100)
 
 
-def test_the_number_alone_is_told_without_names() -> None:
+def test_the_service_answers_a_limit_of_zero_with_the_count_alone() -> None:
     here = house()
     on(here, ROOM)
     assert ask(here.client(), {"channel": ROOM, "limit": 0}) == {"channel": ROOM, "count": 1}
 
 
-def test_who_subscribes_to_a_pattern_is_not_on_its_channels() -> None:
+def test_a_subscriber_of_a_pattern_is_not_a_member_of_its_channels() -> None:
     here = house()
     watching = watcher(here)
     on(here, "/room/*")
@@ -98,7 +98,7 @@ def test_who_subscribes_to_a_pattern_is_not_on_its_channels() -> None:
     assert heard(watching) == []
 
 
-def test_members_are_listed_page_by_page_also_if_some_leave_meanwhile() -> None:
+def test_members_are_listed_page_by_page_though_some_leave_meanwhile() -> None:
     here = house()
     members = [on(here, ROOM) for _ in range(5)]
     names = [each.session.name for each in members]
@@ -133,13 +133,15 @@ def test_members_are_listed_page_by_page_also_if_some_leave_meanwhile() -> None:
     ],
     ids=lambda given: repr(given)[:40],
 )
-def test_a_call_that_makes_no_sense_is_explained(data: Any, message: str) -> None:
+def test_an_invalid_call_of_the_service_is_answered_with_the_reason(
+    data: Any, message: str
+) -> None:
     answer = ask(house().client(), data)
     assert answer["code"] == "user.illegalArgument"
     assert message in answer["message"]
 
 
-def test_joining_and_leaving_is_told_once() -> None:
+def test_a_watcher_is_told_once_of_each_join_and_leave() -> None:
     here = house()
     watching = watcher(here)
     joe = named(here, "joe/1")
@@ -156,7 +158,7 @@ def test_joining_and_leaving_is_told_once() -> None:
     assert event["count"] == 0
 
 
-def test_the_end_of_a_session_is_a_leave() -> None:
+def test_the_end_of_a_session_is_a_leave_from_each_of_its_channels() -> None:
     here = house()
     watching = watcher(here, "/sys/presence/room/*")
     gone, ended = on(here, ROOM), named(here, "joe/1")
@@ -172,7 +174,7 @@ def test_the_end_of_a_session_is_a_leave() -> None:
     assert ask(watching, {"channel": "/room/b", "limit": 0})["count"] == 0
 
 
-def test_a_session_that_expires_has_left() -> None:
+def test_the_expiry_of_a_session_is_a_leave() -> None:
     here = house()
     watching = watcher(here)
     lost = on(here, ROOM)
@@ -186,12 +188,12 @@ def test_a_session_that_expires_has_left() -> None:
 
 
 def states(events: list[Json]) -> list[tuple[str, str]]:
-    """Of events that tell nothing but states."""
+    """The member states in events that tell nothing else."""
     assert not any(event["joined"] or event["left"] for event in events)
     return [(each["session"], each["state"]) for event in events for each in event["changed"]]
 
 
-def test_who_leaves_for_a_moment_and_returns_to_its_session_was_on_it_all_the_time() -> None:
+def test_a_member_whose_client_disconnects_and_returns_is_away_but_does_not_leave() -> None:
     here = house()
     joe = named(here, "joe/1")
     joe.subscribe(ROOM)
@@ -205,7 +207,7 @@ def test_who_leaves_for_a_moment_and_returns_to_its_session_was_on_it_all_the_ti
     assert ask(watching, {"channel": ROOM}) == before
 
 
-def test_a_client_that_is_silent_for_too_long_is_away_until_it_connects() -> None:
+def test_a_member_whose_client_is_silent_for_too_long_is_away_until_it_connects() -> None:
     here = house()
     joe = named(here, "joe/1")
     joe.subscribe(ROOM)
@@ -221,7 +223,7 @@ def test_a_client_that_is_silent_for_too_long_is_away_until_it_connects() -> Non
     assert heard(watching) == []
 
 
-def test_a_client_that_comes_back_while_the_store_is_slow_is_here_when_it_is_answered() -> None:
+def test_a_member_is_here_again_once_the_store_confirms_its_new_client() -> None:
     here = house()
     joe = named(here, "joe/1")
     joe.subscribe(ROOM)
@@ -235,7 +237,7 @@ def test_a_client_that_comes_back_while_the_store_is_slow_is_here_when_it_is_ans
     assert states(heard(watching))[-1:] == [("client/joe/1", "here")]
 
 
-def test_it_is_told_who_is_held_back_and_who_is_resumed() -> None:
+def test_watchers_are_told_of_members_that_are_held_back_and_resumed() -> None:
     here = house()
     joe = named(here, "joe/1")
     joe.subscribe(ROOM)
@@ -247,7 +249,7 @@ def test_it_is_told_who_is_held_back_and_who_is_resumed() -> None:
     assert states(heard(watching)) == [("client/joe/1", "here")]
 
 
-def test_a_client_that_takes_its_session_over_and_holds_it_back_is_held() -> None:
+def test_a_member_whose_new_client_holds_its_queue_back_is_held() -> None:
     here = house()
     joe = named(here, "joe/1")
     joe.subscribe(ROOM)
@@ -256,7 +258,7 @@ def test_a_client_that_takes_its_session_over_and_holds_it_back_is_held() -> Non
     assert states(heard(watching))[-1] == ("client/joe/1", "held")
 
 
-def test_a_client_that_refuses_with_a_holdback_is_held() -> None:
+def test_a_member_that_refuses_a_message_with_a_holdback_is_held() -> None:
     here = house()
     joe = named(here, "joe/1")
     joe.subscribe(ROOM)
@@ -268,7 +270,7 @@ def test_a_client_that_refuses_with_a_holdback_is_held() -> None:
     assert states(heard(watching)) == [("client/joe/1", "held")]
 
 
-def test_who_joins_and_changes_in_one_turn_has_joined() -> None:
+def test_a_join_and_a_change_of_state_in_one_turn_are_told_as_a_join() -> None:
     here = house()
     watching = watcher(here)
     joe = named(here, "joe/1")
@@ -290,7 +292,7 @@ def test_an_event_expires_for_watchers_that_do_not_fetch_it() -> None:
     assert ann.session.queue.count == 0
 
 
-def test_an_extension_offers_the_presence_of_channels_whatever_their_rules_say() -> None:
+def test_an_extension_can_offer_presence_on_channels_whose_rule_does_not() -> None:
     here = house_of(channels={"/room/**": ChannelRule()})
     here.server.offer_presence("/room/*")
     on(here, ROOM, "/room/a/b")
@@ -299,7 +301,7 @@ def test_an_extension_offers_the_presence_of_channels_whatever_their_rules_say()
     assert answer["message"] == "/room/a/b has no presence"
 
 
-def test_all_changes_of_a_turn_are_one_event_that_tells_how_it_ended() -> None:
+def test_all_joins_and_leaves_of_a_turn_are_told_in_one_event() -> None:
     here = house()
     watching = watcher(here)
     clients = [on(here, ROOM) for _ in range(3)]
@@ -312,7 +314,7 @@ def test_all_changes_of_a_turn_are_one_event_that_tells_how_it_ended() -> None:
 
 
 @pytest.mark.slow
-def test_ten_thousand_members_that_leave_together_are_told_a_hundred_at_a_time() -> None:
+def test_ten_thousand_leaves_in_a_turn_are_told_in_events_of_a_hundred_each() -> None:
     here = house()
     state = here.bayeux.state
     queue = CallbackQueue(state.options.queue_limits, state.counters)
@@ -336,7 +338,7 @@ def test_ten_thousand_members_that_leave_together_are_told_a_hundred_at_a_time()
     ]
 
 
-def test_without_watchers_nothing_is_told() -> None:
+def test_a_join_without_watchers_causes_no_work_in_later_turns() -> None:
     here = house()
     on(here, ROOM)
     assert not here.bayeux.state.backlog
@@ -350,7 +352,7 @@ def test_a_channel_without_the_setting_has_no_presence() -> None:
     assert here.bayeux.state.presence.count(ROOM) == 0
 
 
-def test_the_members_of_a_channel_with_a_very_long_name_are_told_on_demand_only() -> None:
+def test_joins_on_a_channel_with_a_very_long_name_are_counted_but_not_told() -> None:
     here = house()
     watching = watcher(here, "/sys/presence/**")
     longest = "/room/" + "a" * (1024 - len("/room/"))
@@ -359,7 +361,7 @@ def test_the_members_of_a_channel_with_a_very_long_name_are_told_on_demand_only(
     assert heard(watching) == []
 
 
-def test_nobody_else_publishes_joins_and_leaves() -> None:
+def test_a_client_may_not_publish_joins_and_leaves() -> None:
     here = house()
     refused = here.client().publish(EVENTS, {"joined": []}).reply
     assert refused["error"].startswith("403:")
@@ -388,7 +390,7 @@ DENIED = "403:denied_by_rights:presence_denied"
 
 
 @pytest.mark.parametrize("channel", [ROOM, "/room/none", "/plain"])
-def test_who_may_only_subscribe_learns_nothing(channel: str) -> None:
+def test_a_right_to_subscribe_does_not_include_asking_for_members(channel: str) -> None:
     here = house()
     on(here, ROOM)
     reader = user(here, Operation.SUBSCRIBE)
@@ -397,7 +399,7 @@ def test_who_may_only_subscribe_learns_nothing(channel: str) -> None:
 
 
 @pytest.mark.parametrize("channel", [EVENTS, "/sys/presence/room/*", "/sys/presence/**"])
-def test_who_has_not_the_right_hears_of_no_joins(channel: str) -> None:
+def test_a_client_without_the_presence_right_is_told_of_no_joins(channel: str) -> None:
     here = house()
     reader = user(here, Operation.SUBSCRIBE, Operation.CREATE)
     assert reader.subscribe(channel).reply["error"] == DENIED
@@ -405,7 +407,7 @@ def test_who_has_not_the_right_hears_of_no_joins(channel: str) -> None:
     assert reader.connect(advice={"timeout": 0}).events == []
 
 
-def test_who_has_the_right_for_a_part_hears_of_this_part() -> None:
+def test_a_presence_right_covers_only_its_own_channels() -> None:
     here = house()
     reader = user(here, Operation.PRESENCE)
     on(here, ROOM)
@@ -415,7 +417,7 @@ def test_who_has_the_right_for_a_part_hears_of_this_part() -> None:
     assert reader.subscribe("/sys/login").reply["error"].startswith("403:")
 
 
-def test_who_loses_the_right_hears_no_more() -> None:
+def test_a_client_that_loses_the_presence_right_loses_its_subscription() -> None:
     here = house()
     reader = user(here, Operation.PRESENCE)
     reader.subscribe(EVENTS)
@@ -435,7 +437,7 @@ class Closed(SecurityPolicy):
         return Denial() if channel.startswith("/room/") else None
 
 
-def test_a_policy_decides_as_on_subscribing() -> None:
+def test_a_policy_that_denies_subscribing_denies_presence() -> None:
     here = house()
     here.bayeux.state.rights.policy = Closed()
     denied = "403:denied_by_security_policy:presence_denied"
@@ -452,7 +454,7 @@ def test_an_authorizer_that_does_not_know_presence_grants_none() -> None:
     assert ask(here.client(), {"channel": ROOM}) == "403:denied_by_not_granting:presence_denied"
 
 
-def test_operators_see_who_is_on_a_channel() -> None:
+def test_an_operator_may_ask_for_members_though_the_policy_denies_presence() -> None:
     here = house()
     here.bayeux.state.rights.policy = Closed()
     operator = here.client()
@@ -476,7 +478,7 @@ def test_a_restart_is_neither_a_leave_nor_a_join() -> None:
 
 
 def take_all(client: Client) -> list[Any]:
-    """What waits for the client; all of it is acknowledged."""
+    """What waits for the client, which acks all of it."""
     client.house.turn()
     data, _ = drain(client, client.session.queue.batch)
     return data

@@ -1,4 +1,4 @@
-"""What can be asked, set and done, level by level, and what xmlBlaster has besides."""
+"""The properties of each level that can be read, set and run, and those of xmlBlaster alone."""
 
 import re
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ TITLES = {
     Level.SESSION: "session",
     Level.TOPIC: "topic",
 }
-# What one may ask of xmlBlaster, as its own interfaces have it.
+# The properties of xmlBlaster, by the names in its own interfaces.
 XMLBLASTERS = {
     Level.NODE: """
         acceptWrongSenderAddress aliveCallbackClients checkConsistency clearLastError
@@ -82,7 +82,7 @@ EVERY_NAME = [(level, name) for level, names in XMLBLASTERS.items() for name in 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("level", Level)
-def test_every_property_works(level: Level) -> None:
+def test_every_property_answers_its_command(level: Level) -> None:
     arguments = {
         ValueForm.COUNT: "=2",
         ValueForm.QUERY: "=maxEntries=2",
@@ -99,13 +99,13 @@ def test_every_property_works(level: Level) -> None:
         assert ask(house, text).command.endswith(name)
 
 
-def test_whatever_xmlblaster_knows_is_there_or_told_to_be_missing() -> None:
+def test_every_property_of_xmlblaster_is_either_supported_or_listed_as_omitted() -> None:
     for level, name in EVERY_NAME:
         assert (name in TABLES[level]) is not (name in OMITTED[level]), name
 
 
 @pytest.mark.parametrize("level", Level)
-def test_what_is_missing_is_refused_as_missing_and_not_as_unknown(level: Level) -> None:
+def test_an_omitted_property_is_refused_as_not_implemented(level: Level) -> None:
     for name in OMITTED[level]:
         for text in (name, name + "=1"):
             with pytest.raises(CommandRefused) as caught:
@@ -113,7 +113,7 @@ def test_what_is_missing_is_refused_as_missing_and_not_as_unknown(level: Level) 
             assert caught.value.code == "internal.notImplemented"
 
 
-def test_tables_are_in_the_order_of_the_alphabet() -> None:
+def test_property_tables_are_in_alphabetical_order() -> None:
     for table in TABLES.values():
         assert list(table) == sorted(table)
 
@@ -156,7 +156,7 @@ def test_all_properties_are_in_the_documentation(level: Level) -> None:
 
 
 @pytest.mark.parametrize("level", Level)
-def test_what_is_missing_is_in_the_documentation_with_the_reason(level: Level) -> None:
+def test_all_omitted_properties_are_in_the_documentation_with_a_reason(level: Level) -> None:
     rows = re.findall(rf"^\| {TITLES[level]} \|([^|]*)\|([^|]*)\|$", page(), re.MULTILINE)
     told = [name for names, _ in rows for name in re.findall(r"`(\w+)`", names)]
     assert sorted(told) == sorted(OMITTED[level])

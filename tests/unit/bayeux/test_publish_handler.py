@@ -1,4 +1,4 @@
-"""Publishing: what receivers get of what was sent, and who they are."""
+"""Publishing: who the receivers of a message are, and what they get of it."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ from tests.unit.bayeux.harness import ABSENT, Client, House, Json
 
 
 def pair(*extensions: ServerExtension, **options: Any) -> tuple[House, Client, Client]:
-    """A house with a publisher, and a receiver of /a."""
+    """A server with a publisher and a receiver of /a."""
     house = House(*extensions, **options)
     alice, bob = house.client(), house.client()
     bob.subscribe("/a")
@@ -22,7 +22,7 @@ def heard(client: Client) -> list[Json]:
     return client.publish("/nobody").events
 
 
-def test_the_publisher_is_told_that_it_was_done_and_nothing_else() -> None:
+def test_a_successful_publish_is_answered_with_channel_id_and_success_alone() -> None:
     _, alice, bob = pair()
     assert alice.publish("/a", {"x": 1}).elements == [
         {"channel": "/a", "id": "2", "successful": True}
@@ -30,12 +30,12 @@ def test_the_publisher_is_told_that_it_was_done_and_nothing_else() -> None:
     assert heard(bob) == [{"channel": "/a", "data": {"x": 1}}]
 
 
-def test_publishing_where_nobody_listens_succeeds() -> None:
+def test_a_publish_without_receivers_succeeds() -> None:
     assert House().client().publish("/nobody", 1).reply["successful"]
 
 
 @pytest.mark.parametrize("data", [None, 0, False, "", [], {}, 1.5, 2**64 - 1, "€\u2028", [[[]]]])
-def test_data_arrives_as_it_was_sent_even_if_it_is_as_good_as_nothing(data: Any) -> None:
+def test_data_arrives_as_it_was_sent_even_if_it_is_null_or_empty(data: Any) -> None:
     _, alice, bob = pair()
     alice.publish("/a", data)
     assert heard(bob) == [{"channel": "/a", "data": data}]
@@ -50,11 +50,11 @@ def test_a_message_without_data_is_refused() -> None:
 
 
 @pytest.mark.parametrize("channel", ["/*", "/**", "/a/*", "/a/**", "/service/*"])
-def test_nobody_publishes_to_a_pattern(channel: str) -> None:
+def test_a_publish_to_a_pattern_is_refused(channel: str) -> None:
     assert House().client().publish(channel, 1).reply["error"] == "405::channel_invalid"
 
 
-def test_fields_that_the_protocol_does_not_know_are_passed_on() -> None:
+def test_fields_that_the_protocol_does_not_know_are_forwarded() -> None:
     _, alice, bob = pair()
     alice.publish("/a", 1, order=5, timestamp="now", version="1.0")
     assert heard(bob) == [
@@ -62,20 +62,20 @@ def test_fields_that_the_protocol_does_not_know_are_passed_on() -> None:
     ]
 
 
-def test_fields_with_a_meaning_to_receivers_are_not_passed_on() -> None:
+def test_fields_of_the_protocol_are_not_forwarded() -> None:
     _, alice, bob = pair()
     fields: Json = dict.fromkeys(PROTOCOL_FIELDS - {"advice", "id", "clientId"}, "evil")
     alice.publish("/a", 1, advice={"reconnect": "none"}, **fields)
     assert heard(bob) == [{"channel": "/a", "data": 1}]
 
 
-def test_the_client_id_of_the_publisher_is_in_nothing_that_others_get() -> None:
+def test_receivers_do_not_get_the_client_id_of_the_publisher() -> None:
     _, alice, bob = pair()
     alice.publish("/a", 1)
     assert str(alice.client_id) not in str(heard(bob))
 
 
-def test_receivers_see_the_channel_without_what_is_not_part_of_its_name() -> None:
+def test_receivers_get_the_channel_name_without_a_trailing_slash_and_space() -> None:
     _, alice, bob = pair()
     assert alice.publish("/a/ ", 1).reply["channel"] == "/a/ "
     assert heard(bob)[0]["channel"] == "/a"
@@ -95,7 +95,7 @@ class Owner(ServerExtension):
         (None, ABSENT),
     ],
 )
-def test_ext_is_passed_on_less_what_is_between_clients_and_the_server(
+def test_ext_is_forwarded_without_credentials_and_the_keys_of_extensions(
     sent: Any, received: Any
 ) -> None:
     _, alice, bob = pair(Owner())
@@ -104,13 +104,13 @@ def test_ext_is_passed_on_less_what_is_between_clients_and_the_server(
     assert heard(bob) == [expected if received is ABSENT else expected | {"ext": received}]
 
 
-def test_credentials_are_not_passed_on_even_if_no_extension_looks_at_them() -> None:
+def test_credentials_are_not_forwarded_even_if_no_extension_owns_them() -> None:
     _, alice, bob = pair()
     alice.publish("/a", 1, ext={"authentication": {"user": "alice"}})
     assert heard(bob) == [{"channel": "/a", "data": 1}]
 
 
-def test_what_nobody_it_is_meant_for_takes_reaches_nobody() -> None:
+def test_a_message_with_only_unknown_destinations_does_not_reach_subscribers() -> None:
     _, alice, bob = pair()
     ext = {"delivery": {"destinations": [{"name": "joe/1"}]}}
     reply = alice.publish("/a", "between us", ext=ext).reply
@@ -127,16 +127,18 @@ def test_what_nobody_it_is_meant_for_takes_reaches_nobody() -> None:
         ({"verdicts": []}, None),
     ],
 )
-def test_services_ignore_no_options_either(options: Json, error: str | None) -> None:
+def test_a_service_message_with_delivery_options_other_than_verdicts_is_refused(
+    options: Json, error: str | None
+) -> None:
     _, alice, _ = pair()
     reply = alice.publish("/service/any", 1, ext={"delivery": options}).reply
     assert reply.get("error") == error
 
 
-# To oneself
+# A publisher's own messages
 
 
-def test_a_publisher_that_subscribed_gets_its_own_message_with_the_reply() -> None:
+def test_a_publisher_that_is_subscribed_gets_its_own_message_with_the_reply() -> None:
     _, _, bob = pair()
     answer = bob.publish("/a", 1)
     assert answer.data == [1]
@@ -144,7 +146,9 @@ def test_a_publisher_that_subscribed_gets_its_own_message_with_the_reply() -> No
 
 
 @pytest.mark.parametrize("where", ["server", "channel", "session"])
-def test_publishers_can_be_left_out_by_server_channel_and_session(where: str) -> None:
+def test_a_publisher_does_not_get_its_own_message_if_server_channel_or_session_say_so(
+    where: str,
+) -> None:
     options: dict[str, Any] = {}
     if where == "server":
         options["broadcast_to_publisher"] = False
@@ -173,7 +177,7 @@ def test_publishers_can_be_left_out_by_server_channel_and_session(where: str) ->
         ({"/**": True, "/a/**": False}, False),
     ],
 )
-def test_of_several_rules_for_a_channel_the_most_exact_one_counts(
+def test_the_most_exact_of_several_rules_for_a_channel_applies(
     channels: dict[str, bool], is_told: bool
 ) -> None:
     rules = {name: ChannelRule(broadcast_to_publisher=told) for name, told in channels.items()}
@@ -185,7 +189,7 @@ def test_of_several_rules_for_a_channel_the_most_exact_one_counts(
 # Limits
 
 
-def test_a_message_that_is_too_large_is_refused_by_itself() -> None:
+def test_a_message_that_is_too_large_is_refused_alone() -> None:
     _, alice, bob = pair(max_message_size=100)
     answer = alice.send(
         {"channel": "/a", "data": "x" * 100},
@@ -198,7 +202,7 @@ def test_a_message_that_is_too_large_is_refused_by_itself() -> None:
     assert len(heard(bob)) == 1
 
 
-# From within the server
+# The server as publisher
 
 
 def test_the_server_can_publish_too() -> None:
@@ -208,6 +212,6 @@ def test_the_server_can_publish_too() -> None:
 
 
 @pytest.mark.parametrize("channel", ["/a/*", "/**", "/meta/connect", "/service/a", "no channel"])
-def test_the_server_publishes_on_broadcast_channels_only(channel: str) -> None:
+def test_the_server_can_publish_to_broadcast_channels_only(channel: str) -> None:
     with pytest.raises(ValueError, match="not a channel to publish on"):
         House().server.publish(channel, 1)

@@ -1,4 +1,4 @@
-"""Publishes with keys: taken once, however often their publishers send them."""
+"""Publishes with keys: accepted once, however often their publishers send them."""
 
 from functools import partial
 from typing import Any
@@ -29,8 +29,8 @@ def house_of(before: House | None = None, **options: Any) -> House:
     return house
 
 
-def listener(house: House) -> Client:
-    """Somebody to whom nothing is kept."""
+def subscriber(house: House) -> Client:
+    """A client for which nothing is stored."""
     client = house.client()
     client.subscribe("/a")
     return client
@@ -53,42 +53,42 @@ def sent(client: Client, key: str, data: Any = 1, **options: Any) -> Json:
 
 
 def received(reply: Json) -> str:
-    """When the message was received of which the reply speaks."""
+    """When the server received the message, as the reply says."""
     assert reply["successful"]
     assert reply["ext"]["delivery"]["state"] == "OK"
     return str(reply["ext"]["delivery"]["rcvTimestamp"])
 
 
 def heard(client: Client) -> list[Any]:
-    """What has come for the client."""
+    """What has arrived for the client."""
     return client.publish("/nobody").data
 
 
-def test_what_comes_again_gets_the_first_reply_and_goes_to_nobody() -> None:
+def test_a_repeated_publish_gets_the_first_reply_and_reaches_nobody() -> None:
     house = house_of()
-    alice, bob = house.client(), listener(house)
+    alice, bob = house.client(), subscriber(house)
     first = sent(alice, "k")
     again = sent(alice, "k", "other data")
     assert received(again) == received(first)
     assert heard(bob) == [1]
     counters = house.bayeux.state.hub.counters
-    # What is sent to see what was heard is a message too.
+    # The publish in `heard` counts, too.
     assert (counters.published, counters.repeated) == (2, 1)
     assert (alice.session.published, house.balances()) == (1, True)
 
 
-def test_every_publish_with_options_is_told_when_it_was_received() -> None:
+def test_the_reply_to_a_publish_with_options_says_when_the_server_received_it() -> None:
     house = house_of()
-    alice, bob = house.client(), listener(house)
+    alice, bob = house.client(), subscriber(house)
     reply = alice.publish("/a", 1, ext={"delivery": {"priority": 9}}).reply
     assert received(reply).isdigit()
     assert "ext" not in alice.publish("/a", 2).reply
     assert (heard(bob), house.keeper.bodies) == ([1, 2], {})
 
 
-def test_while_the_first_waits_for_its_answer_the_second_does_too() -> None:
+def test_a_repeat_and_a_later_publish_wait_while_the_first_publish_is_pending() -> None:
     house = house_of()
-    alice, bob = house.client(), listener(house)
+    alice, bob = house.client(), subscriber(house)
     first, second = send(alice, "k"), send(alice, "k")
     third = alice.publish("/a", "without a key")
     assert first.is_held
@@ -99,9 +99,9 @@ def test_while_the_first_waits_for_its_answer_the_second_does_too() -> None:
     assert heard(bob) == [1, "without a key"]
 
 
-def test_what_was_refused_was_not_taken() -> None:
+def test_a_publish_that_the_store_refuses_does_not_use_up_its_key() -> None:
     house = house_of()
-    alice, bob = house.client(), listener(house)
+    alice, bob = house.client(), subscriber(house)
     house.keeper.outcome = PersistOutcome.REFUSED
     assert "store_unavailable" in sent(alice, "k")["error"]
     house.keeper.outcome = PersistOutcome.KEPT
@@ -112,17 +112,17 @@ def test_what_was_refused_was_not_taken() -> None:
     assert heard(bob) == [1]
 
 
-def test_a_message_that_is_too_large_was_not_taken() -> None:
+def test_a_publish_that_is_too_large_does_not_use_up_its_key() -> None:
     house = house_of(max_message_size=100)
-    alice, bob = house.client(), listener(house)
+    alice, bob = house.client(), subscriber(house)
     assert "message_too_large" in sent(alice, "k", "x" * 100)["error"]
     assert received(sent(alice, "k", "short"))
     assert heard(bob) == ["short"]
 
 
-def test_what_nobody_knew_of_is_known_when_it_comes_again() -> None:
+def test_a_publish_with_an_unknown_outcome_succeeds_when_it_is_repeated() -> None:
     house = house_of()
-    alice, bob = house.client(), listener(house)
+    alice, bob = house.client(), subscriber(house)
     keeper = house.keeper
     keeper.is_silent = True
     first = send(alice, "k")
@@ -137,9 +137,9 @@ def test_what_nobody_knew_of_is_known_when_it_comes_again() -> None:
     assert heard(bob) == [1]
 
 
-def test_an_answer_that_comes_too_late_to_a_repeat_shows_nothing() -> None:
+def test_a_late_answer_of_the_store_to_a_repeat_changes_nothing() -> None:
     house = house_of()
-    alice, bob = house.client(), listener(house)
+    alice, bob = house.client(), subscriber(house)
     sent(alice, "k")
     house.keeper.is_silent = True
     again = send(alice, "k")
@@ -151,7 +151,7 @@ def test_an_answer_that_comes_too_late_to_a_repeat_shows_nothing() -> None:
 
 
 @pytest.mark.parametrize("persistent", [None, True, False])
-def test_a_repeat_is_known_after_a_restart(persistent: bool | None) -> None:
+def test_a_repeat_is_recognised_after_a_restart(persistent: bool | None) -> None:
     options = {} if persistent is None else {"persistent": persistent}
     house = house_of()
     joe, alice = named(house, "joe/1"), named(house, "ann/1")
@@ -161,11 +161,11 @@ def test_a_repeat_is_known_after_a_restart(persistent: bool | None) -> None:
     again = sent(named(other, "ann/1"), "k", **options)
     assert received(again) == received(first)
     (waiting,) = (each.queue.waiting for each in other.bayeux.state.sessions if each.key == "joe/1")
-    # Who asks that it be not kept has its key kept alone.
+    # Of a message that is not persistent, only the key is stored.
     assert len(waiting) == (persistent is not False)
 
 
-def test_a_message_that_is_not_kept_leaves_no_trace_but_its_key() -> None:
+def test_a_passing_message_leaves_only_its_key_in_the_store() -> None:
     house = house_of()
     joe, alice = named(house, "joe/1"), house.client()
     joe.subscribe("/a")
@@ -176,9 +176,9 @@ def test_a_message_that_is_not_kept_leaves_no_trace_but_its_key() -> None:
     assert len(house.keeper.keyed) == 1
 
 
-def test_a_day_later_a_key_is_a_new_one() -> None:
+def test_a_key_counts_as_new_after_a_day() -> None:
     house = house_of()
-    alice, bob = house.client(), listener(house)
+    alice, bob = house.client(), subscriber(house)
     first = sent(alice, "k", 1)
     house.now += DAY_S - 1
     assert received(sent(alice, "k", 2)) == received(first)
@@ -190,17 +190,17 @@ def test_a_day_later_a_key_is_a_new_one() -> None:
 # Whose key it is
 
 
-def test_strangers_have_keys_of_their_own() -> None:
+def test_equal_keys_of_unrelated_clients_are_no_repeats() -> None:
     house = house_of()
-    bob = listener(house)
+    bob = subscriber(house)
     for number in range(3):
         sent(house.client(), "k", number)
     assert heard(bob) == [0, 1, 2]
 
 
-def test_a_browser_that_begins_anew_is_known_by_its_cookie() -> None:
+def test_a_repeat_from_another_session_of_a_browser_is_recognised() -> None:
     house = house_of()
-    bob, alice = listener(house), house.client()
+    bob, alice = subscriber(house), house.client()
     first = sent(alice, "k")
     page = house.client(browser=alice.browser)
     assert page.client_id != alice.client_id
@@ -208,25 +208,25 @@ def test_a_browser_that_begins_anew_is_known_by_its_cookie() -> None:
     assert heard(bob) == [1]
 
 
-def test_a_subject_is_known_in_all_its_sessions_and_by_every_browser() -> None:
+def test_a_repeat_from_another_session_of_a_subject_is_recognised() -> None:
     house = house_of()
-    bob = listener(house)
+    bob = subscriber(house)
     first = sent(named(house, "joe/1"), "k")
     for name in ("joe/2", "joe"):
         assert received(sent(named(house, name), "k")) == received(first)
     assert heard(bob) == [1]
 
 
-def test_nobody_is_taken_for_another_by_what_is_written_in_a_key() -> None:
+def test_keys_that_look_like_those_of_other_identities_are_no_repeats() -> None:
     house = house_of()
-    bob = listener(house)
+    bob = subscriber(house)
     sent(named(house, "joe/1"), "k", 1)
     sent(named(house, "jo/1"), "e\nk", 2)
     sent(house.client(browser="subject joe"), "k", 3)
     assert heard(bob) == [1, 2, 3]
 
 
-def test_the_store_is_told_neither_keys_nor_cookies() -> None:
+def test_the_store_gets_a_digest_instead_of_keys_and_cookies() -> None:
     house = house_of()
     alice = house.client(browser="a-secret-cookie")
     sent(alice, "a-secret-key" * 20)
@@ -234,7 +234,7 @@ def test_the_store_is_told_neither_keys_nor_cookies() -> None:
     assert (len(digest), "secret" in digest) == (20, False)
 
 
-def test_it_must_be_allowed_to_publish_to_be_told_of_a_repeat() -> None:
+def test_a_repeat_on_a_channel_without_the_right_to_publish_is_refused() -> None:
     house = house_of()
     alice = house.client()
     sent(alice, "k")
@@ -242,15 +242,15 @@ def test_it_must_be_allowed_to_publish_to_be_told_of_a_repeat() -> None:
     assert reply["error"].startswith("403")
 
 
-def test_what_has_no_key_is_none_of_the_stores_business() -> None:
+def test_a_publish_without_a_key_leaves_nothing_in_the_store() -> None:
     house = house_of()
-    alice, bob = house.client(), listener(house)
+    alice, bob = house.client(), subscriber(house)
     for _ in range(2):
         assert alice.publish("/a", 1).reply["successful"]
     assert (heard(bob), house.keeper.bodies, house.keeper.keyed) == ([1, 1], {}, {})
 
 
-# All of it against a model
+# Against a model
 
 people = st.sampled_from(["ann/1", "ann/2", "joe/1"])
 steps = st.lists(
@@ -269,7 +269,9 @@ steps = st.lists(
 
 @pytest.mark.slow
 @given(steps)
-def test_whatever_happens_a_key_is_delivered_once_a_day(given_steps: list[tuple[Any, ...]]) -> None:
+def test_a_message_with_a_key_is_delivered_once_a_day_whatever_happens(
+    given_steps: list[tuple[Any, ...]],
+) -> None:
     house = house_of()
     named(house, "eve/1").subscribe("/a")
     taken: dict[tuple[str, str], float] = {}
@@ -288,7 +290,7 @@ def test_whatever_happens_a_key_is_delivered_once_a_day(given_steps: list[tuple[
             case "turn":
                 house.turn()
             case "restart":
-                # What was not kept was shown, and is gone with the server.
+                # Passing messages were queued, and are gone with the server.
                 house.turn()
                 assert waiting(house) == expected
                 house = house_of(house)

@@ -1,4 +1,4 @@
-"""What a publisher may ask for its message, and what it does to the message."""
+"""The options that a publisher may set, and what they do to its message."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ from holdfast.delivery.messages import Message
 LONGEST_MS = 10 * 365 * 24 * 3600 * 1000
 
 
-def test_nothing_asked_for_is_an_ordinary_message() -> None:
+def test_a_publish_without_options_has_the_defaults() -> None:
     assert Qos.of({}) == Qos() == Qos(priority=5, persistent=None, life_ms=None)
 
 
 @pytest.mark.parametrize("priority", [0, 5, 9])
-def test_priorities_are_ten(priority: int) -> None:
+def test_priorities_range_from_zero_to_nine(priority: int) -> None:
     assert Qos.of({"priority": priority}).priority == priority
 
 
@@ -60,7 +60,7 @@ def test_priorities_are_ten(priority: int) -> None:
         ({"administrative": True, "destinations": [{"name": "joe"}]}, "administrative"),
     ],
 )
-def test_what_makes_no_sense_is_named(asked: Any, named: str) -> None:
+def test_an_invalid_value_is_refused_with_the_name_of_its_option(asked: Any, named: str) -> None:
     with pytest.raises(QosInvalid, match=f"^{named}$"):
         Qos.of(asked)
 
@@ -77,7 +77,9 @@ def test_what_makes_no_sense_is_named(asked: Any, named: str) -> None:
         ("priorty", None),
     ],
 )
-def test_what_would_not_be_done_is_refused_and_not_ignored(option: str, value: Any) -> None:
+def test_an_unsupported_or_unknown_option_is_refused_and_not_ignored(
+    option: str, value: Any
+) -> None:
     with pytest.raises(QosInvalid, match=f"^{option}$"):
         Qos.of({option: value})
 
@@ -91,18 +93,18 @@ def test_what_would_not_be_done_is_refused_and_not_ignored(option: str, value: A
     ],
     ids=repr,
 )
-def test_what_happens_anyway_may_be_asked_for(asked: Any) -> None:
+def test_options_that_change_nothing_are_accepted(asked: Any) -> None:
     assert Qos.of(asked) == Qos()
 
 
 @pytest.mark.parametrize("name", ["", "a:b", "a,b", "ä", "a\n", "x" * 65, "1"])
-def test_strange_names_are_refused_and_not_repeated(name: str) -> None:
+def test_an_option_with_an_invalid_name_is_refused_without_repeating_the_name(name: str) -> None:
     with pytest.raises(QosInvalid, match=r"^delivery$"):
         Qos.of({name: 1})
 
 
 @pytest.mark.parametrize("key", ["k", "ä" * 255])
-def test_a_key_is_any_text_that_is_not_too_long(key: str) -> None:
+def test_a_key_may_be_any_text_of_up_to_255_characters(key: str) -> None:
     assert Qos.of({"key": key}).key == key
 
 
@@ -112,13 +114,13 @@ def qualified(**asked: Any) -> Message:
     return message
 
 
-def test_a_message_is_as_it_was_asked_for() -> None:
+def test_a_message_has_the_priority_and_properties_of_its_options() -> None:
     message = qualified(priority=9, properties={"color": "red"})
     assert (message.priority, message.properties) == (9, {"color": "red"})
     assert (message.life_ms, message.expires_ms) == (None, 0)
 
 
-def test_a_life_is_only_told_unless_its_end_is_forced() -> None:
+def test_a_lifetime_sets_the_time_of_expiry_only_with_force_destroy() -> None:
     message = qualified(expiration={"lifeTime": 2500})
     assert (message.life_ms, message.expires_ms) == (2500, 0)
     message = qualified(expiration={"lifeTime": 2500, "forceDestroy": True})
@@ -126,11 +128,11 @@ def test_a_life_is_only_told_unless_its_end_is_forced() -> None:
 
 
 @pytest.mark.parametrize("expiration", [None, {}, {"lifeTime": -1}, {"forceDestroy": True}])
-def test_who_says_no_time_lives_for_ever(expiration: Any) -> None:
+def test_a_message_without_a_lifetime_never_expires(expiration: Any) -> None:
     message = qualified(expiration=expiration)
     assert (message.life_ms, message.expires_ms) == (None, 0)
 
 
-def test_a_life_may_be_over_at_once() -> None:
+def test_a_message_with_a_lifetime_of_zero_expires_at_once() -> None:
     message = qualified(expiration={"lifeTime": 0, "forceDestroy": True})
     assert message.expires_ms == 100_000

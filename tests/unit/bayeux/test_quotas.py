@@ -1,4 +1,4 @@
-"""Quotas: who has too much gets nothing more, and nobody else is affected."""
+"""Quotas: an address or subject that has reached one gets no more, and others do not suffer."""
 
 from holdfast.bayeux.caller import Caller
 from holdfast.bayeux.options import Durable, QuotaLimits
@@ -33,7 +33,7 @@ def usages(house: House) -> Usages:
     return house.bayeux.state.sessions.usages
 
 
-def test_an_address_has_so_many_sessions_and_no_more() -> None:
+def test_an_address_may_have_a_limited_number_of_sessions() -> None:
     place = house(sessions=2)
     first, second = client(place, HERE), client(place, HERE)
     refused = enter(place, HERE)
@@ -49,18 +49,18 @@ def test_an_address_has_so_many_sessions_and_no_more() -> None:
     assert {kind: count for kind, count in exceeded.items() if count} == {"sessions": 1}
 
 
-def test_a_subject_has_so_many_sessions_from_wherever_it_comes() -> None:
+def test_a_subject_may_have_a_limited_number_of_sessions_from_all_addresses() -> None:
     place = house(sessions=2)
     client(place, HERE, "ada/1")
     client(place, THERE, "ada/2")
 
     assert enter(place, ELSEWHERE, "ada/3")["error"] == OVER.format("sessions")
     assert enter(place, ELSEWHERE, "bob/1")["successful"]
-    # It is no further session.
+    # A takeover adds no session.
     assert enter(place, ELSEWHERE, "ada/1")["successful"]
 
 
-def test_all_sessions_of_a_subject_are_found_and_none_of_nobody() -> None:
+def test_all_sessions_of_a_subject_are_found_but_none_of_anonymous() -> None:
     house = House(DeliveryWire)
     sessions = [
         house.client(ext={"delivery": {"session": name}}).session for name in ("joe/1", "joe")
@@ -71,7 +71,7 @@ def test_all_sessions_of_a_subject_are_found_and_none_of_nobody() -> None:
     assert house.bayeux.state.sessions.of_subject("anonymous") == []
 
 
-def test_subscriptions_count_for_all_sessions_together() -> None:
+def test_the_subscriptions_of_all_sessions_of_a_subject_count_together() -> None:
     place = house(subscriptions=3)
     one, other = client(place, HERE, "ada/1"), client(place, THERE, "ada/2")
     assert one.subscribe("/a", "/b").reply["successful"]
@@ -105,21 +105,21 @@ def test_denied_subscriptions_use_up_no_quota() -> None:
     assert eve.subscribe("/a").reply["successful"]
 
 
-def test_who_takes_over_a_session_that_no_address_opened_has_it_counted() -> None:
-    """As a restored one: nobody knows any more who opened it."""
+def test_a_session_that_no_address_opened_counts_for_the_first_that_takes_it_over() -> None:
+    """So it is with a restored session, of which the server does not know who opened it."""
     place = house(sessions=1)
     client(place, "", "ada/1")
     client(place, HERE, "ada/1")
     refused = enter(place, HERE)
     assert refused["error"] == OVER.format("sessions")
 
-    # It stays counted there, wherever its client goes.
+    # It still counts there after a takeover from elsewhere.
     client(place, THERE, "ada/1")
     assert enter(place, THERE)["successful"]
     assert enter(place, HERE)["error"] == OVER.format("sessions")
 
 
-def test_a_restored_session_counts_for_the_address_from_which_its_client_comes_back() -> None:
+def test_a_restored_session_counts_for_the_address_from_which_its_client_returns() -> None:
     before = KeptHouse(quotas=QuotaLimits(sessions=1))
     caller = Caller(address=HERE, network=HERE)
     ada = before.client(caller=caller, ext={"ack": True, "delivery": {"session": "ada/1"}})
@@ -131,7 +131,7 @@ def test_a_restored_session_counts_for_the_address_from_which_its_client_comes_b
     assert enter(after, THERE)["successful"]
 
 
-def test_who_lets_too_much_wait_fetches_it_before_getting_more() -> None:
+def test_a_subject_with_too_many_waiting_bytes_gets_no_more_sessions_or_subscriptions() -> None:
     place = house(bytes=1000)
     slow = client(place, HERE, "ada/1")
     slow.subscribe("/a")
@@ -142,19 +142,19 @@ def test_who_lets_too_much_wait_fetches_it_before_getting_more() -> None:
 
     assert enter(place, ELSEWHERE, "ada/2")["error"] == OVER.format("waiting_bytes")
     assert slow.subscribe("/b").reply["error"] == OVER.format("waiting_bytes")
-    # Nothing of it is lost, and what comes is delivered.
+    # Nothing is lost, and later messages are delivered.
     writer.publish("/a", "last")
     assert slow.connect().data == ["x" * 600, "x" * 600, "last"]
 
 
-def test_this_machine_is_not_counted_and_zero_means_no_limit() -> None:
+def test_a_caller_on_this_machine_is_not_counted_and_zero_means_no_limit() -> None:
     place = house(sessions=1)
     assert all(enter(place, "")["successful"] for _ in range(3))
     place = house()
     assert all(enter(place, HERE, f"ada/{n}")["successful"] for n in range(1, 4))
 
 
-def test_nothing_is_remembered_of_sessions_that_ended() -> None:
+def test_an_ended_session_leaves_nothing_in_the_usages() -> None:
     place = house(sessions=5)
     for each in (client(place, HERE, "ada/1"), client(place, THERE)):
         each.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})

@@ -1,4 +1,4 @@
-"""Who loses a right loses what came by it: subscriptions, and what waits in the queue."""
+"""A session that loses a right loses what came by it: subscriptions and waiting messages."""
 
 import json
 import logging
@@ -28,7 +28,7 @@ SECRET = "/secret/**"
 
 
 class Policy(SecurityPolicy):
-    """Denies what is forbidden at the moment, and all that one could hear of it."""
+    """Denies what is forbidden at the moment, and patterns that cover some of it."""
 
     def __init__(self) -> None:
         self.forbidden: set[str] = set()
@@ -72,7 +72,7 @@ def heard(client: Client, **fields: Any) -> list[Any]:
     return asked.data
 
 
-def take_back(house: House, session: Session) -> None:
+def reauthorize_now(house: House, session: Session) -> None:
     house.server.reauthorize(session)
     house.turn()
 
@@ -85,12 +85,12 @@ def discarded(house: House) -> int:
 # Subscriptions
 
 
-def test_a_subscription_that_would_be_denied_now_is_gone_and_others_stay() -> None:
+def test_a_subscription_that_would_be_denied_now_is_removed_and_others_stay() -> None:
     house, policy = house_of()
     client = house.connected()
     client.subscribe("/a", "/secret/x", SECRET, "/**")
     policy.forbidden.add(SECRET)
-    take_back(house, client.session)
+    reauthorize_now(house, client.session)
     assert client.session.subscriptions == {"/a"}
     publish(house, "/secret/x", 1)
     publish(house, "/a", 2)
@@ -98,7 +98,7 @@ def test_a_subscription_that_would_be_denied_now_is_gone_and_others_stay() -> No
 
 
 @pytest.mark.slow
-def test_who_takes_a_session_over_with_fewer_rights_gets_nothing_that_these_do_not_cover() -> None:
+def test_a_takeover_with_fewer_rights_removes_what_they_do_not_cover() -> None:
     house = KeptHouse()
     policy = guarded(house)
     old = named(house)
@@ -116,13 +116,13 @@ def test_who_takes_a_session_over_with_fewer_rights_gets_nothing_that_these_do_n
     assert discarded(house) == 1
 
 
-def test_nobody_asks_whether_channels_may_be_created_and_nobody_else_is_asked_about() -> None:
+def test_reauthorization_asks_for_one_session_and_never_for_the_right_to_create() -> None:
     house, policy = house_of()
     client = house.connected()
     house.connected().subscribe("/b")
     client.subscribe("/a")
     policy.asked.clear()
-    take_back(house, client.session)
+    reauthorize_now(house, client.session)
     assert policy.asked == ["/a"]
 
 
@@ -138,27 +138,27 @@ def test_authorizers_are_asked_too() -> None:
     house.bayeux.state.rights.add(SECRET, authorizer)
     client = house.connected()
     client.subscribe("/a", SECRET)
-    take_back(house, client.session)
+    reauthorize_now(house, client.session)
     assert client.session.subscriptions == {"/a", SECRET}
     votes.append(Vote.IGNORE)
-    take_back(house, client.session)
+    reauthorize_now(house, client.session)
     assert client.session.subscriptions == {"/a"}
 
 
-def test_who_is_no_operator_any_more_hears_no_more_of_the_system() -> None:
+def test_a_session_that_loses_the_role_of_operator_loses_system_channels() -> None:
     house = House()
     client = house.connected()
     client.session.identity.role = "operator"
     client.subscribe("/sys/alert", "/a")
     house.bayeux.life.owner.alert("/a", "trouble")
     client.session.identity.role = ""
-    take_back(house, client.session)
+    reauthorize_now(house, client.session)
     assert client.session.subscriptions == {"/a"}
     assert heard(client) == []
     assert discarded(house) == 1
 
 
-def test_a_policy_that_fails_leaves_nothing_and_is_logged_once(
+def test_a_policy_that_fails_removes_everything_and_is_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     house, policy = house_of()
@@ -167,66 +167,68 @@ def test_a_policy_that_fails_leaves_nothing_and_is_logged_once(
     publish(house, "/a", 1)
     policy.is_broken = True
     with caplog.at_level(logging.ERROR):
-        take_back(house, client.session)
+        reauthorize_now(house, client.session)
     assert client.session.subscriptions == set()
     assert heard(client) == []
     assert len(caplog.records) == 1
 
 
-# What waits
+# Waiting messages
 
 
 @pytest.mark.parametrize("ext", [None, {"ack": True}, {"ack": True, "delivery": True}], ids=str)
-def test_what_waits_from_there_is_discarded_and_counted(ext: Json | None) -> None:
+def test_waiting_messages_of_a_removed_subscription_are_discarded_and_counted(
+    ext: Json | None,
+) -> None:
     house, policy = house_of()
     client = house.connected(ext=ext)
     client.subscribe("/a", SECRET)
     publish(house, "/secret/x", 1, 2)
     publish(house, "/a", 3)
     policy.forbidden.add(SECRET)
-    take_back(house, client.session)
+    reauthorize_now(house, client.session)
     assert heard(client, ext={"ack": 0}) == [3]
     assert discarded(house) == 2
 
 
-def test_what_an_allowed_subscription_brings_as_well_stays() -> None:
+def test_a_waiting_message_that_a_remaining_subscription_covers_stays() -> None:
     house, policy = house_of()
     client = house.connected()
     client.subscribe("/a/b", "/a/*", "/**")
     publish(house, "/a/b", 1)
     publish(house, "/x", 2)
     policy.forbidden.add("/x")
-    take_back(house, client.session)
+    reauthorize_now(house, client.session)
     assert client.session.subscriptions == {"/a/b", "/a/*"}
     assert heard(client) == [1]
     assert discarded(house) == 1
 
 
-def test_what_a_lost_pattern_brought_from_a_channel_that_is_allowed_stays() -> None:
+def test_a_waiting_message_of_a_removed_pattern_stays_if_its_channel_is_allowed() -> None:
     house, policy = house_of()
     client = house.connected()
     client.subscribe("/**")
     publish(house, "/open", 1)
     publish(house, "/secret/x", 2)
     policy.forbidden.add(SECRET)
-    take_back(house, client.session)
+    reauthorize_now(house, client.session)
     assert client.session.subscriptions == set()
     assert heard(client) == [1]
 
 
-def test_what_waits_from_a_subscription_that_its_client_took_away_goes_as_well() -> None:
+def test_a_waiting_message_of_an_ended_subscription_is_discarded_if_its_channel_is_denied() -> None:
     house, policy = house_of()
     client = house.connected(ext={"ack": True})
     client.subscribe("/secret/x")
     publish(house, "/secret/x", 1)
     client.unsubscribe("/secret/x")
     policy.forbidden.add(SECRET)
-    take_back(house, client.session)
+    reauthorize_now(house, client.session)
     assert heard(client, ext={"ack": 0}) == []
     assert discarded(house) == 1
 
 
-def test_what_the_server_gave_to_this_session_itself_stays() -> None:
+def test_messages_that_the_server_delivered_or_replayed_to_the_session_stay() -> None:
     house, policy = house_of()
     client = house.connected()
     policy.forbidden.add("/**")
@@ -235,12 +237,12 @@ def test_what_the_server_gave_to_this_session_itself_stays() -> None:
     again = Message(b'{"channel":"/secret/x","data":3}', id=7, channel="/secret/x")
     again.generation = 1
     house.bayeux.state.hub.replay(client.session, again, 1)
-    take_back(house, client.session)
+    reauthorize_now(house, client.session)
     assert heard(client) == [1, 2, 3]
     assert discarded(house) == 0
 
 
-def test_what_would_come_again_is_asked_about_wherever_it_is() -> None:
+def test_denied_messages_are_removed_whether_in_flight_returned_or_waiting() -> None:
     house, policy = house_of()
     client = house.connected(ext={"ack": True, "delivery": {"maxEntries": 4}})
     client.subscribe("/a", SECRET)
@@ -252,7 +254,7 @@ def test_what_would_come_again_is_asked_about_wherever_it_is() -> None:
     queue.give_back(since=3)
     assert (len(queue.in_flight()), len(queue.returned), len(queue.waiting)) == (2, 2, 2)
     policy.forbidden.add(SECRET)
-    take_back(house, client.session)
+    reauthorize_now(house, client.session)
     assert (len(queue.in_flight()), len(queue.returned), len(queue.waiting)) == (1, 1, 1)
     assert queue.count == 3
     assert queue.size == sum(len(message.wire) for message in queue.messages())
@@ -265,7 +267,7 @@ def test_what_would_come_again_is_asked_about_wherever_it_is() -> None:
     assert discarded(house) == 3
 
 
-def test_an_answer_to_what_was_taken_back_means_nothing() -> None:
+def test_a_verdict_about_a_removed_message_is_unknown() -> None:
     house, policy = house_of()
     client = house.connected(ext={"ack": True, "delivery": True})
     client.subscribe("/a", SECRET)
@@ -273,7 +275,7 @@ def test_an_answer_to_what_was_taken_back_means_nothing() -> None:
     publish(house, "/a", 2)
     events = client.connect(advice={"timeout": 0}, ext={"ack": 0}).events
     policy.forbidden.add(SECRET)
-    take_back(house, client.session)
+    reauthorize_now(house, client.session)
     verdicts = [
         {"seq": e["ext"]["delivery"]["seq"], "errorCode": "user.update.error"} for e in events
     ]
@@ -283,7 +285,7 @@ def test_an_answer_to_what_was_taken_back_means_nothing() -> None:
     assert discarded(house) == 1
 
 
-def test_messages_whose_lives_end_are_taken_out_with_the_others() -> None:
+def test_a_removed_message_with_a_lifetime_does_not_expire_later() -> None:
     house, policy = house_of()
     client = house.connected(ext={"ack": True})
     client.subscribe("/a", SECRET)
@@ -292,14 +294,14 @@ def test_messages_whose_lives_end_are_taken_out_with_the_others() -> None:
     for channel in ("/secret/x", "/a", "/secret/x"):
         sender.publish(channel, 1, ext=life)
     policy.forbidden.add(SECRET)
-    take_back(house, client.session)
+    reauthorize_now(house, client.session)
     assert [message.channel for message in client.session.queue.mortals or ()] == ["/a"]
     house.advance(2.0)
     assert house.bayeux.state.hub.counters.expired == 1
     assert discarded(house) == 2
 
 
-def test_what_is_behind_a_message_that_was_taken_back_flows() -> None:
+def test_a_message_behind_a_removed_one_flows() -> None:
     house, policy = house_of()
     socket = Socket()
     client = house.connected(socket=socket)
@@ -311,26 +313,26 @@ def test_what_is_behind_a_message_that_was_taken_back_flows() -> None:
     publish(house, "/a", 2)
     house.turn()
     policy.forbidden.add(SECRET)
-    take_back(house, client.session)
+    reauthorize_now(house, client.session)
     socket.is_full = False
     house.bayeux.drained(socket)
     house.turn()
     assert [element["data"] for element in socket.take()] == [2]
 
 
-def test_a_session_that_is_gone_is_nobody_to_ask_about() -> None:
+def test_reauthorization_of_a_session_that_is_gone_asks_nothing() -> None:
     house, policy = house_of()
     client = house.connected()
     session = client.session
     client.disconnect()
-    take_back(house, session)
+    reauthorize_now(house, session)
     assert policy.asked == []
 
 
 # Named sessions
 
 
-def test_a_session_that_is_away_loses_what_it_may_not_have_in_the_store_too() -> None:
+def test_a_session_that_is_away_loses_subscriptions_and_messages_in_the_store_too() -> None:
     house = KeptHouse()
     policy = guarded(house)
     client = named(house)
@@ -342,7 +344,7 @@ def test_a_session_that_is_away_loses_what_it_may_not_have_in_the_store_too() ->
     publish(house, "/a", 2)
     house.turn()
     policy.forbidden.add(SECRET)
-    take_back(house, session)
+    reauthorize_now(house, session)
     house.turn()
     assert house.store.sessions["joe/1"].subscriptions == ["/a"]
     assert len(house.store.queues["joe/1"]) == 1
@@ -356,7 +358,7 @@ def test_a_session_that_is_away_loses_what_it_may_not_have_in_the_store_too() ->
 
 
 class Reviewer(ServerExtension, SessionExtension):
-    """Asks again about whoever comes back."""
+    """Reauthorizes sessions that are restored or that handshake."""
 
     def __init__(self, server: ServerApi) -> None:
         self._server = server
@@ -378,7 +380,7 @@ class Reviewer(ServerExtension, SessionExtension):
             self._server.reauthorize(session)
 
 
-def test_an_extension_can_ask_again_about_who_was_kept() -> None:
+def test_an_extension_can_reauthorize_a_restored_session() -> None:
     house = KeptHouse()
     client = named(house)
     client.subscribe(SECRET)
@@ -394,7 +396,7 @@ def test_an_extension_can_ask_again_about_who_was_kept() -> None:
         keeper=house.store,
         after=house,
     )
-    bring_back(house, after)
+    restore_all(house, after)
     after.turn()
     assert house.store.sessions["joe/1"].subscriptions == ["/a"]
     client = after.guest()
@@ -403,13 +405,13 @@ def test_an_extension_can_ask_again_about_who_was_kept() -> None:
     assert discarded(after) == 1
 
 
-def bring_back(house: KeptHouse, after: House) -> None:
+def restore_all(house: KeptHouse, after: House) -> None:
     house.store.reopen()
     for record, entries in house.store.load(partial(restore_without_session, after.bayeux.life)):
         restore(after.bayeux.life, record, entries, after.now)
 
 
-def test_a_handshake_promises_no_messages_that_were_taken_back() -> None:
+def test_the_reply_to_a_handshake_that_reauthorizes_announces_no_messages() -> None:
     house = House(
         DeliveryWire,
         partial(Ack, announces_batch=False),
@@ -431,10 +433,10 @@ def test_a_handshake_promises_no_messages_that_were_taken_back() -> None:
     assert heard(client, ext={"ack": 0}) == [2]
 
 
-# What is on its way
+# Messages on their way
 
 
-def test_what_was_accepted_before_and_is_kept_after_is_not_handed_over() -> None:
+def test_a_denied_message_that_the_store_confirms_afterwards_is_not_handed_over() -> None:
     house = KeptHouse()
     policy = guarded(house)
     client = named(house)
@@ -453,7 +455,7 @@ def test_what_was_accepted_before_and_is_kept_after_is_not_handed_over() -> None
     assert len(house.store.queues["joe/1"]) == 1
 
 
-def test_what_the_store_confirms_when_nobody_waits_any_more_is_not_handed_over_either() -> None:
+def test_a_denied_message_of_unknown_outcome_is_not_handed_over_when_confirmed_late() -> None:
     house, policy = house_of()
     client = named(house)
     client.subscribe(SECRET)
@@ -462,14 +464,14 @@ def test_what_the_store_confirms_when_nobody_waits_any_more_is_not_handed_over_e
     house.connected().publish("/secret/x", 1)
     house.keeper.answer_late(PersistOutcome.UNKNOWN)
     policy.forbidden.add(SECRET)
-    take_back(house, client.session)
+    reauthorize_now(house, client.session)
     house.keeper.answer_late(PersistOutcome.KEPT)
     house.turn()
     assert heard(client, ext={"ack": 1}) == []
     assert discarded(house) == 1
 
 
-def test_a_response_that_waits_for_the_store_leaves_without_what_was_taken_back() -> None:
+def test_a_reply_that_waits_for_the_store_leaves_without_removed_messages() -> None:
     house = KeptHouse()
     policy = guarded(house)
     client = named(house)
@@ -489,7 +491,7 @@ def test_a_response_that_waits_for_the_store_leaves_without_what_was_taken_back(
     assert discarded(house) == 1
 
 
-# Very many
+# Large numbers
 
 
 def many(house: House, ext: Json | None = None, socket: Socket | None = None) -> Client:
@@ -500,7 +502,7 @@ def many(house: House, ext: Json | None = None, socket: Socket | None = None) ->
 
 
 @pytest.mark.parametrize("ext", [None, {"ack": True}], ids=str)
-def test_while_it_takes_many_turns_nothing_is_handed_over(ext: Json | None) -> None:
+def test_nothing_is_handed_over_while_reauthorization_takes_many_turns(ext: Json | None) -> None:
     is_over = [False]
     house, policy = house_of(is_turn_over=lambda: is_over[0])
     client = many(house, ext)
@@ -522,7 +524,7 @@ def test_while_it_takes_many_turns_nothing_is_handed_over(ext: Json | None) -> N
     assert discarded(house) == 2
 
 
-def test_nothing_is_pushed_while_it_takes_many_turns() -> None:
+def test_nothing_is_pushed_while_reauthorization_takes_many_turns() -> None:
     is_over = [False]
     house, policy = house_of(is_turn_over=lambda: is_over[0])
     socket = Socket()
@@ -542,7 +544,7 @@ def test_nothing_is_pushed_while_it_takes_many_turns() -> None:
     assert [each["data"] for each in client.hear()] == [2]
 
 
-def test_rights_that_change_again_meanwhile_are_asked_again() -> None:
+def test_rights_that_change_during_a_reauthorization_are_asked_for_again() -> None:
     house, policy = house_of(is_turn_over=lambda: True)
     client = many(house)
     house.server.reauthorize(client.session)
@@ -555,7 +557,7 @@ def test_rights_that_change_again_meanwhile_are_asked_again() -> None:
     assert client.session.subscriptions == {SECRET}
 
 
-def test_a_session_that_ends_meanwhile_is_asked_about_no_more() -> None:
+def test_reauthorization_stops_when_its_session_ends() -> None:
     house, policy = house_of(is_turn_over=lambda: True)
     client = many(house)
     session = client.session
@@ -567,7 +569,7 @@ def test_a_session_that_ends_meanwhile_is_asked_about_no_more() -> None:
     assert session.reauthorization is None
 
 
-def test_many_sessions_are_asked_about_in_many_turns() -> None:
+def test_the_reauthorization_of_many_sessions_continues_in_later_turns() -> None:
     is_over = [False]
     house, policy = house_of(is_turn_over=lambda: is_over[0])
     clients = [house.connected() for _ in range(50)]

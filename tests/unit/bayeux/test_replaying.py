@@ -14,7 +14,7 @@ def a_message(house: House, data: str = "7") -> Message:
     return message
 
 
-def test_a_replayed_message_waits_like_any_other_until_it_is_acknowledged() -> None:
+def test_a_replayed_message_counts_as_waiting_until_it_is_acked() -> None:
     house = house_of()
     replaying = Replaying(house.bayeux.state, lambda: house.now)
     client = receiver(house)
@@ -25,13 +25,13 @@ def test_a_replayed_message_waits_like_any_other_until_it_is_acknowledged() -> N
     assert replaying.waiting(sent) == sent[:1]
     (event,) = client.connect(advice={"timeout": 0}).events
     assert (event["data"], event["ext"]["delivery"]["generation"]) == (7, 1)
-    assert replaying.waiting(sent) == sent[:1], "it is in the client's hands"
+    assert replaying.waiting(sent) == sent[:1], "it is in flight"
     connect(client)
     assert replaying.waiting(sent) == []
     assert house.balances()
 
 
-def test_a_replayed_message_reaches_a_session_without_a_name_of_its_own() -> None:
+def test_a_replayed_message_reaches_an_unnamed_session() -> None:
     house = house_of()
     replaying = Replaying(house.bayeux.state, lambda: house.now)
     client = receiver(house, session=None)
@@ -43,7 +43,7 @@ def test_a_replayed_message_reaches_a_session_without_a_name_of_its_own() -> Non
     assert replaying.is_durable(key) is None
 
 
-def test_sessions_that_came_later_are_found_too() -> None:
+def test_a_replay_finds_sessions_that_began_after_it() -> None:
     house = house_of()
     replaying = Replaying(house.bayeux.state, lambda: house.now)
     assert replaying.is_durable("anonymous/-1") is None
@@ -64,7 +64,7 @@ def test_a_replayed_message_without_a_receiver_is_a_dead_letter_again() -> None:
     assert house.balances()
 
 
-def test_a_replayed_message_that_is_kept_for_a_session_which_has_ended_is_kept_no_longer() -> None:
+def test_a_replayed_message_leaves_the_stored_queue_of_an_ended_session() -> None:
     house = house_of()
     message = a_message(house)
     message.is_durable = True

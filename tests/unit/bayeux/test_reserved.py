@@ -22,14 +22,14 @@ KEYS: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_a_service_that_there_is_not_is_refused_by_its_name(service: str) -> None:
+def test_a_reserved_service_that_does_not_exist_is_refused_by_its_name(service: str) -> None:
     client = House().client()
     data = {"destinations": [{"name": "joe/1"}], "content": "between us"}
     assert client.publish(service, data).reply["error"] == error_of(service)
     assert client.publish(f"{service}/", data).reply["error"] == error_of(service)
 
 
-def test_a_service_that_there_is_answers_under_a_reserved_name() -> None:
+def test_an_added_service_may_have_a_reserved_name() -> None:
     house, calls = House(), list[ServiceCall]()
     house.bayeux.state.services.add("/service/delivery", calls.append)
     house.bayeux.state.services.add("/service/**", calls.append)
@@ -50,7 +50,7 @@ def test_a_service_that_there_is_answers_under_a_reserved_name() -> None:
     ],
     ids=lambda message: message["channel"],
 )
-def test_a_key_of_ext_that_nobody_looks_at_refuses_its_message(
+def test_a_message_with_a_reserved_key_of_ext_that_nobody_owns_is_refused(
     message: Json, key: str, value: object
 ) -> None:
     house = House()
@@ -71,14 +71,14 @@ def test_a_handshake_that_asks_for_replies_is_refused() -> None:
 
 
 @pytest.mark.parametrize("value", [None, False])
-def test_who_says_that_it_wants_none_of_it_is_served(value: object) -> None:
+def test_a_reserved_key_of_ext_may_be_null_or_false(value: object) -> None:
     house = House()
     keys = {"request": value, "replyTo": value, "timeout": value}
     client = house.client(ext=keys)
     assert client.publish("/a", 1, ext=keys).reply["successful"]
 
 
-def test_other_keys_of_ext_are_for_whoever_looks_at_them() -> None:
+def test_other_keys_of_ext_are_forwarded() -> None:
     house = House()
     client = house.client(ext={"token": 1})
     client.subscribe("/a")
@@ -86,7 +86,7 @@ def test_other_keys_of_ext_are_for_whoever_looks_at_them() -> None:
     assert event["ext"] == {"ret": 1, "binary": {}, "priority": 2}
 
 
-def test_an_extension_that_owns_a_key_brings_what_it_is_for() -> None:
+def test_a_reserved_key_of_ext_is_accepted_if_an_extension_owns_it() -> None:
     class Replies(ServerExtension):
         owns: ClassVar[frozenset[str]] = frozenset({"request", "replyTo"})
 
@@ -97,7 +97,7 @@ def test_an_extension_that_owns_a_key_brings_what_it_is_for() -> None:
     assert reply["error"] == error_of("ext.timeout")
 
 
-def test_of_several_owners_of_a_key_each_is_asked() -> None:
+def test_each_of_several_owners_of_a_key_checks_it() -> None:
     seen: list[tuple[str, object]] = []
 
     class Reader(ServerExtension):
@@ -114,7 +114,7 @@ def test_of_several_owners_of_a_key_each_is_asked() -> None:
     assert seen == [("one", 7), ("other", 7)]
 
 
-def test_keys_of_one_owner_that_stand_side_by_side_are_checked_once() -> None:
+def test_an_owner_of_two_keys_checks_a_message_with_both_once() -> None:
     seen: list[Json] = []
 
     class Reader(ServerExtension):
@@ -137,7 +137,7 @@ def subscribes(client: Client, channel: str) -> Json:
 
 
 @pytest.mark.parametrize("channel", ["/ret/x", "/ret/x/4000001", "/ret/**", "/ret/*"])
-def test_where_replies_would_travel_nothing_does(channel: str) -> None:
+def test_reply_channels_are_refused_for_publishes_and_subscriptions(channel: str) -> None:
     client = House().client()
     assert subscribes(client, channel)["error"] == error_of("/ret/")
     assert client.session.subscriptions == set()

@@ -1,4 +1,4 @@
-"""Sessions that the store keeps are back after a restart."""
+"""Durable sessions go on after a restart."""
 
 from holdfast.bayeux.options import Durable
 from holdfast.bayeux.session_status import last_seen_ms
@@ -31,7 +31,7 @@ def test_a_durable_session_goes_on_after_a_restart() -> None:
     assert house.balances()
 
 
-def test_what_was_acknowledged_with_the_first_connect_after_a_restart_does_not_come_again() -> None:
+def test_a_batch_acked_with_the_first_connect_after_a_restart_is_not_redelivered() -> None:
     before = KeptHouse()
     client = named(before)
     publish(before, 1)
@@ -52,7 +52,7 @@ def test_what_was_acknowledged_with_the_first_connect_after_a_restart_does_not_c
     assert house.bayeux.state.hub.counters.acks_out_of_range == 0
 
 
-def test_what_was_accepted_before_a_restart_is_restored_and_not_accepted_again() -> None:
+def test_messages_accepted_before_a_restart_count_as_restored_and_not_as_accepted() -> None:
     before = KeptHouse()
     client = named(before)
     publish(before, 1, 2)
@@ -64,7 +64,7 @@ def test_what_was_accepted_before_a_restart_is_restored_and_not_accepted_again()
     assert house.balances()
 
 
-def test_who_had_left_before_a_restart_was_seen_before_it() -> None:
+def test_a_client_that_left_before_a_restart_was_last_seen_before_it() -> None:
     before = KeptHouse()
     client = named(before)
     before.advance(3.0)
@@ -79,7 +79,7 @@ def test_who_had_left_before_a_restart_was_seen_before_it() -> None:
     assert last_seen_ms(house.bayeux.state, session, house.now) > left_ms + 60_000
 
 
-def test_attempts_and_holdback_survive_a_restart() -> None:
+def test_attempts_and_a_queue_hold_survive_a_restart() -> None:
     before = KeptHouse()
     client = named(before)
     publish(before, 1, 2)
@@ -109,7 +109,7 @@ def test_subscriptions_survive_a_restart() -> None:
     assert connect(again(client, house), 1).data == ["/b", "/c/d"]
 
 
-def test_a_session_that_was_left_before_a_restart_is_there_for_who_comes_back() -> None:
+def test_a_session_whose_client_left_before_a_restart_can_be_taken_over_after_it() -> None:
     before = KeptHouse()
     client = named(before)
     publish(before, 1)
@@ -123,7 +123,7 @@ def test_a_session_that_was_left_before_a_restart_is_there_for_who_comes_back() 
     assert connect(new, 0).data == [1, 2]
 
 
-def test_acknowledged_sessions_without_a_name_can_be_kept_too() -> None:
+def test_an_unnamed_session_with_acks_can_survive_a_restart() -> None:
     before = KeptHouse(durable=Durable.ACKED)
     client = before.client(ext={"ack": True})
     connect(client, 0)

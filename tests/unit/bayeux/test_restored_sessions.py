@@ -1,4 +1,4 @@
-"""What a session is after a restart: what was kept of it, and what begins anew."""
+"""What is left of a session after a restart, and what begins anew."""
 
 from holdfast.bayeux.options import Durable
 from holdfast.bayeux.sessions import Session
@@ -24,10 +24,10 @@ def joe(house: KeptHouse) -> Session:
     return session
 
 
-# Holding back
+# Queue holds
 
 
-def test_a_holdback_that_ends_by_itself_does_so_after_a_restart_too() -> None:
+def test_a_queue_hold_with_an_end_ends_on_time_after_a_restart() -> None:
     house = KeptHouse()
     client = named(house)
     publish(house, 1)
@@ -41,7 +41,7 @@ def test_a_holdback_that_ends_by_itself_does_so_after_a_restart_too() -> None:
     assert connect(client, 2).data == [1]
 
 
-def test_a_holdback_that_ended_meanwhile_ends_at_once() -> None:
+def test_a_queue_hold_whose_end_passed_before_a_restart_ends_at_once() -> None:
     house = KeptHouse()
     client = named(house)
     until_ms = house.bayeux.state.node.now_ms() + 2000
@@ -54,7 +54,7 @@ def test_a_holdback_that_ended_meanwhile_ends_at_once() -> None:
     assert connect(again(client, house), 1).data == [1]
 
 
-def test_who_never_needed_a_dispatcher_is_held_back_after_a_restart_if_it_was_before() -> None:
+def test_a_queue_hold_of_a_session_without_terms_survives_a_restart() -> None:
     house = KeptHouse(durable=Durable.ACKED)
     client = house.client(ext={"ack": True})
     connect(client, 0)
@@ -69,10 +69,10 @@ def test_who_never_needed_a_dispatcher_is_held_back_after_a_restart_if_it_was_be
     assert connect(client, 2).data == [1]
 
 
-# What was in hands
+# Messages in flight
 
 
-def test_what_was_in_hands_of_who_gives_verdicts_alone_comes_again_in_time() -> None:
+def test_a_message_pending_over_a_restart_is_redelivered_after_its_response_timeout() -> None:
     house = KeptHouse()
     client = named(house, ack=False, responseTimeout=2000)
     publish(house, 1)
@@ -87,7 +87,7 @@ def test_what_was_in_hands_of_who_gives_verdicts_alone_comes_again_in_time() -> 
     assert (answer.data, redelivered(answer)) == ([1], [1])
 
 
-def test_a_verdict_on_what_was_in_hands_counts_after_a_restart() -> None:
+def test_a_verdict_about_a_message_handed_over_before_a_restart_counts() -> None:
     house = KeptHouse()
     client = named(house, ack=False)
     publish(house, 1, 2)
@@ -99,7 +99,7 @@ def test_a_verdict_on_what_was_in_hands_counts_after_a_restart() -> None:
     assert house.store.queues["joe/1"] == {}
 
 
-def test_what_was_being_written_to_a_oneway_receiver_is_written_again() -> None:
+def test_a_message_not_yet_sent_to_a_oneway_receiver_is_delivered_after_a_restart() -> None:
     house = KeptHouse()
     client = named(house, ack=False, oneway=True)
     publish(house, 1)
@@ -107,7 +107,7 @@ def test_what_was_being_written_to_a_oneway_receiver_is_written_again() -> None:
     wire.is_cut = True
     connect(client, None, wire=wire)
     asked = client.connect(advice={"timeout": 0})
-    assert asked.is_held, "the store is told first that it is tried once more"
+    assert asked.is_held, "the store learns of the next attempt first"
     house = house.reborn()
     client = again(client, house)
     publish(house, 2)
@@ -115,7 +115,7 @@ def test_what_was_being_written_to_a_oneway_receiver_is_written_again() -> None:
     assert house.store.queues["joe/1"] == {}
 
 
-def test_numbers_rise_over_every_restart() -> None:
+def test_the_numbers_of_entries_rise_over_every_restart() -> None:
     house = KeptHouse()
     client = named(house)
     told: list[int] = []
@@ -125,7 +125,7 @@ def test_numbers_rise_over_every_restart() -> None:
         answer = connect(client, ack)
         told += seqs(answer)
         ack = batch(answer)
-        # Acknowledged, so that nothing of it is written down any more.
+        # Acked, so that the store has nothing of it any more.
         ack = batch(connect(client, ack))
         house = house.reborn()
         client = again(client, house)
@@ -133,10 +133,10 @@ def test_numbers_rise_over_every_restart() -> None:
     assert told[-1] < 2**53, "JavaScript counts no further"
 
 
-# What waits
+# Waiting messages
 
 
-def test_priorities_hold_in_a_queue_that_was_restored() -> None:
+def test_a_restored_queue_is_in_the_order_of_priorities() -> None:
     house = KeptHouse()
     client = named(house)
     sender = house.connected()
@@ -148,7 +148,7 @@ def test_priorities_hold_in_a_queue_that_was_restored() -> None:
     assert connect(again(client, house), 1).data == [9, 5, 6, 1]
 
 
-def test_a_message_that_is_to_be_destroyed_is_so_after_a_restart_too() -> None:
+def test_a_message_with_force_destroy_expires_after_restarts_too() -> None:
     house = KeptHouse()
     client = named(house)
     sender = house.connected()
@@ -165,7 +165,7 @@ def test_a_message_that_is_to_be_destroyed_is_so_after_a_restart_too() -> None:
     assert house.balances()
 
 
-def test_a_message_that_outlived_its_time_while_no_server_ran_is_not_delivered() -> None:
+def test_a_message_whose_lifetime_ends_while_no_server_runs_is_not_delivered() -> None:
     house = KeptHouse()
     client = named(house)
     expiration = {"lifeTime": 2000, "forceDestroy": True}
@@ -180,7 +180,7 @@ def test_a_message_that_outlived_its_time_while_no_server_ran_is_not_delivered()
 # Sessions
 
 
-def test_a_session_that_was_refused_for_good_is_so_until_it_shakes_hands() -> None:
+def test_a_stopped_session_stays_stopped_over_a_restart_until_a_handshake() -> None:
     house = KeptHouse()
     client = named(house, onUserException="dead")
     publish(house, 1)
@@ -196,7 +196,7 @@ def test_a_session_that_was_refused_for_good_is_so_until_it_shakes_hands() -> No
     assert connect(new, 0).data == [3]
 
 
-def test_a_subscription_that_cannot_be_any_more_is_left_out() -> None:
+def test_a_stored_subscription_to_an_invalid_channel_is_left_out() -> None:
     house = KeptHouse()
     client = named(house)
     house.store.sessions["joe/1"].subscriptions.insert(0, "no channel")

@@ -71,7 +71,7 @@ def error(reply: Json) -> str | None:
 # The policy
 
 
-def test_everything_is_allowed_until_something_is_set_up() -> None:
+def test_rights_are_open_until_an_authorizer_or_a_policy_is_set() -> None:
     rights = House().bayeux.state.rights
     assert rights.are_open
     rights.add("/a", Votes(GRANT))
@@ -97,9 +97,7 @@ def test_a_policy_that_overrides_nothing_allows_everything() -> None:
         ("subscribe", "subscribe", "subscribe_denied"),
     ],
 )
-def test_each_refusal_of_the_policy_has_an_error_of_its_own(
-    what: str, verb: str, text: str
-) -> None:
+def test_each_denial_of_a_policy_has_an_error_of_its_own(what: str, verb: str, text: str) -> None:
     house, client = under(Policy(what, "/a"))
     reply = client.publish("/a", 1) if verb == "publish" else client.subscribe("/b", "/a", "/c")
     assert error(reply.reply) == f"403:denied_by_security_policy:{text}"
@@ -107,7 +105,7 @@ def test_each_refusal_of_the_policy_has_an_error_of_its_own(
     assert len(house.bayeux.state.hub.routes) == 0
 
 
-def test_only_what_does_not_exist_yet_is_created() -> None:
+def test_the_right_to_create_is_asked_for_only_if_a_channel_does_not_exist() -> None:
     policy = Policy()
     house, client = under(policy)
     client.subscribe("/a")
@@ -126,7 +124,7 @@ def test_only_what_does_not_exist_yet_is_created() -> None:
     ]
 
 
-def test_a_policys_own_reason_advice_and_ext_are_in_the_reply_and_the_advice_is_complete() -> None:
+def test_the_reply_to_a_denied_publish_has_the_reason_advice_and_ext_of_the_policy() -> None:
     denial = {"reason": "too_late", "advice": {"interval": 5}, "ext": {"see": "docs"}}
     _, client = under(Policy("publish", "/a", **denial))
     assert client.publish("/a", 1).reply == {
@@ -195,7 +193,7 @@ def test_an_authorizer_is_asked_about_every_channel_of_its_pattern(pattern: str)
     assert votes.asked == [(Operation.CREATE, "/a/b")]
 
 
-def test_each_operation_is_granted_by_itself() -> None:
+def test_each_operation_needs_a_grant_of_its_own() -> None:
     _, client = authorized(("/a", Votes(GRANT, (Operation.CREATE, Operation.SUBSCRIBE))))
     assert client.subscribe("/a").reply["successful"]
     assert error(client.publish("/a", 1).reply) == f"403:{NOT_GRANTED}:publish_denied"
@@ -211,34 +209,36 @@ def test_services_are_authorized_too() -> None:
 
 @pytest.mark.parametrize("pattern", ["/**", "/secret/**", "/secret/*", "/secret/a"])
 @pytest.mark.parametrize("wish", ["/**", "/secret/**", "/secret/*", "/secret/a"])
-def test_no_pattern_reaches_around_an_authorizer(pattern: str, wish: str) -> None:
+def test_a_subscription_that_overlaps_the_pattern_of_an_authorizer_needs_its_grant(
+    pattern: str, wish: str
+) -> None:
     _, client = authorized((pattern, Votes(IGNORE)))
     assert error(client.subscribe(wish).reply) == f"403:{NOT_GRANTED}:create_denied"
 
 
-def test_a_pattern_is_allowed_if_everyone_inside_it_grants() -> None:
+def test_a_pattern_is_allowed_if_all_authorizers_within_it_grant() -> None:
     _, client = authorized(("/secret/**", Votes(GRANT)), ("/other/*", Votes(GRANT)))
     assert client.subscribe("/**").reply["successful"]
 
 
-def test_one_inside_that_does_not_grant_is_enough_to_refuse_a_pattern() -> None:
+def test_a_pattern_is_refused_if_one_authorizer_within_it_does_not_grant() -> None:
     _, client = authorized(("/secret/**", Votes(GRANT)), ("/other/*", Votes(IGNORE)))
     assert error(client.subscribe("/**").reply) == f"403:{NOT_GRANTED}:create_denied"
 
 
-def test_a_denial_inside_a_pattern_is_a_denial_of_the_pattern() -> None:
+def test_a_denial_within_a_pattern_denies_the_whole_pattern() -> None:
     _, client = authorized(("/**", Votes(GRANT)), ("/secret/*", Votes(Denial("no"))))
     assert error(client.subscribe("/**").reply) == "403:no:create_denied"
     assert client.subscribe("/open/**").reply["successful"]
 
 
-def test_a_grant_inside_a_pattern_is_no_grant_of_all_the_rest() -> None:
+def test_a_grant_within_a_pattern_does_not_grant_the_whole_pattern() -> None:
     _, client = authorized(("/**", Votes(IGNORE)), ("/chat/**", Votes(GRANT)))
     assert error(client.subscribe("/**").reply) == f"403:{NOT_GRANTED}:create_denied"
     assert client.subscribe("/chat/**").reply["successful"]
 
 
-def test_patterns_beside_each_other_do_not_matter_to_each_other() -> None:
+def test_an_authorizer_is_not_asked_about_patterns_beside_its_own() -> None:
     votes = Votes(IGNORE)
     _, client = authorized(("/secret/**", votes))
     assert client.subscribe("/open/**", "/secret", "/*").reply["successful"]

@@ -1,4 +1,4 @@
-"""The server as a whole: who is told what at the end of a turn, and how full queues behave."""
+"""The server as a whole: which replies carry messages, and how full queues behave."""
 
 import logging
 
@@ -10,7 +10,7 @@ from holdfast.delivery.queue import QueueLimits
 from tests.unit.bayeux.harness import House, Wire
 
 
-def test_a_burst_becomes_one_answer_for_each_receiver() -> None:
+def test_all_messages_of_a_turn_come_in_one_reply_to_each_receiver() -> None:
     house = House()
     clients = [house.connected() for _ in range(3)]
     for client in clients:
@@ -23,7 +23,7 @@ def test_a_burst_becomes_one_answer_for_each_receiver() -> None:
     assert [asked.data for asked in waiting] == [[0, 1, 2, 3, 4]] * 3
 
 
-def test_who_got_everything_with_a_reply_is_not_told_again() -> None:
+def test_a_connect_stays_held_if_another_reply_carried_all_messages() -> None:
     house = House()
     client = house.connected()
     client.subscribe("/a")
@@ -33,7 +33,7 @@ def test_who_got_everything_with_a_reply_is_not_told_again() -> None:
     assert asked.is_held
 
 
-def test_who_is_gone_at_the_end_of_the_turn_is_not_told() -> None:
+def test_counters_balance_if_a_session_with_news_ends_within_the_turn() -> None:
     house = House()
     client = house.connected()
     client.subscribe("/a")
@@ -43,7 +43,7 @@ def test_who_is_gone_at_the_end_of_the_turn_is_not_told() -> None:
     assert house.balances()
 
 
-def test_who_does_not_wait_is_not_told() -> None:
+def test_a_message_waits_for_the_next_connect_of_its_receiver() -> None:
     house = House()
     client = house.connected()
     client.subscribe("/a")
@@ -68,7 +68,7 @@ def test_a_full_queue_discards_the_newest_for_its_receiver_alone() -> None:
     assert house.balances()
 
 
-def test_messages_can_be_kept_for_connects_alone() -> None:
+def test_meta_connect_deliver_only_leaves_messages_to_replies_to_connects() -> None:
     house = House(meta_connect_deliver_only=True)
     client = house.connected()
     client.subscribe("/a")
@@ -78,7 +78,7 @@ def test_messages_can_be_kept_for_connects_alone() -> None:
     assert asked.data == [1]
 
 
-def test_over_callback_polling_messages_come_with_connects_alone() -> None:
+def test_messages_over_callback_polling_come_only_with_replies_to_connects() -> None:
     house = House()
     client = house.connected()
     client.subscribe("/a")
@@ -91,7 +91,7 @@ def test_over_callback_polling_messages_come_with_connects_alone() -> None:
     assert client.connect(wire=wire()).data == [1]
 
 
-def test_a_disconnect_over_callback_polling_takes_everything_with_it() -> None:
+def test_the_reply_to_a_disconnect_over_callback_polling_carries_waiting_messages() -> None:
     house = House()
     client = house.connected()
     client.subscribe("/a")
@@ -99,7 +99,9 @@ def test_a_disconnect_over_callback_polling_takes_everything_with_it() -> None:
     assert client.disconnect(wire=Wire(ConnectionType.CALLBACK_POLLING)).data == [1]
 
 
-def test_client_ids_are_never_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_client_ids_are_not_logged_when_sessions_begin_and_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with caplog.at_level(logging.DEBUG):
         house = House(max_interval_s=1.0)
         alice, bob = house.connected(), house.connected()
@@ -121,7 +123,7 @@ def test_an_event_for_one_session_reaches_it_alone() -> None:
     assert other.is_held
 
 
-def test_an_event_for_a_session_that_is_gone_is_lost() -> None:
+def test_an_event_for_a_session_that_is_gone_is_not_accepted() -> None:
     house = House()
     client = house.connected()
     session = client.session

@@ -10,13 +10,13 @@ from tests.unit.bayeux.harness import ABSENT, Client, House
 
 
 def served(pattern: str = "/service/add") -> tuple[House, Client, list[ServiceCall]]:
-    """A house with a service that keeps its calls, and a client of it."""
+    """A server with a service that notes its calls, and a client."""
     house, calls = House(), list[ServiceCall]()
     house.bayeux.state.services.add(pattern, calls.append)
     return house, house.connected(), calls
 
 
-def test_a_request_that_nobody_serves_succeeds_and_reaches_nobody() -> None:
+def test_a_message_to_a_service_that_does_not_exist_succeeds_and_reaches_nobody() -> None:
     house = House()
     alice, bob = house.client(), house.client()
     bob.subscribe("/service/a", "/**")
@@ -24,7 +24,7 @@ def test_a_request_that_nobody_serves_succeeds_and_reaches_nobody() -> None:
     assert bob.publish("/nobody").data == [None]
 
 
-def test_a_service_gets_what_was_sent_and_who_sent_it() -> None:
+def test_a_service_gets_the_message_and_its_session() -> None:
     _, client, calls = served()
     client.publish("/service/add", [1, 2], ext={"a": 1})
     (call,) = calls
@@ -34,7 +34,7 @@ def test_a_service_gets_what_was_sent_and_who_sent_it() -> None:
     assert call.message["ext"] == {"a": 1}
 
 
-def test_an_answer_at_once_comes_with_the_reply_under_the_id_of_the_request() -> None:
+def test_an_immediate_answer_comes_with_the_reply_and_has_the_id_of_the_message() -> None:
     house = House()
     house.bayeux.state.services.add("/service/add", lambda call: call.answer(3))
     client = house.connected()
@@ -62,7 +62,9 @@ def test_an_answer_that_comes_later_releases_the_held_connect() -> None:
 @pytest.mark.parametrize(
     ("sent", "returned"), [(7, "7"), ("a7", "a7"), (None, None), (ABSENT, None)]
 )
-def test_the_id_comes_back_as_text_or_not_at_all(sent: Any, returned: str | None) -> None:
+def test_an_answer_has_the_id_of_the_message_as_text_or_no_id(
+    sent: Any, returned: str | None
+) -> None:
     house, client, calls = served()
     client.publish("/service/add", 1, id=sent)
     asked = client.connect()
@@ -72,7 +74,7 @@ def test_the_id_comes_back_as_text_or_not_at_all(sent: Any, returned: str | None
     assert ("id" in asked.elements[0]) is (returned is not None)
 
 
-def test_an_answer_to_a_client_that_is_gone_is_lost() -> None:
+def test_an_answer_to_a_client_that_is_gone_leaves_the_counters_balanced() -> None:
     house, client, calls = served()
     client.publish("/service/add", 1)
     client.disconnect()
@@ -81,7 +83,7 @@ def test_an_answer_to_a_client_that_is_gone_is_lost() -> None:
     assert house.balances()
 
 
-def test_of_several_services_for_a_channel_the_most_exact_one_is_asked() -> None:
+def test_the_most_exact_of_several_services_for_a_channel_is_called() -> None:
     house, seen = House(), list[str]()
 
     def note(name: str) -> Service:

@@ -1,4 +1,4 @@
-"""What time does to sessions that are held back, owe a verdict, or that nobody comes back to."""
+"""What time does to sessions that are held back, owe a verdict, or have lost their clients."""
 
 import pytest
 
@@ -17,7 +17,7 @@ from tests.unit.bayeux.second_lives import (
 )
 
 
-def test_a_holdback_without_an_end_takes_the_place_of_one_that_ends() -> None:
+def test_a_queue_hold_without_an_end_replaces_one_with_an_end() -> None:
     house = KeptHouse()
     client = named(house)
     publish(house, 1)
@@ -32,7 +32,7 @@ def test_a_holdback_without_an_end_takes_the_place_of_one_that_ends() -> None:
     assert dispatcher.hold_record.reason == "disk full"
 
 
-def test_a_holdback_that_is_ended_early_does_not_end_a_second_time() -> None:
+def test_the_end_of_a_resumed_queue_hold_does_not_end_a_later_one() -> None:
     house = KeptHouse()
     client = named(house)
     until_ms = house.bayeux.state.node.now_ms() + 1000
@@ -44,7 +44,7 @@ def test_a_holdback_that_is_ended_early_does_not_end_a_second_time() -> None:
     assert not client.session.flows(house.now)
 
 
-def test_a_holdback_ends_by_the_wall_clock_also_if_the_server_did_not_run_meanwhile() -> None:
+def test_a_queue_hold_ends_by_the_wall_clock_though_the_process_was_asleep() -> None:
     house = KeptHouse()
     client = named(house)
     until_ms = house.bayeux.state.node.now_ms() + 60_000
@@ -58,7 +58,7 @@ def test_a_holdback_ends_by_the_wall_clock_also_if_the_server_did_not_run_meanwh
     assert asked.data == [1]
 
 
-def test_a_holdback_whose_end_is_past_ends_at_once() -> None:
+def test_a_queue_hold_whose_end_is_past_ends_at_once() -> None:
     house = KeptHouse()
     client = named(house)
     publish(house, 1)
@@ -69,7 +69,7 @@ def test_a_holdback_whose_end_is_past_ends_at_once() -> None:
 
 
 @pytest.mark.parametrize("retries", [0, 2])
-def test_who_owes_a_verdict_for_too_long_has_failed(retries: int) -> None:
+def test_a_message_without_a_verdict_fails_after_the_response_timeout(retries: int) -> None:
     house = KeptHouse()
     client = house.client(
         ext={"ack": True, "delivery": {"retries": retries, "delay": 1000, "responseTimeout": 1000}}
@@ -89,7 +89,7 @@ def test_who_owes_a_verdict_for_too_long_has_failed(retries: int) -> None:
     assert drain(client, 3) == ([1, 2], [1, 0])
 
 
-def test_a_verdict_that_comes_in_time_is_in_time() -> None:
+def test_verdicts_before_the_response_timeout_settle_their_messages() -> None:
     house = KeptHouse()
     client = named(house, ack=False, responseTimeout=1000)
     publish(house, 1, 2)
@@ -102,7 +102,7 @@ def test_a_verdict_that_comes_in_time_is_in_time() -> None:
     assert (codes(house), client.session.queue.count) == ([], 0)
 
 
-def test_who_is_lost_while_held_back_is_waited_for_until_its_session_is_over() -> None:
+def test_a_held_back_session_without_contact_fails_only_after_its_session_timeout() -> None:
     house = KeptHouse()
     session = {"name": "joe/1", "timeout": 60_000}
     client = house.guest()
@@ -119,7 +119,7 @@ def test_who_is_lost_while_held_back_is_waited_for_until_its_session_is_over() -
     assert codes(house) == ["communication.noConnection"]
 
 
-def test_who_is_resumed_while_away_has_a_moment_to_come_back() -> None:
+def test_a_session_that_is_resumed_without_contact_gives_its_client_a_moment_to_return() -> None:
     house = KeptHouse()
     client = named(house, retries=0)
     house.bayeux.life.hold_back(client.session, "maintenance", "operator", house.now)
@@ -132,7 +132,7 @@ def test_who_is_resumed_while_away_has_a_moment_to_come_back() -> None:
     assert connect(client, 1).data == [1]
 
 
-def test_a_lazy_message_that_has_gone_elsewhere_is_not_waited_for() -> None:
+def test_a_connect_stays_held_if_the_lazy_message_was_cleared() -> None:
     house = KeptHouse()
     client = house.connected()
     client.subscribe("/a")
@@ -144,7 +144,7 @@ def test_a_lazy_message_that_has_gone_elsewhere_is_not_waited_for() -> None:
     assert client.session.lazy_due == 0.0
 
 
-def test_a_held_back_session_without_terms_ends_when_nobody_has_come_for_a_day() -> None:
+def test_a_held_back_session_without_terms_ends_after_a_day_without_contact() -> None:
     house = KeptHouse()
     client = house.client(ext={"ack": True})
     client.connect()
@@ -167,7 +167,7 @@ def test_a_held_back_session_without_terms_ends_when_nobody_has_come_for_a_day()
     assert house.balances()
 
 
-def test_a_held_back_session_without_terms_goes_on_when_its_client_comes_back_in_time() -> None:
+def test_a_held_back_session_without_terms_goes_on_if_its_client_returns_within_a_day() -> None:
     house = KeptHouse()
     client = house.client(ext={"ack": True})
     client.connect()

@@ -1,4 +1,4 @@
-"""How sessions end: which messages they still leave as dead letters, and what never disagrees."""
+"""How sessions end: which late messages become dead letters, and what always agrees."""
 
 import logging
 from collections.abc import Callable
@@ -27,14 +27,14 @@ EXPIRED = "user.security.authentication.accessDenied"
 
 
 class Handler:
-    """A plug-in that ends the session and says nothing of the dispatcher."""
+    """An error handler that ends the session without a word about the dispatcher."""
 
     def react(self, failure: Failure, dispatcher: Dispatcher, now: float) -> Reaction | None:
         return Reaction(ForMessage.DEAD, ForRest.DEAD, ends_session=True)
 
 
 def connect(client: Client, *verdicts: Json) -> list[int]:
-    """Connect without waiting; the numbers of what came."""
+    """Connect without waiting; the numbers of the entries that came."""
     ack = client.session.queue.batch
     asked = client.connect(
         ext={"ack": ack, "delivery": {"verdicts": list(verdicts)}}, advice={"timeout": 0}
@@ -59,7 +59,7 @@ def refuse_and(then: Callable[[Client], object]) -> Callable[[Client], None]:
     return refuse_then
 
 
-def refuse_by_plug_in(client: Client) -> None:
+def refuse_with_error_handler(client: Client) -> None:
     client.house.server.error_handlers.add("/a", Handler())
     refuse(ERROR)(client)
 
@@ -83,7 +83,7 @@ def end_by_server(client: Client) -> None:
     client.house.server.end_by_server(client.session)
 
 
-def kill_it(client: Client) -> None:
+def kill_session(client: Client) -> None:
     kill(client.house.bayeux.life, client.session, "ann", client.house.now)
 
 
@@ -100,14 +100,14 @@ WAYS = [
     (ACKS, disconnect(), SessionState.ENDED),
     (ACKS, end_by_server, SessionState.ENDED),
     (ACKS, fall_silent, SessionState.FAILED),
-    (ACKS, kill_it, SessionState.FAILED),
+    (ACKS, kill_session, SessionState.FAILED),
     (NAMED, disconnect(end=True), SessionState.ENDED_WITH_LETTERS),
     (NAMED, disconnect(end=True, discard=True), SessionState.ENDED),
     (NAMED, end_by_server, SessionState.ENDED_WITH_LETTERS),
-    (NAMED, kill_it, SessionState.FAILED),
+    (NAMED, kill_session, SessionState.FAILED),
     (NAMED, refuse("communication.timeout"), SessionState.FAILED),
     (NAMED, refuse(EXPIRED), SessionState.ENDED_WITH_LETTERS),
-    (NAMED, refuse_by_plug_in, SessionState.FAILED),
+    (NAMED, refuse_with_error_handler, SessionState.FAILED),
     (STRICT, refuse(ERROR), SessionState.STOPPED),
     (STRICT, refuse_and(disconnect()), SessionState.ENDED_WITH_LETTERS),
     (STRICT, refuse_and(end_by_server), SessionState.ENDED_WITH_LETTERS),
@@ -118,7 +118,7 @@ WAYS = [
 
 
 @pytest.mark.parametrize(("ext", "way", "state"), WAYS)
-def test_the_state_says_what_becomes_of_a_message_that_the_store_confirms_too_late(
+def test_the_session_state_decides_about_a_message_that_the_store_confirms_too_late(
     ext: Json | None, way: Callable[[Client], None], state: SessionState
 ) -> None:
     house = KeptHouse(max_interval_s=10.0)
@@ -147,7 +147,7 @@ def test_the_state_says_what_becomes_of_a_message_that_the_store_confirms_too_la
     assert house.balances()
 
 
-# Whatever happens
+# Random operations
 
 KINDS: dict[str, Json | None] = {
     "plain": PLAIN,
@@ -178,7 +178,7 @@ steps = st.one_of(
 
 
 class Faults(logging.Handler):
-    """Collects what a server logs when it could not serve somebody."""
+    """Collects the errors that the server logs."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -277,7 +277,9 @@ class Town:
 @example([("judge", "ann", ERROR), ("restart",), ("pass", 12.0), ("handshake", "ann")])
 @example([("judge", "ann", ERROR), ("publish", False), ("kill", "ann"), ("answer",)])
 @example([("judge", "ann", ERROR), ("publish", False), ("restart",)])
-def test_whatever_happens_state_dispatcher_and_registry_agree(story: list[tuple[Any, ...]]) -> None:
+def test_session_state_dispatcher_and_registry_agree_whatever_happens(
+    story: list[tuple[Any, ...]],
+) -> None:
     faults = Faults()
     log = logging.getLogger("holdfast.bayeux")
     log.addHandler(faults)

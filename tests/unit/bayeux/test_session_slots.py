@@ -1,4 +1,4 @@
-"""Places at the server: what absent clients left behind gives way to those who come."""
+"""Session slots: sessions without a client give way to newcomers."""
 
 import pytest
 from hypothesis import given
@@ -18,40 +18,40 @@ def keys(house: KeptHouse) -> list[str]:
     return sorted(session.key for session in house.bayeux.state.sessions)
 
 
-def left(house: KeptHouse, *names: str) -> None:
-    """Named sessions that their clients have left, one after the other."""
+def leave_behind(house: KeptHouse, *names: str) -> None:
+    """Create named sessions whose clients leave at once, one after the other."""
     for name in names:
         named(house, name=name).disconnect()
         house.turn()
 
 
-def come(house: KeptHouse) -> Asked:
+def arrive(house: KeptHouse) -> Asked:
     asked = house.guest().handshake()
     house.turn()
     return asked
 
 
-# Who gives way
+# Eviction
 
 
 def test_the_session_that_was_left_first_gives_way_to_a_newcomer() -> None:
     house = KeptHouse(max_sessions=4, unconnected_share=0.5)
-    left(house, "ann/1", "bob/1", "cid/1", "dan/1")
+    leave_behind(house, "ann/1", "bob/1", "cid/1", "dan/1")
     named(house, name="bob/1").disconnect()
     named(house, name="ann/1").disconnect()
-    assert come(house).reply["successful"]
+    assert arrive(house).reply["successful"]
     assert {"ann/1", "bob/1", "dan/1"} < set(keys(house))
     assert house.bayeux.slots.evicted == 1
     assert house.balances()
 
 
-def test_what_waited_for_it_becomes_dead_letters_and_its_client_begins_anew() -> None:
+def test_messages_of_an_evicted_session_are_dead_lettered_and_its_client_is_to_handshake() -> None:
     house = KeptHouse(max_sessions=2, unconnected_share=0.0)
     client = named(house)
     publish(house, 1, 2)
     house.advance(11)
     house.connected()
-    assert come(house).reply["successful"]
+    assert arrive(house).reply["successful"]
     assert codes(house) == ["resource.exhaust"] * 2
     assert all("its session slot was needed" in letter.reason for letter in house.store.letters)
     assert house.store.sessions == {}
@@ -61,42 +61,42 @@ def test_what_waited_for_it_becomes_dead_letters_and_its_client_begins_anew() ->
     assert house.balances()
 
 
-def test_nobody_gives_way_while_there_are_places() -> None:
+def test_no_session_is_evicted_while_there_are_free_slots() -> None:
     house = KeptHouse(max_sessions=5, unconnected_share=0.0)
-    left(house, "ann/1", "bob/1", "cid/1")
-    come(house)
+    leave_behind(house, "ann/1", "bob/1", "cid/1")
+    arrive(house)
     house.advance(1)
     assert {"ann/1", "bob/1", "cid/1"} < set(keys(house))
     assert house.bayeux.slots.evicted == 0
 
 
-def test_sessions_that_wait_keep_their_share_whoever_comes() -> None:
+def test_sessions_without_a_client_keep_their_share_of_the_slots() -> None:
     house = KeptHouse(max_sessions=4, unconnected_share=0.5)
-    left(house, "ann/1", "bob/1")
+    leave_behind(house, "ann/1", "bob/1")
     guests = [house.connected(), house.connected()]
-    assert_turned_away(come(house), 3000)
+    assert_turned_away(arrive(house), 3000)
     assert {"ann/1", "bob/1"} <= set(keys(house))
     assert not any(guest.session.is_gone for guest in guests)
 
 
-def test_who_is_connected_gives_way_to_nobody() -> None:
+def test_a_connected_session_is_not_evicted() -> None:
     house = KeptHouse(max_sessions=2, unconnected_share=0.0)
     clients = [named(house, name="ann/1"), house.connected()]
-    assert come(house).reply["error"] == BUSY
+    assert arrive(house).reply["error"] == BUSY
     assert not any(client.session.is_gone for client in clients)
 
 
-def test_a_session_that_was_taken_over_was_heard_of_then() -> None:
+def test_a_session_that_was_just_taken_over_is_evicted_after_others() -> None:
     house = KeptHouse(max_sessions=2, unconnected_share=0.0)
-    left(house, "ann/1", "bob/1")
+    leave_behind(house, "ann/1", "bob/1")
     take(house.guest(), name="ann/1")
     house.turn()
-    assert come(house).reply["successful"]
+    assert arrive(house).reply["successful"]
     assert "ann/1" in keys(house)
     assert "bob/1" not in keys(house)
 
 
-def test_of_those_who_never_connect_few_are_left_when_places_run_out() -> None:
+def test_sessions_that_never_connected_give_way_to_newcomers_oldest_first() -> None:
     house = KeptHouse(max_sessions=64)
     strangers = [house.client().session for _ in range(64)]
     newcomers = [house.client() for _ in range(8)]
@@ -104,7 +104,7 @@ def test_of_those_who_never_connect_few_are_left_when_places_run_out() -> None:
     assert all(each.connect().reply["successful"] for each in newcomers)
 
 
-def test_who_says_something_is_no_idler() -> None:
+def test_a_session_that_has_just_published_is_evicted_after_others() -> None:
     house = KeptHouse(max_sessions=64)
     first = house.client()
     strangers = [house.client().session for _ in range(63)]
@@ -114,7 +114,7 @@ def test_who_says_something_is_no_idler() -> None:
     assert strangers[0].is_gone
 
 
-def test_who_comes_back_to_its_session_needs_no_place() -> None:
+def test_a_takeover_needs_no_free_session_slot() -> None:
     house = KeptHouse(max_sessions=2, unconnected_share=0.0)
     client = named(house, name="ann/1")
     publish(house, 1)
@@ -122,59 +122,59 @@ def test_who_comes_back_to_its_session_needs_no_place() -> None:
     house.connected()
     asked = take(house.guest(), name="ann/1")
     assert asked.reply["ext"]["delivery"]["waiting"] == 1
-    assert take(house.guest(), name="bob/1").reply["successful"], "ann did not connect"
+    assert take(house.guest(), name="bob/1").reply["successful"], (
+        "ann's new client has not connected"
+    )
     assert house.bayeux.slots.evicted == 1
 
 
-def test_nobody_gives_way_to_who_is_not_let_in() -> None:
+def test_no_session_is_evicted_for_a_handshake_that_is_refused() -> None:
     house = KeptHouse(max_sessions=2, unconnected_share=0.0, max_sessions_per_subject=1)
-    left(house, "ann/1")
+    leave_behind(house, "ann/1")
     named(house, name="joe/1")
     error = take(house.guest(), name="joe/2").reply["error"]
     assert error == "403:user.configuration.maxSession:sessions_exceeded"
     assert keys(house) == ["ann/1", "joe/1"]
 
 
-def test_a_long_queue_is_buried_in_a_tick_not_in_a_newcomers_handshake() -> None:
+def test_a_session_with_a_long_queue_is_evicted_in_a_tick_and_not_during_a_handshake() -> None:
     house = KeptHouse(max_sessions=1, unconnected_share=0.0)
     named(house).disconnect()
     publish(house, *range(100))
-    assert come(house).reply["error"] == BUSY
+    assert arrive(house).reply["error"] == BUSY
     house.advance(0.1)
     assert codes(house) == ["resource.exhaust"] * 100
-    assert come(house).reply["successful"]
+    assert arrive(house).reply["successful"]
 
 
 @pytest.mark.slow
-def test_places_are_freed_before_they_are_needed() -> None:
+def test_session_slots_are_freed_before_they_are_needed() -> None:
     house = KeptHouse(max_sessions=64, unconnected_share=0.5, max_sessions_per_subject=100)
-    left(house, *(f"joe/{number + 1}" for number in range(62)))
+    leave_behind(house, *(f"joe/{number + 1}" for number in range(62)))
     house.advance(0.1)
     assert len(house.bayeux.state.sessions) == 60, "a sixteenth is free"
     house.advance(1)
     assert len(house.bayeux.state.sessions) == 60
 
 
-def test_while_no_letter_can_be_written_nobody_gives_way() -> None:
+def test_no_session_is_evicted_while_dead_letters_cannot_be_stored() -> None:
     house = KeptHouse(max_sessions=1, unconnected_share=0.0)
     named(house).disconnect()
     publish(house, 1)
     house.store.is_full = True
-    assert come(house).reply["error"] == BUSY
+    assert arrive(house).reply["error"] == BUSY
     house.advance(1)
     house.store.is_full = False
     assert keys(house) == ["joe/1"]
-    assert come(house).reply["successful"]
+    assert arrive(house).reply["successful"]
     assert codes(house) == ["resource.exhaust"]
 
 
-# For how long
+# Session timeouts
 
 
 @pytest.mark.parametrize(("wish_ms", "given_ms"), [(7_200_000, 60_000), (0, 60_000), (1000, 1000)])
-def test_a_client_that_wants_to_be_awaited_for_longer_is_told_how_long_it_is(
-    wish_ms: int, given_ms: int
-) -> None:
+def test_a_session_timeout_is_limited_and_the_client_is_told(wish_ms: int, given_ms: int) -> None:
     house = KeptHouse(max_session_timeout_s=60.0)
     client = house.guest()
     asked = take(client, name={"name": "joe/1", "timeout": wish_ms})  # type: ignore[arg-type]
@@ -184,23 +184,23 @@ def test_a_client_that_wants_to_be_awaited_for_longer_is_told_how_long_it_is(
     assert keys(house) == []
 
 
-def test_a_session_without_a_name_is_not_awaited_for_longer_either() -> None:
+def test_an_unnamed_session_lasts_no_longer_than_the_longest_session_timeout() -> None:
     house = KeptHouse(max_session_timeout_s=60.0)
     house.client(ext={"delivery": {"retries": -1, "delay": 10_000_000}})
     house.advance(80)
     assert keys(house) == []
 
 
-def test_what_the_store_kept_is_awaited_no_longer_than_others() -> None:
+def test_a_restored_session_lasts_no_longer_than_the_longest_session_timeout() -> None:
     house = KeptHouse(max_session_timeout_s=10 * 365 * 86_400.0)
-    left(house, "joe/1")
+    leave_behind(house, "joe/1")
     after = house.reborn(max_session_timeout_s=60.0)
     after.advance(61)
     assert keys(after) == []
 
 
 @pytest.mark.slow
-def test_an_operator_grants_more_also_over_a_restart() -> None:
+def test_a_session_timeout_set_by_an_operator_survives_a_restart() -> None:
     house = KeptHouse(max_session_timeout_s=60.0)
     client = named(house)
     set_timeout(house.bayeux.life, client.session, 600_000, house.now)
@@ -213,14 +213,14 @@ def test_an_operator_grants_more_also_over_a_restart() -> None:
     assert keys(after) == []
 
 
-# Over a restart
+# Restarts
 
 
-def test_those_that_the_store_kept_give_way_in_the_order_in_which_they_were_left() -> None:
+def test_restored_sessions_are_evicted_in_the_order_in_which_they_were_left() -> None:
     house = KeptHouse(max_sessions=8, unconnected_share=0.5)
     names = ["eve/1", "ann/1", "dan/1", "bob/1", "cid/1"]
     for name in names:
-        left(house, name)
+        leave_behind(house, name)
         house.advance(1)
     after = house.reborn(max_sessions=5, unconnected_share=0.4)
     after.bayeux.life.unconnected.sort()
@@ -228,27 +228,27 @@ def test_those_that_the_store_kept_give_way_in_the_order_in_which_they_were_left
         assert gone in keys(after)
         after.connected()
         assert gone not in keys(after)
-    assert come(after).reply["error"] == BUSY
+    assert arrive(after).reply["error"] == BUSY
 
 
 @pytest.mark.slow
-def test_a_store_that_was_filled_before_there_were_limits_keeps_nobody_out_for_long() -> None:
+def test_restored_sessions_beyond_the_limit_soon_give_way_to_a_newcomer() -> None:
     house = KeptHouse(max_sessions=100, max_session_timeout_s=1e9)
     for number in range(100):
         assert take(house.guest(), name=f"thief{number}/1").reply["successful"]
     after = house.reborn(max_sessions=20, max_session_timeout_s=60.0)
     after.advance(11)
     assert len(after.bayeux.state.sessions) < 20
-    assert come(after).reply["successful"]
+    assert arrive(after).reply["successful"]
     after.advance(61)
     assert keys(after) == []
 
 
-# Against a naive model
+# Against a simple model
 
 
 class Model:
-    """Sessions by the moment at which they were last heard of, searched from end to end."""
+    """Sessions by the moment of their last message, in a list that is searched to its end."""
 
     def __init__(self) -> None:
         self.moment = 0
@@ -286,9 +286,7 @@ STEPS = st.lists(
 
 @pytest.mark.slow
 @given(STEPS, st.integers(0, MOST))
-def test_the_idlest_gives_way_as_in_a_list_that_is_searched(
-    steps: list[tuple[str, int]], left_alone: int
-) -> None:
+def test_eviction_agrees_with_a_simple_model(steps: list[tuple[str, int]], left_alone: int) -> None:
     house = KeptHouse(
         max_sessions=MOST, unconnected_share=left_alone / MOST, max_interval_s=1e6, timeout_s=1e6
     )

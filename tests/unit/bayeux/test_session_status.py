@@ -1,4 +1,4 @@
-"""Since when sessions are as they are, and until when they will be."""
+"""Since when a session has been in its state, and when it will expire."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +8,7 @@ from tests.unit.bayeux.desk import connect, house_of, receiver, value_of
 from tests.unit.bayeux.harness import Client, House
 
 
-def test_a_session_ends_some_time_after_it_was_seen_the_last_time() -> None:
+def test_the_expiry_of_a_session_follows_from_when_it_was_last_seen() -> None:
     house = house_of(max_interval_s=10.0)
     plain, held, named = house.connected(), house.connected(), receiver(house)
     held.connect()
@@ -22,7 +22,7 @@ def test_a_session_ends_some_time_after_it_was_seen_the_last_time() -> None:
     assert (ends(named), seen(named)) == (86_400_000 - 1000, -1000)
 
 
-def test_a_session_tells_since_when_it_is_alive_or_awaited() -> None:
+def test_the_status_says_since_when_a_session_is_alive_or_polling() -> None:
     house = house_of(max_interval_s=10.0)
     client = receiver(house)
 
@@ -45,7 +45,7 @@ def test_a_session_tells_since_when_it_is_alive_or_awaited() -> None:
     assert came < lost < back < value_of(house, "?serverTimestamp")
 
 
-def test_whoever_needed_no_dispatcher_was_alive_from_the_beginning() -> None:
+def test_a_session_without_a_dispatcher_has_been_alive_since_its_login() -> None:
     house = house_of()
     session = house.connected().session
     house.advance(5.0)

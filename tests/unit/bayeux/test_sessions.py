@@ -1,4 +1,4 @@
-"""Who is taken for a session's client: its id and its browser's cookie, never the id alone."""
+"""Which requests belong to a session: those with its client id and its browser's cookie."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def test_a_session_belongs_to_the_browser_of_its_handshake() -> None:
     assert alice.connect().is_held
 
 
-def test_a_thief_does_not_keep_a_session_alive() -> None:
+def test_a_client_with_another_cookie_does_not_keep_a_session_alive() -> None:
     house = House(max_interval_s=10.0)
     alice = house.connected()
     thief = with_session_of(alice, house.guest(browser="thief"))
@@ -35,14 +35,14 @@ def test_a_thief_does_not_keep_a_session_alive() -> None:
     assert len(house.bayeux.state.sessions) == 0
 
 
-def test_sessions_of_one_browser_are_told_apart_by_their_ids() -> None:
+def test_two_sessions_of_one_browser_can_be_used_side_by_side() -> None:
     house = House()
     alice, bob = house.client(browser="shared"), house.client(browser="shared")
     assert alice.publish("/a", 1).reply["successful"]
     assert bob.publish("/a", 1).reply["successful"]
 
 
-def test_trusted_clients_need_the_id_alone() -> None:
+def test_trust_client_session_makes_the_client_id_sufficient() -> None:
     house = House(trust_client_session=True)
     alice = house.client()
     for browser in (None, "another"):
@@ -66,7 +66,7 @@ def test_a_socket_needs_the_cookie_too() -> None:
     assert alice.session.pipe is None
 
 
-def test_a_new_socket_goes_on_with_the_session_of_the_old_one() -> None:
+def test_a_new_socket_continues_the_session_of_the_old_one() -> None:
     house = House()
     client = house.connected(socket=Socket(), browser="mine")
     client.subscribe("/a")
@@ -79,7 +79,7 @@ def test_a_new_socket_goes_on_with_the_session_of_the_old_one() -> None:
     assert [element.get("data") for element in client.hear()] == [1, None]
 
 
-def test_a_socket_stays_with_its_session() -> None:
+def test_a_subscribe_for_another_session_of_the_browser_is_refused_over_a_socket() -> None:
     house = House()
     alice = house.connected(socket=Socket(), browser="shared")
     bob = house.connected(browser="shared")
@@ -132,7 +132,7 @@ def newcomer(opened_s_before: float = 0.0, **fields: Any) -> tuple[House, Client
 
 
 def connect_over_http(client: Client) -> None:
-    """With the cookie of the handshake."""
+    """Connect with the cookie of the handshake."""
     browser, socket = client.browser, client.socket
     client.browser, client.socket = client.session.identity.browser, None
     client.connect(advice={"timeout": 0})
@@ -143,26 +143,26 @@ def is_unknown(answer: Asked) -> bool:
     return answer.reply.get("error") == "402::session_unknown"
 
 
-def test_the_socket_of_a_newcomer_takes_the_session_of_its_handshake() -> None:
+def test_the_socket_of_a_newcomer_joins_the_session_of_its_handshake() -> None:
     _, client = newcomer()
     assert client.connect().replies[-1]["successful"]
     assert client.subscribe("/a").replies[-1]["successful"]
 
 
-def test_a_newcomer_may_talk_over_http_until_its_socket_is_open() -> None:
+def test_a_newcomer_may_connect_over_http_before_its_socket_joins_the_session() -> None:
     house, client = newcomer()
     house.advance(0.1)
     connect_over_http(client)
     assert client.subscribe("/a").replies[-1]["successful"]
 
 
-def test_a_newcomer_may_talk_over_http_with_the_cookie_of_its_socket() -> None:
+def test_a_newcomer_may_connect_over_http_with_the_cookie_of_its_socket() -> None:
     _, client = newcomer()
     client.socket = None
     assert client.connect().reply["successful"]
 
 
-def test_afterwards_both_identities_are_the_browsers() -> None:
+def test_a_joined_session_keeps_the_identities_of_its_handshake_and_its_socket() -> None:
     house, client = newcomer()
     of_handshake = client.session.identity.browser
     client.connect()
@@ -177,7 +177,7 @@ def test_afterwards_both_identities_are_the_browsers() -> None:
     assert is_unknown(client.publish("/a", 1))
 
 
-def test_a_session_is_taken_once() -> None:
+def test_a_session_is_joined_only_once() -> None:
     house, client = newcomer()
     house.bayeux.identities.welcome("third", house.now)
     client.subscribe("/a")
@@ -186,7 +186,7 @@ def test_a_session_is_taken_once() -> None:
 
 
 @pytest.mark.parametrize("later_s", [0.0, 0.1])
-def test_a_socket_that_was_not_there_before_the_first_connect_takes_nothing(
+def test_a_socket_that_was_opened_after_the_first_connect_joins_no_session(
     later_s: float,
 ) -> None:
     house, client = newcomer()
@@ -194,7 +194,7 @@ def test_a_socket_that_was_not_there_before_the_first_connect_takes_nothing(
     house.advance(later_s)
     client.browser = "late"
     house.bayeux.identities.welcome("late", house.now)
-    # Nor after the next connect: it is the first that counts.
+    # Another connect does not help, because the first one counts.
     house.advance(0.1)
     connect_over_http(client)
     refused = client.publish("/a", 1)
@@ -202,25 +202,25 @@ def test_a_socket_that_was_not_there_before_the_first_connect_takes_nothing(
     assert refused.reply["advice"]["reconnect"] == "handshake"
 
 
-def test_a_socket_that_was_there_long_before_takes_nothing() -> None:
+def test_a_socket_that_was_opened_long_before_the_handshake_joins_no_session() -> None:
     _, client = newcomer(JOIN_S + 0.1)
     assert is_unknown(client.publish("/a", 1))
 
 
-def test_a_newcomers_socket_comes_too_late() -> None:
+def test_a_socket_that_is_first_used_long_after_the_handshake_joins_no_session() -> None:
     house, client = newcomer()
     house.advance(JOIN_S + 0.1)
     assert is_unknown(client.publish("/a", 1))
 
 
-def test_a_session_of_a_browser_with_a_cookie_is_not_taken() -> None:
+def test_a_session_of_a_browser_with_a_cookie_is_not_joined() -> None:
     _, client = newcomer(browser="mine")
     refused = client.publish("/a", 1)
     assert is_unknown(refused)
     assert "advice" not in refused.reply
 
 
-def test_an_identity_that_was_not_given_to_a_socket_takes_nothing() -> None:
+def test_an_identity_that_was_not_given_to_a_socket_joins_no_session() -> None:
     _, client = newcomer()
     client.browser = "another"
     refused = client.publish("/a", 1)
@@ -228,23 +228,23 @@ def test_an_identity_that_was_not_given_to_a_socket_takes_nothing() -> None:
     assert "advice" not in refused.reply
 
 
-def test_of_very_many_sockets_the_first_are_forgotten() -> None:
+def test_the_first_of_very_many_sockets_joins_no_session() -> None:
     house, client = newcomer()
     for number in range(10_000):
         house.bayeux.identities.welcome(f"{number}", house.now)
     assert is_unknown(client.connect())
 
 
-# The books
+# Numbers and counters
 
 
-def test_numbers_tell_sessions_apart_where_their_ids_must_not_be_seen() -> None:
+def test_each_session_has_a_number_of_its_own() -> None:
     house = House()
     numbers = [house.client().session.number for _ in range(3)]
     assert len(set(numbers)) == 3
 
 
-def test_how_sessions_ended_is_counted() -> None:
+def test_sessions_are_counted_by_how_they_ended() -> None:
     house = House(max_interval_s=1.0)
     house.client().disconnect()
     house.client()
@@ -257,7 +257,7 @@ def test_how_sessions_ended_is_counted() -> None:
     assert house.bayeux.state.sessions.created == 3
 
 
-def test_a_session_ends_once() -> None:
+def test_a_session_cannot_end_twice() -> None:
     house = House()
     session = house.client().session
     house.bayeux.life.ends.end(session, SessionInput.DISCONNECT)

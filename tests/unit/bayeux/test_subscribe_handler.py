@@ -8,7 +8,7 @@ from tests.unit.bayeux.harness import ABSENT, Client, House, Json
 
 
 def subscribed(house: House, client: Client) -> set[str]:
-    """What the client is subscribed to, by both books."""
+    """The client's subscriptions, which must all be among the routes."""
     routes = house.bayeux.state.hub.routes
     found = client.session.subscriptions
     assert all(pattern in routes for pattern in found)
@@ -19,7 +19,7 @@ def ask(client: Client, verb: str, subscription: Any) -> Json:
     return client.send({"channel": f"/meta/{verb}", "subscription": subscription}).reply
 
 
-def test_a_channel_or_several_can_be_subscribed_to_before_the_first_connect() -> None:
+def test_a_client_can_subscribe_to_one_or_several_channels_before_its_first_connect() -> None:
     house = House()
     client = house.client()
     assert ask(client, "subscribe", "/a")["successful"]
@@ -27,14 +27,14 @@ def test_a_channel_or_several_can_be_subscribed_to_before_the_first_connect() ->
     assert subscribed(house, client) == {"/a", "/b", "/c/*", "/d/**"}
 
 
-def test_subscribing_again_is_no_error_and_brings_no_second_copy() -> None:
+def test_a_repeated_subscribe_is_no_error_and_brings_no_second_copy() -> None:
     client = House().client()
     client.subscribe("/a")
     assert client.subscribe("/a", "/a", "/a/").reply["successful"]
     assert client.publish("/a", 1).data == [1]
 
 
-def test_one_copy_comes_however_many_subscriptions_match() -> None:
+def test_a_message_is_delivered_once_however_many_subscriptions_match() -> None:
     client = House().client()
     client.subscribe("/a/b", "/a/*", "/a/**", "/**")
     assert client.publish("/a/b", 1).data == [1]
@@ -42,7 +42,9 @@ def test_one_copy_comes_however_many_subscriptions_match() -> None:
 
 @pytest.mark.parametrize("verb", ["subscribe", "unsubscribe"])
 @pytest.mark.parametrize("subscription", [ABSENT, None])
-def test_a_subscription_must_be_there(verb: str, subscription: Any) -> None:
+def test_a_subscribe_or_unsubscribe_without_a_subscription_is_refused(
+    verb: str, subscription: Any
+) -> None:
     reply = ask(House().client(), verb, subscription)
     assert reply["error"] == "403::subscription_missing"
 
@@ -53,7 +55,9 @@ def test_a_subscription_must_be_there(verb: str, subscription: Any) -> None:
     [[], "", "no channel", 5, True, {}, ["/a", "no channel"], ["/a", 5], ["/a", None], [["/a"]]],
     ids=repr,
 )
-def test_a_subscription_must_be_channels_and_nothing_else(verb: str, subscription: Any) -> None:
+def test_an_invalid_subscription_is_refused_and_changes_nothing(
+    verb: str, subscription: Any
+) -> None:
     house = House()
     client = house.client()
     client.subscribe("/old", "/a") if verb == "unsubscribe" else client.subscribe("/old")
@@ -63,7 +67,7 @@ def test_a_subscription_must_be_channels_and_nothing_else(verb: str, subscriptio
 
 
 @pytest.mark.parametrize("name", ["handshake", "connect", "subscribe", "unsubscribe", "disconnect"])
-def test_nobody_subscribes_to_what_is_between_clients_and_the_server(name: str) -> None:
+def test_a_subscription_to_a_meta_channel_is_refused(name: str) -> None:
     house = House()
     client = house.client()
     reply = ask(client, "subscribe", ["/a", f"/meta/{name}"])
@@ -72,7 +76,9 @@ def test_nobody_subscribes_to_what_is_between_clients_and_the_server(name: str) 
 
 
 @pytest.mark.parametrize("channel", ["/meta/foo", "/meta/*", "/meta/**", "/meta/"])
-def test_nobody_creates_a_meta_channel(channel: str) -> None:
+def test_a_subscription_to_an_unknown_meta_channel_or_a_meta_pattern_is_refused(
+    channel: str,
+) -> None:
     house = House()
     client = house.client()
     reply = ask(client, "subscribe", ["/a", channel])
@@ -80,7 +86,7 @@ def test_nobody_creates_a_meta_channel(channel: str) -> None:
     assert subscribed(house, client) == set()
 
 
-def test_subscribing_to_a_service_succeeds_and_means_nothing() -> None:
+def test_a_subscription_to_a_service_channel_succeeds_without_effect() -> None:
     house = House()
     client = house.client()
     assert ask(client, "subscribe", ["/service/a", "/service/**"])["successful"]
@@ -88,7 +94,7 @@ def test_subscribing_to_a_service_succeeds_and_means_nothing() -> None:
     assert ask(client, "unsubscribe", "/service/a")["successful"]
 
 
-def test_a_subscriber_to_everything_hears_no_meta_and_no_service_messages() -> None:
+def test_a_subscriber_to_everything_gets_no_meta_and_no_service_messages() -> None:
     house = House()
     client, other = house.client(), house.client()
     client.subscribe("/**")
@@ -98,7 +104,7 @@ def test_a_subscriber_to_everything_hears_no_meta_and_no_service_messages() -> N
     assert client.publish("/x", "only this").data == ["only this"]
 
 
-def test_subscriptions_are_bounded_and_those_beyond_subscribe_nothing() -> None:
+def test_a_subscribe_beyond_the_limit_of_subscriptions_is_refused_as_a_whole() -> None:
     house = House(max_subscriptions=3)
     client = house.client()
     client.subscribe("/a", "/b")
@@ -111,7 +117,7 @@ def test_subscriptions_are_bounded_and_those_beyond_subscribe_nothing() -> None:
     assert client.subscribe("/d").reply["successful"]
 
 
-def test_an_array_that_could_never_be_allowed_is_not_even_read() -> None:
+def test_an_array_longer_than_the_limit_is_refused_before_its_channels_are_checked() -> None:
     house = House(max_subscriptions=3)
     client = house.client()
     assert client.subscribe(*["no channel"] * 4).reply["error"] == "413:3:subscriptions_exceeded"
@@ -120,14 +126,14 @@ def test_an_array_that_could_never_be_allowed_is_not_even_read() -> None:
 USED_UP = "503::subscriptions_used_up"
 
 
-def test_subscriptions_of_all_sessions_are_bounded_together() -> None:
+def test_subscriptions_of_all_sessions_are_limited_together() -> None:
     house = House(max_total_subscriptions=3)
     greedy, late = house.client(), house.client()
     greedy.subscribe("/a", "/b")
     assert late.subscribe("/a", "/c").reply["error"] == USED_UP
     assert subscribed(house, late) == set()
     assert late.subscribe("/a").reply["successful"]
-    assert late.subscribe("/a").reply["successful"], "it has this one"
+    assert late.subscribe("/a").reply["successful"], "it has this subscription"
     assert greedy.subscribe("/c").reply["error"] == USED_UP
     assert house.bayeux.state.hub.counters.subscriptions_refused == 2
     greedy.disconnect()
@@ -146,7 +152,7 @@ def test_a_session_that_uses_up_all_subscriptions_leaves_others_their_share() ->
     assert late.subscribe("/c").reply["error"] == USED_UP
 
 
-def test_unsubscribing_ends_it() -> None:
+def test_an_unsubscribe_ends_one_or_several_subscriptions() -> None:
     house = House()
     client = house.client()
     client.subscribe("/a", "/b", "/c")
@@ -156,7 +162,7 @@ def test_unsubscribing_ends_it() -> None:
     assert client.publish("/a", 1).events == []
 
 
-def test_unsubscribing_what_only_others_subscribed_to_is_no_error_and_harms_nobody() -> None:
+def test_an_unsubscribe_from_what_only_others_have_is_no_error_and_leaves_theirs() -> None:
     house = House()
     alice, bob = house.client(), house.client()
     alice.subscribe("/a")
@@ -164,7 +170,7 @@ def test_unsubscribing_what_only_others_subscribed_to_is_no_error_and_harms_nobo
     assert alice.publish("/a", 1).data == [1]
 
 
-def test_unsubscribing_what_nobody_subscribed_to_is_an_error_and_unsubscribes_nothing() -> None:
+def test_an_unsubscribe_from_what_nobody_has_is_refused_as_a_whole() -> None:
     house = House()
     client = house.client()
     client.subscribe("/a", "/b")
@@ -174,7 +180,7 @@ def test_unsubscribing_what_nobody_subscribed_to_is_an_error_and_unsubscribes_no
 
 
 @pytest.mark.parametrize("channel", ["/meta/connect", "/meta/foo"])
-def test_nobody_unsubscribes_from_meta_channels(channel: str) -> None:
+def test_an_unsubscribe_from_a_meta_channel_is_refused_as_a_whole(channel: str) -> None:
     house = House()
     client = house.client()
     client.subscribe("/a")
@@ -182,7 +188,7 @@ def test_nobody_unsubscribes_from_meta_channels(channel: str) -> None:
     assert subscribed(house, client) == {"/a"}
 
 
-def test_the_end_of_a_session_is_the_end_of_its_subscriptions() -> None:
+def test_the_end_of_a_session_ends_its_subscriptions() -> None:
     house = House()
     client = house.client()
     client.subscribe("/a", "/**")

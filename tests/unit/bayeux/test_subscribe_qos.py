@@ -1,4 +1,4 @@
-"""What a subscriber may ask for, and that nothing it asks for is ignored."""
+"""The options of a subscribe, none of which is ignored."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def ask(client: Client, *channels: str, **options: Any) -> Json:
     return client.send({**message, "ext": {"delivery": options}}).reply
 
 
-def test_nothing_asked_for_is_an_ordinary_subscription() -> None:
+def test_a_subscribe_without_options_is_plain() -> None:
     assert of({}) == of({"oneway": False}) == PLAIN
     assert of({"oneway": True}).oneway
 
@@ -41,7 +41,7 @@ def test_nothing_asked_for_is_an_ordinary_subscription() -> None:
         ({"priority": 1}, "priority"),
     ],
 )
-def test_what_makes_no_sense_or_would_not_be_done_is_named(asked: Any, named: str) -> None:
+def test_an_invalid_or_unknown_option_is_refused_by_its_name(asked: Any, named: str) -> None:
     with pytest.raises(QosInvalid, match=f"^{named}$"):
         of(asked)
 
@@ -57,18 +57,18 @@ def test_what_makes_no_sense_or_would_not_be_done_is_named(asked: Any, named: st
     ],
     ids=repr,
 )
-def test_what_happens_anyway_may_be_asked_for(asked: Any) -> None:
+def test_options_that_change_nothing_are_accepted(asked: Any) -> None:
     assert of(asked) == PLAIN
 
 
 @pytest.mark.parametrize("is_kept", [True, False])
-def test_a_subscription_lasts_as_long_as_its_session_and_not_otherwise(is_kept: bool) -> None:
+def test_the_option_persistent_must_agree_with_the_session(is_kept: bool) -> None:
     assert of({"persistent": is_kept}, is_kept=is_kept) == PLAIN
     with pytest.raises(QosInvalid, match=r"^persistent$"):
         of({"persistent": not is_kept}, is_kept=is_kept)
 
 
-def test_a_refused_option_subscribes_nothing() -> None:
+def test_a_subscribe_with_a_refused_option_adds_no_subscription() -> None:
     house = House(DeliveryWire)
     client = house.client()
     reply = ask(client, "/a", "/b", priority=5)
@@ -77,7 +77,7 @@ def test_a_refused_option_subscribes_nothing() -> None:
     assert client.publish("/a", 1).data == []
 
 
-def test_a_refused_option_leaves_earlier_subscriptions_as_they_were() -> None:
+def test_a_subscribe_with_a_refused_option_leaves_earlier_subscriptions_unchanged() -> None:
     house = House(DeliveryWire)
     client = house.client(ext={"delivery": True})
     assert ask(client, "/a", oneway=True)["successful"]
@@ -85,7 +85,7 @@ def test_a_refused_option_leaves_earlier_subscriptions_as_they_were() -> None:
     assert client.session.subscription_qos == {"/a": SubscribeQos(oneway=True)}
 
 
-def test_subscriptions_of_a_named_session_are_kept_as_is_asked() -> None:
+def test_a_persistent_subscription_is_accepted_for_named_sessions_only() -> None:
     house = House(DeliveryWire)
     named = house.client(ext={"delivery": {"session": "joe/1"}})
     asked = named.send(

@@ -1,4 +1,4 @@
-"""Named sessions change hands: what the next client gets, and what the one before may still do."""
+"""Takeovers of named sessions: what the new client gets, and what the old one may still do."""
 
 from typing import Any
 
@@ -28,10 +28,10 @@ def newcomer(house: KeptHouse, **options: Any) -> Client:
     return client
 
 
-# What the next one gets
+# What the new client gets
 
 
-def test_what_the_old_client_had_in_hands_comes_first_and_is_told_as_repeated() -> None:
+def test_messages_in_flight_at_a_takeover_are_redelivered_before_others() -> None:
     house = KeptHouse()
     old = named(house)
     publish(house, 1, 2)
@@ -43,7 +43,7 @@ def test_what_the_old_client_had_in_hands_comes_first_and_is_told_as_repeated() 
     assert house.bayeux.state.hub.counters.redelivered == 3
 
 
-def test_what_the_old_client_left_behind_is_told_as_repeated_too() -> None:
+def test_messages_in_flight_when_the_old_client_left_are_redelivered_too() -> None:
     house = KeptHouse()
     old = named(house)
     publish(house, 1)
@@ -71,7 +71,7 @@ def test_batches_of_the_old_client_do_not_count_for_the_new_one() -> None:
     assert new.session.queue.count == 0
 
 
-def test_repeats_to_the_old_client_do_not_slow_the_new_one_down() -> None:
+def test_redeliveries_to_the_old_client_do_not_delay_those_to_the_new_one() -> None:
     house = KeptHouse()
     old = named(house)
     publish(house, 1)
@@ -81,10 +81,10 @@ def test_repeats_to_the_old_client_do_not_slow_the_new_one_down() -> None:
     connect(new, 0)
     asked = new.connect(ext={"ack": 0})
     house.turn()
-    assert asked.data == [1], "a lost answer is repeated at once, the first three times"
+    assert asked.data == [1], "the first three redeliveries come at once"
 
 
-def test_the_terms_of_the_new_client_count() -> None:
+def test_the_terms_of_the_new_client_replace_those_of_the_old_one() -> None:
     house = KeptHouse()
     old = named(house, queue={"maxEntries": 1})
     new = newcomer(house, queue={"maxEntries": 3}, maxEntries=2, retries=0)
@@ -97,7 +97,7 @@ def test_the_terms_of_the_new_client_count() -> None:
     assert connect(old, 1).reply["error"].startswith("402")
 
 
-def test_the_new_client_may_want_to_be_held_back_or_not_any_more() -> None:
+def test_a_new_client_can_hold_the_queue_back_and_another_can_resume_it() -> None:
     house = KeptHouse()
     named(house)
     publish(house, 1)
@@ -106,7 +106,7 @@ def test_the_new_client_may_want_to_be_held_back_or_not_any_more() -> None:
     assert connect(newcomer(house, dispatcherActive=True), 0).data == [1]
 
 
-def test_a_handshake_is_contact_with_who_was_lost() -> None:
+def test_a_handshake_counts_as_contact_with_a_session_that_had_lost_it() -> None:
     house = KeptHouse()
     old = named(house, retries=3, delay=1000)
     house.advance(10.3)
@@ -118,7 +118,7 @@ def test_a_handshake_is_contact_with_who_was_lost() -> None:
     assert connect(new, 0).data == [1]
 
 
-def test_who_was_refused_for_good_and_lost_waits_for_a_handshake_until_its_time_is_over() -> None:
+def test_a_stopped_session_without_contact_lasts_until_its_session_timeout_ends() -> None:
     house = KeptHouse()
     session: Json = {"name": "joe/1", "timeout": 60_000}
     old = house.guest()
@@ -135,10 +135,10 @@ def test_who_was_refused_for_good_and_lost_waits_for_a_handshake_until_its_time_
     assert house.store.sessions == {}
 
 
-# What the old one may still do
+# What the old client may still do
 
 
-def test_verdicts_on_what_an_old_client_was_told_mean_nothing() -> None:
+def test_a_verdict_about_a_hand_over_to_the_old_client_is_unknown() -> None:
     house = KeptHouse()
     old = named(house)
     publish(house, 1)
@@ -148,7 +148,7 @@ def test_verdicts_on_what_an_old_client_was_told_mean_nothing() -> None:
     assert house.bayeux.state.hub.counters.verdicts_unknown == 1
 
 
-def test_an_answer_that_waits_for_the_store_brings_an_old_client_nothing() -> None:
+def test_a_reply_that_waits_for_the_store_carries_no_messages_to_an_old_client() -> None:
     house = KeptHouse()
     old = named(house)
     publish(house, 1)
@@ -161,7 +161,7 @@ def test_an_answer_that_waits_for_the_store_brings_an_old_client_nothing() -> No
     assert (answer.data, redelivered(answer)) == ([1], [2])
 
 
-def test_an_answer_to_an_old_client_settles_nothing_of_the_new_one() -> None:
+def test_a_reply_to_an_old_oneway_client_settles_no_messages_of_the_new_one() -> None:
     house = KeptHouse()
     old = named(house, ack=False, oneway=True)
     publish(house, 1)
@@ -175,7 +175,7 @@ def test_an_answer_to_an_old_client_settles_nothing_of_the_new_one() -> None:
     assert connect(new, None).data == [1]
 
 
-def test_messages_that_waited_behind_a_publish_do_not_travel_to_an_old_client() -> None:
+def test_a_reply_that_waits_for_a_publish_carries_no_messages_to_an_old_client() -> None:
     house = KeptHouse()
     old = named(house)
     other = named(house, name="ann/1")
@@ -191,7 +191,7 @@ def test_messages_that_waited_behind_a_publish_do_not_travel_to_an_old_client() 
     assert connect(other, 1).data == [1]
 
 
-def test_who_connects_and_leaves_in_one_request_takes_nothing_along() -> None:
+def test_a_client_that_connects_and_disconnects_in_one_request_gets_no_messages() -> None:
     house = KeptHouse()
     old = named(house, retries=0)
     publish(house, 1)
@@ -205,7 +205,7 @@ def test_who_connects_and_leaves_in_one_request_takes_nothing_along() -> None:
     assert connect(newcomer(house), 0).data == [1]
 
 
-def test_a_client_that_leaves_while_its_answer_waits_has_left_for_good() -> None:
+def test_a_client_that_disconnects_while_its_reply_waits_leaves_its_session_away() -> None:
     house = KeptHouse()
     old = named(house, retries=0)
     publish(house, 1)
@@ -219,7 +219,7 @@ def test_a_client_that_leaves_while_its_answer_waits_has_left_for_good() -> None
     assert (session.state, codes(house)) == (SessionState.AWAY, [])
 
 
-def test_a_disconnect_that_waits_does_not_leave_in_the_name_of_the_next_client() -> None:
+def test_a_pending_disconnect_of_the_old_client_does_not_disconnect_the_new_one() -> None:
     house = KeptHouse()
     old = named(house)
     old.publish("/a", 1)
@@ -231,7 +231,7 @@ def test_a_disconnect_that_waits_does_not_leave_in_the_name_of_the_next_client()
     assert connect(new, 0).data == [1]
 
 
-def test_every_disconnect_that_waits_is_answered() -> None:
+def test_every_pending_disconnect_is_answered() -> None:
     house = KeptHouse()
     old = named(house)
     old.publish("/a", 1)
@@ -241,7 +241,7 @@ def test_every_disconnect_that_waits_is_answered() -> None:
     assert [goodbye.reply["successful"] for goodbye in goodbyes] == [True] * 3
 
 
-def test_the_socket_of_an_old_client_serves_nobody_any_more() -> None:
+def test_the_socket_of_an_old_client_loses_its_session() -> None:
     house = KeptHouse()
     socket = Socket()
     old = house.guest(socket=socket)
@@ -261,10 +261,10 @@ def test_the_socket_of_an_old_client_serves_nobody_any_more() -> None:
     assert socket.session is None
 
 
-# Who is let in
+# Claims of names
 
 
-def test_nobody_gets_in_by_name_while_the_store_is_away() -> None:
+def test_a_named_handshake_fails_while_the_store_is_away() -> None:
     house = KeptHouse()
     named(house)
     house.store.go_away()
@@ -274,7 +274,7 @@ def test_nobody_gets_in_by_name_while_the_store_is_away() -> None:
     assert take(house.guest(), name="ann").reply["successful"] is True
 
 
-def test_names_can_be_had_where_nothing_is_kept() -> None:
+def test_session_names_can_be_used_without_durable_sessions() -> None:
     house = KeptHouse(durable=Durable.NONE)
     named(house)
     publish(house, 1)
@@ -283,7 +283,7 @@ def test_names_can_be_had_where_nothing_is_kept() -> None:
     assert house.store.queues == {}
 
 
-def test_a_session_that_is_gone_is_not_written_down_again() -> None:
+def test_a_session_that_is_gone_is_not_stored_again() -> None:
     house = KeptHouse()
     session = named(house).session
     house.server.end_by_server(session)
@@ -292,13 +292,13 @@ def test_a_session_that_is_gone_is_not_written_down_again() -> None:
     assert house.store.sessions == {}
 
 
-def test_what_a_publisher_asks_for_must_make_sense() -> None:
+def test_a_publish_with_an_invalid_option_is_refused() -> None:
     house = KeptHouse()
     reply = house.connected().publish("/a", 1, ext={"delivery": {"priority": 10}}).reply
     assert reply["error"] == "400:user.publish,priority:delivery_invalid"
 
 
-def test_a_newcomers_second_identity_does_not_go_with_the_session() -> None:
+def test_a_takeover_drops_the_second_identity_of_the_old_client() -> None:
     house = KeptHouse()
     identities = house.bayeux.identities
     identities.welcome("second", house.now)
@@ -316,7 +316,7 @@ def test_a_newcomers_second_identity_does_not_go_with_the_session() -> None:
     assert new.publish("/b", 1).reply["successful"]
 
 
-def test_a_session_that_nobody_joined_before_it_was_taken_over_is_not_joined_either() -> None:
+def test_a_session_that_was_taken_over_can_no_longer_be_joined() -> None:
     house = KeptHouse()
     house.bayeux.identities.welcome("second", house.now)
     house.advance(0.1)

@@ -1,4 +1,4 @@
-"""What is asked for in `ext.delivery` of a handshake, and what is made of it."""
+"""The options in `ext.delivery` of a handshake, and the terms that they make."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,7 +13,7 @@ MOST = 2**31 - 1
 LONGEST_MS = 10 * 365 * 24 * 3600 * 1000
 
 
-def test_nothing_asked_for_means_the_defaults() -> None:
+def test_terms_without_options_are_the_defaults() -> None:
     terms = Terms.of(True)
     assert terms == Terms.of({}) == Terms()
     assert (terms.retries, terms.delay, terms.response_timeout) == (0, 60_000, 60_000)
@@ -21,7 +21,7 @@ def test_nothing_asked_for_means_the_defaults() -> None:
     assert not terms.is_named
 
 
-def test_a_named_session_is_waited_for_for_ever_if_nothing_else_is_said() -> None:
+def test_a_named_session_has_unlimited_retries_by_default() -> None:
     assert Terms.of({"session": "joe/1"}).retries == -1
     assert Terms.of({"session": "joe/1", "retries": 3}).retries == 3
     assert Terms.of({"session": "joe"}).retries == 0
@@ -39,7 +39,7 @@ def test_a_named_session_is_waited_for_for_ever_if_nothing_else_is_said() -> Non
         ({"name": "joe/2"}, "joe", 2),
     ],
 )
-def test_a_session_is_named_in_several_ways(name: Any, subject: str, number: int) -> None:
+def test_a_session_name_may_have_several_forms(name: Any, subject: str, number: int) -> None:
     terms = Terms.of({"session": name})
     assert (terms.subject, terms.number) == (subject, number)
     assert terms.is_named == (number > 0)
@@ -71,7 +71,7 @@ def test_a_session_is_named_in_several_ways(name: Any, subject: str, number: int
         {"name": 7},
     ],
 )
-def test_other_names_are_none(name: Any) -> None:
+def test_an_invalid_session_name_is_refused(name: Any) -> None:
     with pytest.raises(TermsInvalid, match=r"^session$"):
         Terms.of({"session": name})
 
@@ -85,7 +85,7 @@ def test_other_names_are_none(name: Any) -> None:
         ("maxEntries", -1, MOST),
     ],
 )
-def test_numbers_have_bounds(option: str, least: int, most: int) -> None:
+def test_a_number_outside_its_limits_is_refused(option: str, least: int, most: int) -> None:
     for value in (least, most):
         assert Terms.of({option: value}).to_json()[option] == value
     for other in (least - 1, most + 1, 1.5, "1", True, None):
@@ -94,25 +94,25 @@ def test_numbers_have_bounds(option: str, least: int, most: int) -> None:
 
 
 @pytest.mark.parametrize("option", ["timeout", "maxSessions", "clearSessions"])
-def test_what_is_said_of_a_session_is_checked_too(option: str) -> None:
+def test_an_invalid_option_of_a_session_is_refused(option: str) -> None:
     with pytest.raises(TermsInvalid, match=f"^{option}$"):
         Terms.of({"session": {"name": "joe/1", option: -1}})
 
 
 @pytest.mark.parametrize("option", ["oneway", "ptp", "dispatcherActive"])
-def test_flags_are_true_or_false(option: str) -> None:
+def test_a_flag_that_is_not_a_boolean_is_refused(option: str) -> None:
     for value in (1, "true", None):
         with pytest.raises(TermsInvalid, match=f"^{option}$"):
             Terms.of({option: value})
 
 
-def test_whether_the_queue_flows_is_left_alone_if_nothing_is_said() -> None:
+def test_dispatcher_active_is_none_unless_the_client_sets_it() -> None:
     asked = [{}, {"dispatcherActive": True}, {"dispatcherActive": False}]
     assert [Terms.of(each).dispatcher_active for each in asked] == [None, True, False]
 
 
 @pytest.mark.parametrize("secret", [7, "x" * 257, ["x"]])
-def test_a_secret_is_a_short_text(secret: Any) -> None:
+def test_a_secret_is_a_text_of_up_to_256_characters(secret: Any) -> None:
     assert Terms.of({"secret": "x" * 256}).secret == "x" * 256
     with pytest.raises(TermsInvalid, match=r"^secret$"):
         Terms.of({"secret": secret})
@@ -127,19 +127,19 @@ def test_a_secret_is_a_short_text(secret: Any) -> None:
         ({"maxBytes": MOST + 1}, "maxBytes"),
     ],
 )
-def test_limits_of_the_queue_are_checked(queue: Any, named: str) -> None:
+def test_an_invalid_limit_of_the_queue_is_refused(queue: Any, named: str) -> None:
     assert Terms.of({"queue": {"maxEntries": 1}}).queue == {"maxEntries": 1}
     with pytest.raises(TermsInvalid, match=f"^{named}$"):
         Terms.of({"queue": queue})
 
 
 @pytest.mark.parametrize("asked", [None, False, 1, "yes", [True]])
-def test_anything_else_is_no_agreement(asked: Any) -> None:
+def test_an_ext_delivery_that_is_neither_true_nor_an_object_is_refused(asked: Any) -> None:
     with pytest.raises(TermsInvalid, match=r"^delivery$"):
         Terms.of(asked)
 
 
-def test_the_dispatcher_goes_by_seconds() -> None:
+def test_the_policy_of_the_dispatcher_is_in_seconds() -> None:
     policy = Terms.of({"retries": 2, "delay": 1500, "responseTimeout": 250}).policy
     assert (policy.retries, policy.delay_s, policy.response_timeout_s) == (2, 1.5, 0.25)
 
@@ -166,7 +166,9 @@ def test_the_dispatcher_goes_by_seconds() -> None:
         },
     )
 )
-def test_what_lasts_can_be_written_down_and_read_again(asked: dict[str, Any]) -> None:
+def test_terms_survive_being_stored_and_read_except_for_the_options_of_one_handshake(
+    asked: dict[str, Any],
+) -> None:
     terms = Terms.of(asked)
     again = Terms.of(terms.to_json())
     assert again == replace(terms, dispatcher_active=None, clear_sessions=False)

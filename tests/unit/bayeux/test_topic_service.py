@@ -1,4 +1,4 @@
-"""What clients ask `/service/topics`."""
+"""What `/service/topics` answers to clients."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def ask(client: Client, data: Any) -> Json:
     return dict(answer["data"])
 
 
-def test_the_state_of_a_topic_is_told_with_its_reasons() -> None:
+def test_the_service_answers_with_the_state_of_a_topic_and_its_figures() -> None:
     here = house()
     client = here.client()
     client.subscribe("/t/a")
@@ -55,7 +55,7 @@ def test_the_state_of_a_topic_is_told_with_its_reasons() -> None:
     }
 
 
-def test_a_topic_tells_what_waits_in_its_work_queue() -> None:
+def test_the_state_of_a_topic_includes_what_waits_in_its_work_queue() -> None:
     rule = ChannelRule(topic=TopicConfig(), is_work_queue=True)
     here = house(channels={"/t/**": rule})
     client = here.client()
@@ -66,7 +66,7 @@ def test_a_topic_tells_what_waits_in_its_work_queue() -> None:
     assert (status["queued"], status["work"]) == (2, 2)
 
 
-def test_what_is_no_topic_has_no_state() -> None:
+def test_a_channel_that_is_no_topic_has_no_state() -> None:
     client = house().client()
     client.publish("/plain", 1)
     answer = ask(client, {"state": "/plain"})
@@ -95,7 +95,7 @@ def test_what_is_no_topic_has_no_state() -> None:
     ],
     ids=repr,
 )
-def test_a_call_that_makes_no_sense_is_explained(data: Any, message: str) -> None:
+def test_an_invalid_call_is_answered_with_the_reason(data: Any, message: str) -> None:
     answer = ask(house().client(), data)
     assert answer["code"] == "user.illegalArgument"
     assert message in answer["message"]
@@ -115,7 +115,7 @@ def test_topics_are_listed_by_name_and_page_by_page() -> None:
     assert ask(client, {"list": "/t/none"}) == {"topics": [], "next": None}
 
 
-def test_a_list_looks_at_so_many_channels_and_goes_on_from_there(
+def test_a_list_looks_at_a_limited_number_of_channels_and_continues_after_the_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("holdfast.bayeux.topic_status.MOST_LOOKS", 2)
@@ -128,7 +128,7 @@ def test_a_list_looks_at_so_many_channels_and_goes_on_from_there(
     assert [each["channel"] for each in rest["topics"]] == ["/t/c"]
 
 
-def test_a_topic_is_erased() -> None:
+def test_an_erased_topic_is_gone_with_its_subscriptions() -> None:
     here = house()
     client = here.client()
     client.subscribe("/t/a")
@@ -139,7 +139,7 @@ def test_a_topic_is_erased() -> None:
     assert ask(here.client(), {"erase": "/t/a"}) == {"erased": [], "next": None}
 
 
-def test_topics_of_a_pattern_are_erased_by_force() -> None:
+def test_a_forced_erasure_of_a_pattern_ends_its_topics_and_discards_their_messages() -> None:
     here = house()
     waiting = here.client(ext={"delivery": True})
     waiting.subscribe("/t/**")
@@ -159,7 +159,7 @@ def test_topics_of_a_pattern_are_erased_by_force() -> None:
 KEPT = {"/t/**": ChannelRule(topic=TopicConfig(), history=HistoryDepth(10))}
 
 
-def test_the_newest_messages_are_shown_first() -> None:
+def test_the_service_answers_with_kept_messages_newest_first() -> None:
     here = house(channels=KEPT)
     sender = here.client()
     for n in range(3):
@@ -194,7 +194,7 @@ def keeping(count: int, **options: Any) -> House:
 ALL = {"numEntries": -1}
 
 
-def test_a_filter_selects_from_what_is_kept() -> None:
+def test_a_filter_selects_from_the_kept_messages() -> None:
     here = keeping(9)
     sender = here.client()
     asked = {"get": "/t/*", "history": ALL, "filter": "data.n > 5"}
@@ -211,20 +211,20 @@ def test_a_filter_selects_from_what_is_kept() -> None:
 
 
 @pytest.mark.parametrize("filter", [5, "data.n >"])
-def test_a_filter_that_makes_no_sense_is_explained(filter: object) -> None:
+def test_an_invalid_filter_is_answered_with_the_reason(filter: object) -> None:
     answer = ask(keeping(1).client(), {"get": "/t/a", "filter": filter})
     assert answer["code"] == "user.illegalArgument"
     assert answer["message"].startswith("filter")
 
 
-def test_a_filter_is_asked_about_so_many_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_filter_looks_at_a_limited_number_of_messages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("holdfast.bayeux.history_search._MOST_MESSAGES", 4)
     answer = ask(keeping(9).client(), {"get": "/t/a", "history": ALL, "filter": "data.n < 6"})
     assert [each["data"]["n"] for each in answer["messages"]] == [5]
     assert answer["complete"] is False
 
 
-def test_so_many_bytes_are_shown() -> None:
+def test_an_answer_has_a_limited_number_of_bytes() -> None:
     here = house(channels={"/t/a": ChannelRule(history=HistoryDepth(10, 4_000_000))})
     for _ in range(3):
         here.server.publish("/t/a", "x" * 600_000)
@@ -233,7 +233,7 @@ def test_so_many_bytes_are_shown() -> None:
     assert answer["complete"] is False
 
 
-def test_a_filter_that_takes_long_is_asked_over_several_turns() -> None:
+def test_a_filter_that_takes_long_runs_over_several_turns() -> None:
     here = keeping(5, is_turn_over=lambda: True)
     client = here.client()
     asked = {"get": "/t/a", "history": ALL, "filter": "data.n < 2"}
@@ -245,7 +245,7 @@ def test_a_filter_that_takes_long_is_asked_over_several_turns() -> None:
     assert [each["data"]["n"] for each in answer["messages"]] == [1, 0]
 
 
-def test_who_loses_the_right_meanwhile_reads_nothing() -> None:
+def test_a_client_that_loses_the_right_during_a_search_gets_no_messages() -> None:
     here = keeping(5, is_turn_over=lambda: True)
     client = here.client()
     begun = client.send({"channel": SERVICE, "data": {"get": "/t/a", "history": ALL}})
@@ -258,7 +258,7 @@ def test_who_loses_the_right_meanwhile_reads_nothing() -> None:
     assert answer["code"] == "user.security.authorization.notAuthorized"
 
 
-def test_what_a_filter_is_asked_about_is_charged() -> None:
+def test_messages_that_a_filter_looks_at_count_against_the_budget() -> None:
     # The bucket pays for 100 messages, and the history has as many.
     deep = {"/t/a": ChannelRule(history=HistoryDepth(100))}
     here = keeping(100, channels=deep, budgets=BudgetRates(requests=1))
@@ -271,7 +271,7 @@ def test_what_a_filter_is_asked_about_is_charged() -> None:
     assert ask(client, selected) == {"error": "429:requests:budget_exceeded"}
 
 
-def test_a_history_has_the_depth_of_its_rule() -> None:
+def test_the_service_answers_with_no_more_messages_than_the_rule_keeps() -> None:
     depths = {"/t/none": None, "/t/1": 1, "/t/2": 2, "/t/5": 5}
     rules = {
         name: ChannelRule(history=None if depth is None else HistoryDepth(depth))
@@ -287,7 +287,7 @@ def test_a_history_has_the_depth_of_its_rule() -> None:
     assert found == [0, 1, 2, 2]
 
 
-def test_what_is_expired_is_in_no_history() -> None:
+def test_an_expired_message_is_not_in_the_answer() -> None:
     here = house(channels=KEPT)
     sender = here.client()
     life = {"ext": {"delivery": {"expiration": {"lifeTime": 1000}}}}
@@ -297,7 +297,7 @@ def test_what_is_expired_is_in_no_history() -> None:
     assert ask(here.client(), {"get": "/t/a"})["messages"] == []
 
 
-def test_a_history_is_emptied_and_the_topic_stays() -> None:
+def test_a_history_can_be_emptied_without_ending_the_topic() -> None:
     here = house(channels=KEPT)
     client = here.client()
     client.subscribe("/t/a")
@@ -319,7 +319,7 @@ def test_a_history_is_emptied_and_the_topic_stays() -> None:
     ],
     ids=repr,
 )
-def test_an_amount_of_history_that_makes_no_sense_is_explained(data: Json) -> None:
+def test_an_invalid_history_option_is_answered_with_the_reason(data: Json) -> None:
     answer = ask(house().client(), data)
     assert answer["code"] == "user.illegalArgument"
     assert "history" in answer["message"]
@@ -343,7 +343,7 @@ def user(here: House, *operations: Operation) -> Client:
     return client
 
 
-def test_rights_decide_who_may_read_create_and_erase() -> None:
+def test_reading_creating_and_erasing_topics_need_rights_of_their_own() -> None:
     here = house()
     here.client().publish("/t/a", 1)
     here.bayeux.state.rights.are_open = False
@@ -371,7 +371,7 @@ class NoCreation(SecurityPolicy):
         return None if channel == SERVICE else Denial()
 
 
-def test_a_policy_that_lets_nobody_create_lets_nobody_erase() -> None:
+def test_a_policy_that_denies_creating_denies_erasing() -> None:
     here = house()
     here.bayeux.state.topics.configure(here.bayeux.state.topics.draft("/t/a", TopicConfig()))
     here.bayeux.state.rights.policy = NoCreation()
@@ -383,7 +383,7 @@ def answers_of(asked: Any) -> list[Any]:
     return [each["data"] for each in asked.elements if "data" in each]
 
 
-def test_many_topics_are_erased_over_several_turns_and_answered_then() -> None:
+def test_an_erasure_of_many_topics_is_answered_after_several_turns() -> None:
     here = house(is_turn_over=lambda: True)
     client, names = here.client(), ["/t/a", "/t/b", "/t/c"]
     for name in names:
@@ -393,7 +393,7 @@ def test_many_topics_are_erased_over_several_turns_and_answered_then() -> None:
     begun = client.send({"channel": SERVICE, "data": {"erase": "/t/*"}})
     last = topics.get("/t/c")
     assert last is not None
-    # Somebody else is faster.
+    # Another erasure is faster.
     here.bayeux.life.topics.erase(last, is_forced=False, now=here.now)
     assert answers_of(begun) == []
     for _ in range(6):
@@ -402,7 +402,7 @@ def test_many_topics_are_erased_over_several_turns_and_answered_then() -> None:
     assert answers_of(begun) + answers_of(client.connect()) == [{"erased": names, "next": None}]
 
 
-def test_many_histories_are_emptied_over_several_turns_and_answered_then() -> None:
+def test_a_request_to_empty_many_histories_is_answered_after_several_turns() -> None:
     here = house(channels=KEPT, is_turn_over=lambda: True)
     client, names = here.client(), ["/t/a", "/t/b"]
     for name in names:

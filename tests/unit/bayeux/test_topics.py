@@ -1,4 +1,4 @@
-"""Topics as clients make, use and lose them; the life of each as xmlBlaster's tests have it."""
+"""How clients create, use and erase topics, which live as in the tests of xmlBlaster."""
 
 import gc
 from functools import partial
@@ -42,7 +42,7 @@ def publish(client: Client, data: Any = 1, channel: str = NAME, **qos: Any) -> J
 
 
 def receiver(house: House, *channels: str, name: str = "", **qos: Any) -> Client:
-    """A client that gives verdicts, with subscriptions."""
+    """A client with acks and verdicts, subscribed to these channels."""
     delivery = {"session": name} if name else True
     client = house.client(ext={"ack": True, "delivery": delivery})
     for channel in channels:
@@ -67,7 +67,7 @@ def erase(house: House, name: str = NAME, *, is_forced: bool = False) -> None:
 
 
 def take(client: Client, batch: int = 1) -> Asked:
-    """Connect and acknowledge this batch."""
+    """Connect and ack this batch."""
     asked = client.connect(ext={"ack": batch}, advice={"timeout": 0})
     client.house.turn()
     return asked
@@ -113,7 +113,7 @@ def test_a_publish_begins_the_destroy_delay_anew() -> None:
     assert state_of(here) is GONE
 
 
-def test_a_volatile_message_without_receivers_leaves_nothing() -> None:
+def test_a_volatile_message_without_receivers_leaves_no_topic() -> None:
     here = house()
     publish(here.client(), expiration={"lifeTime": 0}, topic={"destroyDelay": 0})
     assert state_of(here) is GONE
@@ -133,7 +133,7 @@ def test_a_pattern_does_not_keep_a_topic_alive_and_survives_it() -> None:
     assert take(watcher, 2).data == [2]
 
 
-def test_an_exact_subscription_keeps_a_topic_and_its_end_lets_it_go() -> None:
+def test_an_exact_subscription_keeps_a_topic_alive_until_it_ends() -> None:
     here = house()
     one = receiver(here, NAME)
     assert state_of(here) is TopicState.UNCONFIGURED
@@ -145,7 +145,7 @@ def test_an_exact_subscription_keeps_a_topic_and_its_end_lets_it_go() -> None:
     assert state_of(here) is GONE
 
 
-def test_without_a_publish_an_unsubscribe_ends_the_topic() -> None:
+def test_the_last_unsubscribe_ends_a_topic_that_was_never_published_to() -> None:
     here = house()
     one, other = receiver(here, NAME), receiver(here, NAME)
     unsubscribe(one)
@@ -154,14 +154,14 @@ def test_without_a_publish_an_unsubscribe_ends_the_topic() -> None:
     assert state_of(here) is GONE
 
 
-def test_a_session_that_ends_lets_its_topics_go() -> None:
+def test_the_end_of_a_session_ends_an_unconfigured_topic() -> None:
     here = house()
     one = receiver(here, NAME)
     one.send({"channel": "/meta/disconnect"})
     assert state_of(here) is GONE
 
 
-def test_erasing_an_unconfigured_topic_tells_all_its_subscribers() -> None:
+def test_the_erasure_of_an_unconfigured_topic_is_told_to_all_its_subscribers() -> None:
     here = house()
     one, other = receiver(here, NAME), receiver(here, NAME)
     erase(here)
@@ -176,7 +176,7 @@ def test_erasing_an_unconfigured_topic_tells_all_its_subscribers() -> None:
     assert here.balances()
 
 
-def test_what_waits_at_a_soft_erasure_is_still_delivered() -> None:
+def test_a_message_in_a_queue_is_still_delivered_after_a_soft_erasure() -> None:
     here = house()
     one = receiver(here, NAME)
     publish(here.client())
@@ -213,7 +213,7 @@ def test_a_subscription_revives_a_topic_whose_messages_still_wait() -> None:
     assert state_of(here) is TopicState.ALIVE
 
 
-def test_a_forced_erasure_discards_what_waits_and_is_in_flight() -> None:
+def test_a_forced_erasure_discards_waiting_messages_and_those_in_flight() -> None:
     here = house()
     one, other = receiver(here, NAME, "/plain"), receiver(here, NAME)
     sender = here.client()
@@ -243,7 +243,7 @@ def test_a_forced_erasure_leaves_other_topics_alone() -> None:
     assert state_of(here, "/topic/b") is TopicState.ALIVE
 
 
-def test_a_forced_erasure_reaches_the_queues_of_subjects() -> None:
+def test_a_forced_erasure_reaches_subject_queues() -> None:
     here = house()
     destinations = [{"name": "joe", "forceQueuing": True}]
     reply = publish(here.client(), destinations=destinations)
@@ -257,7 +257,7 @@ def test_a_forced_erasure_reaches_the_queues_of_subjects() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("has_sibling", [False, True])
-def test_a_forced_erasure_reaches_what_is_on_its_way_back_to_its_subject(
+def test_a_forced_erasure_reaches_messages_that_are_returning_to_their_subject(
     *, has_sibling: bool
 ) -> None:
     here = house()
@@ -280,7 +280,7 @@ def test_a_forced_erasure_reaches_what_is_on_its_way_back_to_its_subject(
 
 
 @pytest.mark.slow
-def test_a_forced_erasure_reaches_what_leaves_a_queue_before_that_is_searched() -> None:
+def test_a_forced_erasure_reaches_messages_that_leave_a_queue_before_it_is_searched() -> None:
     over = [False]
     here = house(is_turn_over=lambda: over[0])
     for _ in range(201):
@@ -330,7 +330,7 @@ def test_an_erasure_of_many_subscriptions_takes_several_turns() -> None:
     assert here.balances()
 
 
-def test_who_is_told_of_an_erasure() -> None:
+def test_an_erasure_is_told_once_to_each_session_that_wants_to_be_notified() -> None:
     here = house()
     told = receiver(here, "/topic/**")
     both = receiver(here, NAME, "/topic/*")
@@ -351,7 +351,7 @@ def test_who_is_told_of_an_erasure() -> None:
 
 
 @pytest.mark.slow
-def test_nobody_waits_for_a_session_that_ends_during_the_erasure() -> None:
+def test_an_erasure_completes_though_its_sessions_end_meanwhile() -> None:
     over = [False]
     here = house(is_turn_over=lambda: over[0])
     clients = [receiver(here, NAME) for _ in range(101)]
@@ -390,14 +390,18 @@ def test_an_administrative_publish_configures_and_delivers_nothing() -> None:
     assert state_of(here) is GONE
 
 
-def test_a_readonly_topic_refuses_a_second_message_while_the_first_is_on_its_way() -> None:
+def test_a_readonly_topic_refuses_a_second_message_while_the_first_is_pending() -> None:
     here = house(channels={})
     receiver(here, NAME, name="joe/1")
     client = here.client()
     here.keeper.is_silent = True
-    publish_first = {"channel": NAME, "data": 1, "ext": {"delivery": {"topic": {"readonly": True}}}}
+    readonly_publish = {
+        "channel": NAME,
+        "data": 1,
+        "ext": {"delivery": {"topic": {"readonly": True}}},
+    }
     client.send({"channel": NAME, "data": 0, "ext": {"delivery": {"administrative": True}}})
-    client.send({**publish_first, "ext": {"delivery": {"administrative": True, **READONLY}}})
+    client.send({**readonly_publish, "ext": {"delivery": {"administrative": True, **READONLY}}})
     client.send({"channel": NAME, "data": 1})
     refused = client.send({"channel": NAME, "data": 2}).reply
     assert refused["error"] == f"403:user.publish.readonly,{NAME}:topic_readonly"
@@ -406,7 +410,7 @@ def test_a_readonly_topic_refuses_a_second_message_while_the_first_is_on_its_way
 READONLY: Json = {"topic": {"readonly": True}}
 
 
-def test_a_publish_that_the_store_refuses_makes_no_topic() -> None:
+def test_a_publish_that_the_store_refuses_creates_no_topic() -> None:
     here = house()
     receiver(here, "/topic/*", name="joe/1")
     here.keeper.outcome = PersistOutcome.REFUSED
@@ -415,7 +419,7 @@ def test_a_publish_that_the_store_refuses_makes_no_topic() -> None:
     assert state_of(here) is GONE
 
 
-def test_there_is_a_limit_on_topics() -> None:
+def test_a_publish_that_would_exceed_the_limit_of_topics_is_refused() -> None:
     here = house(max_topics=1)
     client = here.client()
     assert publish(client)["successful"]
@@ -438,7 +442,7 @@ def remote(house: House, network: str, name: str = "") -> Client:
     return house.client(caller=Caller(address=network, network=network), ext=ext)
 
 
-def test_nobody_uses_up_all_topics() -> None:
+def test_an_address_may_create_a_limited_number_of_topics() -> None:
     here = house(quotas=QuotaLimits(topics=1))
     one, other, joe = remote(here, "10.0.0.1"), remote(here, "10.0.0.2"), here.client()
     assert publish(one)["successful"]
@@ -446,7 +450,7 @@ def test_nobody_uses_up_all_topics() -> None:
     assert refused["error"] == "429:topics:budget_exceeded"
     assert refused["advice"] == {"reconnect": "retry", "interval": 5000, "timeout": 30000}
     assert here.bayeux.state.sessions.usages.exceeded["topics"] == 1
-    assert publish(one)["successful"], "the topic is there"
+    assert publish(one)["successful"], "the topic exists"
     assert publish(other, channel="/topic/b")["successful"]
     assert publish(joe, channel="/topic/c")["successful"], "this machine is not counted"
     assert publish(joe, channel="/topic/d")["successful"]
@@ -455,7 +459,7 @@ def test_nobody_uses_up_all_topics() -> None:
     assert publish(one, channel="/topic/e")["successful"]
 
 
-def test_a_subject_has_its_topics_from_all_addresses() -> None:
+def test_the_topics_of_a_subject_count_from_all_its_addresses() -> None:
     here = house(quotas=QuotaLimits(topics=1))
     receiver(here, NAME)
     assert publish(remote(here, "10.0.0.1", "joe/1"))["successful"]
@@ -463,7 +467,7 @@ def test_a_subject_has_its_topics_from_all_addresses() -> None:
     assert refused["error"] == "429:topics:budget_exceeded"
 
 
-def test_a_topic_that_is_made_anew_belongs_to_who_made_it() -> None:
+def test_a_revived_topic_counts_for_the_address_that_revived_it() -> None:
     here = house(quotas=QuotaLimits(topics=1))
     receiver(here, NAME)
     one = remote(here, "10.0.0.1")
@@ -491,7 +495,7 @@ def test_topics_that_have_ended_leave_nothing_in_memory_or_the_store() -> None:
     assert (len(topics), topics.states.total()) == (0, 0)
     assert here.store.topics == {}
     assert not any(here.store.queues.values())
-    # This store keeps messages for ever.
+    # This store never removes messages.
     here.store.bodies.clear()
     gc.collect()
     left = [each for each in gc.get_objects() if isinstance(each, Topic)]
@@ -499,14 +503,14 @@ def test_topics_that_have_ended_leave_nothing_in_memory_or_the_store() -> None:
 
 
 @pytest.mark.parametrize("qos", [{"topic": {}}, {"administrative": True}])
-def test_services_are_no_topics(qos: Json) -> None:
+def test_a_publish_to_a_service_with_options_of_topics_is_refused(qos: Json) -> None:
     here = house()
     refused = publish(here.client(), channel="/service/x", **qos)
     (name,) = qos
     assert refused["error"] == f"400:user.publish,{name}:delivery_invalid"
 
 
-def test_a_message_that_finds_no_room_is_in_no_queue() -> None:
+def test_a_message_that_finds_no_room_does_not_count_as_queued() -> None:
     here = house()
     client = here.client(ext={"ack": True, "delivery": {"queue": {"maxEntries": 1}}})
     client.subscribe(NAME)
@@ -519,7 +523,7 @@ def test_a_message_that_finds_no_room_is_in_no_queue() -> None:
     assert here.balances()
 
 
-def test_a_message_that_expires_in_a_full_queue_is_in_no_queue() -> None:
+def test_a_message_that_expires_at_a_full_queue_does_not_count_as_queued() -> None:
     here = house()
     client = here.client(ext={"ack": True, "delivery": {"queue": {"maxEntries": 1}}})
     client.subscribe(NAME)
@@ -532,7 +536,7 @@ def test_a_message_that_expires_in_a_full_queue_is_in_no_queue() -> None:
     assert here.balances()
 
 
-def test_what_is_written_to_a_plain_session_leaves_its_queue() -> None:
+def test_a_message_sent_to_a_plain_session_no_longer_counts_as_queued() -> None:
     here = house()
     client = here.connected()
     client.subscribe(NAME)
@@ -544,7 +548,7 @@ def test_what_is_written_to_a_plain_session_leaves_its_queue() -> None:
     assert topic.queued == 0
 
 
-def test_an_emptied_queue_has_no_messages_of_topics() -> None:
+def test_a_topic_is_unreferenced_when_the_queue_with_its_message_is_cleared() -> None:
     here = house()
     client = receiver(here, "/topic/*")
     publish(here.client())
@@ -552,7 +556,7 @@ def test_an_emptied_queue_has_no_messages_of_topics() -> None:
     assert state_of(here) is TopicState.UNREFERENCED
 
 
-def test_what_a_service_addresses_is_no_topic_whatever_the_rules_say() -> None:
+def test_a_message_through_the_ptp_service_creates_no_topic_whatever_the_rules() -> None:
     here = house(channels={"/**": RULE["/topic/**"]})
     joe = receiver(here, name="joe/1")
     here.client().publish("/service/ptp", {"destinations": [{"name": "joe"}], "content": 1})
@@ -562,7 +566,7 @@ def test_what_a_service_addresses_is_no_topic_whatever_the_rules_say() -> None:
     assert here.balances()
 
 
-def test_what_waits_from_a_service_is_no_topic_after_a_restart() -> None:
+def test_a_message_through_the_ptp_service_creates_no_topic_at_a_restart() -> None:
     here = kept_house(channels={"/**": RULE["/topic/**"]})
     receiver(here, name="joe/1")
     here.client().publish("/service/ptp", {"destinations": [{"name": "joe"}], "content": 1})
@@ -590,13 +594,13 @@ def test_a_message_in_the_history_keeps_a_topic_until_its_lifetime_ends() -> Non
     assert state_of(here) is GONE
 
 
-def test_a_volatile_message_keeps_no_topic_although_there_is_a_history() -> None:
+def test_a_volatile_message_is_not_in_the_history_and_keeps_no_topic() -> None:
     here = house(channels=KEPT)
     publish(here.client(), expiration={"lifeTime": 0})
     assert state_of(here) is TopicState.UNREFERENCED
 
 
-def test_a_history_that_is_to_keep_less_does_so_at_once() -> None:
+def test_a_history_with_a_smaller_depth_shrinks_at_once() -> None:
     here = house(channels=KEPT)
     sender = here.client()
     for number in range(3):
@@ -618,7 +622,7 @@ def test_the_store_keeps_a_volatile_message_for_its_receivers_only() -> None:
     assert NAME not in here.keeper.queues
 
 
-def test_an_unreferenced_topic_lives_again_until_it_is_erased() -> None:
+def test_a_publish_makes_an_unreferenced_topic_alive_again() -> None:
     here = house(channels=KEPT)
     publish(here.client(), expiration={"lifeTime": 3000})
     here.advance(3.5)
@@ -641,7 +645,7 @@ def test_a_revived_topic_has_no_history_from_before() -> None:
     assert [b"after" in each.wire for each in kept] == [True]
 
 
-def test_what_the_history_loses_leaves_the_topic_with_the_rest() -> None:
+def test_a_topic_counts_only_messages_that_its_history_still_keeps() -> None:
     here = house(channels=KEPT)
     client = here.client()
     for n in range(5):
@@ -660,7 +664,7 @@ def test_a_readonly_topic_takes_one_message() -> None:
     assert take(one).data == [1]
 
 
-def test_the_same_data_is_not_delivered_again_unless_that_is_forced() -> None:
+def test_a_repeat_of_the_same_data_is_not_delivered_unless_force_update_is_true() -> None:
     here = house(channels=KEPT)
     one, sender = receiver(here, NAME), here.client()
     for n, is_forced in enumerate((True, True, False, False, True), 1):
@@ -671,7 +675,7 @@ def test_the_same_data_is_not_delivered_again_unless_that_is_forced() -> None:
     assert one.session.queue.count == 4
 
 
-def test_the_same_data_is_not_delivered_again_while_the_store_is_asked_to_keep_it() -> None:
+def test_a_repeat_of_the_same_data_is_not_delivered_while_the_first_is_pending() -> None:
     here = KeptHouse(channels={NAME: ChannelRule(history=HistoryDepth(2), durable=True)})
     one, sender = receiver(here, NAME), here.client()
     message = {"channel": NAME, "data": 1, "ext": {"delivery": {"forceUpdate": False}}}
@@ -682,7 +686,7 @@ def test_the_same_data_is_not_delivered_again_while_the_store_is_asked_to_keep_i
     assert one.session.queue.count == 1
 
 
-def test_the_same_data_is_refused_if_the_store_does_not_take_it() -> None:
+def test_a_repeat_of_the_same_data_is_refused_if_the_store_refuses_the_first() -> None:
     here = KeptHouse(channels={NAME: ChannelRule(history=HistoryDepth(2), durable=True)})
     sender = here.client()
     here.store.outcome = PersistOutcome.REFUSED
@@ -693,7 +697,7 @@ def test_the_same_data_is_refused_if_the_store_does_not_take_it() -> None:
     assert asked.reply["error"].startswith("503:")
 
 
-def test_without_a_history_nothing_is_the_same() -> None:
+def test_a_repeat_of_the_same_data_is_delivered_if_there_is_no_history() -> None:
     here = house(channels={})
     one, sender = receiver(here, NAME), here.client()
     publish(sender, 1, forceUpdate=False)
@@ -701,7 +705,7 @@ def test_without_a_history_nothing_is_the_same() -> None:
     assert one.session.queue.count == 2
 
 
-def test_what_was_kept_before_a_channel_became_a_topic_goes_with_the_topic() -> None:
+def test_messages_kept_before_a_channel_became_a_topic_go_with_the_topic() -> None:
     rule = ChannelRule(history=HistoryDepth(2))
     here = house(channels={"/plain": rule})
     sender = here.client()
@@ -711,7 +715,7 @@ def test_what_was_kept_before_a_channel_became_a_topic_goes_with_the_topic() -> 
     assert here.bayeux.state.hub.histories.get("/plain") is None
 
 
-def test_an_initial_update_is_a_reference_of_its_own() -> None:
+def test_an_initial_update_counts_as_queued_in_its_topic() -> None:
     here = house(channels=KEPT)
     publish(here.client())
     one = receiver(here, NAME, initialUpdate=True)
@@ -727,7 +731,7 @@ def kept_house(**options: Any) -> KeptHouse:
     return KeptHouse(**{"channels": RULE, **options})
 
 
-def test_the_store_has_a_topic_for_as_long_as_it_lives() -> None:
+def test_a_topic_is_in_the_store_until_it_ends() -> None:
     here = kept_house()
     publish(here.client())
     assert here.store.topics == {NAME: TopicRecord()}
@@ -758,7 +762,7 @@ def test_a_restart_keeps_topics_and_their_own_configurations() -> None:
     ]
 
 
-def test_a_topic_by_its_rule_follows_the_rule_over_a_restart() -> None:
+def test_a_topic_that_its_rule_configures_follows_a_new_rule_after_a_restart() -> None:
     here = kept_house()
     publish(here.client())
     rule = ChannelRule(topic=TopicConfig(destroy_delay_ms=1000))
@@ -768,7 +772,7 @@ def test_a_topic_by_its_rule_follows_the_rule_over_a_restart() -> None:
     assert here.store.topics == {}
 
 
-def test_the_destroy_delay_starts_anew_with_the_server() -> None:
+def test_the_destroy_delay_starts_anew_after_a_restart() -> None:
     here = kept_house()
     publish(here.client())
     here.advance(5)
@@ -779,7 +783,7 @@ def test_the_destroy_delay_starts_anew_with_the_server() -> None:
     assert state_of(new) is GONE
 
 
-def test_what_waits_and_who_is_subscribed_keep_a_topic_over_a_restart() -> None:
+def test_waiting_messages_and_subscriptions_keep_a_topic_alive_over_a_restart() -> None:
     here = kept_house()
     joe = receiver(here, NAME, name="joe/1")
     receiver(here, "/topic/*", name="ann/1")
@@ -793,7 +797,7 @@ def test_what_waits_and_who_is_subscribed_keep_a_topic_over_a_restart() -> None:
     assert joe.session.queue.count == 1
 
 
-def test_a_soft_erased_topic_stays_so_over_a_restart_until_its_messages_are_settled() -> None:
+def test_a_soft_erased_topic_survives_a_restart_until_its_messages_are_settled() -> None:
     here = kept_house()
     receiver(here, NAME, name="joe/1")
     publish(here.client())
@@ -817,7 +821,7 @@ def test_the_record_of_an_erased_topic_without_messages_is_removed_at_the_start(
     assert here.store.topics == {}
 
 
-def test_a_new_rule_makes_topics_of_what_waits() -> None:
+def test_a_new_rule_makes_topics_of_channels_with_waiting_messages() -> None:
     here = kept_house(channels={})
     receiver(here, NAME, "/plain", name="joe/1")
     publish(here.client())
@@ -828,7 +832,7 @@ def test_a_new_rule_makes_topics_of_what_waits() -> None:
     assert here.reborn(channels={}).bayeux.state.topics.get("/plain") is None
 
 
-def test_a_store_that_has_lost_everything_gets_the_topics_again() -> None:
+def test_topics_are_stored_again_in_a_store_that_has_lost_them() -> None:
     here = kept_house()
     receiver(here, NAME)
     here.bayeux.life.topics.save_again()
@@ -839,7 +843,7 @@ def test_a_store_that_has_lost_everything_gets_the_topics_again() -> None:
     assert here.store.topics == {NAME: TopicRecord()}
 
 
-def test_a_history_keeps_its_topic_over_a_restart() -> None:
+def test_a_history_keeps_its_topic_alive_over_a_restart() -> None:
     here = kept_house(channels=KEPT)
     publish(here.client(), topic={"destroyDelay": 0})
     new = here.reborn()
@@ -850,7 +854,7 @@ def test_a_history_keeps_its_topic_over_a_restart() -> None:
     assert topic.config == TopicConfig(destroy_delay_ms=0)
 
 
-def test_a_message_after_an_erasure_counts_though_the_record_is_older() -> None:
+def test_a_kept_message_outweighs_the_older_record_of_an_erasure() -> None:
     here = kept_house(channels=KEPT)
     publish(here.client())
     here.store.topics[NAME] = TopicRecord(is_erased=True)
@@ -866,7 +870,7 @@ def test_histories_of_ordinary_channels_are_no_topics_after_a_restart() -> None:
     assert new.bayeux.state.hub.histories.get("/plain") is not None
 
 
-def test_after_a_restart_old_and_new_subscribers_get_what_is_due() -> None:
+def test_old_and_new_subscribers_of_a_topic_get_their_messages_after_a_restart() -> None:
     here = kept_house(channels=KEPT)
     joe = receiver(here, NAME, name="joe/1")
     publish(here.client(), 1)
@@ -887,7 +891,7 @@ def test_after_a_restart_old_and_new_subscribers_get_what_is_due() -> None:
     assert (topic.kept, topic.queued) == (2, 3)
 
 
-def test_an_initial_update_says_so_and_has_its_properties() -> None:
+def test_an_initial_update_is_marked_and_has_the_properties_of_its_message() -> None:
     here = house(channels=KEPT)
     properties = {"oneKey": "one", "twoKey": "two", "threeKey": 55}
     publish(here.client(), properties=properties)
@@ -899,7 +903,7 @@ def test_an_initial_update_says_so_and_has_its_properties() -> None:
     assert event["ext"]["delivery"]["initial"] is True
 
 
-def test_a_topic_may_have_a_depth_of_its_own_and_keeps_it_over_a_restart() -> None:
+def test_a_topic_with_a_history_depth_of_its_own_keeps_it_over_a_restart() -> None:
     here = kept_house(channels={"/plain": ChannelRule(durable=True)})
     client = here.client()
     publish(client, 0, channel="/plain", topic={"history": {"maxEntries": 2}})
@@ -916,7 +920,7 @@ def test_a_topic_may_have_a_depth_of_its_own_and_keeps_it_over_a_restart() -> No
     assert len(here.store.queues["/plain"]) == 2
 
 
-def test_a_topic_may_keep_nothing_although_its_rule_does() -> None:
+def test_a_topic_may_keep_no_history_although_its_rule_does() -> None:
     here = house(channels=KEPT)
     publish(here.client(), topic={"history": {"maxEntries": 0}})
     assert here.bayeux.state.hub.histories.get(NAME) is None
@@ -931,7 +935,7 @@ def test_a_work_queue_may_be_a_topic() -> None:
     assert (topic.state, topic.queued) == (TopicState.ALIVE, 1)
     one = receiver(here, NAME)
     assert here.balances()
-    # Work is for receivers with contact only.
+    # Only receivers with contact get work.
     assert take(one, 1).data == []
     assert take(one, 2).data == [1]
     take(one, 3)
@@ -949,7 +953,7 @@ def test_a_forced_erasure_reaches_work_queues() -> None:
     assert here.balances()
 
 
-def test_a_replayed_letter_is_no_message_of_its_topic_after_a_restart() -> None:
+def test_a_replayed_message_creates_no_topic_at_a_restart() -> None:
     here = kept_house()
     joe = receiver(here, "/topic/*")
     letter = Message(b"{}", id=1, channel=NAME)

@@ -1,4 +1,4 @@
-"""Messages to named sessions that do not exist: they wait for them, if a setting says so."""
+"""Unclaimed sessions: messages wait for named sessions that do not exist, if a setting says so."""
 
 from typing import Any
 
@@ -16,11 +16,11 @@ from holdfast.journal.schema import Kind
 from tests.unit.bayeux.harness import Client, House, Json
 from tests.unit.bayeux.test_login_events import heard, operator
 from tests.unit.bayeux.test_point_to_point import (
+    address,
     arriving,
+    client_at,
     forced,
-    letter,
     named,
-    of,
     publish,
     restarted,
     states,
@@ -38,7 +38,7 @@ def house_with(**options: Any) -> House:
 
 
 def entering(house: House, network: str, name: str) -> Json:
-    """The reply to a client that asks for this name."""
+    """The reply to a client that claims this name."""
     client = house.guest(caller=Caller(address=network, network=network))
     return client.handshake(ext={"delivery": {"session": name}}).reply
 
@@ -47,66 +47,66 @@ def test_a_message_waits_for_a_session_that_does_not_exist() -> None:
     house = house_with()
     bob = house.client()
     for number in range(3):
-        assert states(letter(bob, number, forced("joe/3"))) == ["QUEUED"]
+        assert states(address(bob, number, forced("joe/3"))) == ["QUEUED"]
     joe = arriving(house, "joe/3")
     assert connect(joe).data == [0, 1, 2]
     assert connect(joe).data == []
     house.turn()
     assert house.keeper.queues["joe/3"] == {}
-    assert states(letter(bob, 3, forced("joe/3"))) == ["OK"]
+    assert states(address(bob, 3, forced("joe/3"))) == ["OK"]
     assert house.balances()
 
 
-def test_once_it_is_there_messages_need_not_be_forced() -> None:
+def test_messages_to_an_unclaimed_session_need_not_be_forced() -> None:
     house = house_with()
     bob = house.client()
-    assert not letter(bob, 1, "joe/3")["successful"]
-    letter(bob, 2, forced("joe/3"))
-    assert states(letter(bob, 3, "joe/3")) == ["QUEUED"]
+    assert not address(bob, 1, "joe/3")["successful"]
+    address(bob, 2, forced("joe/3"))
+    assert states(address(bob, 3, "joe/3")) == ["QUEUED"]
     assert connect(arriving(house, "joe/3")).data == [2, 3]
 
 
-def test_the_client_hears_how_much_waits() -> None:
+def test_the_client_that_claims_a_session_is_told_how_much_waits() -> None:
     house = house_with()
-    letter(house.client(), 1, forced("joe/3"))
+    address(house.client(), 1, forced("joe/3"))
     joe = house.guest()
     reply = joe.handshake(ext={"delivery": {"session": "joe/3"}}).reply
     agreed = reply["ext"]["delivery"]
     assert (agreed["resumed"], agreed["waiting"], agreed["retries"]) == (True, 1, -1)
 
 
-def test_what_waits_outlives_the_server() -> None:
+def test_messages_for_an_unclaimed_session_survive_a_restart() -> None:
     house = house_with()
     bob = house.client()
-    letter(bob, 1, forced("joe/3"))
-    letter(bob, 2, forced("joe/3"))
+    address(bob, 1, forced("joe/3"))
+    address(bob, 2, forced("joe/3"))
     publish(bob, "volatile", forced("joe/3"), persistent=False)
     after = restarted(house, ptp_create_session=True)
-    assert states(letter(after.client(), 3, forced("joe/3"))) == ["QUEUED"]
+    assert states(address(after.client(), 3, forced("joe/3"))) == ["QUEUED"]
     assert connect(arriving(after, "joe/3")).data == [1, 2, 3]
     assert after.balances()
 
 
-def test_once_claimed_it_is_claimed_after_a_restart_too() -> None:
+def test_a_claimed_session_is_still_claimed_after_a_restart() -> None:
     house = house_with()
-    letter(house.client(), 1, forced("joe/3"))
+    address(house.client(), 1, forced("joe/3"))
     connect(arriving(house, "joe/3"))
     house.turn()
     after = restarted(house, ptp_create_session=True)
-    assert states(letter(after.client(), 2, "joe/3", "joe")) == ["OK", "OK"]
+    assert states(address(after.client(), 2, "joe/3", "joe")) == ["OK", "OK"]
 
 
-def test_without_durable_sessions_it_waits_in_memory() -> None:
+def test_a_message_waits_in_memory_if_named_sessions_are_not_durable() -> None:
     house = house_with(durable=Durable.NONE)
     house.keeper.is_available = False
-    assert states(letter(house.client(), 1, forced("joe/3"))) == ["QUEUED"]
+    assert states(address(house.client(), 1, forced("joe/3"))) == ["QUEUED"]
     assert "joe/3" not in house.keeper.sessions
     assert connect(arriving(house, "joe/3")).data == [1]
 
 
-def test_what_nobody_claims_in_time_is_dead() -> None:
+def test_messages_of_a_session_that_nobody_claims_in_time_become_dead_letters() -> None:
     house = house_with(max_session_timeout_s=60.0)
-    letter(house.client(), "hello", forced("joe/3"))
+    address(house.client(), "hello", forced("joe/3"))
     house.advance(59.0)
     assert codes(house) == []
     house.advance(2.0)
@@ -117,9 +117,9 @@ def test_what_nobody_claims_in_time_is_dead() -> None:
     assert house.balances()
 
 
-def test_what_waits_for_a_client_that_takes_no_point_to_point_is_dead() -> None:
+def test_a_message_becomes_a_dead_letter_if_the_claiming_client_takes_no_ptp() -> None:
     house = house_with()
-    letter(house.client(), "hello", forced("joe/3"))
+    address(house.client(), "hello", forced("joe/3"))
     shy = arriving(house, "joe/3", ptp=False)
     assert connect(shy).data == []
     assert (data_of(house), codes(house)) == (["hello"], ["user.ptp.denied"])
@@ -128,48 +128,48 @@ def test_what_waits_for_a_client_that_takes_no_point_to_point_is_dead() -> None:
     assert house.balances()
 
 
-def test_what_waits_for_the_subject_does_not_go_to_a_session_that_nobody_has() -> None:
+def test_messages_to_a_subject_do_not_go_to_its_unclaimed_session() -> None:
     house = house_with()
     bob = house.client()
-    letter(bob, "before", forced("joe"))
-    letter(bob, "own", forced("joe/3"))
-    assert not letter(bob, "unforced", "joe")["successful"]
-    letter(bob, "after", forced("joe"))
+    address(bob, "before", forced("joe"))
+    address(bob, "own", forced("joe/3"))
+    assert not address(bob, "unforced", "joe")["successful"]
+    address(bob, "after", forced("joe"))
     assert waiting(house, "joe") == 2
     phone = named(house, "joe/1")
     assert connect(phone).data == []
     assert waiting(house, "joe") == 0
-    letter(bob, "both", "joe")
+    address(bob, "both", "joe")
     assert connect(phone).data == ["both"]
     assert connect(arriving(house, "joe/3")).data == ["own"]
 
 
-def test_the_first_client_gets_what_waits_for_the_subject_too() -> None:
+def test_the_client_that_claims_a_session_gets_what_waits_for_its_subject_too() -> None:
     house = house_with()
     bob = house.client()
-    letter(bob, 1, forced("joe"))
-    letter(bob, 2, forced("joe/3"))
-    letter(bob, 3, forced("joe"))
+    address(bob, 1, forced("joe"))
+    address(bob, 2, forced("joe/3"))
+    address(bob, 3, forced("joe"))
     assert connect(arriving(house, "joe/3")).data == [1, 2, 3]
     assert waiting(house, "joe") == 0
 
 
 @pytest.mark.parametrize("name", ["joe/-3", "joe/1234567890", "anonymous/3"])
-def test_a_name_that_no_client_could_have_is_unknown(name: str) -> None:
+def test_a_session_name_that_no_client_could_have_is_an_unknown_destination(name: str) -> None:
     house = house_with()
-    assert letter(house.client(), 1, forced(name))["error"].startswith(UNKNOWN + name)
+    assert address(house.client(), 1, forced(name))["error"].startswith(UNKNOWN + name)
 
 
-def test_a_session_that_takes_no_more_messages_is_not_made_again() -> None:
+def test_a_message_to_a_stopped_session_creates_no_unclaimed_one() -> None:
     house = house_with()
     named(house, "joe/3").session.advance(SessionInput.STOP)
-    assert letter(house.client(), 1, forced("joe/3"))["error"].startswith(UNKNOWN)
+    assert address(house.client(), 1, forced("joe/3"))["error"].startswith(UNKNOWN)
 
 
-def test_of_several_destinations_each_has_its_outcome() -> None:
+def test_each_of_several_unclaimed_destinations_has_an_outcome() -> None:
     house = house_with(max_sessions_per_subject=1)
     joe = named(house, "joe/1")
-    reply = letter(house.client(), 1, forced("joe/2"), forced("ann/2"), "joe/1")
+    reply = address(house.client(), 1, forced("joe/2"), forced("ann/2"), "joe/1")
     assert states(reply) == ["ERROR", "QUEUED", "OK"]
     (failed, *_) = reply["ext"]["delivery"]["destinations"]
     assert failed["errorCode"] == "user.configuration.maxSession"
@@ -178,65 +178,65 @@ def test_of_several_destinations_each_has_its_outcome() -> None:
 
 def refused(house: House, client: Client, name: str, data: object = 1) -> Json:
     before = len(house.bayeux.state.sessions)
-    reply = letter(client, data, forced(name))
+    reply = address(client, data, forced(name))
     assert not reply["successful"]
     assert len(house.bayeux.state.sessions) == before
     return reply
 
 
-def test_a_subject_has_no_more_sessions_than_it_may_have() -> None:
+def test_unclaimed_sessions_count_against_the_limit_of_their_subject() -> None:
     house = house_with(max_sessions_per_subject=2)
     bob = house.client()
-    letter(bob, 1, forced("joe/1"))
-    letter(bob, 2, forced("joe/2"))
+    address(bob, 1, forced("joe/1"))
+    address(bob, 2, forced("joe/2"))
     error = refused(house, bob, "joe/3")["error"]
     assert error == "403:user.configuration.maxSession,client/joe/3:sessions_exceeded"
 
 
-def test_messages_of_others_do_not_lock_a_subject_out() -> None:
+def test_unclaimed_sessions_do_not_keep_clients_of_the_subject_out() -> None:
     house = house_with(max_sessions_per_subject=2)
     bob = house.client()
-    letter(bob, 1, forced("joe/1"))
-    letter(bob, 2, forced("joe/2"))
+    address(bob, 1, forced("joe/1"))
+    address(bob, 2, forced("joe/2"))
     assert all(entering(house, HERE, name)["successful"] for name in ("joe/3", "joe/4"))
     claiming = entering(house, HERE, "joe/1")
     assert claiming["error"].startswith("403:user.configuration.maxSession")
 
 
-def test_the_names_of_an_address_are_counted_when_it_claims_them() -> None:
+def test_a_session_name_counts_for_an_address_when_it_claims_the_session() -> None:
     house = house_with(max_names_per_address=1)
-    bob = of(house, HERE)
-    letter(bob, 1, forced("joe/1"))
-    letter(bob, 1, forced("ann/1"))
+    bob = client_at(house, HERE)
+    address(bob, 1, forced("joe/1"))
+    address(bob, 1, forced("ann/1"))
     assert entering(house, HERE, "joe/1")["successful"]
     assert entering(house, HERE, "ann/1")["error"].startswith("403:user.configuration.maxSession")
 
 
-def test_the_sessions_count_for_the_address_and_the_subject_of_the_sender() -> None:
+def test_an_unclaimed_session_counts_for_the_address_and_the_subject_of_the_sender() -> None:
     house = house_with(quotas=QuotaLimits(sessions=2))
-    bob = of(house, HERE, "bob/1")
-    letter(bob, 1, forced("joe/1"))
+    bob = client_at(house, HERE, "bob/1")
+    address(bob, 1, forced("joe/1"))
     reply = refused(house, bob, "ann/1")
     assert reply["error"] == "429:sessions:budget_exceeded"
     assert reply["advice"]["reconnect"] == "retry"
     assert house.bayeux.state.sessions.usages.exceeded["sessions"] == 1
     assert entering(house, THERE, "bob/2")["error"].startswith("429:sessions")
     assert entering(house, THERE, "joe/2")["successful"]
-    # From now on this one counts for its client.
+    # From now on, joe/1 counts for its client.
     assert entering(house, THERE, "joe/1")["successful"]
     assert entering(house, THERE, "joe/3")["error"].startswith("429:sessions")
-    assert letter(bob, 1, forced("ann/1"))["successful"]
+    assert address(bob, 1, forced("ann/1"))["successful"]
 
 
-def test_the_bytes_that_wait_count_for_the_sender() -> None:
+def test_the_bytes_in_an_unclaimed_session_count_for_the_sender() -> None:
     house = house_with(quotas=QuotaLimits(bytes=1000))
-    bob = of(house, HERE)
-    letter(bob, "x" * 2000, forced("joe/1"))
+    bob = client_at(house, HERE)
+    address(bob, "x" * 2000, forced("joe/1"))
     house.advance(2.0)
     assert refused(house, bob, "ann/1")["error"] == "429:waiting_bytes:budget_exceeded"
 
 
-def test_no_session_is_evicted_for_it() -> None:
+def test_no_session_is_evicted_for_an_unclaimed_one() -> None:
     house = house_with(max_sessions=3, unconnected_share=0.0)
     bob = house.client()
     named(house, "ann/1").disconnect()
@@ -245,13 +245,13 @@ def test_no_session_is_evicted_for_it() -> None:
     assert error == "507:resource.exhaust,client/joe/3:destination_full"
 
 
-def test_a_message_that_no_queue_has_room_for_makes_no_session() -> None:
+def test_a_message_that_no_queue_has_room_for_creates_no_session() -> None:
     house = house_with(queue_limits=QueueLimits(bytes=1000))
     error = refused(house, house.client(), "joe/3", "x" * 1000)["error"]
     assert error == "507:resource.overflow.queue.bytes,client/joe/3:destination_full"
 
 
-def test_nothing_is_promised_while_the_store_is_away() -> None:
+def test_no_unclaimed_session_is_created_while_the_store_is_away() -> None:
     house = house_with()
     bob = house.client()
     house.keeper.is_available = False
@@ -259,12 +259,14 @@ def test_nothing_is_promised_while_the_store_is_away() -> None:
     assert error == "503:communication.noConnection,client/joe/3:store_unavailable"
 
 
-def test_operators_hear_of_its_first_client_and_of_no_end_without_any() -> None:
+def test_operators_are_told_of_the_first_client_but_not_of_the_end_of_an_unclaimed_session() -> (
+    None
+):
     house = house_with()
     bob = house.client()
     watcher = operator(house)
-    letter(bob, 1, forced("joe/3"))
-    letter(bob, 1, forced("ann/3"))
+    address(bob, 1, forced("joe/3"))
+    address(bob, 1, forced("ann/3"))
     assert heard(watcher) == []
     arriving(house, "joe/3")
     told = ("/sys/login", {"subject": "joe", "session": "client/joe/3"})
@@ -275,7 +277,7 @@ def test_operators_hear_of_its_first_client_and_of_no_end_without_any() -> None:
     assert heard(watcher) == []
 
 
-def test_the_server_itself_may_write_to_it() -> None:
+def test_the_server_can_address_a_session_that_does_not_exist() -> None:
     house = house_with()
     qos = Qos()
     qos.destinations = (Destination("joe", 3, forces_queuing=True),)
@@ -284,11 +286,11 @@ def test_the_server_itself_may_write_to_it() -> None:
     assert connect(arriving(house, "joe/3")).data == ["hello"]
 
 
-def test_the_journal_tells_what_became_of_the_message() -> None:
+def test_the_journal_notes_a_dead_letter_of_a_session_that_takes_no_ptp() -> None:
     store = JournaledStore()
     house = house_with(keeper=store, journal=store.writer)
     bob = house.client()
-    letter(bob, "hello", forced("joe/3"))
+    address(bob, "hello", forced("joe/3"))
     arriving(house, "joe/3", ptp=False)
     house.turn()
     told = [each for each in store.events() if each.receiver == "joe/3" and each.msg is not None]
@@ -296,7 +298,7 @@ def test_the_journal_tells_what_became_of_the_message() -> None:
 
 
 class OnlyWithTheWord(SecurityPolicy):
-    """Clients show by a word that they may have the name."""
+    """Allows a name to clients that say please."""
 
     def can_claim(
         self, session: Session, subject: str, number: int, handshake: Json
@@ -304,10 +306,10 @@ class OnlyWithTheWord(SecurityPolicy):
         return None if handshake["ext"].get("word") == "please" else Denial()
 
 
-def test_only_a_client_that_may_have_the_name_gets_what_waits() -> None:
+def test_only_a_client_that_the_policy_allows_the_name_gets_what_waits() -> None:
     house = house_with()
     house.server.rights.policy = OnlyWithTheWord()
-    letter(house.client(), "hello", forced("joe/3"))
+    address(house.client(), "hello", forced("joe/3"))
     assert entering(house, HERE, "joe/3")["error"].startswith("403")
     joe = house.guest()
     joe.handshake(ext={"ack": True, "word": "please", "delivery": {"session": "joe/3"}})

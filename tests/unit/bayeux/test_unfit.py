@@ -1,4 +1,4 @@
-"""A value that cannot be passed on refuses its own message, and nothing else."""
+"""An unfit message is refused alone."""
 
 import json
 from typing import Any
@@ -23,7 +23,7 @@ def deep(levels: int) -> str:
     return "[" * levels + "]" * levels
 
 
-# Each with what it is refused for, as a part of a message.
+# Values that make a message unfit, each with its fault.
 UNFIT = (
     [(f'"{text}"', ErrorReply.TEXT_INVALID) for text in LONE]
     + [(f'{{"{text}":1}}', ErrorReply.TEXT_INVALID) for text in LONE]
@@ -38,7 +38,7 @@ def batch(*values: str) -> bytes:
 
 
 @pytest.mark.parametrize(("value", "fault"), UNFIT)
-def test_a_message_is_refused_alone_for_what_is_in_it(value: str, fault: ErrorReply) -> None:
+def test_an_unfit_message_of_a_batch_is_refused_alone(value: str, fault: ErrorReply) -> None:
     before, unfit, after = decode(batch("1", value, '"ä😀"'), LIMITS)
     assert isinstance(unfit, Unfit)
     assert (unfit.fault, unfit) == (fault, {"channel": "/a", "id": "1"})
@@ -46,19 +46,21 @@ def test_a_message_is_refused_alone_for_what_is_in_it(value: str, fault: ErrorRe
 
 
 @pytest.mark.parametrize(("value", "fault"), UNFIT)
-def test_so_is_a_message_that_is_a_request_by_itself(value: str, fault: ErrorReply) -> None:
+def test_an_unfit_message_that_is_the_whole_request_is_refused(
+    value: str, fault: ErrorReply
+) -> None:
     (unfit,) = decode(f'{{"id":7,"data":[{value}]}}'.encode(), LIMITS)
     assert isinstance(unfit, Unfit)
     assert (unfit.fault, unfit) == (fault, {"id": 7})
 
 
 @pytest.mark.parametrize("value", ['"\\ud83d\\ude00"', '"\\\\ud800"', "1e308", "1e-400", deep(508)])
-def test_what_only_looks_like_it_is_taken(value: str) -> None:
+def test_a_message_that_only_looks_unfit_is_accepted(value: str) -> None:
     (message,) = decode(f'{{"data":{value}}}'.encode(), LIMITS)
     assert message == {"data": json.loads(value)}
 
 
-def test_nothing_is_repeated_that_cannot_be_written() -> None:
+def test_an_unfit_message_keeps_only_fields_that_can_be_written() -> None:
     body = (
         b'{"channel":"/\\ud800","id":"\\ud800","subscription":["/a"],"clientId":"x","data":1e999}'
     )
@@ -83,17 +85,17 @@ def test_nothing_is_repeated_that_cannot_be_written() -> None:
         b'\xef\xbb\xbf{"a":"\\ud800"}',
     ],
 )
-def test_what_is_no_json_is_malformed_all_the_same(body: bytes) -> None:
+def test_a_request_that_is_no_json_is_malformed_though_a_message_is_unfit(body: bytes) -> None:
     with pytest.raises(RequestRefused, match="request_malformed"):
         decode(body, LIMITS)
 
 
-def test_too_many_messages_are_too_large_whatever_they_are() -> None:
+def test_a_request_with_too_many_unfit_messages_is_too_large() -> None:
     with pytest.raises(RequestRefused, match="request_too_large"):
         decode(batch(*['"\\ud800"'] * 3), RequestLimits(messages=2))
 
 
-# Each as large as a request may be, or nearly so, before or behind what makes it unfit.
+# Values before and after the unfit one; each request is nearly as large as it may be.
 LARGE = {
     "numbers": ("1," * 64_000, "1"),
     "hard numbers": ("2.4703282292062327208e-324," * 64_000, "1"),
@@ -111,7 +113,7 @@ LARGE = {
     [('"\\ud800"', ErrorReply.TEXT_INVALID), ("1e400", ErrorReply.NUMBER_INVALID)],
 )
 @pytest.mark.parametrize("values", LARGE.values(), ids=LARGE)
-def test_the_size_of_a_request_makes_no_difference(
+def test_an_unfit_message_of_a_very_large_request_is_refused_alone(
     values: tuple[str, str], unfit: str, fault: ErrorReply
 ) -> None:
     before, after = values
@@ -128,7 +130,7 @@ def test_all_messages_of_a_request_may_be_unfit() -> None:
     assert all(isinstance(each, Unfit) for each in messages)
 
 
-def test_others_have_their_turn_between_the_end_of_a_message_what_it_says_and_its_fault() -> None:
+def test_salvage_pauses_several_times_within_a_request() -> None:
     salvage = Salvage(batch("1", '"\\ud800"', "2"), LIMITS.messages, LIMITS.depth)
     found = []
     while not salvage.go_on():
@@ -136,13 +138,13 @@ def test_others_have_their_turn_between_the_end_of_a_message_what_it_says_and_it
     assert (found, len(salvage.messages)) == ([0, 1, 1, 2], 3)
 
 
-def test_a_long_text_is_searched() -> None:
+def test_an_unfit_character_at_the_end_of_a_long_text_is_found() -> None:
     text = "Dear Sir, " * 20_000
     (unfit,) = decode(f'[{{"data":"{text}\\ud800"}}]'.encode(), LIMITS)
     assert isinstance(unfit, Unfit)
 
 
-# Against another reader
+# Against Python's parser
 
 TOKENS = st.sampled_from(
     [
@@ -178,7 +180,7 @@ REQUESTS = (
 @settings(max_examples=300)
 @example('[{"a":1e400,"b":"\\ud800"}]')
 @example('{"a":"\\ud800","a":[1,18446744073709551616,-9223372036854775809]}')
-def test_the_decoder_accepts_what_python_s_parser_accepts(request: str) -> None:
+def test_the_decoder_agrees_with_pythons_parser(request: str) -> None:
     expected = messages_in(request.encode())
     if expected is None:
         with pytest.raises(RequestRefused, match="request_malformed"):
@@ -204,7 +206,9 @@ def agree(message: dict[str, Any], other: Object) -> None:
 
 
 @pytest.mark.parametrize(("value", "fault"), UNFIT)
-def test_the_others_of_a_batch_are_served(value: str, fault: ErrorReply) -> None:
+def test_clients_get_the_other_messages_of_a_request_with_an_unfit_one(
+    value: str, fault: ErrorReply
+) -> None:
     house = House()
     alice, bob = house.client(), house.client()
     bob.subscribe("/a")

@@ -26,7 +26,7 @@ def working(**options: Any) -> House:
 
 
 def worker(house: House, *, channel: str = JOBS, **options: Any) -> Client:
-    """A receiver of the work queue that acknowledges and can refuse."""
+    """A receiver of the work queue with acks and verdicts."""
     client = house.guest()
     client.handshake(ext={"ack": True, "delivery": options or True})
     house.turn()
@@ -71,18 +71,18 @@ def test_each_message_goes_to_one_receiver_in_turn() -> None:
     assert house.balances()
 
 
-def test_whoever_has_the_least_to_do_is_next() -> None:
+def test_the_receiver_with_the_fewest_unsettled_messages_is_next() -> None:
     house = working()
     slow, fast = worker(house), worker(house)
     put(house, 1, 2)
     assert (fetch(slow).data, fetch(fast).data) == ([1], [2])
     fetch(fast)
-    # One of them has acknowledged; the other still works.
+    # One receiver has acked; the other still works.
     put(house, 3)
     assert fetch(fast).data == [3]
 
 
-def test_what_is_acknowledged_has_left_the_store() -> None:
+def test_an_acked_message_has_left_the_store() -> None:
     house = working()
     ann = worker(house)
     put(house, 1)
@@ -94,7 +94,7 @@ def test_what_is_acknowledged_has_left_the_store() -> None:
     assert not house.bayeux.state.work.queues()
 
 
-def test_without_a_receiver_it_waits_for_the_first_that_subscribes() -> None:
+def test_a_message_without_a_receiver_waits_for_the_first_that_subscribes() -> None:
     house = working()
     assert all(reply["successful"] for reply in put(house, 1, 2))
     assert waiting(house) == [1, 2]
@@ -102,7 +102,7 @@ def test_without_a_receiver_it_waits_for_the_first_that_subscribes() -> None:
     assert house.balances()
 
 
-def test_what_waits_keeps_its_place_by_priority_and_age() -> None:
+def test_waiting_messages_are_delivered_by_priority_and_age() -> None:
     house = working()
     put(house, 1, 2)
     put(house, 3, priority=9)
@@ -110,7 +110,7 @@ def test_what_waits_keeps_its_place_by_priority_and_age() -> None:
 
 
 @pytest.mark.parametrize("limits", [{"entries": 2}, {"bytes": 70}])
-def test_a_full_queue_is_an_error_to_the_publisher(limits: dict[str, int]) -> None:
+def test_a_message_to_a_full_work_queue_is_refused(limits: dict[str, int]) -> None:
     house = working(work_limits=SharedQueueLimits(**limits))
     *_, refused = put(house, 1, 2, 3)
     (limit,) = limits
@@ -119,7 +119,7 @@ def test_a_full_queue_is_an_error_to_the_publisher(limits: dict[str, int]) -> No
     assert house.balances()
 
 
-def test_there_are_only_so_many_queues() -> None:
+def test_the_number_of_work_queues_is_limited() -> None:
     house = working(work_limits=SharedQueueLimits(queues=1))
     (first,) = put(house, 1)
     (second,) = put(house, 1, channel="/jobs/b")
@@ -144,7 +144,7 @@ def test_a_refused_message_goes_to_the_next_receiver() -> None:
     assert house.balances()
 
 
-def test_a_message_that_all_refuse_becomes_a_letter_with_all_attempts() -> None:
+def test_a_message_that_all_receivers_refuse_becomes_a_dead_letter_with_all_attempts() -> None:
     house = working()
     ann, joe = worker(house, session="ann/1"), worker(house, session="joe/1")
     put(house, 1)
@@ -164,7 +164,7 @@ def test_a_message_that_all_refuse_becomes_a_letter_with_all_attempts() -> None:
     assert house.balances()
 
 
-def test_a_message_that_its_only_receiver_refuses_is_a_letter_at_once() -> None:
+def test_a_message_that_its_only_receiver_refuses_is_dead_lettered_at_once() -> None:
     house = working()
     ann = worker(house)
     put(house, 1)
@@ -174,7 +174,7 @@ def test_a_message_that_its_only_receiver_refuses_is_a_letter_at_once() -> None:
     assert waiting(house) == []
 
 
-def test_a_receiver_can_ask_for_a_letter_instead_of_another_receiver() -> None:
+def test_a_receiver_can_refuse_a_message_for_all_receivers() -> None:
     house = working()
     ann, joe = worker(house), worker(house)
     put(house, 1)
@@ -184,7 +184,7 @@ def test_a_receiver_can_ask_for_a_letter_instead_of_another_receiver() -> None:
     assert fetch(joe).data == []
 
 
-def test_so_many_refusals_are_the_fault_of_the_message() -> None:
+def test_a_message_is_dead_lettered_after_ten_refusals() -> None:
     house = working()
     workers = [worker(house) for _ in range(11)]
     put(house, 1)
@@ -195,7 +195,7 @@ def test_so_many_refusals_are_the_fault_of_the_message() -> None:
     assert fetch(workers[-1]).data == []
 
 
-def test_a_receiver_that_cannot_work_now_keeps_nothing() -> None:
+def test_a_receiver_whose_delivery_failed_leaves_its_work_to_others() -> None:
     house = working()
     ann = worker(house, session="ann/1", retries=-1, delay=5000)
     joe = worker(house, session="joe/1")
@@ -206,7 +206,7 @@ def test_a_receiver_that_cannot_work_now_keeps_nothing() -> None:
     assert house.balances()
 
 
-def test_work_waits_while_the_only_receiver_cannot_work_and_returns_to_it() -> None:
+def test_work_waits_while_the_only_receiver_has_failed_and_then_returns_to_it() -> None:
     house = working()
     ann = worker(house, session="ann/1", retries=-1, delay=5000)
     put(house, 1, 2)
@@ -235,7 +235,7 @@ def test_a_receiver_that_holds_itself_back_leaves_its_work_to_others(code: str) 
     assert fetch(ann).data == [5]
 
 
-def test_operators_hold_and_release_a_receiver() -> None:
+def test_a_receiver_that_an_operator_holds_back_gets_no_work_until_it_is_resumed() -> None:
     house = working()
     ann = worker(house, session="ann/1")
     house.bayeux.life.hold_back(ann.session, "repairs", "root", house.now)
@@ -250,7 +250,7 @@ def test_operators_hold_and_release_a_receiver() -> None:
     assert waiting(house) == [2]
 
 
-def test_what_a_vanished_session_had_goes_to_another_in_order() -> None:
+def test_messages_in_flight_to_an_expired_session_go_to_another_in_order() -> None:
     house = working()
     ann = worker(house)
     put(house, 1, 2, 3)
@@ -276,7 +276,7 @@ def test_a_session_that_disconnects_leaves_its_work_to_others() -> None:
     assert house.balances()
 
 
-def test_a_named_session_that_leaves_keeps_no_work() -> None:
+def test_a_named_session_whose_client_leaves_keeps_no_work() -> None:
     house = working()
     ann = worker(house, session="ann/1")
     put(house, 1, 2)
@@ -289,7 +289,7 @@ def test_a_named_session_that_leaves_keeps_no_work() -> None:
     assert house.balances()
 
 
-def test_unsubscribing_leaves_what_was_not_handed_over() -> None:
+def test_an_unsubscribe_returns_work_that_was_not_handed_over() -> None:
     house = working()
     ann = worker(house, queue={"maxEntries": 2})
     put(house, 1, 2, 3)
@@ -303,7 +303,7 @@ def test_unsubscribing_leaves_what_was_not_handed_over() -> None:
     assert fetch(ann).data == ["other"]
 
 
-def test_a_receiver_without_room_gets_more_when_it_has_acknowledged() -> None:
+def test_a_full_receiver_gets_more_work_when_it_has_acked() -> None:
     house = working()
     ann = worker(house, queue={"maxEntries": 1})
     put(house, 1, 2)
@@ -335,7 +335,7 @@ def test_a_message_waits_for_a_receiver_that_has_not_refused_it() -> None:
 
 
 def refused_by_all_but_a_busy_one(house: House, count: int) -> tuple[Client, Client]:
-    """Two receivers: one has refused so many messages, and the other has room for none."""
+    """Two receivers: one has refused this many messages, and the other has room for none."""
     ann, joe = worker(house), worker(house, queue={"maxEntries": 1})
     put(house, -1, -2)
     fetch(joe)
@@ -353,12 +353,12 @@ def refused_by_all_but_a_busy_one(house: House, count: int) -> tuple[Client, Cli
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [250, pytest.param(650, marks=pytest.mark.slow)])
-def test_what_only_a_busy_receiver_may_take_keeps_no_later_work_from_others(count: int) -> None:
+def test_messages_that_only_a_busy_receiver_may_take_do_not_delay_later_work(count: int) -> None:
     house = working()
     ann, joe = refused_by_all_but_a_busy_one(house, count)
     put(house, count, count + 1)
     assert fetch(ann).data == [count, count + 1]
-    # A place between those that nobody takes now is found, too.
+    # A message that is queued between those that nobody takes now is delivered, too.
     put(house, count + 2, priority=5)
     put(house, count + 3)
     assert fetch(ann).data == [count + 2, count + 3]
@@ -369,13 +369,13 @@ def test_what_only_a_busy_receiver_may_take_keeps_no_later_work_from_others(coun
 
 
 @pytest.mark.slow
-def test_work_and_room_that_come_while_much_is_looked_through_are_found() -> None:
+def test_work_and_room_that_arrive_during_a_search_of_several_turns_are_found() -> None:
     house = working()
     ann, joe = refused_by_all_but_a_busy_one(house, 650)
     for n in range(650, 653):
         house.server.publish(JOBS, n)
         house.keeper.turn()
-        # One part of the queue is looked at.
+        # Each turn searches one part of the queue.
         house.flush()
     house.server.publish(JOBS, 653)
     house.keeper.turn()
@@ -387,7 +387,7 @@ def test_work_and_room_that_come_while_much_is_looked_through_are_found() -> Non
 
 
 @pytest.mark.parametrize("how", ["unsubscribes", "is held back"])
-def test_a_message_that_all_others_refused_dies_when_the_last_receiver_takes_no_more(
+def test_a_refused_message_is_dead_lettered_when_its_last_receiver_takes_no_more(
     how: str,
 ) -> None:
     house = working()
@@ -406,7 +406,7 @@ def test_a_message_that_all_others_refused_dies_when_the_last_receiver_takes_no_
     assert house.balances()
 
 
-def test_what_all_others_refused_is_a_letter_when_a_receiver_without_room_for_it_ends() -> None:
+def test_a_refused_message_is_dead_lettered_when_its_last_receiver_without_room_ends() -> None:
     house = working()
     ann, joe = worker(house), worker(house, session="joe/1", queue={"maxBytes": 10})
     put(house, 1)
@@ -418,7 +418,7 @@ def test_what_all_others_refused_is_a_letter_when_a_receiver_without_room_for_it
     assert [letter.envelope()["content"] for letter in house.keeper.letters] == [1]
 
 
-def test_plain_sessions_take_part() -> None:
+def test_plain_sessions_share_work() -> None:
     house = working()
     plain, ann = house.connected(), worker(house)
     plain.subscribe(JOBS)
@@ -430,7 +430,7 @@ def test_plain_sessions_take_part() -> None:
     assert house.balances()
 
 
-def test_subscriptions_by_pattern_take_part() -> None:
+def test_subscribers_of_patterns_share_work() -> None:
     house = working()
     ann, joe = worker(house, channel="/jobs/*"), worker(house)
     put(house, 1, 2)
@@ -439,7 +439,7 @@ def test_subscriptions_by_pattern_take_part() -> None:
     assert [fetch(ann).data, fetch(joe).data] == [[3], []]
 
 
-def test_the_publisher_takes_part() -> None:
+def test_a_publisher_can_receive_its_own_work() -> None:
     house = working(broadcast_to_publisher=False)
     ann = worker(house)
     ann.publish(JOBS, 1)
@@ -449,7 +449,9 @@ def test_the_publisher_takes_part() -> None:
 
 @pytest.mark.parametrize("qos", [{"filter": "data.a = 1"}, {"local": False}, {"newestOnly": True}])
 @pytest.mark.parametrize("channel", [JOBS, "/jobs/*", "/**"])
-def test_receivers_cannot_choose_their_work(channel: str, qos: Json) -> None:
+def test_subscriptions_that_select_messages_of_a_work_queue_are_refused(
+    channel: str, qos: Json
+) -> None:
     house = working()
     ann = worker(house)
     message = {"channel": "/meta/subscribe", "subscription": channel, "ext": {"delivery": qos}}
@@ -474,7 +476,7 @@ def test_a_channel_that_becomes_a_work_queue_loses_no_work_to_older_subscription
 
 
 @pytest.mark.parametrize("name", [{}, {"session": "ann/1"}])
-def test_each_hand_over_counts_once_whoever_gets_the_message_then(name: Json) -> None:
+def test_each_redelivery_of_a_message_to_another_receiver_counts_once(name: Json) -> None:
     house = working()
     ann = worker(house, **name)
     put(house, 1, 2)
@@ -487,7 +489,7 @@ def test_each_hand_over_counts_once_whoever_gets_the_message_then(name: Json) ->
     assert house.balances()
 
 
-def test_what_only_waited_for_a_receiver_was_not_handed_over_once_more() -> None:
+def test_a_message_that_only_waited_for_a_receiver_does_not_count_as_redelivered() -> None:
     house = working()
     ann = worker(house)
     put(house, 1)
@@ -501,13 +503,13 @@ def test_what_only_waited_for_a_receiver_was_not_handed_over_once_more() -> None
     assert redelivered(fetch(eve)) == [1]
 
 
-def test_work_is_not_addressed() -> None:
+def test_work_with_destinations_is_refused() -> None:
     house = working()
     (reply,) = put(house, 1, destinations=["joe"])
     assert reply["error"].startswith("400:user.publish,destinations")
 
 
-def test_a_lifetime_ends_in_the_queue() -> None:
+def test_a_message_in_a_work_queue_expires_when_its_lifetime_ends() -> None:
     house = working()
     put(house, 1, expiration={"lifeTime": 1000, "forceDestroy": True})
     house.advance(2.0)
@@ -529,7 +531,7 @@ def test_a_passing_message_is_not_stored() -> None:
     assert house.balances()
 
 
-def test_without_the_store_work_is_refused() -> None:
+def test_work_is_refused_while_the_store_is_away() -> None:
     house = working()
     boss = house.client()
     house.keeper.is_available = False
@@ -538,7 +540,7 @@ def test_without_the_store_work_is_refused() -> None:
     assert not house.bayeux.state.work.queues()
 
 
-def test_what_waits_survives_a_restart() -> None:
+def test_work_waiting_and_in_flight_survives_a_restart() -> None:
     house = working()
     ann = worker(house)
     put(house, 1, 2)
@@ -563,7 +565,7 @@ def test_work_of_a_session_that_is_gone_returns_to_the_queue_at_a_restart() -> N
     assert house.balances()
 
 
-def test_a_message_that_the_store_confirms_late_is_not_lost() -> None:
+def test_work_that_the_store_confirms_late_is_delivered() -> None:
     house = working()
     house.keeper.is_silent = True
     boss = house.client()
@@ -577,7 +579,7 @@ def test_a_message_that_the_store_confirms_late_is_not_lost() -> None:
     assert fetch(worker(house)).data == [1]
 
 
-def test_what_is_cleared_is_discarded() -> None:
+def test_messages_of_a_cleared_work_queue_are_discarded() -> None:
     house = working()
     put(house, 1, 2)
     (queue,) = house.bayeux.state.work.queues()
@@ -587,7 +589,7 @@ def test_what_is_cleared_is_discarded() -> None:
     assert house.balances()
 
 
-def test_a_letter_of_a_work_queue_returns_to_it_when_replayed() -> None:
+def test_a_dead_letter_of_a_work_queue_returns_to_it_when_replayed() -> None:
     house = working()
     ann = worker(house)
     put(house, 1)
@@ -608,7 +610,7 @@ def test_a_letter_of_a_work_queue_returns_to_it_when_replayed() -> None:
     assert house.balances()
 
 
-def test_what_waits_without_receivers_survives_a_restart() -> None:
+def test_work_without_receivers_survives_a_restart() -> None:
     house = working()
     put(house, 1, 2)
     message = next(iter(house.keeper.bodies.values()))
@@ -620,7 +622,7 @@ def test_what_waits_without_receivers_survives_a_restart() -> None:
     assert house.balances()
 
 
-def test_what_waits_counts_for_the_quota_of_its_publisher() -> None:
+def test_waiting_work_counts_against_the_quota_of_its_publisher() -> None:
     house = working(quotas=QuotaLimits(addressed=1))
     boss = house.client(caller=Caller(address="203.0.113.7", network="203.0.113.7"))
     replies = []
@@ -654,7 +656,7 @@ def test_receivers_without_room_and_those_that_refused_are_passed_over() -> None
     assert house.balances()
 
 
-def test_work_gets_the_room_of_an_addressed_repeat_that_does_not_come() -> None:
+def test_work_gets_the_room_that_was_reserved_for_an_addressed_repeat() -> None:
     house = working()
     joe = worker(house, session="joe/1", queue={"maxEntries": 1})
     worker(house, session="ann/1", channel="/other")
