@@ -111,7 +111,7 @@ class Generous(SecurityPolicy):
         ("eve/1", 0, 0.001),
     ],
 )
-def test_a_policy_limits_the_session_timeout_also_after_a_restart(
+def test_a_policy_decides_on_the_session_timeout_also_after_a_restart(
     name: str, wish_s: int, given_s: float
 ) -> None:
     house = KeptHouse(max_session_timeout_s=3600.0)

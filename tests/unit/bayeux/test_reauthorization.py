@@ -116,7 +116,7 @@ def test_a_takeover_with_fewer_rights_removes_what_they_do_not_cover() -> None:
     assert discarded(house) == 1
 
 
-def test_reauthorization_asks_for_one_session_and_never_for_the_right_to_create() -> None:
+def test_reauthorization_asks_about_one_session_and_not_about_the_right_to_create() -> None:
     house, policy = house_of()
     client = house.connected()
     house.connected().subscribe("/b")

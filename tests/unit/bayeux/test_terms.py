@@ -166,7 +166,7 @@ def test_the_policy_of_the_dispatcher_is_in_seconds() -> None:
         },
     )
 )
-def test_terms_survive_being_stored_and_read_except_for_the_options_of_one_handshake(
+def test_terms_can_be_stored_and_read_except_for_the_options_of_one_handshake(
     asked: dict[str, Any],
 ) -> None:
     terms = Terms.of(asked)

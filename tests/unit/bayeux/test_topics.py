@@ -1,4 +1,4 @@
-"""How clients create, use and erase topics, which live as in the tests of xmlBlaster."""
+"""How clients create, use and erase topics; the states follow the tests of xmlBlaster."""
 
 import gc
 from functools import partial

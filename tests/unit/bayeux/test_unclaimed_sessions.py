@@ -75,7 +75,7 @@ def test_the_client_that_claims_a_session_is_told_how_much_waits() -> None:
     assert (agreed["resumed"], agreed["waiting"], agreed["retries"]) == (True, 1, -1)
 
 
-def test_messages_for_an_unclaimed_session_survive_a_restart() -> None:
+def test_durable_messages_for_an_unclaimed_session_survive_a_restart() -> None:
     house = house_with()
     bob = house.client()
     address(bob, 1, forced("joe/3"))

@@ -82,7 +82,7 @@ def test_the_receiver_with_the_fewest_unsettled_messages_is_next() -> None:
     assert fetch(fast).data == [3]
 
 
-def test_an_acked_message_has_left_the_store() -> None:
+def test_an_acked_message_leaves_the_store_and_ends_its_empty_work_queue() -> None:
     house = working()
     ann = worker(house)
     put(house, 1)
