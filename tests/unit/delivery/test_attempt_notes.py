@@ -1,4 +1,4 @@
-"""A dead letter tells the whole history of its message with its receiver."""
+"""A dead letter lists the attempts to deliver its message."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def history(court: Court, number: int = 0) -> list[tuple[int, str]]:
 
 
 def again(court: Court) -> None:
-    """A second later everything that may is handed over again."""
+    """Lose the reply, and hand everything over again, a second later."""
     court.now += 1.0
     assert court.receiver.dispatcher is not None
     court.receiver.dispatcher.due(court.now)
@@ -37,7 +37,7 @@ def test_a_lost_reply_is_an_attempt() -> None:
     assert (letter.attempt_count, letter.redelivered) == (3, 2)
 
 
-def test_what_the_receiver_works_on_is_not_lost() -> None:
+def test_a_lost_reply_is_no_attempt_of_a_pending_entry() -> None:
     court = Court()
     court.hand_over("a", "b")
     court.queue.keep_pending({1})
@@ -48,7 +48,7 @@ def test_what_the_receiver_works_on_is_not_lost() -> None:
     }
 
 
-def test_who_only_gives_verdicts_loses_no_replies() -> None:
+def test_a_lost_reply_is_no_attempt_in_a_session_with_verdicts_alone() -> None:
     court = Court()
     court.queue.settling = SettledBy.VERDICT
     court.hand_over("a")
@@ -56,7 +56,7 @@ def test_who_only_gives_verdicts_loses_no_replies() -> None:
     assert court.queue.in_flight()[1].trail == ()
 
 
-def test_of_a_session_that_is_given_up_everything_keeps_its_attempts() -> None:
+def test_letters_of_a_session_that_is_given_up_keep_their_attempts() -> None:
     court = Court(policy=Policy(retries=0))
     court.hand_over("a", "b")
     court.offer("c")
@@ -66,7 +66,7 @@ def test_of_a_session_that_is_given_up_everything_keeps_its_attempts() -> None:
     assert [letter.attempt_count for letter in court.keeper.letters] == [1, 1, 0]
 
 
-def test_a_session_that_somebody_ends_leaves_what_was_in_hands_with_its_attempts() -> None:
+def test_ending_a_session_adds_an_attempt_to_the_letter_of_an_entry_in_flight() -> None:
     court = Court()
     court.hand_over("a")
     court.settlement.undelivered.dead_letter_all(
@@ -76,7 +76,7 @@ def test_a_session_that_somebody_ends_leaves_what_was_in_hands_with_its_attempts
     assert (attempt.n, attempt.code, attempt.text) == (1, error_codes.DELIVERY_ENDED.text, "by ops")
 
 
-def test_each_attempt_tells_what_the_receiver_said() -> None:
+def test_each_attempt_has_the_code_and_the_text_of_its_verdict() -> None:
     court = Court(policy=FOR_EVER)
     court.hand_over("a")
     court.judge(no(1, BUSY, "disk full"))
@@ -89,7 +89,7 @@ def test_each_attempt_tells_what_the_receiver_said() -> None:
     ]
 
 
-def test_what_is_returned_because_of_another_message_says_so() -> None:
+def test_an_entry_returned_because_of_another_is_noted_as_returned() -> None:
     court = Court(policy=FOR_EVER)
     court.hand_over("a", "b")
     court.judge(no(1, BUSY))
@@ -98,7 +98,7 @@ def test_what_is_returned_because_of_another_message_says_so() -> None:
     assert history(court) == [(1, "returned"), (2, REFUSED.text)]
 
 
-def test_what_another_client_gets_was_tried_before() -> None:
+def test_a_takeover_is_noted_as_an_attempt() -> None:
     court = Court()
     court.hand_over("a")
     court.hand_overs.change_hands(court.receiver, court.now)
@@ -108,7 +108,7 @@ def test_what_another_client_gets_was_tried_before() -> None:
 
 
 @pytest.mark.parametrize("settling", [SettledBy.BATCH, SettledBy.WRITTEN])
-def test_what_could_not_be_written_was_tried_if_somebody_will_speak_of_it(
+def test_a_failed_write_is_an_attempt_in_a_session_with_acks_but_not_in_a_plain_one(
     settling: SettledBy,
 ) -> None:
     court = Court()
@@ -116,12 +116,12 @@ def test_what_could_not_be_written_was_tried_if_somebody_will_speak_of_it(
     court.hand_over("a")
     assert court.hand_overs.not_written(court.receiver, court.batch, court.now)
     (entry,) = court.queue.returned.values()
-    told = [each.outcome for each in entry.trail]
-    assert told == (["not written"] if settling is SettledBy.BATCH else [])
+    outcomes = [each.outcome for each in entry.trail]
+    assert outcomes == (["not written"] if settling is SettledBy.BATCH else [])
     assert not court.hand_overs.not_written(court.receiver, court.batch, court.now)
 
 
-def test_what_was_handed_over_together_has_its_history_in_common() -> None:
+def test_entries_handed_over_together_share_one_trail() -> None:
     court = Court()
     court.hand_over("a", "b", "c")
     again(court)
@@ -131,7 +131,7 @@ def test_what_was_handed_over_together_has_its_history_in_common() -> None:
     assert all(trail is first for trail in others)
 
 
-def test_the_store_knows_the_history_of_what_may_come_again() -> None:
+def test_the_store_has_the_trail_of_an_entry_that_was_redelivered() -> None:
     court = Court(policy=FOR_EVER)
     court.hand_over("a")
     court.judge(no(1, BUSY))
@@ -143,7 +143,7 @@ def test_the_store_knows_the_history_of_what_may_come_again() -> None:
 
 
 def next_client(court: Court) -> list[str]:
-    """The receiver died over what it had; what its successor is handed."""
+    """The client died over its batch; return what its successor is handed."""
     court.hand_overs.change_hands(court.receiver, court.now)
     room = court.hand_overs.limit_attempts(court.receiver, -1)
     return text_of(court.queue.next_batch(court.now, room))
@@ -153,7 +153,7 @@ def text_of(batch: Batch) -> list[str]:
     return [message.wire.decode() for message in batch.messages]
 
 
-def test_a_message_that_kills_its_receiver_again_and_again_is_dead() -> None:
+def test_a_message_that_kills_as_many_clients_as_attempts_are_allowed_is_dead() -> None:
     court = Court()
     court.most = 3
     court.hand_over("a")
@@ -191,7 +191,7 @@ def test_messages_in_a_batch_with_a_poison_message_do_not_die_with_it(
     assert court.balances()
 
 
-def test_what_is_tried_for_the_last_time_is_alone_in_its_receivers_hands() -> None:
+def test_an_entry_at_its_last_attempt_is_handed_over_alone() -> None:
     court = Court(policy=FOR_EVER)
     court.most = 2
     court.hand_over("a", "b")
@@ -205,13 +205,13 @@ def test_what_is_tried_for_the_last_time_is_alone_in_its_receivers_hands() -> No
     assert court.hand_overs.limit_attempts(court.receiver, -1) == 1
 
 
-def test_without_a_limit_it_comes_for_ever() -> None:
+def test_an_entry_without_a_limit_of_attempts_is_redelivered_without_end() -> None:
     court = Court()
     court.hand_over("a")
     assert [next_client(court) for _ in range(20)] == [["a"]] * 20
 
 
-def test_a_lost_reply_counts_but_not_what_the_receiver_still_works_on() -> None:
+def test_a_lost_reply_counts_as_an_attempt_unless_its_entry_is_pending() -> None:
     court = Court()
     court.most = 1
     court.hand_over("a")
@@ -225,7 +225,7 @@ def test_a_lost_reply_counts_but_not_what_the_receiver_still_works_on() -> None:
     assert court.letters() == [("a", "user.update.error")]
 
 
-def test_what_only_needs_to_be_written_is_never_handed_over_too_often() -> None:
+def test_a_failed_write_counts_as_no_attempt_in_a_plain_session() -> None:
     court = Court()
     court.most = 1
     court.queue.settling = SettledBy.WRITTEN
@@ -235,7 +235,7 @@ def test_what_only_needs_to_be_written_is_never_handed_over_too_often() -> None:
     assert court.letters() == []
 
 
-def test_what_could_not_be_written_down_as_dead_is_tried_once_more() -> None:
+def test_an_entry_at_its_limit_is_redelivered_while_the_store_takes_no_letter() -> None:
     court = Court()
     court.most = 1
     court.hand_over("a")
@@ -246,7 +246,7 @@ def test_what_could_not_be_written_down_as_dead_is_tried_once_more() -> None:
     assert court.letters() == [("a", "user.update.error")]
 
 
-def test_a_channel_that_is_held_back_loses_nothing_meanwhile() -> None:
+def test_an_entry_at_its_limit_does_not_die_while_its_channel_is_held() -> None:
     court = Court()
     court.most = 1
     court.hand_over("a")

@@ -50,31 +50,31 @@ def test_any_other_character_makes_a_name_illegal(character: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "/", "foo", "foo/bar", " /foo", "//", "/foo//bar", "//foo"])
-def test_a_name_needs_a_slash_and_no_empty_segments(name: str) -> None:
+def test_a_name_without_a_leading_slash_or_with_an_empty_segment_is_illegal(name: str) -> None:
     assert Channels().get(name) is None
 
 
 @pytest.mark.parametrize("name", ["/foo/", "/foo ", "/foo  ", "/foo/ "])
-def test_spaces_around_a_name_and_one_slash_behind_it_are_not_part_of_it(name: str) -> None:
+def test_trailing_spaces_and_one_trailing_slash_are_not_part_of_a_name(name: str) -> None:
     assert channel(name).name == "/foo"
 
 
-def test_two_slashes_behind_a_name_are_one_too_many() -> None:
+def test_a_name_with_two_trailing_slashes_is_illegal() -> None:
     assert Channels().get("/foo//") is None
 
 
 @pytest.mark.parametrize("name", ["/*", "/**", "/foo/*", "/foo/**"])
-def test_a_last_segment_of_stars_makes_a_pattern(name: str) -> None:
+def test_a_last_segment_of_one_or_two_stars_makes_a_pattern(name: str) -> None:
     assert channel(name).is_wild
 
 
 @pytest.mark.parametrize("name", ["/foo", "/foo*", "/foo/***", "/*foo"])
-def test_stars_beside_anything_else_are_ordinary_characters(name: str) -> None:
+def test_a_segment_with_other_stars_makes_no_pattern(name: str) -> None:
     assert not channel(name).is_wild
 
 
 @pytest.mark.parametrize("name", ["/*/foo", "/**/foo", "/foo/*/bar", "/foo/**/bar", "/**/*"])
-def test_a_pattern_in_the_middle_is_illegal(name: str) -> None:
+def test_a_segment_of_stars_before_the_last_is_illegal(name: str) -> None:
     assert Channels().get(name) is None
 
 
@@ -92,11 +92,13 @@ def test_a_pattern_in_the_middle_is_illegal(name: str) -> None:
         ("/**", Kind.BROADCAST),
     ],
 )
-def test_only_the_slash_behind_makes_a_meta_or_service_channel(name: str, kind: Kind) -> None:
+def test_only_names_below_meta_or_service_are_meta_or_service_channels(
+    name: str, kind: Kind
+) -> None:
     assert channel(name).kind is kind
 
 
-def test_a_channel_is_looked_up_under_its_name_and_every_pattern_around_it() -> None:
+def test_a_channel_is_looked_up_under_its_name_and_every_pattern_that_matches_it() -> None:
     assert channel("/a/b/c").lookups == ("/a/b/c", "/a/b/*", "/a/b/**", "/a/**", "/**")
 
 
@@ -104,7 +106,7 @@ def test_a_pattern_is_looked_up_once_under_each_name() -> None:
     assert channel("/a/*").lookups == ("/a/*", "/a/**", "/**")
 
 
-def test_limits_bound_length_and_segments() -> None:
+def test_the_length_and_the_segments_of_a_name_are_limited() -> None:
     channels = Channels(ChannelLimits(length=8, segments=3))
     assert channels.get("/1234567") is not None
     assert channels.get("/12345678") is None
@@ -112,12 +114,14 @@ def test_limits_bound_length_and_segments() -> None:
     assert channels.get("/a/b/c/d") is None
 
 
-def test_a_name_is_taken_apart_once() -> None:
+def test_a_name_is_parsed_once() -> None:
     channels = Channels()
     assert channels.get("/foo") is channels.get("/foo")
 
 
-def test_names_are_forgotten_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_names_are_forgotten_when_there_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "_CACHED_NAMES", 3)
     channels = Channels()
     first = channels.get("/first")
@@ -129,7 +133,7 @@ def test_names_are_forgotten_when_there_are_too_many(monkeypatch: pytest.MonkeyP
     assert channels.get("/first") is not first
 
 
-def test_what_could_match_a_channel_is_not_remembered_where_it_is_much() -> None:
+def test_the_lookups_of_a_deep_channel_are_not_cached() -> None:
     shallow, deep = Channels().named("/a" * 8), Channels().named("/a" * 64)
     assert shallow.lookups is shallow.lookups
     assert deep.lookups is not deep.lookups
@@ -137,7 +141,7 @@ def test_what_could_match_a_channel_is_not_remembered_where_it_is_much() -> None
     assert len(deep.lookups) == 66
 
 
-def test_names_are_forgotten_when_their_lookups_are_too_long(
+def test_cached_names_are_forgotten_when_their_lookups_are_too_long(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "_CACHED_CHARACTERS", 5000)
@@ -196,7 +200,7 @@ def is_legal(name: str) -> bool:
 
 
 @given(NAMES)
-def test_a_name_is_legal_exactly_if_each_of_its_segments_is(name: str) -> None:
+def test_a_name_is_legal_exactly_if_the_model_says_so(name: str) -> None:
     found = Channels().get(name)
     assert (found is not None) == is_legal(name)
 
@@ -204,7 +208,7 @@ def test_a_name_is_legal_exactly_if_each_of_its_segments_is(name: str) -> None:
 @pytest.mark.slow
 @given(st.text(max_size=40))
 @example("/\ud800")
-def test_no_text_is_too_strange_to_be_judged(name: str) -> None:
+def test_any_text_can_be_looked_up_and_a_found_name_leads_to_itself(name: str) -> None:
     found = Channels().get(name)
     if found is not None:
         again = Channels().get(found.name)
@@ -243,7 +247,7 @@ def test_patterns_overlap_exactly_if_some_channel_is_matched_by_both(one: str, o
 
 
 @pytest.mark.slow
-def test_channels_of_replies_drive_no_others_out_of_the_cache() -> None:
+def test_reply_channels_drive_no_others_out_of_the_cache() -> None:
     channels = Channels()
     room = channels.get("/room")
     for number in range(20_001):

@@ -1,4 +1,4 @@
-"""Dead letters: what they hold, how they are told of, which of them are alike."""
+"""Dead letters: their content, their events, their fingerprints."""
 
 import re
 
@@ -51,7 +51,7 @@ def test_a_letter_knows_its_message_its_publisher_and_its_receiver() -> None:
 
 
 @pytest.mark.parametrize("is_forced", [False, True])
-def test_a_letter_says_how_long_its_message_was_to_live(is_forced: bool) -> None:
+def test_a_letter_has_the_lifetime_of_its_message(is_forced: bool) -> None:
     mortal = message()
     assert "expiration" not in letter().envelope()["qos"]
     mortal.limit_life(2500, is_forced=is_forced)
@@ -68,7 +68,7 @@ def test_a_long_reason_is_cut() -> None:
     assert len(letter("x" * 5000).reason) == MAX_REASON
 
 
-def test_a_long_reason_is_cut_by_the_room_that_it_takes() -> None:
+def test_a_long_reason_is_cut_by_its_length_in_json() -> None:
     reason = letter("\U0001f600\x01" * 5000).reason
     assert MAX_REASON - 10 < len(orjson.dumps(reason)) - 2 <= MAX_REASON
     assert letter(reason).reason == reason
@@ -77,7 +77,7 @@ def test_a_long_reason_is_cut_by_the_room_that_it_takes() -> None:
 # The event
 
 
-def test_a_client_without_extensions_sees_everything_in_the_data() -> None:
+def test_the_data_of_an_event_has_everything_about_the_letter() -> None:
     event = letter().event()
     assert event["channel"] == "/sys/deadMessage"
     data = event["data"]
@@ -93,7 +93,7 @@ def test_a_client_without_extensions_sees_everything_in_the_data() -> None:
     assert data["fingerprint"] == letter().fingerprint
 
 
-def test_the_properties_have_the_names_of_xmlblaster() -> None:
+def test_the_properties_of_an_event_have_the_names_of_xmlblaster() -> None:
     properties = letter().event()["ext"]["delivery"]["properties"]
     assert properties["__oid"] == "/orders/new"
     assert properties["__rcvTimestamp"] == str(MESSAGE_ID)
@@ -120,14 +120,16 @@ def test_an_event_can_be_written_as_json() -> None:
         ("", "", ""),
     ],
 )
-def test_an_absolute_name_tells_the_key_and_the_subject(name: str, key: str, subject: str) -> None:
+def test_an_absolute_session_name_contains_the_key_and_the_subject(
+    name: str, key: str, subject: str
+) -> None:
     assert (key_of(name), subject_of(name)) == (key, subject)
 
 
 # Fingerprints
 
 
-def test_letters_of_one_channel_and_code_are_alike_whatever_their_reasons_say() -> None:
+def test_letters_of_one_channel_and_code_have_the_same_fingerprint() -> None:
     assert letter("no such order 17").fingerprint == letter("out of paper").fingerprint
 
 
@@ -139,10 +141,12 @@ def test_letters_of_one_channel_and_code_are_alike_whatever_their_reasons_say() 
         (("/a", "auser"), ("/aa", "user")),
     ],
 )
-def test_channel_and_code_tell_letters_apart(one: tuple[str, str], other: tuple[str, str]) -> None:
+def test_different_channels_or_codes_have_different_fingerprints(
+    one: tuple[str, str], other: tuple[str, str]
+) -> None:
     assert fingerprint(*one) != fingerprint(*other)
 
 
 @given(st.text(max_size=1100), st.text(max_size=200))
-def test_every_channel_and_code_have_a_short_fingerprint(channel: str, code: str) -> None:
+def test_a_fingerprint_is_sixteen_hexadecimal_digits(channel: str, code: str) -> None:
     assert re.fullmatch("[0-9a-f]{16}", fingerprint(channel, code))

@@ -49,14 +49,14 @@ def test_nothing_flows_before_the_first_connect() -> None:
     assert states == [DispatcherState.UNDEF, DispatcherState.ALIVE]
 
 
-def test_a_receiver_that_asks_for_nothing_has_no_retries_and_a_minute_to_answer() -> None:
+def test_the_default_policy_has_no_retries_and_a_response_timeout_of_a_minute() -> None:
     assert Dispatcher().policy == Policy(retries=0, delay_s=60.0, response_timeout_s=60.0)
 
 
 # Since when
 
 
-def test_a_receiver_is_in_its_state_since_it_came_to_it() -> None:
+def test_a_dispatcher_remembers_since_when_it_has_its_state() -> None:
     dispatcher = Dispatcher(Policy(retries=-1, delay_s=1.0))
     since = [dispatcher.since]
     for now, happens in ((1.0, "contact"), (2.0, "contact"), (3.0, "lost"), (4.0, "due")):
@@ -71,7 +71,7 @@ def test_a_receiver_is_in_its_state_since_it_came_to_it() -> None:
     assert since == [None, 1.0, 1.0, 3.0, 3.0, 6.0, 6.5]
 
 
-def test_being_held_back_is_no_other_state() -> None:
+def test_a_queue_hold_does_not_change_since_when_the_state_lasts() -> None:
     dispatcher = alive()
     dispatcher.hold_back(QueueHold("disk full", "joe/1", since=1_000))
     dispatcher.resume(7.0)
@@ -81,7 +81,7 @@ def test_being_held_back_is_no_other_state() -> None:
 # Loss of contact
 
 
-def test_without_retries_a_receiver_is_dead_when_it_is_lost() -> None:
+def test_a_receiver_without_retries_is_dead_when_contact_is_lost() -> None:
     dispatcher = alive(retries=0)
     assert dispatcher.gives_up()
     dispatcher.lost(10.0)
@@ -113,7 +113,7 @@ def test_the_first_attempt_comes_soon_and_later_ones_after_the_delay(
 
 
 @pytest.mark.parametrize("retries", [-1, 1, 5])
-def test_a_delay_of_nothing_switches_retries_off(retries: int) -> None:
+def test_a_delay_of_zero_switches_retries_off(retries: int) -> None:
     lost, refused = alive(retries, delay_s=0.0), alive(retries, delay_s=0.0)
     lost.lost(10.0)
     refused.refused(10.0, 5.0)
@@ -137,7 +137,7 @@ def test_a_connect_is_a_successful_attempt() -> None:
     assert (dispatcher.attempt, dispatcher.deadline) == (0, None)
 
 
-def test_a_connect_that_comes_before_the_attempt_is_looked_at_is_in_time() -> None:
+def test_a_connect_is_in_time_until_the_due_attempt_is_processed() -> None:
     dispatcher = alive(retries=1)
     dispatcher.lost(10.0)
     dispatcher.contact(10.5)
@@ -153,7 +153,7 @@ def test_a_receiver_that_returns_each_time_is_never_given_up() -> None:
     assert dispatcher.flows(100.0)
 
 
-def test_contact_that_is_lost_already_cannot_be_lost() -> None:
+def test_a_second_loss_of_contact_changes_nothing() -> None:
     dispatcher = alive(retries=1)
     dispatcher.lost(10.0)
     dispatcher.lost(10.3)
@@ -161,7 +161,7 @@ def test_contact_that_is_lost_already_cannot_be_lost() -> None:
     assert attempts(dispatcher) == [10.4, None]
 
 
-def test_looking_too_early_changes_nothing() -> None:
+def test_a_check_before_the_deadline_changes_nothing() -> None:
     dispatcher = alive(retries=1)
     dispatcher.due(5.0)
     dispatcher.lost(10.0)
@@ -173,13 +173,13 @@ def test_looking_too_early_changes_nothing() -> None:
 # Refusal
 
 
-def test_without_retries_a_receiver_that_cannot_be_reached_is_dead() -> None:
+def test_a_receiver_without_retries_is_dead_after_a_refusal() -> None:
     dispatcher = alive(retries=0)
     dispatcher.refused(10.0)
     assert dispatcher.is_dead
 
 
-def test_after_a_refusal_connects_wait_for_the_attempt() -> None:
+def test_a_connect_after_a_refusal_waits_for_the_attempt() -> None:
     dispatcher = alive(retries=1)
     dispatcher.refused(10.0)
     dispatcher.contact(10.3)
@@ -198,7 +198,7 @@ def test_a_connect_after_the_attempt_fell_due_is_the_attempt() -> None:
     assert dispatcher.flows(10.4)
 
 
-def test_connects_do_not_reset_the_counter_of_who_refuses() -> None:
+def test_connects_after_refusals_do_not_reset_the_attempt_counter() -> None:
     dispatcher = alive(retries=2)
     for now in (10.0, 11.0):
         assert not dispatcher.gives_up()
@@ -210,7 +210,7 @@ def test_connects_do_not_reset_the_counter_of_who_refuses() -> None:
     assert dispatcher.is_dead
 
 
-def test_an_entry_that_is_acked_resets_the_counter() -> None:
+def test_an_acked_entry_resets_the_attempt_counter() -> None:
     dispatcher = alive(retries=1)
     for now in (10.0, 20.0, 30.0):
         dispatcher.refused(now)
@@ -224,7 +224,7 @@ def test_an_entry_that_is_acked_resets_the_counter() -> None:
     assert dispatcher.attempt == 0
 
 
-def test_after_an_ack_the_awaited_attempt_is_the_first() -> None:
+def test_an_ack_makes_the_awaited_attempt_the_first_one() -> None:
     dispatcher = alive(retries=2)
     dispatcher.refused(10.0)
     dispatcher.due(10.4)
@@ -237,7 +237,7 @@ def test_after_an_ack_the_awaited_attempt_is_the_first() -> None:
     assert dispatcher.state is DispatcherState.POLLING
 
 
-def test_refusals_of_what_was_handed_over_together_are_one_failure() -> None:
+def test_refusals_at_the_same_time_are_one_failure() -> None:
     dispatcher = alive(retries=1)
     dispatcher.refused(10.0)
     dispatcher.refused(10.0)
@@ -248,7 +248,7 @@ def test_refusals_of_what_was_handed_over_together_are_one_failure() -> None:
     )
 
 
-def test_a_receiver_may_ask_for_another_delay_once() -> None:
+def test_the_delay_of_a_refusal_counts_for_one_attempt() -> None:
     dispatcher = alive(retries=-1)
     dispatcher.refused(10.0, 30.0)
     assert dispatcher.deadline == 40.0
@@ -260,9 +260,7 @@ def test_a_receiver_may_ask_for_another_delay_once() -> None:
     assert dispatcher.deadline == 41.1
 
 
-def test_no_delay_is_a_short_one_that_doubles_with_each_hand_over_up_to_the_delay_agreed_on() -> (
-    None
-):
+def test_a_delay_of_zero_is_a_pause_that_doubles_up_to_the_agreed_delay() -> None:
     dispatcher, now, pauses = alive(retries=-1, delay_s=3.0), 10.0, []
     for hand_overs in range(1, 9):
         dispatcher.refused(now, 0.0, hand_overs)
@@ -275,20 +273,20 @@ def test_no_delay_is_a_short_one_that_doubles_with_each_hand_over_up_to_the_dela
     assert pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 3.0, 3.0, 3.0]
 
 
-def test_who_agreed_on_next_to_no_delay_waits_up_to_a_second() -> None:
+def test_the_pause_grows_up_to_a_second_if_the_agreed_delay_is_shorter() -> None:
     dispatcher = alive(retries=-1, delay_s=0.001)
     dispatcher.refused(10.0, None, 30)
     assert dispatcher.deadline == 11.0
 
 
-def test_of_several_refusals_the_message_that_was_handed_over_most_often_counts() -> None:
+def test_the_message_handed_over_most_often_decides_the_pause_after_several_refusals() -> None:
     dispatcher = alive(retries=-1, delay_s=10.0)
     dispatcher.refused(10.0, 0.0, 1)
     dispatcher.refused(10.0, 0.0, 6)
     assert dispatcher.deadline == 13.2
 
 
-def test_of_several_delays_the_longest_counts() -> None:
+def test_the_longest_delay_of_several_refusals_counts() -> None:
     dispatcher = alive(retries=1)
     dispatcher.refused(10.0, 3.0)
     dispatcher.refused(10.0, 5.0)
@@ -297,14 +295,14 @@ def test_of_several_delays_the_longest_counts() -> None:
     assert dispatcher.deadline == 15.0
 
 
-def test_who_is_lost_while_the_attempt_is_awaited_must_be_back_when_it_falls_due() -> None:
+def test_a_receiver_lost_before_its_attempt_must_return_before_it_falls_due() -> None:
     dispatcher = alive(retries=1)
     dispatcher.refused(10.0, 30.0)
     dispatcher.lost(20.0)
     assert attempts(dispatcher) == [40.0, None]
 
 
-def test_who_is_back_before_the_attempt_still_waits_for_it() -> None:
+def test_a_receiver_that_returns_before_its_attempt_still_waits_for_it() -> None:
     dispatcher = alive(retries=1)
     dispatcher.refused(10.0, 30.0)
     dispatcher.lost(20.0)
@@ -314,7 +312,7 @@ def test_who_is_back_before_the_attempt_still_waits_for_it() -> None:
     assert dispatcher.flows(40.0)
 
 
-def test_who_is_back_after_a_missed_attempt_waits_no_more_but_is_counted_on() -> None:
+def test_a_receiver_that_returns_after_a_missed_attempt_flows_and_keeps_its_count() -> None:
     dispatcher = alive(retries=2)
     dispatcher.refused(10.0, 30.0)
     dispatcher.lost(20.0)
@@ -324,7 +322,7 @@ def test_who_is_back_after_a_missed_attempt_waits_no_more_but_is_counted_on() ->
     assert dispatcher.gives_up()
 
 
-def test_an_attempt_fails_when_contact_is_lost_over_it() -> None:
+def test_an_attempt_fails_if_contact_is_lost_during_it() -> None:
     dispatcher = alive(retries=2)
     dispatcher.refused(10.0)
     dispatcher.due(10.4)
@@ -333,7 +331,7 @@ def test_an_attempt_fails_when_contact_is_lost_over_it() -> None:
     assert attempts(dispatcher) == [31.0, None]
 
 
-def test_a_refusal_without_contact_is_no_further_failure_and_moves_nothing() -> None:
+def test_a_refusal_without_contact_changes_neither_the_counter_nor_the_deadline() -> None:
     dispatcher = alive(retries=2)
     dispatcher.lost(10.0)
     dispatcher.refused(10.1, 60.0)

@@ -11,7 +11,7 @@ HELD = QueueHold("disk full", "joe/1", since=1_000)
 # Pauses
 
 
-def test_a_pause_stops_the_flow_and_counts_nothing() -> None:
+def test_a_pause_stops_the_flow_and_counts_as_no_attempt() -> None:
     dispatcher = alive()
     dispatcher.pause(10.0, 5.0)
     dispatcher.pause(10.0, 2.0)
@@ -23,7 +23,7 @@ def test_a_pause_stops_the_flow_and_counts_nothing() -> None:
     assert (dispatcher.state, dispatcher.deadline) == (DispatcherState.ALIVE, None)
 
 
-def test_only_who_is_alive_can_pause() -> None:
+def test_a_pause_changes_nothing_after_contact_is_lost() -> None:
     dispatcher = alive(retries=1)
     dispatcher.lost(10.0)
     dispatcher.pause(10.0, 60.0)
@@ -46,13 +46,13 @@ def test_a_queue_that_is_held_back_does_not_flow_and_its_receiver_stays_alive() 
     assert dispatcher.flows(10.0)
 
 
-def test_a_receiver_may_begin_held_back() -> None:
+def test_a_dispatcher_may_begin_held_back() -> None:
     dispatcher = Dispatcher(hold=HELD)
     dispatcher.contact(0.0)
     assert not dispatcher.flows(0.0)
 
 
-def test_a_hold_is_over_when_its_time_has_come() -> None:
+def test_a_queue_hold_is_over_when_its_time_has_come() -> None:
     hold = QueueHold("maintenance", "admin", since=1_000, until=2_000)
     assert not hold.is_over(1_999)
     assert hold.is_over(2_000)
@@ -73,7 +73,7 @@ def test_a_queue_that_is_held_back_is_never_given_up(retries: int) -> None:
     assert dispatcher.flows(5_001.0)
 
 
-def test_the_attempts_of_who_is_held_back_rest() -> None:
+def test_no_attempts_fall_due_while_a_queue_is_held_back() -> None:
     dispatcher = alive(retries=2)
     dispatcher.lost(10.0)
     dispatcher.due(10.4)
@@ -85,7 +85,7 @@ def test_the_attempts_of_who_is_held_back_rest() -> None:
 
 
 @pytest.mark.parametrize(("retries", "dues"), [(0, [500.4, None]), (1, [500.4, 500.8, None])])
-def test_who_is_away_when_resumed_may_still_come_back_in_time(
+def test_a_receiver_lost_during_a_hold_has_time_to_return_after_it(
     retries: int, dues: list[float | None]
 ) -> None:
     dispatcher = alive(retries)
@@ -95,7 +95,7 @@ def test_who_is_away_when_resumed_may_still_come_back_in_time(
     assert attempts(dispatcher) == dues
 
 
-def test_who_waits_for_an_attempt_and_is_held_back_waits_for_both() -> None:
+def test_a_queue_held_back_before_its_attempt_flows_only_when_it_is_resumed() -> None:
     dispatcher = alive(retries=1)
     dispatcher.refused(10.0)
     dispatcher.hold_back(HELD)
@@ -106,7 +106,7 @@ def test_who_waits_for_an_attempt_and_is_held_back_waits_for_both() -> None:
     assert dispatcher.flows(20.0)
 
 
-def test_who_refused_and_is_lost_and_held_back_flows_on_its_return() -> None:
+def test_a_hold_ends_the_wait_for_the_attempt_of_a_receiver_that_refused_and_was_lost() -> None:
     dispatcher = alive(retries=1)
     dispatcher.refused(10.0, 30.0)
     dispatcher.lost(20.0)
@@ -117,7 +117,7 @@ def test_who_refused_and_is_lost_and_held_back_flows_on_its_return() -> None:
     assert dispatcher.attempt == 1
 
 
-def test_resuming_what_is_not_held_back_changes_nothing() -> None:
+def test_resuming_a_queue_that_is_not_held_back_changes_nothing() -> None:
     dispatcher = alive(retries=1)
     dispatcher.lost(10.0)
     dispatcher.resume(10.2)
@@ -127,7 +127,7 @@ def test_resuming_what_is_not_held_back_changes_nothing() -> None:
 # The end
 
 
-def test_nothing_leads_out_of_death() -> None:
+def test_a_dead_dispatcher_stays_dead_whatever_happens() -> None:
     dispatcher = alive(retries=-1)
     dispatcher.end()
     dispatcher.contact(1.0)

@@ -1,4 +1,4 @@
-"""The dispatcher against a second account of its rules."""
+"""The dispatcher against a naive model of its rules."""
 
 import pytest
 from hypothesis import given, settings
@@ -10,7 +10,7 @@ HELD = QueueHold("disk full", "joe/1", since=1_000)
 
 
 class Naive:
-    """The rules as they are told: every question has its own flag."""
+    """The rules one by one: every question has its own flag."""
 
     def __init__(self, retries: int, delay_s: float) -> None:
         self.retries, self.delay_s = retries, delay_s
@@ -118,7 +118,7 @@ ACTS = ["contact", "lost", *REFUSALS, "acked", "pause", "hold", "resume", "tick"
     st.sampled_from([0.0, 1.0, 1.0, 1.0]),
     st.lists(st.tuples(st.sampled_from(ACTS), st.sampled_from([0.0, 0.3, 0.5, 2.0])), max_size=40),
 )
-def test_the_dispatcher_decides_like_the_rules_told_one_by_one(
+def test_the_dispatcher_decides_like_the_naive_model(
     retries: int, delay_s: float, acts: list[tuple[str, float]]
 ) -> None:
     real, naive, now = Dispatcher(Policy(retries, delay_s)), Naive(retries, delay_s), 10.0

@@ -90,7 +90,7 @@ def code(text: str) -> ErrorCode:
 OURS = {"communication.lateReply"}
 
 
-def test_every_code_of_xmlblaster_is_here_and_few_others() -> None:
+def test_the_codes_are_those_of_xmlblaster_and_one_more() -> None:
     assert len(ALL) == 99
     assert [text for text in CODES if text not in OURS] == ALL
     assert set(CODES) == OURS.union(ALL)
@@ -105,7 +105,7 @@ def test_a_code_is_found_by_its_name() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "user.", "user.update", "USER", "user.update.holdback "])
-def test_what_is_no_code_is_not_found(text: str) -> None:
+def test_an_unknown_code_is_not_found(text: str) -> None:
     assert find(text) is None
 
 
@@ -130,7 +130,7 @@ def test_a_code_is_of_the_type_of_its_parents_and_itself() -> None:
     assert denied.is_type_of(denied.text)
 
 
-def test_types_end_at_dots() -> None:
+def test_a_code_has_no_type_that_is_not_a_parent() -> None:
     assert not code("user.update.error").is_type_of("user.up")
     assert not code("user.ptp.unknownDestinationSession").is_type_of("user.ptp.unknownDestination")
     assert not code("user.publish").is_type_of("user.publish.readonly")

@@ -1,4 +1,4 @@
-"""What filters say of messages, and which texts are no filters."""
+"""The filter language: which messages a filter passes, and which texts are invalid filters."""
 
 import sqlite3
 from typing import Any
@@ -74,7 +74,7 @@ FIELDS: dict[str, Any] = {
         "data.missing = 1 OR data.price = 120",
     ],
 )
-def test_a_filter_passes_what_it_describes(text: str) -> None:
+def test_a_filter_is_true_for_a_message_that_fulfils_it(text: str) -> None:
     assert parse(text)(FIELDS) is True
 
 
@@ -82,7 +82,7 @@ def test_a_filter_passes_what_it_describes(text: str) -> None:
     "text",
     ["data.price < 100", "data.symbol LIKE 'I.M'", "data.symbol LIKE 'ibm'", "NOT data.open"],
 )
-def test_a_filter_stops_what_it_does_not_describe(text: str) -> None:
+def test_a_filter_is_false_for_a_message_that_does_not_fulfil_it(text: str) -> None:
     assert parse(text)(FIELDS) is False
 
 
@@ -114,7 +114,7 @@ def test_a_filter_stops_what_it_does_not_describe(text: str) -> None:
         "1e308 * 10 * data.missing > 1",
     ],
 )
-def test_an_unknown_value_is_neither_true_nor_false(text: str) -> None:
+def test_a_filter_of_an_unknown_value_is_neither_true_nor_false(text: str) -> None:
     assert parse(text)(FIELDS) is None
 
 
@@ -144,7 +144,7 @@ def test_an_unknown_value_is_neither_true_nor_false(text: str) -> None:
         ("__import__('os')", "a field begins with"),
     ],
 )
-def test_a_text_that_is_no_filter_is_refused_with_its_place(text: str, reason: str) -> None:
+def test_an_invalid_filter_is_refused_with_a_reason(text: str, reason: str) -> None:
     with pytest.raises(FilterInvalid) as caught:
         parse(text)
     assert str(caught.value).startswith(reason)
@@ -165,17 +165,17 @@ def test_a_text_that_is_no_filter_is_refused_with_its_place(text: str, reason: s
     ],
     ids=lambda text: text[:20],
 )
-def test_the_cost_of_a_filter_is_limited(text: str) -> None:
+def test_a_filter_that_is_too_long_too_deep_or_too_costly_is_refused(text: str) -> None:
     with pytest.raises(FilterInvalid):
         parse(text)
 
 
-def test_a_pattern_that_others_need_very_long_for_is_found_at_once() -> None:
+def test_a_regular_expression_prone_to_backtracking_gets_an_answer() -> None:
     hostile = parse("data.text MATCHES '^(a+)+$'")
     assert hostile({"data": {"text": "a" * 1000 + "b"}}) is False
 
 
-# Conditions on these columns; SQLite says what they mean.
+# Conditions on these columns; SQLite decides what they mean.
 numbers = st.sampled_from(["data.i", "data.j", "data.r", "0", "1", "-2", "0.5"])
 texts = st.sampled_from(["data.s", "data.t", "'a'", "'ab'", "''"])
 sums = st.recursive(
@@ -222,7 +222,7 @@ values = st.fixed_dictionaries(
 
 @pytest.mark.slow
 @given(text=conditions, data=values)
-def test_a_filter_means_what_sql_says(text: str, data: dict[str, Any]) -> None:
+def test_a_filter_has_the_result_that_sqlite_gives(text: str, data: dict[str, Any]) -> None:
     with sqlite3.connect(":memory:") as sql:
         sql.execute("PRAGMA case_sensitive_like = ON")
         columns = ", ".join(f"? AS {name}" for name in data)

@@ -1,4 +1,4 @@
-"""When nobody takes the messages of a channel any more it is held back; poison is not enough."""
+"""The guard holds a channel whose receivers are broken; poison messages are not enough."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -20,11 +20,11 @@ class Watch:
     """A guard and its clock."""
 
     def __init__(self, **limits: float) -> None:
-        # Of most rules one message shows as much as five.
+        # For most rules, one message shows as much as five.
         chosen = {"window_s": 10.0, "min_messages": 1, "grace_s": 0.0, **limits}
         self.guard = Guard(GuardLimits(**chosen))  # type: ignore[arg-type]
         self.now = 100.0
-        # Who would be hit besides those that say something.
+        # Receivers of the channel besides those that give verdicts.
         self.reached: list[str] = []
         self.asked = 0
 
@@ -57,7 +57,7 @@ class Watch:
     def take(
         self, *people: object, channel: str = CHANNEL, message: int = 0, publisher: str = "bob"
     ) -> None:
-        """Messages that were published before anybody listened, if nothing else is said."""
+        """Take messages, by default some that were published before the guard listened."""
         sent = Message(b"", id=message and LATER + message, channel=channel, sender=publisher)
         for person in people:
             self.guard.taken([sent], str(person), self.now)
@@ -66,7 +66,7 @@ class Watch:
         return self.guard.is_held(channel)
 
 
-def test_a_channel_is_held_back_at_the_moment_when_enough_receivers_have_refused() -> None:
+def test_a_channel_is_held_as_soon_as_enough_receivers_have_refused() -> None:
     watch = Watch()
     assert watch.refuse(1, 2) == [False, False]
     assert not watch.is_held()
@@ -74,7 +74,7 @@ def test_a_channel_is_held_back_at_the_moment_when_enough_receivers_have_refused
     assert watch.is_held()
 
 
-def test_it_says_since_when_and_why() -> None:
+def test_a_channel_hold_has_its_time_and_its_reason() -> None:
     watch = Watch()
     watch.reached = ["4"]
     watch.refuse(1, 1, 2, 3)
@@ -82,12 +82,12 @@ def test_it_says_since_when_and_why() -> None:
     assert held == ChannelHold(watch.now_ms, "3 of 4 receivers refused 4 of 4 messages")
 
 
-def test_one_receiver_that_refuses_everything_holds_nothing_back() -> None:
+def test_very_many_refusals_by_one_receiver_hold_no_channel() -> None:
     watch = Watch()
     assert not any(watch.refuse(*[1] * 1000))
 
 
-def test_one_message_that_everybody_refuses_holds_nothing_back() -> None:
+def test_refusals_of_too_few_messages_hold_no_channel() -> None:
     watch = Watch(min_messages=5)
     assert not any(watch.refuse(*range(100), message=1))
     for number in (2, 3, 4):
@@ -95,21 +95,21 @@ def test_one_message_that_everybody_refuses_holds_nothing_back() -> None:
     assert watch.refuse(1, message=5) == [True]
 
 
-def test_messages_that_were_refused_half_a_window_ago_still_count() -> None:
+def test_messages_refused_half_a_window_ago_still_count() -> None:
     watch = Watch(min_messages=2)
     watch.refuse(1, 2, 3, message=1)
     watch.now += 5.0
     assert watch.refuse(1, message=2) == [True]
 
 
-def test_many_refusals_by_few_of_many_receivers_hold_nothing_back() -> None:
+def test_many_refusals_by_half_of_the_receivers_hold_no_channel() -> None:
     watch = Watch()
     watch.reached = [str(number) for number in range(10)]
     assert not any(watch.refuse(*[1, 2, 3, 4, 5] * 100))
     assert watch.refuse(6) == [True]
 
 
-def test_half_is_not_most() -> None:
+def test_a_channel_is_held_when_more_than_half_of_its_receivers_refuse() -> None:
     watch = Watch()
     watch.reached = ["1", "2", "3", "4", "5", "6"]
     assert watch.refuse(1, 2, 3) == [False] * 3
@@ -118,10 +118,10 @@ def test_half_is_not_most() -> None:
     assert watch.refuse(4) == [True]
 
 
-# Those that are reached but say nothing of single messages
+# Receivers that give no verdicts
 
 
-def test_receivers_that_say_nothing_of_messages_are_counted_when_it_matters() -> None:
+def test_receivers_without_verdicts_count_among_those_of_the_channel() -> None:
     watch = Watch()
     watch.reached = ["a", "b", "c", "d", "e", "f"]
     assert not any(watch.refuse(*[1, 2, 3] * 10))
@@ -130,7 +130,7 @@ def test_receivers_that_say_nothing_of_messages_are_counted_when_it_matters() ->
     assert watch.guard.held[CHANNEL].reason.startswith("7 of 13 receivers")
 
 
-def test_nobody_asks_who_is_reached_while_too_few_refuse() -> None:
+def test_the_guard_does_not_ask_for_all_receivers_while_too_few_refuse() -> None:
     watch = Watch()
     watch.refuse(1, 2)
     assert watch.asked == 0
@@ -139,7 +139,7 @@ def test_nobody_asks_who_is_reached_while_too_few_refuse() -> None:
 # Poison, and receivers that are broken
 
 
-def test_what_others_take_is_no_reason_to_hold_a_channel_back() -> None:
+def test_refusals_of_messages_that_another_receiver_takes_hold_no_channel() -> None:
     watch = Watch(grace_s=1.0)
     for number in range(1, 20):
         watch.refuse(*range(50), message=number)
@@ -148,7 +148,7 @@ def test_what_others_take_is_no_reason_to_hold_a_channel_back() -> None:
     assert not watch.is_held()
 
 
-def test_what_some_publishers_send_does_not_hold_back_what_others_do() -> None:
+def test_refusals_of_some_publishers_hold_no_channel_while_messages_of_another_pass() -> None:
     watch = Watch()
     watch.refuse(1, publisher="eve")
     for number in range(100):
@@ -157,7 +157,7 @@ def test_what_some_publishers_send_does_not_hold_back_what_others_do() -> None:
         watch.now += 0.1
 
 
-def test_who_never_took_anything_of_a_publisher_is_not_broken_for_refusing_it() -> None:
+def test_a_receiver_is_not_broken_if_it_refuses_a_publisher_that_it_never_accepted() -> None:
     watch = Watch()
     for number in range(100):
         refused = watch.refuse(*range(10), message=number, publisher=f"eve {number}", knew=False)
@@ -166,7 +166,7 @@ def test_who_never_took_anything_of_a_publisher_is_not_broken_for_refusing_it() 
     assert any(watch.refuse(*range(10), message=101, knew=True))
 
 
-def test_others_have_time_to_take_what_some_refuse() -> None:
+def test_a_channel_is_held_only_after_the_grace_time() -> None:
     watch = Watch(grace_s=5.0)
     assert not any(watch.refuse(*range(10), message=1))
     watch.now += 4.9
@@ -175,7 +175,7 @@ def test_others_have_time_to_take_what_some_refuse() -> None:
     assert any(watch.refuse(*range(10), message=3))
 
 
-def test_the_time_begins_anew_when_something_was_taken() -> None:
+def test_the_grace_time_starts_again_when_a_message_is_taken() -> None:
     watch = Watch(grace_s=3.0)
     watch.refuse(*range(10), message=1)
     watch.take("good", message=1, publisher="ann")
@@ -188,7 +188,7 @@ def test_the_time_begins_anew_when_something_was_taken() -> None:
     assert any(watch.refuse(*range(10), message=5))
 
 
-def test_messages_that_may_have_been_taken_before_anybody_listened_do_not_count() -> None:
+def test_messages_published_before_the_guard_listened_do_not_count() -> None:
     watch = Watch(min_messages=2)
     old = [Message(b"", id=number, channel=CHANNEL, sender="ann") for number in range(1, 100)]
     for message in old:
@@ -198,7 +198,7 @@ def test_messages_that_may_have_been_taken_before_anybody_listened_do_not_count(
     assert watch.refuse(1, message=2) == [True]
 
 
-def test_nor_do_those_of_a_time_in_which_nobody_listened() -> None:
+def test_messages_published_while_the_guard_did_not_listen_do_not_count() -> None:
     watch = Watch(min_messages=3)
     watch.refuse(1, 2, 3, message=1)
     # Takers are heard for a window after the last refusal.
@@ -211,7 +211,7 @@ def test_nor_do_those_of_a_time_in_which_nobody_listened() -> None:
     assert watch.refuse(1, message=3) == [True]
 
 
-def test_publishers_are_told_apart_up_to_a_bound_and_those_who_pass_stay() -> None:
+def test_a_publisher_whose_messages_pass_is_remembered_among_very_many_others() -> None:
     watch = Watch()
     watch.refuse(1, publisher="eve")
     watch.take(2, message=1, publisher="ann")
@@ -257,13 +257,13 @@ def test_strangers_cannot_hold_a_channel_whose_other_messages_pass(
     assert not watch.is_held()
 
 
-def test_who_is_reached_and_has_said_something_counts_once() -> None:
+def test_a_receiver_of_the_channel_that_also_gave_a_verdict_counts_once() -> None:
     watch = Watch()
     watch.reached = ["1", "2", "3", "4", "4", "4"]
     assert watch.refuse(1, 2, 3) == [False, False, True]
 
 
-def test_many_refusals_do_not_ask_each_time_who_is_reached() -> None:
+def test_the_guard_does_not_ask_for_all_receivers_at_each_refusal() -> None:
     watch = Watch()
     watch.reached = ["a", "b", "c", "d", "e", "f"]
     watch.refuse(*[1, 2, 3] * 100)
@@ -286,21 +286,21 @@ def test_channels_are_watched_separately() -> None:
     assert not watch.is_held("/b")
 
 
-def test_what_was_said_a_window_ago_is_forgotten() -> None:
+def test_verdicts_of_a_window_ago_are_forgotten() -> None:
     watch = Watch()
     watch.refuse(1, 2)
     watch.now += 10.0
     assert watch.refuse(3) == [False]
 
 
-def test_what_was_said_half_a_window_ago_still_counts() -> None:
+def test_verdicts_of_half_a_window_ago_still_count() -> None:
     watch = Watch()
     watch.refuse(1, 2)
     watch.now += 5.0
     assert watch.refuse(3) == [True]
 
 
-def test_halves_are_forgotten_one_after_the_other() -> None:
+def test_the_halves_of_the_guard_window_are_forgotten_one_after_the_other() -> None:
     watch = Watch()
     watch.refuse(1)
     watch.now += 5.0
@@ -310,17 +310,17 @@ def test_halves_are_forgotten_one_after_the_other() -> None:
     assert watch.refuse(4) == [True]
 
 
-# What is held back
+# Channel holds
 
 
-def test_a_channel_that_is_held_back_is_not_held_back_again() -> None:
+def test_a_held_channel_is_not_held_again() -> None:
     watch = Watch()
     watch.refuse(1, 2, 3)
     assert not any(watch.refuse(1, 2, 3, 4, 5, 6))
     assert watch.guard.held[CHANNEL].reason.startswith("3 of 3")
 
 
-def test_a_released_channel_is_counted_anew() -> None:
+def test_verdicts_on_a_released_channel_are_counted_anew() -> None:
     watch = Watch()
     watch.refuse(1, 2, 3)
     watch.refuse(4, 5, 6)
@@ -329,11 +329,11 @@ def test_a_released_channel_is_counted_anew() -> None:
     assert watch.refuse(1, 2, 3) == [False, False, True]
 
 
-def test_what_is_not_held_back_is_not_released() -> None:
+def test_a_channel_without_a_hold_cannot_be_released() -> None:
     assert not Watch().guard.release(CHANNEL)
 
 
-def test_what_was_held_back_before_can_be_held_back_again_and_released() -> None:
+def test_a_restored_channel_hold_can_be_released() -> None:
     watch = Watch()
     assert watch.guard.restore(CHANNEL, ChannelHold(NOW_MS, "why"), watch.now)
     assert watch.is_held()
@@ -341,7 +341,7 @@ def test_what_was_held_back_before_can_be_held_back_again_and_released() -> None
     assert watch.guard.release(CHANNEL)
 
 
-def test_a_guard_that_is_off_holds_nothing_back() -> None:
+def test_a_guard_that_is_off_holds_no_channel() -> None:
     watch = Watch(is_on=False)
     watch.take(1)
     assert not any(watch.refuse(*range(10)))
@@ -353,7 +353,7 @@ def by_hand(until: int | None = None) -> ChannelHold:
     return ChannelHold(NOW_MS, "stock-taking", "operator/ann", until)
 
 
-def test_operators_hold_channels_also_if_the_guard_is_off() -> None:
+def test_operators_can_hold_channels_while_the_guard_is_off() -> None:
     watch = Watch(is_on=False)
     assert watch.guard.hold(CHANNEL, by_hand())
     assert watch.is_held()
@@ -362,7 +362,7 @@ def test_operators_hold_channels_also_if_the_guard_is_off() -> None:
     assert other.guard.held == watch.guard.held
 
 
-def test_what_an_operator_holds_is_not_probed_even_if_the_guard_held_it_before() -> None:
+def test_a_channel_held_by_an_operator_is_not_probed_even_if_the_guard_held_it_first() -> None:
     watch = Watch()
     assert watch.guard.restore(CHANNEL, ChannelHold(NOW_MS, "why"), watch.now)
     assert CHANNEL in watch.guard.probes
@@ -371,7 +371,7 @@ def test_what_an_operator_holds_is_not_probed_even_if_the_guard_held_it_before()
     assert watch.guard.held[CHANNEL].who == "operator/ann"
 
 
-def test_a_hold_is_over_when_its_time_has_come() -> None:
+def test_a_channel_hold_is_over_when_its_time_has_come() -> None:
     watch = Watch()
     watch.guard.hold("/a", by_hand())
     watch.guard.hold("/b", by_hand(NOW_MS + 5))
@@ -379,14 +379,14 @@ def test_a_hold_is_over_when_its_time_has_come() -> None:
     assert watch.guard.over(NOW_MS + 5) == ["/b"]
 
 
-def test_operators_hold_no_more_channels_than_the_guard_may() -> None:
+def test_operators_cannot_hold_more_channels_than_the_limit() -> None:
     watch = Watch(channels=1)
     assert watch.guard.hold("/a", by_hand())
     assert not watch.guard.hold("/b", by_hand())
     assert watch.guard.hold("/a", by_hand(NOW_MS))
 
 
-def test_what_is_held_back_can_only_be_changed_by_the_guard() -> None:
+def test_the_held_channels_are_read_only_outside_the_guard() -> None:
     watch = Watch()
     with pytest.raises(TypeError):
         watch.guard.held[CHANNEL] = None  # type: ignore[index]
@@ -396,20 +396,20 @@ def test_what_is_held_back_can_only_be_changed_by_the_guard() -> None:
 
 
 @pytest.mark.slow
-def test_a_few_of_many_receivers_stand_for_all() -> None:
+def test_a_sample_of_very_many_receivers_decides_for_all() -> None:
     watch = Watch(receivers=100)
     watch.reached = [str(number) for number in range(3000)]
     assert any(watch.refuse(*list(range(3000)) * 2))
     assert watch.guard.held[CHANNEL].reason.startswith("about ")
 
 
-def test_those_who_stand_for_all_count_for_as_many_as_they_stand_for() -> None:
+def test_receivers_in_the_sample_count_for_all_that_they_stand_for() -> None:
     watch = Watch(receivers=100, min_receivers=2000)
     assert not any(watch.refuse(*range(500)))
     assert any(watch.refuse(*range(500, 5000)))
 
 
-def test_it_cannot_be_chosen_who_stands_for_all() -> None:
+def test_a_minority_of_receivers_cannot_choose_the_sample() -> None:
     watch = Watch(receivers=20)
     watch.reached = [f"good {number}" for number in range(700)]
     for _ in range(10):
@@ -417,7 +417,7 @@ def test_it_cannot_be_chosen_who_stands_for_all() -> None:
         watch.now += 0.3
 
 
-def test_more_receivers_are_looked_at_again_when_fewer_are_left() -> None:
+def test_the_sample_has_all_receivers_again_when_few_are_left() -> None:
     watch = Watch(receivers=20)
     watch.refuse(1)
     watch.take(*range(10, 500))
@@ -440,7 +440,7 @@ def test_the_channel_that_was_silent_for_longest_is_forgotten_first() -> None:
     assert watch.refuse(3, channel="/old") == [False]
 
 
-def test_no_more_channels_are_held_back_than_can_be_remembered() -> None:
+def test_the_guard_holds_no_more_channels_than_the_limit() -> None:
     watch = Watch(channels=1)
     assert watch.refuse(1, 2, 3, channel="/a")[-1]
     assert not any(watch.refuse(1, 2, 3, 4, channel="/b"))
@@ -459,11 +459,11 @@ NOTE = st.tuples(
 
 @pytest.mark.slow
 @given(st.lists(NOTE, max_size=60), st.integers(1, 3), st.integers(1, 3))
-def test_the_guard_decides_like_one_that_remembers_everything(
+def test_the_guard_decides_like_a_model_that_remembers_every_verdict(
     notes: list[tuple[int, bool, float, str, bool]], min_receivers: int, min_messages: int
 ) -> None:
     watch = Watch(min_receivers=min_receivers, min_messages=min_messages)
-    # Of each half: who said it, whether that was a refusal, of whose message, and whether it knew.
+    # The verdicts of each half: by whom, whether a refusal, of whose message, and whether it knew.
     halves: list[list[tuple[int, bool, str, bool]]] = [[], []]
     start: float | None = None
     for number, (person, refuses, pause_s, publisher, knew) in enumerate(notes, 1):
@@ -488,7 +488,7 @@ def test_the_guard_decides_like_one_that_remembers_everything(
 
 
 def _is_bad(said: list[tuple[int, bool, str, bool]], min_receivers: int, min_messages: int) -> bool:
-    """Most who said anything refuse what they took before, and of nobody enough passes."""
+    """Most receivers refuse publishers that they accepted before, and no publisher passes often."""
     balance: Counter[int] = Counter()
     refused, passed = Counter[str](), Counter[str]()
     for who, was_refusal, publisher, _ in said:

@@ -1,4 +1,4 @@
-"""Error handlers that are plugged in: asked before the table, and never above its rules."""
+"""Plugged-in error handlers: they are asked before the table, and cannot break its rules."""
 
 import logging
 from typing import Any
@@ -25,7 +25,7 @@ AGAIN = Reaction(ForMessage.STAYS, ForRest.STAYS, pause_s=1.0)
 
 
 class Opinion:
-    """Always the same, and remembers that it was asked."""
+    """A handler with one fixed answer, which remembers what it was asked."""
 
     def __init__(self, reaction: Any) -> None:
         self._reaction = reaction
@@ -40,31 +40,33 @@ class Opinion:
 
 
 def met(*opinions: Any, retries: int = 0) -> Reaction:
-    """What becomes of a refused message; the table would say that it is a dead letter."""
+    """The reaction to a refused message, which the table alone would make a dead letter."""
     dispatcher = Dispatcher(Policy(retries))
     dispatcher.contact(0.0)
     handler = ErrorHandlerChain([Opinion(opinion) for opinion in opinions], DefaultErrorHandler())
     return handler.react(FAILURE, dispatcher, 0.0)
 
 
-def test_the_first_opinion_counts() -> None:
+def test_the_first_reaction_of_a_handler_counts() -> None:
     assert met(AGAIN) == AGAIN
     assert met(None, AGAIN) == AGAIN
     assert met(REFUSED_FOR_GOOD, AGAIN) == REFUSED_FOR_GOOD
 
 
-def test_who_is_not_needed_is_not_asked() -> None:
+def test_handlers_behind_one_that_decides_are_not_asked() -> None:
     second = Opinion(None)
     handler = ErrorHandlerChain([Opinion(AGAIN), second], DefaultErrorHandler())
     handler.react(FAILURE, Dispatcher(), 0.0)
     assert second.asked == []
 
 
-def test_the_table_decides_when_nobody_has_an_opinion() -> None:
+def test_the_table_decides_if_no_handler_does() -> None:
     assert met() == met(None) == met(None, None) == REFUSED
 
 
-def test_a_handler_that_fails_leaves_it_to_the_next(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_handler_that_raises_is_logged_and_the_next_one_decides(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with caplog.at_level(logging.ERROR):
         assert met(KeyError("x"), AGAIN) == AGAIN
         assert met(KeyError("x")) == REFUSED
@@ -72,11 +74,11 @@ def test_a_handler_that_fails_leaves_it_to_the_next(caplog: pytest.LogCaptureFix
 
 
 @pytest.mark.parametrize("nonsense", [True, "dead letter", ForMessage.DEAD], ids=repr)
-def test_what_is_no_reaction_is_no_opinion(nonsense: Any) -> None:
+def test_an_answer_that_is_no_reaction_is_ignored(nonsense: Any) -> None:
     assert met(nonsense) == REFUSED
 
 
-def test_nobody_is_awaited_who_has_no_retries_left() -> None:
+def test_a_reaction_that_awaits_a_receiver_without_retries_is_ignored() -> None:
     assert met(AWAITED, retries=0) == REFUSED
     assert met(AWAITED, retries=1) == AWAITED
     assert met(GIVEN_UP, retries=0) == GIVEN_UP

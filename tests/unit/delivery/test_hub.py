@@ -1,4 +1,4 @@
-"""From a publisher to the queues of receivers, and who is to be told at the end of the turn."""
+"""The hub: from a publisher into the queues of receivers, and which receivers have news."""
 
 from typing import TYPE_CHECKING
 
@@ -71,7 +71,7 @@ def test_every_receiver_gets_the_same_message() -> None:
     assert (town.hub.counters.published, town.hub.counters.accepted) == (1, 2)
 
 
-def test_the_one_that_is_left_out_gets_nothing() -> None:
+def test_a_receiver_that_is_left_out_gets_nothing() -> None:
     town = Town("alice", "bob")
     town.publish("hello", leave_out=town.people["alice"])
     assert town.waiting("alice") == []
@@ -79,7 +79,7 @@ def test_the_one_that_is_left_out_gets_nothing() -> None:
     assert town.hub.counters.accepted == 1
 
 
-def test_the_owner_is_called_once_for_a_burst() -> None:
+def test_the_owner_is_called_once_for_a_burst_of_messages() -> None:
     town = Town("alice", "bob")
     for number in range(3):
         town.publish(str(number))
@@ -88,7 +88,7 @@ def test_the_owner_is_called_once_for_a_burst() -> None:
     assert town.hub.take_ready() == []
 
 
-def test_the_owner_is_called_again_after_those_who_were_ready_were_taken() -> None:
+def test_the_owner_is_called_again_after_it_took_the_ready_receivers() -> None:
     town = Town("alice")
     town.publish("a")
     town.hub.take_ready()
@@ -97,7 +97,7 @@ def test_the_owner_is_called_again_after_those_who_were_ready_were_taken() -> No
     assert town.hub.take_ready() == [town.people["alice"]]
 
 
-def test_making_ready_twice_is_making_ready_once() -> None:
+def test_a_receiver_made_ready_twice_is_ready_once() -> None:
     town = Town("alice")
     alice = town.people["alice"]
     town.hub.make_ready(alice)
@@ -106,7 +106,7 @@ def test_making_ready_twice_is_making_ready_once() -> None:
     assert town.hub.take_ready() == [alice]
 
 
-def test_a_lazy_message_makes_nobody_ready_but_is_noted() -> None:
+def test_a_lazy_message_makes_no_receiver_ready_and_lingers() -> None:
     town = Town("alice")
     message = town.publish("later", linger_s=5.0)
     assert town.calls == 0
@@ -114,7 +114,7 @@ def test_a_lazy_message_makes_nobody_ready_but_is_noted() -> None:
     assert town.waiting("alice") == [b"later"]
 
 
-def test_a_full_queue_is_not_told_and_the_message_is_counted_as_discarded() -> None:
+def test_a_message_for_a_full_queue_is_no_news_and_is_counted_as_discarded() -> None:
     town = Town("alice", entries=0)
     town.publish("a")
     town.publish("b", linger_s=5.0)
@@ -125,7 +125,7 @@ def test_a_full_queue_is_not_told_and_the_message_is_counted_as_discarded() -> N
     assert counters.accepted == counters.discarded[Reason.OVERFLOW_ENTRIES] == 3
 
 
-def test_that_many_queues_are_full_is_told_once_a_message_and_that_receivers_left_besides() -> None:
+def test_receivers_that_do_not_take_a_message_are_reported_together_by_reason() -> None:
     town = Town("alice", "bob", "carol", "dave", entries=1)
     alice, bob, carol, dave = town.people.values()
     town.publish("first")
@@ -142,7 +142,7 @@ def test_that_many_queues_are_full_is_told_once_a_message_and_that_receivers_lef
     ]
 
 
-def test_one_receiver_alone_can_be_given_a_message() -> None:
+def test_a_message_can_be_delivered_to_one_receiver_alone() -> None:
     town = Town("alice", "bob")
     alice = town.people["alice"]
     town.hub.deliver(alice, Message(b"one"))
@@ -155,7 +155,7 @@ def test_one_receiver_alone_can_be_given_a_message() -> None:
     assert len(town.lingering) == 1
 
 
-def test_a_receiver_that_is_removed_gets_nothing_any_more() -> None:
+def test_a_removed_receiver_has_no_subscriptions_and_gets_nothing() -> None:
     town = Town("alice", "bob")
     alice = town.people["alice"]
     town.subscribe(alice, "/**")
@@ -167,7 +167,7 @@ def test_a_receiver_that_is_removed_gets_nothing_any_more() -> None:
     assert town.waiting("bob") == [b"hello"]
 
 
-def test_the_books_name_every_way_out_of_a_queue() -> None:
+def test_settled_is_the_sum_of_acked_dead_expired_and_discarded() -> None:
     counters = Counters()
     counters.acked, counters.dead, counters.expired = 1, 2, 4
     counters.discarded[Reason.SESSION_ENDED] = 8

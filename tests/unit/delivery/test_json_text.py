@@ -1,4 +1,4 @@
-"""What others said is written as they said it, however deep, and within its memory."""
+"""Values from outside are written unchanged, however deep, and without harm to memory."""
 
 import json
 import signal
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from holdfast.delivery.json_text import is_deeper, part, to_json
 
 LONG = -1.2345678901234567e-300
-# In a process of its own: this memory is watched, and harm to it ends the process.
+# Runs in a process of its own, which ends if its memory is harmed.
 WRITER = """
 import itertools
 from {module} import {name} as write
@@ -37,7 +37,7 @@ KINDS = [["array"], ["object"], ["array", "object"], ["object"] * 3 + ["array"] 
 
 
 def write_watched(writer: str, levels: int, step: int = 3) -> int:
-    """How a process ends that writes such values, each at many places of its memory."""
+    """The exit code of a process that writes such values, each at many places of its memory."""
     module, _, name = writer.rpartition(".")
     program = WRITER.format(
         module=module, name=name, long=LONG, levels=levels, kinds=KINDS, step=step
@@ -51,14 +51,14 @@ def write_watched(writer: str, levels: int, step: int = 3) -> int:
 
 
 @pytest.mark.slow
-def test_what_is_harmless_is_written_within_its_memory() -> None:
-    """With two levels around it, as many as parts of something else have."""
+def test_orjson_writes_shallow_values_without_harm_to_memory() -> None:
+    """A value of three levels with two around it, as many as parts of other values have."""
     assert write_watched("orjson.dumps", 3) == 0
 
 
 @pytest.mark.slow
-def test_values_that_crash_orjson_are_written_otherwise() -> None:
-    """If orjson does none any more, it has been mended, and can write everything."""
+def test_values_that_crash_orjson_are_written_without_a_crash() -> None:
+    """If orjson no longer crashes, it has been fixed, and can write everything."""
     assert write_watched("orjson.dumps", 12) == -signal.SIGABRT
     assert write_watched("holdfast.delivery.json_text.to_json", 12, step=23) == 0
 
@@ -71,7 +71,7 @@ def nested(arrays: int) -> Any:
 
 
 @pytest.mark.parametrize("arrays", [9, 10, 16, 100, 254, 255, 500])
-def test_many_arrays_are_written_too(arrays: int) -> None:
+def test_deeply_nested_arrays_are_written(arrays: int) -> None:
     value = nested(arrays)
     assert json.loads(to_json(value)) == value
 
@@ -85,7 +85,7 @@ VALUES = st.recursive(
 @pytest.mark.slow
 @given(value=VALUES, around=st.integers(0, 40))
 @example(value=["é", "\u2028", 0], around=40)
-def test_both_ways_to_write_say_the_same(value: Any, around: int) -> None:
+def test_any_value_is_written_unchanged_at_any_depth(value: Any, around: int) -> None:
     for _ in range(around):
         value = [value, 1]
     assert json.loads(to_json(value)) == value
@@ -101,34 +101,34 @@ def depth(value: Any) -> int:
 
 @pytest.mark.slow
 @given(value=VALUES, levels=st.integers(0, 6))
-def test_deeper_is_what_has_more_within_each_other(value: Any, levels: int) -> None:
+def test_is_deeper_compares_the_levels_of_arrays_and_objects(value: Any, levels: int) -> None:
     assert is_deeper(value, levels) is (depth(value) > levels)
 
 
 @pytest.mark.slow
 @given(value=VALUES)
-def test_a_part_of_something_else_says_the_same(value: Any) -> None:
+def test_a_part_of_another_value_is_written_unchanged(value: Any) -> None:
     assert json.loads(orjson.dumps({"a": [part(value)]})) == {"a": [value]}
 
 
 @pytest.mark.parametrize("integer", [2**64, -(2**63) - 1, 10**300])
-def test_an_integer_beyond_64_bits_is_written_for_all_who_read_doubles(integer: int) -> None:
+def test_an_integer_beyond_64_bits_is_read_as_its_double(integer: int) -> None:
     assert orjson.loads(to_json({"a": [integer]})) == {"a": [float(integer)]}
 
 
 @pytest.mark.parametrize("value", [10**400, "cut \ud83d", {"\udc00": 1}])
-def test_what_nobody_could_read_is_not_written(value: Any) -> None:
+def test_an_integer_beyond_doubles_and_a_lone_surrogate_are_refused(value: Any) -> None:
     with pytest.raises(ValueError):
         to_json([value])
 
 
-def test_numbers_that_are_none_are_refused_where_they_are_deep() -> None:
+def test_a_nan_deep_in_a_value_is_refused() -> None:
     with pytest.raises(ValueError):
         to_json([[[[[[float("nan")]]]]]])
 
 
 @pytest.mark.parametrize("size", [1, 900, 3000, 20_000])
-def test_what_is_written_takes_no_more_room_than_it_has_bytes(size: int) -> None:
+def test_a_written_text_takes_hardly_more_memory_than_its_bytes(size: int) -> None:
     value = {"channel": "/a", "data": "x" * size}
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()

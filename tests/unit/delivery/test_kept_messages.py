@@ -1,4 +1,4 @@
-"""A channel keeps its latest messages; the oldest make room, and what is missing is known."""
+"""Histories: a channel keeps its newest messages, and a floor tells what may be missing."""
 
 import pytest
 from hypothesis import given
@@ -42,7 +42,7 @@ def numbers(messages: list[Message]) -> list[int]:
     return [cursor_of(each.id) for each in messages]
 
 
-def test_the_newest_messages_come_in_their_order(histories: Histories) -> None:
+def test_a_history_returns_its_newest_messages_in_order(histories: Histories) -> None:
     for number in range(1, 6):
         put(histories, message(number), 3, MUCH)
     assert numbers(kept(histories).newest(2, 0)) == [4, 5]
@@ -52,7 +52,7 @@ def test_the_newest_messages_come_in_their_order(histories: Histories) -> None:
     assert histories.dropped == 2
 
 
-def test_what_follows_a_cursor_is_found(histories: Histories) -> None:
+def test_a_history_returns_the_messages_after_a_cursor(histories: Histories) -> None:
     for number in (2, 4, 6):
         put(histories, message(number), 3, MUCH)
     assert numbers(kept(histories).since(2, 0)) == [4, 6]
@@ -60,20 +60,20 @@ def test_what_follows_a_cursor_is_found(histories: Histories) -> None:
     assert kept(histories).since(6, 0) == []
 
 
-def test_the_floor_is_the_newest_message_that_is_missing(histories: Histories) -> None:
+def test_the_floor_is_the_cursor_of_the_newest_missing_message(histories: Histories) -> None:
     for number in range(1, 6):
         put(histories, message(number), 3, MUCH)
     assert kept(histories).floor == 2
 
 
-def test_bytes_are_limited_too(histories: Histories) -> None:
+def test_the_bytes_of_a_history_are_limited(histories: Histories) -> None:
     for number in range(1, 6):
         put(histories, message(number, size=10), 10, 25)
     assert numbers(kept(histories).newest(-1, 0)) == [4, 5]
     assert histories.size == 20
 
 
-def test_a_message_that_is_too_large_leaves_nothing(histories: Histories) -> None:
+def test_a_message_larger_than_the_depth_empties_its_history(histories: Histories) -> None:
     put(histories, message(1), 10, 25)
     put(histories, message(2, size=30), 10, 25)
     assert histories.get("/a") is None
@@ -81,7 +81,7 @@ def test_a_message_that_is_too_large_leaves_nothing(histories: Histories) -> Non
     assert (len(histories), histories.size) == (0, 0)
 
 
-def test_all_channels_together_are_limited_and_the_oldest_goes() -> None:
+def test_all_histories_together_are_limited_and_the_oldest_message_leaves() -> None:
     histories = Histories(HistoryLimits(entries=3, bytes=35))
     for number, channel in enumerate(("/a", "/b", "/a", "/c"), 1):
         put(histories, message(number, channel), 10, MUCH)
@@ -92,7 +92,7 @@ def test_all_channels_together_are_limited_and_the_oldest_goes() -> None:
     assert numbers(kept(histories, "/c").newest(-1, 0)) == [5]
 
 
-def test_a_message_leaves_when_its_lifetime_ends(histories: Histories) -> None:
+def test_a_kept_message_leaves_when_its_lifetime_ends(histories: Histories) -> None:
     gone: list[Message] = []
     histories.on_leave = gone.append
     put(histories, message(1000, life_ms=5), 10, MUCH)
@@ -103,11 +103,11 @@ def test_a_message_leaves_when_its_lifetime_ends(histories: Histories) -> None:
     assert not gone
     histories.forget_expired(6, 10)
     assert numbers(gone) == [1000]
-    assert kept(histories).floor == 0, "it is not missed"
+    assert kept(histories).floor == 0, "an expired message is not missing"
     assert histories.dropped == 0
 
 
-def test_only_some_lifetimes_end_at_once(histories: Histories) -> None:
+def test_one_call_removes_a_limited_number_of_expired_messages(histories: Histories) -> None:
     for number in (1000, 2000, 3000):
         put(histories, message(number, life_ms=1), 10, MUCH)
     histories.forget_expired(100, 2)
@@ -116,13 +116,13 @@ def test_only_some_lifetimes_end_at_once(histories: Histories) -> None:
     assert histories.get("/a") is None
 
 
-def test_lifetimes_of_messages_that_have_left_take_no_memory(histories: Histories) -> None:
+def test_lifetimes_of_messages_that_left_are_forgotten(histories: Histories) -> None:
     for number in range(1, 1000):
         put(histories, message(number, life_ms=1_000_000), 1, MUCH)
     assert len(histories._ends) <= 70
 
 
-def test_a_late_message_takes_its_place_and_may_be_missed(histories: Histories) -> None:
+def test_a_late_message_takes_its_place_and_raises_the_floor(histories: Histories) -> None:
     late = message(2)
     for each in (message(1), message(3), late):
         put(histories, each, 10, MUCH)
@@ -131,7 +131,7 @@ def test_a_late_message_takes_its_place_and_may_be_missed(histories: Histories) 
     assert late in histories
 
 
-def test_erasing_a_history_loses_what_was_in_it(histories: Histories) -> None:
+def test_erasing_a_history_removes_its_messages_and_raises_the_floor(histories: Histories) -> None:
     put(histories, message(1), 10, MUCH)
     put(histories, message(2), 10, MUCH)
     assert histories.erase("/a") == 2
@@ -166,14 +166,14 @@ def test_a_pattern_finds_the_histories_of_its_channels(
     [
         ("/a/**", 2, ["/a/b", "/a/b/c"], 3),
         ("/a/**", 4, ["/a/b", "/a/b/c", "/a/b/d", "/a/c"], 4),
-        # What is below /a/b counts as one.
+        # All channels below /a/b count as one.
         ("/a/*", 3, ["/a/b", "/a/c"], 3),
         ("/a/*", 2, ["/a/b"], 3),
         ("/a/b", 0, [], 1),
         ("/a/b", 1, ["/a/b"], 1),
     ],
 )
-def test_only_so_many_channels_are_looked_at(
+def test_a_pattern_looks_at_a_limited_number_of_channels(
     histories: Histories, pattern: str, most: int, names: list[str], looked: int
 ) -> None:
     for number, name in enumerate(["/a/b", "/a/b/c", "/a/b/d", "/a/c"], 1):
@@ -183,7 +183,7 @@ def test_only_so_many_channels_are_looked_at(
     assert count == looked
 
 
-def test_channels_that_come_and_go_are_among_the_others() -> None:
+def test_a_pattern_finds_histories_in_order_while_some_are_erased_and_made() -> None:
     pattern = Channels().named("/**")
     big = Histories(HistoryLimits(entries=1000, bytes=MUCH))
     for number in range(400):
@@ -208,7 +208,7 @@ class Model:
     def __init__(self, depth: int, most: int) -> None:
         self.depth, self.most = depth, most
         self.messages: list[Message] = []
-        # By channel, the newest message that went before its time.
+        # By channel, the newest message that left before it expired.
         self.lost: dict[str, int] = {}
 
     def of(self, channel: str) -> list[Message]:
@@ -245,7 +245,7 @@ STEPS = st.lists(
 
 @pytest.mark.slow
 @given(STEPS, st.integers(0, 4), st.integers(1, 8))
-def test_histories_are_what_a_list_would_be(
+def test_histories_agree_with_a_model_of_one_list(
     steps: list[tuple[str, str, int | None]], depth: int, most: int
 ) -> None:
     histories = Histories(HistoryLimits(entries=most, bytes=MUCH))

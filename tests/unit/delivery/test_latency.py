@@ -1,4 +1,4 @@
-"""What is measured while somebody looks: how long messages take, and where they go."""
+"""The latency sampler: how long messages take, and the rates of channels."""
 
 import pytest
 
@@ -13,7 +13,7 @@ US = 1000
 
 
 def receiver(*received_at: int, channel: str = "/a") -> Receiver:
-    """Its messages came then."""
+    """A receiver whose messages arrived at these times."""
     receiver = Receiver(CallbackQueue(QueueLimits(), Counters()), 1)
     for at in received_at:
         receiver.queue.offer(Message(b"{}", id=at, channel=channel))
@@ -23,14 +23,14 @@ def receiver(*received_at: int, channel: str = "/a") -> Receiver:
 def hand_over(
     watch: LatencySampler, now_ns: int, *receivers: Receiver, held: tuple[str, ...] = ()
 ) -> None:
-    """All that may go of their queues goes."""
+    """Hand over everything that may leave these queues."""
     looks = watch.look(receivers, held)
     for each in receivers:
         each.queue.next_batch(0.0, held=held)
     watch.measured(looks, now_ns)
 
 
-def test_times_are_those_since_the_last_reading() -> None:
+def test_latencies_are_those_since_the_last_reading() -> None:
     watch = LatencySampler(0.0)
     for age in range(1, 101):
         hand_over(watch, 1000 * US, receiver((1000 - age) * US))
@@ -38,19 +38,19 @@ def test_times_are_those_since_the_last_reading() -> None:
     assert watch.read(2.0) is None
 
 
-def test_who_has_nothing_waiting_tells_nothing() -> None:
+def test_an_empty_queue_has_no_latency() -> None:
     watch = LatencySampler(0.0)
     hand_over(watch, 5, receiver())
     assert watch.read(1.0) is None
 
 
-def test_who_is_not_told_after_all_has_no_time() -> None:
+def test_a_receiver_that_was_handed_nothing_has_no_latency() -> None:
     watch = LatencySampler(0.0)
     watch.measured(watch.look([receiver(1)], ()), 5 * US)
     assert watch.read(1.0) is None
 
 
-def test_what_was_held_back_until_now_is_excused_once() -> None:
+def test_a_resumed_receiver_is_left_out_of_the_latencies_once() -> None:
     watch = LatencySampler(0.0)
     resumed = receiver(1 * US)
     watch.excuse(resumed)
@@ -61,7 +61,7 @@ def test_what_was_held_back_until_now_is_excused_once() -> None:
     assert watch.read(2.0) == Latencies(1, 2, 2, 2)
 
 
-def test_the_first_message_that_may_go_is_looked_for_in_a_bounded_number() -> None:
+def test_the_sampler_seeks_a_message_that_may_be_handed_over_among_a_hundred_at_most() -> None:
     for count, times in ((99, Latencies(1, 2, 2, 2)), (100, None)):
         watch = LatencySampler(0.0)
         behind = receiver(*[US] * count, channel="/held")
@@ -71,13 +71,13 @@ def test_the_first_message_that_may_go_is_looked_for_in_a_bounded_number() -> No
         assert watch.read(1.0) == times
 
 
-def test_a_clock_that_was_put_back_makes_no_negative_times() -> None:
+def test_a_clock_that_was_set_back_makes_no_negative_latencies() -> None:
     watch = LatencySampler(0.0)
     hand_over(watch, 5 * US, receiver(9 * US))
     assert watch.read(1.0) == Latencies(1, 0, 0, 0)
 
 
-def test_the_rate_of_a_channel_settles_and_fades_away() -> None:
+def test_the_rate_of_a_channel_converges_and_vanishes_after_its_last_message() -> None:
     watch = LatencySampler(0.0)
     for second in range(1, 20):
         for _ in range(10):
@@ -89,7 +89,7 @@ def test_the_rate_of_a_channel_settles_and_fades_away() -> None:
     assert watch.rates == {}
 
 
-def test_channels_without_number_take_no_memory_without_bound() -> None:
+def test_the_number_of_channels_with_a_rate_is_limited() -> None:
     watch = LatencySampler(0.0)
     for number in range(6000):
         watch.published(f"/{number}")
@@ -97,7 +97,7 @@ def test_channels_without_number_take_no_memory_without_bound() -> None:
     assert len(watch.rates) == 5000
 
 
-def test_replies_have_no_rate_which_nobody_could_follow_or_should_read() -> None:
+def test_reply_channels_have_no_rate() -> None:
     watch = LatencySampler(0.0)
     watch.published("/ret/4kQx1nXyQ0uQmT7p2v3hZA/4000017")
     watch.published("/a")

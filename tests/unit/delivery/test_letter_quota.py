@@ -1,4 +1,4 @@
-"""The account of dead letters: who takes room, who has too much, what leaves first."""
+"""The letter quota: which letters take room, who has too many, and which leave first."""
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ def room(**limits: int) -> LetterQuota:
     return made
 
 
-def test_a_letter_takes_its_bytes_and_about_a_kibibyte_besides() -> None:
+def test_a_letter_takes_its_bytes_and_a_fixed_overhead() -> None:
     account = room()
     assert account.take("/a", "joe", 500)
     assert account.all.bytes == 500 + OVERHEAD
@@ -29,7 +29,7 @@ def test_a_single_letter_always_finds_room() -> None:
     assert not account.take("/a", "joe", 1000)
 
 
-def test_one_who_has_used_up_its_share_takes_nothing_from_others() -> None:
+def test_a_channel_or_subject_that_used_up_its_share_takes_no_room_from_others() -> None:
     account = room(bytes=10_000 * KIB, share=8 * KIB)
     while account.take("/a", "mallory", 0):
         pass
@@ -38,7 +38,7 @@ def test_one_who_has_used_up_its_share_takes_nothing_from_others() -> None:
     assert account.take("/b", "joe", 0)
 
 
-def test_until_all_letters_were_looked_at_nothing_is_in_excess() -> None:
+def test_there_is_no_excess_until_all_letters_are_counted() -> None:
     account = room(count=1)
     account.is_known = False
     account.add("/a", "joe", 1)
@@ -48,7 +48,7 @@ def test_until_all_letters_were_looked_at_nothing_is_in_excess() -> None:
     assert account.excess() is not None
 
 
-def test_somebody_is_called_when_there_is_too_much() -> None:
+def test_the_first_letter_in_excess_calls_on_excess() -> None:
     calls: list[None] = []
     account = LetterQuota(LetterLimits(count=2), on_excess=lambda: calls.append(None))
     for _ in range(2):
@@ -58,7 +58,7 @@ def test_somebody_is_called_when_there_is_too_much() -> None:
     assert calls == [None]
 
 
-def test_those_beyond_their_share_lose_letters_before_anybody_else() -> None:
+def test_a_subject_beyond_its_share_loses_letters_first() -> None:
     account = room(bytes=4 * KIB, share=2 * KIB)
     account.add("/a", "ann", 0)
     for number in range(4):
@@ -76,7 +76,7 @@ NAMES = st.sampled_from(["a", "b", "c"])
 @given(
     st.lists(st.tuples(NAMES, NAMES, st.integers(0, 5 * KIB), st.booleans()), max_size=60),
 )
-def test_the_room_taken_is_bounded_and_the_account_is_that_of_the_letters(
+def test_the_quota_counts_exactly_the_letters_and_limits_their_room(
     acts: list[tuple[str, str, int, bool]],
 ) -> None:
     account = room(count=10, bytes=40 * KIB, share=16 * KIB)

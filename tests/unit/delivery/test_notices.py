@@ -1,4 +1,4 @@
-"""What befalls sessions is told at once, and never more than somebody could read."""
+"""Log lines about sessions: written at once, and never more than an operator can read."""
 
 import logging
 from collections.abc import Callable
@@ -21,7 +21,7 @@ Lines = Callable[[], list[str]]
 
 @pytest.fixture
 def lines(caplog: pytest.LogCaptureFixture) -> Lines:
-    """What was logged since this was last asked."""
+    """A function that takes what was logged since its last call."""
     caplog.set_level(logging.INFO)
 
     def take() -> list[str]:
@@ -32,7 +32,7 @@ def lines(caplog: pytest.LogCaptureFixture) -> Lines:
     return take
 
 
-def test_what_happens_is_told_at_once(lines: Lines) -> None:
+def test_a_notice_is_logged_at_once(lines: Lines) -> None:
     notices = Notices()
     notices.report(REFUSED, "joe/1", ERROR)
     assert lines() == ["session joe/1 refused a message: user.update.error"]
@@ -40,7 +40,7 @@ def test_what_happens_is_told_at_once(lines: Lines) -> None:
     assert lines() == ["a message for session joe/1 is a dead letter: user.update.error, 3 at once"]
 
 
-def test_what_happens_again_is_counted_and_told_when_the_window_ends(lines: Lines) -> None:
+def test_repeated_notices_are_logged_as_a_count_when_the_window_ends(lines: Lines) -> None:
     notices = Notices()
     notices.beat(100.0)
     for _ in range(1000):
@@ -55,7 +55,7 @@ def test_what_happens_again_is_counted_and_told_when_the_window_ends(lines: Line
     assert len(lines()) == 1
 
 
-def test_one_noisy_session_does_not_hide_another_nor_one_reason_another(lines: Lines) -> None:
+def test_a_noisy_session_hides_no_notice_of_another_session_code_or_kind(lines: Lines) -> None:
     notices = Notices()
     for _ in range(1000):
         notices.report(REFUSED, "joe/1", ERROR)
@@ -66,7 +66,7 @@ def test_one_noisy_session_does_not_hide_another_nor_one_reason_another(lines: L
 
 
 @pytest.mark.slow
-def test_sessions_without_number_make_no_lines_without_number(lines: Lines) -> None:
+def test_notices_about_very_many_sessions_make_a_limited_number_of_log_lines(lines: Lines) -> None:
     notices = Notices()
     for number in range(100_000):
         for kind in NOTICE_KINDS:

@@ -9,7 +9,7 @@ def presence() -> Presence[str]:
     return Presence(is_used=True, stamp=count(1).__next__)
 
 
-def test_members_are_in_the_order_of_joining() -> None:
+def test_members_are_listed_in_the_order_of_joining() -> None:
     here = presence()
     for name in ("joe", "ann", "bob"):
         here.join("/a", name)
@@ -21,7 +21,7 @@ def test_members_are_in_the_order_of_joining() -> None:
     assert here.since("/a", "ann") == 2
 
 
-def test_only_changes_are_told() -> None:
+def test_only_joins_and_leaves_that_change_the_members_are_reported() -> None:
     here = presence()
     told: list[tuple[str, str, bool]] = []
     here.changed = lambda *change: told.append(change)
@@ -35,7 +35,7 @@ def test_only_changes_are_told() -> None:
     assert told == [("/a", "joe", True), ("/a", "joe", True)]
 
 
-def test_the_state_of_a_member_is_told_where_it_is_one() -> None:
+def test_a_member_state_is_reported_only_on_channels_of_the_member() -> None:
     here = presence()
     here.join("/a", "joe")
     told: list[tuple[str, str, bool]] = []

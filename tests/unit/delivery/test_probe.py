@@ -1,4 +1,4 @@
-"""A channel that is held back is tried again: one message, one receiver, after pauses that grow."""
+"""Probes of a held channel: one message to one receiver, after pauses that grow."""
 
 from holdfast.delivery.counters import Counters
 from holdfast.delivery.entries import SettledBy
@@ -34,7 +34,7 @@ def handed(somebody: Receiver, guard: Guard, now: float = 0.0) -> list[int]:
     return [message.id for message in somebody.queue.next_batch(now, -1, guard.held).messages]
 
 
-def test_what_it_is_tried_with_is_handed_over_alone() -> None:
+def test_only_the_probed_message_of_a_held_channel_is_handed_over() -> None:
     guard, probe = held_guard()
     first, second = order(1), order(2)
     somebody = receiver(first, order(3, channel="/other"), second)
@@ -62,7 +62,7 @@ def test_the_pause_doubles_with_each_failure_up_to_the_longest() -> None:
     assert probe.failures == 5
 
 
-def test_who_takes_it_shows_that_the_channel_passes() -> None:
+def test_a_receiver_that_takes_the_probed_message_shows_that_its_channel_works() -> None:
     guard, probe = held_guard()
     message = order(1)
     probe.begin(receiver(message), message, 0.0)
@@ -70,7 +70,7 @@ def test_who_takes_it_shows_that_the_channel_passes() -> None:
     assert guard.taken([order(2, channel="/other"), message], "joe", 1.0) == [CHANNEL]
 
 
-def test_who_says_nothing_is_given_up_and_counts_as_no_failure() -> None:
+def test_a_probe_without_an_answer_is_given_up_and_is_no_failure() -> None:
     guard, probe = held_guard()
     message = order(1)
     somebody = receiver(message)
@@ -80,11 +80,11 @@ def test_who_says_nothing_is_given_up_and_counts_as_no_failure() -> None:
     probe.give_up(20.0)
     assert (probe.due, probe.failures, somebody.queue.probe) == (25.0, 0, None)
     assert not probe.is_under_way
-    # It may have something to say yet.
+    # A late answer still counts.
     assert guard.taken([message], "joe", 24.0) == [CHANNEL]
 
 
-def test_a_publisher_who_has_not_failed_is_reason_to_try_soon() -> None:
+def test_a_publish_by_a_publisher_without_failures_brings_the_next_probe_forward() -> None:
     guard, probe = held_guard()
     message = order(1, "eve")
     probe.begin(receiver(message), message, 10.0)
@@ -97,14 +97,14 @@ def test_a_publisher_who_has_not_failed_is_reason_to_try_soon() -> None:
     assert probe.due == 11.0
 
 
-def test_what_is_known_of_failures_is_bounded() -> None:
+def test_a_probe_remembers_the_failures_of_a_limited_number_of_publishers() -> None:
     _, probe = held_guard()
     for number in range(10_000):
         probe.failed(f"publisher {number}", 0.0)
     assert len(probe._refusals) <= 300
 
 
-def test_a_publisher_is_tried_soon_until_many_receivers_have_refused_it() -> None:
+def test_a_publisher_is_probed_soon_until_ten_of_its_probes_have_failed() -> None:
     probe = Probe(LIMITS, 0.0, ["eve"])
     now, pauses = 100.0, []
     while probe.is_unheard("ann"):
@@ -115,7 +115,7 @@ def test_a_publisher_is_tried_soon_until_many_receivers_have_refused_it() -> Non
     assert not probe.is_unheard("eve")
 
 
-def test_nothing_is_on_trial_when_the_channel_was_released() -> None:
+def test_releasing_a_channel_ends_its_probe() -> None:
     guard, probe = held_guard()
     message = order(1)
     somebody = receiver(message)
@@ -125,7 +125,7 @@ def test_nothing_is_on_trial_when_the_channel_was_released() -> None:
     assert not guard.is_probe(message)
 
 
-def test_a_channel_that_is_held_back_is_no_detour_for_others() -> None:
+def test_a_held_channel_does_not_stop_messages_of_other_channels() -> None:
     guard, _ = held_guard()
     usual = receiver(order(1, channel="/other"))
     assert handed(usual, guard) == [1]

@@ -1,4 +1,4 @@
-"""The order of a channel while the store is asked."""
+"""The publish order of a channel while the store has not answered."""
 
 from collections.abc import Callable
 
@@ -11,7 +11,7 @@ from holdfast.delivery.receivers import Receiver
 
 
 class Street:
-    """Lanes, what was shown to whom, and what publishers were told."""
+    """A publish order, what was delivered to whom, and what publishers were told."""
 
     def __init__(self) -> None:
         self.lanes: PublishOrder[Receiver] = PublishOrder(self._show)
@@ -48,7 +48,7 @@ def shown(*texts: str) -> list[str]:
     return [f"{text} to 12 but 2" for text in texts]
 
 
-def test_a_message_is_shown_to_those_whom_it_was_for_when_it_was_accepted() -> None:
+def test_a_kept_message_is_delivered_to_the_receivers_that_it_was_accepted_for() -> None:
     street = Street()
     answer = street.keep("a")
     assert street.shown == []
@@ -57,7 +57,7 @@ def test_a_message_is_shown_to_those_whom_it_was_for_when_it_was_accepted() -> N
     assert not street.lanes.open
 
 
-def test_what_need_not_be_kept_is_shown_at_once_where_nobody_waits() -> None:
+def test_a_passing_message_is_delivered_at_once_if_none_waits_on_its_channel() -> None:
     street = Street()
     assert street.enter("a") is PersistOutcome.KEPT
     street.keep("b", "/b")
@@ -66,7 +66,7 @@ def test_what_need_not_be_kept_is_shown_at_once_where_nobody_waits() -> None:
     assert street.told == []
 
 
-def test_what_comes_behind_waits_until_all_before_it_is_answered() -> None:
+def test_later_messages_wait_until_the_store_has_answered_for_all_earlier_ones() -> None:
     street = Street()
     first, second = street.keep("a"), street.keep("b")
     assert street.enter("c") is None
@@ -78,7 +78,7 @@ def test_what_comes_behind_waits_until_all_before_it_is_answered() -> None:
     assert not street.lanes.open
 
 
-def test_what_is_refused_is_not_shown_and_keeps_nobody_waiting() -> None:
+def test_a_message_that_the_store_refuses_is_not_delivered_and_delays_no_other() -> None:
     street = Street()
     first = street.keep("a")
     street.enter("b")
@@ -87,7 +87,7 @@ def test_what_is_refused_is_not_shown_and_keeps_nobody_waiting() -> None:
     assert street.told == ["a refused", "b kept"]
 
 
-def test_what_came_before_is_not_shown_again() -> None:
+def test_a_message_that_the_store_calls_repeated_is_not_delivered() -> None:
     street = Street()
     first, second = street.keep("a"), street.keep("b")
     street.enter("c")
@@ -98,7 +98,7 @@ def test_what_came_before_is_not_shown_again() -> None:
     assert street.told == ["a unknown", "b repeated", "c kept"]
 
 
-def test_what_nobody_knows_keeps_nobody_waiting_and_is_shown_if_it_was_kept() -> None:
+def test_a_message_of_unknown_outcome_delays_no_other_and_is_delivered_once_kept() -> None:
     street = Street()
     first, second = street.keep("a"), street.keep("b")
     first(PersistOutcome.UNKNOWN)
@@ -110,13 +110,13 @@ def test_what_nobody_knows_keeps_nobody_waiting_and_is_shown_if_it_was_kept() ->
     assert street.told == ["a unknown", "b unknown"]
 
 
-def test_nobody_need_be_told() -> None:
+def test_a_publish_without_a_callback_is_delivered_when_kept() -> None:
     street = Street()
     street.keep("a", is_asked=False)(PersistOutcome.KEPT)
     assert (street.shown, street.told) == (shown("a"), [])
 
 
-def test_who_is_told_may_publish_on_the_same_channel() -> None:
+def test_the_callback_of_a_publish_may_publish_on_the_same_channel() -> None:
     street = Street()
     publication = street.publication("a")
     more: list[Callable[[PersistOutcome], None]] = []

@@ -37,7 +37,7 @@ class Desk:
         return _texts(self.batch.messages)
 
     def waiting(self) -> str:
-        """All that is here, in order."""
+        """Everything in the queue, in order."""
         queue = self.queue
         tried = [*queue.in_flight().values(), *queue.returned.values()]
         return _texts([*(entry.message for entry in tried), *queue.waiting])
@@ -53,13 +53,13 @@ def _texts(messages: Iterable[Message]) -> str:
 # Plain receivers
 
 
-def test_everything_is_handed_over_in_order() -> None:
+def test_messages_are_handed_over_in_order() -> None:
     desk = Desk()
     assert desk.offer("a", "b", "c") == [True, True, True]
     assert desk.hand_over() == "a b c"
 
 
-def test_what_was_written_is_settled() -> None:
+def test_a_written_batch_is_settled() -> None:
     desk = Desk()
     desk.offer("a", "b")
     desk.hand_over()
@@ -68,7 +68,7 @@ def test_what_was_written_is_settled() -> None:
     assert (desk.queue.size, len(desk.queue.in_flight()), desk.counters.acked) == (0, 0, 2)
 
 
-def test_what_the_transport_did_not_take_waits_again_in_front() -> None:
+def test_an_unwritten_batch_is_handed_over_again_before_waiting_messages() -> None:
     desk = Desk()
     desk.offer("a", "b")
     desk.hand_over()
@@ -78,7 +78,7 @@ def test_what_the_transport_did_not_take_waits_again_in_front() -> None:
     assert desk.hand_over() == "a b c"
 
 
-def test_what_came_after_the_hand_over_is_not_settled_with_it() -> None:
+def test_a_message_offered_after_the_hand_over_is_not_settled_with_it() -> None:
     desk = Desk()
     desk.offer("a", "b")
     desk.hand_over()
@@ -95,7 +95,7 @@ def test_an_empty_queue_hands_over_nothing() -> None:
     assert desk.counters.acked == 0
 
 
-def test_a_plain_queue_knows_nothing_of_acknowledgements() -> None:
+def test_acks_change_nothing_in_a_plain_queue() -> None:
     desk = Desk()
     desk.offer("a")
     desk.hand_over()
@@ -117,7 +117,7 @@ def test_only_messages_that_are_not_lazy_are_urgent() -> None:
 # Limits
 
 
-def test_a_full_queue_takes_exactly_as_many_entries_as_its_limit_says() -> None:
+def test_a_queue_takes_exactly_as_many_entries_as_its_limit_says() -> None:
     desk = Desk(entries=2)
     assert desk.offer("a", "b", "c") == [True, True, False]
     assert desk.waiting() == "a b"
@@ -125,7 +125,7 @@ def test_a_full_queue_takes_exactly_as_many_entries_as_its_limit_says() -> None:
     assert desk.balances()
 
 
-def test_a_full_queue_takes_exactly_as_many_bytes_as_its_limit_says() -> None:
+def test_a_queue_takes_exactly_as_many_bytes_as_its_limit_says() -> None:
     desk = Desk(bytes=5)
     assert desk.offer("aa", "bbbb", "ccc", "d") == [True, False, True, False]
     assert desk.waiting() == "aa ccc"
@@ -133,7 +133,7 @@ def test_a_full_queue_takes_exactly_as_many_bytes_as_its_limit_says() -> None:
     assert desk.balances()
 
 
-def test_room_that_is_made_is_used_again() -> None:
+def test_settled_entries_make_room_for_new_ones() -> None:
     desk = Desk(entries=2, bytes=2)
     desk.offer("a", "b")
     desk.hand_over()
@@ -141,7 +141,7 @@ def test_room_that_is_made_is_used_again() -> None:
     assert desk.offer("cc") == [True]
 
 
-def test_batches_that_nobody_acknowledged_count_against_the_limits() -> None:
+def test_unacked_entries_count_against_the_limits() -> None:
     for limits in ({"entries": 3}, {"bytes": 3}):
         desk = Desk(acknowledged=True, **limits)
         desk.offer("a", "b")
@@ -153,7 +153,7 @@ def test_batches_that_nobody_acknowledged_count_against_the_limits() -> None:
         assert desk.balances()
 
 
-# Acknowledging receivers
+# Receivers with acks
 
 
 def acknowledged(*batches: str) -> Desk:
@@ -170,14 +170,14 @@ def test_every_hand_over_is_a_new_batch_even_an_empty_one() -> None:
     assert desk.queue.batch == 3
 
 
-def test_writing_settles_nothing_when_batches_are_acknowledged() -> None:
+def test_writing_a_batch_settles_nothing_in_a_queue_with_acks() -> None:
     desk = acknowledged("a b")
     desk.queue.written(desk.batch)
     assert desk.waiting() == "a b"
     assert len(desk.queue.in_flight()) == 2
 
 
-def test_a_batch_that_was_never_written_is_no_lost_reply() -> None:
+def test_an_unwritten_batch_cannot_be_acked_and_counts_as_no_redelivery() -> None:
     desk = acknowledged("a b")
     desk.queue.not_written(desk.batch)
     assert not desk.queue.in_flight()
@@ -188,14 +188,14 @@ def test_a_batch_that_was_never_written_is_no_lost_reply() -> None:
     assert desk.waiting() == ""
 
 
-def test_an_acknowledged_batch_is_settled() -> None:
+def test_an_acked_batch_is_settled() -> None:
     desk = acknowledged("a b")
     desk.queue.acknowledge(1)
     assert desk.waiting() == ""
     assert (desk.queue.size, len(desk.queue.in_flight()), desk.counters.acked) == (0, 0, 2)
 
 
-def test_an_acknowledgement_settles_all_batches_up_to_it() -> None:
+def test_an_ack_settles_all_batches_up_to_its_own() -> None:
     desk = acknowledged("a", "b", "", "c")
     desk.queue.acknowledge(3)
     assert desk.waiting() == "c"
@@ -204,7 +204,7 @@ def test_an_acknowledgement_settles_all_batches_up_to_it() -> None:
     assert desk.waiting() == ""
 
 
-def test_messages_that_were_not_handed_over_are_not_settled() -> None:
+def test_an_ack_does_not_settle_waiting_messages() -> None:
     desk = acknowledged("a")
     desk.offer("b")
     desk.queue.acknowledge(1)
@@ -212,7 +212,7 @@ def test_messages_that_were_not_handed_over_are_not_settled() -> None:
     assert len(desk.queue.in_flight()) == 0
 
 
-def test_what_was_not_acknowledged_comes_again_first_and_in_order() -> None:
+def test_unacked_entries_are_redelivered_first_and_in_order() -> None:
     desk = acknowledged("a b")
     desk.offer("c")
     assert desk.hand_over() == "a b c"
@@ -221,7 +221,7 @@ def test_what_was_not_acknowledged_comes_again_first_and_in_order() -> None:
     assert desk.hand_over() == "c"
 
 
-def test_an_old_acknowledgement_settles_nothing_and_is_no_fault() -> None:
+def test_an_old_ack_settles_nothing_and_is_not_counted_as_out_of_range() -> None:
     desk = acknowledged("a", "b", "c")
     desk.queue.acknowledge(2)
     desk.queue.acknowledge(1)
@@ -232,7 +232,7 @@ def test_an_old_acknowledgement_settles_nothing_and_is_no_fault() -> None:
 
 
 @pytest.mark.parametrize("batch", [-1, -100, 3, 10**30])
-def test_an_acknowledgement_of_what_was_never_sent_settles_nothing_and_is_counted(
+def test_an_ack_of_a_batch_that_was_never_sent_settles_nothing_and_is_counted(
     batch: int,
 ) -> None:
     desk = acknowledged("a", "b")
@@ -241,7 +241,7 @@ def test_an_acknowledgement_of_what_was_never_sent_settles_nothing_and_is_counte
     assert desk.counters.acks_out_of_range == 1
 
 
-def test_entries_from_before_the_agreement_are_part_of_the_first_batch() -> None:
+def test_messages_that_waited_before_acks_were_agreed_are_in_the_first_batch() -> None:
     desk = Desk()
     desk.offer("a")
     desk.queue.settling = SettledBy.BATCH
@@ -250,14 +250,14 @@ def test_entries_from_before_the_agreement_are_part_of_the_first_batch() -> None
     assert desk.waiting() == ""
 
 
-def test_marks_of_batches_stay_few_when_a_client_never_acknowledges() -> None:
+def test_an_ack_after_very_many_empty_batches_settles_everything() -> None:
     desk = acknowledged("a", "b", *[""] * 50)
     desk.queue.acknowledge(51)
     assert desk.waiting() == ""
     assert desk.balances()
 
 
-# Pauses of a receiver that does not acknowledge
+# Pauses of a receiver that does not ack
 
 
 def pauses(desk: Desk, repeats: int) -> list[float]:
@@ -268,19 +268,19 @@ def pauses(desk: Desk, repeats: int) -> list[float]:
     return found
 
 
-def test_repeats_come_three_times_at_once_then_after_pauses_that_double_up_to_a_second() -> None:
+def test_three_redeliveries_come_at_once_and_later_ones_after_pauses_of_up_to_a_second() -> None:
     desk = acknowledged("a")
     assert pauses(desk, 9) == [0, 0, 0, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
 
 
 @pytest.mark.slow
-def test_pauses_stay_a_second_for_ever() -> None:
+def test_the_pause_stays_at_a_second_after_thousands_of_redeliveries() -> None:
     desk = acknowledged("a")
     pauses(desk, 5000)
     assert desk.queue.pause_s() == 1.0
 
 
-def test_progress_ends_the_pauses() -> None:
+def test_an_ack_that_settles_an_entry_ends_the_pauses() -> None:
     desk = acknowledged("a")
     pauses(desk, 6)
     desk.offer("b")
@@ -290,13 +290,13 @@ def test_progress_ends_the_pauses() -> None:
     assert desk.queue.pause_s() == 0.0
 
 
-def test_an_acknowledgement_that_settles_nothing_does_not_end_the_pauses() -> None:
+def test_an_ack_that_settles_nothing_does_not_end_the_pauses() -> None:
     desk = acknowledged("a")
     pauses(desk, 5)
     desk.queue.acknowledge(0)
     assert desk.queue.pause_s() > 0
 
 
-def test_empty_batches_never_pause() -> None:
+def test_empty_batches_cause_no_pause() -> None:
     desk = acknowledged(*[""] * 20)
     assert desk.queue.pause_s() == 0.0

@@ -1,4 +1,4 @@
-"""Messages that come late: among those that wait, each takes the place that it would have had."""
+"""Late messages: each takes the place among waiting messages that it would have had."""
 
 from holdfast.delivery.counters import Counters
 from holdfast.delivery.messages import Message
@@ -29,14 +29,14 @@ class Bench:
         return [message.id for message in self.queue.waiting]
 
 
-def test_a_late_message_stands_between_those_before_and_those_behind_it() -> None:
+def test_a_late_message_takes_its_place_by_id_among_waiting_messages() -> None:
     bench = Bench()
     bench.offer(1, 3, 5)
     bench.offer_late(4, 2)
     assert bench.waiting() == [1, 2, 3, 4, 5]
 
 
-def test_a_late_message_passes_nothing_that_is_more_urgent() -> None:
+def test_a_late_message_takes_its_place_among_messages_of_its_priority() -> None:
     bench = Bench()
     bench.offer(4, 5)
     bench.offer(6, priority=9)
@@ -46,14 +46,14 @@ def test_a_late_message_passes_nothing_that_is_more_urgent() -> None:
     assert bench.waiting() == [2, 6, 3, 4, 5, 7]
 
 
-def test_what_comes_behind_a_late_message_stands_behind_it() -> None:
+def test_a_message_offered_after_a_late_one_waits_behind_it() -> None:
     bench = Bench()
     bench.offer_late(1, 2)
     bench.offer(3, 4)
     assert bench.waiting() == [1, 2, 3, 4]
 
 
-def test_what_was_handed_over_stays_ahead_of_what_comes_late() -> None:
+def test_returned_messages_stay_ahead_of_late_ones() -> None:
     bench = Bench()
     bench.offer(2, 3)
     bench.queue.next_batch(0.0)

@@ -1,4 +1,4 @@
-"""What leaves a queue when its life is over, against lists that are searched through."""
+"""The expiry of messages in a queue, against lists that are searched."""
 
 import pytest
 from hypothesis import given, settings
@@ -26,7 +26,7 @@ def _waits(queue: CallbackQueue) -> list[Message]:
 @pytest.mark.slow
 @given(st.lists(does, max_size=80))
 @settings(max_examples=300)
-def test_whatever_happens_what_is_over_leaves_in_the_order_of_its_end(
+def test_expired_messages_leave_a_queue_in_the_order_of_their_expiry(
     done: list[tuple[str, int, tuple[int, int] | None]],
 ) -> None:
     queue, now = CallbackQueue(QueueLimits(), Counters()), 0

@@ -1,4 +1,4 @@
-"""Entries that come back to their queue: in which order, and who may still speak of them."""
+"""Entries that return to their queue: their order, and which acks and replies settle them."""
 
 from collections.abc import Iterable
 
@@ -60,7 +60,7 @@ def test_returned_entries_precede_waiting_ones_in_the_order_of_their_hand_over()
     assert shelf.hand_over() == "dz"
 
 
-def test_what_is_over_the_limit_stays_in_its_place() -> None:
+def test_returned_entries_beyond_the_limit_of_a_batch_keep_their_place() -> None:
     shelf = Shelf()
     shelf.hand_over("abc")
     assert shelf.hand_over(limit=2) == "ab"
@@ -70,17 +70,17 @@ def test_what_is_over_the_limit_stays_in_its_place() -> None:
     assert shelf.hand_over(limit=2) == "c"
 
 
-def test_what_comes_in_is_put_behind_all_that_is_as_urgent_whatever_its_id() -> None:
+def test_a_message_waits_behind_all_others_of_its_priority_whatever_its_id() -> None:
     shelf = Shelf()
     for text, priority in (("c", 5), ("x", 9), ("a", 5), ("z", 1), ("b", 5), ("w", 9)):
         shelf.offer(text, priority=priority)
     assert shelf.hand_over() == "xwcabz"
 
 
-# Acknowledgements
+# Acks
 
 
-def test_a_batch_does_not_speak_for_what_a_later_answer_did_not_carry() -> None:
+def test_an_ack_does_not_settle_an_entry_that_its_batch_left_out() -> None:
     shelf = Shelf()
     shelf.hand_over("a")
     shelf.hand_over(limit=0)
@@ -91,7 +91,7 @@ def test_a_batch_does_not_speak_for_what_a_later_answer_did_not_carry() -> None:
     assert text_of(shelf.queue.acknowledge(3)) == "a"
 
 
-def test_a_batch_does_not_speak_for_a_channel_that_was_held_back_since() -> None:
+def test_an_ack_does_not_settle_an_entry_that_its_batch_left_out_for_a_channel_hold() -> None:
     shelf = Shelf()
     shelf.hand_over("a")
     assert shelf.hand_over(held=("/a",)) == ""
@@ -99,16 +99,16 @@ def test_a_batch_does_not_speak_for_a_channel_that_was_held_back_since() -> None
     assert shelf.queue.acknowledge(2) == []
 
 
-def test_what_was_lost_sight_of_is_settled_by_an_acknowledgement_that_comes_after_all() -> None:
+def test_a_late_ack_settles_entries_that_lost_contact_returned_unless_they_are_pending() -> None:
     shelf = Shelf()
     shelf.hand_over("ab")
     shelf.queue.keep_pending([2])
     shelf.queue.lose_sight()
     assert text_of(shelf.queue.acknowledge(1)) == "a"
-    assert shelf.returned == "b", "its receiver still worked on it"
+    assert shelf.returned == "b", "its receiver was still processing it"
 
 
-def test_what_was_returned_on_purpose_is_not_settled_by_an_acknowledgement() -> None:
+def test_an_ack_does_not_settle_an_entry_that_was_given_back() -> None:
     shelf = Shelf()
     shelf.hand_over("ab")
     shelf.queue.lose_sight()
@@ -117,10 +117,10 @@ def test_what_was_returned_on_purpose_is_not_settled_by_an_acknowledgement() -> 
     assert shelf.returned == "b"
 
 
-# Answers
+# Replies
 
 
-def test_only_what_an_answer_carried_comes_back_if_nobody_takes_it() -> None:
+def test_an_unwritten_reply_returns_only_the_entries_that_it_carried() -> None:
     shelf = Shelf(SettledBy.VERDICT)
     shelf.hand_over("a")
     first = shelf.batch
@@ -129,7 +129,7 @@ def test_only_what_an_answer_carried_comes_back_if_nobody_takes_it() -> None:
     assert (shelf.handed, shelf.returned) == ("b", "a")
 
 
-def test_what_was_handed_over_again_meanwhile_is_another_answers_affair() -> None:
+def test_an_unwritten_reply_returns_no_entry_that_a_later_reply_carries() -> None:
     shelf = Shelf()
     shelf.hand_over("a")
     first = shelf.batch
@@ -138,7 +138,7 @@ def test_what_was_handed_over_again_meanwhile_is_another_answers_affair() -> Non
     assert shelf.handed == "ab"
 
 
-def test_an_answer_that_nobody_took_was_no_batch() -> None:
+def test_entries_of_an_unwritten_reply_keep_their_earlier_batch() -> None:
     shelf = Shelf()
     shelf.hand_over("a")
     first = shelf.batch
@@ -149,7 +149,7 @@ def test_an_answer_that_nobody_took_was_no_batch() -> None:
     assert text_of(shelf.queue.acknowledge(1)) == "a"
 
 
-def test_only_what_an_answer_carried_is_settled_when_it_is_written() -> None:
+def test_a_written_reply_settles_only_the_entries_that_it_carried() -> None:
     shelf = Shelf(SettledBy.WRITTEN)
     shelf.hand_over("a")
     first = shelf.batch
@@ -158,7 +158,7 @@ def test_only_what_an_answer_carried_is_settled_when_it_is_written() -> None:
     assert text_of(shelf.queue.written(shelf.batch)) == "b"
 
 
-def test_what_was_returned_while_it_was_written_is_settled_all_the_same() -> None:
+def test_a_written_reply_settles_entries_that_returned_meanwhile() -> None:
     shelf = Shelf(SettledBy.WRITTEN)
     shelf.hand_over("ab")
     carried = shelf.batch
@@ -167,10 +167,10 @@ def test_what_was_returned_while_it_was_written_is_settled_all_the_same() -> Non
     assert (shelf.queue.count, shelf.queue.size) == (0, 0)
 
 
-# Whom it belongs to
+# Numbers and clients
 
 
-def test_an_entry_is_found_by_its_last_number_alone() -> None:
+def test_an_entry_is_found_only_by_its_latest_number() -> None:
     shelf = Shelf()
     shelf.hand_over("abc")
     shelf.queue.give_back(since=2)
@@ -183,7 +183,7 @@ def _found(entry: Entry | None) -> str:
     return "" if entry is None else entry.message.wire.decode()
 
 
-def test_the_next_client_was_told_no_numbers_and_gets_everything_again() -> None:
+def test_a_takeover_returns_all_entries_and_forgets_their_numbers_and_batches() -> None:
     shelf = Shelf()
     shelf.hand_over("a")
     shelf.hand_over(limit=0)
@@ -196,12 +196,12 @@ def test_the_next_client_was_told_no_numbers_and_gets_everything_again() -> None
     assert [shelf.queue.find(seq) for seq in range(4)] == [None] * 4
     assert shelf.queue.withdraw([2, 3]) == []
     assert shelf.hand_over() == "ab"
-    assert shelf.queue.seq == 5, "numbers rise whoever is told"
+    assert shelf.queue.seq == 5, "numbers keep rising"
     assert text_of(shelf.queue.acknowledge(1)) == "ab"
     assert shelf.counters.redelivered == 3
 
 
-def test_what_was_agreed_for_another_queue_can_be_taken() -> None:
+def test_a_queue_can_take_the_terms_of_another() -> None:
     shelf = Shelf()
     shelf.hand_over("ab")
     other = CallbackQueue(QueueLimits(entries=3), Counters())
@@ -213,10 +213,10 @@ def test_what_was_agreed_for_another_queue_can_be_taken() -> None:
     assert shelf.queue.offer(Message(b"d")) is not None
 
 
-# What other sessions attempted
+# Attempts of other sessions
 
 
-def test_a_copy_with_former_attempts_takes_the_place_of_its_message_wherever_that_waits() -> None:
+def test_a_copy_with_former_attempts_takes_the_place_of_its_waiting_message() -> None:
     shelf = Shelf()
     shelf.offer("bca")
     once = FormerAttempts(1, 1, (), was_alone=True)
@@ -227,7 +227,7 @@ def test_a_copy_with_former_attempts_takes_the_place_of_its_message_wherever_tha
     assert (shelf.queue.count, shelf.queue.size) == (3, 3)
 
 
-def test_what_others_were_handed_goes_like_what_came_back() -> None:
+def test_a_recalled_message_with_former_attempts_is_a_returned_entry() -> None:
     shelf = Shelf()
     shelf.offer("ab")
     b = shelf.queue.waiting[1]
@@ -235,5 +235,5 @@ def test_what_others_were_handed_goes_like_what_came_back() -> None:
     shelf.queue.recall()
     assert (shelf.returned, text_of(shelf.queue.waiting)) == ("b", "a")
     assert shelf.hand_over() == "ba"
-    # The number that keeps a place is nobody's.
+    # Nobody was handed the number that keeps the place.
     assert list(shelf.queue.in_flight()) == [2, 3]

@@ -1,4 +1,4 @@
-"""The table of failures, row by row, and the plug-in that tries again."""
+"""The table of failures, row by row, and the error handler that tries again."""
 
 import pytest
 
@@ -73,7 +73,7 @@ def row(
     *,
     by_client: bool = True,
 ) -> Row:
-    """What became of everything."""
+    """What the failure does to message, rest, dispatcher and session."""
     failure = Failure(CODES[text], "why", by_client=by_client)
     reaction = handler.react(failure, dispatcher, 0.0)
     apply(reaction, dispatcher)
@@ -102,36 +102,40 @@ def expected(text: str, handler: ErrorHandler, retries: int) -> Row:
 
 @pytest.mark.parametrize("handler", [CONTINUE, DEAD], ids=["continue", "dead"])
 @pytest.mark.parametrize("retries", [0, 1, -1])
-def test_every_code_is_met_as_the_table_says(handler: ErrorHandler, retries: int) -> None:
+def test_every_error_code_has_the_reaction_of_the_table(
+    handler: ErrorHandler, retries: int
+) -> None:
     met = {text: row(text, alive(retries), handler) for text in CODES}
     assert met == {text: expected(text, handler, retries) for text in CODES}
 
 
-def test_a_refused_delivery_is_not_a_failed_sign_in() -> None:
+def test_access_denied_by_a_receiver_is_a_refusal_and_no_failed_login() -> None:
     denied = "user.update.security.authentication.accessDenied"
     assert classify(CODES[denied]) is Family.USER
     assert row(denied, alive()) == REFUSED
 
 
 @pytest.mark.parametrize("text", ["internal.unknown", "resource.db.block", "legacy"])
-def test_what_receivers_cannot_say_counts_as_their_internal_error(text: str) -> None:
+def test_codes_that_receivers_cannot_give_are_of_the_family_user(text: str) -> None:
     assert classify(CODES[text]) is Family.USER
 
 
 @pytest.mark.parametrize(("retries", "row_"), [(0, LOST_FOR_GOOD), (1, LOST), (-1, LOST)])
-def test_lost_contact_is_no_exception_of_the_receiver(retries: int, row_: Row) -> None:
+def test_lost_contact_does_not_count_as_an_exception_of_the_receiver(
+    retries: int, row_: Row
+) -> None:
     assert row("communication.noConnection", alive(retries), by_client=False) == row_
 
 
 @pytest.mark.parametrize(("retries", "row_"), [(0, GIVEN_UP), (1, POLLING), (-1, POLLING)])
-def test_no_verdict_in_time_is_met_like_a_refusal(retries: int, row_: Row) -> None:
+def test_a_response_timeout_has_the_reaction_of_a_refusal(retries: int, row_: Row) -> None:
     dispatcher = alive(retries)
     assert row("communication.responseTimeout", dispatcher, by_client=False) == row_
     dispatcher.contact(0.1)
     assert not dispatcher.flows(0.1)
 
 
-def test_without_a_delay_there_are_no_retries() -> None:
+def test_a_receiver_without_a_delay_has_no_retries() -> None:
     assert row("communication.noConnection", alive(-1, delay_s=0.0)) == GIVEN_UP
 
 
@@ -151,7 +155,7 @@ def test_several_refusals_of_one_batch_are_one_failure() -> None:
 
 
 @pytest.mark.parametrize("by_client", [True, False])
-def test_who_is_held_back_is_not_given_up(by_client: bool) -> None:
+def test_a_queue_that_is_held_back_is_not_given_up(by_client: bool) -> None:
     dispatcher = alive(0)
     assert row("user.update.holdback", dispatcher) == HELD
     message, rest, state, held, session, *_ = row(
@@ -161,13 +165,13 @@ def test_who_is_held_back_is_not_given_up(by_client: bool) -> None:
     assert state != "DEAD"
 
 
-def test_of_the_dead_everything_is_dead() -> None:
+def test_a_failure_of_a_dead_receiver_dead_letters_its_queue() -> None:
     dispatcher = alive(-1)
     dispatcher.end()
     assert row("communication.noConnection", dispatcher) == GIVEN_UP
 
 
-def test_a_handler_changes_nothing() -> None:
+def test_a_handler_does_not_change_the_dispatcher() -> None:
     for code in CODES.values():
         dispatcher = alive(1)
         CONTINUE.react(Failure(code, ""), dispatcher, 5.0)
@@ -186,7 +190,7 @@ def refused(attempts: int, code: str = "user.update.error") -> Failure:
     return Failure(CODES[code], "not today", attempts=attempts)
 
 
-def test_a_refused_message_comes_again_after_a_pause() -> None:
+def test_a_refused_message_stays_and_its_queue_flows_after_a_pause() -> None:
     dispatcher = alive()
     reaction = retrying().react(refused(1), dispatcher, 5.0)
     assert (reaction.message, reaction.rest) == (ForMessage.STAYS, ForRest.STAYS)
@@ -197,7 +201,7 @@ def test_a_refused_message_comes_again_after_a_pause() -> None:
     assert dispatcher.flows(6.0)
 
 
-def test_after_the_last_attempt_it_is_a_dead_letter() -> None:
+def test_a_refused_message_is_a_dead_letter_after_the_last_attempt() -> None:
     reactions = [retrying().react(refused(attempts), alive(), 0.0) for attempts in (1, 2, 3, 4)]
     stays, dead = ForMessage.STAYS, ForMessage.DEAD
     assert [reaction.message for reaction in reactions] == [stays, stays, dead, dead]
@@ -211,13 +215,13 @@ def test_pauses_double_up_to_the_longest() -> None:
 
 
 @pytest.mark.parametrize(("random", "pause_s"), [(0.0, 1.0), (0.5, 1.5), (1.0, 2.0)])
-def test_pauses_vary_by_chance(random: float, pause_s: float) -> None:
+def test_the_pause_varies_with_the_random_number(random: float, pause_s: float) -> None:
     assert retrying(random=random).react(refused(2), alive(), 0.0).pause_s == pause_s
 
 
 @pytest.mark.parametrize("otherwise", [CONTINUE, DEAD], ids=["continue", "dead"])
 @pytest.mark.parametrize("retries", [0, 1])
-def test_what_is_no_refusal_of_a_message_is_met_as_otherwise(
+def test_failures_other_than_refusals_get_the_reaction_of_the_other_handler(
     otherwise: ErrorHandler, retries: int
 ) -> None:
     handler = retrying(otherwise=otherwise)
@@ -228,12 +232,12 @@ def test_what_is_no_refusal_of_a_message_is_met_as_otherwise(
             assert handler.react(failure, dispatcher, 0.0) == expected_reaction
 
 
-def test_the_handler_for_the_rest_decides_when_attempts_are_used_up() -> None:
+def test_the_other_handler_decides_when_attempts_are_used_up() -> None:
     reaction = retrying(otherwise=DEAD).react(refused(3), alive(), 0.0)
     assert reaction == DEAD.react(refused(3), alive(), 0.0)
 
 
-def test_codes_of_no_table_are_met_like_internal_errors() -> None:
+def test_a_code_outside_the_table_has_the_reaction_of_an_internal_error() -> None:
     unheard_of = ErrorCode("plugin.own", "plugin", "Made by a plug-in", 400)
     assert CONTINUE.react(Failure(unheard_of, ""), alive(), 0.0) == CONTINUE.react(
         Failure(CODES["user.update.internalError"], ""), alive(), 0.0

@@ -1,4 +1,4 @@
-"""Serials are xMsg's: the vectors are those of its own tests."""
+"""Serials are those of xMsg: the vectors come from its own tests."""
 
 import pytest
 
@@ -19,21 +19,21 @@ def following(serials: Serials, skipped: int = 0) -> list[int]:
         (-1, [1967295, 1000000, 1000001]),
     ],
 )
-def test_serials_of_java_begin_anew_where_xmsg_does(counter: int, expected: list[int]) -> None:
+def test_serials_of_java_are_those_of_xmsg(counter: int, expected: list[int]) -> None:
     assert following(Serials(JAVA, counter)) == expected
 
 
-def test_serials_of_cpp_count_before_they_are_used() -> None:
+def test_serials_of_cpp_are_those_of_xmsg() -> None:
     assert following(Serials(CPP, -1 + 1)) == [2000000, 2000001, 2000002]
 
 
 @pytest.mark.slow
-def test_after_a_million_requests_the_serials_begin_anew() -> None:
+def test_serials_start_again_after_a_million_requests() -> None:
     serials = Serials(JAVA)
     assert following(serials, 989_997 + 3) == [1990000, 1990001, 1990002]
     assert following(serials, 9_997) == [1000000, 1000001, 1000002]
 
 
 @pytest.mark.parametrize("language", [JAVA, CPP, PYTHON, JAVASCRIPT, SERVER])
-def test_the_first_digit_is_the_language(language: int) -> None:
+def test_the_first_digit_of_a_serial_is_its_language(language: int) -> None:
     assert Serials(language, 999_999).next() == language * 1_000_000 + 999_999

@@ -1,4 +1,4 @@
-"""The book of requests: whatever happens in whichever order, each is answered once, or ends."""
+"""Requests: in whichever order things happen, each is answered once, or ends."""
 
 from dataclasses import dataclass, field
 
@@ -22,7 +22,7 @@ def person(name: str) -> Receiver:
 
 @dataclass
 class Model:
-    """One request as a list of what was said: nothing is indexed, nothing is cleared up."""
+    """One request and who has spoken: nothing is indexed, nothing is cleared up."""
 
     may: set[str]
     has_spoken: set[str] = field(default_factory=set)
@@ -119,7 +119,7 @@ def asked(
     return request
 
 
-def test_who_gets_a_copy_after_the_end_may_not_answer() -> None:
+def test_a_receiver_that_gets_a_request_after_its_end_may_not_reply() -> None:
     book: Requests[Receiver] = Requests()
     request = asked(book)
     book.tick(1000.0)
@@ -129,7 +129,7 @@ def test_who_gets_a_copy_after_the_end_may_not_answer() -> None:
     assert request.end is RequestEnd.TIMEOUT
 
 
-def test_whoever_ends_in_the_turn_of_an_answer_does_not_shorten_what_is_remembered() -> None:
+def test_a_request_is_forgotten_although_a_responder_ended_in_the_turn_of_its_answer() -> None:
     book: Requests[Receiver] = Requests()
     book.most_remembered = 6
     request = asked(book)
@@ -145,7 +145,7 @@ def test_whoever_ends_in_the_turn_of_an_answer_does_not_shorten_what_is_remember
 
 
 @pytest.mark.slow
-def test_ten_thousand_requests_end_a_part_at_a_time() -> None:
+def test_ten_thousand_requests_end_in_several_parts() -> None:
     book: Requests[Receiver] = Requests()
     for _ in range(10_000):
         request = Request(

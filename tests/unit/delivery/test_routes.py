@@ -1,4 +1,4 @@
-"""From a channel to its receivers, with an answer remembered until it is no longer true."""
+"""Routes: from a channel to its receivers, with cached answers."""
 
 import pytest
 from hypothesis import given
@@ -26,14 +26,14 @@ def test_a_channel_without_subscribers_has_no_receivers() -> None:
     assert receivers(Routes(), "/foo") == ()
 
 
-def test_receivers_are_those_of_every_pattern_that_matches() -> None:
+def test_the_receivers_of_a_channel_are_those_of_every_matching_pattern() -> None:
     routes: Routes[str] = Routes()
     for pattern in ("/a/b", "/a/*", "/a/**", "/**", "/b", "/*", "/a/b/c"):
         routes.add(channel(pattern), pattern)
     assert receivers(routes, "/a/b") == ("/a/b", "/a/*", "/a/**", "/**")
 
 
-def test_a_receiver_comes_once_however_many_patterns_match() -> None:
+def test_a_receiver_is_found_once_however_many_of_its_patterns_match() -> None:
     routes: Routes[str] = Routes()
     for pattern in ("/a/b", "/a/*", "/**"):
         routes.add(channel(pattern), "alice")
@@ -56,7 +56,7 @@ def test_a_new_subscription_counts_at_once(pattern: str) -> None:
 
 
 @pytest.mark.parametrize("pattern", ["/a/b", "/a/*", "/a/**", "/**"])
-def test_a_subscription_that_is_taken_away_counts_no_more(pattern: str) -> None:
+def test_a_removed_subscription_counts_no_longer(pattern: str) -> None:
     routes: Routes[str] = Routes()
     routes.add(channel(pattern), "alice")
     routes.add(channel(pattern), "bob")
@@ -67,7 +67,7 @@ def test_a_subscription_that_is_taken_away_counts_no_more(pattern: str) -> None:
     assert receivers(routes, "/a/b") == ()
 
 
-def test_taking_away_what_was_never_there_changes_nothing() -> None:
+def test_removing_an_absent_subscription_changes_nothing() -> None:
     routes: Routes[str] = Routes()
     routes.add(channel("/a"), "alice")
     routes.remove("/a", "bob")
@@ -89,7 +89,7 @@ def test_a_pattern_is_known_as_long_as_somebody_subscribes_to_it() -> None:
     assert len(routes) == 1
 
 
-def test_an_answer_is_remembered_while_only_other_channels_change() -> None:
+def test_a_cached_answer_stays_while_only_other_channels_change() -> None:
     routes: Routes[str] = Routes()
     routes.add(channel("/a"), "alice")
     answer = receivers(routes, "/a")
@@ -98,7 +98,9 @@ def test_an_answer_is_remembered_while_only_other_channels_change() -> None:
     assert receivers(routes, "/a") is answer
 
 
-def test_answers_are_forgotten_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_answers_are_forgotten_when_there_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(module, "_CACHED_CHANNELS", 3)
     routes: Routes[str] = Routes()
     routes.add(channel("/a"), "alice")
@@ -111,7 +113,7 @@ def test_answers_are_forgotten_when_there_are_too_many(monkeypatch: pytest.Monke
     assert receivers(routes, "/a") is not answer
 
 
-def test_answers_are_forgotten_when_they_hold_too_many_receivers(
+def test_cached_answers_are_forgotten_when_they_hold_too_many_receivers(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(module, "_CACHED_RECEIVERS", 4)
@@ -120,7 +122,7 @@ def test_answers_are_forgotten_when_they_hold_too_many_receivers(
         for pattern in ("/a", "/b", "/c", "/d"):
             routes.add(channel(pattern), name)
     answer = receivers(routes, "/a")
-    # What is dropped for a change makes room again.
+    # An answer that a change removes makes room again.
     for _ in range(5):
         routes.add(channel("/b"), "bob")
         receivers(routes, "/b")
@@ -129,7 +131,7 @@ def test_answers_are_forgotten_when_they_hold_too_many_receivers(
     assert receivers(routes, "/a") is not answer
 
 
-def test_subscriptions_are_counted_once_each() -> None:
+def test_each_subscription_is_counted_once() -> None:
     routes: Routes[str] = Routes()
     for receiver in ("alice", "bob", "alice"):
         routes.add(channel("/a"), receiver)
@@ -162,11 +164,11 @@ STEPS = st.lists(
 
 @pytest.mark.slow
 @given(steps=STEPS)
-def test_a_message_reaches_whoever_has_a_subscription_that_selects_it(
+def test_a_message_reaches_exactly_the_receivers_whose_subscriptions_select_it(
     steps: list[tuple[str, str, str, int | None]],
 ) -> None:
     routes: Routes[str] = Routes()
-    # What the subscribers of each pattern ask for at least; None: nothing.
+    # The least value that each subscription selects; None: it selects everything.
     model: dict[tuple[str, str], int | None] = {}
     for verb, pattern, who, least in steps:
         if verb == "add":
@@ -201,7 +203,7 @@ def test_receivers_with_the_same_filter_share_it() -> None:
     assert shared[0].uses == 3
 
 
-def test_the_filters_on_a_channel_come_once_each_until_subscriptions_change() -> None:
+def test_each_filter_on_a_channel_is_listed_once_while_a_subscription_has_it() -> None:
     routes: Routes[str] = Routes()
     one, other = Filter("data > 1"), Filter("data > 2")
     for receiver, filter in (("joe", one), ("ann", one), ("bob", other)):

@@ -1,4 +1,4 @@
-"""The life of a session, row by row, and the picture of it in the documentation."""
+"""The session states, row by row, and their diagram in the documentation."""
 
 from pathlib import Path
 
@@ -70,7 +70,7 @@ def receiver(*seen: SessionInput) -> Receiver:
 
 
 @pytest.mark.parametrize("row", rows(TABLE), ids=[row[0] for row in rows(TABLE)])
-def test_a_session_takes_what_can_happen_to_it_and_nothing_else(row: list[str]) -> None:
+def test_a_session_state_changes_only_as_the_table_says(row: list[str]) -> None:
     state, *after = row
     for seen, expected in zip(SessionInput, after, strict=True):
         if expected == "-":
@@ -81,7 +81,7 @@ def test_a_session_takes_what_can_happen_to_it_and_nothing_else(row: list[str]) 
 
 
 @pytest.mark.parametrize("row", rows(ANSWERS), ids=[row[0] for row in rows(ANSWERS)])
-def test_the_state_answers_every_question_about_the_end(row: list[str]) -> None:
+def test_a_receiver_has_the_properties_of_its_state(row: list[str]) -> None:
     state, *expected = row
     found = receiver(*WAYS[SessionState[state]])
     assert found.state is SessionState[state]
@@ -96,7 +96,7 @@ def test_the_state_answers_every_question_about_the_end(row: list[str]) -> None:
 
 
 @pytest.mark.parametrize("state", SessionState, ids=[state.name for state in SessionState])
-def test_a_dispatcher_is_dead_in_exactly_those_states_that_take_nothing(
+def test_a_dispatcher_is_dead_exactly_in_the_states_that_take_no_messages(
     state: SessionState,
 ) -> None:
     found = receiver(*WAYS[state])
@@ -105,7 +105,7 @@ def test_a_dispatcher_is_dead_in_exactly_those_states_that_take_nothing(
     assert (found.connection_state is DispatcherState.DEAD) is not found.takes_messages
 
 
-def test_the_next_client_of_a_stopped_session_brings_a_dispatcher_of_its_own() -> None:
+def test_a_resumed_session_drops_the_dispatcher_of_its_stop() -> None:
     found = receiver(SessionInput.STOP, SessionInput.RESUME)
     assert found.dispatcher is None
     assert found.connection_state is DispatcherState.ALIVE
@@ -117,7 +117,7 @@ def test_every_end_is_counted_as_one_of_three() -> None:
     assert {COUNTED_AS.get(seen, seen) for seen in ends} == three
 
 
-# The picture
+# The diagram
 
 GROUPS = {
     "delivering": (SessionState.HANDSHAKEN, SessionState.CONNECTED, SessionState.AWAY),

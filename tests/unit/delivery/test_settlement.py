@@ -1,4 +1,4 @@
-"""What becomes of entries when receivers answer or fail, seen without a protocol."""
+"""What becomes of entries when receivers answer or fail, without a protocol."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
@@ -43,7 +43,7 @@ class Court:
         self.ended: list[ErrorCode] = []
         self.told: list[DeadLetter] = []
         self.alerts: list[str] = []
-        # Who else would be hit if a channel were held back.
+        # Other receivers of the channel.
         self.others: list[str] = []
         self.noted = 0
         self.chosen: ErrorHandler = DefaultErrorHandler()
@@ -156,7 +156,7 @@ def no(seq: int, code: ErrorCode = REFUSED, text: str = "") -> Verdict:
 # Verdicts
 
 
-def test_what_is_done_is_gone_from_the_store() -> None:
+def test_an_acked_entry_leaves_the_store() -> None:
     court = Court()
     court.hand_over("a", "b")
     court.judge(ok(1))
@@ -165,7 +165,7 @@ def test_what_is_done_is_gone_from_the_store() -> None:
     assert court.balances()
 
 
-def test_nothing_that_is_acknowledged_means_nothing() -> None:
+def test_an_ack_of_no_entry_does_not_reset_the_attempts() -> None:
     court = Court()
     assert court.receiver.dispatcher is not None
     court.receiver.dispatcher.refused(court.now)
@@ -173,7 +173,7 @@ def test_nothing_that_is_acknowledged_means_nothing() -> None:
     assert court.receiver.dispatcher.attempt == 1
 
 
-def test_who_has_no_dispatcher_acknowledges_all_the_same() -> None:
+def test_a_receiver_without_a_dispatcher_can_ack() -> None:
     court = Court()
     court.receiver.dispatcher = None
     court.hand_over("a")
@@ -181,7 +181,7 @@ def test_who_has_no_dispatcher_acknowledges_all_the_same() -> None:
     assert court.kept() == {}
 
 
-def test_a_second_verdict_on_one_message_means_nothing() -> None:
+def test_a_second_verdict_on_an_entry_has_no_effect() -> None:
     court = Court()
     court.hand_over("a")
     court.judge(no(1), no(1, text="again"))
@@ -190,7 +190,7 @@ def test_a_second_verdict_on_one_message_means_nothing() -> None:
     assert court.counters.verdicts_unknown == 1
 
 
-def test_ok_counts_before_the_failure_that_ends_the_session() -> None:
+def test_a_verdict_ok_counts_before_a_refusal_that_ends_the_session() -> None:
     court = Court()
     court.hand_over("a", "b", "c")
     court.judge(no(1, CODES["user.security.authentication.accessDenied"]), ok(2))
@@ -199,7 +199,7 @@ def test_ok_counts_before_the_failure_that_ends_the_session() -> None:
     assert court.balances()
 
 
-def test_single_messages_are_judged_before_what_stops_the_queue() -> None:
+def test_refusals_of_single_messages_are_settled_before_one_that_stops_the_queue() -> None:
     court = Court()
     court.hand_over("a", "b", "c")
     court.judge(no(1, error_codes.HOLDBACK), no(3))
@@ -207,7 +207,7 @@ def test_single_messages_are_judged_before_what_stops_the_queue() -> None:
     assert [entry.seq for entry in court.queue.returned.values()] == [1, 2]
 
 
-def test_the_first_message_that_stops_the_queue_decides() -> None:
+def test_entries_return_from_the_first_one_that_stops_the_queue() -> None:
     court = Court()
     court.hand_over("a", "b", "c")
     court.judge(no(3, error_codes.HOLDBACK), no(2, error_codes.HOLDBACK))
@@ -215,7 +215,7 @@ def test_the_first_message_that_stops_the_queue_decides() -> None:
     assert [entry.redelivered for entry in court.queue.returned.values()] == [1, 1]
 
 
-def test_what_waits_again_stands_in_the_store_as_it_is() -> None:
+def test_the_store_has_the_marks_of_returned_entries() -> None:
     court = Court()
     court.hand_over("a", "b")
     court.judge(no(1, BUSY))
@@ -237,7 +237,7 @@ def test_a_verdict_without_a_code_changes_nothing() -> None:
 # Failures
 
 
-def test_lost_contact_returns_everything_that_was_in_hands() -> None:
+def test_lost_contact_returns_all_entries_in_flight() -> None:
     court = Court()
     court.hand_over("a", "b")
     court.failures.react_to(court.receiver, Failure(BUSY, "", by_client=False), court.now)
@@ -246,7 +246,7 @@ def test_lost_contact_returns_everything_that_was_in_hands() -> None:
     assert court.counters.redelivered == 2
 
 
-def test_failures_that_nobody_told_of_stand_each_for_itself() -> None:
+def test_each_failure_without_a_verdict_returns_the_entry_again() -> None:
     court = Court(policy=Policy(retries=-1, delay_s=1.0))
     for _ in range(2):
         court.offer(*("" if court.queue.count else "a"))
@@ -256,7 +256,7 @@ def test_failures_that_nobody_told_of_stand_each_for_itself() -> None:
         assert not court.queue.in_flight()
 
 
-def test_the_last_failure_buries_all_and_ends_the_receiver() -> None:
+def test_the_last_failure_dead_letters_the_queue_and_ends_the_session() -> None:
     court = Court(policy=Policy(retries=0))
     (entry,) = court.hand_over("a")
     court.offer("b")
@@ -266,7 +266,7 @@ def test_the_last_failure_buries_all_and_ends_the_receiver() -> None:
     assert court.ended == [BUSY]
 
 
-def test_what_has_outlived_its_time_is_no_dead_letter() -> None:
+def test_an_expired_message_does_not_become_a_dead_letter() -> None:
     court = Court(policy=Policy(retries=0))
     message = Message(b"x", id=1, channel="/a")
     message.limit_life(1, is_forced=True)
@@ -280,7 +280,7 @@ def test_what_has_outlived_its_time_is_no_dead_letter() -> None:
     assert court.balances()
 
 
-def test_what_waits_for_a_store_without_room_is_not_more_than_the_store_has() -> None:
+def test_settling_a_passing_message_removes_nothing_from_the_store() -> None:
     court = Court()
     court.offer("a", "b")
     for message in court.queue.waiting:
@@ -297,7 +297,7 @@ def test_what_waits_for_a_store_without_room_is_not_more_than_the_store_has() ->
     assert [*court.keeper.queues[court.receiver.key]] == [ord("b")]
 
 
-def test_a_receiver_that_never_needed_a_dispatcher_gets_one() -> None:
+def test_a_failure_of_a_receiver_without_a_dispatcher_dead_letters_its_entry() -> None:
     court = Court()
     court.receiver.dispatcher = None
     (entry,) = court.hand_over("a")
@@ -305,7 +305,7 @@ def test_a_receiver_that_never_needed_a_dispatcher_gets_one() -> None:
     assert court.letters() == [("a", BUSY.text)]
 
 
-def test_a_letter_tells_of_every_attempt() -> None:
+def test_a_letter_lists_every_attempt() -> None:
     court = Court(policy=Policy(retries=-1, delay_s=1.0))
     (entry,) = court.hand_over("a")
     for _ in range(2):
@@ -326,7 +326,7 @@ def test_a_letter_tells_of_every_attempt() -> None:
     assert letter.policy == {"retries": 2}
 
 
-def test_of_endless_attempts_the_first_and_the_last_ones_are_remembered() -> None:
+def test_the_trail_of_an_entry_keeps_the_first_five_and_the_last_five_attempts() -> None:
     court = Court(policy=Policy(retries=-1, delay_s=1.0))
     (entry,) = court.hand_over("a")
     for number in range(50):
@@ -335,7 +335,7 @@ def test_of_endless_attempts_the_first_and_the_last_ones_are_remembered() -> Non
     assert [each.n for each in entry.trail] == [*range(5), *range(45, 50)]
 
 
-def test_a_refused_message_changes_nothing_that_is_stored_of_its_receiver() -> None:
+def test_a_refused_message_changes_neither_record_nor_deadline_of_its_session() -> None:
     court = Court()
     court.hand_over("a", "b")
     court.judge(no(1))
@@ -343,14 +343,14 @@ def test_a_refused_message_changes_nothing_that_is_stored_of_its_receiver() -> N
     assert court.noted == 0
 
 
-def test_a_plug_in_may_let_a_message_be_tried_again() -> None:
+def test_an_error_handler_may_have_a_message_tried_again() -> None:
     court = Court()
     court.chosen = RetryThenDead(2, 1.0, 60.0, lambda: 0.0)
     court.hand_over("a")
     court.judge(no(1))
     assert court.letters() == []
     assert not court.receiver.flows(court.now)
-    assert court.noted == 1, "somebody must look when the pause is over"
+    assert court.noted == 1, "the end of the pause is a new deadline"
     court.now += 1.0
     court.queue.next_batch(court.now)
     court.judge(no(2))
@@ -360,7 +360,7 @@ def test_a_plug_in_may_let_a_message_be_tried_again() -> None:
 # Letters
 
 
-def test_letters_are_told_when_they_are_kept() -> None:
+def test_letters_are_announced_when_the_store_has_them() -> None:
     court = Court()
     court.hand_over("a")
     court.judge(no(1))
@@ -369,7 +369,7 @@ def test_letters_are_told_when_they_are_kept() -> None:
     assert [letter.wire for letter in court.told] == [b"a"]
 
 
-def test_who_is_told_of_dead_letters_makes_none_of_them() -> None:
+def test_a_message_that_leaves_no_letter_is_discarded() -> None:
     court = Court()
     (entry,) = court.hand_over("a")
     entry.message.leaves_no_letter = True
@@ -380,7 +380,7 @@ def test_who_is_told_of_dead_letters_makes_none_of_them() -> None:
 
 
 @pytest.mark.parametrize("is_durable", [True, False])
-def test_where_nobody_wants_letters_there_are_none(is_durable: bool) -> None:
+def test_letters_that_are_not_wanted_are_not_made(is_durable: bool) -> None:
     court = Court(is_durable=is_durable)
     court.wants = False
     court.hand_over("a")
@@ -389,7 +389,7 @@ def test_where_nobody_wants_letters_there_are_none(is_durable: bool) -> None:
     assert court.balances()
 
 
-def test_letters_are_lost_when_the_store_has_no_room_for_what_waits() -> None:
+def test_a_dead_message_is_discarded_and_counted_while_the_store_is_full() -> None:
     court = Court()
     court.hand_over("a")
     court.keeper.is_full = True
@@ -411,7 +411,7 @@ def test_letters_are_lost_when_the_store_has_no_room_for_what_waits() -> None:
         (Reason.SESSION_ENDED, False, None),
     ],
 )
-def test_what_finds_no_room_or_nobody_is_dead_or_discarded(
+def test_a_message_that_is_turned_away_is_dead_or_discarded_by_its_reason(
     reason: Reason, is_stopped: bool, code: str | None
 ) -> None:
     court = Court()
@@ -424,7 +424,7 @@ def test_what_finds_no_room_or_nobody_is_dead_or_discarded(
     assert court.balances()
 
 
-def test_overflow_is_only_counted_where_nobody_wants_letters() -> None:
+def test_overflow_is_only_counted_where_letters_are_not_wanted() -> None:
     court = Court()
     court.wants = False
     court.counters.accepted += 1
@@ -434,7 +434,7 @@ def test_overflow_is_only_counted_where_nobody_wants_letters() -> None:
     assert court.counters.discarded == {Reason.OVERFLOW_ENTRIES: 1}
 
 
-def test_of_many_without_room_all_are_counted_and_the_store_is_told_of_its_own() -> None:
+def test_overflow_of_many_queues_is_counted_and_removes_stored_entries_from_the_store() -> None:
     court = Court()
     court.wants = False
     message = Message(b"a", id=7, channel="/a")
@@ -450,7 +450,7 @@ def test_of_many_without_room_all_are_counted_and_the_store_is_told_of_its_own()
     assert court.counters.discarded == {Reason.OVERFLOW_ENTRIES: 4}
 
 
-def test_a_flood_of_letters_is_only_counted_until_the_store_has_taken_some() -> None:
+def test_messages_turned_away_while_letters_are_congested_are_only_counted() -> None:
     court = Court()
     flood = Message(b"x" * (5 * 1024 * 1024), channel="/a")
     for _ in range(3):
@@ -465,7 +465,7 @@ def test_a_flood_of_letters_is_only_counted_until_the_store_has_taken_some() -> 
 # Very many verdicts at once
 
 
-def test_refusals_that_a_turn_has_no_time_for_are_carried_out_in_later_ones() -> None:
+def test_refusals_that_a_turn_has_no_time_for_are_carried_out_in_later_turns() -> None:
     court = Court()
     court.hand_over(*"abcd")
     trial = court.settlement.settle_confirmed(
@@ -485,7 +485,7 @@ def test_refusals_that_a_turn_has_no_time_for_are_carried_out_in_later_ones() ->
     assert len(court.keeper.letters) == len(at_once.keeper.letters) == 2
 
 
-def test_what_is_given_back_is_marked_once_however_many_are_refused(
+def test_entries_that_return_together_are_marked_together_only_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     court = Court(is_durable=True)
@@ -501,7 +501,7 @@ def test_what_is_given_back_is_marked_once_however_many_are_refused(
     assert [entry.redelivered for entry in court.queue.returned.values()] == [1] * 7
 
 
-def test_what_finds_no_room_among_the_letters_is_discarded_and_counted() -> None:
+def test_a_dead_message_beyond_the_letter_quota_is_discarded_and_counted() -> None:
     court = Court()
     room = court.keeper.letter_quota
     room.limits = LetterLimits(share=0)
@@ -514,7 +514,7 @@ def test_what_finds_no_room_among_the_letters_is_discarded_and_counted() -> None
     assert court.balances()
 
 
-def test_a_letter_takes_room_of_its_channel_and_its_subject() -> None:
+def test_a_letter_counts_against_the_letter_quota() -> None:
     court = Court()
     entries = court.hand_over("a")
     court.fail(REFUSED, entries[0])

@@ -1,4 +1,4 @@
-"""Names of channels in order, for those who ask with a pattern or a beginning."""
+"""Names of channels in order, found by a pattern or by their beginning."""
 
 from collections.abc import Iterable
 
@@ -26,7 +26,9 @@ def sorted_names(*names: str) -> SortedNames:
 
 @pytest.mark.slow
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from(NAMES), st.booleans())))
-def test_names_come_and_go_and_are_found_in_order(changes: list[tuple[bool, str, bool]]) -> None:
+def test_names_are_found_in_order_after_additions_and_removals(
+    changes: list[tuple[bool, str, bool]],
+) -> None:
     known: dict[str, None] = {}
     names = SortedNames(known)
     for is_new, name, is_asked in changes:
@@ -59,7 +61,7 @@ def test_names_are_found_by_their_beginning(prefix: str, after: str, found: list
     assert asked_for(sorted_names(*NAMES).beginning(prefix, after)) == found
 
 
-def test_those_behind_another_name_are_found() -> None:
+def test_a_pattern_finds_only_the_names_after_a_given_one() -> None:
     names = sorted_names(*NAMES)
     wild, exact = Channels().named("/a/*"), Channels().named("/a/b")
     assert asked_for(names.covered_by(wild, "/a/b")) == ["/a/~"]
@@ -79,7 +81,7 @@ class Counted(str):
 
 
 @pytest.mark.slow
-def test_no_single_name_is_expensive_among_very_many() -> None:
+def test_adding_and_finding_one_of_very_many_names_takes_few_comparisons() -> None:
     known: dict[str, None] = {}
     names, most = SortedNames(known), 0
     for n in range(10_000):
@@ -97,7 +99,7 @@ def test_no_single_name_is_expensive_among_very_many() -> None:
     assert asked_for(names.beginning("/")) == sorted(known)
 
 
-def test_those_below_one_channel_are_looked_at_as_one() -> None:
+def test_a_pattern_looks_at_only_one_of_the_names_below_a_channel() -> None:
     names = sorted_names("/a/b/1", "/a/b/2", "/a/c", "/a/d/1")
     looks = [("/a/b/1", False), ("/a/c", True), ("/a/d/1", False)]
     assert list(names.covered_by(Channels().named("/a/*"))) == looks

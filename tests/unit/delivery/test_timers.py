@@ -10,11 +10,11 @@ from holdfast.delivery.timed import Timed
 from holdfast.delivery.timers import Timers
 
 
-def test_nothing_rings_when_nothing_was_set() -> None:
+def test_nothing_rings_if_nothing_was_set() -> None:
     assert Timers[Timed]().ring(100.0) == []
 
 
-def test_an_item_rings_at_its_time_or_a_tenth_of_a_second_later_and_not_before() -> None:
+def test_an_item_rings_within_a_tenth_of_a_second_after_its_deadline() -> None:
     timers, item = Timers[Timed](), Timed()
     timers.ring_by(item, 5.0)
     assert timers.ring(4.9) == []
@@ -30,7 +30,7 @@ def test_an_item_rings_once() -> None:
     assert timers.ring(7.0) == []
 
 
-def test_an_item_can_be_put_back() -> None:
+def test_an_item_that_rang_can_be_set_again() -> None:
     timers, item = Timers[Timed](), Timed()
     timers.ring_by(item, 5.0)
     timers.ring(6.0)
@@ -38,7 +38,7 @@ def test_an_item_can_be_put_back() -> None:
     assert timers.ring(7.1) == [item]
 
 
-def test_a_deadline_that_moves_away_leaves_the_item_where_it_is() -> None:
+def test_an_item_with_a_later_deadline_still_rings_at_the_earlier_one() -> None:
     timers, item = Timers[Timed](), Timed()
     timers.ring_by(item, 5.0)
     timers.ring_by(item, 50.0)
@@ -46,7 +46,7 @@ def test_a_deadline_that_moves_away_leaves_the_item_where_it_is() -> None:
     assert timers.ring(51.0) == []
 
 
-def test_a_deadline_that_comes_nearer_moves_the_item() -> None:
+def test_an_item_with_an_earlier_deadline_rings_then() -> None:
     timers, item = Timers[Timed](), Timed()
     timers.ring_by(item, 50.0)
     timers.ring_by(item, 5.0)
@@ -54,7 +54,7 @@ def test_a_deadline_that_comes_nearer_moves_the_item() -> None:
     assert timers.ring(51.0) == []
 
 
-def test_an_item_that_is_dropped_does_not_ring() -> None:
+def test_a_dropped_item_does_not_ring() -> None:
     timers, item, other = Timers[Timed](), Timed(), Timed()
     timers.ring_by(item, 5.0)
     timers.ring_by(other, 5.0)
@@ -69,14 +69,14 @@ def test_dropping_an_item_without_a_deadline_changes_nothing() -> None:
     assert timers.ring(6.0) == []
 
 
-def test_a_deadline_in_the_past_rings_next() -> None:
+def test_an_item_with_a_deadline_in_the_past_rings_next() -> None:
     timers, item = Timers[Timed](), Timed()
     timers.ring(100.0)
     timers.ring_by(item, 5.0)
     assert timers.ring(100.1) == [item]
 
 
-def test_no_more_ring_than_are_asked_for_and_the_others_ring_then() -> None:
+def test_ring_returns_at_most_as_many_items_as_asked_and_the_others_later() -> None:
     timers, items = Timers[Timed](), [Timed() for _ in range(5)]
     for number, item in enumerate(items):
         timers.ring_by(item, 5.0 + number % 2)
@@ -88,7 +88,7 @@ def test_no_more_ring_than_are_asked_for_and_the_others_ring_then() -> None:
     assert len(rung) == 5
 
 
-def test_what_is_left_of_a_bucket_can_be_moved_and_dropped() -> None:
+def test_items_left_in_a_bucket_can_be_moved_and_dropped() -> None:
     timers, items = Timers[Timed](), [Timed() for _ in range(3)]
     for item in items:
         timers.ring_by(item, 5.0)
@@ -100,7 +100,7 @@ def test_what_is_left_of_a_bucket_can_be_moved_and_dropped() -> None:
 
 
 @pytest.mark.slow
-def test_deadlines_that_move_about_leave_nothing_behind() -> None:
+def test_a_deadline_that_was_moved_very_often_takes_no_memory() -> None:
     timers, item, other = Timers[Timed](), Timed(), Timed()
     timers.ring_by(other, 10**9)
     tracemalloc.start()
@@ -117,7 +117,7 @@ def test_deadlines_that_move_about_leave_nothing_behind() -> None:
 @pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 40)), max_size=30))
 @settings(max_examples=50)
-def test_every_item_rings_soon_after_the_earliest_deadline_it_was_given(
+def test_every_item_rings_soon_after_the_earliest_deadline_that_it_was_given(
     calls: list[tuple[int, int]],
 ) -> None:
     timers, items = Timers[Timed](), [Timed() for _ in range(5)]

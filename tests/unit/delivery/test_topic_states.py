@@ -58,7 +58,7 @@ def found(row: list[str]) -> TopicState:
 
 
 @pytest.mark.parametrize("row", ROWS, ids=" ".join)
-def test_four_conditions_are_one_state_or_impossible(row: list[str]) -> None:
+def test_a_combination_of_conditions_is_one_topic_state_or_illegal(row: list[str]) -> None:
     if row[0] == "invalid":
         with pytest.raises(IllegalTopic, match="configured, history, queued, subscribed"):
             found(row)
@@ -66,7 +66,7 @@ def test_four_conditions_are_one_state_or_impossible(row: list[str]) -> None:
         assert found(row) is TopicState[row[0]]
 
 
-def test_the_table_has_every_combination() -> None:
+def test_the_table_has_every_combination_of_conditions() -> None:
     assert sorted(tuple(row[1:]) for row in ROWS) == sorted(product("01", repeat=4))
 
 

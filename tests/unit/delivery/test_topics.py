@@ -162,7 +162,7 @@ class TopicsMachine(RuleBasedStateMachine):
             assert self.topics.states[state] == sum(each.state is state for each in self.topics)
 
     @invariant()
-    def a_change_is_told_once_a_turn(self) -> None:
+    def a_change_is_reported_once_a_turn(self) -> None:
         assert self.changes <= 1
 
 
@@ -186,7 +186,7 @@ def test_a_subscription_to_an_ordinary_channel_makes_no_topic() -> None:
     assert len(known) == 0
 
 
-def test_the_first_configuration_holds_until_another_is_made_on_purpose() -> None:
+def test_a_topic_keeps_its_first_config_until_it_is_configured_anew() -> None:
     known = topics()
     first = known.configure(known.draft("/a", ORDINARY_CONFIG))
     assert known.configure(known.draft("/a", KEEPS_FOR_EVER)) is first
@@ -195,7 +195,7 @@ def test_the_first_configuration_holds_until_another_is_made_on_purpose() -> Non
     assert first.config is KEEPS_FOR_EVER
 
 
-def test_nothing_follows_from_one_more_reference_to_a_living_topic() -> None:
+def test_a_further_reference_to_an_alive_topic_is_no_change() -> None:
     known = topics()
     topic = known.configure(known.draft("/a", ORDINARY_CONFIG))
     topic.keep()
@@ -206,7 +206,7 @@ def test_nothing_follows_from_one_more_reference_to_a_living_topic() -> None:
     assert not known.take_changed()
 
 
-def test_an_erased_topic_is_configured_by_the_next_publish() -> None:
+def test_an_erased_topic_takes_the_config_of_the_next_publish() -> None:
     known = topics()
     topic = known.configure(known.draft("/a", ORDINARY_CONFIG))
     topic.refer(1)
@@ -215,7 +215,7 @@ def test_an_erased_topic_is_configured_by_the_next_publish() -> None:
     assert topic.config is KEEPS_FOR_EVER
 
 
-def test_topics_have_a_limit() -> None:
+def test_topics_with_and_without_a_config_are_limited() -> None:
     known = topics(most=1)
     assert not known.are_full
     known.configure(known.draft("/a", ORDINARY_CONFIG))
@@ -226,7 +226,7 @@ def test_topics_have_a_limit() -> None:
     assert known.get("/c") is None
 
 
-def test_messages_of_ordinary_channels_are_not_counted() -> None:
+def test_release_ignores_a_message_without_a_topic() -> None:
     message = Message(b"{}", channel="/plain")
     release([message])
     assert message.topic is None

@@ -1,4 +1,4 @@
-"""The history of a message that one receiver did not take."""
+"""The trail of a message: the attempts to deliver it to one receiver."""
 
 import orjson
 import pytest
@@ -26,19 +26,19 @@ def history(*attempts: Attempt) -> Trail:
     return trail
 
 
-def test_of_endless_attempts_the_first_and_the_last_ones_are_remembered() -> None:
+def test_a_trail_keeps_the_first_five_and_the_last_five_attempts() -> None:
     trail = history(*map(refused, range(1, 100)))
     assert [attempt.n for attempt in trail] == [1, 2, 3, 4, 5, 95, 96, 97, 98, 99]
     assert trail == first_and_last([*map(refused, range(1, 100))])
 
 
-def test_what_is_said_about_an_attempt_is_cut() -> None:
+def test_a_long_text_of_an_attempt_is_cut() -> None:
     (kept,) = first_and_last([refused(1, "x" * 1000)])
     assert kept.text == "x" * MAX_TEXT
 
 
 @pytest.mark.parametrize("text", ["", "x", "x" * 40, "\x01" * 40, "\U0001f600" * 40, '"' * 40])
-def test_a_text_is_cut_by_the_room_that_it_takes_in_json(text: str) -> None:
+def test_a_text_is_cut_by_its_length_in_json(text: str) -> None:
     cut = clipped(text, 40)
     assert text.startswith(cut)
     assert len(orjson.dumps(cut)) - 2 <= 40
@@ -46,5 +46,5 @@ def test_a_text_is_cut_by_the_room_that_it_takes_in_json(text: str) -> None:
     assert clipped(cut, 40) == cut
 
 
-def test_what_is_no_text_does_not_reach_the_store() -> None:
+def test_a_lone_surrogate_in_a_text_is_replaced() -> None:
     assert clipped("a\ud800b", 40) == "a?b"

@@ -1,4 +1,4 @@
-"""What a dead letter says that is made some time after the message died."""
+"""Dead letters that are made some time after their messages died."""
 
 from holdfast.delivery.entries import Entry
 from holdfast.delivery.error_codes import FAILED_OVER
@@ -16,9 +16,7 @@ def entry() -> Entry:
     return entry
 
 
-def test_a_letter_says_what_was_true_when_its_message_died_and_not_what_became_of_it_since() -> (
-    None
-):
+def test_a_letter_made_later_shows_its_entry_as_it_was_when_it_died() -> None:
     died = entry()
     dead = DeadEntry(died, DEATH, 9)
     before = dead.letter()
@@ -28,13 +26,13 @@ def test_a_letter_says_what_was_true_when_its_message_died_and_not_what_became_o
     assert [attempt.n for attempt in before.attempts] == [1]
 
 
-def test_a_letter_has_in_common_with_others_who_missed_it_and_why() -> None:
+def test_a_letter_takes_receiver_code_reason_and_terms_from_its_death() -> None:
     letter = DeadEntry(entry(), DEATH, 9).letter()
     assert (letter.receiver, letter.code) == ("client/joe/1", "user.update.error")
     assert letter.reason == "The receiver failed to process the message: no such order"
     assert (letter.text, letter.policy) == ("no such order", {"retries": 2})
 
 
-def test_which_message_is_dead_and_how_large_it_was_is_known_before_the_letter_is_made() -> None:
+def test_a_dead_entry_has_the_message_id_and_the_size_of_its_letter() -> None:
     dead = DeadEntry(entry(), DEATH, 9)
     assert (dead.message, dead.size) == (dead.letter().message, dead.letter().size) == (7, 10)

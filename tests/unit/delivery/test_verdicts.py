@@ -34,7 +34,7 @@ def refusal(**said: Any) -> Verdict:
 
 
 def path_of(**said: object) -> str:
-    """What cannot be read of this."""
+    """The path of the part that cannot be read."""
     with pytest.raises(Unreadable) as raised:
         read_client_verdicts(said, MOST)
     return str(raised.value)
@@ -45,13 +45,13 @@ def code_of(verdict: Verdict) -> str:
     return verdict.code.text
 
 
-def test_ok_is_ok() -> None:
+def test_a_verdict_with_state_ok_is_read_as_ok() -> None:
     assert read({"seq": 7, "state": "OK"}) == Verdict(7, ok=True)
     assert read({"seq": 7, "state": "OK", "errorCode": None, "delay": 5}) == Verdict(7, ok=True)
 
 
 @pytest.mark.parametrize("seq", [7.0, -1.0, 0.0, 1e300])
-def test_a_number_may_be_written_with_a_point(seq: float) -> None:
+def test_the_seq_of_a_verdict_may_have_a_decimal_point(seq: float) -> None:
     verdict = read({"seq": seq, "state": "OK"})
     assert type(verdict.seq) is int
     assert verdict.seq == seq
@@ -67,17 +67,17 @@ def test_a_refusal_needs_no_text() -> None:
     assert refusal(errorCode="user.update.error", message=None).text == ""
 
 
-def test_who_says_ok_and_refuses_refuses() -> None:
+def test_a_verdict_with_state_ok_and_an_error_code_is_a_refusal() -> None:
     assert code_of(refusal(state="OK", errorCode="user.clientCode")) == "user.clientCode"
 
 
 @pytest.mark.parametrize("element", [None, 7, "OK", [], ["seq", 7]], ids=repr)
-def test_a_verdict_is_an_object(element: object) -> None:
+def test_a_verdict_that_is_no_object_is_unreadable(element: object) -> None:
     assert path_of(verdicts=[{"seq": 1, "state": "OK"}, element]) == "verdicts[1]"
 
 
 @pytest.mark.parametrize("seq", ["7", 7.5, True, None, [7], {"seq": 7}, float("inf")], ids=repr)
-def test_a_verdict_says_by_a_number_what_it_speaks_of(seq: object) -> None:
+def test_a_verdict_without_a_whole_number_as_seq_is_unreadable(seq: object) -> None:
     assert path_of(verdicts=[{"seq": seq, "state": "OK"}]) == "verdicts[0].seq"
     assert path_of(verdicts=[{"state": "OK"}]) == "verdicts[0].seq"
 
@@ -100,30 +100,30 @@ def test_a_verdict_says_by_a_number_what_it_speaks_of(seq: object) -> None:
     ids=repr,
 )
 @pytest.mark.parametrize("state", ["OK", None])
-def test_nothing_that_a_verdict_says_is_ignored(
+def test_a_verdict_with_a_wrong_or_unknown_field_is_unreadable(
     said: dict[str, object], part: str, state: str | None
 ) -> None:
     assert path_of(verdicts=[{"seq": 7, "state": state, **said}]) == f"verdicts[0]{part}"
 
 
 @pytest.mark.parametrize("said", [None, {}, {"seq": 1, "state": "OK"}, "OK", 7, True], ids=repr)
-def test_verdicts_and_what_is_pending_stand_in_lists(said: object) -> None:
+def test_verdicts_or_pending_that_are_no_list_are_unreadable(said: object) -> None:
     assert path_of(verdicts=said) == "verdicts"
     assert path_of(pending=said) == "pending"
 
 
 @pytest.mark.parametrize("seq", ["7", 7.5, True, None, [7]], ids=repr)
-def test_what_is_pending_is_named_by_numbers(seq: object) -> None:
+def test_pending_with_anything_but_whole_numbers_is_unreadable(seq: object) -> None:
     assert path_of(pending=[1, 2.0, seq, None]) == "pending[2]"
 
 
-def test_more_verdicts_than_may_be_are_not_read_in_part() -> None:
+def test_too_many_verdicts_are_unreadable_as_a_whole() -> None:
     verdicts = [{"seq": 1, "state": "OK"}] * (MOST + 1)
     assert path_of(verdicts=verdicts) == "verdicts"
     assert len(read_verdicts(verdicts[1:], MOST)) == MOST
 
 
-def test_who_says_nothing_of_deliveries_is_silent() -> None:
+def test_a_client_with_neither_verdicts_nor_pending_is_silent() -> None:
     assert read_client_verdicts({"priority": 9}, MOST) == SILENT
     assert read_client_verdicts({"verdicts": [], "pending": []}, MOST) == ClientVerdicts(
         [], frozenset()
@@ -143,7 +143,7 @@ def test_who_says_nothing_of_deliveries_is_silent() -> None:
         {"errorCode": {"user": "update"}, "state": "OK"},
     ],
 )
-def test_without_a_code_the_receiver_has_failed_somehow(said: dict[str, Any]) -> None:
+def test_a_refusal_without_a_readable_code_is_an_internal_error(said: dict[str, Any]) -> None:
     assert code_of(refusal(**said, message="why")) == "user.update.internalError"
     assert refusal(**said, message="why").text == "why"
     assert refusal(**said).text == ""
@@ -159,7 +159,7 @@ def test_a_code_that_receivers_cannot_give_is_kept_in_the_text(said: str) -> Non
     assert refusal(errorCode=said).text == said
 
 
-def test_receivers_speak_of_themselves_and_of_the_connection() -> None:
+def test_receivers_can_give_only_codes_of_the_families_user_and_communication() -> None:
     own = ("user", "communication")
     expected = {
         text: text if text.startswith(own) else "user.update.internalError" for text in CODES
@@ -168,11 +168,11 @@ def test_receivers_speak_of_themselves_and_of_the_connection() -> None:
     assert {text: code_of(refusal(errorCode=text)) for text in CODES} == expected
 
 
-def test_nothing_at_all_is_an_internal_error() -> None:
+def test_a_missing_code_is_an_internal_error() -> None:
     assert normalise(None).text == "user.update.internalError"
 
 
-def test_long_texts_are_cut() -> None:
+def test_the_text_of_a_refusal_is_cut_at_a_thousand_characters() -> None:
     assert refusal(errorCode="user.update.error", message="x" * 1000).text == "x" * 1000
     assert refusal(errorCode="user.update.error", message="x" * 1001).text == "x" * 1000
     assert refusal(errorCode="y" * 5000, message="x").text == "y" * 1000
@@ -189,11 +189,11 @@ def test_long_texts_are_cut() -> None:
         (None, None),
     ],
 )
-def test_a_delay_is_milliseconds_within_bounds(delay: object, delay_s: float | None) -> None:
+def test_a_delay_is_read_as_milliseconds_up_to_a_day(delay: object, delay_s: float | None) -> None:
     assert refusal(errorCode="communication.noConnection", delay=delay).delay_s == delay_s
 
 
-def test_a_delay_counts_for_communication_only() -> None:
+def test_a_delay_counts_only_with_a_code_of_communication() -> None:
     assert {text: refusal(errorCode=text, delay=1000).delay_s for text in CODES} == {
         text: 1.0 if text.startswith("communication") else None for text in CODES
     }
@@ -212,7 +212,7 @@ ELEMENT = st.dictionaries(
 
 @pytest.mark.slow
 @given(JSON | ELEMENT)
-def test_whatever_comes_is_refused_or_a_verdict_that_can_be_acted_upon(element: object) -> None:
+def test_any_json_is_unreadable_or_a_valid_verdict(element: object) -> None:
     verdict = path = None
     try:
         verdict = read(element)
