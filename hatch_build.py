@@ -60,9 +60,11 @@ class Build(BuildHookInterface[Any]):
         self._add_manual(Path(self._temporary), build_data)
         if _wanted() == "never":
             return
-        library = Path(os.environ.get("COMPILE_HOME") or self._temporary, "library").absolute()
+        # Not where the man pages are made: links of that folder lead into the sources.
+        home = Path(os.environ.get("COMPILE_HOME") or Path(self._temporary, "compiled")).absolute()
+        library = home / "library"
         try:
-            layout = self._lay_out(library.parent)
+            layout = self._lay_out(home)
             # Modules are called what their paths say from there on.
             with chdir(layout):
                 modules = self._compile(library)

@@ -3,21 +3,26 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
 import urllib.request
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
+from tests.clients.node_client import require
 from tests.serving import ROOT, Server, environment
 
 COMETD = ROOT / "static" / "cometd" / "cometd.js"
-# Whether it can be compiled is asked of the installed copy, by all of `make test`.
+# Whether all of it can be compiled is asked of the installed copy, by all of `make test`.
 INTERPRETED = {"COMPILE_CORE": "never"}
+# The build keeps nothing, as where nobody has set COMPILE_HOME.
+COMPILED = {"COMPILE_CORE": "always", "COMPILE_HOME": ""}
 # A user's extension, in a project that has an `app` of its own.
 EXTENSION = """
 from app import NAME
@@ -34,9 +39,9 @@ def install(server: ServerApi) -> None:
 """
 
 
-def build(target: str, root: Path, home: Path) -> Path:
+def build(target: str, root: Path, home: Path, how: Mapping[str, str] = INTERPRETED) -> Path:
     command = [sys.executable, "-m", "hatchling", "build", "--target", target, "-d", str(home)]
-    subprocess.run(command, cwd=root, env={**environment(), **INTERPRETED}, check=True, timeout=60)
+    subprocess.run(command, cwd=root, env={**environment(), **how}, check=True, timeout=60)
     (built,) = (path for path in home.iterdir() if path.is_file())
     return built
 
@@ -123,6 +128,28 @@ def test_a_wheel_has_all_that_the_server_reads(wheel: ZipFile) -> None:
     scripts = {path.relative_to(ROOT / "app") for path in ROOT.glob("app/store/lua/*.lua")}
     assert names >= {f"holdfast/{path}" for path in scripts}
     assert not [name for name in names if "/npm/" in name or "__pycache__" in name]
+
+
+def test_a_compiled_wheel_has_machine_code_beside_the_sources_and_leaves_these_as_they_were(
+    sources: Path, tmp_path: Path
+) -> None:
+    require(shutil.which("cc"), "cc")
+    copy = tmp_path / "copy"
+    shutil.copytree(sources, copy)
+    # One module suffices; mypy would read all that its package imports.
+    (copy / "app" / "__init__.py").write_text("")
+    project = copy / "pyproject.toml"
+    text = re.sub(
+        r"(?m)^(compiled) = \[[^]]*\]", r'\1 = ["app/delivery/numbers.py"]', project.read_text()
+    )
+    project.write_text(text)
+    before = sorted(copy.rglob("*"))
+    wheel = ZipFile(build("wheel", copy, tmp_path / "wheel", COMPILED))
+    assert sorted(copy.rglob("*")) == before
+    kinds = Counter(Path(name).suffix for name in wheel.namelist())
+    assert kinds[".so"]
+    assert not kinds[".c"]
+    assert "holdfast/delivery/numbers.py" in wheel.namelist()
 
 
 def test_a_wheel_is_of_the_version_that_the_changelog_dates(wheel: ZipFile) -> None:
