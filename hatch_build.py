@@ -44,11 +44,12 @@ class Build(BuildHookInterface[Any]):
     PLUGIN_NAME = "custom"
 
     def dependencies(self) -> list[str]:
-        """What compiling takes: its tools, and what the compiled modules import."""
-        if self.target_name == "sdist" or _wanted() == "never":
+        """What a wheel is made with: tools to compile it, and what the commands import."""
+        if self.target_name == "sdist":
             return []
         core = self.metadata.core
-        return ["mypy", "setuptools>=77", *core.dependencies, *core.optional_dependencies["server"]]
+        tools = [] if _wanted() == "never" else ["mypy", "setuptools>=77"]
+        return [*tools, *core.dependencies, *core.optional_dependencies["server"]]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable":
