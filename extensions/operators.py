@@ -8,13 +8,12 @@ grammar.
 import hmac
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.api import ServerApi
 from holdfast.bayeux.codec import Json
-from holdfast.bayeux.command_scope import CommandScope
-from holdfast.bayeux.commands import Command, Note, Result, carry_out, understand
+from holdfast.bayeux.commands import Command, Result, understand
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.extension import ServerExtension
 from holdfast.bayeux.grammar import ILLEGAL, CommandRefused
@@ -33,6 +32,12 @@ _MOST_WAITING = 100
 Wait = Callable[[Command, Callable[[float], None]], None]
 
 
+class CarryOut(Protocol):
+    """Runs a command of this caller. Raises `CommandRefused`."""
+
+    def __call__(self, command: Command, who: str, *, is_allowed: bool) -> Result: ...
+
+
 class Operators(ServerExtension):
     """Authenticates operators by token and carries out their commands.
 
@@ -40,8 +45,7 @@ class Operators(ServerExtension):
         role_of: Returns the role of a token, in constant time.
         warrant_of: Returns the warrant of a role: stored in place of the token.
         guess: Counts a wrong token from an address. Returns the seconds to wait, or zero.
-        scope: What commands act on.
-        note: Writes each command that changes something to the audit log.
+        carry_out: Runs a command, and writes one that changes something to the audit log.
         wait: Waits as long as the command asks, then calls back with the time.
     """
 
@@ -54,16 +58,14 @@ class Operators(ServerExtension):
         role_of: Callable[[str], str | None],
         warrant_of: Callable[[str], str],
         guess: Callable[[str, float], float],
-        scope: CommandScope,
-        note: Note,
+        carry_out: CarryOut,
         wait: Wait,
     ) -> None:
         self._server = server
         self._role_of = role_of
         self._warrant_of = warrant_of
         self._guess = guess
-        self._scope = scope
-        self._note = note
+        self._carry_out = carry_out
         self._wait = wait
         self._waiting = 0
         server.services.add(SERVICE, self._serve)
@@ -137,7 +139,7 @@ class Operators(ServerExtension):
         try:
             session, is_allowed = call.session, call.session.identity.role == OPERATOR
             who = f"{session.identity.role} {session.name}"
-            result = carry_out(command, self._scope, who, self._note, is_allowed=is_allowed)
+            result = self._carry_out(command, who, is_allowed=is_allowed)
         except CommandRefused as refused:
             _fail(call, refused)
             return

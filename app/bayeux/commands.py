@@ -216,7 +216,7 @@ def audited(
 
 
 def carry_out(
-    command: Command, scope: CommandScope, who: str, note: Note, *, is_allowed: bool = True
+    scope: CommandScope, note: Note, command: Command, who: str, *, is_allowed: bool = True
 ) -> Result:
     """Run a command; one that changes something is written to the audit, whatever its outcome.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.bayeux.api import ServerApi
 from holdfast.bayeux.command_scope import CommandScope, Process
+from holdfast.bayeux.commands import carry_out
 from holdfast.bayeux.replaying import Replaying
 from holdfast.compose.storage import Storage
 from holdfast.extensions.operators import Operators
@@ -120,8 +121,7 @@ def _operators(
         role_of=partial(_role_of, tokens),
         warrant_of=lambda role: tokens.warrant(Role[role.upper()]),
         guess=Throttle(STRANGERS).take,
-        scope=scope,
-        note=audit.note,
+        carry_out=partial(carry_out, scope, audit.note),
         wait=waits.wait,
     )
 

@@ -171,7 +171,7 @@ class System:
 
     async def _run(self, command: Command, who: str) -> Result:
         await self._queue_waits.entries(command)
-        result = carry_out(command, self._server.scope, who, self._audit.note)
+        result = carry_out(self._server.scope, self._audit.note, command, who)
         if command.changes:
             await self._server.kept()
         return result

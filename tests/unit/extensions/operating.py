@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from holdfast.bayeux.command_scope import CommandScope, Process
-from holdfast.bayeux.commands import Command
+from holdfast.bayeux.commands import Command, carry_out
 from holdfast.bayeux.identity import OPERATOR, READER
 from holdfast.bayeux.restoring import restore
 from holdfast.extensions.ack import Ack
@@ -67,13 +67,13 @@ def house_of(
 
     keeper = None if before is None else before.keeper
     house = House(DeliveryWire, partial(Ack, announces_batch=False), keeper=keeper, after=before)
+    scope = CommandScope(house.bayeux.life, Process("1.2", 0), lambda: house.now)
     operators = Operators(
         house.server,
         role_of=ROLES.get,
         warrant_of=lambda role: f"{role}{seal}",
         guess=Guesses().count_one,
-        scope=CommandScope(house.bayeux.life, Process("1.2", 0), lambda: house.now),
-        note=note,
+        carry_out=partial(carry_out, scope, note),
         wait=wait,
     )
     house.server.extend(operators)
