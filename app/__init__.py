@@ -41,5 +41,12 @@ else:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         from importlib import import_module
 
-        module = "holdfast.client" if name in _CLIENT else "holdfast.interface"
-        return getattr(import_module(module), name)
+        if name in _CLIENT:
+            return getattr(import_module("holdfast.client"), name)
+        try:
+            return getattr(import_module("holdfast.interface"), name)
+        except ModuleNotFoundError as error:
+            raise ImportError(
+                f"holdfast.{name} needs the server, and {error.name} is not installed: "
+                "pip install 'holdfast[server]'"
+            ) from error

@@ -32,7 +32,7 @@ _MOST_WAITING = 100
 Wait = Callable[[Command, Callable[[float], None]], None]
 
 
-class CarryOut(Protocol):
+class RunCommand(Protocol):
     """Runs a command of this caller. Raises `CommandRefused`."""
 
     def __call__(self, command: Command, who: str, *, is_allowed: bool) -> Result: ...
@@ -58,7 +58,7 @@ class Operators(ServerExtension):
         role_of: Callable[[str], str | None],
         warrant_of: Callable[[str], str],
         guess: Callable[[str, float], float],
-        carry_out: CarryOut,
+        carry_out: RunCommand,
         wait: Wait,
     ) -> None:
         self._server = server

@@ -96,6 +96,14 @@ def test_the_client_works_and_loads_nothing_of_the_server(place: Path, server: S
     assert all(f"{name}.".startswith("holdfast.client.") for name in modules.split())
 
 
+def test_an_import_for_extensions_says_how_to_install_the_server(place: Path) -> None:
+    said = run(place, "-c", "from holdfast import ServerExtension")
+    assert said.returncode == 1
+    line = said.stderr.splitlines()[-1]
+    assert line.startswith("ImportError: holdfast.ServerExtension needs the server")
+    assert line.endswith("pip install 'holdfast[server]'")
+
+
 @pytest.mark.parametrize("words", [(), ("--help",), ("serve", "--port", "0")])
 def test_the_command_says_how_to_install_the_server(place: Path, words: tuple[str, ...]) -> None:
     said = run(place, "-m", "holdfast", *words)
