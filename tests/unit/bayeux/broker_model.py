@@ -1,6 +1,6 @@
 """A naive broker: says where each message must be after each step.
 
-It is as simple as can be, and nothing in it is fast. What is free it takes from the server and
+It is as simple as possible, and slow. What the rules leave open it takes from the server and
 checks: which of several equal receivers gets work, and how many messages one reply carries.
 """
 
@@ -46,7 +46,7 @@ class Unaccepted(Exception):
 
 @dataclass(frozen=True)
 class Config:
-    """What a publish says of its topic; None leaves it as it is."""
+    """What a publish says about its topic; None leaves it as it is."""
 
     delay_s: float | None = None
     depth: int | None = None
@@ -69,7 +69,7 @@ class Model:
         # How entries left since the server began, and all letters: receiver, message and code.
         self.books: Counter[str] = Counter()
         self.letters: list[tuple[str, int, str]] = []
-        # Who has a message in the server; it is asked only what the model leaves open.
+        # The sessions that have a message in the server; asked only what the model leaves open.
         self.holders: Callable[[int], Sequence[str]]
 
     @property
@@ -90,10 +90,10 @@ class Model:
         self.letters += [(place.key, copy.sent.number, code) for copy in copies]
 
     def expire(self) -> None:
-        """What waits leaves when its life is over."""
+        """Waiting and kept messages leave when their lifetime ends."""
         for place in self.places:
             over = [
-                each for each in place.copies if self.has_expired(each) and not each.is_in_hands
+                each for each in place.copies if self.has_expired(each) and not each.is_in_flight
             ]
             self.settle(place, over, "expired")
         for kept in self.histories.values():
@@ -189,7 +189,7 @@ class Model:
     def configure(self, channel: str, config: Config) -> None:
         topic = self.topics.get(channel)
         if topic is None or not topic.is_configured:
-            # Nothing is left of what was configured before.
+            # Nothing remains of an earlier configuration.
             topic = self.topics[channel] = by_rule(channel)
         topic.is_configured, topic.idle_since = True, None
         if config.delay_s is not None:
@@ -249,7 +249,7 @@ class Model:
         return [each for each in here if each.subject == subject and each.takes_addressed]
 
     def takers_now(self, subject: str, *, is_forced: bool) -> list[Place]:
-        """Who gets it at once: nobody while an earlier message waits, or if nobody has room."""
+        """The sessions that get it at once: none while an earlier one waits, or without room."""
         takers = self.takers(subject)
         if not takers and not is_forced:
             is_there = any(each.subject == subject for each in self.sessions.values())
@@ -271,9 +271,9 @@ class Model:
             self.move(place, copy, self.home(WORK if copy.sent.is_work else place.subject))
 
     def relieve(self, place: Place) -> None:
-        """Others get the work that waits for one that takes none now."""
+        """Return the work that waits for a session which takes none now."""
         if not (place.is_live and place.hears(JOBS)):
-            work = [copy for copy in place.copies if copy.sent.is_work and not copy.is_in_hands]
+            work = [copy for copy in place.copies if copy.sent.is_work and not copy.is_in_flight]
             self.take_back(place, work)
 
     def pass_on(self) -> None:
@@ -313,7 +313,7 @@ class Model:
                 self.move(home, copy, next(each for each in first if each.key == holder))
 
     def follow(self) -> None:
-        """Everything that follows from a step: passes on, lets topics end."""
+        """What follows from each step: moves between queues, and ends of topics."""
         self.pass_on()
         for name, topic in [*self.topics.items()]:
             is_subscribed = any(name in each.subscriptions for each in self.sessions.values())
@@ -340,7 +340,7 @@ class Model:
     # Sessions
 
     def handshake(self, place: Place) -> None:
-        """A client begins a session, or takes it over."""
+        """A client starts a session, or takes it over."""
         known = self.sessions.setdefault(place.key, place)
         for copy in known.copies:
             copy.give_back()
@@ -367,13 +367,13 @@ class Model:
         self.relieve(place)
 
     def hear(self, place: Place, batch: int) -> None:
-        """The client is there, and acknowledges this batch."""
+        """The client is there, and acks this batch."""
         done = [copy for copy in place.copies if 0 < copy.batch <= batch]
         self.settle(place, done, "acked")
         place.has_contact, place.is_lost = True, False
 
     def refuse(self, place: Place, copy: Copy, code: str) -> None:
-        """The client refuses one of the messages that it has in hands."""
+        """The client refuses one of the messages that it was handed."""
         if code == HOLDBACK:
             at = place.copies.index(copy)
             for each in place.copies[at:]:
@@ -392,11 +392,11 @@ class Model:
     def hand_over(
         self, place: Place, told: Sequence[int], batch: int, *, may_be_early: bool
     ) -> None:
-        """Check what a reply carried: the front of the queue, what was handed before first."""
+        """Check what a reply carried: the front of the queue, redeliveries first."""
         by_number = {copy.sent.number: copy for copy in place.copies}
         assert len(set(told)) == len(told)
         going = [by_number[number] for number in told]
-        # What came back since the last tick may be over.
+        # What has returned since the last tick may have expired.
         over = [each for each in place.copies if self.has_expired(each) and each not in going]
         self.settle(place, over, "expired")
         staying = [copy for copy in place.copies if copy not in going]
@@ -414,7 +414,7 @@ class Model:
         for copy in staying:
             copy.give_back()
         for copy in going:
-            copy.is_in_hands = copy.was_handed = True
+            copy.is_in_flight = copy.was_handed = True
             copy.batch = batch
         place.copies = [*going, *staying]
 
@@ -423,7 +423,7 @@ class Model:
         self.relieve(place)
 
     def leave(self, place: Place) -> None:
-        """The client of a named session goes."""
+        """The client of a named session leaves."""
         for copy in place.copies:
             copy.give_back()
         place.is_away, place.has_contact = True, False
@@ -456,8 +456,8 @@ class Model:
                 continue
             place.is_lost, place.has_contact = True, False
             for copy in place.copies:
-                # An acknowledgement may still arrive.
-                copy.is_in_hands = False
+                # An ack may still arrive.
+                copy.is_in_flight = False
             if place.is_named or place.is_held:
                 self.relieve(place)
             else:
@@ -491,7 +491,7 @@ class Model:
     # Ends of processes
 
     def restart(self) -> None:
-        """The server is killed: what the store has is left."""
+        """The server is killed: only what the store has remains."""
         self.books.clear()
         self.sessions = {key: each for key, each in self.sessions.items() if each.is_durable}
         for place in self.places:
@@ -510,7 +510,7 @@ class Model:
     # What the store has
 
     def references(self) -> dict[int, set[str]]:
-        """Who has each stored message: queues, by their keys, and the histories of channels."""
+        """Where each stored message is: in queues, by their keys, and in histories of channels."""
         found: dict[int, set[str]] = {}
         for place in self.places:
             for copy in place.copies:
@@ -524,5 +524,5 @@ class Model:
 
 
 def by_rule(channel: str) -> Topic:
-    """A topic of which no publish has said anything."""
+    """A topic that no publish has configured."""
     return Topic(ORDINARY_DELAY_S if channel == MADE else DELAY_S)

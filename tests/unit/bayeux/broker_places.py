@@ -13,7 +13,7 @@ CHANNELS = (RULED, MADE, PLAIN, JOBS)
 PATTERNS = {"/t/*": RULED, "/u/*": MADE, "/jobs/*": JOBS}
 # Of the rules: how many messages a history keeps, and when a topic ends (seconds).
 DEPTH, DELAY_S = 2, 2.5
-# When a topic ends of which nothing is said.
+# When a topic ends that has no destroy delay of its own (seconds).
 ORDINARY_DELAY_S = 60.0
 # What the queue of a subject, and a work queue, has room for.
 MOST_SHARED = 4
@@ -36,7 +36,7 @@ class Sent:
     is_of_topic: bool = False
     # The subjects and sessions that it is addressed to.
     addressed: Sequence[str] = ()
-    # Who has refused it as work, and the last reason.
+    # The sessions that refused it as work, and the last reason.
     refusers: list[str] = field(default_factory=list)
     code: str = ""
 
@@ -54,14 +54,14 @@ class Copy:
     is_kept: bool
     # From a history: for a subscriber, whomever the message was addressed to.
     is_initial: bool = False
-    is_in_hands: bool = False
+    is_in_flight: bool = False
     was_handed: bool = False
-    # The batch whose acknowledgement settles it; zero if none does.
+    # The batch whose ack settles it; zero if none does.
     batch: int = 0
 
     def give_back(self) -> None:
-        """It waits again, whatever the client says of the batch that brought it."""
-        self.is_in_hands, self.batch = False, 0
+        """It returns, and an ack of its old batch does not settle it."""
+        self.is_in_flight, self.batch = False, 0
 
 
 @dataclass(eq=False)
@@ -75,7 +75,7 @@ class Place:
     takes_addressed: bool = False
     subscriptions: set[str] = field(default_factory=set)
     copies: list[Copy] = field(default_factory=list)
-    # Its client has left; or was lost; or was heard by this process.
+    # Its client has left; or was lost; or has sent something to this process.
     is_away: bool = False
     is_lost: bool = False
     has_contact: bool = False

@@ -1,6 +1,6 @@
-"""Subjects, sessions, topics, histories, work and restarts, in any order, beside the model.
+"""Subjects, sessions, topics, histories, work and restarts, in any order.
 
-After each step the server has what the model says, and so has its store.
+After each step, the server and its store have what the model says.
 """
 
 from collections import Counter
@@ -66,7 +66,7 @@ LIFE_S = 1.5
 
 
 class Shelf(Protocol):
-    """The store in a test's hands."""
+    """The store, as a test controls it."""
 
     @property
     def keeper(self) -> StorePort: ...
@@ -80,7 +80,7 @@ class Shelf(Protocol):
     def load(self, orphaned: Any) -> Iterable[Found]: ...
 
     def references(self) -> dict[int, set[str]]:
-        """By message, the queues and histories that have it; it is there once."""
+        """The queues and histories that have each message, which is stored once."""
         ...
 
     def session_keys(self) -> set[str]: ...
@@ -98,7 +98,7 @@ class Role(NamedTuple):
 
 
 OF_TOPICS = (RULED, MADE, PLAIN, "/t/*", "/u/*")
-# Who has little room is in line for one kind of message only: who is first would be chance.
+# A role with little room takes one kind of message only, or chance decides which it gets.
 ROLES = (
     Role("ann/1", 9, True, (*OF_TOPICS, JOBS, "/jobs/*")),
     Role("joe/1", 2, True, OF_TOPICS),
@@ -123,7 +123,7 @@ class Person:
 
 
 class BrokerRules(RuleBasedStateMachine):
-    """Whatever somebody does here, both the server and the model do."""
+    """Each rule does the same to the server and to the model."""
 
     house: House
     model: Model
@@ -148,7 +148,7 @@ class BrokerRules(RuleBasedStateMachine):
         return house
 
     def end_turn(self) -> None:
-        """All is done that follows, in the server and in the model."""
+        """What follows from a step happens in the server and in the model."""
         self.house.turn()
         self.model.follow()
 
@@ -156,7 +156,7 @@ class BrokerRules(RuleBasedStateMachine):
 
     @rule(number=roles, pattern=picks, newest=st.sampled_from([0, 1, 9]))
     def arrive(self, number: int, pattern: int, newest: int) -> None:
-        """A client begins a session, takes one over, or subscribes to something more."""
+        """A client starts a session, takes one over, or subscribes to another pattern."""
         role = ROLES[number]
         person = self.people.get(number)
         is_new = person is None or person.place.is_away
@@ -194,7 +194,7 @@ class BrokerRules(RuleBasedStateMachine):
         assert asked.replies[-1]["successful"], asked.replies
 
     def fetch(self, person: Person, *verdicts: Json, acks: bool = True) -> None:
-        """It says what it has, and hears what there is."""
+        """It acks and refuses what it has, and gets what waits."""
         batch = person.batch if acks else 0
         asked = connect(person.client, *verdicts, ack=batch)
         self.house.turn()
@@ -207,7 +207,7 @@ class BrokerRules(RuleBasedStateMachine):
             self.model.hear(place, batch)
             person.batch = asked.replies[-1]["ext"]["ack"]
             person.events = asked.events
-            # A reply that does not wait may leave before what comes behind a refused message.
+            # With a refusal, the reply may leave before the next messages can be handed over.
             self.model.hand_over(place, asked.data, person.batch, may_be_early=bool(verdicts))
         self.end_turn()
 
@@ -244,7 +244,7 @@ class BrokerRules(RuleBasedStateMachine):
         self.forget_ended()
 
     def handed_copy(self, place: Place, event: Json) -> Copy | None:
-        """What the client was told of, unless it has left meanwhile."""
+        """The copy that the client was handed, unless it has left the queue meanwhile."""
         for copy in place.copies:
             if copy.sent.number == event["data"] and copy.batch:
                 return copy
@@ -420,7 +420,7 @@ class BrokerRules(RuleBasedStateMachine):
 
     @rule(seconds=st.sampled_from([1.0, 1.0, 3.0, LONG_S]))
     def wait(self, seconds: float) -> None:
-        """Lifetimes, destroy delays, and the patience with clients come to their ends."""
+        """Lifetimes, destroy delays and session timeouts end."""
         self.house.now = round(self.house.now + seconds, 1)
         self.model.now = self.house.now
         self.let_time_pass()
@@ -490,9 +490,9 @@ class BrokerRules(RuleBasedStateMachine):
             session = sessions[place.key]
             has = sorted(copy.sent.number for copy in place.copies)
             assert sorted(_numbers(session)) == has, place.key
-            in_hands = [each.message for each in session.queue.in_flight().values()]
-            assert sorted(number_in(each.wire) for each in in_hands) == sorted(
-                copy.sent.number for copy in place.copies if copy.is_in_hands
+            in_flight = [each.message for each in session.queue.in_flight().values()]
+            assert sorted(number_in(each.wire) for each in in_flight) == sorted(
+                copy.sent.number for copy in place.copies if copy.is_in_flight
             ), place.key
             assert session.is_durable is place.is_durable, place.key
             is_held = session.dispatcher is not None and not session.dispatcher.is_active

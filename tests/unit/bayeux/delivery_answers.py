@@ -26,10 +26,10 @@ class Answering(Books):
         self.held: set[str] = set()
 
     def connect(self, question: Question, now: float, *, is_patient: bool) -> None:
-        """Behind what it says of messages: contact, and an answer now or later."""
+        """After its verdicts and its ack: contact, and an answer now or later."""
         place = question.place
         if place.question is not None:
-            place.question.state, place.question = "overtaken", None
+            place.question.state, place.question = "superseded", None
         if place.kind.settles == "verdict":
             self.look_for_lost_reply(place)
         place.ends_at = None
@@ -54,11 +54,11 @@ class Answering(Books):
             self.hand_over(question, now)
 
     def look_for_lost_reply(self, place: Place) -> None:
-        """After a restart, or a loss that is known: what it has shown no sign of comes again."""
+        """After a restart, or a known loss, what it gave no sign of is redelivered."""
         last, has_shown = place.last, place.heard > place.before
         is_lost = last is not None and (last.is_cut or last.is_dropped) and not has_shown
         if place.is_restored or is_lost:
-            lost = [c for c in place.hands if c.seq > place.heard and not c.is_pending]
+            lost = [c for c in place.in_flight if c.seq > place.heard and not c.is_pending]
             for copy in lost:
                 copy.fail("lost reply")
                 place.fail()
@@ -67,7 +67,7 @@ class Answering(Books):
         place.heard = place.seq
 
     def wait_for_store(self, question: Question) -> None:
-        """It is to have what was refused before this is answered, which may be long after."""
+        """The store must have the refusals before this is answered, perhaps much later."""
         question.has_refused = True
         self.asked.append(("refuse", question))
 
@@ -79,13 +79,13 @@ class Answering(Books):
         self.expire(place, now)
         place.question = None
         if place.is_durable and not self.is_store_there:
-            # No batch: it would speak for messages of which the store does not know how they fare.
+            # No batch: its ack would settle messages whose progress the store does not know.
             self.send(question, now)
             return
         place.batch += 1
         place.before = place.seq
         question.batch = place.batch
-        lost = [c for c in place.hands if not c.is_pending] if kind.settles == "batch" else []
+        lost = [c for c in place.in_flight if not c.is_pending] if kind.settles == "batch" else []
         for copy in lost:
             copy.fail("lost reply")
             place.fail()
@@ -99,7 +99,7 @@ class Answering(Books):
         for copy in place.returned:
             if copy.batch and not copy.until:
                 copy.until = place.batch - 1
-        is_alone = len(going) == 1 and not place.hands
+        is_alone = len(going) == 1 and not place.in_flight
         for copy in going:
             copy.was_alone = is_alone
             place.seq += 1
@@ -109,21 +109,21 @@ class Answering(Books):
                 copy.batch, copy.until = place.batch, 0
             copy.attempts += 1
             copy.due = now + kind.response_ms / 1000 if kind.response_ms else None
-        place.hands += going
+        place.in_flight += going
         question.carried = [(copy, copy.seq) for copy in going]
         question.told = [(copy.number, copy.redelivered) for copy in going]
         self.send(question, now)
 
     def take_lost(self, place: Place, lost: Sequence[Copy]) -> None:
-        """What was not acknowledged goes again, unless that was tried too often."""
-        lost = [copy for copy in lost if copy in place.hands]
+        """What was lost and has not become a dead letter returns."""
+        lost = [copy for copy in lost if copy in place.in_flight]
         place.repeats += bool(lost)
         for copy in lost:
             copy.redelivered += 1
         place.take_back(lost)
 
     def make_room(self, place: Place, lost: Sequence[Copy]) -> int:
-        """How many may go: no more than it can take; what may go only once more goes alone."""
+        """How many may go: no more than it can take; one with its last attempt goes alone."""
         kind, room = place.kind, place.kind.per_batch or FAR
         if kind.settles == "written":
             return room
@@ -148,7 +148,7 @@ class Answering(Books):
         return room
 
     def send(self, question: Question, now: float) -> None:
-        """Now, or when the store knows what must be known before."""
+        """Answer now, or when the store knows what it must know before."""
         place = question.place
         was_tried = any(copy.attempts > 1 for copy, _ in question.carried)
         if question.has_refused or (place.is_durable and was_tried):
@@ -159,7 +159,7 @@ class Answering(Books):
             self.leave(question, now)
 
     def leave(self, question: Question, now: float) -> None:
-        """The answer's bytes, unless nobody takes them or they are nobody's any more."""
+        """Write the answer, unless its connection is lost or its client is another one now."""
         place = question.place
         if question.state == "going" and (
             place.is_over or place.is_away or place.client != question.client
@@ -169,11 +169,11 @@ class Answering(Books):
         copies = [copy for copy, seq in question.carried if copy.seq == seq]
         if question.is_cut:
             question.state = "cut"
-            self.not_taken(place, question, [copy for copy in copies if copy in place.hands])
+            self.not_taken(place, question, [copy for copy in copies if copy in place.in_flight])
         else:
             question.state = "answered"
             if place.kind.settles == "written":
-                here = place.hands + place.returned
+                here = place.in_flight + place.returned
                 self.ack(place, [copy for copy in copies if copy in here])
         if place.question is None:
             place.deadline = now + MAX_INTERVAL_S
@@ -197,7 +197,7 @@ class Answering(Books):
             question.place.deadline = now + MAX_INTERVAL_S
 
     def tell(self, now: float) -> None:
-        """The turn ends: whoever can be told something is told."""
+        """The turn ends: held connects with news are answered."""
         for place in self.places:
             question = place.question
             if question is None or place.quiet_until > now:

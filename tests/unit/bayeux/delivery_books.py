@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from tests.unit.bayeux.delivery_place import MAX_INTERVAL_S, Copy, Place
 
-# A dead letter: receiver, message, code, how often it was handed over and redelivered, and what
-# became of that.
+# A dead letter: receiver, message, code, how often it was handed over and redelivered, and its
+# failed attempts.
 Letter = tuple[str, int, str, int, int, list[tuple[int, str]]]
 
 LOST = "communication.noConnection"
@@ -15,9 +15,9 @@ SILENT = "communication.responseTimeout"
 FULL = "resource.overflow.queue.entries"
 HOLDBACK = "user.update.holdback"
 DEAD_MESSAGE = "user.update.deadMessage"
-# On this channel a refused message is tried again, so often and after such a pause (seconds).
+# On this channel a refused message has this many attempts, with this pause between (seconds).
 PATIENT, ATTEMPTS, BACKOFF_S = "/b", 3, 1.0
-# On this one a message is handed over so often, whatever becomes of it, and with this code dead.
+# On this one a message is handed over at most this often, and then dies with this code.
 DEADLY, MOST_ATTEMPTS, WORN = "/a", 3, "user.update.error"
 
 
@@ -41,7 +41,7 @@ class Books:
             key = (place.key, copy.number)
             assert key not in self.fates, f"{key} was {self.fates[key]}, is {how}"
             self.fates[key] = how
-        for queue in (place.hands, place.returned, place.waiting):
+        for queue in (place.in_flight, place.returned, place.waiting):
             queue[:] = [copy for copy in queue if copy not in copies]
         if not len(place):
             place.window = 0
@@ -67,17 +67,17 @@ class Books:
 
     def bury_all(self, place: Place, code: str, now: float) -> None:
         self.expire(place, now)
-        for copy in place.hands:
+        for copy in place.in_flight:
             copy.fail(code)
-        self.bury(place, [*place.hands, *place.returned, *place.waiting], code)
+        self.bury(place, [*place.in_flight, *place.returned, *place.waiting], code)
 
     def expire(self, place: Place, now: float) -> None:
-        """What waits, and is to be destroyed when its life is over."""
+        """Settle what waits and has outlived its lifetime."""
         here = place.returned + place.waiting
         self.settle(place, [copy for copy in here if copy.sent.ends <= now], "expired")
 
     def widen(self, place: Place, count: int) -> None:
-        """It has dealt with these: so many more may go together."""
+        """It has settled this many: as many more may go together."""
         if place.window:
             place.window += count
 
@@ -91,7 +91,7 @@ class Books:
     def judge(
         self, place: Place, verdicts: Sequence[tuple[int, str, float | None]], now: float
     ) -> bool:
-        """Whether anything was refused."""
+        """Apply the verdicts; return whether anything was refused."""
         failures, has_refused = [], False
         for seq, code, delay_s in verdicts:
             copy = self.find(place, seq)
@@ -111,8 +111,8 @@ class Books:
         return has_refused
 
     def find(self, place: Place, seq: int) -> Copy | None:
-        """The entry whose last number this is, if the present client was told."""
-        for copy in place.hands:
+        """The entry whose last number this is, if the present client was handed it."""
+        for copy in place.in_flight:
             if copy.seq == seq:
                 return copy
         for copy in place.returned:
@@ -152,19 +152,19 @@ class Books:
         return not code.startswith("user.security.authentication") and code != DEAD_MESSAGE
 
     def stay(self, place: Place, copy: Copy) -> None:
-        """It stays first, and all behind it that nobody said ok to."""
+        """It returns, and so does all behind it without an OK."""
         copy.redelivered += 1
-        behind = [each for each in place.hands + place.returned if each.seq >= copy.seq]
+        behind = [each for each in place.in_flight + place.returned if each.seq >= copy.seq]
         for each in behind:
             each.batch = 0
-            if each in place.hands and each is not copy:
+            if each in place.in_flight and each is not copy:
                 each.fail("returned")
-        if any(each in place.hands for each in behind):
+        if any(each in place.in_flight for each in behind):
             place.fail()
-        place.take_back([each for each in behind if each in place.hands])
+        place.take_back([each for each in behind if each in place.in_flight])
 
     def keep_pending(self, place: Place, seqs: Sequence[int]) -> None:
-        for copy in place.hands:
+        for copy in place.in_flight:
             copy.is_pending = copy.seq in seqs
             if copy.is_pending:
                 place.heard = max(place.heard, copy.seq)
@@ -176,7 +176,7 @@ class Books:
         if not 0 <= batch <= place.batch:
             self.books["out of range"] += 1
         elif place.kind.settles == "batch":
-            passed = [c for c in place.hands if c.batch <= batch and not c.is_pending]
+            passed = [c for c in place.in_flight if c.batch <= batch and not c.is_pending]
             passed += [c for c in place.returned if 0 < c.batch <= batch <= (c.until or batch)]
             if passed:
                 place.repeats = 0
@@ -196,7 +196,7 @@ class Books:
             place.hold_until = None
 
     def clear(self, place: Place) -> None:
-        self.settle(place, [*place.hands, *place.returned, *place.waiting], "discarded")
+        self.settle(place, [*place.in_flight, *place.returned, *place.waiting], "discarded")
 
     def turn_away(self, place: Place) -> None:
         if place.question is not None:
@@ -205,5 +205,5 @@ class Books:
 
     def end(self, place: Place, *, failed: bool) -> None:
         self.turn_away(place)
-        self.settle(place, [*place.hands, *place.returned, *place.waiting], "discarded")
+        self.settle(place, [*place.in_flight, *place.returned, *place.waiting], "discarded")
         place.is_over, place.has_failed = True, failed

@@ -1,7 +1,7 @@
-"""What must become of messages, as the design tells it: lists and dicts, nothing clever.
+"""What must become of messages according to the design: lists and dicts, nothing clever.
 
-A `Model` is the whole of a server as its clients see it. Whoever compares it with a real one tells
-it what happens, in the same order, and what time it is.
+A `Model` is a whole server as its clients see it. A test that compares it with a real one tells it
+what happens, in the same order, and the time.
 """
 
 from collections import Counter
@@ -15,7 +15,7 @@ from tests.unit.delivery.test_dispatcher_model import Naive
 # How long a named session waits for its client, and one that has retries but no name (seconds).
 SESSION_S = 60.0
 LONG_S = 24 * 3600.0
-# How long later somebody is lost if there is no room for dead letters.
+# How much later a client is given up if there is no room for dead letters (seconds).
 POSTPONED_S = 1.0
 
 
@@ -26,15 +26,15 @@ class Model(Answering):
         super().__init__()
         # The time, as it was told last.
         self.now = now
-        # Channels on which somebody waits for the store: messages and what it said of them.
+        # Channels with pending publishes: the messages, and the answers of the store.
         self.lanes: dict[str, list[tuple[Sent, list[str]]]] = {}
-        # What publishers heard who had to wait.
+        # What publishers were told that had to wait.
         self.replies: dict[int, str] = {}
 
     # Publishing
 
     def publish(self, sent: Sent, *, persistent: bool | None, is_refused: bool = False) -> str:
-        """Either what the publisher hears at once, or that it waits for the store."""
+        """What the publisher is told at once, or that it waits for the store."""
         homes = [place for place in sent.places if place.is_durable and not place.is_over]
         lane = self.lanes.get(sent.channel)
         if not homes or persistent is False:
@@ -52,21 +52,21 @@ class Model(Answering):
         return "waits"
 
     def unseen(self) -> list[Sent]:
-        """Messages that the store may have and that nobody was shown."""
+        """Messages that the store may have and that were not delivered."""
         lanes = [sent for lane in self.lanes.values() for sent, _ in lane]
         return lanes + [asked[1] for asked in self.asked if asked[0] == "keep"]
 
     def lose_patience(self) -> None:
-        """Publishers have waited too long; what was kept is shown when that is known."""
+        """Publishers have waited too long; what was kept is delivered when that is known."""
         for what, sent, *rest in self.asked:
             if what == "keep" and not rest[0]:
                 rest[0].append("unknown")
                 self.move(sent.channel)
 
     def store_answers(self, now: float) -> bool:
-        """Everything that it was asked so far.
+        """The store answers all that it was asked so far; return whether there was anything.
 
-        What has to wait for it leaves at the end of the turn: until then it takes room.
+        Replies that wait for it leave at the end of the turn: until then, they take room.
         """
         asked, self.asked = self.asked, []
         for what, subject, *rest in asked:
@@ -89,7 +89,7 @@ class Model(Answering):
             self.move(sent.channel)
 
     def move(self, channel: str) -> None:
-        """Whoever is first on the channel need not wait any longer."""
+        """The first publishes of the channel end their wait, as far as they have an answer."""
         lane = self.lanes[channel]
         while lane and lane[0][1]:
             sent, answer = lane.pop(0)
@@ -117,7 +117,7 @@ class Model(Answering):
                 self.bury(place, [Copy(sent)], FULL)
 
     def has_room(self, place: Place) -> bool:
-        """What has outlived its time makes room, one message for another."""
+        """In a full queue, what has expired makes room."""
         if len(place) >= place.kind.most:
             self.expire(place, self.now)
         return len(place) < place.kind.most
@@ -133,7 +133,7 @@ class Model(Answering):
     # Coming and going
 
     def claim(self, kind: Kind, now: float, *, active: bool | None) -> Place:
-        """Somebody shakes hands: as the client of a named session, if there is one."""
+        """A client handshakes: it takes its named session over, if there is one."""
         for place in self.places:
             if kind.name is not None and place.kind.name == kind.name and not place.is_over:
                 self.take_over(place, "", now, active=active)
@@ -173,15 +173,15 @@ class Model(Answering):
         place.deadline, place.ends_at = None, now + SESSION_S
 
     def stop(self, place: Place, now: float) -> None:
-        """A named session ends because its client says so: dead is what it did not get."""
+        """A named session ends because its client says so: what it did not get is dead."""
         self.bury_all(place, DELIVERY_ENDED, now)
         self.say_goodbye(place, now)
         place.has_failed = True
 
     def say_goodbye(self, place: Place, now: float) -> None:
-        """The session ends: what was in hands is done with, what waits travels along if it may."""
+        """The session ends: what is in flight is discarded, what waits goes along if it may."""
         for _ in range(2):
-            self.settle(place, list(place.hands), "discarded")
+            self.settle(place, list(place.in_flight), "discarded")
             if place.question is not None:
                 self.hand_over(place.question, now)
         if not place.can_stop:
@@ -213,8 +213,8 @@ class Model(Answering):
                 self.lose(place, now)
 
     def look_at_failures(self, place: Place, now: float) -> None:
-        if place.hands and place.hands[0].due is not None and place.hands[0].due <= now:
-            self.fail(place, place.hands[0], SILENT, None, now)
+        if place.in_flight and place.in_flight[0].due is not None and place.in_flight[0].due <= now:
+            self.fail(place, place.in_flight[0], SILENT, None, now)
         if place.is_over:
             return
         if place.ends_at is not None and place.ends_at <= now and place.question is None:
@@ -230,7 +230,7 @@ class Model(Answering):
                 self.end(place, failed=True)
 
     def lose(self, place: Place, now: float) -> None:
-        """Nothing was heard of the client for too long."""
+        """The client was silent for too long."""
         if place.kind.label == "plain":
             self.end(place, failed=False)
             return
@@ -247,25 +247,25 @@ class Model(Answering):
             self.bury_all(place, LOST, now)
             self.end(place, failed=True)
             return
-        for copy in place.hands:
+        for copy in place.in_flight:
             copy.redelivered += 1
             copy.fail(LOST)
             place.fail()
             if copy.is_pending:
                 copy.batch = 0
-        place.take_back(place.hands)
+        place.take_back(place.in_flight)
 
-    # Another life
+    # Restarts
 
     def restart(self, now: float) -> None:
-        """Named sessions go on with what was kept; nobody hears of anything else again."""
+        """Named sessions continue with what was kept; everything else is lost."""
         self.now = now
         unseen = dict.fromkeys(sent for sent in self.unseen() if sent.is_kept)
         self.places = [place for place in self.places if place.is_durable and not place.is_over]
         self.lanes, self.asked, self.books = {}, [], Counter()
         self.is_store_there, self.is_full, self.held = True, False, set()
         for place in self.places:
-            for queue in (place.hands, place.returned, place.waiting):
+            for queue in (place.in_flight, place.returned, place.waiting):
                 queue[:] = [copy for copy in queue if copy.sent.is_kept]
             place.waiting += [Copy(sent) for sent in unseen if sent.is_for(place)]
             place.waiting.sort(key=lambda copy: (-copy.sent.priority, copy.number))
@@ -278,7 +278,7 @@ class Model(Answering):
         self.clean_up(unseen)
 
     def clean_up(self, unseen: Iterable[Sent]) -> None:
-        """What came late for sessions that had ended."""
+        """Discard what came late for sessions that had ended."""
         there = {place.key for place in self.places}
         for sent in unseen:
             for place in sent.places:
@@ -287,16 +287,16 @@ class Model(Answering):
                     self.settle(place, [Copy(sent)], "discarded")
 
     def revive(self, place: Place, now: float) -> None:
-        """Its clocks begin anew."""
+        """Its clocks start again."""
         kind, was_held = place.kind, place.contact.is_held
-        for copy in place.hands + place.returned:
-            copy.was_alone = place.hands == [copy]
+        for copy in place.in_flight + place.returned:
+            copy.was_alone = place.in_flight == [copy]
             copy.batch, copy.until = 0 if copy.until else copy.batch, 0
-        for copy in place.hands:
+        for copy in place.in_flight:
             copy.is_pending = False
             copy.due = now + kind.response_ms / 1000 if kind.response_ms else None
         if kind.settles == "written":
-            place.take_back(place.hands)
+            place.take_back(place.in_flight)
         place.window, place.suspect = 0, None
         if place.returned:
             place.fail()

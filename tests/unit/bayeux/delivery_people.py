@@ -1,4 +1,4 @@
-"""Who takes part: receivers of all kinds, and what they know of what they were told."""
+"""Receivers of all kinds, and what they know about what they were handed."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,7 @@ from tests.unit.bayeux.delivery_model import SESSION_S
 from tests.unit.bayeux.delivery_place import MOST, Kind, Question
 from tests.unit.bayeux.harness import Asked, Client, House, Json
 
-# What receivers say of messages, and what that means to the server.
+# What receivers say about messages, and what that means to the server.
 WORDS = {
     "OK": "OK",
     "held": "user.update.holdback",
@@ -18,7 +18,7 @@ WORDS = {
     "not now": "communication.noConnection",
 }
 
-# A number, a word, and how many milliseconds it shall wait.
+# A number, a word, and a delay in milliseconds.
 Said = tuple[int, str, int | None]
 
 
@@ -76,7 +76,7 @@ class Person:
         self.questions: list[tuple[Question, Asked, bool]] = []
         self.newest: Question | None = None
         self.acks = [0]
-        # What it was told under which number by this client's connects.
+        # What this client was handed, by number.
         self.seqs: dict[int, int] = {}
 
     def shake_hands(self, house: House, active: bool | None) -> Asked:
@@ -99,13 +99,13 @@ class Person:
         return self.client.send(handshake)
 
     def move(self, house: House) -> None:
-        """The server of its client is another one now."""
+        """Its client talks to another server now."""
         assert self.client is not None
         self.client.house = house
         self.questions = []
 
     def ask(self, verdicts: Sequence[Json], pending: Sequence[int], ack: int | None) -> Json:
-        """What a connect says besides."""
+        """The ext of a connect."""
         ext: Json = {}
         if self.kind.options is not None:
             ext["delivery"] = {"verdicts": list(verdicts), "pending": list(pending)}
@@ -114,7 +114,7 @@ class Person:
         return ext
 
     def hear(self, answer: Asked, batch: int) -> None:
-        """An answer has come that it waited for."""
+        """The answer that it waited for has arrived."""
         self.acks.append(batch or self.acks[-1])
         for event in answer.events:
             if "ext" in event:
@@ -122,7 +122,7 @@ class Person:
 
 
 def verdict(seq: int, word: str, delay_ms: int | None) -> Json:
-    """What a receiver says of one message."""
+    """What a receiver says about one message."""
     if word == "OK":
         return {"seq": seq, "state": "OK"}
     said: dict[str, Any] = {"seq": seq, "errorCode": WORDS[word], "message": word}

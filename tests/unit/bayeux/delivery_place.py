@@ -50,7 +50,7 @@ class Sent:
     # When it is destroyed.
     ends: float = inf
     is_kept: bool = False
-    # The store told of it so late that others may have passed it.
+    # Whether the store answered so late that others may have passed it.
     is_late: bool = False
 
     def is_for(self, place: "Place") -> bool:
@@ -73,9 +73,9 @@ class Copy:
     redelivered: int = 0
     due: float | None = None
     is_pending: bool = False
-    # Whether nothing else was in hands when it was handed over last.
+    # Whether nothing else was in flight when it was handed over last.
     was_alone: bool = False
-    # What became of the hand-overs that failed.
+    # The outcomes of hand-overs that failed.
     trail: list[tuple[int, str]] = field(default_factory=list)
 
     @property
@@ -83,21 +83,21 @@ class Copy:
         return self.sent.number
 
     def fail(self, outcome: str) -> None:
-        """Its last hand-over came to this."""
+        """Note the outcome of its last hand-over."""
         self.trail.append((self.attempts, outcome))
 
 
 @dataclass(eq=False, slots=True)
 class Question:
-    """A connect, from when it came until its answer has left."""
+    """A connect, from its arrival until its answer has left."""
 
     place: "Place"
     client: str
     is_cut: bool = False
-    # Whether its connection was lost behind the answer, and the server knows.
+    # Whether its connection was lost after the answer, and the server knows.
     is_dropped: bool = False
-    # It refused something, of which the store has not heard yet: answered before that, it would not
-    # say so again.
+    # It refused something that the store does not have yet: if it were answered now, it would not
+    # repeat the refusal.
     has_refused: bool = False
     # "held", "going" while the store is told, then what became of it.
     state: str = "new"
@@ -116,20 +116,20 @@ class Place:
         self.serial = next(_serials)
         self.waiting: list[Copy] = []
         self.returned: list[Copy] = []
-        self.hands: list[Copy] = []
+        self.in_flight: list[Copy] = []
         self.batch = self.seq = self.repeats = 0
-        # How many were taken since the last failure, and one; 0: there was none since it was empty.
+        # The batch window: one more than were settled since the last failure; 0: it has ended.
         self.window = 0
-        # What went alone for the last time that it may.
+        # What was handed over alone with its last attempt.
         self.suspect: Copy | None = None
         # The last number that the client has for certain, and the last one before the last answer.
         self.heard = self.before = 0
         # What was answered last.
         self.last: Question | None = None
-        # The last number that another client was told.
+        # The last number that an earlier client was handed.
         self.former_seq = 0
         self.contact = Naive(kind.retries, kind.delay_ms / 1000)
-        # Whether it has a dispatcher: others would be ALIVE and active all their lives.
+        # Whether it has a dispatcher: others are always ALIVE and active.
         self.can_stop = kind.options is not None
         self.question: Question | None = None
         self.quiet_until = 0.0
@@ -137,7 +137,7 @@ class Place:
         self.ends_at: float | None = None
         self.hold_until: float | None = None
         self.has_connected = self.is_restored = self.is_away = False
-        # Refused for good, but there; gone, and whether as a failure.
+        # Whether it has stopped; whether it is gone, and has failed.
         self.is_shut = self.is_over = self.has_failed = False
 
     @property
@@ -151,34 +151,34 @@ class Place:
         return CHANNELS if self.kind.label in ("acks", "joe", "tom") else CHANNELS[:1]
 
     def __len__(self) -> int:
-        return len(self.hands) + len(self.returned) + len(self.waiting)
+        return len(self.in_flight) + len(self.returned) + len(self.waiting)
 
     def flows(self, now: float) -> bool:
         return not self.is_shut and (not self.can_stop or self.contact.flows(now))
 
     def fail(self) -> None:
-        """What was in hands comes again, one after the other."""
+        """What was in flight is redelivered one by one."""
         if self.kind.settles != "written":
             self.window = 1
 
     def keeps_suspect(self) -> bool:
         suspect = self.suspect
-        if suspect is None or suspect not in self.hands:
+        if suspect is None or suspect not in self.in_flight:
             return False
         return suspect.is_pending or self.kind.settles != "batch"
 
     def has_news(self, held: Collection[str]) -> bool:
         if self.keeps_suspect():
             return False
-        lost = self.kind.settles == "batch" and any(not c.is_pending for c in self.hands)
+        lost = self.kind.settles == "batch" and any(not c.is_pending for c in self.in_flight)
         if self.kind.settles == "written":
-            # Who cannot refuse is not held back either.
+            # A receiver that cannot refuse is not held back either.
             held = ()
         return lost or any(c.sent.channel not in held for c in self.returned + self.waiting)
 
     def pause_s(self) -> float:
-        """Three times at once, then after a tenth of a second that doubles to a whole one."""
-        if self.repeats < 3 or not self.hands + self.returned:
+        """None three times, then a tenth of a second that doubles up to a whole one."""
+        if self.repeats < 3 or not self.in_flight + self.returned:
             return 0.0
         return min(0.1 * 2.0 ** min(self.repeats - 3, 9), 1.0)
 
@@ -186,16 +186,16 @@ class Place:
         """These wait again, ahead of all others, in the order of their first hand-over."""
         for copy in copies:
             copy.is_pending, copy.due = False, None
-        self.hands = [copy for copy in self.hands if copy not in copies]
+        self.in_flight = [copy for copy in self.in_flight if copy not in copies]
         self.returned = sorted([*self.returned, *copies], key=lambda copy: copy.place)
 
     def change_client(self) -> None:
-        """What the old client had in hands comes again; nothing that it may say counts."""
-        for copy in self.hands:
+        """What was in flight is redelivered; what the old client says no longer counts."""
+        for copy in self.in_flight:
             copy.redelivered += 1
             copy.fail("taken over")
             self.fail()
-        self.take_back(self.hands)
+        self.take_back(self.in_flight)
         for copy in self.returned:
             copy.batch = 0
         self.batch = self.repeats = 0
@@ -204,7 +204,7 @@ class Place:
         self.is_restored = False
 
     def dues(self, now: float) -> list[float]:
-        """When time does something to it."""
+        """The times at which something is due for it."""
         if self.is_over:
             return []
         contact = self.contact
@@ -213,7 +213,7 @@ class Place:
             found += [contact.attempt_at, contact.paused_until]
         if self.question is not None and self.quiet_until:
             found.append(self.quiet_until)
-        if self.hands:
-            found.append(self.hands[0].due)
+        if self.in_flight:
+            found.append(self.in_flight[0].due)
         found += [copy.sent.ends for copy in self.returned + self.waiting]
         return [due for due in found if due is not None and now < due < inf]

@@ -84,7 +84,7 @@ class DeliveryRules(RuleBasedStateMachine):
         fate: str,
         delay_ms: int | None,
     ) -> None:
-        """Messages come perhaps; then a connect, with whatever else it says."""
+        """Perhaps publish messages; then connect with verdicts, pending messages and an ack."""
         stage, person = self.stage, self.person(number)
         stage.send(0, channel, count, {})
         if stage.place(person) is None:
@@ -100,7 +100,7 @@ class DeliveryRules(RuleBasedStateMachine):
                 fate=fate,
             )
 
-    # What is most of the work is chosen most.
+    # Connects are most of the work, so they are chosen most often.
     ask_first = ask_then = ask_on = ask_again = rule(
         number=people,
         channel=st.sampled_from([*CHANNELS, "/a"]),
@@ -116,14 +116,14 @@ class DeliveryRules(RuleBasedStateMachine):
     def verdicts(
         self, person: Person, said: Sequence[tuple[int, str]], delay_ms: int | None
     ) -> list[Said]:
-        """On what it was told lately, on what it was told long ago, or on nothing."""
+        """On what it was handed lately or long ago, or on nothing that there is."""
         known = [*person.seqs][-5:] or [10**6]
         return [(known[-1 - at] if at < len(known) else -1, word, delay_ms) for at, word in said]
 
     def batch(self, person: Person, place: Place, ack: str) -> int | None:
-        """Never one that was not received, unless that can be told.
+        """Never a batch that was not received, unless the server can tell.
 
-        Who connects first after a restart is believed.
+        The first connect after a restart is believed.
         """
         if place.is_restored:
             return person.acks[-1]
@@ -182,7 +182,7 @@ class DeliveryRules(RuleBasedStateMachine):
         )
     )
     def befall(self, what: str) -> None:
-        """The store, mostly."""
+        """Something happens, mostly to the store."""
         stage = self.stage
         match what:
             case "unknown" | "unknown, then known":
@@ -222,13 +222,13 @@ class DeliveryRules(RuleBasedStateMachine):
         try:
             self.agree()
         except AssertionError:
-            # This is known already.
+            # The failure is known already.
             return
         if hasattr(self, "stage"):
             self.repair()
 
     def repair(self) -> None:
-        """Then all that was kept must be somewhere, and what is somewhere must arrive."""
+        """Then all that was kept must be somewhere, and must arrive."""
         stage = self.stage
         stage.regain_store()
         stage.refuse(is_full=False)

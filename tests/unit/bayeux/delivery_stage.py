@@ -18,20 +18,20 @@ from tests.unit.bayeux.harness import ABSENT, Client, Json, Wire
 
 # How much later than it is due something may happen (seconds).
 LATE_S = 0.25
-# How long messages live that are destroyed then, in milliseconds; one is dead on arrival.
+# Lifetimes of messages that then expire, in milliseconds; with zero they expire at once.
 LIVES_MS = (1123, 1123, 2411, 0)
 
 
 class Stage:
-    """Whatever somebody does here, both do and say the same."""
+    """Each method does the same to the server and to the model."""
 
     def __init__(self, backing: Backing, kinds: Sequence[Kind]) -> None:
         self.backing = backing
         self.house = new_house(backing)
         self.model = Model(self.house.now)
-        # What a server will find that comes while the store is away.
+        # What a server finds that starts while the store is away.
         self.kept: Model | None = None
-        # Whether the store answers only when it is let.
+        # Whether the store answers only when the test lets it.
         self.is_slow = False
         self.number = 0
         self.publishers: list[Client] = [self.house.client() for _ in range(2)]
@@ -70,7 +70,7 @@ class Stage:
             self.witness.publications.append((sent, asked))
 
     def _publisher(self, number: int) -> Client:
-        """Who has been silent for too long comes again."""
+        """A publisher whose session has expired comes back with another."""
         publisher = self.publishers[number]
         if publisher.client_id not in {each.client_id for each in self.house.bayeux.state.sessions}:
             publisher = self.publishers[number] = self.house.client()
@@ -79,7 +79,7 @@ class Stage:
     # Receivers
 
     def shake_hands(self, person: Person, active: bool | None) -> None:
-        """As a new client, if anybody is let in now."""
+        """As a new client, if handshakes are accepted now."""
         if self.model.is_full and person.kind.options is not None:
             return
         if person.kind.name is not None and not self.model.is_store_there:
@@ -121,7 +121,7 @@ class Stage:
         person.questions.append((question, asked, fate == "heard"))
         person.newest = question
         if person.kind.options is not None and self.model.is_full:
-            question.state = "turned away"
+            question.state = "refused"
         else:
             self._hear(person, place, question, said, pending, ack)
             if not place.is_over:
@@ -138,7 +138,7 @@ class Stage:
         pending: Sequence[int],
         ack: int | None,
     ) -> None:
-        """Verdicts first, then the acknowledgement."""
+        """Verdicts first, then the ack."""
         if person.kind.options is not None:
             has_refused = self.model.judge(place, meant(said), self.house.now)
             if place.is_durable and has_refused:
@@ -207,7 +207,7 @@ class Stage:
         self.end_turn()
 
     def hold_channel(self, *, is_held: bool) -> None:
-        """The guard does this when most of its receivers refuse what comes there."""
+        """As the guard does when most receivers of the channel refuse its messages."""
         bayeux = self.house.bayeux
         if is_held:
             held = ChannelHold(bayeux.state.node.now_ms(), "nobody wants it")
@@ -222,7 +222,7 @@ class Stage:
     # The store
 
     def lose_patience(self) -> None:
-        """Publishers have waited too long; later the store answers all the same."""
+        """Publishers have waited too long; the store still answers later."""
         self.backing.lose_patience()
         self.model.lose_patience()
 
@@ -264,7 +264,7 @@ class Stage:
             self.look()
 
     def _next_time(self, target: float) -> float:
-        """Shortly after the next thing happens, and not while it is open whether one does."""
+        """Shortly after something is due, when it is certain that nothing else is due just now."""
         now = self.house.now
         dues = sorted(due for place in self.model.places for due in place.dues(now))
         time = min(dues[0] + LATE_S, target) if dues else target
@@ -277,7 +277,7 @@ class Stage:
         """The server is killed, and another one finds what was kept."""
         self.model = self.kept or self.model
         self.kept = None
-        # It takes its time, however little.
+        # A start takes time, however little.
         self.house.now += 0.001
         self.house = new_house(self.backing, after=self.house)
         self.model.restart(self.house.now)
@@ -285,10 +285,10 @@ class Stage:
             session = self.session(place)
             queue = session.queue
             if place.is_away:
-                # An id that nobody was ever told.
+                # An id that no client was ever given.
                 place.client = session.client_id
             assert queue.seq >= place.seq
-            assert queue.batch >= max((each.batch for each in place.hands), default=0)
+            assert queue.batch >= max((each.batch for each in place.in_flight), default=0)
             place.seq, place.batch = queue.seq, queue.batch
         self.witness.publications.clear()
         for person in self.people:
@@ -298,7 +298,7 @@ class Stage:
         self.end_turn()
 
     def end_turn(self, *, is_quick: bool = False) -> None:
-        """All who have something waiting are told, and the store answers if it likes to."""
+        """All receivers with news are told, and the store answers if it may."""
         while True:
             is_busy = self.house.flush()
             self.model.tell(self.house.now)

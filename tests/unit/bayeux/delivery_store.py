@@ -1,4 +1,4 @@
-"""The store in a test's hands: slow, refusing, away, or found again by another server."""
+"""A store that a test controls: slow, refusing, away, or found again by another server."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache, partial
@@ -21,7 +21,7 @@ from tests.unit.delivery.fake_keeper import FakeKeeper, Found
 
 
 class Backing(Protocol):
-    """A store that a test has in its hands."""
+    """A store that a test controls."""
 
     @property
     def keeper(self) -> StorePort:
@@ -30,15 +30,15 @@ class Backing(Protocol):
 
     @property
     def journal(self) -> DeliveryJournal:
-        """Who writes the server's journal."""
+        """What writes the server's journal."""
         ...
 
     def serve(self, server: Bayeux) -> None:
-        """The server that was given them."""
+        """Learn which server was given them."""
         ...
 
     def answer(self) -> bool:
-        """Let it answer what it was asked so far; whether there was anything."""
+        """Let it answer what it was asked so far; return whether there was anything."""
         ...
 
     def refuse(self, *, is_full: bool) -> None:
@@ -46,11 +46,11 @@ class Backing(Protocol):
         ...
 
     def overflow(self, *, is_full: bool) -> bool:
-        """Let what waits for it have no room, or room again; False if that cannot be had."""
+        """Leave no room for what waits for it, or room again; return False if it cannot."""
         ...
 
     def lose_patience(self) -> None:
-        """Whoever waits is told that nobody knows."""
+        """Tell all that wait that the outcome is unknown."""
         ...
 
     @property
@@ -69,7 +69,7 @@ class Backing(Protocol):
         ...
 
     def marks(self, key: str) -> list[tuple[int, Mark]]:
-        """What messages say and how far they came, in the order of their delivery."""
+        """The numbers of messages with their marks, in the order of delivery."""
         ...
 
     def dead(self) -> Sequence[DeadLetter]:
@@ -78,7 +78,7 @@ class Backing(Protocol):
 
 
 class SlowStore(FakeKeeper):
-    """A store in memory; while it is away, what it is told waits, and is lost with its server."""
+    """A store in memory; while it is away, calls wait, and are lost with their server."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -176,6 +176,6 @@ class SlowStore(FakeKeeper):
 
 @cache
 def number_in(wire: bytes) -> int:
-    """What a message says."""
+    """The number that a message carries."""
     number: int = orjson.loads(wire)["data"]
     return number

@@ -1,4 +1,4 @@
-"""What everybody hears, and what nobody must ever see."""
+"""What clients are told, and what must never happen."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from tests.unit.bayeux.harness import Asked, House
 
 
 class Witness:
-    """Remembers what each client has got, and holds it against what the server makes of it."""
+    """Remembers what each client has got, and compares it with what the server makes of it."""
 
     def __init__(self, people: Sequence[Person]) -> None:
         self._people = people
@@ -19,11 +19,11 @@ class Witness:
         # What each client has got; the numbers that were used for each receiver.
         self._told: dict[str, set[int]] = {}
         self._used: dict[int, set[int]] = {}
-        # What publishers heard was kept, for each durable receiver.
+        # What publishers were told was kept, for each durable receiver.
         self._promised: list[tuple[str, int]] = []
 
     def look(self, house: House, backing: Backing, model: Model) -> None:
-        """Answers to all, and then everything that there is."""
+        """Look at the answers to all clients, then at the whole server."""
         for person in self._people:
             self._look_at_answers(person)
         self._look_at_publications(model)
@@ -57,9 +57,9 @@ class Witness:
                     self._told.setdefault(question.client, set()).update(asked.data)
             case "emptied":
                 assert asked.events == []
-            case "overtaken":
+            case "superseded":
                 assert reply["error"].startswith("409")
-            case "turned away":
+            case "refused":
                 assert reply["error"].startswith("503")
                 assert reply["advice"]["reconnect"] == "retry"
             case _:
@@ -83,7 +83,7 @@ class Witness:
         used.update(seqs)
 
     def _look_at_publications(self, model: Model) -> None:
-        """Nobody is told that it was kept before it was, or left without an answer."""
+        """No publisher is told that a message is kept before it is, or gets no answer."""
         for sent, asked in list(self.publications):
             said = model.replies.get(sent.number)
             if said is None:
@@ -97,15 +97,15 @@ class Witness:
                 self._promised += [(p.key, sent.number) for p in sent.places if p.is_durable]
 
     def _look_at_taken(self, model: Model) -> None:
-        """Nothing counts as taken by somebody who has not got it."""
+        """No message counts as taken by a client that has not got it."""
         for client, number in model.takers:
             assert number in self._told.get(client, ()), number
         model.takers.clear()
 
     def look_for_promised(self, model: Model) -> None:
-        """Everything that a publisher heard was kept is somewhere, or its fate is known."""
+        """Each message that a publisher was told is kept is somewhere, or its fate is known."""
         places = {place.key: place for place in model.places}
         for key, number in self._promised:
             if (key, number) not in model.fates:
-                here = places[key].hands + places[key].returned + places[key].waiting
+                here = places[key].in_flight + places[key].returned + places[key].waiting
                 assert number in [each.number for each in here], (key, number)

@@ -1,4 +1,4 @@
-"""A real server under the eyes of the model, and how the two compare."""
+"""A real server, and its comparison with the model."""
 
 import logging
 from functools import partial
@@ -70,7 +70,7 @@ def new_house(backing: Backing, after: House | None = None) -> House:
 
 
 class Comparison:
-    """The server as it is beside what it should be."""
+    """Compares the server with the model."""
 
     def __init__(self, house: House, backing: Backing, model: Model) -> None:
         self._house = house
@@ -96,14 +96,14 @@ class Comparison:
         assert waiting == [copy.number for copy in place.waiting], place.key
         if place.kind.label == "plain":
             assert [number_in(entry.message.wire) for entry in tried] == [
-                copy.number for copy in place.hands + place.returned
+                copy.number for copy in place.in_flight + place.returned
             ]
         else:
-            hands, returned = list(queue.in_flight().values()), list(queue.returned.values())
-            assert [*map(_entry, hands)] == [*map(_copy, place.hands)], place.key
+            in_flight, returned = list(queue.in_flight().values()), list(queue.returned.values())
+            assert [*map(_entry, in_flight)] == [*map(_copy, place.in_flight)], place.key
             assert [*map(_entry, returned)] == [*map(_copy, place.returned)], place.key
             assert (queue.batch, queue.window) == (place.batch, place.window), place.key
-            for entry, copy in zip(tried, place.hands + place.returned, strict=True):
+            for entry, copy in zip(tried, place.in_flight + place.returned, strict=True):
                 _same_history(entry.trail, copy.trail)
         here = [*(entry.message for entry in tried), *queue.waiting]
         assert queue.count == len(here)
@@ -153,7 +153,7 @@ class Comparison:
     def _same_queue(self, place: Place, unseen: set[int]) -> None:
         """What the store has of a queue: its entries, how far they came, and their order."""
         marks = self._backing.marks(place.key.removeprefix("client/"))
-        tried = [copy for copy in place.hands + place.returned if copy.sent.is_kept]
+        tried = [copy for copy in place.in_flight + place.returned if copy.sent.is_kept]
         tried.sort(key=lambda copy: copy.place)
         waiting = {copy.number for copy in place.waiting if copy.sent.is_kept}
         assert [
@@ -174,7 +174,7 @@ NAMES = ("accepted", "restored", "acked", "dead", "expired", "discarded", "out o
 
 
 def _same_history(found: Trail, history: list[tuple[int, str]]) -> None:
-    """As it began and as it ended, and nothing that was not; what was too much is left out."""
+    """The same first and last attempts, and none invented; others may be left out."""
     told = [(attempt.n, attempt.outcome) for attempt in found]
     assert bool(told) == bool(history)
     if history:
@@ -203,17 +203,17 @@ def _entry(entry: Entry) -> tuple[object, ...]:
 
 def _last(place: Place, mark: Mark) -> int:
     """The number of its last hand-over as the store has it."""
-    # What was being written when the server was killed is returned, and that is not written down.
+    # A kill returns what was being written, which the store does not know.
     return abs(mark.seq) if place.kind.settles == "written" else mark.seq
 
 
 def _told(place: Place, copy: Copy) -> int:
-    """The same as it should be: a negative one, if it was returned."""
-    return copy.seq if copy in place.hands or place.kind.settles == "written" else -copy.seq
+    """The number that the store should have: negative if the entry was returned."""
+    return copy.seq if copy in place.in_flight or place.kind.settles == "written" else -copy.seq
 
 
 def _batch(copy: Copy) -> int:
-    """After a restart any later batch may be acknowledged, whether it carried this or not."""
+    """After a restart any later batch may be acked, whether it carried this or not."""
     return 0 if copy.until else copy.batch
 
 

@@ -15,7 +15,7 @@ def house_of(**options: Any) -> House:
 
 
 def receiver(house: House, session: str | None = "joe/1", **options: Any) -> Client:
-    """A session with a queue of its own, subscribed to /a, with nothing in it."""
+    """A session with an empty queue, subscribed to /a."""
     if session is not None:
         options["session"] = session
     client = house.client(ext={"ack": True, "delivery": options or True})
@@ -28,7 +28,7 @@ def receiver(house: House, session: str | None = "joe/1", **options: Any) -> Cli
 def connect(client: Client) -> list[Any]:
     batch = client.session.queue.batch
     asked = client.connect(advice={"timeout": 0}, ext={"ack": batch})
-    # What was handed over before is answered when the store knows of it.
+    # A reply with a redelivery is sent when the store knows of it.
     client.house.turn()
     return asked.data
 
@@ -50,7 +50,7 @@ def value_of(house: House, text: str) -> str:
 def publish(house: House, *numbers: object) -> None:
     for number in numbers:
         house.server.publish("/a", number)
-    # What a named session gets is kept first.
+    # What a named session gets is stored first.
     house.turn()
 
 

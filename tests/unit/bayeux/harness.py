@@ -1,7 +1,7 @@
-"""A whole Bayeux server in a test's hand: no loop, no network, a clock that a test moves.
+"""A whole Bayeux server for tests: no event loop, no network, a clock that the test moves.
 
 Requests go in as bytes, through `exchanges.receive`, and answers come out as JSON, so the tests
-say what clients see. What the shell does for the core is done here by name: `turn` ends a turn of
+say what clients see. What the shell does for the core has a method here: `turn` ends a turn of
 the event loop, `advance` lets time pass, `resolve` finishes what an extension waits for.
 """
 
@@ -29,7 +29,7 @@ from tests.unit.delivery.fake_keeper import FakeKeeper
 
 Json = dict[str, Any]
 
-# The value of a field that a message shall not have.
+# As the value of a field: the message does not have that field.
 ABSENT: Any = object()
 
 TRANSPORTS = ["websocket", "long-polling", "callback-polling"]
@@ -98,7 +98,7 @@ class Socket:
         self.is_ended = True
 
     def take(self) -> list[Json]:
-        """What came since this was last asked, frame after frame."""
+        """What has arrived since the last call, frame after frame."""
         frames, self.frames = self.frames, []
         return [element for frame in frames for element in frame]
 
@@ -138,7 +138,7 @@ class Asked:
 
     @property
     def data(self) -> list[Any]:
-        """What the events carried."""
+        """The data of the events."""
         return [event["data"] for event in self.events]
 
     @property
@@ -158,17 +158,17 @@ class House:
         is_turn_over: Callable[[], bool] = lambda: False,
         **options: Any,
     ) -> None:
-        """With `after` it takes the place of a server that is no more: time and numbers go on."""
+        """With `after` it replaces a server that has gone: time and numbers continue."""
         # Requests that a turn had no time for.
         self.rests: list[RemainingMessages | Unread] = []
         self.now: float = 1000.0 if after is None else after.now
-        # Most tests have this one, and look into it.
+        # Most tests use the fake and look into it.
         self.keeper = cast("FakeKeeper", keeper or FakeKeeper())
         fresh = count(1_700_000_000_000_000_000, 1000)
         self._stamps: Iterator[int] = fresh if after is None else after._stamps
         self._ids: Iterator[int] = count(1) if after is None else after._ids
         self.chance = 0.5
-        # What the wall clock is ahead of its beginning, as the core did not run.
+        # For how long the core did not run while the wall clock did.
         self._slept_s = 0.0
         self.bayeux = Bayeux(
             ServerState(
@@ -183,7 +183,7 @@ class House:
                 is_turn_over=is_turn_over,
             )
         )
-        # As extensions have it.
+        # The server as extensions see it.
         self.server = ForExtensions(self.bayeux, lambda: self.now)
         for extension in extensions:
             if not isinstance(extension, ServerExtension):
@@ -193,7 +193,7 @@ class House:
         self._is_ready = False
 
     def _stamp(self) -> int:
-        """Wall time goes with the clock of the core; no value is given twice."""
+        """Wall time follows the clock of the core; no value is given twice."""
         passed_s = self.now - 1000.0 + self._slept_s
         return next(self._stamps) + round(passed_s * 1000) * 1_000_000
 
@@ -247,13 +247,13 @@ class House:
             self.flush()
 
     def go_on(self) -> bool:
-        """Another turn for requests that are not done; whether there were any."""
+        """Continue unfinished requests in another turn; return whether there were any."""
         rests, self.rests = self.rests, []
         self.rests += [rest for rest in rests if not rest.go_on(self.bayeux, self.now)]
         return bool(rests)
 
     def flush(self) -> bool:
-        """Let all be told who have something waiting; whether there was anybody."""
+        """Tell all sessions that have news; return whether there were any."""
         was_ready, self._is_ready = self._is_ready, False
         if was_ready:
             self.bayeux.flush(self.now)
@@ -267,7 +267,7 @@ class House:
             self.turn()
 
     def sleep(self, seconds: float) -> None:
-        """The server does not run for so long, so its own clock does not either."""
+        """The server does not run for this time, so its own clock stands still."""
         self._slept_s += seconds
 
     def abort(self, asked: Asked) -> None:
@@ -280,7 +280,7 @@ class House:
         self.bayeux.detach(socket, self.now)
 
     def resolve(self, outcome: Outcome) -> None:
-        """What an extension waits for has come; the oldest first."""
+        """Finish the oldest work that an extension waits for."""
         work, done = self.pending.pop(0)
         if hasattr(work, "close"):
             work.close()
@@ -289,10 +289,10 @@ class House:
     def stop(self) -> None:
         self.bayeux.stop(self.now)
 
-    # Who comes
+    # Clients
 
     def guest(self, **fields: Any) -> "Client":
-        """A client that has not said anything yet."""
+        """A client that has sent nothing yet."""
         return Client(self, **fields)
 
     def client(self, *, ext: Json | None = None, **fields: Any) -> "Client":
@@ -311,7 +311,7 @@ class House:
     # What must hold at any time
 
     def balances(self) -> bool:
-        """accepted + restored = settled + waiting + handed, over all sessions."""
+        """Accepted + restored = settled + in queues, over all sessions."""
         counters = self.bayeux.state.hub.counters
         state = self.bayeux.state
         here = sum(session.queue.count for session in state.sessions)
@@ -327,7 +327,7 @@ class House:
         assert begun == requests.outstanding + sum(requests.ended.values())
 
     def _count_topics(self) -> None:
-        """Topics count right what they keep and where their messages are."""
+        """Topics count their kept and their queued messages correctly."""
         state = self.bayeux.state
         queued = Counter(
             message.topic
@@ -345,7 +345,7 @@ def _cookies(browser: str | None) -> tuple[str, ...]:
 
 
 class Client:
-    """Somebody who speaks Bayeux: keeps a cookie and a client id, numbers what it sends."""
+    """A Bayeux client: it keeps a cookie and a client id, and numbers its messages."""
 
     def __init__(
         self,
@@ -360,21 +360,21 @@ class Client:
         self.caller = caller
         self.browser = browser
         self.socket = socket
-        # A program that sends no cookie: over a socket `browser` is what that was given.
+        # A program that sends no cookie: over a socket, `browser` is the identity given to that.
         self.is_cookieless = is_cookieless
         self.client_id: str | None = None
         self._ids = count(1)
 
     @property
     def session(self) -> Session:
-        """The server's side of this client, living or gone."""
+        """The session of this client on the server, even if it has ended."""
         for session in self.house.bayeux.state.sessions:
             if session.client_id == self.client_id:
                 self._session = session
         return self._session
 
     def dress(self, message: Json) -> Json:
-        """The message with an id and, as far as it is known, the client id."""
+        """The message with an id and, once known, the client id."""
         dressed = {"id": str(next(self._ids))}
         if self.client_id is not None:
             dressed["clientId"] = self.client_id
@@ -412,7 +412,7 @@ class Client:
         return Asked(exchange, wire)
 
     def hear(self) -> list[Json]:
-        """What came over the socket since this was last asked."""
+        """What has arrived over the socket since the last call."""
         return self.socket.take() if self.socket is not None else []
 
     def handshake(self, *, wire: Wire | None = None, **fields: Any) -> Asked:
@@ -434,7 +434,7 @@ class Client:
         return asked
 
     def learn(self, asked: Asked) -> None:
-        """What the answer to a handshake says."""
+        """Take the client id and the cookie from the answer to a handshake."""
         self.client_id = asked.elements[0].get("clientId")
         self.browser = self.browser or asked.exchange.new_browser
 
@@ -459,7 +459,7 @@ class Client:
         return self.send({"channel": "/meta/disconnect"}, wire=wire)
 
 
-# The fakes are what the core asks for; a type checker says so here.
+# The type checker confirms here that the fakes fit the interfaces of the core.
 _carrier: type[Carrier] = Wire
 _socket_as_carrier: type[Carrier] = Socket
 _pipe: type[Pipe] = Socket

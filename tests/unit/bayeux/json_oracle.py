@@ -1,4 +1,4 @@
-"""What a request's bytes say, as Python's own module reads them."""
+"""The messages in a request's bytes, as Python's own JSON module reads them."""
 
 import json
 import math
@@ -8,7 +8,7 @@ from holdfast.bayeux.errors import ErrorReply
 
 
 class Object(dict[str, Any]):
-    """An object that knows all that was said in it, what was said again included."""
+    """An object that also knows its pairs, including those with repeated names."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)

@@ -1,4 +1,4 @@
-"""What becomes of handshakes, and a server that has something to say at once."""
+"""What handshakes lead to, and a server that has messages for each new session."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def assert_turned_away(asked: Asked, interval: int, error: str = "503::server_bu
 
 
 class Greeter(ServerExtension):
-    """Has something to say to every new client."""
+    """Delivers two messages to every new session."""
 
     def __init__(self, house: House) -> None:
         self._house = house

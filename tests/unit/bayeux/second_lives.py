@@ -1,4 +1,4 @@
-"""Servers that take each other's place, and clients that stay."""
+"""Servers that replace one another, and clients that outlive them."""
 
 from functools import partial
 from typing import Any
@@ -25,7 +25,7 @@ class KeptHouse(House):
         self._options = options
 
     def reborn(self, **options: Any) -> "KeptHouse":
-        """The server that comes after this one was killed; a moment has passed."""
+        """The server that starts a moment after this one was killed."""
         self.now = round(self.now + 0.1, 1)
         new = KeptHouse(after=self, **{**self._options, **options})
         new.bayeux.life.topics.expect(dict(self.store.topics))
@@ -74,7 +74,7 @@ def connect(client: Client, ack: int | None, *verdicts: Json, **fields: Any) -> 
 
 
 def drain(client: Client, ack: int | None) -> tuple[list[object], list[int]]:
-    """What comes until nothing more does, and how often it came before; all of it is taken."""
+    """Settle all messages; return their data, and how often each was redelivered."""
     data: list[object] = []
     counts: list[int] = []
     answer = connect(client, ack)

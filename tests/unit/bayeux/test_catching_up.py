@@ -166,7 +166,7 @@ def test_a_message_that_already_waits_for_the_client_does_not_come_twice(house: 
     assert poll(client).data == [1, 2]
 
 
-def test_a_pattern_brings_the_history_of_each_channel(house: House) -> None:
+def test_a_subscription_to_a_pattern_brings_the_history_of_each_channel(house: House) -> None:
     for number, channel in enumerate(["/b/x", "/b/y", "/a", "/b/x/z", "/b/y"]):
         publish(house, number, channel=channel)
     assert subscribe(house.client(), "/b/*", replay=-2).data == [0, 1, 4]

@@ -34,7 +34,7 @@ class Badge(ServerExtension):
         session.identity.role = handshake.get("ext", {}).get("badge", "")
 
 
-def alone(house: KeptHouse, name: str = "joe/2", **ext: object) -> Asked:
+def clear_others(house: KeptHouse, name: str = "joe/2", **ext: object) -> Asked:
     """A handshake that asks to end all other sessions of its subject."""
     wanted = {"name": name, "clearSessions": True}
     asked = house.guest().handshake(ext={"ack": True, "delivery": {"session": wanted}, **ext})
@@ -60,7 +60,7 @@ def test_clear_sessions_ends_the_subjects_other_sessions_and_dead_letters_their_
     publish(house, 1)
     connect(first, 1)
     publish(house, 2)
-    assert alone(house).reply["successful"]
+    assert clear_others(house).reply["successful"]
     assert keys(house) == ["ann/1", "joe/2"]
     assert letters(house) == [("joe/1", "communication.noConnection.dead")] * 2
     assert all("ended by client/joe/2" in letter.reason for letter in house.store.letters)
@@ -71,7 +71,7 @@ def test_clear_sessions_ends_the_subjects_other_sessions_and_dead_letters_their_
 def test_the_client_of_a_session_ended_by_clear_sessions_is_advised_not_to_reconnect() -> None:
     house = KeptHouse()
     waiting = named(house).connect(ext={"ack": 0})
-    assert alone(house).reply["successful"]
+    assert clear_others(house).reply["successful"]
     goodbye, reply = waiting.elements
     assert goodbye["channel"] == "/meta/disconnect"
     assert reply["advice"]["reconnect"] == "none"
@@ -82,7 +82,7 @@ def test_a_refused_handshake_ends_no_other_session() -> None:
     client = named(house)
     publish(house, 1)
     house.bayeux.state.installed.extend(Door())
-    asked = alone(house)
+    asked = clear_others(house)
     assert asked.is_held
     assert keys(house) == ["joe/1"], "nothing ends before the handshake is accepted"
     house.resolve(Refused(ErrorReply.HANDSHAKE_DENIED))
@@ -95,7 +95,7 @@ def test_a_pending_handshake_ends_other_sessions_only_when_it_is_accepted() -> N
     house = KeptHouse()
     named(house)
     house.bayeux.state.installed.extend(Door())
-    alone(house)
+    clear_others(house)
     late = house.guest()
     late.handshake(ext={"delivery": {"session": "joe/3"}})
     assert keys(house) == ["joe/1"]
@@ -117,9 +117,9 @@ def test_clear_sessions_without_a_role_is_refused_if_it_would_end_a_session_with
     operator = house.guest()
     operator.handshake(ext={"delivery": {"session": "joe/7"}, "badge": role})
     house.turn()
-    assert alone(house).reply["error"] == DENIED
+    assert clear_others(house).reply["error"] == DENIED
     assert keys(house) == ["joe/1", "joe/7"]
-    assert alone(house, badge="operator").reply["successful"]
+    assert clear_others(house, badge="operator").reply["successful"]
     assert keys(house) == ["joe/2"]
 
 
@@ -134,9 +134,9 @@ def test_clear_sessions_is_refused_if_the_policy_denies_a_claim_of_another_sessi
     house = KeptHouse()
     house.bayeux.state.rights.policy = Own()
     named(house)
-    assert alone(house, mine=[2]).reply["error"] == "403:not_yours:session_name_denied"
+    assert clear_others(house, mine=[2]).reply["error"] == "403:not_yours:session_name_denied"
     assert keys(house) == ["joe/1"]
-    assert alone(house, mine=[1, 2]).reply["successful"]
+    assert clear_others(house, mine=[1, 2]).reply["successful"]
     assert keys(house) == ["joe/2"]
 
 
@@ -145,10 +145,10 @@ def test_clear_sessions_is_refused_while_no_dead_letters_can_be_written() -> Non
     client = named(house)
     publish(house, 1)
     house.store.is_full = True
-    assert alone(house).reply["error"] == "503::server_busy"
+    assert clear_others(house).reply["error"] == "503::server_busy"
     house.store.is_full = False
     assert connect(client, 0).data == [1]
-    assert alone(house).reply["successful"]
+    assert clear_others(house).reply["successful"]
     assert len(letters(house)) == 1
 
 

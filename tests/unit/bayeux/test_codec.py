@@ -106,7 +106,7 @@ def test_an_integer_beyond_64_bits_is_the_nearest_double_as_in_browsers(integer:
     "value",
     ["0.12345678901234567890123", "1.0e5", "12345678901234567890123.5", "123456789012345678901e2"],
 )
-def test_a_number_with_many_digits_that_is_no_integer_is_allowed(value: str) -> None:
+def test_a_number_with_many_digits_that_is_not_an_integer_is_allowed(value: str) -> None:
     assert decode(b'{"a":%s}' % value.encode(), LIMITS) == [{"a": float(value)}]
 
 

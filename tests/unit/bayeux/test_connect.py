@@ -88,7 +88,7 @@ def test_a_connect_with_a_timeout_of_zero_is_answered_at_once() -> None:
     assert client.connect(advice={"timeout": 0}).reply["successful"]
 
 
-def test_any_other_connect_is_held_for_the_timeout() -> None:
+def test_a_later_connect_without_messages_is_held_for_the_timeout() -> None:
     house = House(timeout_s=20.0)
     asked = house.connected().connect()
     house.advance(19.9)

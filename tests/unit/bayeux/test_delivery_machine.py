@@ -1,4 +1,4 @@
-"""Publishers, receivers, their network, the store and its ends, against a naive model."""
+"""Publishers, receivers, their network, the store and restarts against a naive model."""
 
 import os
 

@@ -18,7 +18,7 @@ def test_every_row_is_named_after_its_text_and_has_a_code_from_400_to_599() -> N
         assert 400 <= error.code <= 599
 
 
-def test_the_wire_form_has_code_arguments_and_text() -> None:
+def test_the_wire_form_of_an_error_has_code_arguments_and_text() -> None:
     assert ErrorReply.SESSION_UNKNOWN.wire() == "402::session_unknown"
     assert ErrorReply.PUBLISH_DENIED.wire("because") == "403:because:publish_denied"
     assert ErrorReply.MESSAGE_TOO_LARGE.wire("1", "2") == "413:1,2:message_too_large"

@@ -23,7 +23,7 @@ def refusals(message: Json) -> list[str | None]:
 
 
 @pytest.mark.parametrize("message", [{"id": "1"}, {"id": "1", "channel": None}, {}])
-def test_a_message_without_channel_is_refused_whoever_sent_it(message: Json) -> None:
+def test_a_message_without_a_channel_is_refused_whoever_sent_it(message: Json) -> None:
     assert refusals(message) == ["400::channel_missing"] * 2
 
 

@@ -37,7 +37,7 @@ def test_every_handshake_makes_a_session_of_its_own() -> None:
     assert len(sessions(house)) == 2
 
 
-def test_a_browser_without_cookie_is_given_one() -> None:
+def test_a_browser_without_a_cookie_is_given_one() -> None:
     client = House().guest()
     asked = client.handshake()
     assert asked.exchange.new_browser == client.browser
@@ -78,7 +78,7 @@ def test_one_common_connection_type_is_enough(types: list[Any]) -> None:
     assert house.guest().handshake(supportedConnectionTypes=types).reply["successful"]
 
 
-def test_version_and_client_id_of_the_request_do_not_matter() -> None:
+def test_the_version_and_client_id_of_a_handshake_do_not_matter() -> None:
     guest = House().guest()
     assert guest.handshake(version=ABSENT, minimumVersion=7, clientId="x").reply["successful"]
 

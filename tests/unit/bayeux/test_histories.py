@@ -21,7 +21,7 @@ REFUSED = "user.update.error"
 DEADLY = {"/a": ChannelRule(max_attempts=3)}
 
 
-def told(letter: DeadLetter) -> list[tuple[int, str, str]]:
+def attempts_of(letter: DeadLetter) -> list[tuple[int, str, str]]:
     return [(each.n, each.outcome, each.text) for each in letter.attempts]
 
 
@@ -42,7 +42,7 @@ def test_a_dead_letter_lists_the_attempts_before_a_restart_too() -> None:
     (seq,) = seqs(connect(client, 2))
     connect(client, 3, no(seq, REFUSED, message="no such order"))
     (letter,) = house.store.letters
-    assert told(letter) == [(1, BUSY, "no disk"), (2, REFUSED, "no such order")]
+    assert attempts_of(letter) == [(1, BUSY, "no disk"), (2, REFUSED, "no such order")]
     assert (letter.attempt_count, letter.redelivered) == (2, 1)
 
 
@@ -71,7 +71,7 @@ def test_the_dead_letter_of_a_session_with_acks_alone_lists_its_attempts() -> No
         assert client.connect(ext={"ack": 0}, advice={"timeout": 0}).data == [1]
     house.advance(60)
     (letter,) = house.store.letters
-    assert [(n, outcome) for n, outcome, _ in told(letter)] == [(1, "lost reply"), (2, BUSY)]
+    assert [(n, outcome) for n, outcome, _ in attempts_of(letter)] == [(1, "lost reply"), (2, BUSY)]
 
 
 def test_a_message_that_kills_its_receivers_becomes_a_dead_letter_despite_a_restart() -> None:

@@ -104,7 +104,7 @@ def test_the_client_id_of_a_program_is_enough_only_over_a_new_websocket_of_a_pro
     assert is_let_in(on_new_socket(house, client.client_id).publish("/a", 1))
 
 
-def test_a_websocket_that_serves_another_session_needs_the_cookie() -> None:
+def test_a_websocket_that_serves_a_session_cannot_use_the_client_id_of_another() -> None:
     house = House()
     victim, thief = program(house), program(house)
     thief.client_id = victim.client_id
@@ -124,7 +124,7 @@ def test_a_program_that_has_sent_its_cookie_once_needs_it_from_then_on(
     assert is_let_in(ask(client, cookie).publish("/a", 1))
 
 
-def test_a_session_that_a_page_created_over_its_websocket_needs_the_cookie() -> None:
+def test_a_session_that_a_page_created_over_a_websocket_is_not_resumed_by_its_id() -> None:
     house = House()
     page = house.connected(browser="given to the socket", socket=Socket())
     assert is_unknown(on_new_socket(house, page.client_id).connect())

@@ -213,7 +213,7 @@ def tick(house: House, seconds: float) -> None:
     house.bayeux.tick(house.now)
 
 
-def acknowledging(house: House, count: int) -> list[Client]:
+def clients_with_acks(house: House, count: int) -> list[Client]:
     """Clients with acks, for each of which a message waits."""
     clients = [house.connected(ext={"ack": True}) for _ in range(count)]
     for client in clients:
@@ -224,7 +224,7 @@ def acknowledging(house: House, count: int) -> list[Client]:
 
 def test_sessions_that_expire_together_end_one_by_one_with_other_requests_in_between() -> None:
     house = KeptHouse(is_turn_over=lambda: True)
-    lost = [client.session for client in acknowledging(house, 5)]
+    lost = [client.session for client in clients_with_acks(house, 5)]
     tick(house, 11.0)
     other = house.connected()
     ended = []
@@ -240,7 +240,7 @@ def test_sessions_that_expire_together_end_one_by_one_with_other_requests_in_bet
 
 def test_a_due_session_whose_client_returns_before_its_check_does_not_expire() -> None:
     house = KeptHouse(is_turn_over=lambda: True)
-    lost = acknowledging(house, 3)
+    lost = clients_with_acks(house, 3)
     tick(house, 11.0)
     living = [session.client_id for session in house.bayeux.state.sessions]
     late = [client for client in lost if client.client_id in living]
@@ -254,7 +254,7 @@ def test_a_due_session_whose_client_returns_before_its_check_does_not_expire() -
 
 def test_a_session_that_falls_due_while_others_are_checked_waits_for_its_turn() -> None:
     house = KeptHouse(is_turn_over=lambda: True)
-    acknowledging(house, 5)
+    clients_with_acks(house, 5)
     waiting = house.connected()
     asked = waiting.connect(advice={"timeout": 11_100})
     tick(house, 11.0)

@@ -19,7 +19,7 @@ from tests.unit.bayeux.second_lives import (
 )
 
 
-def judging(**options: Any) -> tuple[KeptHouse, Client]:
+def receiver_with_verdicts(**options: Any) -> tuple[KeptHouse, Client]:
     house = KeptHouse()
     return house, named(house, ack=False, **options)
 
@@ -36,7 +36,7 @@ def lose(house: House, client: Client, *numbers: int) -> Asked:
 
 
 def test_messages_of_a_lost_reply_come_first_and_count_as_redelivered() -> None:
-    house, client = judging()
+    house, client = receiver_with_verdicts()
     lose(house, client, 1, 2)
     publish(house, 3)
     assert drain(client, None) == ([1, 2, 3], [1, 1, 0])
@@ -44,7 +44,7 @@ def test_messages_of_a_lost_reply_come_first_and_count_as_redelivered() -> None:
 
 
 def test_messages_in_flight_at_a_restart_come_first_and_count_as_redelivered() -> None:
-    before, client = judging()
+    before, client = receiver_with_verdicts()
     publish(before, 1, 2)
     assert connect(client, None).data == [1, 2]
     publish(before, 3)
@@ -55,7 +55,7 @@ def test_messages_in_flight_at_a_restart_come_first_and_count_as_redelivered() -
 
 
 def test_a_lost_reply_uses_up_no_retry_and_is_among_the_attempts_of_the_dead_letter() -> None:
-    house, client = judging(retries=0)
+    house, client = receiver_with_verdicts(retries=0)
     lose(house, client, 1)
     (seq,) = seqs(connect(client, None))
     connect(client, None, {"seq": seq, "errorCode": "user.update.error"})
@@ -65,7 +65,7 @@ def test_a_lost_reply_uses_up_no_retry_and_is_among_the_attempts_of_the_dead_let
 
 @pytest.mark.parametrize("is_killed", [True, False])
 def test_pending_messages_of_a_lost_reply_are_not_handed_over_again(is_killed: bool) -> None:
-    house, client = judging()
+    house, client = receiver_with_verdicts()
     first, second = seqs(lose(house, client, 1, 2))
     if is_killed:
         house = house.reborn()
@@ -78,20 +78,20 @@ def test_pending_messages_of_a_lost_reply_are_not_handed_over_again(is_killed: b
 
 
 def test_a_message_without_a_verdict_is_not_redelivered_while_its_connection_lasts() -> None:
-    house, client = judging()
+    house, client = receiver_with_verdicts()
     publish(house, 1)
     assert connect(client, None).data == [1]
     assert connect(client, None).data == []
 
 
 def test_a_verdict_on_one_message_of_a_reply_shows_that_the_whole_reply_has_arrived() -> None:
-    house, client = judging()
+    house, client = receiver_with_verdicts()
     first, _ = seqs(lose(house, client, 1, 2))
     assert connect(client, None, ok(first)).data == []
 
 
 def test_messages_after_the_last_verdict_are_redelivered_when_their_websocket_closes() -> None:
-    house, client = judging()
+    house, client = receiver_with_verdicts()
     socket = Socket()
     client.socket = socket
     publish(house, 1, 2, 3)
@@ -103,14 +103,14 @@ def test_messages_after_the_last_verdict_are_redelivered_when_their_websocket_cl
 
 
 def test_a_lost_message_is_redelivered_only_once() -> None:
-    house, client = judging()
+    house, client = receiver_with_verdicts()
     lose(house, client, 1)
     assert connect(client, None).data == [1]
     assert connect(client, None).data == []
 
 
 def test_a_client_that_loses_every_reply_must_wait_before_the_next_redelivery() -> None:
-    house, client = judging()
+    house, client = receiver_with_verdicts()
     publish(house, 1)
     for _ in range(5):
         wire = Wire()
