@@ -1,4 +1,4 @@
-"""Somebody at a line: what it called, what it was answered, what it was told."""
+"""A caller of a store link: its calls, their answers, and the states of the link."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -40,7 +40,7 @@ class Caller:
                 NOTE, ["list", "set"], [number], self.answers.append, may_be_refused=may_be_refused
             )
         self.noted += count
-        # As at the end of a turn.
+        # As happens at the end of a turn.
         asyncio.get_running_loop().call_soon(self.line.flush)
 
     async def answered(self) -> list[object]:
@@ -49,7 +49,7 @@ class Caller:
         return self.answers
 
     async def kept(self) -> list[int]:
-        """What the store has noted, in its order."""
+        """The words in the store, in its order."""
         found = await self.line.ask("LRANGE", "list", 0, -1)
         assert isinstance(found, list)
         return [int(word) for word in found]
@@ -63,7 +63,7 @@ class Caller:
 
 @asynccontextmanager
 async def calling(url: str, **limits: float) -> AsyncIterator[Caller]:
-    """A caller on an open line."""
+    """A caller with an open link."""
     caller = Caller(url, **limits)
     await caller.line.open()
     try:
@@ -73,7 +73,7 @@ async def calling(url: str, **limits: float) -> AsyncIterator[Caller]:
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for what must happen."""
+    """Wait until it holds."""
     async with asyncio.timeout(_WAIT_LIMIT_S):
         while not condition():  # noqa: ASYNC110 - a condition of any kind
             await asyncio.sleep(0.005)

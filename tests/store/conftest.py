@@ -19,7 +19,7 @@ def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEv
 
 @pytest.fixture
 def data() -> Iterator[Path]:
-    """A data directory with a short name; whoever still lives there is ended."""
+    """A data directory with a short name; processes that still use it at the end are killed."""
     with tempfile.TemporaryDirectory(prefix="holdfast-test-") as home:
         yield Path(home)
         end_whoever_lives_in(Path(home))
@@ -27,14 +27,14 @@ def data() -> Iterator[Path]:
 
 @pytest.fixture
 def valkey() -> Iterator[ValkeyServer]:
-    """A server for one test, which may do with it what it likes."""
+    """A server for one test, which may change or kill it."""
     with ValkeyServer() as server:
         yield server
 
 
 @pytest.fixture
 def durable_valkey() -> Iterator[ValkeyServer]:
-    """A server that has everything again after it was killed."""
+    """A server that loses nothing when it is killed."""
     with ValkeyServer(appendonly="yes", appendfsync="always") as server:
         yield server
 
@@ -47,7 +47,7 @@ def _running_valkey() -> Iterator[ValkeyServer]:
 
 @pytest.fixture
 def shared_valkey(_running_valkey: ValkeyServer) -> ValkeyServer:
-    """An empty server for tests that leave it as it is, but for what they store there."""
+    """An empty server that tests share; they change nothing but its data."""
     _running_valkey.ask("FLUSHALL")
     _running_valkey.ask("SCRIPT", "FLUSH")
     return _running_valkey

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 KEYS = RedisKeys("test")
 BASE = 1_763_000_000_000_000_000
-# Goes on over restarts, as the product's does.
+# Continues over restarts, as the server's clock does.
 _now = itertools.count(BASE + 1_000_000_000)
 
 
@@ -129,7 +129,7 @@ class Desk:
         await asyncio.wait_for(done.wait(), 10)
 
     async def answered_line(self) -> None:
-        """Everything that was said on the line has been answered."""
+        """Everything that was sent over the link has been answered."""
         await self.line.ask("PING")
 
     async def loaded(self) -> dict[str, LoadedSession]:
@@ -145,7 +145,7 @@ class Desk:
         return {name.decode(): value.decode() for name, value in found.items()}
 
     def queue(self, key: str) -> dict[int, str]:
-        """What is kept for a session, and how far it has come."""
+        """The stored entries of a session, with their marks."""
         found = queue_of(key, self.hash, lambda name: self.server.ask("SMEMBERS", name))
         return {id - BASE: entry for id, entry in found.items()}
 
@@ -168,7 +168,7 @@ def queue_of(
     members: Callable[[str], Iterable[bytes]],
     keys: RedisKeys = KEYS,
 ) -> dict[int, str]:
-    """The entries of a session in the store: what it says of them, or of its last batch."""
+    """The entries of a session in the store, with their marks or those of its last batch."""
     marks = hash_of(keys.marks(key))
     batch = hash_of(keys.handed).get(key)
     handed = {} if batch is None else {m.id: m for m in unpack_batch(batch.encode()).marks()}
@@ -192,7 +192,7 @@ def mark(n: int, seq: int = 0, *, batch: int = 0, position: int = 0) -> Mark:
 
 
 def batch(*numbers: int, number: int = 1, seq: int = 1) -> BatchMark:
-    """What a session was handed at once."""
+    """What a session was handed in one batch."""
     return BatchMark(number, seq, ids(*numbers))
 
 
@@ -204,7 +204,7 @@ def ids(*numbers: int) -> Sequence[int]:
 async def desk(
     server: ValkeyServer, *, is_open: bool = True, journal: DeliveryJournal = NO_JOURNAL
 ) -> AsyncIterator[Desk]:
-    """A process at work; its line is closed at the end as if it had been killed."""
+    """A process at work; its link is closed at the end as if it had been killed."""
     states: list[bool] = []
     line = StoreLink(
         Address.of(server.url),

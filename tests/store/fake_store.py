@@ -1,4 +1,4 @@
-"""The other end of a line, where every byte is the test's."""
+"""The other end of a store link; the test decides about every byte."""
 
 import asyncio
 import ssl
@@ -13,7 +13,7 @@ GREETING = b"%3\r\n+server\r\n+valkey\r\n+version\r\n+9.1.2\r\n+role\r\n+master\
 
 
 class FakeStore(asyncio.Protocol):
-    """One connection: greets, then answers what it is told to."""
+    """One connection: greets, then gives the answers that the test has prepared."""
 
     def __init__(self, house: "House") -> None:
         self.house = house
@@ -43,7 +43,7 @@ class FakeStore(asyncio.Protocol):
 
 @dataclass
 class House:
-    """Where connections come in; what was heard behind the greeting, by write."""
+    """All connections, and the commands after their greetings, by write."""
 
     url: str = ""
     greeting: bytes = GREETING
@@ -53,7 +53,7 @@ class House:
     answers: list[bytes] = field(default_factory=list)
 
     def say(self, data: bytes) -> None:
-        """On the newest connection."""
+        """Send it on the newest connection."""
         self.connections[-1].transport.write(data)
 
 

@@ -1,4 +1,4 @@
-"""Replays on a stage: their receivers, who take, keep or refuse what is delivered."""
+"""Receivers for tests of replays: they ack, keep or refuse what is delivered."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -19,13 +19,13 @@ FAST = ReplayOptions(rate=10_000, canary=0)
 
 
 class Hall:
-    """Sessions that take what is delivered, keep it waiting, or refuse it."""
+    """Sessions that ack what is delivered, keep it waiting, or refuse it."""
 
     def __init__(self, at: Desk) -> None:
         self.at = at
         self.durable: dict[str, bool] = {"joe/1": True, "ann/1": True, "joe/-5": False}
         self.delivered: list[tuple[str, int]] = []
-        # Which dead letters they were.
+        # The letters that they were made from.
         self.letters: list[int] = []
         self.messages: list[Message] = []
         self.queued: set[Sent] = set()
@@ -85,7 +85,7 @@ async def ended(job: Job) -> JobState:
 
 
 async def resumed(hall: Hall, jobs: Replays, id: str) -> Job:
-    """The job, which goes on in a process that has loaded what the one before it left."""
+    """The job, resumed in a process that has loaded what the one before it left."""
     loaded = await hall.at.loaded()
     for key, each in loaded.items():
         hall.queued |= {Sent(key, message.id) for _, message in each.entries}

@@ -1,4 +1,4 @@
-"""What the store should hold, in the simplest of forms, beside what it holds."""
+"""A naive model of what the store should hold, and its comparison with the store."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,7 +24,7 @@ EPOCH = "seed-1"
 
 
 class Told(Protocol):
-    """Whoever is told what is to be kept."""
+    """A store that is told what to keep, or something that takes its place."""
 
     def save(self, record: "Recorded") -> None: ...
 
@@ -48,7 +48,7 @@ class Told(Protocol):
 
 
 class Room:
-    """What is in a store, and scripts without a line."""
+    """Shows what is in a store, and calls scripts without a store link."""
 
     def __init__(self, redis: Redis) -> None:
         self.redis = redis
@@ -81,12 +81,12 @@ class Room:
 
 
 class Model:
-    """What the store should hold, in the simplest of forms."""
+    """A naive model of what the store should hold."""
 
     def __init__(self) -> None:
         self.sessions: set[str] = set()
         self.queues: dict[str, dict[int, str]] = {key: {} for key in SESSIONS}
-        # What sessions were handed last, and all that they were handed as a batch.
+        # The last batch of each session, and all that was ever in its batches.
         self.batches: dict[str, set[int]] = {key: set() for key in SESSIONS}
         self.known: dict[str, set[int]] = {key: set() for key in SESSIONS}
         self.letters: dict[str, DeadLetter] = {}
@@ -123,7 +123,7 @@ class Model:
 
 
 class Both:
-    """A store and the model, told the same."""
+    """Tells a store and the model the same."""
 
     def __init__(self, told: Told) -> None:
         self.told = told
@@ -136,17 +136,17 @@ class Both:
         self.model.sessions.add(key)
 
     def keep(self, n: int, keys: Sequence[str]) -> None:
-        # A message that was handed over never comes again but as a replayed one.
+        # A message that was handed over only comes again as a replayed one.
         keys = [key for key in keys if BASE + n not in self.model.known[key]]
         self.told.keep(message(n), keys, ignore)
         for key in keys:
             self.model.queues[key].setdefault(BASE + n, "")
 
     def hand_over(self, key: str, seq: int) -> None:
-        queue, in_hands = self.model.queues[key], self.model.batches[key]
-        # Only who has nothing in hands gets a batch that needs no marks.
+        queue, in_flight = self.model.queues[key], self.model.batches[key]
+        # Only a session with nothing in flight gets a batch that needs no marks.
         waiting = [id for id, entry in queue.items() if " " not in entry]
-        if waiting and in_hands.isdisjoint(queue):
+        if waiting and in_flight.isdisjoint(queue):
             self.told.mark_batch(key, BatchMark(2, seq, waiting))
             self.model.batches[key] = set(waiting)
             self.model.known[key] |= self.model.batches[key]
@@ -163,7 +163,7 @@ class Both:
             queue[BASE + n] = f"0 {seq} 1 1 0{is_replayed}{generation}"
 
     def move(self, n: int, source: str, target: str, attempts: int) -> None:
-        # Who was handed a message before may have it again; see the note on batches in `keep`.
+        # A session does not get a message again that it was handed; see `keep`.
         if source == target or BASE + n in self.model.known[target]:
             return
         queues = self.model.queues
@@ -172,7 +172,7 @@ class Both:
         moved = message(n)
         if attempts:
             moved = moved.tried(FormerAttempts(attempts, attempts, ()))
-        # A session that has a copy goes on with its own attempts.
+        # A session that has a copy keeps its own attempts.
         new = int(BASE + n not in queues[target])
         self.told.move([Move(moved, source, [target], new, new)])
         del queues[source][BASE + n]

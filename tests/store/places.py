@@ -1,4 +1,4 @@
-"""Directories in which embedded stores live, and what there is to see in them."""
+"""Data directories of embedded stores, and what tests look at in them."""
 
 import os
 import shutil
@@ -19,13 +19,13 @@ __all__ = ["end_whoever_lives_in"]
 async def keeping(
     data: Path, durability: Durability = Durability.EVERYSEC
 ) -> AsyncIterator[Caller]:
-    """An embedded store and somebody who calls it."""
+    """An embedded store and a caller."""
     async with EmbeddedValkey(data, durability) as url, calling(url) as caller:
         yield caller
 
 
 def killed_keeper(data: Path, durability: str = "everysec") -> str:
-    """A server that kept a store there and was killed; the URL of what it left running."""
+    """Run and kill a server with a store there; the URL of the orphan that it left."""
     command = [sys.executable, "-m", "tests.store.mortal_keeper", str(data), durability]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as keeper:
         assert keeper.stdout is not None
@@ -35,7 +35,7 @@ def killed_keeper(data: Path, durability: str = "everysec") -> str:
 
 
 def stranger(data: Path) -> subprocess.Popen[bytes]:
-    """Somebody else's Valkey, where ours would listen."""
+    """A foreign Valkey that listens where ours would."""
     socket = str(data / "store.sock")
     command = [str(server_binary()), "--port", "0", "--save", "", "--unixsocket", socket]
     return subprocess.Popen(command, cwd=data, stdout=subprocess.DEVNULL)
@@ -46,7 +46,7 @@ def pid_in(data: Path) -> int:
 
 
 def is_alive(pid: int) -> bool:
-    """Whether it runs; one that nobody has buried does not."""
+    """Whether it runs; a zombie does not."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -56,7 +56,7 @@ def is_alive(pid: int) -> bool:
 
 
 def copied(data: Path, place: Path) -> None:
-    """A copy of the directory, made while somebody uses it."""
+    """Copy the directory while its store runs."""
     (place / "store").mkdir(parents=True)
     (place / "store.sock").symlink_to((data / "store.sock").readlink())
     shutil.copy(data / "store" / "valkey.pid", place / "store")

@@ -1,4 +1,4 @@
-"""Real Valkey servers for tests, each of them ended by whoever started it."""
+"""Real Valkey servers for tests; the test that starts one ends it."""
 
 import ctypes
 import signal
@@ -20,7 +20,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def _end_with_us() -> None:
-    """Nobody stays behind when tests are killed, where the system can do that."""
+    """End the server when the tests are killed, where the system can do that."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -78,7 +78,7 @@ class ValkeyServer:
             return False
 
     def ask(self, *words: str | bytes | int) -> Any:
-        """The answer to a command, on a connection of the test's own."""
+        """The answer to a command, on a connection of its own."""
         return self._client.execute_command(*words)
 
     def start_asking(self, *words: str | int) -> None:
@@ -94,7 +94,7 @@ class ValkeyServer:
             self.ask("CONFIG", "SET", name.replace("_", "-"), value)
 
     def follow(self, primary: "ValkeyServer") -> None:
-        """Be its replica, and have all that it has."""
+        """Become its replica, and wait for all of its data."""
         self.ask("REPLICAOF", "127.0.0.1", primary.ask("CONFIG", "GET", "port")[b"port"])
         deadline = time.monotonic() + _START_LIMIT_S
         while not self._has_followed():
@@ -103,13 +103,13 @@ class ValkeyServer:
             time.sleep(0.01)
 
     def _has_followed(self) -> bool:
-        """Until what it got is in a file of its own, it confirms nothing that comes behind."""
+        """A replica confirms nothing until its first copy is in a file of its own."""
         info = self.ask("INFO", "everything")
         is_writing = info["aof_rewrite_in_progress"] or info["aof_rewrite_scheduled"]
         return info["master_link_status"] == "up" and not is_writing
 
     def freeze(self) -> None:
-        """It takes connections and bytes, and does nothing."""
+        """It accepts connections and bytes from now on, but does nothing."""
         self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:

@@ -1,4 +1,4 @@
-"""The naive broker beside a server with a real store, which has what must be kept and no more."""
+"""The naive broker beside a server with a real store, which holds exactly what must be kept."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -79,7 +79,7 @@ def attempts_in(machine: BrokerRules) -> dict[str, dict[int, int]]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(240)
-def test_the_store_has_what_must_be_kept_whatever_happens(durable_valkey: ValkeyServer) -> None:
+def test_the_store_has_exactly_what_a_naive_broker_would_keep(durable_valkey: ValkeyServer) -> None:
     loop = asyncio.new_event_loop()
 
     class Stored(BrokerRules):

@@ -1,4 +1,4 @@
-"""What a reply to a publish promises when replicas, or somebody else's server, must keep it."""
+"""What a reply to a publish promises if replicas, or a server that others run, must keep it."""
 
 import asyncio
 import logging
@@ -50,25 +50,25 @@ async def opened(server: ValkeyServer, durability: str) -> AsyncIterator[Store]:
 
 
 class Publisher:
-    """Publishes and remembers what it heard."""
+    """Publishes, and remembers the outcomes."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self.heard: dict[int, list[PersistOutcome]] = {}
+        self.outcomes: dict[int, list[PersistOutcome]] = {}
 
     def keep(self, n: int, key: str = "") -> None:
-        self._store.keep(message(n, key=key), ["joe/1"], self.heard.setdefault(n, []).append)
+        self._store.keep(message(n, key=key), ["joe/1"], self.outcomes.setdefault(n, []).append)
 
-    async def hears(self, n: int, *kept: PersistOutcome) -> None:
-        await until(lambda: len(self.heard[n]) >= len(kept))
-        assert self.heard[n] == list(kept)
+    async def gets(self, n: int, *kept: PersistOutcome) -> None:
+        await until(lambda: len(self.outcomes[n]) >= len(kept))
+        assert self.outcomes[n] == list(kept)
 
 
 def has(server: ValkeyServer, n: int) -> bool:
     return bool(server.ask("HEXISTS", RedisKeys("holdfast").bodies, ids(n)[0]))
 
 
-async def test_what_a_replica_has_in_its_file_is_kept(
+async def test_messages_confirmed_by_a_replica_survive_the_loss_of_the_primary(
     primary: ValkeyServer, replica: ValkeyServer
 ) -> None:
     async with opened(primary, "replicas:1") as store:
@@ -76,14 +76,14 @@ async def test_what_a_replica_has_in_its_file_is_kept(
         for n in range(20):
             publisher.keep(n)
             await asyncio.sleep(0.001)
-        await publisher.hears(19, PersistOutcome.KEPT)
-        assert publisher.heard == {n: [PersistOutcome.KEPT] for n in range(20)}
+        await publisher.gets(19, PersistOutcome.KEPT)
+        assert publisher.outcomes == {n: [PersistOutcome.KEPT] for n in range(20)}
         primary.kill()
         replica.restart()
         assert all(has(replica, n) for n in range(20))
 
 
-async def test_nobody_knows_of_what_no_replica_confirms_and_the_line_goes_on(
+async def test_an_unconfirmed_message_has_an_unknown_outcome_and_does_not_delay_other_calls(
     primary: ValkeyServer,
     replica: ValkeyServer,
     monkeypatch: pytest.MonkeyPatch,
@@ -94,36 +94,36 @@ async def test_nobody_knows_of_what_no_replica_confirms_and_the_line_goes_on(
         publisher = Publisher(store)
         replica.freeze()
         publisher.keep(1)
-        # Behind it, in less time than the replica has.
+        # A call behind it is answered before the replica's time is over.
         store.save(session("joe/1"))
         saved = asyncio.Event()
         store.after(saved.set)
         await saved.wait()
-        assert publisher.heard == {1: []}
-        # Shown then: the store has it.
-        await publisher.hears(1, PersistOutcome.UNKNOWN, PersistOutcome.KEPT)
+        assert publisher.outcomes == {1: []}
+        # It is delivered then: the store has it.
+        await publisher.gets(1, PersistOutcome.UNKNOWN, PersistOutcome.KEPT)
         publisher.keep(2)
-        await publisher.hears(2, PersistOutcome.UNKNOWN, PersistOutcome.KEPT)
+        await publisher.gets(2, PersistOutcome.UNKNOWN, PersistOutcome.KEPT)
         replica.thaw()
         monkeypatch.undo()
         publisher.keep(3)
-        await publisher.hears(3, PersistOutcome.KEPT)
+        await publisher.gets(3, PersistOutcome.KEPT)
     assert caplog.text.count("too few replicas confirm messages") == 1
     assert "enough replicas store messages again" in caplog.text
 
 
 @pytest.mark.usefixtures("replica")
-async def test_two_replicas_are_more_than_one(
+async def test_a_message_that_needs_two_replicas_is_not_confirmed_by_one(
     primary: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replicas, "_TIMEOUT_MS", 200)
     async with opened(primary, "replicas:2") as store:
         publisher = Publisher(store)
         publisher.keep(1)
-        await publisher.hears(1, PersistOutcome.UNKNOWN, PersistOutcome.KEPT)
+        await publisher.gets(1, PersistOutcome.UNKNOWN, PersistOutcome.KEPT)
 
 
-async def test_what_comes_while_replicas_are_awaited_is_confirmed_together(
+async def test_messages_that_arrive_while_a_replica_is_awaited_are_confirmed_together(
     primary: ValkeyServer, replica: ValkeyServer
 ) -> None:
     async with opened(primary, "replicas:1") as store:
@@ -133,27 +133,27 @@ async def test_what_comes_while_replicas_are_awaited_is_confirmed_together(
             publisher.keep(n)
             await asyncio.sleep(0.002)
         replica.thaw()
-        await publisher.hears(29, PersistOutcome.KEPT)
-        assert publisher.heard == {n: [PersistOutcome.KEPT] for n in range(30)}
+        await publisher.gets(29, PersistOutcome.KEPT)
+        assert publisher.outcomes == {n: [PersistOutcome.KEPT] for n in range(30)}
     stats = primary.ask("INFO", "commandstats")
-    # One at the start, and three for each of few times.
+    # One at the start, and three for each of a few rounds.
     assert stats["cmdstat_waitaof"]["calls"] <= 1 + 3 * 4
 
 
 @pytest.mark.usefixtures("replica")
-async def test_a_repeat_is_confirmed_like_the_message_that_it_repeats(
+async def test_a_repeat_is_confirmed_by_its_key_when_the_body_is_gone(
     primary: ValkeyServer,
 ) -> None:
-    """Whose body is gone, or never was there."""
+    """A message without receivers never has a body; without the key, nothing is confirmed."""
     async with opened(primary, "replicas:1") as store:
         publisher = Publisher(store)
         publisher.keep(1, key="k")
-        await publisher.hears(1, PersistOutcome.KEPT)
+        await publisher.gets(1, PersistOutcome.KEPT)
         store.settle("joe/1", ids(1), ACKED)
         publisher.keep(2, key="k")
-        await publisher.hears(2, PersistOutcome.REPEATED)
-        store.keep(message(3, key="l"), [], publisher.heard.setdefault(3, []).append)
-        await publisher.hears(3, PersistOutcome.KEPT)
+        await publisher.gets(2, PersistOutcome.REPEATED)
+        store.keep(message(3, key="l"), [], publisher.outcomes.setdefault(3, []).append)
+        await publisher.gets(3, PersistOutcome.KEPT)
         primary.ask("FLUSHALL")
     asked = Replicas(open_reader(primary.url), RedisKeys("holdfast"), 1)
     answers: list[bool] = []
@@ -163,26 +163,26 @@ async def test_a_repeat_is_confirmed_like_the_message_that_it_repeats(
     await asked.close()
 
 
-async def test_a_connection_that_is_lost_while_it_waits_says_nothing(
+async def test_a_message_is_unknown_if_the_connection_that_confirms_it_is_lost(
     primary: ValkeyServer, replica: ValkeyServer
 ) -> None:
-    """A new one has written nothing, so every replica has all of that."""
+    """A new connection has written nothing, so that replicas would confirm everything."""
     async with opened(primary, "replicas:1") as store:
         publisher = Publisher(store)
         replica.freeze()
         publisher.keep(1)
         await until(lambda: primary.ask("INFO", "clients")["blocked_clients"] == 1)
         primary.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
-        await publisher.hears(1, PersistOutcome.UNKNOWN, PersistOutcome.KEPT)
+        await publisher.gets(1, PersistOutcome.UNKNOWN, PersistOutcome.KEPT)
         replica.thaw()
         await until(lambda: store.is_available)
         publisher.keep(2)
-        await publisher.hears(2, PersistOutcome.KEPT)
+        await publisher.gets(2, PersistOutcome.KEPT)
 
 
 @pytest.mark.usefixtures("replica")
 async def test_a_server_without_the_message_confirms_nothing(primary: ValkeyServer) -> None:
-    """It took the place of the one that kept it."""
+    """For example, one that took the place of the server that stored the message."""
     asked = Replicas(open_reader(primary.url), RedisKeys("holdfast"), 1)
     answers: list[bool] = []
     await asked.open()
@@ -193,27 +193,27 @@ async def test_a_server_without_the_message_confirms_nothing(primary: ValkeyServ
 
 
 @pytest.mark.usefixtures("replica")
-async def test_a_primary_without_a_file_is_warned_of(
+async def test_a_primary_without_appendonly_causes_a_warning(
     primary: ValkeyServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     primary.set(appendonly="no")
     async with opened(primary, "replicas:1") as store:
         publisher = Publisher(store)
         publisher.keep(1)
-        await publisher.hears(1, PersistOutcome.KEPT)
+        await publisher.gets(1, PersistOutcome.KEPT)
     assert "appendonly no" in caplog.text
 
 
-def test_a_store_of_its_own_has_no_replicas() -> None:
+def test_durability_by_replicas_requires_a_redis_setting() -> None:
     given: dict[str, Any] = {"durability": "replicas:1"}
     with pytest.raises(ValidationError, match="durability replicas:1 needs redis"):
         Settings(**given)
 
 
-async def test_a_server_that_does_not_know_of_files_of_replicas_is_refused(
+async def test_a_server_without_waitaof_is_refused_only_for_replicas(
     tmp_path: Path,
 ) -> None:
-    """As those before 7.2 do not."""
+    """Servers before 7.2 do not have it."""
     (tmp_path / "old").write_text('rename-command WAITAOF ""\n')
     with ValkeyServer(include=str(tmp_path / "old")) as old:
         with pytest.raises(StoreUnavailable, match=r"replicas:1 needs WAITAOF.*7\.2"):
@@ -223,7 +223,7 @@ async def test_a_server_that_does_not_know_of_files_of_replicas_is_refused(
             assert store.is_available
 
 
-# Somebody else's server
+# A server that others run
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ async def test_a_server_that_does_not_know_of_files_of_replicas_is_refused(
         ("always", ALWAYS, ""),
     ],
 )
-async def test_what_a_weaker_server_loses_is_said(
+async def test_a_warning_says_what_a_server_with_weaker_settings_loses(
     durability: str,
     config: dict[str, str],
     loss: str,
@@ -252,7 +252,7 @@ async def test_what_a_weaker_server_loses_is_said(
     assert [loss in warning for warning in warnings] == ([True] if loss else [])
 
 
-async def test_a_server_that_does_not_show_its_settings_is_used(
+async def test_a_server_that_hides_its_settings_is_used_without_a_warning(
     valkey: ValkeyServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     valkey.ask("ACL", "SETUSER", "default", "-config")

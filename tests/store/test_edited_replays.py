@@ -1,4 +1,4 @@
-"""Dead letters that go out with other data: as new messages, while the letters stay as they are."""
+"""Edited replays: a letter goes out as a new message with other data, and stays as it is."""
 
 from collections.abc import AsyncIterator
 
@@ -32,10 +32,12 @@ async def scene(shared_valkey: ValkeyServer) -> AsyncIterator[Scene]:
         yield scene
 
 
-async def test_the_message_is_a_new_one_and_the_letter_is_what_it_was(scene: Scene) -> None:
+async def test_an_edited_replay_sends_a_new_message_and_leaves_the_letters_data_unchanged(
+    scene: Scene,
+) -> None:
     at, hall, jobs = scene
     await prepare(at, letter(11, of=1))
-    # Somebody else waits for the message that the receiver could not take.
+    # Another session waits for the message that the receiver could not process.
     at.keep(message(1), "ann/1")
     job = await jobs.start(BROKEN, MENDED, "operator")
     assert await ended(job) is JobState.DONE
@@ -51,7 +53,7 @@ async def test_the_message_is_a_new_one_and_the_letter_is_what_it_was(scene: Sce
     assert (job.sent, job.acked, job.failed) == (1, 1, 0)
 
 
-async def test_a_letter_is_edited_once(scene: Scene) -> None:
+async def test_a_letter_can_be_edited_only_once(scene: Scene) -> None:
     at, hall, jobs = scene
     await prepare(at, letter(11, of=1))
     await ended(await jobs.start(BROKEN, MENDED, "operator"))
@@ -60,13 +62,15 @@ async def test_a_letter_is_edited_once(scene: Scene) -> None:
     assert (len(hall.messages), again.skipped) == (1, {"replayed": 1})
 
 
-async def test_one_letter_is_edited_at_a_time(scene: Scene) -> None:
+async def test_an_edit_with_a_filter_for_many_letters_is_refused(scene: Scene) -> None:
     _, _, jobs = scene
     with pytest.raises(ValueError, match="only one letter"):
         await jobs.start(LetterFilter(), MENDED, "operator")
 
 
-async def test_the_store_has_what_the_receiver_gets(shared_valkey: ValkeyServer) -> None:
+async def test_an_edited_message_survives_a_restart_with_its_data_and_properties(
+    shared_valkey: ValkeyServer,
+) -> None:
     async with stage(shared_valkey) as (at, hall, jobs):
         hall.is_acking = False
         await prepare(at, letter(11, of=1))
@@ -85,7 +89,7 @@ async def test_the_store_has_what_the_receiver_gets(shared_valkey: ValkeyServer)
         assert (again.sent, again.acked, hall.delivered) == (1, 1, [])
 
 
-async def test_the_audit_says_whose_data_was_changed(scene: Scene) -> None:
+async def test_the_audit_says_who_edited_which_letter(scene: Scene) -> None:
     at, _, jobs = scene
     await prepare(at, letter(11, of=1))
     await ended(await jobs.start(BROKEN, MENDED, "operator/ann"))

@@ -1,4 +1,4 @@
-"""The embedded store: kept alive, stopped in order, wherever its directory is."""
+"""The embedded Valkey: restarted when it dies, stopped in order, wherever its directory is."""
 
 import asyncio
 import errno
@@ -27,11 +27,11 @@ from tests.store.places import (
 
 LINUX = Path("/proc/self/fd").is_dir()
 
-# A life
+# Life
 
 
 @pytest.mark.parametrize("durability", Durability)
-async def test_it_runs_with_the_server_and_keeps_what_the_durability_says(
+async def test_an_embedded_store_ends_with_its_server_and_keeps_what_its_durability_promises(
     data: Path, durability: Durability
 ) -> None:
     async with keeping(data, durability) as caller:
@@ -50,14 +50,14 @@ async def test_it_runs_with_the_server_and_keeps_what_the_durability_says(
     assert not is_kept or fsync == durability.value
 
 
-async def test_nobody_else_can_look_into_it(data: Path) -> None:
+async def test_only_the_owner_can_open_the_socket_and_the_home(data: Path) -> None:
     async with keeping(data):
         for path in (data / "store.sock", data / "store"):
             assert path.stat().st_mode & 0o077 == 0
 
 
 @pytest.mark.skipif(not LINUX, reason="looks into /proc")
-async def test_it_inherits_its_lock_and_nothing_else(
+async def test_an_embedded_store_inherits_its_lock_but_no_other_lock_and_no_secret(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOLDFAST_SECRET", "s3cret")
@@ -71,14 +71,15 @@ async def test_it_inherits_its_lock_and_nothing_else(
     os.close(ours)
 
 
-async def test_the_terminals_interrupt_is_not_for_it(data: Path) -> None:
+async def test_an_embedded_store_has_a_process_session_of_its_own(data: Path) -> None:
+    """So an interrupt at the terminal does not reach it."""
     async with keeping(data):
         pid = pid_in(data)
         assert os.getsid(pid) == pid
 
 
 @pytest.mark.slow
-async def test_one_that_dies_is_started_again_and_has_lost_nothing(
+async def test_an_embedded_store_that_dies_is_restarted_with_all_its_data(
     data: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     starts: list[EmbeddedValkey] = []
@@ -97,7 +98,7 @@ async def test_one_that_dies_is_started_again_and_has_lost_nothing(
             os.kill(pid, signal.SIGKILL)
             caller.note(50)
             await caller.answered()
-            # It answers before it counts as started; who is killed in between did not start.
+            # It answers before it counts as started, and is killed again only after that.
             await until(lambda: bool(starts))
             starts.clear()
         assert await caller.kept() == list(range(750))
@@ -107,16 +108,16 @@ async def test_one_that_dies_is_started_again_and_has_lost_nothing(
 
 FAULTS = {
     "the lock": (Home, "lock"),
-    "its log": (Home, "open_log"),
-    "its place": (Home, "prepare_socket"),
+    "the log": (Home, "open_log"),
+    "the socket": (Home, "prepare_socket"),
     "the process": (asyncio, "create_subprocess_exec"),
-    "the first words": (RespConnection, "_dial"),
+    "the first connection": (RespConnection, "_dial"),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("what", FAULTS)
-async def test_one_that_dies_while_there_are_no_descriptors_returns_when_there_are(
+async def test_an_embedded_store_that_died_without_descriptors_is_restarted_when_there_are_some(
     data: Path, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refused = 0
@@ -136,7 +137,7 @@ async def test_one_that_dies_while_there_are_no_descriptors_returns_when_there_a
         assert await caller.kept() == list(range(10))
 
 
-async def test_one_that_does_not_listen_is_ended_by_force(
+async def test_an_embedded_store_that_does_not_stop_is_killed(
     data: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(valkey_process, "_GOODBYE_S", 0.02)
@@ -147,11 +148,11 @@ async def test_one_that_does_not_listen_is_ended_by_force(
     assert "does not stop" in caplog.text
 
 
-async def test_a_start_that_is_given_up_leaves_nobody(data: Path) -> None:
+async def test_a_cancelled_start_leaves_no_process_behind(data: Path) -> None:
     store = EmbeddedValkey(data, Durability.EVERYSEC)
     opening = asyncio.create_task(store.open())
     file = data / "store" / "valkey.pid"
-    # It is there for a moment before anything stands in it.
+    # For a moment the file is there and empty.
     await until(lambda: file.exists() and file.read_text().endswith("\n"))
     pid = pid_in(data)
     opening.cancel()
@@ -166,7 +167,7 @@ async def test_a_start_that_is_given_up_leaves_nobody(data: Path) -> None:
 
 
 @pytest.mark.parametrize("length", [40, 90, 200])
-async def test_the_name_of_the_directory_may_be_long(data: Path, length: int) -> None:
+async def test_a_data_directory_may_have_a_long_name(data: Path, length: int) -> None:
     place = data / ("x" * length)
     for count in (1, 2):
         async with keeping(place) as caller:
@@ -181,7 +182,7 @@ async def test_the_name_of_the_directory_may_be_long(data: Path, length: int) ->
         assert not socket.is_symlink()
 
 
-async def test_the_directory_may_be_named_from_where_one_is(
+async def test_a_data_directory_may_be_a_relative_path(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(data)
@@ -193,7 +194,7 @@ async def test_the_directory_may_be_named_from_where_one_is(
 
 
 async def noted_in(data: Path) -> Path:
-    """A store in which something was noted; the file that has it."""
+    """Note something in a store; the file that has it."""
     async with keeping(data, Durability.ALWAYS) as caller:
         caller.note(100)
         await caller.answered()
@@ -201,7 +202,7 @@ async def noted_in(data: Path) -> Path:
     return file
 
 
-async def test_a_torn_end_is_cut_off(data: Path) -> None:
+async def test_a_file_that_ends_in_the_middle_of_a_write_loses_only_that_write(data: Path) -> None:
     file = await noted_in(data)
     os.truncate(file, file.stat().st_size - 5)
     async with keeping(data) as caller:
@@ -213,7 +214,7 @@ def repair(command: str) -> None:
 
 
 @pytest.mark.slow
-async def test_damage_is_told_with_the_way_out(data: Path) -> None:
+async def test_a_damaged_file_is_reported_with_a_command_that_repairs_it(data: Path) -> None:
     data /= "Joe's data"
     file = await noted_in(data)
     with file.open("r+b") as damaged:
@@ -231,7 +232,7 @@ async def test_damage_is_told_with_the_way_out(data: Path) -> None:
     assert 20 < len(kept) < 80
 
 
-async def test_one_that_ends_at_once_says_why(data: Path) -> None:
+async def test_an_embedded_store_that_ends_at_once_is_reported_with_the_cause(data: Path) -> None:
     (data / "store" / "appendonlydir").mkdir(parents=True)
     manifest = data / "store" / "appendonlydir" / "appendonly.aof.manifest"
     manifest.write_text("nonsense\n")
@@ -239,13 +240,13 @@ async def test_one_that_ends_at_once_says_why(data: Path) -> None:
         await EmbeddedValkey(data, Durability.EVERYSEC).open()
 
 
-def test_a_place_where_nothing_can_be_written_is_refused(data: Path) -> None:
+def test_a_data_directory_that_is_a_file_is_refused(data: Path) -> None:
     (data / "file").write_text("")
     with pytest.raises(StoreUnavailable, match="Not a directory"):
         asyncio.run(EmbeddedValkey(data / "file", Durability.EVERYSEC).open())
 
 
-async def test_a_server_that_cannot_be_run_is_told(
+async def test_a_missing_server_binary_is_reported_and_does_not_prevent_a_later_start(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedded, "server_binary", lambda: data / "missing")

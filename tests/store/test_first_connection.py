@@ -1,4 +1,4 @@
-"""The first connection of a line: who is let in, and which stores are refused."""
+"""The first connection of a store link: credentials, and stores that are refused."""
 
 import logging
 
@@ -9,13 +9,13 @@ from tests.store.caller import Caller, calling, until
 from tests.store.servers import ValkeyServer
 
 
-async def test_a_store_that_is_not_there_is_refused(valkey: ValkeyServer) -> None:
+async def test_a_store_that_cannot_be_reached_is_refused(valkey: ValkeyServer) -> None:
     valkey.kill()
     with pytest.raises(StoreUnavailable, match="cannot be reached"):
         await Caller(valkey.url).line.open()
 
 
-async def test_a_store_that_hangs_is_refused(valkey: ValkeyServer) -> None:
+async def test_a_store_that_does_not_answer_is_refused(valkey: ValkeyServer) -> None:
     valkey.freeze()
     with pytest.raises(StoreUnavailable, match="does not answer"):
         await Caller(valkey.url, timeout_s=0.1).line.open()
@@ -27,14 +27,16 @@ async def test_a_replica_is_refused(valkey: ValkeyServer) -> None:
         await Caller(valkey.url).line.open()
 
 
-async def test_a_wrong_password_is_refused_and_not_repeated(shared_valkey: ValkeyServer) -> None:
+async def test_a_wrong_password_is_refused_and_not_in_the_error(
+    shared_valkey: ValkeyServer,
+) -> None:
     url = shared_valkey.url.replace("//", "//joe:wr0ng@")
     with pytest.raises(StoreUnavailable, match="WRONGPASS") as refused:
         await Caller(url).line.open()
     assert "wr0ng" not in str(refused.value)
 
 
-async def test_a_user_reaches_the_database_that_the_url_names(valkey: ValkeyServer) -> None:
+async def test_user_password_and_database_come_from_the_url(valkey: ValkeyServer) -> None:
     valkey.ask("ACL", "SETUSER", "joe", "on", ">s3c/ret", "~*", "+@all")
     url = valkey.url.replace("//", "//joe:s3c%2Fret@") + "?db=3"
     async with calling(url) as caller:
@@ -44,7 +46,7 @@ async def test_a_user_reaches_the_database_that_the_url_names(valkey: ValkeyServ
     assert valkey.ask("DBSIZE") == 0
 
 
-async def test_a_password_alone_is_the_default_users(valkey: ValkeyServer) -> None:
+async def test_a_password_without_a_user_is_that_of_the_default_user(valkey: ValkeyServer) -> None:
     valkey.ask("CONFIG", "SET", "requirepass", "secret")
     with pytest.raises(StoreUnavailable, match="NOAUTH"):
         await Caller(valkey.url).line.open()
@@ -53,7 +55,7 @@ async def test_a_password_alone_is_the_default_users(valkey: ValkeyServer) -> No
 
 
 @pytest.mark.slow
-async def test_a_store_that_loads_its_data_is_waited_for(
+async def test_the_first_connection_waits_for_a_store_that_loads_its_data(
     valkey: ValkeyServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     valkey.ask("EVAL", "for i = 1, 300 do redis.call('set', i, i) end", 0)

@@ -36,7 +36,7 @@ def bodies(at: Desk) -> list[int]:
 
 
 async def restarted(at: Desk, rule: ChannelRule) -> House:
-    """The server that comes after; its store has answered."""
+    """The next server, after it has loaded what is in the store."""
     house = House(keeper=at.store, channels={"/orders/**": rule})
     async for loaded in at.store.load(partial(restore_without_session, house.bayeux.life)):
         restore(house.bayeux.life, loaded.record, loaded.entries, house.now)
@@ -63,7 +63,7 @@ async def test_a_message_stays_while_a_queue_or_the_history_has_it(at: Desk) -> 
     assert at.server.ask("KEYS", KEYS.receivers(BASE + 1)) == []
 
 
-async def test_who_catches_up_has_the_message_too(at: Desk) -> None:
+async def test_a_session_that_catches_up_keeps_a_message_that_leaves_the_history(at: Desk) -> None:
     at.store.save(session("joe/1"))
     at.keep(kept(1), CHANNEL)
     await at.answered()
@@ -75,7 +75,7 @@ async def test_who_catches_up_has_the_message_too(at: Desk) -> None:
 
 
 @pytest.mark.parametrize("is_handed", [False, True])
-async def test_a_copy_from_a_history_is_one_after_a_restart_too(
+async def test_a_copy_from_a_history_is_still_initial_after_a_restart(
     at: Desk, *, is_handed: bool
 ) -> None:
     for key in ("joe/1", "joe/2"):
@@ -96,10 +96,10 @@ async def test_a_copy_from_a_history_is_one_after_a_restart_too(
     at.store.settle("joe/2", ids(1), ACKED)
     await at.answered()
     assert at.hash(KEYS.marks("joe/2")) == {}
-    assert at.receivers(1) == {"joe/1"}, "nobody has taken over the history"
+    assert at.receivers(1) == {"joe/1"}, "no server has loaded the history"
 
 
-async def test_what_leaves_a_history_is_no_hurry(at: Desk) -> None:
+async def test_a_message_that_left_its_history_leaves_the_store_a_little_later(at: Desk) -> None:
     at.keep(kept(1), CHANNEL)
     await at.answered()
     at.store.leave_history(CHANNEL, BASE + 1)
@@ -108,7 +108,9 @@ async def test_what_leaves_a_history_is_no_hurry(at: Desk) -> None:
     await until(lambda: bodies(at) == [2])
 
 
-async def test_the_next_server_finds_histories(at: Desk, shared_valkey: ValkeyServer) -> None:
+async def test_the_next_server_loads_histories_and_shares_their_messages_with_queues(
+    at: Desk, shared_valkey: ValkeyServer
+) -> None:
     at.store.save(session("joe/1"))
     for n in range(1, 6):
         at.keep(kept(n), "joe/1", CHANNEL)
@@ -118,14 +120,14 @@ async def test_the_next_server_finds_histories(at: Desk, shared_valkey: ValkeySe
         histories = house.bayeux.state.hub.histories
         assert [each.id - BASE for each in histories] == [3, 4, 5]
         (joe,) = house.bayeux.state.sessions
-        assert joe.queue.messages()[-1] is list(histories)[-1], "one object for both"
+        assert joe.queue.messages()[-1] is list(histories)[-1], "queue and history share it"
         other.store.settle("joe/1", ids(1, 2, 3, 4, 5), ACKED)
         await other.answered()
         assert bodies(other) == [3, 4, 5]
         assert house.balances()
 
 
-async def test_a_history_that_is_no_longer_wanted_leaves_nothing(
+async def test_the_next_server_removes_a_history_that_its_rules_no_longer_keep(
     at: Desk, shared_valkey: ValkeyServer
 ) -> None:
     at.keep(kept(1), CHANNEL)
@@ -135,7 +137,7 @@ async def test_a_history_that_is_no_longer_wanted_leaves_nothing(
         assert bodies(other) == []
 
 
-async def test_many_channels_are_found(at: Desk, shared_valkey: ValkeyServer) -> None:
+async def test_histories_of_many_channels_are_loaded(at: Desk, shared_valkey: ValkeyServer) -> None:
     for n in range(2000):
         each = kept(n)
         each.channel = f"/orders/{n % 700}"
@@ -150,7 +152,7 @@ async def test_many_channels_are_found(at: Desk, shared_valkey: ValkeyServer) ->
         assert [each.id - BASE for each in found] == [42, 742, 1442]
 
 
-async def test_the_journal_knows_receivers_only(at: Desk) -> None:
+async def test_the_journal_does_not_count_histories_as_receivers(at: Desk) -> None:
     writer = JournalWriter("test", at.store, now=0.0, now_ns=lambda: BASE)
     at.store.note_for(writer)
     at.store.save(session("joe/1"))
@@ -169,7 +171,7 @@ async def test_the_journal_knows_receivers_only(at: Desk) -> None:
     assert sorted(published) == [1, 2]
 
 
-async def test_a_message_that_the_store_refuses_is_in_no_history(at: Desk) -> None:
+async def test_a_message_that_a_full_store_refuses_enters_no_history(at: Desk) -> None:
     at.server.set(maxmemory="1")
     at.keep(kept(1), CHANNEL)
     await until(lambda: at.kept[1] == [PersistOutcome.REFUSED])

@@ -1,4 +1,4 @@
-"""While the store is away a journal waits for it, loses what is too much, and says how much."""
+"""While the store is away the journal waits, drops what is too much, and counts it."""
 
 from holdfast.journal.frame import decode
 from holdfast.journal.journal import Journal
@@ -11,7 +11,7 @@ NOW_US = BASE // 1000
 
 
 def told(server: ValkeyServer) -> tuple[list[int], list[tuple[str, int]]]:
-    """Numbers of frames; for each event its kind, and the number that it tells."""
+    """The numbers of all frames; of each event its kind and its number."""
     entries = [fields for _, fields in server.ask("XRANGE", KEYS.journal("test"), "-", "+")]
     events = [event for fields in entries for event in unfold(decode(fields[b"frame"]))]
     numbers = [int(fields[b"seq"]) for fields in entries]
@@ -19,13 +19,13 @@ def told(server: ValkeyServer) -> tuple[list[int], list[tuple[str, int]]]:
 
 
 def happen(journal: Journal, first: int, last: int) -> None:
-    """An event in each of many frames."""
+    """Write frames with one event each."""
     for n in range(first, last):
         journal.changed(Kind.SESSION, NOW_US, "opened", number=n)
         journal.flush(0.0)
 
 
-async def test_frames_wait_for_the_store_and_what_finds_no_room_is_counted_and_told() -> None:
+async def test_frames_wait_while_the_store_is_away_and_dropped_events_are_reported() -> None:
     with ValkeyServer(appendonly="yes", appendfsync="always") as valkey:
         async with desk(valkey) as at:
             journal = _journal(at, most_bytes=2000)
@@ -41,14 +41,14 @@ async def test_frames_wait_for_the_store_and_what_finds_no_room_is_counted_and_t
             happen(journal, 100, 103)
             await at.answered()
         numbers, events = told(valkey)
-        # Nothing is missing but what the journal says.
+        # Only the events are missing that the journal reports.
         assert numbers == [*range(1, len(numbers) + 1)]
         kept = [n for n in range(103) if not 100 - lost <= n < 100]
         assert [number for kind, number in events if kind == Kind.SESSION] == kept
         assert [number for kind, number in events if kind == Kind.DROPPED] == [lost]
 
 
-async def test_a_frame_that_was_lost_leaves_a_gap_in_the_numbers(
+async def test_a_lost_frame_leaves_a_gap_in_the_frame_numbers(
     shared_valkey: ValkeyServer,
 ) -> None:
     async with desk(shared_valkey) as at:
@@ -57,7 +57,7 @@ async def test_a_frame_that_was_lost_leaves_a_gap_in_the_numbers(
     ids = [id for id, _ in shared_valkey.ask("XRANGE", KEYS.journal("test"), "-", "+")]
     shared_valkey.ask("XDEL", KEYS.journal("test"), ids[2])
     assert told(shared_valkey)[0] == [1, 2, 4, 5]
-    # And the newest of all is known, if it is the last that is missing.
+    # The newest number is known, too, in case the last frame is missing.
     assert shared_valkey.ask("HGET", KEYS.meta, KEYS.journal("test")) == b"5"
 
 

@@ -1,4 +1,4 @@
-"""The journal: in the store with what it tells of, once, whatever the connection does."""
+"""Notes and frames: stored once, with the change that they report, whatever the connection does."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -41,12 +41,12 @@ STREAM = KEYS.journal("test")
 
 
 class Notebook(DeliveryJournal):
-    """Tells of every change in words."""
+    """Notes every change in words."""
 
     is_writing = True
 
     def __init__(self) -> None:
-        # Numbers of notes, and whether they are in the store.
+        # The numbers of notes, and whether they are in the store.
         self.heard: list[tuple[int, bool]] = []
 
     def answered(self, number: int, *, is_there: bool) -> None:
@@ -100,14 +100,14 @@ async def at(shared_valkey: ValkeyServer) -> AsyncIterator[Desk]:
 
 
 def notes(server: ValkeyServer) -> list[str]:
-    """What is written down and in no frame yet."""
+    """The notes that no frame covers yet."""
     found = server.ask("HGETALL", KEYS.notes("test"))
     found.pop(b"call", None)
     return [found[number].decode() for number in sorted(found, key=int)]
 
 
 def journal(server: ValkeyServer) -> list[tuple[int, str]]:
-    """Numbers and frames."""
+    """The frames with their numbers."""
     entries = [fields for _, fields in server.ask("XRANGE", STREAM, "-", "+")]
     return [(int(fields[b"seq"]), fields[b"frame"].decode()) for fields in entries]
 
@@ -119,7 +119,7 @@ def frames(server: ValkeyServer) -> list[str]:
     return [frame for _, frame in found]
 
 
-async def test_every_change_of_a_message_is_written_down_with_it(at: Desk) -> None:
+async def test_every_change_of_a_message_leaves_a_note_in_the_store(at: Desk) -> None:
     at.store.save(session("ann/1"))
     at.keep(message(1), "joe/1", "ann/1")
     at.keep(message(2), "joe/1")
@@ -143,7 +143,7 @@ async def test_every_change_of_a_message_is_written_down_with_it(at: Desk) -> No
     assert (at.queue("joe/1"), at.bodies(), at.dead()) == ({}, set(), [9])
 
 
-async def test_what_became_of_a_message_is_written_down_for_each_receiver(at: Desk) -> None:
+async def test_the_outcome_of_a_message_is_noted_for_each_receiver(at: Desk) -> None:
     for key in ("joe/1", "ann/1", "eve/1"):
         at.store.save(session(key))
     at.keep(message(1), "joe/1", "ann/1", "eve/1")
@@ -155,14 +155,14 @@ async def test_what_became_of_a_message_is_written_down_for_each_receiver(at: De
     assert at.bodies() == set()
 
 
-async def test_each_hand_over_of_one_turn_is_written_down(at: Desk) -> None:
+async def test_each_hand_over_of_one_turn_is_noted(at: Desk) -> None:
     at.store.save(session("joe/1"))
     at.store.save(session("ann/1"))
     for n in (1, 2):
         at.keep(message(n), "joe/1", "ann/1")
     await at.answered()
     at.store.mark("joe/1", [mark(1, 7)])
-    # It failed at once, and was handed over again.
+    # The hand-over failed at once, and there was another.
     at.store.mark("joe/1", [mark(1, position=7)])
     at.store.mark("joe/1", [mark(1, 8)])
     at.store.mark_batch("ann/1", batch(1))
@@ -178,7 +178,7 @@ async def test_each_hand_over_of_one_turn_is_written_down(at: Desk) -> None:
     ]
 
 
-async def test_a_message_that_repeats_another_is_not_written_down(
+async def test_a_repeated_message_is_not_noted(
     shared_valkey: ValkeyServer,
 ) -> None:
     notebook = Notebook()
@@ -195,7 +195,7 @@ async def test_a_message_that_repeats_another_is_not_written_down(
     assert notebook.heard == [(1, True), (2, False), (3, True)]
 
 
-async def test_letters_that_are_replayed_are_written_down_if_they_are(at: Desk) -> None:
+async def test_letters_are_noted_as_replayed_only_by_the_job_that_took_them(at: Desk) -> None:
     at.store.save(session("joe/1"))
     at.store.dead_letter([letter(n) for n in (1, 2, 3)], None)
     await at.answered()
@@ -204,7 +204,7 @@ async def test_letters_that_are_replayed_are_written_down_if_they_are(at: Desk) 
         job = str(BASE + taken[0])
         call, number = at.store.replay_take(at.store.epoch, job, takes)
         for _ in range(2):
-            # Repeating it changes nothing.
+            # Repeating the call changes nothing.
             assert await at.store.run(partial(_the, call)) == expected
         assert number is not None
     call, _ = at.store.replay_take(at.store.epoch, "7", [Take(letter(9), "joe/1", True)])
@@ -217,7 +217,7 @@ async def test_letters_that_are_replayed_are_written_down_if_they_are(at: Desk) 
     assert at.queue("joe/1").keys() == {1, 2, 3}
 
 
-async def test_a_frame_takes_the_place_of_the_notes_that_it_tells_of(at: Desk) -> None:
+async def test_a_frame_replaces_the_notes_that_it_covers(at: Desk) -> None:
     for n in range(1, 4):
         at.store.dead_letter([letter(n)], None)
         at.store.flush()
@@ -227,7 +227,7 @@ async def test_a_frame_takes_the_place_of_the_notes_that_it_tells_of(at: Desk) -
     assert await at.store.left_notes() == {3: b"buried 3"}
 
 
-async def test_a_frame_follows_what_a_turn_had_no_time_for(
+async def test_a_frame_waits_for_the_writes_that_its_turn_had_no_time_for(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turn_writer, "_TURN_S", 0.0)
@@ -239,7 +239,7 @@ async def test_a_frame_follows_what_a_turn_had_no_time_for(
     assert (frames(at.server), len(at.dead())) == (["a frame"], 1000)
 
 
-async def test_a_frame_may_take_the_place_of_very_many_notes(at: Desk) -> None:
+async def test_a_frame_can_replace_thousands_of_notes(at: Desk) -> None:
     count = 2500
     for n in range(count):
         at.store.dead_letter([letter(n)], None)
@@ -249,7 +249,9 @@ async def test_a_frame_may_take_the_place_of_very_many_notes(at: Desk) -> None:
     assert (frames(at.server), notes(at.server)) == (["all"], [])
 
 
-async def test_what_is_refused_is_not_written_down(valkey: ValkeyServer) -> None:
+async def test_a_message_that_a_full_store_refuses_is_not_noted_as_kept(
+    valkey: ValkeyServer,
+) -> None:
     notebook = Notebook()
     async with writing(valkey, notebook) as at:
         at.keep(message(1), "joe/1")
@@ -260,7 +262,7 @@ async def test_what_is_refused_is_not_written_down(valkey: ValkeyServer) -> None
         await at.answered()
         assert at.kept[2] == [PersistOutcome.REFUSED]
         assert (at.bodies(), at.dead()) == (set(), [7])
-        # What might have been kept before the refusal is settled behind it.
+        # The refused message might have been kept before: it is settled after the refusal.
         await at.answered()
         assert notes(valkey) == ["kept 1", "buried 7", "never kept 2 joe/1"]
         # Frames are smaller than the notes that go with them.
@@ -270,7 +272,7 @@ async def test_what_is_refused_is_not_written_down(valkey: ValkeyServer) -> None
     assert notebook.heard == [(1, True), (2, False), (3, True), (4, True)]
 
 
-async def test_who_may_not_write_any_more_writes_nothing_down_either(
+async def test_a_process_without_the_write_right_writes_neither_notes_nor_frames(
     shared_valkey: ValkeyServer,
 ) -> None:
     async with writing(shared_valkey) as old, writing(shared_valkey) as new:
@@ -284,7 +286,7 @@ async def test_who_may_not_write_any_more_writes_nothing_down_either(
         assert notes(shared_valkey) == ["buried 2"]
 
 
-async def test_a_lost_connection_writes_nothing_twice(at: Desk) -> None:
+async def test_a_lost_connection_repeats_no_note_and_no_frame(at: Desk) -> None:
     for n in range(200):
         at.store.dead_letter([letter(n)], None)
         at.store.flush()
@@ -299,11 +301,11 @@ async def test_a_lost_connection_writes_nothing_twice(at: Desk) -> None:
     assert at.dead() == [*range(200)]
 
 
-async def test_a_crash_of_the_store_leaves_letters_with_what_is_told_of_them() -> None:
+async def test_a_crashed_store_has_a_note_for_each_letter_that_it_has() -> None:
     notebook = Notebook()
 
     def tell(at: Desk) -> None:
-        """Frames of what was answered."""
+        """Write frames for the notes that were answered."""
         for number, _ in notebook.heard:
             at.store.write_frame(b"buried %d" % (number - 1), [number])
         notebook.heard.clear()
@@ -327,7 +329,7 @@ async def test_a_crash_of_the_store_leaves_letters_with_what_is_told_of_them() -
             assert notes(valkey) == []
 
 
-async def test_numbers_go_on_in_the_next_process(shared_valkey: ValkeyServer) -> None:
+async def test_frame_numbers_continue_in_the_next_process(shared_valkey: ValkeyServer) -> None:
     for n in range(3):
         async with writing(shared_valkey) as at:
             at.store.write_frame(b"%d" % n)
@@ -335,7 +337,7 @@ async def test_numbers_go_on_in_the_next_process(shared_valkey: ValkeyServer) ->
     assert frames(shared_valkey) == ["0", "1", "2"]
 
 
-async def test_an_emptied_store_numbers_anew_under_another_epoch(at: Desk) -> None:
+async def test_frame_numbers_of_an_emptied_store_begin_again_under_another_epoch(at: Desk) -> None:
     at.store.write_frame(b"before")
     await at.answered()
     [(_, before)] = at.server.ask("XRANGE", STREAM, "-", "+")
@@ -349,7 +351,9 @@ async def test_an_emptied_store_numbers_anew_under_another_epoch(at: Desk) -> No
     assert before[b"epoch"] != after[b"epoch"]
 
 
-async def test_without_a_journal_there_is_no_trace_of_one(shared_valkey: ValkeyServer) -> None:
+async def test_without_a_journal_the_store_has_no_redis_keys_of_one(
+    shared_valkey: ValkeyServer,
+) -> None:
     async with desk(shared_valkey) as at:
         at.keep(message(1), "joe/1")
         at.store.dead_letter([letter(7, of=1)], "joe/1")
@@ -368,7 +372,7 @@ def redis(shared_valkey: ValkeyServer) -> Iterator[Redis]:
 
 
 def calls(journaling: Journaling, count: int) -> list[ScriptCall]:
-    """Some that carry notes; now and then one writes a frame, and the notes before it go."""
+    """Calls that carry notes; every fourth writes a frame, which replaces the notes before it."""
     made: list[ScriptCall] = []
     for n in range(count):
         if n % 4 == 3:
@@ -390,13 +394,13 @@ def change(n: int) -> ScriptCall:
 
 
 def told(server: ValkeyServer) -> set[int]:
-    """What frames or notes tell of."""
+    """The changes that frames or notes report."""
     changes = {n for frame in frames(server) for n in range(int(frame) - 3, int(frame))}
     return changes | set(map(int, notes(server)))
 
 
-# How many more calls the store has carried out before the connection is lost, and how many of these
-# were answered.
+# How many more calls the store carries out before the connection is lost, and how many of these
+# are answered.
 attempts = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=4)
 
 
@@ -406,7 +410,7 @@ attempts = st.lists(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(attempts)
-def test_whichever_calls_are_repeated_each_change_is_told_once(
+def test_each_change_is_stored_with_its_note_once_whichever_calls_are_repeated(
     redis: Redis, shared_valkey: ValkeyServer, given: list[tuple[int, int]]
 ) -> None:
     room = Room(redis)
@@ -415,11 +419,11 @@ def test_whichever_calls_are_repeated_each_change_is_told_once(
     answered = 0
     for carried_out, heard_of in [*given, *[(12, 12)] * 4]:
         end = min(answered + carried_out, 12)
-        # A frame is written when what it tells of has been answered.
+        # A frame is written when the notes that it covers have been answered.
         end = min(end, next((n for n in range(answered + 1, 12) if n % 4 == 3), 12))
         for call in repeated[answered:end]:
             room.call(call)
-            # And what they tell of is there with them.
+            # The changes that they report are there with them.
             there = {*room.hash(KEYS.dead), *room.hash(KEYS.bodies)}
             assert told(shared_valkey) == {int(id) - BASE for id in there}
         answered = min(answered + heard_of, end)
@@ -427,7 +431,7 @@ def test_whichever_calls_are_repeated_each_change_is_told_once(
     assert notes(shared_valkey) == []
 
 
-def test_a_frame_that_left_with_its_note_takes_the_place_of_that_again(
+def test_a_note_and_its_frame_that_are_both_repeated_leave_one_frame_and_no_note(
     redis: Redis, shared_valkey: ValkeyServer
 ) -> None:
     room = Room(redis)

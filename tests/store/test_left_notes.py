@@ -1,4 +1,4 @@
-"""What a process had written down when it was killed is told by the next."""
+"""The next process reports the notes that a killed one left in the store."""
 
 from functools import partial
 
@@ -36,7 +36,7 @@ def told(server: ValkeyServer) -> list[Event]:
 
 
 def live(at: Desk) -> None:
-    """Something happens."""
+    """Make some changes."""
     at.store.save(session("joe/1"))
     at.store.save(session("ann/1"))
     at.keep(message(1), "joe/1", "ann/1")
@@ -46,7 +46,7 @@ def live(at: Desk) -> None:
     at.store.dead_letter([letter(9, of=2)], "joe/1")
 
 
-async def tell_what_was_left(at: Desk) -> None:
+async def report_left_notes(at: Desk) -> None:
     """As a process does when it starts."""
     office = Office(at)
     await at.store.remove_reported(office.writer.find(await at.store.left_notes()))
@@ -60,7 +60,7 @@ async def tell_what_was_left(at: Desk) -> None:
     assert house.balances()
 
 
-async def test_what_was_written_down_and_not_told_is_told_by_the_next_once(
+async def test_the_next_process_reports_left_notes_once(
     shared_valkey: ValkeyServer,
 ) -> None:
     async with desk(shared_valkey) as at:
@@ -70,7 +70,7 @@ async def test_what_was_written_down_and_not_told_is_told_by_the_next_once(
     assert told(shared_valkey) == []
     for _ in range(2):
         async with desk(shared_valkey) as at:
-            await tell_what_was_left(at)
+            await report_left_notes(at)
             assert await at.store.left_notes() == {}
     found = [(e.kind, (e.msg or 0) - BASE, e.receiver, e.copies) for e in told(shared_valkey)]
     assert found == [
@@ -82,7 +82,7 @@ async def test_what_was_written_down_and_not_told_is_told_by_the_next_once(
     ]
 
 
-async def test_a_move_that_was_not_told_is_told_by_the_next(shared_valkey: ValkeyServer) -> None:
+async def test_the_next_process_reports_a_move_from_its_note(shared_valkey: ValkeyServer) -> None:
     async with desk(shared_valkey) as at:
         Office(at)
         at.store.save(session("joe/1"))
@@ -90,7 +90,7 @@ async def test_a_move_that_was_not_told_is_told_by_the_next(shared_valkey: Valke
         at.store.move([Move(message(1), "joe/0", ["joe/1"], 1, 1)])
         await at.answered()
     async with desk(shared_valkey) as at:
-        await tell_what_was_left(at)
+        await report_left_notes(at)
     found = [(e.kind, e.receiver, e.copies, e.size) for e in told(shared_valkey)]
     assert found == [
         ("published", None, 1, len(message(1).wire)),
@@ -99,7 +99,9 @@ async def test_a_move_that_was_not_told_is_told_by_the_next(shared_valkey: Valke
     ]
 
 
-async def test_what_was_told_in_time_is_not_told_again(shared_valkey: ValkeyServer) -> None:
+async def test_the_next_process_does_not_report_events_again_that_are_in_a_frame(
+    shared_valkey: ValkeyServer,
+) -> None:
     async with desk(shared_valkey) as at:
         office = Office(at)
         live(at)
@@ -109,11 +111,11 @@ async def test_what_was_told_in_time_is_not_told_again(shared_valkey: ValkeyServ
         await at.answered()
     assert len(told(shared_valkey)) == 5
     async with desk(shared_valkey) as at:
-        await tell_what_was_left(at)
+        await report_left_notes(at)
     assert [event.kind for event in told(shared_valkey)[5:]] == ["acked"]
 
 
-async def test_what_a_session_left_is_told_by_the_next_if_nobody_else_could(
+async def test_the_next_process_reports_the_entries_that_an_ended_session_left(
     shared_valkey: ValkeyServer,
 ) -> None:
     async with desk(shared_valkey) as at:
@@ -124,7 +126,7 @@ async def test_what_a_session_left_is_told_by_the_next_if_nobody_else_could(
         at.store.forget("joe/1", ids(1, 2))
         await at.answered()
     async with desk(shared_valkey) as at:
-        await tell_what_was_left(at)
+        await report_left_notes(at)
         assert await at.store.left_notes() == {}
     found = [(e.kind, (e.msg or 0) - BASE, e.receiver, e.code) for e in told(shared_valkey)[2:]]
     assert found == [
@@ -133,16 +135,16 @@ async def test_what_a_session_left_is_told_by_the_next_if_nobody_else_could(
     ]
 
 
-async def test_what_becomes_of_what_a_session_left_is_told_once(
+async def test_an_entry_that_is_acked_as_its_session_ends_is_not_also_reported_as_discarded(
     shared_valkey: ValkeyServer,
 ) -> None:
     async with desk(shared_valkey) as at:
         office = Office(at)
         at.keep(message(1), "joe/1")
         at.store.forget("joe/1", ids(1))
-        # It was in hands, and somebody has acknowledged it after all.
+        # It was in flight, and its receiver has acked it after all.
         office.writer.journal.delivered("acked", [message(1)], "joe/1", NOW_US)
-        # The frame is on its way before the store has said anything.
+        # The frame is sent before the store has answered anything.
         office.writer.flush(0.0)
         await at.answered()
         office.writer.flush(0.0)
@@ -157,12 +159,12 @@ async def test_what_becomes_of_what_a_session_left_is_told_once(
 
 
 def ended(server: ValkeyServer) -> list[tuple[str, int, str | None, str | None]]:
-    """What the journal tells of ends."""
+    """The settlements in the journal."""
     events = [event for event in told(server) if event.kind in SETTLED]
     return [(e.kind, (e.msg or 0) - BASE, e.receiver, e.code) for e in events]
 
 
-async def test_the_next_process_notes_entries_of_a_session_that_had_just_ended(
+async def test_the_next_process_discards_and_reports_entries_that_arrived_for_an_ended_session(
     shared_valkey: ValkeyServer,
 ) -> None:
     async with desk(shared_valkey) as at:
@@ -170,13 +172,13 @@ async def test_the_next_process_notes_entries_of_a_session_that_had_just_ended(
         for key in ("joe/1", "ann/1"):
             at.store.save(session(key))
         at.store.forget("joe/1", ())
-        # They were on their way, and the process dies before it has heard of them.
+        # These were on their way to the store, and the process dies before they are answered.
         at.keep(message(1), "joe/1", "ann/1")
         at.keep(message(2), "joe/1")
         await at.answered()
     for _ in range(2):
         async with desk(shared_valkey) as at:
-            await tell_what_was_left(at)
+            await report_left_notes(at)
             assert (at.queue("joe/1"), at.queue("ann/1"), at.bodies()) == ({}, {1: ""}, {1})
     assert ended(shared_valkey) == [
         ("discarded", 1, "joe/1", "session_ended"),
@@ -184,8 +186,8 @@ async def test_the_next_process_notes_entries_of_a_session_that_had_just_ended(
     ]
 
 
-@pytest.mark.parametrize("dies", ["at once", "when it has told"])
-async def test_what_a_session_left_in_the_store_is_told_once(
+@pytest.mark.parametrize("dies", ["before it reports", "after it reports"])
+async def test_entries_that_an_ended_session_left_in_the_store_are_reported_once(
     shared_valkey: ValkeyServer, dies: str
 ) -> None:
     async with desk(shared_valkey) as at:
@@ -195,8 +197,8 @@ async def test_what_a_session_left_in_the_store_is_told_once(
             at.keep(message(1), key)
             at.store.forget(key, ids(1))
         await at.answered()
-        # The process died behind the first of its two calls; and one session is there again, and
-        # has had its copy replayed.
+        # The process died after the first of its two calls; and one session is there again, and
+        # got its copy by a replay.
         at.store.save(session("ann/1"))
         at.keep(message(1), "joe/1", "ann/1")
         await at.answered()
@@ -204,11 +206,11 @@ async def test_what_a_session_left_in_the_store_is_told_once(
     async with desk(shared_valkey) as at:
         office = Office(at)
         await at.store.remove_reported(office.writer.find(left))
-        if dies == "when it has told":
+        if dies == "after it reports":
             office.writer.flush(0.0)
         await at.answered()
     async with desk(shared_valkey) as at:
-        await tell_what_was_left(at)
+        await report_left_notes(at)
         assert (at.queue("joe/1"), at.queue("ann/1")) == ({}, {1: ""})
     assert sorted(ended(shared_valkey)) == [
         ("discarded", 1, "ann/1", "session_ended"),
@@ -216,7 +218,7 @@ async def test_what_a_session_left_in_the_store_is_told_once(
     ]
 
 
-async def test_what_was_replayed_to_a_session_after_it_had_left_is_told_of_by_itself(
+async def test_a_replayed_copy_is_reported_apart_from_the_copy_that_its_ended_session_left(
     shared_valkey: ValkeyServer,
 ) -> None:
     async with desk(shared_valkey) as at:
@@ -232,12 +234,14 @@ async def test_what_was_replayed_to_a_session_after_it_had_left_is_told_of_by_it
         at.store.forget("joe/1", ())
         await at.answered()
     async with desk(shared_valkey) as at:
-        await tell_what_was_left(at)
+        await report_left_notes(at)
         assert (at.queue("joe/1"), at.bodies()) == ({}, set())
     assert ended(shared_valkey) == 2 * [("discarded", 1, "joe/1", "session_ended")]
 
 
-async def test_which_letter_was_replayed_is_told_by_the_next(shared_valkey: ValkeyServer) -> None:
+async def test_the_next_process_reports_which_letter_was_replayed(
+    shared_valkey: ValkeyServer,
+) -> None:
     async with desk(shared_valkey) as at:
         at.store.save(session("joe/1"))
         at.store.dead_letter([letter(9, of=2)], None)
@@ -246,13 +250,13 @@ async def test_which_letter_was_replayed_is_told_by_the_next(shared_valkey: Valk
         taken = at.store.run(lambda epoch: at.store.replay_take(epoch, str(BASE), takes)[0])
         assert await taken == [b"taken"]
     async with desk(shared_valkey) as at:
-        await tell_what_was_left(at)
+        await report_left_notes(at)
     [_, found] = told(shared_valkey)
     assert (found.kind, found.receiver) == ("replayed", "joe/1")
     assert (found.letter, found.generation) == (BASE + 9, 1)
 
 
-async def test_a_note_that_cannot_be_read_is_missed_and_goes(shared_valkey: ValkeyServer) -> None:
+async def test_unreadable_notes_are_reported_as_dropped(shared_valkey: ValkeyServer) -> None:
     async with desk(shared_valkey) as at:
         office = Office(at)
         office.writer.find({1: b"", 2: b"[99,[],[]]", 3: b"[1,[],[[1]]]", 4: b"[1,2]"})

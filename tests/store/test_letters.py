@@ -1,4 +1,4 @@
-"""Dead letters in the store: found by what they have in common, cleared away, carried about."""
+"""Dead letters in the store: queries, removal, quota, export and import."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -47,7 +47,7 @@ VARIOUS = [
     letter(5, channel="/a", receiver="joe/1", code="user.one", reason="other"),
 ]
 
-# Looking
+# Queries
 
 
 async def test_the_latest_letter_comes_first(at: Desk) -> None:
@@ -73,7 +73,7 @@ async def test_the_latest_letter_comes_first(at: Desk) -> None:
         (LetterFilter(ids=(VARIOUS[1].id, VARIOUS[3].id), subject="joe", code="user.one"), [2]),
     ],
 )
-async def test_all_conditions_hold_together(
+async def test_a_filter_finds_the_letters_that_meet_all_its_conditions(
     at: Desk, which: LetterFilter, found: list[int]
 ) -> None:
     await dead_letter(at, *VARIOUS)
@@ -82,7 +82,7 @@ async def test_all_conditions_hold_together(
 
 
 class Explained(LetterFilter):
-    """Has a condition that no index knows of."""
+    """Has a condition without an index."""
 
     reason: str | None = None
 
@@ -90,14 +90,14 @@ class Explained(LetterFilter):
         return super().matches(letter) and self.reason in (None, letter.reason)
 
 
-async def test_a_condition_without_an_index_is_counted_letter_by_letter(at: Desk) -> None:
+async def test_a_condition_without_an_index_is_checked_letter_by_letter(at: Desk) -> None:
     await dead_letter(at, *VARIOUS)
     assert await query(at, Explained(reason="other")) == [5]
     assert await at.letters.search.count(Explained(reason="other")) == 1
     assert await at.letters.search.count(Explained(reason="other", receiver="ann/1")) == 0
 
 
-async def test_times_bound_what_is_found(at: Desk) -> None:
+async def test_a_filter_by_time_includes_its_start_and_excludes_its_end(at: Desk) -> None:
     await dead_letter(at, *(letter(n * 1_000_000) for n in range(10)))
     ms = BASE // 1_000_000
     which = LetterFilter(since=ms + 3, until=ms + 6)
@@ -140,7 +140,7 @@ async def test_a_query_looks_at_a_bounded_number_of_letters(
     assert (page.letters, page.cursor) == ([], str(BASE + 40))
 
 
-async def test_lists_leave_the_events_out_and_say_how_large_they_are(at: Desk) -> None:
+async def test_a_list_has_the_sizes_of_events_but_not_the_events(at: Desk) -> None:
     await dead_letter(at, letter(1))
     [found] = (await at.letters.search.query(ALL, None, 1)).letters
     assert (found.wire, found.size) == (b"", len(letter(1).wire))
@@ -148,12 +148,12 @@ async def test_lists_leave_the_events_out_and_say_how_large_they_are(at: Desk) -
     assert whole == letter(1)
 
 
-async def test_there_may_be_no_such_letter(at: Desk) -> None:
+async def test_an_unknown_letter_is_not_found(at: Desk) -> None:
     assert await at.letters.search.get("0" * 19) is None
 
 
 @pytest.mark.parametrize("odd", ["*", "?", "[a-z]", "{x}", "}{", "a b", "a\r\nFLUSHALL", "\0", "'"])
-async def test_names_that_mean_something_to_redis_are_names(odd: str, at: Desk) -> None:
+async def test_names_with_characters_that_redis_interprets_are_found(odd: str, at: Desk) -> None:
     others = [letter(n, channel=f"/{n}", receiver=f"{n}/1") for n in range(3)]
     await dead_letter(at, *others, letter(7, channel=f"/{odd}", receiver=f"{odd}/1"))
     assert await query(at, LetterFilter.model_construct(channel=f"/{odd}")) == [7]
@@ -162,7 +162,7 @@ async def test_names_that_mean_something_to_redis_are_names(odd: str, at: Desk) 
     assert await query(at) == [7, 2, 1, 0]
 
 
-async def test_groups_are_letters_that_are_alike(at: Desk) -> None:
+async def test_letters_are_grouped_by_fingerprint_with_counts_and_receivers(at: Desk) -> None:
     await dead_letter(
         at,
         *(letter(n, receiver=f"joe/{n % 3 + 1}", reason=f"no order {n}") for n in range(10)),
@@ -193,17 +193,17 @@ async def test_deaths_are_counted_by_hour_and_by_day(at: Desk) -> None:
     assert (len(group.hours), len(group.days), group.count) == (24, 30, 5)
 
 
-async def test_a_store_that_is_away_says_so(valkey: ValkeyServer) -> None:
+async def test_a_query_fails_while_the_store_is_away(valkey: ValkeyServer) -> None:
     async with desk(valkey) as at:
         valkey.kill()
         with pytest.raises(StoreUnavailable):
             await query(at)
 
 
-# Clearing away
+# Removal
 
 
-async def test_a_change_that_cannot_be_made_is_an_error(
+async def test_a_change_that_is_not_confirmed_raises_an_error(
     valkey: ValkeyServer,
 ) -> None:
     async with desk(valkey) as at:
@@ -229,7 +229,7 @@ def _nonsense(epoch: str) -> ScriptCall:
     return ScriptCall(scripts.SETTLE, [KEYS.meta, KEYS.bodies, "x"], [epoch, "x", "y"])
 
 
-async def test_a_purge_removes_what_is_meant_and_tells_how_far_it_is(at: Desk) -> None:
+async def test_a_purge_removes_the_selected_letters_and_reports_its_progress(at: Desk) -> None:
     await dead_letter(at, *VARIOUS)
     told: list[int] = []
     assert await at.letters.purge(LetterFilter(code="user.one"), told.append) == 3
@@ -238,20 +238,22 @@ async def test_a_purge_removes_what_is_meant_and_tells_how_far_it_is(at: Desk) -
     assert await at.letters.search.count(LetterFilter(code="user.one")) == 0
 
 
-async def test_a_purge_of_everything_leaves_no_trace(at: Desk) -> None:
+async def test_a_purge_of_all_letters_leaves_no_redis_keys_behind(at: Desk) -> None:
     await dead_letter(at, *VARIOUS)
     assert await at.letters.purge(ALL) == 5
     assert at.names() == {KEYS.meta, KEYS.handed}
 
 
-async def test_a_purge_goes_through_many_steps(at: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_purge_over_several_steps_removes_all_selected_letters(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(letter_search, "_STEP", 10)
     await dead_letter(at, *(letter(n, receiver=f"joe/{n % 2 + 1}") for n in range(95)))
     assert await at.letters.purge(LetterFilter(receiver="joe/1")) == 48
     assert await at.letters.search.total() == 47
 
 
-async def test_old_letters_are_retired(at: Desk) -> None:
+async def test_letters_beyond_the_age_limit_are_removed_and_counted(at: Desk) -> None:
     await dead_letter(at, *(letter(n * SECOND - 100 * SECOND) for n in range(100)))
     assert await at.letters.retire(age_s=1000) == 0
     assert await at.letters.retire(age_s=51.5) == 50
@@ -259,17 +261,17 @@ async def test_old_letters_are_retired(at: Desk) -> None:
     assert at.store.letter_quota.removed[Removal.AGE] == 50
 
 
-# Room
+# Quota
 
 
 def limit(at: Desk, **limits: int) -> LetterQuota:
-    """From now on the store has no more room for letters than this."""
+    """From now on the store has room for so many letters."""
     at.store.letter_quota.limits = LetterLimits(**limits)
     return at.store.letter_quota
 
 
 async def come(at: Desk, *letters: DeadLetter) -> list[int]:
-    """These die, as far as there is room for them; which letters are there then."""
+    """Store these letters as far as there is room; the letters that are there then."""
     room = at.store.letter_quota
     await dead_letter(
         at, *(each for each in letters if room.take(each.channel, each.subject, each.size))
@@ -283,7 +285,7 @@ def bulky(n: int, channel: str = "/a", receiver: str = "joe/1", *, size: int = 9
     return letter(n, channel=channel, receiver=receiver)._replace(wire=wire, size=len(wire))
 
 
-async def test_the_oldest_letters_leave_when_there_are_too_many(at: Desk) -> None:
+async def test_the_oldest_letters_are_removed_when_there_are_too_many(at: Desk) -> None:
     room = limit(at, count=3)
     await come(at, *VARIOUS[:4])
     assert await come(at, VARIOUS[4]) == [3, 4, 5]
@@ -291,7 +293,7 @@ async def test_the_oldest_letters_leave_when_there_are_too_many(at: Desk) -> Non
     assert room.all.count == 3
 
 
-async def test_the_oldest_letters_leave_when_all_take_too_many_bytes(at: Desk) -> None:
+async def test_the_oldest_letters_are_removed_when_all_take_too_many_bytes(at: Desk) -> None:
     room = limit(at, bytes=50_000)
     assert await come(at, *(bulky(n) for n in range(1, 5))) == [1, 2, 3, 4]
     await come(at, bulky(5))
@@ -315,26 +317,26 @@ async def test_a_subject_beyond_its_share_loses_its_own_oldest_letters(at: Desk)
     assert await come(at, *others, *flood) == [1, 2, 4, 5]
 
 
-async def test_what_comes_faster_than_others_leave_finds_no_room(at: Desk) -> None:
+async def test_the_letter_quota_refuses_letters_beyond_its_bytes(at: Desk) -> None:
     room = limit(at, bytes=40_000)
     taken = [room.take("/a", "joe", 9000) for _ in range(10)]
     assert taken == [True] * 4 + [False] * 6
 
 
-async def test_the_letters_of_an_earlier_process_are_accounted_for(
+async def test_the_letter_quota_counts_letters_of_an_earlier_process(
     shared_valkey: ValkeyServer,
 ) -> None:
     async with desk(shared_valkey) as before:
         await dead_letter(before, *(bulky(n) for n in range(1, 8)))
     async with desk(shared_valkey) as at:
         room = limit(at, bytes=50_000)
-        # It is known when all have been looked at; what comes meanwhile counts as well.
+        # The usage is known when all letters have been read; those that come meanwhile count, too.
         assert room.all.count == 0
         assert await come(at, bulky(8)) == [5, 6, 7, 8]
         assert room.all.count == 4
 
 
-async def test_the_account_is_right_whoever_brings_and_removes_letters(at: Desk) -> None:
+async def test_the_letter_quota_counts_imports_and_purges(at: Desk) -> None:
     room = limit(at)
     await come(at, *VARIOUS)
     lines = [letter_lines.write(each) for each in [*VARIOUS, letter(6), letter(7)]]
@@ -347,7 +349,7 @@ async def test_the_account_is_right_whoever_brings_and_removes_letters(at: Desk)
     assert (room.all.count, room.all.bytes) == (0, 0)
 
 
-async def test_a_store_that_was_emptied_has_room_again(at: Desk) -> None:
+async def test_the_letter_quota_is_counted_anew_after_the_store_was_emptied(at: Desk) -> None:
     room = limit(at, bytes=50_000)
     await come(at, *(bulky(n) for n in range(1, 5)))
     at.server.ask("FLUSHALL")
@@ -358,14 +360,14 @@ async def test_a_store_that_was_emptied_has_room_again(at: Desk) -> None:
     assert room.all.count == await at.letters.search.total()
 
 
-async def test_letters_that_are_large_are_read_a_few_at_a_time(at: Desk) -> None:
+async def test_large_letters_are_read_a_few_at_a_time(at: Desk) -> None:
     await dead_letter(at, *(bulky(n, size=1_500_000) for n in range(1, 8)))
     found = await at.letters.search.oldest(ALL, 100)
     assert numbers(found) == [1, 2, 3]
     assert await query(at) == [7, 6, 5, 4, 3, 2, 1]
 
 
-# Carrying about
+# Export and import
 
 
 async def exported(at: Desk, which: LetterFilter = ALL) -> list[bytes]:
@@ -377,7 +379,7 @@ async def given_lines(*lines: bytes) -> AsyncIterator[bytes]:
         yield line
 
 
-async def test_what_was_exported_can_be_imported(at: Desk) -> None:
+async def test_exported_letters_can_be_imported_unchanged(at: Desk) -> None:
     await dead_letter(at, *VARIOUS)
     before = at.hash(KEYS.dead)
     lines = await exported(at)
@@ -388,29 +390,31 @@ async def test_what_was_exported_can_be_imported(at: Desk) -> None:
     assert await query(at, LetterFilter(code="user.two")) == [4, 3]
 
 
-async def test_an_import_leaves_what_is_here_as_it_is(at: Desk) -> None:
+async def test_an_import_skips_letters_that_exist_already(at: Desk) -> None:
     await dead_letter(at, *VARIOUS)
     lines = await exported(at)
     assert await at.letters.import_(given_lines(*lines, lines[0])) == Import(0, 6, 0, [])
 
 
-async def test_lines_that_are_no_letters_are_refused_one_by_one(at: Desk) -> None:
+async def test_an_import_refuses_only_the_lines_that_are_no_letters(at: Desk) -> None:
     good = letter_lines.write(letter(1))
     imported = await at.letters.import_(given_lines(b"nonsense", good, b"[]"))
     assert imported == Import(1, 0, 2, [Refusal(1, "no JSON"), Refusal(3, "no JSON object")])
 
 
-async def test_only_the_first_refusals_are_told(at: Desk) -> None:
+async def test_an_import_reports_only_its_first_twenty_refusals(at: Desk) -> None:
     imported = await at.letters.import_(given_lines(*[b"nonsense"] * 100))
     assert (imported.refused, len(imported.refusals)) == (100, 20)
 
 
-async def test_a_large_import_goes_in_parts(at: Desk) -> None:
+async def test_an_import_of_many_lines_takes_all_of_them(at: Desk) -> None:
     lines = [letter_lines.write(letter(n)) for n in range(250)]
     assert await at.letters.import_(given_lines(*lines)) == Import(250, 0, 0, [])
 
 
-async def test_an_import_does_not_move_the_clock(at: Desk, shared_valkey: ValkeyServer) -> None:
+async def test_the_newest_id_after_an_import_is_that_of_the_imported_letter(
+    at: Desk, shared_valkey: ValkeyServer
+) -> None:
     await at.letters.import_(given_lines(letter_lines.write(letter(999))))
     async with desk(shared_valkey, is_open=False) as other:
         assert await other.store.open() == BASE + 999
@@ -447,12 +451,14 @@ def with_fields(**fields: Any) -> bytes:
         ({"expiration": {"lifeTime": -1}}, "expiration.lifeTime: .*greater than or equal to 0"),
     ],
 )
-def test_a_line_must_fit(fields: dict[str, Any], why: str) -> None:
+def test_a_line_with_an_unusable_field_is_refused_with_the_reason(
+    fields: dict[str, Any], why: str
+) -> None:
     with pytest.raises(LineUnfit, match=why):
         letter_lines.read(with_fields(**fields), NOW)
 
 
-def test_what_can_be_derived_is_derived_again() -> None:
+def test_derived_fields_of_a_line_are_computed_anew() -> None:
     lies = {"fingerprint": "f", "key": "k", "subject": "s", "size": 1, "reason": "r" * 5000}
     found = letter_lines.read(with_fields(**lies), NOW)
     assert (found.key, found.subject, found.size) == ("joe/1", "joe", len(letter(1).wire))
@@ -466,7 +472,7 @@ def test_a_line_has_the_reason_only_once() -> None:
     assert "text" not in line
 
 
-def test_a_line_may_say_no_more_than_it_must() -> None:
+def test_a_line_with_only_the_required_fields_is_accepted() -> None:
     needed = ("id", "message", "channel", "receiver", "code", "event")
     whole = orjson.loads(letter_lines.write(letter(1)))
     found = letter_lines.read(orjson.dumps({name: whole[name] for name in needed}), NOW)
@@ -483,7 +489,7 @@ names = st.sampled_from(sorted(orjson.loads(letter_lines.write(letter(1)))))
 
 @pytest.mark.slow
 @given(st.dictionaries(names, json_values, max_size=4))
-def test_every_line_is_a_letter_or_refused(fields: dict[str, Any]) -> None:
+def test_every_line_is_read_as_a_letter_or_refused(fields: dict[str, Any]) -> None:
     try:
         found = letter_lines.read(with_fields(**fields), NOW)
     except LineUnfit:
@@ -494,7 +500,7 @@ def test_every_line_is_a_letter_or_refused(fields: dict[str, Any]) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(json_values)
-def test_the_bytes_of_an_event_survive_every_journey(data: object) -> None:
+def test_reading_a_line_preserves_the_bytes_of_its_event(data: object) -> None:
     event = orjson.dumps({"channel": "/orders/new", "data": data})
     line = letter_lines.write(letter(1))
     changed = orjson.loads(line) | {"event": orjson.loads(event)}
@@ -504,7 +510,7 @@ def test_the_bytes_of_an_event_survive_every_journey(data: object) -> None:
 # The audit
 
 
-async def test_changes_are_noted_the_latest_first(at: Desk) -> None:
+async def test_the_audit_lists_changes_from_the_latest_on(at: Desk) -> None:
     audit = at.audit
     for n in range(5):
         audit.note("operator/ann", "dead.purge", f"target {n}", detail={"n": n})
@@ -522,7 +528,7 @@ async def test_changes_are_noted_the_latest_first(at: Desk) -> None:
     assert end is None
 
 
-async def test_sessions_and_letters_do_not_mix(at: Desk) -> None:
+async def test_a_letter_stays_when_its_session_is_forgotten(at: Desk) -> None:
     at.store.save(session("joe/1"))
     await dead_letter(at, letter(1))
     at.store.forget("joe/1", [])

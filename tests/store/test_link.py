@@ -1,4 +1,4 @@
-"""The line at a real Valkey: order, and what is left of it when things go wrong."""
+"""The store link to a real Valkey: the order of calls and answers, under faults too."""
 
 import asyncio
 import time
@@ -22,7 +22,7 @@ async def test_answers_come_in_the_order_of_the_calls(shared_valkey: ValkeyServe
         assert caller.states == []
 
 
-async def test_nothing_is_answered_within_the_turn_of_the_call(shared_valkey: ValkeyServer) -> None:
+async def test_a_call_is_not_answered_in_its_own_turn(shared_valkey: ValkeyServer) -> None:
     async with calling(shared_valkey.url) as caller:
         caller.note(1)
         caller.line.flush()
@@ -32,7 +32,7 @@ async def test_nothing_is_answered_within_the_turn_of_the_call(shared_valkey: Va
         assert await caller.answered() == [b"0"]
 
 
-async def test_values_are_those_of_the_protocol(shared_valkey: ValkeyServer) -> None:
+async def test_answers_have_the_types_of_the_redis_protocol(shared_valkey: ValkeyServer) -> None:
     async with calling(shared_valkey.url) as caller:
         ask = caller.line.ask
         assert await ask("SET", "key", b"\x00\xff") == b"OK"
@@ -44,7 +44,7 @@ async def test_values_are_those_of_the_protocol(shared_valkey: ValkeyServer) -> 
         assert await ask("ZSCORE", "scores", "one") == 1.5
 
 
-async def test_errors_are_answers_with_their_code(shared_valkey: ValkeyServer) -> None:
+async def test_errors_of_the_store_are_answers_with_a_code(shared_valkey: ValkeyServer) -> None:
     async with calling(shared_valkey.url) as caller:
         caller.line.script(FAIL, [], [], caller.answers.append)
         caller.line.call(["NONSENSE"], caller.answers.append)
@@ -59,7 +59,7 @@ async def test_errors_are_answers_with_their_code(shared_valkey: ValkeyServer) -
             await caller.line.ask("GET")
 
 
-async def test_who_cannot_use_an_answer_harms_nobody_else(
+async def test_a_callback_that_raises_does_not_affect_other_calls(
     shared_valkey: ValkeyServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(_: object) -> None:
@@ -72,14 +72,14 @@ async def test_who_cannot_use_an_answer_harms_nobody_else(
         assert "a fault of ours" in caplog.text
 
 
-async def test_an_answer_may_lead_to_the_next_call(shared_valkey: ValkeyServer) -> None:
+async def test_a_callback_may_make_further_calls(shared_valkey: ValkeyServer) -> None:
     async with calling(shared_valkey.url) as caller:
         caller.line.call(["PING"], lambda _: caller.note(3))
         await until(lambda: len(caller.answers) == 3)
         assert await caller.kept() == [0, 1, 2]
 
 
-async def test_who_no_longer_waits_for_an_answer_leaves_the_others_theirs(
+async def test_a_cancelled_call_does_not_affect_the_answers_of_others(
     shared_valkey: ValkeyServer,
 ) -> None:
     async with calling(shared_valkey.url) as caller:
@@ -93,7 +93,7 @@ async def test_who_no_longer_waits_for_an_answer_leaves_the_others_theirs(
 # Bounds and ends
 
 
-async def test_a_line_with_too_many_calls_is_full(shared_valkey: ValkeyServer) -> None:
+async def test_a_link_with_too_many_calls_is_full(shared_valkey: ValkeyServer) -> None:
     async with calling(shared_valkey.url, calls=3) as caller:
         caller.note(3)
         assert not caller.line.is_full
@@ -103,7 +103,7 @@ async def test_a_line_with_too_many_calls_is_full(shared_valkey: ValkeyServer) -
         assert not caller.line.is_full
 
 
-async def test_a_line_with_too_many_bytes_is_full(shared_valkey: ValkeyServer) -> None:
+async def test_a_link_with_too_many_bytes_is_full(shared_valkey: ValkeyServer) -> None:
     async with calling(shared_valkey.url, bytes=100_000) as caller:
         caller.line.call(["ECHO", b"x" * 100_000], caller.answers.append)
         assert caller.line.is_full
@@ -111,7 +111,7 @@ async def test_a_line_with_too_many_bytes_is_full(shared_valkey: ValkeyServer) -
         assert not caller.line.is_full
 
 
-async def test_a_closed_line_says_so_to_whoever_waits(valkey: ValkeyServer) -> None:
+async def test_calls_on_a_link_that_is_closed_fail(valkey: ValkeyServer) -> None:
     async with calling(valkey.url) as caller:
         valkey.freeze()
         caller.note(1)
@@ -128,7 +128,7 @@ async def test_a_closed_line_says_so_to_whoever_waits(valkey: ValkeyServer) -> N
 
 
 @pytest.mark.slow
-async def test_a_killed_store_loses_nothing_it_has_answered_and_gets_the_rest_in_order(
+async def test_a_killed_store_loses_no_answered_call_and_gets_the_others_in_order(
     valkey: ValkeyServer,
 ) -> None:
     valkey.kill()
@@ -149,7 +149,7 @@ async def test_a_killed_store_loses_nothing_it_has_answered_and_gets_the_rest_in
         assert [is_up for is_up, _ in caller.states] == [False, True] * 3
 
 
-async def test_calls_of_killed_connections_are_repeated(shared_valkey: ValkeyServer) -> None:
+async def test_calls_on_a_killed_connection_are_repeated(shared_valkey: ValkeyServer) -> None:
     async with calling(shared_valkey.url) as caller:
         for _ in range(5):
             caller.note(200)
@@ -159,7 +159,9 @@ async def test_calls_of_killed_connections_are_repeated(shared_valkey: ValkeySer
         assert await caller.kept() == list(range(1000))
 
 
-async def test_scripts_that_the_store_forgot_are_taught_again(shared_valkey: ValkeyServer) -> None:
+async def test_scripts_that_the_store_has_lost_are_loaded_again(
+    shared_valkey: ValkeyServer,
+) -> None:
     async with calling(shared_valkey.url) as caller:
         for _ in range(3):
             caller.note(10)
@@ -171,7 +173,7 @@ async def test_scripts_that_the_store_forgot_are_taught_again(shared_valkey: Val
 
 
 @pytest.mark.slow
-async def test_a_store_that_does_not_answer_is_given_up_and_asked_again(
+async def test_a_store_that_does_not_answer_counts_as_away_and_gets_the_calls_again_later(
     valkey: ValkeyServer,
 ) -> None:
     async with calling(valkey.url, timeout_s=0.2) as caller:
@@ -185,21 +187,21 @@ async def test_a_store_that_does_not_answer_is_given_up_and_asked_again(
         assert await caller.kept() == list(range(40))
 
 
-async def test_a_process_that_did_not_run_reads_answers_before_it_gives_the_store_up(
+async def test_a_process_that_was_suspended_reads_answers_before_it_gives_up_the_store(
     shared_valkey: ValkeyServer,
 ) -> None:
     async with calling(shared_valkey.url, timeout_s=0.2) as caller:
         caller.note(1)
         caller.line.flush()
         time.sleep(1.0)  # noqa: ASYNC251 - the process does not run
-        # As with a loop that looks at its timers first.
+        # As if the event loop ran its timers first.
         caller.line.look()
         assert await caller.answered() == [b"0"]
         assert caller.states == []
 
 
 @pytest.mark.slow
-async def test_a_store_that_vanishes_while_nobody_calls_is_missed(valkey: ValkeyServer) -> None:
+async def test_a_store_that_freezes_is_noticed_without_a_call(valkey: ValkeyServer) -> None:
     async with calling(valkey.url, timeout_s=0.5) as caller:
         await asyncio.sleep(1.0)
         assert caller.states == []
@@ -210,7 +212,7 @@ async def test_a_store_that_vanishes_while_nobody_calls_is_missed(valkey: Valkey
         assert [is_up for is_up, _ in caller.states] == [False, True]
 
 
-async def test_a_paused_store_answers_late_but_without_a_new_connection(
+async def test_a_paused_store_answers_late_on_the_same_connection(
     shared_valkey: ValkeyServer,
 ) -> None:
     async with calling(shared_valkey.url) as caller:
@@ -220,10 +222,10 @@ async def test_a_paused_store_answers_late_but_without_a_new_connection(
         assert caller.states == []
 
 
-# Stores that are there and do not do it
+# Stores that are there and refuse calls
 
 
-async def test_a_full_store_refuses_what_may_be_refused(valkey: ValkeyServer) -> None:
+async def test_a_full_store_refuses_calls_that_may_be_refused(valkey: ValkeyServer) -> None:
     async with calling(valkey.url) as caller:
         valkey.set(maxmemory="1")
         caller.note(1, may_be_refused=True)
@@ -236,7 +238,7 @@ async def test_a_full_store_refuses_what_may_be_refused(valkey: ValkeyServer) ->
 
 
 @pytest.mark.slow
-async def test_a_full_store_does_not_refuse_what_it_may_have_done_already(
+async def test_a_full_store_does_not_refuse_a_call_that_may_have_taken_effect(
     valkey: ValkeyServer,
 ) -> None:
     async with calling(valkey.url, timeout_s=0.2) as caller:
@@ -252,7 +254,9 @@ async def test_a_full_store_does_not_refuse_what_it_may_have_done_already(
 
 
 @pytest.mark.slow
-async def test_a_full_store_is_asked_in_order_until_there_is_room(valkey: ValkeyServer) -> None:
+async def test_calls_to_a_full_store_wait_in_order_until_there_is_room(
+    valkey: ValkeyServer,
+) -> None:
     async with calling(valkey.url) as caller:
         valkey.set(maxmemory="1")
         caller.note(1)
@@ -267,7 +271,9 @@ async def test_a_full_store_is_asked_in_order_until_there_is_room(valkey: Valkey
         assert [is_up for is_up, _ in caller.states] == [False, True]
 
 
-async def test_a_store_with_too_few_replicas_refuses(valkey: ValkeyServer) -> None:
+async def test_a_store_with_too_few_replicas_refuses_calls_that_may_be_refused(
+    valkey: ValkeyServer,
+) -> None:
     async with calling(valkey.url) as caller:
         valkey.set(min_replicas_to_write="1")
         caller.note(1, may_be_refused=True)
@@ -277,7 +283,9 @@ async def test_a_store_with_too_few_replicas_refuses(valkey: ValkeyServer) -> No
 
 
 @pytest.mark.slow
-async def test_calls_wait_until_a_replica_is_a_primary_again(valkey: ValkeyServer) -> None:
+async def test_calls_wait_until_a_store_that_became_a_replica_is_a_primary_again(
+    valkey: ValkeyServer,
+) -> None:
     async with calling(valkey.url) as caller:
         valkey.ask("REPLICAOF", "127.0.0.1", "1")
         caller.note(20)

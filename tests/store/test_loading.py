@@ -1,4 +1,4 @@
-"""What another process finds in the store, and who may be that process."""
+"""Loading: what the next process finds in the store, and which process may open it."""
 
 import asyncio
 import logging
@@ -58,7 +58,7 @@ async def test_another_process_finds_sessions_and_entries_in_their_order(
     assert found.is_durable
 
 
-async def test_what_was_replayed_does_not_end_with_the_life_of_the_message(at: Desk) -> None:
+async def test_a_replayed_entry_does_not_expire_with_its_message(at: Desk) -> None:
     at.store.save(session("joe/1"))
     at.store.save(session("ann/1"))
     mortal = message(1)
@@ -102,7 +102,7 @@ async def test_another_process_finds_the_topics(at: Desk, shared_valkey: ValkeyS
     assert found == {"/own": own, "/erased": erased, "/deep": deep}
 
 
-async def test_sessions_share_the_message_that_they_wait_for(at: Desk) -> None:
+async def test_sessions_that_wait_for_the_same_message_share_one_object(at: Desk) -> None:
     for n in range(250):
         at.store.save(session(f"joe/{n + 1}"))
     at.keep(message(1), *(f"joe/{n + 1}" for n in range(250)))
@@ -123,7 +123,7 @@ async def test_a_long_queue_is_loaded_whole(at: Desk) -> None:
         assert [entry.id - BASE for entry, _ in loaded[key].entries] == [*range(5000)]
 
 
-async def test_messages_that_very_many_wait_for_are_loaded_whole(at: Desk) -> None:
+async def test_messages_for_thousands_of_sessions_are_loaded_for_each(at: Desk) -> None:
     keys = [f"joe/{n + 1}" for n in range(4000)]
     for key in keys:
         at.store.save(session(key))
@@ -134,7 +134,7 @@ async def test_messages_that_very_many_wait_for_are_loaded_whole(at: Desk) -> No
     assert {len(loaded[key].entries) for key in keys} == {5}
 
 
-async def test_the_queue_of_a_subject_remembers_what_ended_sessions_attempted(
+async def test_a_subject_queue_keeps_the_attempts_of_ended_sessions(
     at: Desk, shared_valkey: ValkeyServer
 ) -> None:
     for n in (1, 2):
@@ -158,7 +158,7 @@ async def test_the_queue_of_a_subject_remembers_what_ended_sessions_attempted(
     assert at.server.ask("HKEYS", KEYS.marks("joe/0")) == []
 
 
-async def test_what_a_killed_process_had_not_removed_yet_is_removed_and_counted(
+async def test_leftovers_of_a_killed_process_are_removed_and_counted(
     at: Desk, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -171,14 +171,14 @@ async def test_what_a_killed_process_had_not_removed_yet_is_removed_and_counted(
     at.server.ask("HSET", KEYS.marks("joe/1"), BASE + 1, "1 1 1 1 0")
     loaded = await at.loaded()
     assert [entry.id for entry, _ in loaded["joe/1"].entries] == ids(2, 3)
-    # A message that nobody waits for, its mark, and two copies for one who is gone.
+    # A message without receivers, its mark, and two entries of a session that is gone.
     assert "removed 4 leftovers of a killed process" in caplog.text
     await at.answered()
     assert (at.queue("joe/1"), at.queue("ann/1"), at.bodies()) == ({2: "", 3: ""}, {}, {2, 3})
     assert KEYS.marks("joe/1") not in at.names()
 
 
-async def test_what_waits_for_a_subject_is_no_leftover(
+async def test_entries_of_a_subject_queue_are_not_leftovers(
     at: Desk, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -188,7 +188,9 @@ async def test_what_waits_for_a_subject_is_no_leftover(
     assert "leftovers" not in caplog.text
 
 
-async def test_another_process_finds_what_was_handed_over_last(shared_valkey: ValkeyServer) -> None:
+async def test_another_process_finds_which_entries_were_handed_over_last(
+    shared_valkey: ValkeyServer,
+) -> None:
     async with desk(shared_valkey) as at:
         at.store.save(session("joe/1"))
         for n in (1, 2, 3):
@@ -209,7 +211,7 @@ async def test_another_process_finds_what_was_handed_over_last(shared_valkey: Va
 
 
 @pytest.mark.parametrize(("name", "value"), [("marks", "x"), ("handed", "x y")])
-async def test_an_entry_that_does_not_say_how_far_it_has_come_is_delivered_anew(
+async def test_an_entry_with_an_unreadable_mark_is_loaded_as_if_never_handed_over(
     at: Desk, name: str, value: str
 ) -> None:
     at.store.save(session("joe/1"))
@@ -223,7 +225,7 @@ async def test_an_entry_that_does_not_say_how_far_it_has_come_is_delivered_anew(
     assert [entry for entry, _ in loaded["joe/1"].entries] == [Mark(BASE + 1)]
 
 
-async def test_a_message_that_cannot_be_read_stays_where_it_is(at: Desk) -> None:
+async def test_an_unreadable_message_stays_in_the_store(at: Desk) -> None:
     at.store.save(session("joe/1"))
     at.keep(message(1), "joe/1")
     at.store.mark("joe/1", [mark(1, 1)])
@@ -236,7 +238,7 @@ async def test_a_message_that_cannot_be_read_stays_where_it_is(at: Desk) -> None
 
 
 @pytest.mark.parametrize("record", ["no json", '{"v": 99}', "{}"])
-async def test_a_session_that_cannot_be_read_stays_where_it_is(at: Desk, record: str) -> None:
+async def test_an_unreadable_session_stays_in_the_store(at: Desk, record: str) -> None:
     at.store.save(session("joe/1"))
     await at.answered()
     at.server.ask("HSET", KEYS.sessions, "eve/1", record)
@@ -247,7 +249,7 @@ async def test_a_session_that_cannot_be_read_stays_where_it_is(at: Desk, record:
 # Opening
 
 
-async def test_the_newest_id_is_remembered(shared_valkey: ValkeyServer) -> None:
+async def test_the_newest_id_is_remembered_over_restarts(shared_valkey: ValkeyServer) -> None:
     async with desk(shared_valkey, is_open=False) as at:
         assert await at.store.open() == 0
         at.keep(message(5), "joe/1")
@@ -262,7 +264,7 @@ async def test_the_newest_id_is_remembered(shared_valkey: ValkeyServer) -> None:
 
 
 @pytest.mark.parametrize("version", [1, 3])
-async def test_what_another_version_wrote_is_refused(
+async def test_a_store_of_another_version_is_refused(
     shared_valkey: ValkeyServer, version: int
 ) -> None:
     shared_valkey.ask("HSET", KEYS.meta, "version", version)
@@ -271,7 +273,7 @@ async def test_what_another_version_wrote_is_refused(
             await at.store.open()
 
 
-async def test_a_server_that_may_throw_messages_away_is_refused(valkey: ValkeyServer) -> None:
+async def test_a_server_that_may_evict_messages_is_refused(valkey: ValkeyServer) -> None:
     valkey.set(maxmemory="100mb", maxmemory_policy="allkeys-lru")
     async with desk(valkey, is_open=False) as at:
         with pytest.raises(StoreUnavailable, match="noeviction"):
@@ -280,7 +282,7 @@ async def test_a_server_that_may_throw_messages_away_is_refused(valkey: ValkeySe
         await at.store.open()
 
 
-async def test_who_opened_the_store_before_cannot_write_any_more(
+async def test_a_process_cannot_write_after_another_has_opened_the_store(
     shared_valkey: ValkeyServer,
 ) -> None:
     async with desk(shared_valkey) as old, desk(shared_valkey) as new:

@@ -1,4 +1,4 @@
-"""The machine of deliveries with a real store: what is kept there is what memory has."""
+"""The machine of deliveries with a real store, which matches memory."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ TIMES = int(os.environ.get("HOLDFAST_TEST_TIMES", "1"))
 
 @pytest.mark.slow
 @pytest.mark.timeout(120 * TIMES)
-def test_everything_is_somewhere_with_a_real_store(durable_valkey: ValkeyServer) -> None:
+def test_a_real_store_matches_memory_after_any_operations(durable_valkey: ValkeyServer) -> None:
     loop = asyncio.new_event_loop()
 
     class StoreMachine(DeliveryRules):

@@ -1,4 +1,4 @@
-"""What is remembered of entries is made once a turn, as it leaves; what was handed over is told."""
+"""The marks of entries: made once a turn, with a note of every hand-over."""
 
 from collections.abc import Mapping, Sequence
 
@@ -13,7 +13,7 @@ HandOvers = dict[str, list[tuple[int, int]]]
 
 
 class Notebook(DeliveryJournal):
-    """Remembers which hand-overs it was told of."""
+    """Remembers the hand-overs that it got."""
 
     def __init__(self) -> None:
         self.heard: list[HandOvers] = []
@@ -36,13 +36,13 @@ def leave(turns: TurnBuffer) -> tuple[list[PendingCall], list[HandOvers]]:
 
 
 def mark_in(call: PendingCall) -> Mark:
-    """The only one."""
+    """The only mark of the call."""
     *_, packed = call.call.args
     assert isinstance(packed, bytes)
     return unpack_entry(BASE + 1, packed)[0]
 
 
-def test_an_entry_is_marked_once_as_it_is_when_the_turn_leaves() -> None:
+def test_an_entry_is_marked_once_a_turn_with_its_last_state() -> None:
     turns, entry = TurnBuffer(), handed_over(Entry(message(1)), 7)
     turns.mark("joe/1", [entry])
     entry.is_in_flight = False
@@ -54,7 +54,7 @@ def test_an_entry_is_marked_once_as_it_is_when_the_turn_leaves() -> None:
     assert told == [{"joe/1": [(BASE + 1, 1)]}]
 
 
-def test_the_journal_hears_of_each_hand_over_of_a_turn() -> None:
+def test_the_journal_gets_each_hand_over_of_a_turn() -> None:
     turns, entry = TurnBuffer(), handed_over(Entry(message(1)), 7)
     turns.mark("joe/1", [entry])
     entry.is_in_flight = False
@@ -66,7 +66,7 @@ def test_the_journal_hears_of_each_hand_over_of_a_turn() -> None:
     assert told == [{"joe/1": [(BASE + 1, 1), (BASE + 1, 2)]}]
 
 
-def test_what_was_handed_over_is_told_with_the_call_that_marks_it() -> None:
+def test_each_call_that_marks_entries_carries_a_note_of_their_hand_overs() -> None:
     turns, count = TurnBuffer(), 3000
     entries = [handed_over(Entry(message(n)), n) for n in range(1, count + 1)]
     turns.mark("joe/1", entries)

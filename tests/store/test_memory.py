@@ -1,4 +1,4 @@
-"""What a message that waits, and one that is dead, costs in the store besides its data."""
+"""The bytes that a waiting message and a dead letter take in the store besides the data."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -52,7 +52,7 @@ def room(shared_valkey: ValkeyServer) -> Iterator[Room]:
 
 
 def cost(room: Room, messages: Sequence[Message]) -> float:
-    """Bytes for each, of everything that there is but the session and the data."""
+    """The bytes for each message of everything in the store but the session and the data."""
     names = room.names("*") - {KEYS.meta, KEYS.sessions}
     used = sum(room.redis.memory_usage(name, samples=0) or 0 for name in names)
     return (used - sum(len(each.wire) for each in messages)) / NUMBER
@@ -77,13 +77,13 @@ DIFFERENT = [
 ]
 
 
-def test_a_message_that_waits_takes_few_bytes(room: Room) -> None:
+def test_a_waiting_message_takes_at_most_600_bytes_besides_its_data(room: Room) -> None:
     waiting = messages()
     room.call(scripts.keep(KEYS, EPOCH, [(each, [SOMEBODY]) for each in waiting]))
     assert cost(room, waiting) <= MOST_WAITING
 
 
-def test_a_message_for_a_room_takes_few_bytes_for_each_receiver(room: Room) -> None:
+def test_each_further_receiver_of_a_message_takes_at_most_16_bytes(room: Room) -> None:
     waiting = messages("client/ann/1")
     room.call(scripts.keep(KEYS, EPOCH, [(each, ["joe/1"]) for each in waiting]))
     for_one = cost(room, waiting)
@@ -94,7 +94,7 @@ def test_a_message_for_a_room_takes_few_bytes_for_each_receiver(room: Room) -> N
 
 
 @pytest.mark.parametrize("attempts", [ALIKE, DIFFERENT])
-def test_a_message_that_failed_again_and_again_takes_few_bytes(
+def test_a_waiting_message_with_a_long_trail_takes_at_most_700_bytes(
     room: Room, attempts: Sequence[Attempt]
 ) -> None:
     waiting = messages(f"client/{LONG}")
@@ -106,14 +106,14 @@ def test_a_message_that_failed_again_and_again_takes_few_bytes(
     assert cost(room, waiting) <= MOST_WITH_HISTORY
 
 
-def test_a_dead_letter_takes_few_bytes(room: Room) -> None:
+def test_an_ordinary_dead_letter_takes_at_most_one_kib(room: Room) -> None:
     letters = [letter(n) for n in range(NUMBER)]
     room.call(scripts.dead_letter(KEYS, EPOCH, [(each, None) for each in letters]))
     assert cost(room, messages()) <= MOST_DEAD / 2
 
 
 @pytest.mark.parametrize("attempts", [ALIKE, DIFFERENT])
-def test_a_dead_letter_with_much_to_tell_takes_few_bytes(
+def test_a_dead_letter_with_the_longest_texts_takes_at_most_two_kib(
     room: Room, attempts: Sequence[Attempt]
 ) -> None:
     dead = messages()

@@ -1,4 +1,4 @@
-"""Messages with keys: of those with the same key the store keeps one, whatever happens to it."""
+"""Publish keys: of messages with the same key the store keeps one, whatever happens."""
 
 import asyncio
 from typing import Any
@@ -20,7 +20,7 @@ from tests.store.servers import ValkeyServer
 
 
 def keyed(at: Desk) -> dict[str, int]:
-    """The keys that are remembered, and whose they are."""
+    """The remembered keys, each with the number of its message."""
     return {key: int(id) - BASE for key, id in at.hash(KEYS.keyed).items()}
 
 
@@ -29,7 +29,7 @@ def first_of(again: Message) -> int:
     return again.key.first - BASE
 
 
-async def test_the_first_is_kept_alone_and_every_other_is_told_which_it_was(at: Desk) -> None:
+async def test_only_the_first_message_with_a_key_is_kept_and_repeats_get_its_id(at: Desk) -> None:
     again = message(2, key="k")
     at.keep(message(1, key="k"), "joe/1", "ann/1")
     at.keep(again, "joe/1", "eve/1")
@@ -52,7 +52,7 @@ async def test_the_first_is_kept_alone_and_every_other_is_told_which_it_was(at: 
     assert (at.bodies(), keyed(at)) == ({1, 4}, {"k": 1, "l": 4})
 
 
-async def test_a_key_is_kept_though_its_message_is_not(at: Desk) -> None:
+async def test_a_key_is_kept_even_if_its_message_has_no_receivers(at: Desk) -> None:
     at.keep(message(1, key="k"))
     await at.answered()
     assert (at.bodies(), keyed(at)) == (set(), {"k": 1})
@@ -73,7 +73,7 @@ async def test_a_key_outlives_its_message_and_its_process(shared_valkey: ValkeyS
         assert (other.kept[2], other.bodies()) == ([PersistOutcome.REPEATED], set())
 
 
-async def test_a_key_outlives_a_killed_store_with_its_message_or_not_at_all() -> None:
+async def test_a_killed_store_has_both_a_message_and_its_key_or_neither() -> None:
     with ValkeyServer(appendonly="yes", appendfsync="always") as valkey:
         async with desk(valkey) as at:
             for n in range(200):
@@ -87,7 +87,9 @@ async def test_a_key_outlives_a_killed_store_with_its_message_or_not_at_all() ->
             assert set(at.queue("joe/1")) == set(keyed(at).values()) == kept
 
 
-async def test_what_was_carried_out_but_not_answered_is_no_repeat_of_itself(at: Desk) -> None:
+async def test_a_call_repeated_after_a_lost_connection_is_not_a_repeat_of_its_own_message(
+    at: Desk,
+) -> None:
     for n in range(200):
         at.keep(message(2 * n, key=f"k{n}"), "joe/1")
         at.keep(message(2 * n + 1, key=f"k{n}"), "ann/1")
@@ -104,7 +106,9 @@ async def test_what_was_carried_out_but_not_answered_is_no_repeat_of_itself(at: 
     assert at.queue("ann/1") == {}
 
 
-async def test_a_store_that_is_full_has_not_taken_the_key(valkey: ValkeyServer) -> None:
+async def test_a_message_that_a_full_store_refuses_does_not_take_its_key(
+    valkey: ValkeyServer,
+) -> None:
     async with desk(valkey) as at:
         valkey.set(maxmemory="1", maxmemory_policy="noeviction")
         at.keep(message(1, key="k"), "joe/1")
@@ -115,7 +119,9 @@ async def test_a_store_that_is_full_has_not_taken_the_key(valkey: ValkeyServer) 
         assert at.kept == {1: [PersistOutcome.REFUSED], 2: [PersistOutcome.KEPT]}
 
 
-async def test_what_was_kept_and_then_refused_gives_its_key_up(valkey: ValkeyServer) -> None:
+async def test_a_message_that_is_kept_but_then_refused_gives_up_its_key(
+    valkey: ValkeyServer,
+) -> None:
     """The answer was lost, and when the call was repeated there was no room."""
     async with desk(valkey) as at:
         lost = message(1, key="k")
@@ -131,8 +137,8 @@ async def test_what_was_kept_and_then_refused_gives_its_key_up(valkey: ValkeySer
         assert (at.queue("joe/1"), keyed(at)) == ({2: ""}, {"k": 2})
 
 
-async def test_what_repeats_a_message_that_is_given_up_is_refused_too(at: Desk) -> None:
-    """It was on its way to the store before that could be told."""
+async def test_a_repeat_of_a_message_that_is_given_up_is_refused_too(at: Desk) -> None:
+    """The repeat was on its way to the store before the first message was given up."""
     first, again = message(1, key="k"), message(2, key="k")
     book = at.store._keyed
     at.keep(first, "joe/1")
@@ -151,7 +157,7 @@ def _words(call: scripts.ScriptCall) -> list[Any]:
     return ["EVALSHA", call.script.sha, len(call.keys), *call.keys, *call.args]
 
 
-async def test_nobody_knows_until_the_answer_comes_but_then_it_is_known(
+async def test_an_unanswered_publish_is_unknown_first_and_kept_or_repeated_later(
     valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.store.waiting._PATIENCE_S", 0.1)
@@ -169,7 +175,7 @@ async def test_nobody_knows_until_the_answer_comes_but_then_it_is_known(
         }
 
 
-async def test_an_emptied_store_is_told_the_keys_of_what_is_still_there(at: Desk) -> None:
+async def test_an_emptied_store_gets_the_keys_of_messages_that_are_kept_again(at: Desk) -> None:
     at.keep(kept := message(1, key="k"), "joe/1")
     await at.answered()
     at.server.ask("FLUSHALL")
@@ -188,7 +194,7 @@ async def test_an_emptied_store_is_told_the_keys_of_what_is_still_there(at: Desk
     )
 
 
-async def test_messages_without_keys_know_nothing_of_it(at: Desk) -> None:
+async def test_messages_without_keys_are_never_repeats(at: Desk) -> None:
     at.keep(message(1), "joe/1")
     at.keep(message(2, key="k"), "joe/1")
     at.keep(message(3), "joe/1")
@@ -196,7 +202,7 @@ async def test_messages_without_keys_know_nothing_of_it(at: Desk) -> None:
     assert (at.queue("joe/1"), keyed(at)) == ({1: "", 2: "", 3: ""}, {"k": 2})
 
 
-async def test_a_process_that_was_fenced_out_takes_no_key(shared_valkey: ValkeyServer) -> None:
+async def test_a_process_without_the_write_right_takes_no_key(shared_valkey: ValkeyServer) -> None:
     async with desk(shared_valkey) as old, desk(shared_valkey) as new:
         old.keep(message(1, key="k"), "joe/1")
         await until(lambda: bool(old.kept.get(1)))
@@ -218,7 +224,7 @@ def room(shared_valkey: ValkeyServer) -> Room:
 
 
 def keep(room: Room, *pairs: tuple[int, str], most: int = 1000) -> list[Any]:
-    """Keep messages, received so many ns from the beginning; what each is told."""
+    """Keep messages, received so many ns from the beginning; the answers to each."""
     messages = [(message(n, key=key), ["joe/1"]) for n, key in pairs]
     return list(room.call(scripts.keep_keyed(KEYS, EPOCH, messages, most)))
 
@@ -242,27 +248,27 @@ def test_a_key_is_remembered_for_a_day(room: Room) -> None:
     assert order(room) == ["k"]
 
 
-def test_keys_that_are_too_old_go_when_others_come(room: Room) -> None:
+def test_expired_keys_are_removed_when_new_ones_arrive(room: Room) -> None:
     keep(room, *((n, f"k{n}") for n in range(50)))
     assert keep(room, (LIFE_NS + 49, "new")) == [0, b""]
     assert (remembered(room), order(room)) == ({"new": LIFE_NS + 49}, ["new"])
 
 
-def test_of_too_many_keys_the_oldest_go_and_are_counted(room: Room) -> None:
+def test_the_oldest_of_too_many_keys_are_removed_and_counted(room: Room) -> None:
     assert keep(room, (1, "a"), (2, "b"), (3, "c"), most=2) == [1, b"", b"", b""]
     assert remembered(room) == {"b": 2, "c": 3}
     assert keep(room, (4, "b"), (5, "a"), most=2) == [1, str(BASE + 2).encode(), b""]
     assert remembered(room) == {"c": 3, "a": 5}
 
 
-def test_a_limit_that_was_lowered_is_kept_step_by_step(room: Room) -> None:
+def test_a_lowered_limit_on_keys_is_reached_in_several_steps(room: Room) -> None:
     keep(room, *((n, f"k{n}") for n in range(1000)))
     dropped = sum(keep(room, (2000 + n, f"n{n}"), most=10)[0] for n in range(20))
     assert len(remembered(room)) == len(order(room)) == 10
     assert dropped == 1010
 
 
-def test_a_key_takes_little_room(room: Room) -> None:
+def test_a_key_takes_less_than_150_bytes(room: Room) -> None:
     def used() -> int:
         sizes: Any = [
             room.redis.memory_usage(key, samples=0) for key in (KEYS.keyed, KEYS.keyed_order)
@@ -282,17 +288,17 @@ def test_a_key_takes_little_room(room: Room) -> None:
     assert used() / count < 150
 
 
-def test_keys_are_not_what_a_store_may_throw_away(room: Room) -> None:
+def test_publish_keys_have_no_time_to_live_in_the_store(room: Room) -> None:
     keep(room, (1, "k"))
     assert room.redis.ttl(KEYS.keyed) == room.redis.ttl(KEYS.keyed_order) == -1
 
 
-def test_only_who_has_a_key_gives_it_up(room: Room) -> None:
+def test_a_key_is_given_up_only_by_the_message_that_has_it(room: Room) -> None:
     keep(room, (1000, "k"), (2000, "l"))
     for _ in range(2):
         room.call(scripts.disown(KEYS, EPOCH, [("k", BASE + 1000), ("l", BASE + 1000), ("m", 1)]))
     assert remembered(room) == {"l": 2000}
-    # What is left in the order of a key that was given up takes nothing from its next owner.
+    # The rest of a key that was given up, in the order of keys, takes nothing from its next owner.
     keep(room, (3000, "k"), (LIFE_NS + 2000, "new"))
     assert remembered(room) == {"k": 3000, "new": LIFE_NS + 2000}
 
@@ -317,7 +323,7 @@ calls = st.lists(st.tuples(sends, st.integers(0, 2)), max_size=12)
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(calls, st.integers(1, 8))
-def test_the_script_decides_like_a_dictionary(
+def test_the_script_for_keys_agrees_with_a_dictionary(
     shared_valkey: ValkeyServer, given_calls: list[tuple[Any, int]], most: int
 ) -> None:
     with Redis.from_url(shared_valkey.url) as redis:
@@ -343,7 +349,7 @@ def test_the_script_decides_like_a_dictionary(
             model = {key: id for key, id in newest.items() if id + LIFE_NS > now}
             assert keep(room, *call, most=most)[1:] == expected
             if expected_again(call, model) == expected:
-                # Nothing that it goes by was forgotten meanwhile.
+                # No key that the answers depend on was forgotten meanwhile.
                 for _ in range(repeats):
                     assert keep(room, *call, most=most)[1:] == expected
             assert remembered(room) == model

@@ -1,4 +1,4 @@
-"""What operators say of dead letters that failed alike."""
+"""The remarks of operators about groups of dead letters."""
 
 import itertools
 
@@ -10,14 +10,14 @@ from tests.store.desk import Desk, desk
 from tests.store.servers import ValkeyServer
 
 
-async def test_the_latest_word_stands(at: Desk) -> None:
+async def test_a_later_remark_replaces_an_earlier_one(at: Desk) -> None:
     await at.letters.remarks.put("f1", "joe", "", "operator")
     said = await at.letters.remarks.put("f1", "ann", "the disk was full", "operator/ann")
     assert await at.letters.remarks.of(["f1", "f2"]) == [said, None]
     assert await at.letters.remarks.of([]) == []
 
 
-async def test_nothing_to_say_leaves_nothing(at: Desk) -> None:
+async def test_an_empty_remark_removes_the_remark(at: Desk) -> None:
     before = at.names()
     await at.letters.remarks.put("f1", "joe", "it is known", "operator")
     await at.letters.remarks.put("f1", "", "", "operator")
@@ -25,7 +25,9 @@ async def test_nothing_to_say_leaves_nothing(at: Desk) -> None:
     assert at.names() == before
 
 
-async def test_of_too_many_the_oldest_goes(at: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_oldest_of_too_many_remarks_is_removed(
+    at: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(remarks, "MOST", 2)
     noon = itertools.count(10**18, 10**9)
     some = remarks.Remarks(at.store, at.redis, noon.__next__)
@@ -35,7 +37,7 @@ async def test_of_too_many_the_oldest_goes(at: Desk, monkeypatch: pytest.MonkeyP
     assert [each is not None for each in known] == [True, False, True]
 
 
-async def test_a_store_that_is_away_says_so(valkey: ValkeyServer) -> None:
+async def test_reading_remarks_fails_while_the_store_is_away(valkey: ValkeyServer) -> None:
     async with desk(valkey) as at:
         valkey.kill()
         with pytest.raises(StoreUnavailable):

@@ -1,4 +1,4 @@
-"""A server is killed in the middle of a replay; the next one on the same data goes on with it."""
+"""A server is killed in the middle of a replay; the next one with the same data continues it."""
 
 import json
 import time
@@ -17,7 +17,7 @@ PATIENCE_S = 30.0
 
 
 class Person(Talker):
-    """A receiver that acknowledges what it gets, and stays when its server is another one."""
+    """A receiver that acknowledges what it gets, and continues with the next server."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)
@@ -31,7 +31,7 @@ class Person(Talker):
         self._url = f"{url}/cometd"
 
     def take(self) -> list[dict[str, Any]]:
-        """What there is now; the next connect acknowledges it."""
+        """The events that there are now; the next connect acknowledges them."""
         answer = self.connect(advice={"timeout": 0}, ext={"ack": self._ack})
         self._ack = answer[-1]["ext"]["ack"]
         events = [each for each in answer if "data" in each]
@@ -62,8 +62,8 @@ def _until(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def _bury_all(joe: Person) -> None:
-    """Publishes what is refused then: the latest first, and the first ones in reverse."""
+def _refuse_all(joe: Person) -> None:
+    """Publish messages and refuse them: the latest first, then the first ones in reverse."""
     for at in range(0, MANY, 150):
         joe.send_all([{"channel": "/orders", "data": n} for n in range(at, at + 150)])
     events = {event["data"]: event for event in joe.take()}
@@ -73,18 +73,20 @@ def _bury_all(joe: Person) -> None:
 
 
 @pytest.mark.slow
-def test_the_rest_of_an_interrupted_replay_arrives_once_and_in_order(data: Path) -> None:
+def test_a_replay_continues_in_order_and_without_gaps_after_its_server_was_killed(
+    data: Path,
+) -> None:
     first = Server({"data": str(data)})
     try:
         joe = Person(first.url)
-        _bury_all(joe)
+        _refuse_all(joe)
         options = {"rate": 100, "canary": 0}
         wanted = {"filter": {"receiver": "joe/1"}, "options": options, "dry_run": False}
         id = _ask(first.url, data, "/replays", wanted)["id"]
         _until(lambda: _ask(first.url, data, f"/replays/{id}")["sent"] > 50)
         joe.take()
         joe.take()
-        # What was acknowledged is on its way to the store for a moment.
+        # The last ack is on its way to the store for a moment.
         time.sleep(0.1)
         taken = len(joe.got)
         first.process.kill()
@@ -104,7 +106,7 @@ def test_the_rest_of_an_interrupted_replay_arrives_once_and_in_order(data: Path)
         second.stop()
     again = len(joe.got) - MANY
     assert 0 < taken < MANY
-    # The last batch was not acknowledged: it comes again, by the rules of every delivery.
+    # The last batch was not acknowledged: it is redelivered, as always.
     assert joe.got[:taken] + joe.got[taken + again :] == [*range(MANY)]
     assert joe.got[taken : taken + again] == joe.got[taken - again : taken]
     assert (job["total"], job["sent"], job["acked"], job["failed"]) == (MANY, MANY, MANY, 0)

@@ -1,4 +1,4 @@
-"""Replays of many letters: as the messages were published, whatever happens in between."""
+"""The order of replays: that of the first publication, whatever happens meanwhile."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def _letters(*, receivers: tuple[str, ...] = ("joe/1",)) -> list[DeadLetter]:
     ]
 
 
-async def test_any_number_of_letters_go_in_the_order_of_their_publication(
+async def test_letters_are_replayed_in_the_order_of_their_publication(
     shared_valkey: ValkeyServer,
 ) -> None:
     async with stage(shared_valkey) as (at, hall, jobs):
@@ -44,7 +44,7 @@ async def test_any_number_of_letters_go_in_the_order_of_their_publication(
         assert (job.total, job.sent, job.acked) == (MANY, MANY, MANY)
 
 
-async def test_a_part_of_the_letters_goes_in_order_too(shared_valkey: ValkeyServer) -> None:
+async def test_letters_of_one_receiver_are_replayed_in_order(shared_valkey: ValkeyServer) -> None:
     async with stage(shared_valkey) as (at, hall, jobs):
         await prepare(at, *_letters(receivers=("joe/1", "ann/1")))
         which = LetterFilter(receiver="ann/1", state="new")
@@ -52,7 +52,7 @@ async def test_a_part_of_the_letters_goes_in_order_too(shared_valkey: ValkeyServ
         assert [n for _, n in hall.delivered] == [*range(1, MANY, 2)]
 
 
-async def test_named_letters_go_in_order_too(shared_valkey: ValkeyServer) -> None:
+async def test_letters_selected_by_id_are_replayed_in_order(shared_valkey: ValkeyServer) -> None:
     async with stage(shared_valkey) as (at, hall, jobs):
         dead = _letters()
         await prepare(at, *dead)
@@ -64,7 +64,7 @@ async def test_named_letters_go_in_order_too(shared_valkey: ValkeyServer) -> Non
 
 
 @pytest.mark.parametrize("state", [None, "new"])
-async def test_who_goes_on_neither_repeats_anything_nor_leaves_the_order(
+async def test_a_resumed_replay_neither_repeats_a_letter_nor_changes_the_order(
     shared_valkey: ValkeyServer, state: LetterStateName | None
 ) -> None:
     which = LetterFilter(state=state)
@@ -73,7 +73,7 @@ async def test_who_goes_on_neither_repeats_anything_nor_leaves_the_order(
         options = ReplayOptions(rate=1500, canary=5)
         job = await jobs.start(which, options, "operator")
         await until(lambda: len(hall.delivered) > 330)
-    # It may have delivered more until its end.
+    # The job may have delivered more before its process ended.
     before, skipped = list(hall.delivered), dict(job.skipped)
     async with stage(shared_valkey) as (at, hall, jobs):
         job = await resumed(hall, jobs, job.id)
@@ -83,20 +83,20 @@ async def test_who_goes_on_neither_repeats_anything_nor_leaves_the_order(
         assert (skipped, job.skipped) == ({"receiver": 1}, {"receiver": 1})
 
 
-async def test_what_was_taken_and_not_noted_is_not_taken_again(
+async def test_a_resumed_replay_does_not_take_letters_again_if_its_progress_was_not_noted(
     shared_valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with stage(shared_valkey) as (at, hall, jobs):
         hall.is_acking = False
         await prepare(at, *_letters())
-        # As after a kill: nothing that it noted behind its beginning has reached the store.
+        # As after a kill: nothing that the job noted after its start has reached the store.
         monkeypatch.setattr(replay_run.Run, "note", lambda run: None)
         job = await jobs.start(ALL, ReplayOptions(rate=3000, canary=0), "operator")
         await until(lambda: len(hall.delivered) > 450)
         for n in range(50):
             at.store.settle("joe/1", [BASE + n], ACKED)
         await at.answered()
-    # It may have delivered more until its end.
+    # The job may have delivered more before its process ended.
     before = [n for _, n in hall.delivered]
     monkeypatch.undo()
     monkeypatch.setattr(replay_run, "_LOOK_S", 0.01)
@@ -108,7 +108,7 @@ async def test_what_was_taken_and_not_noted_is_not_taken_again(
         assert (running.sent, running.acked, running.skipped) == (MANY, MANY, {})
 
 
-async def test_a_store_that_is_killed_in_the_middle_changes_no_order() -> None:
+async def test_a_store_that_is_killed_during_a_replay_does_not_change_its_order() -> None:
     with ValkeyServer(appendonly="yes", appendfsync="always") as valkey:
         async with stage(valkey) as (at, hall, jobs):
             await prepare(at, *_letters())
@@ -122,7 +122,7 @@ async def test_a_store_that_is_killed_in_the_middle_changes_no_order() -> None:
 # The order itself
 
 
-def test_what_died_in_order_needs_no_sorting() -> None:
+def test_an_order_returns_its_letters_in_steps_of_a_given_size() -> None:
     order = Order()
     for at in range(0, 900, 300):
         order.add(letter(10_000 + n, of=n) for n in range(at, at + 300))
@@ -131,7 +131,7 @@ def test_what_died_in_order_needs_no_sorting() -> None:
     assert [place.message - BASE for step in steps for place in step] == [*range(900)]
 
 
-def test_an_order_begins_behind_the_place_that_was_reached() -> None:
+def test_an_order_begins_after_the_replay_position_that_was_reached() -> None:
     order = Order()
     order.add(_letters())
     [*_, last] = [step[-1] for step in order.steps(300, 10**9)][:2]
@@ -141,14 +141,14 @@ def test_an_order_begins_behind_the_place_that_was_reached() -> None:
     assert found == [*range(600, MANY)]
 
 
-def test_a_step_has_no_more_bytes_than_it_may_but_for_its_last_letter() -> None:
+def test_a_step_exceeds_its_bytes_by_at_most_one_letter() -> None:
     order = Order()
     order.add(letter(10_000 + n, of=n) for n in range(10))
     size = letter(0).size
     assert [len(step) for step in order.steps(100, 3 * size)] == [4, 4, 2]
 
 
-def test_letters_of_one_message_go_in_the_order_of_their_deaths() -> None:
+def test_letters_of_one_message_are_in_the_order_of_their_deaths() -> None:
     order = Order()
     order.add([letter(12, of=1, receiver="ann/1"), letter(11, of=1)])
     [step] = order.steps(100, 10**9)

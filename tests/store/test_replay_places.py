@@ -1,4 +1,4 @@
-"""The place of what is replayed to a living server: the same in its queue and in the store."""
+"""The places of replayed messages in a queue: the same in memory and in the store."""
 
 from collections.abc import AsyncIterator
 
@@ -34,14 +34,14 @@ def _waiting(client: Client) -> list[int]:
 
 
 async def _after_a_restart(house: LiveHouse, key: str = "joe/1") -> list[int]:
-    """The queue as a server finds it that comes after this one was killed."""
+    """The queue as the next server would load it if this one was killed."""
     await house.desk.answered()
     async with desk(house.desk.server, is_open=False) as next_:
         return [message.id for _, message in (await next_.loaded())[key].entries]
 
 
 async def _replayed(house: LiveHouse, client: Client, count: int) -> None:
-    """All letters wait again."""
+    """Replay all letters, and wait until they are in the queue."""
     before = client.session.queue.count
     await house.replays.start(ALL, FAST, "operator")
     await until(lambda: client.session.queue.count == before + count)
@@ -61,7 +61,7 @@ async def test_replayed_messages_wait_ahead_of_later_ones(
     assert await _after_a_restart(house) == [*old, *new]
 
 
-async def test_what_was_in_hands_stays_ahead_of_what_is_replayed(house: LiveHouse) -> None:
+async def test_returned_entries_stay_ahead_of_replayed_ones(house: LiveHouse) -> None:
     client = await house.receiver(retries=-1)
     await house.publish(1)
     await house.refuse(client, REFUSED)
@@ -76,7 +76,7 @@ async def test_what_was_in_hands_stays_ahead_of_what_is_replayed(house: LiveHous
     assert await _after_a_restart(house) == places
 
 
-async def test_priorities_hold_for_what_is_replayed_too(house: LiveHouse) -> None:
+async def test_replayed_messages_wait_by_priority_and_age(house: LiveHouse) -> None:
     client = await house.receiver()
     sender = house.connected()
     for data, priority in (1, 5), (2, 9), (3, 1):
@@ -91,7 +91,7 @@ async def test_priorities_hold_for_what_is_replayed_too(house: LiveHouse) -> Non
     assert [event["data"] for event in events] == [2, 5, 1, 4, 3, 6]
 
 
-async def test_hundreds_refused_in_any_order_come_again_as_they_were_published(
+async def test_hundreds_of_letters_are_replayed_to_a_client_in_the_order_of_publication(
     house: LiveHouse,
 ) -> None:
     client = await house.receiver()

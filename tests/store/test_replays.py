@@ -1,4 +1,4 @@
-"""Replays: in order, a few first, stopped when too many die again, and never twice."""
+"""Replays: in order, a canary first, stopped after too many failures, and never twice."""
 
 import asyncio
 import time
@@ -33,7 +33,7 @@ async def scene(shared_valkey: ValkeyServer) -> AsyncIterator[tuple[Desk, Hall, 
 Scene = tuple[Desk, Hall, Replays]
 
 
-async def test_letters_become_messages_again(scene: Scene) -> None:
+async def test_a_replay_delivers_letters_as_messages_of_the_next_generation(scene: Scene) -> None:
     at, hall, jobs = scene
     hall.is_acking = False
     await prepare(at, letter(11, of=1), letter(12, of=2, receiver="ann/1"), letter(13, of=3))
@@ -51,14 +51,14 @@ async def test_letters_become_messages_again(scene: Scene) -> None:
     assert at.queue("joe/1") == {}
 
 
-async def test_messages_go_in_the_order_of_their_first_publication(scene: Scene) -> None:
+async def test_a_replay_sends_messages_in_the_order_of_first_publication(scene: Scene) -> None:
     at, hall, jobs = scene
     await prepare(at, letter(11, of=5), letter(12, of=3), letter(13, of=4), letter(14, of=1))
     assert await ended(await jobs.start(ALL, FAST, "operator")) is JobState.DONE
     assert [n for _, n in hall.delivered] == [1, 3, 4, 5]
 
 
-async def test_only_what_is_meant_is_replayed(scene: Scene) -> None:
+async def test_only_the_selected_letters_are_replayed(scene: Scene) -> None:
     at, hall, jobs = scene
     await prepare(at, letter(11, of=1), letter(12, of=2, channel="/b"), letter(13, of=3))
     job = await jobs.start(LetterFilter(channel="/b"), FAST, "operator")
@@ -68,7 +68,7 @@ async def test_only_what_is_meant_is_replayed(scene: Scene) -> None:
     assert states == [LetterState.NEW, LetterState.REPLAYED, LetterState.NEW]
 
 
-async def test_what_cannot_be_replayed_is_left_out_with_the_reason(scene: Scene) -> None:
+async def test_letters_that_cannot_be_replayed_are_skipped_with_the_reason(scene: Scene) -> None:
     at, hall, jobs = scene
     await prepare(
         at,
@@ -104,7 +104,7 @@ async def test_a_letter_is_replayed_once(scene: Scene) -> None:
     assert job.skipped == {"replayed": 1}
 
 
-async def test_a_session_that_is_not_durable_gets_its_letters_too(scene: Scene) -> None:
+async def test_letters_of_a_passing_session_are_replayed_and_not_stored(scene: Scene) -> None:
     at, hall, jobs = scene
     await prepare(at, letter(11, of=1, receiver="joe/-5"))
     assert await ended(await jobs.start(ALL, FAST, "operator")) is JobState.DONE
@@ -112,7 +112,7 @@ async def test_a_session_that_is_not_durable_gets_its_letters_too(scene: Scene) 
     assert (hall.messages[0].is_durable, at.bodies()) == (False, set())
 
 
-async def test_another_session_may_get_everything(scene: Scene) -> None:
+async def test_a_replay_may_go_to_another_session(scene: Scene) -> None:
     at, hall, jobs = scene
     await prepare(at, letter(11, of=1), letter(12, of=2, receiver="eve/1"))
     options = ReplayOptions(rate=10_000, canary=0, to="ann/1")
@@ -121,7 +121,7 @@ async def test_another_session_may_get_everything(scene: Scene) -> None:
     assert hall.letters == [11, 12]
 
 
-async def test_another_session_gets_a_message_once_that_had_several_receivers(
+async def test_another_session_gets_a_message_with_several_letters_once(
     scene: Scene,
 ) -> None:
     at, hall, jobs = scene
@@ -142,7 +142,7 @@ async def test_another_session_gets_a_message_once_that_had_several_receivers(
     assert entries[1].detail == {"to": "ann/1"}
 
 
-async def test_letters_that_arise_during_a_replay_are_not_replayed_by_it(scene: Scene) -> None:
+async def test_letters_made_during_a_replay_are_not_replayed_by_it(scene: Scene) -> None:
     at, hall, jobs = scene
     await prepare(at, *(letter(n, of=n) for n in range(30)))
     hall.refused = {*range(30)}
@@ -156,7 +156,7 @@ async def test_letters_that_arise_during_a_replay_are_not_replayed_by_it(scene: 
 # The canary, and failures
 
 
-async def test_the_rest_waits_for_the_canary(scene: Scene) -> None:
+async def test_the_other_letters_wait_until_the_canary_is_acked(scene: Scene) -> None:
     at, hall, jobs = scene
     hall.is_acking = False
     await prepare(at, *(letter(n, of=n) for n in range(20)))
@@ -180,7 +180,7 @@ async def test_a_canary_that_dies_stops_the_replay(scene: Scene) -> None:
     assert await at.letters.search.count(LetterFilter(state="new")) == 20
 
 
-async def test_a_few_failures_do_not_stop_it(scene: Scene) -> None:
+async def test_failures_below_the_limit_do_not_stop_a_replay(scene: Scene) -> None:
     at, hall, jobs = scene
     hall.refused = {4}
     await prepare(at, *(letter(n, of=n) for n in range(20)))
@@ -190,7 +190,7 @@ async def test_a_few_failures_do_not_stop_it(scene: Scene) -> None:
     assert (job.acked, job.failed) == (19, 1)
 
 
-async def test_too_many_failures_stop_it_later(scene: Scene) -> None:
+async def test_too_many_failures_stop_a_replay_after_its_canary(scene: Scene) -> None:
     at, hall, jobs = scene
     hall.refused = {*range(5, 1000)}
     await prepare(at, *(letter(n, of=n) for n in range(200)))
@@ -211,7 +211,7 @@ async def test_a_replay_keeps_to_its_rate(scene: Scene) -> None:
     await jobs.cancel(job.id, "operator")
 
 
-def test_a_replay_needs_a_rate() -> None:
+def test_a_replay_with_a_rate_of_zero_is_refused() -> None:
     with pytest.raises(ValueError, match="rate"):
         ReplayOptions(rate=0)
 
@@ -219,7 +219,7 @@ def test_a_replay_needs_a_rate() -> None:
 # Cancelling, restarting
 
 
-async def test_a_cancelled_replay_ends_where_it_is(scene: Scene) -> None:
+async def test_a_cancelled_replay_sends_nothing_more(scene: Scene) -> None:
     at, hall, jobs = scene
     await prepare(at, *(letter(n, of=n) for n in range(50)))
     job = await jobs.start(ALL, ReplayOptions(rate=100, canary=0), "operator")
@@ -235,14 +235,14 @@ async def test_a_cancelled_replay_ends_where_it_is(scene: Scene) -> None:
     assert await jobs.cancel("0" * 19, "operator") is None
 
 
-async def test_another_process_goes_on_without_repeating_anything(
+async def test_another_process_continues_a_replay_without_repeating_a_letter(
     shared_valkey: ValkeyServer,
 ) -> None:
     async with stage(shared_valkey) as (at, hall, jobs):
         await prepare(at, *(letter(n, of=n) for n in range(60)))
         job = await jobs.start(ALL, ReplayOptions(rate=200, canary=5), "operator")
         await until(lambda: len(hall.delivered) > 20)
-    # It may have delivered more until its end.
+    # The job may have delivered more before its process ended.
     first = list(hall.delivered)
     async with stage(shared_valkey) as (at, hall, jobs):
         again = await jobs.get(job.id)
@@ -259,7 +259,7 @@ async def test_another_process_goes_on_without_repeating_anything(
         assert await at.letters.search.count(LetterFilter(state="new")) == 0
 
 
-async def test_a_canary_is_awaited_over_a_restart(shared_valkey: ValkeyServer) -> None:
+async def test_a_replay_waits_for_its_canary_over_a_restart(shared_valkey: ValkeyServer) -> None:
     async with stage(shared_valkey) as (at, hall, jobs):
         hall.is_acking = False
         await prepare(at, *(letter(n, of=n) for n in range(20)))
@@ -282,18 +282,18 @@ async def test_a_canary_is_awaited_over_a_restart(shared_valkey: ValkeyServer) -
         assert (running.failed, hall.delivered) == (2, [])
 
 
-async def test_another_process_knows_what_became_of_everything(
+async def test_a_resumed_replay_counts_outcomes_from_before_the_restart(
     shared_valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replay_run, "_LOOK_S", 60.0)
-    # Letters that are new are meant; those that were taken are not new any more.
+    # The job is about new letters; those that it has taken are not new any more.
     new = LetterFilter(state="new")
     async with stage(shared_valkey) as (at, hall, jobs):
         hall.is_acking = False
         await prepare(at, *(letter(n, of=n) for n in range(30)))
         job = await jobs.start(new, ReplayOptions(rate=10_000, canary=0, stop_at=1), "operator")
         await until(lambda: len(hall.delivered) == 30)
-        # One dies again, two are accepted, and nobody has looked before the process ends.
+        # One dies again and two are acked, and the process ends before the job has looked.
         hall.refused = {3}
         for n in (3, 4, 5):
             hall.settle(Sent("joe/1", BASE + n))
@@ -316,7 +316,7 @@ async def test_another_process_knows_what_became_of_everything(
         assert hall.delivered == []
 
 
-async def test_a_store_that_goes_away_only_delays() -> None:
+async def test_a_replay_continues_when_the_store_is_back() -> None:
     with ValkeyServer(appendonly="yes", appendfsync="always") as valkey:
         async with stage(valkey) as (at, hall, jobs):
             await prepare(at, *(letter(n, of=n) for n in range(40)))
@@ -328,7 +328,7 @@ async def test_a_store_that_goes_away_only_delays() -> None:
             assert job.sent == 40
 
 
-async def test_a_store_that_is_full_only_delays(valkey: ValkeyServer) -> None:
+async def test_a_replay_waits_while_the_store_is_full(valkey: ValkeyServer) -> None:
     async with stage(valkey) as (at, hall, jobs):
         await prepare(at, *(letter(n, of=n) for n in range(10)))
         job = await jobs.start(ALL, ReplayOptions(rate=50, canary=0), "operator")
@@ -343,7 +343,7 @@ async def test_a_store_that_is_full_only_delays(valkey: ValkeyServer) -> None:
         assert [n for _, n in hall.delivered] == [*range(10)]
 
 
-async def test_a_session_that_ends_meanwhile_gets_nothing(scene: Scene) -> None:
+async def test_letters_of_a_session_that_ends_during_a_replay_are_skipped(scene: Scene) -> None:
     at, hall, jobs = scene
     await prepare(at, *(letter(n, of=n) for n in range(10)))
     job = await jobs.start(ALL, ReplayOptions(rate=30, canary=0), "operator")
@@ -355,10 +355,10 @@ async def test_a_session_that_ends_meanwhile_gets_nothing(scene: Scene) -> None:
     assert job.skipped == {"receiver": 10 - job.sent}
 
 
-# Looking back
+# Jobs and audit
 
 
-async def test_jobs_are_remembered_the_latest_first(
+async def test_jobs_are_listed_from_the_latest_on_and_old_ones_are_forgotten(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at, _, jobs = scene
@@ -377,7 +377,7 @@ async def test_jobs_are_remembered_the_latest_first(
     assert names == {KEYS.replay(id) for id in started[2:]}
 
 
-async def test_begin_and_end_are_in_the_audit(scene: Scene) -> None:
+async def test_the_audit_has_the_start_and_the_end_of_a_replay(scene: Scene) -> None:
     at, _, jobs = scene
     await prepare(at, letter(11, of=1))
     job = await jobs.start(ALL, FAST, "operator/ann")

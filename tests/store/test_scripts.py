@@ -43,7 +43,7 @@ operations = st.one_of(
     st.tuples(st.just("forget"), keys),
 )
 many = st.lists(operations, max_size=12)
-# Of the calls that will be repeated, those that the store has carried out before.
+# Of the calls that will be repeated, those that the store has already carried out.
 lost = st.lists(st.booleans(), max_size=40)
 clearing = st.one_of(st.none(), st.tuples(st.sampled_from(["remove", "replay"]), st.integers(0, 9)))
 windows = st.lists(st.tuples(st.lists(many, max_size=3), clearing, st.lists(lost, max_size=2)))
@@ -71,7 +71,7 @@ windows = st.lists(st.tuples(st.lists(many, max_size=3), clearing, st.lists(lost
         )
     ]
 )
-def test_repeated_calls_leave_what_the_model_has(
+def test_repeated_calls_leave_the_store_as_the_model_has_it(
     redis: Redis, given: list[tuple[list[Any], Any, list[list[bool]]]]
 ) -> None:
     turns, room = TurnBuffer(), Room(redis)
@@ -85,7 +85,7 @@ def test_repeated_calls_leave_what_the_model_has(
             calls += [] if last is None else [last]
         for attempt in attempts:
             for call, was_carried_out in zip(calls, attempt, strict=False):
-                # What is taken depends on what was there: it is never ahead of what it follows.
+                # What a replay takes depends on the calls before it, so it is never ahead of them.
                 is_early = call.script is scripts.REPLAY_TAKE and not all(attempt[: len(calls)])
                 if was_carried_out and not is_early:
                     room.call(call)
@@ -153,7 +153,7 @@ def everything() -> list[ScriptCall]:
 
 
 @pytest.mark.parametrize("call", everything(), ids=lambda call: call.script.name)
-def test_nobody_writes_without_the_epoch(room: Room, call: ScriptCall) -> None:
+def test_a_script_with_another_epoch_writes_nothing(room: Room, call: ScriptCall) -> None:
     before = room.names("*")
     with pytest.raises(ResponseError, match="EPOCH seed-1"):
         room.call(call)
@@ -164,11 +164,11 @@ def test_nobody_writes_without_the_epoch(room: Room, call: ScriptCall) -> None:
     assert room.names("*") == set()
 
 
-def test_every_script_that_writes_is_known_to_the_line() -> None:
+def test_every_script_is_among_those_tested_for_the_epoch() -> None:
     assert {call.script for call in everything()} | {scripts.OPEN} == set(scripts.SCRIPTS)
 
 
-def test_each_opening_takes_the_store_from_the_one_before(room: Room) -> None:
+def test_a_process_that_opens_the_store_takes_the_write_right_of_the_one_before(room: Room) -> None:
     epoch, newest = room.call(scripts.open_store(KEYS, seed="ignored", node="test"))
     assert (epoch, newest) == (b"seed-2", b"")
     with pytest.raises(ResponseError, match="EPOCH seed-2"):
@@ -193,12 +193,12 @@ def test_a_message_moves_with_its_attempts_in_one_step(room: Room) -> None:
     moved = message(1).tried(FormerAttempts(3, 2, (), was_alone=True))
     moved.generation = 7
     room.call(scripts.move(KEYS, EPOCH, [Move(moved, "joe/1", ["joe/3", "joe/2"], 1, 1)]))
-    # Who had it already goes on with attempts of its own.
+    # A session that had the message already keeps its own attempts.
     queues = [room.queue(f"joe/{n}") for n in (1, 2, 3)]
     assert queues == [{}, {BASE + 1: ""}, {BASE + 1: "0 0 1 3 2g7"}]
 
 
-def test_a_mark_leaves_it_known_that_the_message_was_replayed(room: Room) -> None:
+def test_a_mark_preserves_the_generation_of_a_replayed_message(room: Room) -> None:
     room.call(scripts.save(KEYS, EPOCH, [session("joe/1")]))
     room.call(scripts.dead_letter(KEYS, EPOCH, [(letter(7, of=1, generation=11), None)]))
     take = Take(letter(7, of=1, generation=11), "joe/1", True)
@@ -209,7 +209,7 @@ def test_a_mark_leaves_it_known_that_the_message_was_replayed(room: Room) -> Non
     assert (mark, generation) == (Mark(BASE + 1, 3, 2, 1, 0), 12)
 
 
-def test_a_replayed_message_is_the_one_that_died(room: Room) -> None:
+def test_a_replayed_message_has_the_id_bytes_channel_and_sender_of_its_letter(room: Room) -> None:
     room.call(scripts.save(KEYS, EPOCH, [session("joe/1")]))
     room.call(scripts.dead_letter(KEYS, EPOCH, [(letter(7, of=1), None)]))
     take = Take(letter(7, of=1), "joe/1", True)
@@ -223,7 +223,7 @@ def test_a_replayed_message_is_the_one_that_died(room: Room) -> None:
     )
 
 
-def test_a_letter_is_taken_once_but_its_taker_hears_so_again(room: Room) -> None:
+def test_a_letter_is_taken_by_one_job_and_a_repeated_call_gets_the_same_answer(room: Room) -> None:
     room.call(scripts.save(KEYS, EPOCH, [session("joe/1")]))
     room.call(scripts.dead_letter(KEYS, EPOCH, [(letter(7, of=1), None)]))
     take = Take(letter(7, of=1), "joe/1", True)
@@ -259,7 +259,7 @@ def test_a_letter_that_cannot_be_taken_stays_as_it_is(
     assert room.hash(KEYS.dead) == before
 
 
-def test_a_letter_for_a_passing_session_is_only_marked(room: Room) -> None:
+def test_a_letter_for_a_passing_session_is_taken_without_a_stored_message(room: Room) -> None:
     room.call(scripts.dead_letter(KEYS, EPOCH, [(letter(7, of=1), None)]))
     take = Take(letter(7, of=1), "joe/-5", False)
     assert room.call(scripts.replay_take(KEYS, EPOCH, "17", [take])) == [b"taken"]

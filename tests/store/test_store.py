@@ -1,4 +1,4 @@
-"""The store as a keeper: what it is told it knows again, whatever happens to the connection."""
+"""The store port on a real store: everything is kept, whatever happens to the connection."""
 
 import asyncio
 import random
@@ -42,13 +42,13 @@ async def test_a_message_is_kept_once_with_an_entry_for_each_receiver(at: Desk) 
     assert (at.bodies(), at.receivers(1)) == ({1}, {"joe/1", "ann/1"})
 
 
-async def test_answers_never_come_before_the_next_turn(at: Desk) -> None:
+async def test_a_publish_is_not_answered_in_its_own_turn(at: Desk) -> None:
     at.keep(message(1), "joe/1")
     at.store.flush()
     assert at.kept == {1: []}
 
 
-async def test_what_one_turn_brings_is_one_call_of_each_kind(at: Desk) -> None:
+async def test_a_turn_makes_one_call_of_each_kind(at: Desk) -> None:
     calls = await at.line.ask("INFO", "commandstats")
     for n in range(10):
         at.store.save(session("joe/1"))
@@ -70,7 +70,7 @@ def count_of_scripts(stats: object) -> int:
     return int(lines[0].split("calls=")[1].split(",")[0]) if lines else 0
 
 
-async def test_what_leaves_queues_in_a_very_large_turn_leaves_others_their_turns(
+async def test_a_thousand_dead_letters_are_sent_over_several_turns_in_order(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turn_writer, "_TURN_S", 0.0)
@@ -84,7 +84,7 @@ async def test_what_leaves_queues_in_a_very_large_turn_leaves_others_their_turns
     at.store.after(lambda: done.append("of the turn"))
     at.store.flush()
     assert at.line.unanswered == 1
-    # Who is handed something now must not see it before the store knows.
+    # A hand-over from now on must not leave before the store knows of it.
     assert not at.store.is_prompt
     at.keep(message(5000), "ann/1")
     at.store.after(lambda: done.append("of a later turn"))
@@ -108,8 +108,8 @@ class Unmade:
         return letter(self._n)
 
 
-def bury_a_thousand(at: Desk, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Letters for a store whose turns are over at once; which of them have been made."""
+def dead_letter_a_thousand(at: Desk, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Dead-letter a thousand messages in turns without time; the letters made so far."""
     monkeypatch.setattr(turn_writer, "_TURN_S", 0.0)
     made: list[int] = []
     at.store.dead_letter([Unmade(n, made) for n in range(1000)], None)
@@ -119,20 +119,20 @@ def bury_a_thousand(at: Desk, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 async def test_letters_are_made_with_the_calls_that_carry_them(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = bury_a_thousand(at, monkeypatch)
+    made = dead_letter_a_thousand(at, monkeypatch)
     assert made == []
     at.store.flush()
-    # What the first call carries, and what the next one will.
+    # Those of the first call and of the next one.
     assert 0 < len(made) <= 500
     await at.answered()
     assert made == [*range(1000)]
     assert at.dead() == [*range(1000)]
 
 
-async def test_others_are_answered_before_a_large_turn_goes_on(
+async def test_other_callbacks_run_before_a_large_turn_continues(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = bury_a_thousand(at, monkeypatch)
+    made = dead_letter_a_thousand(at, monkeypatch)
     at.store.flush()
     before, then = len(made), list[int]()
     asyncio.get_running_loop().call_soon(lambda: then.append(len(made)))
@@ -142,7 +142,7 @@ async def test_others_are_answered_before_a_large_turn_goes_on(
     assert at.dead() == [*range(1000)]
 
 
-async def test_very_much_that_comes_back_to_a_queue_leaves_others_their_turns(
+async def test_marks_of_thousands_of_returned_entries_are_sent_over_several_turns(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turn_writer, "_TURN_S", 0.0)
@@ -158,7 +158,7 @@ async def test_very_much_that_comes_back_to_a_queue_leaves_others_their_turns(
     assert at.queue("joe/1") == {n: f"{n + 1} {-1 - n} 0 1 0" for n in range(3000)}
 
 
-async def test_of_very_much_that_is_handed_over_the_store_hears_in_the_same_turn(
+async def test_marks_of_first_hand_overs_leave_in_one_turn_and_those_of_redeliveries_over_several(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turn_writer, "_TURN_S", 0.0)
@@ -174,15 +174,15 @@ async def test_of_very_much_that_is_handed_over_the_store_hears_in_the_same_turn
     again = [mark(n, 4000 + n, batch=2, position=1 + n) for n in range(3000)]
     at.store.mark("joe/1", [each._replace(attempts=2) for each in again])
     at.store.flush()
-    # Nobody gets what came before until the store knows.
+    # Nothing is redelivered until the store knows.
     assert at.line.unanswered == 4
     assert not at.store.is_prompt
 
 
-async def test_what_must_not_overtake_the_rest_of_a_turn_follows_it(
+async def test_a_posted_call_follows_the_rest_of_an_unfinished_turn(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = bury_a_thousand(at, monkeypatch)
+    made = dead_letter_a_thousand(at, monkeypatch)
     made_before: list[int] = []
 
     def release(epoch: str) -> ScriptCall:
@@ -190,14 +190,14 @@ async def test_what_must_not_overtake_the_rest_of_a_turn_follows_it(
         return scripts.save_channel_holds(KEYS, epoch, {"/a": None})
 
     at.store.post(release)
-    # One call has been made, so that others have their turns.
+    # One call has been made; the rest is for later turns.
     assert at.line.unanswered == 1
     await at.answered()
     assert made_before == [1000]
     assert at.dead() == [*range(1000)]
 
 
-async def test_very_many_sessions_that_end_together_leave_others_their_turns(
+async def test_ends_of_many_sessions_are_sent_over_several_turns(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turn_writer, "_TURN_S", 0.0)
@@ -208,10 +208,10 @@ async def test_very_many_sessions_that_end_together_leave_others_their_turns(
     await at.answered()
 
 
-async def test_who_returns_while_much_is_buried_leaves_others_their_turns(
+async def test_a_session_that_returns_does_not_hurry_the_dead_letters_before_it(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = bury_a_thousand(at, monkeypatch)
+    made = dead_letter_a_thousand(at, monkeypatch)
     at.store.forget("joe/1", [])
     at.store.save(session("joe/1"))
     at.store.flush()
@@ -222,10 +222,10 @@ async def test_who_returns_while_much_is_buried_leaves_others_their_turns(
     assert at.server.ask("HKEYS", KEYS.sessions) == [b"joe/1"]
 
 
-async def test_what_is_handed_over_to_who_returns_takes_what_was_before_along(
+async def test_a_hand_over_to_a_session_that_returned_sends_all_dead_letters_before_it_at_once(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = bury_a_thousand(at, monkeypatch)
+    made = dead_letter_a_thousand(at, monkeypatch)
     at.store.forget("joe/1", [])
     at.store.save(session("joe/1"))
     at.keep(message(5000), "joe/1")
@@ -235,10 +235,10 @@ async def test_what_is_handed_over_to_who_returns_takes_what_was_before_along(
     assert len(made) == 1000
 
 
-async def test_who_can_wait_for_the_rest_of_a_turn_leaves_others_their_turns(
+async def test_an_awaited_call_does_not_hurry_the_rest_of_a_turn(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = bury_a_thousand(at, monkeypatch)
+    made = dead_letter_a_thousand(at, monkeypatch)
     at.store.flush()
     running = asyncio.create_task(
         at.store.run(lambda epoch: scripts.save_channel_holds(KEYS, epoch, {}))
@@ -249,7 +249,7 @@ async def test_who_can_wait_for_the_rest_of_a_turn_leaves_others_their_turns(
     assert len(at.dead()) == 1000
 
 
-async def test_a_large_turn_is_several_calls_in_order(at: Desk) -> None:
+async def test_a_turn_with_thousands_of_publishes_takes_effect_in_order(at: Desk) -> None:
     for n in range(12_000):
         at.keep(message(n), "joe/1")
     at.store.settle("joe/1", ids(*range(11_999)), ACKED)
@@ -258,7 +258,7 @@ async def test_a_large_turn_is_several_calls_in_order(at: Desk) -> None:
     assert (at.queue("joe/1"), at.bodies()) == ({11_999: ""}, {11_999})
 
 
-async def test_the_body_goes_with_the_last_entry(at: Desk) -> None:
+async def test_the_body_of_a_message_is_removed_with_its_last_entry(at: Desk) -> None:
     at.keep(message(1), "joe/1", "ann/1", "eve/1")
     at.store.settle("joe/1", ids(1), ACKED)
     await at.answered()
@@ -271,7 +271,7 @@ async def test_the_body_goes_with_the_last_entry(at: Desk) -> None:
     assert (at.bodies(), at.receivers(1)) == (set(), set())
 
 
-async def test_a_settled_entry_cannot_be_settled_again(at: Desk) -> None:
+async def test_settling_an_entry_again_has_no_effect(at: Desk) -> None:
     at.keep(message(1), "joe/1", "ann/1")
     for _ in range(3):
         at.store.settle("joe/1", ids(1), ACKED)
@@ -287,7 +287,7 @@ async def test_the_last_mark_wins(at: Desk) -> None:
     assert at.queue("joe/1") == {1: "4 6 3 1 0"}
 
 
-async def test_a_batch_is_remembered_in_the_place_of_the_one_before(at: Desk) -> None:
+async def test_a_batch_replaces_the_record_of_the_one_before(at: Desk) -> None:
     for n in (1, 2, 3):
         at.keep(message(n), "joe/1")
     at.store.mark_batch("joe/1", batch(1, 2, number=4, seq=7))
@@ -300,7 +300,7 @@ async def test_a_batch_is_remembered_in_the_place_of_the_one_before(at: Desk) ->
     assert KEYS.marks("joe/1") not in at.names()
 
 
-async def test_acks_wait_but_for_those_of_who_is_handed_more(
+async def test_acks_are_sent_late_unless_their_session_is_handed_more(
     at: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turn_writer, "_LAZY_S", 60.0)
@@ -316,14 +316,14 @@ async def test_acks_wait_but_for_those_of_who_is_handed_more(
         {1: "1 1 1 1 0", 2: ""},
         {1: "1 1 1 1 0", 2: ""},
     )
-    # Its batch takes the place of the one that tells of the first.
+    # The batch replaces the record of the first, so the ack is sent before it.
     at.store.mark_batch("joe/1", batch(2, number=2, seq=2))
     at.store.flush()
     await at.answered_line()
     assert at.queue("joe/1") == {2: "2 2 2 1 0"}
 
 
-async def test_what_one_entry_says_of_itself_is_truer_than_its_batch(at: Desk) -> None:
+async def test_the_mark_of_an_entry_overrides_its_batch(at: Desk) -> None:
     at.keep(message(1), "joe/1")
     at.keep(message(2), "joe/1")
     at.store.mark_batch("joe/1", batch(1, 2))
@@ -332,7 +332,7 @@ async def test_what_one_entry_says_of_itself_is_truer_than_its_batch(at: Desk) -
     assert at.queue("joe/1") == {1: "1 1 1 1 0", 2: "2 0 0 1 0"}
 
 
-async def test_who_has_entries_with_marks_is_handed_more_of_them(at: Desk) -> None:
+async def test_a_batch_is_stored_as_marks_while_another_entry_has_a_mark(at: Desk) -> None:
     for n in (1, 2, 3):
         at.keep(message(n), "joe/1")
     at.store.mark("joe/1", [mark(1, 0, position=5)])
@@ -345,7 +345,7 @@ async def test_who_has_entries_with_marks_is_handed_more_of_them(at: Desk) -> No
     assert (at.queue("joe/1"), at.hash(KEYS.marks("joe/1"))) == ({3: "1 1 1 1 0"}, {})
 
 
-async def test_a_long_batch_does_not_stay_behind_its_entries(at: Desk) -> None:
+async def test_the_record_of_a_long_batch_is_removed_with_its_entries(at: Desk) -> None:
     numbers = range(1, 61)
     for n in numbers:
         at.keep(message(n), "joe/1")
@@ -372,14 +372,14 @@ async def test_a_dead_letter_takes_the_place_of_the_entry(at: Desk) -> None:
     assert (at.bodies(), at.dead()) == ({1}, [7])
 
 
-async def test_a_letter_of_a_queue_that_is_not_durable_is_only_recorded(at: Desk) -> None:
+async def test_a_letter_of_a_passing_queue_settles_no_stored_entry(at: Desk) -> None:
     at.keep(message(1), "joe/1")
     at.store.dead_letter([letter(7, of=1)], None)
     await at.answered()
     assert (at.queue("joe/1"), at.dead()) == ({1: ""}, [7])
 
 
-async def test_a_forgotten_session_leaves_nothing(at: Desk) -> None:
+async def test_a_forgotten_session_leaves_no_trace_in_the_store(at: Desk) -> None:
     at.store.save(session("joe/1"))
     at.keep(message(1), "joe/1", "ann/1")
     at.keep(message(2), "joe/1")
@@ -405,7 +405,7 @@ async def test_calls_of_one_turn_take_effect_in_the_order_of_events(at: Desk) ->
     assert set(await at.loaded()) == {"ann/1"}
 
 
-async def test_after_waits_for_everything_before_it(at: Desk) -> None:
+async def test_after_calls_back_when_everything_before_it_is_answered(at: Desk) -> None:
     seen: list[str] = []
     at.store.keep(message(1), ["joe/1"], lambda kept: seen.append(kept.value))
     at.store.after(lambda: seen.append("after"))
@@ -413,12 +413,12 @@ async def test_after_waits_for_everything_before_it(at: Desk) -> None:
     assert seen == ["kept", "after"]
 
 
-async def test_after_nothing_is_called_too(at: Desk) -> None:
+async def test_after_calls_back_even_if_nothing_was_sent(at: Desk) -> None:
     await at.answered()
     await at.answered()
 
 
-async def test_a_receiver_of_the_answer_that_fails_harms_nobody_else(at: Desk) -> None:
+async def test_a_callback_that_raises_does_not_affect_other_publishes(at: Desk) -> None:
     def fail(kept: PersistOutcome) -> None:
         raise RuntimeError(kept)
 
@@ -431,7 +431,7 @@ async def test_a_receiver_of_the_answer_that_fails_harms_nobody_else(at: Desk) -
 # The store away, full, emptied
 
 
-async def test_calls_wait_for_the_return_of_the_store_but_keeping_does_not() -> None:
+async def test_publishes_are_refused_and_other_calls_wait_while_the_store_is_away() -> None:
     with ValkeyServer(appendonly="yes", appendfsync="always") as valkey:
         async with desk(valkey) as at:
             at.keep(message(1), "joe/1")
@@ -449,7 +449,7 @@ async def test_calls_wait_for_the_return_of_the_store_but_keeping_does_not() -> 
             assert at.events == []
 
 
-async def test_a_store_that_owes_an_answer_and_says_nothing_is_not_prompt(
+async def test_a_store_that_leaves_a_call_unanswered_is_not_prompt(
     shared_valkey: ValkeyServer,
 ) -> None:
     async with desk(shared_valkey) as at:
@@ -465,7 +465,7 @@ async def test_a_store_that_owes_an_answer_and_says_nothing_is_not_prompt(
         assert at.store.is_prompt
 
 
-async def test_nobody_knows_until_the_answer_comes(
+async def test_a_publish_without_an_answer_in_time_is_unknown_until_the_answer_comes(
     valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(waiting, "_PATIENCE_S", 0.1)
@@ -478,7 +478,9 @@ async def test_nobody_knows_until_the_answer_comes(
         assert at.kept == {1: [PersistOutcome.UNKNOWN, PersistOutcome.KEPT]}
 
 
-async def test_a_process_that_did_not_run_reads_answers_before_it_says_that_nobody_knows() -> None:
+async def test_a_process_that_was_suspended_reads_answers_before_it_calls_a_publish_unknown() -> (
+    None
+):
     loop = Mock()
     loop.time.return_value = 100.0
     heard: list[PersistOutcome] = []
@@ -492,7 +494,7 @@ async def test_a_process_that_did_not_run_reads_answers_before_it_says_that_nobo
     assert heard == [PersistOutcome.KEPT]
 
 
-async def test_a_full_store_refuses_messages_and_nothing_else(valkey: ValkeyServer) -> None:
+async def test_a_full_store_refuses_only_messages(valkey: ValkeyServer) -> None:
     async with desk(valkey) as at:
         at.store.save(session("joe/1"))
         at.keep(message(1), "joe/1")
@@ -510,7 +512,9 @@ async def test_a_full_store_refuses_messages_and_nothing_else(valkey: ValkeyServ
         assert at.states == []
 
 
-async def test_an_emptied_store_is_opened_again_and_told_everything(at: Desk) -> None:
+async def test_waiting_publishes_are_refused_and_other_calls_repeated_when_the_store_was_emptied(
+    at: Desk,
+) -> None:
     at.store.save(session("joe/1"))
     at.keep(message(1), "joe/1")
     await at.answered()
@@ -541,7 +545,9 @@ async def test_writes_that_wait_for_an_emptied_store_are_bounded(
     assert not at.store.is_full
 
 
-async def test_a_store_that_comes_back_empty_is_told_everything(valkey: ValkeyServer) -> None:
+async def test_a_store_that_comes_back_empty_is_reported_as_flushed_and_opened_again(
+    valkey: ValkeyServer,
+) -> None:
     async with desk(valkey) as at:
         at.keep(message(1), "joe/1")
         await at.answered()
@@ -551,7 +557,7 @@ async def test_a_store_that_comes_back_empty_is_told_everything(valkey: ValkeySe
         await until(lambda: at.store.is_available)
 
 
-async def test_a_lost_connection_repeats_what_was_not_answered(at: Desk) -> None:
+async def test_unanswered_calls_are_repeated_after_a_lost_connection(at: Desk) -> None:
     for n in range(200):
         at.keep(message(n), "joe/1", "ann/1")
         at.store.settle("ann/1", ids(n - 3), ACKED)
@@ -568,10 +574,10 @@ async def test_a_lost_connection_repeats_what_was_not_answered(at: Desk) -> None
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
-async def test_a_bad_connection_changes_nothing(
+async def test_a_store_behind_a_bad_connection_matches_the_model(
     monkeypatch: pytest.MonkeyPatch, at: Desk, seed: int
 ) -> None:
-    # What waited for a later turn would be refused if the connection was lost until then.
+    # A publish that waits for a later turn is refused if the connection is lost until then.
     monkeypatch.setattr(turn_writer, "_TURN_S", inf)
     dice = random.Random(seed)
     both = Both(at.store)
@@ -583,7 +589,7 @@ async def test_a_bad_connection_changes_nothing(
             case 2 | 3 | 4:
                 await until(lambda: at.store.is_available)
                 both.keep(n, dice.sample(SESSIONS, dice.randint(1, 3)))
-                # Sent before the connection is known to be lost: from here on it must succeed.
+                # Sent before the link notices a lost connection: from here on it must succeed.
                 at.store.flush()
             case 5 if dice.random() < 0.5:
                 both.hand_over(key, dice.randint(1, 9))
@@ -607,7 +613,7 @@ async def test_a_bad_connection_changes_nothing(
         both.model.check(Room(redis))
 
 
-async def test_closing_waits_for_what_is_under_way(at: Desk) -> None:
+async def test_closing_the_store_waits_for_unanswered_calls(at: Desk) -> None:
     at.keep(message(1), "joe/1")
     await at.store.close(5)
     assert at.kept == {1: [PersistOutcome.KEPT]}

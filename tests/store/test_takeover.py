@@ -1,4 +1,4 @@
-"""Two servers and one embedded store: one at a time, and one after another was killed."""
+"""Two servers and one embedded Valkey: only one at a time may use it, or take an orphan over."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ from tests.store.places import (
 )
 
 
-async def test_a_second_server_is_refused_while_one_lives(data: Path) -> None:
+async def test_a_second_server_is_refused_while_the_first_one_runs(data: Path) -> None:
     async with keeping(data) as caller:
         with pytest.raises(StoreUnavailable, match="another server uses this store"):
             await EmbeddedValkey(data, Durability.EVERYSEC).open()
@@ -33,7 +33,7 @@ async def test_a_second_server_is_refused_while_one_lives(data: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["short", "long" * 40])
-async def test_what_a_killed_server_left_is_taken_over(data: Path, name: str) -> None:
+async def test_an_orphan_is_taken_over_with_its_data(data: Path, name: str) -> None:
     place = data / name
     url = killed_keeper(place)
     async with calling(url) as caller:
@@ -49,7 +49,7 @@ async def test_what_a_killed_server_left_is_taken_over(data: Path, name: str) ->
 
 
 @pytest.mark.slow
-async def test_one_without_persistence_gets_it_when_taken_over(data: Path) -> None:
+async def test_an_orphan_without_persistence_gets_it_when_it_is_taken_over(data: Path) -> None:
     async with calling(killed_keeper(data, "memory")) as caller:
         caller.note(10)
         await caller.answered()
@@ -63,7 +63,7 @@ async def test_one_without_persistence_gets_it_when_taken_over(data: Path) -> No
 
 
 @pytest.mark.slow
-async def test_one_that_was_taken_over_is_started_again_when_it_dies(data: Path) -> None:
+async def test_an_orphan_that_was_taken_over_is_restarted_when_it_dies(data: Path) -> None:
     killed_keeper(data)
     async with keeping(data, Durability.ALWAYS) as caller:
         os.kill(pid_in(data), signal.SIGKILL)
@@ -73,7 +73,7 @@ async def test_one_that_was_taken_over_is_started_again_when_it_dies(data: Path)
 
 
 @pytest.mark.slow
-async def test_one_that_cannot_be_taken_over_is_named(
+async def test_an_orphan_that_does_not_answer_is_named_in_the_error(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(embedded, "_PATIENCE_S", 0.1)
@@ -89,7 +89,7 @@ async def test_one_that_cannot_be_taken_over_is_named(
 
 
 @pytest.mark.slow
-async def test_what_both_left_when_they_were_killed_is_removed(data: Path) -> None:
+async def test_a_server_starts_where_a_server_and_its_store_were_both_killed(data: Path) -> None:
     killed_keeper(data)
     os.kill(pid_in(data), signal.SIGKILL)
     assert (data / "store.sock").exists()
@@ -111,7 +111,7 @@ async def test_a_copy_of_a_directory_in_use_gets_a_store_of_its_own(data: Path) 
     assert names_in(copy) == names_in(place) == ["store"]
 
 
-async def test_a_stranger_at_the_socket_is_not_taken_over(data: Path) -> None:
+async def test_a_foreign_valkey_at_the_socket_is_not_taken_over(data: Path) -> None:
     with stranger(data) as other:
         await until((data / "store.sock").exists)
         with pytest.raises(StoreUnavailable, match="another server listens there"):

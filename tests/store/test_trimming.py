@@ -1,4 +1,4 @@
-"""A journal is kept until all who read it have it, but not for ever and not without bounds."""
+"""Trimming: frames are kept until all readers have them, within limits of age and size."""
 
 from collections.abc import AsyncIterator
 
@@ -21,13 +21,13 @@ async def at(shared_valkey: ValkeyServer) -> AsyncIterator[Desk]:
 
 
 def write(at: Desk, *hours: int, size: int = 10) -> None:
-    """Frames of so many hours ago."""
+    """Write frames of so many hours ago."""
     for ago in hours:
         at.server.ask("XADD", STREAM, f"{NOW - ago * HOUR}-5", "frame", "x" * size)
 
 
 def left(at: Desk) -> list[int]:
-    """How many hours ago what is left was written."""
+    """How many hours ago the remaining frames were written."""
     entries = at.server.ask("XRANGE", STREAM, "-", "+")
     return [(NOW - int(id.split(b"-")[0])) // HOUR for id, _ in entries]
 
@@ -40,18 +40,18 @@ async def cut(at: Desk, *, size: int = 1_000_000) -> TrimmedFrames:
     return await trim(at.store, "test", now_ms=NOW, age_ms=7 * DAY, size=size)
 
 
-async def test_what_nobody_reads_is_kept_until_it_is_too_old(at: Desk) -> None:
+async def test_frames_without_a_reader_are_kept_until_they_are_too_old(at: Desk) -> None:
     write(at, 170, 169, 168, 5, 0)
     assert await cut(at) == TrimmedFrames(read=0, unread=2, readers=0)
     assert left(at) == [168, 5, 0]
 
 
-async def test_a_server_with_nothing_to_do_is_heard_of(at: Desk) -> None:
+async def test_trimming_notes_that_the_server_is_running(at: Desk) -> None:
     await cut(at)
     assert at.server.ask("HGET", KEYS.meta, f"heard {STREAM}") == str(NOW).encode()
 
 
-async def test_what_all_have_read_goes_after_an_hour(at: Desk) -> None:
+async def test_frames_that_all_readers_have_are_removed_after_an_hour(at: Desk) -> None:
     write(at, 9, 8, 7, 6, 1, 0)
     read(at, "reports", 6)
     read(at, "archive", 8)
@@ -63,7 +63,7 @@ async def test_what_all_have_read_goes_after_an_hour(at: Desk) -> None:
     assert left(at) == [1, 0]
 
 
-async def test_a_reader_that_has_vanished_does_not_keep_the_journal_for_ever(at: Desk) -> None:
+async def test_a_vanished_reader_does_not_keep_frames_beyond_their_age(at: Desk) -> None:
     write(at, 170, 169, 3, 0)
     read(at, "vanished", 170)
     read(at, "present", 0)
@@ -71,7 +71,7 @@ async def test_a_reader_that_has_vanished_does_not_keep_the_journal_for_ever(at:
     assert left(at) == [3, 0]
 
 
-async def test_what_is_too_much_goes_the_oldest_first(at: Desk) -> None:
+async def test_a_journal_that_is_too_large_loses_its_oldest_frames(at: Desk) -> None:
     write(at, *range(160, 60, -1), size=1000)
     read(at, "slow", 158)
     trimmed = await cut(at, size=50_000)
@@ -81,12 +81,12 @@ async def test_what_is_too_much_goes_the_oldest_first(at: Desk) -> None:
     assert trimmed.unread == 97 - len(left(at))
 
 
-async def test_a_journal_that_is_not_there_needs_no_trimming(at: Desk) -> None:
+async def test_trimming_a_journal_that_does_not_exist_has_no_effect(at: Desk) -> None:
     assert await cut(at) == TrimmedFrames(read=0, unread=0, readers=0)
     assert STREAM not in at.names()
 
 
-async def test_a_reader_that_has_written_nonsense_does_no_harm(at: Desk) -> None:
+async def test_an_unreadable_position_of_a_reader_removes_no_frames(at: Desk) -> None:
     write(at, 9, 0)
     at.server.ask("HSET", KEYS.journal_read("test"), "who", "hello")
     assert await cut(at) == TrimmedFrames(read=0, unread=0, readers=1)

@@ -1,4 +1,4 @@
-"""What goes over the line, byte by byte, with a store that does as it is told."""
+"""What goes over the store link, byte by byte, with a store that tests direct."""
 
 import asyncio
 import ssl
@@ -15,7 +15,7 @@ from tests.store.fake_store import fake_store
 REFUSED = b"-LOADING not yet\r\n"
 
 
-async def test_what_one_turn_calls_leaves_in_one_write() -> None:
+async def test_all_calls_of_a_turn_are_sent_in_one_write() -> None:
     async with fake_store() as store, calling(store.url) as caller:
         for word in ("a", "b", "c"):
             caller.line.call(["ECHO", word], caller.answers.append)
@@ -47,7 +47,7 @@ async def test_answers_may_come_in_pieces_and_many_at_once() -> None:
         assert caller.answers == [b"abc", b"x", b"y", 7]
 
 
-async def test_notices_that_nobody_asked_for_are_no_answers() -> None:
+async def test_push_messages_of_the_store_are_not_answers() -> None:
     async with fake_store() as store, calling(store.url) as caller:
         caller.line.call(["GET", "key"], caller.answers.append)
         await until(lambda: bool(store.heard))
@@ -59,7 +59,9 @@ async def test_notices_that_nobody_asked_for_are_no_answers() -> None:
 @pytest.mark.parametrize(
     ("said", "why"), [(b"+x\r\n", "without a call"), (b"garbage\r\n", "protocol")]
 )
-async def test_a_store_that_talks_nonsense_is_left(said: bytes, why: str) -> None:
+async def test_a_store_that_sends_an_unexpected_reply_gets_a_new_connection(
+    said: bytes, why: str
+) -> None:
     async with fake_store() as store, calling(store.url) as caller:
         store.say(said)
         await until(lambda: len(caller.states) == 2)
@@ -67,7 +69,7 @@ async def test_a_store_that_talks_nonsense_is_left(said: bytes, why: str) -> Non
         assert len(store.connections) == 2
 
 
-async def test_behind_a_refusal_the_oldest_call_goes_alone_and_nothing_gets_ahead_of_it() -> None:
+async def test_the_oldest_call_is_repeated_alone_after_a_refusal_before_any_other() -> None:
     async with fake_store() as store, calling(store.url) as caller:
         store.answers = [b"+1\r\n", REFUSED, b"+3\r\n", REFUSED, b"+2\r\n", b"+3\r\n"]
         for word in ("1", "2", "3"):
@@ -77,7 +79,7 @@ async def test_behind_a_refusal_the_oldest_call_goes_alone_and_nothing_gets_ahea
         assert [is_up for is_up, _ in caller.states] == [False, True]
 
 
-async def test_a_store_that_accepts_nothing_is_not_there_however_often_it_greets() -> None:
+async def test_a_store_that_greets_but_refuses_every_call_counts_as_away() -> None:
     async with fake_store() as store, calling(store.url) as caller:
         store.answers = [REFUSED] * 4 + [b"+1\r\n"]
         caller.line.call(["ECHO", "1"], caller.answers.append)
@@ -88,7 +90,7 @@ async def test_a_store_that_accepts_nothing_is_not_there_however_often_it_greets
         assert caller.states == [(False, "LOADING not yet"), (True, "")]
 
 
-async def test_calls_from_before_the_first_connection_wait_for_it() -> None:
+async def test_calls_before_the_first_connection_wait_for_it() -> None:
     async with fake_store() as store:
         caller = Caller(store.url)
         caller.line.call(["ECHO", "1"], caller.answers.append)
@@ -100,7 +102,7 @@ async def test_calls_from_before_the_first_connection_wait_for_it() -> None:
         await caller.line.close()
 
 
-async def test_what_is_queued_while_the_store_is_away_leaves_in_one_write() -> None:
+async def test_the_first_call_after_an_absence_is_sent_alone_and_the_others_in_one_write() -> None:
     async with fake_store() as store, calling(store.url) as caller:
         store.connections[-1].transport.abort()
         await caller.is_away()
@@ -121,7 +123,7 @@ def greeting(version: str, role: str = "master") -> bytes:
 
 
 @pytest.mark.parametrize("version", ["7.0.0", "7.2.4", "8.4.0", "10.0.1"])
-async def test_versions_from_7_on_are_taken(version: str) -> None:
+async def test_versions_from_7_on_are_accepted(version: str) -> None:
     async with fake_store(greeting(version)) as store, calling(store.url) as caller:
         assert caller.line.is_up
 
@@ -138,7 +140,9 @@ async def test_versions_from_7_on_are_taken(version: str) -> None:
         (b"HTTP/1.1 400 Bad Request\r\n", "protocol"),
     ],
 )
-async def test_who_is_no_usable_store_is_refused(said: bytes, why: str) -> None:
+async def test_a_server_that_cannot_be_used_as_the_store_is_refused_with_the_reason(
+    said: bytes, why: str
+) -> None:
     async with fake_store(said) as store:
         with pytest.raises(StoreUnavailable, match=why):
             await Caller(store.url).line.open()
@@ -164,7 +168,9 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return certificate, key
 
 
-async def test_over_tls_a_store_must_be_known(certificate: tuple[Path, Path]) -> None:
+async def test_a_store_with_an_unknown_certificate_is_refused(
+    certificate: tuple[Path, Path],
+) -> None:
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     tls.load_cert_chain(*certificate)
     async with fake_store(tls=tls) as store:
@@ -188,7 +194,7 @@ async def test_over_tls_a_store_must_be_known(certificate: tuple[Path, Path]) ->
         ("unix:///run/my%20store.sock?db=5", "/run/my store.sock", 5, "default", None),
     ],
 )
-def test_an_address_is_what_the_url_says(
+def test_an_address_has_the_parts_of_its_url(
     url: str, shown: str, database: int, username: str, password: str | None
 ) -> None:
     address = Address.of(url)
@@ -197,7 +203,7 @@ def test_an_address_is_what_the_url_says(
     assert address.tls is None
 
 
-def test_tls_is_as_strict_as_the_url_says() -> None:
+def test_tls_checks_the_host_name_unless_the_url_disables_it() -> None:
     strict = Address.of("rediss://store").tls
     lax = Address.of("rediss://store?ssl_cert_reqs=none").tls
     assert strict is not None
@@ -207,6 +213,6 @@ def test_tls_is_as_strict_as_the_url_says() -> None:
 
 
 @pytest.mark.parametrize("url", ["http://store", "unix://", "redis://store?db=x"])
-def test_a_url_of_something_else_is_refused(url: str) -> None:
+def test_an_unusable_url_is_refused(url: str) -> None:
     with pytest.raises(ValueError):
         Address.of(url)

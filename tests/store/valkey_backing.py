@@ -37,12 +37,12 @@ T = TypeVar("T")
 
 
 class Desk:
-    """One life of a server at the store: what it asks is answered when a test says so."""
+    """The store of one run of a server; the test decides when its calls are answered."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self.is_dead = False
-        # Who is to be called in which order, as far as that is known.
+        # The callbacks in the order of the calls, as far as answers have come.
         self._calls: list[list[Callable[[], None]]] = []
         self._waiting: list[Callable[[PersistOutcome], None]] = []
 
@@ -137,7 +137,7 @@ class Desk:
     # What tests do
 
     def answer(self) -> bool:
-        """Everything that the store has answered is told, in the order of the questions."""
+        """Call back for all that the store has answered, in the order of the calls."""
         calls, self._calls = self._calls, []
         for call in calls:
             for done in call:
@@ -150,7 +150,7 @@ class Desk:
 
 
 class ValkeyBacking:
-    """The store of the machine's server, on a Valkey that forgets nothing when it is killed."""
+    """The store of the machine's server, on a Valkey that loses nothing when it is killed."""
 
     def __init__(self, server: ValkeyServer, loop: asyncio.AbstractEventLoop) -> None:
         self._server = server
@@ -235,7 +235,7 @@ class ValkeyBacking:
         self._is_there = True
 
     def reopen(self) -> None:
-        """What was told the store before its server was killed has been done."""
+        """Whatever the store was told before its server was killed has been done."""
         if self._is_there:
             self.refuse(is_full=False)
         self._leave()
@@ -259,7 +259,7 @@ class ValkeyBacking:
         return [(number_in(bodies[b"%d" % mark.id].partition(b"\n")[2]), mark) for mark in ordered]
 
     def attempts(self) -> dict[str, dict[int, int]]:
-        """By queue, what its messages say and how often they were handed over."""
+        """By queue, the numbers of its messages and how often each was handed over."""
         self._run(self._all_answered())
         found: dict[str, dict[int, int]] = {}
         batches = self._pairs(KEYS.handed)
@@ -273,7 +273,7 @@ class ValkeyBacking:
         return found
 
     def references(self) -> dict[int, set[str]]:
-        """By what a message says, who has it: queues and histories. Each message is there once."""
+        """By its number, where each message is: queues and histories. Each is stored once."""
         self._run(self._all_answered())
         bodies = self._pairs(KEYS.bodies)
         names = {KEYS.receivers(int(id)).encode(): body for id, body in bodies.items()}

@@ -1,4 +1,4 @@
-"""The few bytes in which the store has the history of a message that one receiver did not take."""
+"""The stored form of a trail: a few bytes for all attempts of an entry."""
 
 import pytest
 from hypothesis import given
@@ -31,25 +31,25 @@ def refused(n: int, text: str = "disk full") -> Attempt:
 
 @pytest.mark.slow
 @given(st.lists(attempts, max_size=LONGEST_TRAIL))
-def test_a_history_that_has_room_is_read_as_it_was_written(some: list[Attempt]) -> None:
+def test_a_trail_that_fits_is_read_as_it_was_written(some: list[Attempt]) -> None:
     assert unpack_trail(pack_trail(tuple(some), 10_000)) == tuple(some)
 
 
 @pytest.mark.slow
 @given(st.lists(attempts, min_size=1, max_size=LONGEST_TRAIL))
-def test_a_history_without_room_tells_how_it_began_and_how_it_ended(some: list[Attempt]) -> None:
+def test_a_trail_that_does_not_fit_keeps_its_first_and_last_attempt(some: list[Attempt]) -> None:
     packed = pack_trail(tuple(some), ROOM)
     assert len(packed) <= ROOM
     told = unpack_trail(packed)
     assert [each.n for each in (told[0], told[-1])] == [some[0].n, some[-1].n]
 
 
-def test_attempts_that_ended_alike_all_have_room() -> None:
+def test_a_trail_of_like_attempts_fits_whole() -> None:
     trail = tuple(map(refused, range(1, LONGEST_TRAIL + 1)))
     assert unpack_trail(pack_trail(trail, ROOM)) == trail
 
 
-def test_the_longest_words_have_room() -> None:
+def test_a_trail_with_the_longest_codes_fits() -> None:
     said = [
         Attempt(n, 2**41, "holdfast", transport, LONGEST_CODE, 10**9, LONGEST_CODE, text)
         for n, transport, text in (
