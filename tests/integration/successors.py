@@ -1,4 +1,4 @@
-"""Servers that are killed, with others that follow them."""
+"""Servers in one data directory, each of which follows one that was killed."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from tests.serving import Server, end_whoever_lives_in
 
 
 class Successors:
-    """Servers that follow each other in one directory, each after a kill."""
+    """The servers so far; the last one runs."""
 
     def __init__(self, data: Path, **settings: object) -> None:
         self._settings = {"data": str(data), **settings}
@@ -19,13 +19,13 @@ class Successors:
         return self._servers[-1]
 
     def kill(self) -> None:
-        """Kill the last one; another follows."""
+        """Kill the last server, and start the next."""
         self.last.process.kill()
         self.last.process.wait()
         self._servers.append(Server(self._settings))
 
     def stop(self) -> None:
-        # The last one has the store that the others left.
+        # The last server has taken over the store of the others.
         for server in reversed(self._servers):
             server.stop()
 

@@ -1,4 +1,4 @@
-"""A client of a dozen lines, for tests that look at what the documentation promises."""
+"""A small client, for tests of what the documentation promises."""
 
 import json
 import urllib.request
@@ -8,7 +8,7 @@ Json = dict[str, Any]
 
 
 class Talker:
-    """Speaks long-polling and keeps its cookies; waits for whatever it asks."""
+    """Speaks long-polling and keeps its cookies; each request waits for its response."""
 
     def __init__(self, url: str) -> None:
         self._url = f"{url}/cometd"
@@ -19,7 +19,7 @@ class Talker:
         self._client_id: str | None = None
 
     def go_to(self, url: str) -> None:
-        """The server is somewhere else now, and still the same."""
+        """Continue at another URL, as after a restart of the server."""
         self._url = f"{url}/cometd"
 
     def handshake(self, **fields: Any) -> Json:

@@ -1,4 +1,4 @@
-"""The wheel where nothing but its base dependencies is installed: the client, and no server."""
+"""The wheel with only its base dependencies installed: it has the client, but no server."""
 
 import os
 import subprocess
@@ -38,7 +38,7 @@ def link(package: PathDistribution | str, place: Path) -> None:
 
 
 def link_all(requirements: Iterable[str], place: Path) -> None:
-    """Link what these packages need, and no more, from the environment of the tests."""
+    """Link these packages and what they require, from the environment of the tests."""
     waiting, linked = [*requirements], set[str]()
     while waiting:
         requirement = Requirement(waiting.pop())
@@ -72,7 +72,7 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 def run(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run Python with nothing in reach but its standard library and what lies there."""
+    """Run Python with only its standard library and the packages in this folder."""
     return subprocess.run(
         [sys.executable, "-S", "-P", *words],
         cwd=place,
@@ -88,7 +88,9 @@ def server(servers: Servers) -> Server:
     return servers.with_settings({})
 
 
-def test_the_client_works_and_loads_nothing_of_the_server(place: Path, server: Server) -> None:
+def test_the_client_works_without_the_server_and_loads_none_of_its_modules(
+    place: Path, server: Server
+) -> None:
     said = run(place, "-c", TALK, server.url)
     assert said.stderr == ""
     heard, modules = said.stdout.splitlines()

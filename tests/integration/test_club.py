@@ -20,18 +20,18 @@ def member(url: str, ticket: str) -> Talker:
     return talker
 
 
-def test_without_a_ticket_nobody_comes_in(url: str) -> None:
+def test_a_handshake_with_an_unknown_ticket_is_refused(url: str) -> None:
     reply = Talker(url).handshake(ext={"ticket": "t-0000"})
     assert reply["error"] == "403:no_ticket:handshake_denied"
     assert reply["advice"]["reconnect"] == "none"
     assert "clientId" not in reply
 
 
-def test_a_member_is_told_the_name_of_the_ticket(url: str) -> None:
+def test_a_handshake_reply_has_the_name_of_the_ticket(url: str) -> None:
     assert Talker(url).handshake(ext={"ticket": "t-1815"})["ext"]["name"] == "ada"
 
 
-def test_nobody_takes_the_name_of_another_member(url: str) -> None:
+def test_a_member_cannot_claim_a_session_name_of_another(url: str) -> None:
     ext = {"ticket": "t-1906", "delivery": {"session": "ada/1"}}
     assert Talker(url).handshake(ext=ext)["error"] == "403:not_your_name:session_name_denied"
     ext = {"ticket": "t-1815", "delivery": {"session": "ada/1"}}
@@ -39,7 +39,7 @@ def test_nobody_takes_the_name_of_another_member(url: str) -> None:
 
 
 @pytest.mark.slow
-def test_a_member_is_still_known_when_the_server_was_started_again(tmp_path: Path) -> None:
+def test_a_member_is_still_known_after_a_restart(tmp_path: Path) -> None:
     settings = {"extension": ["docs.examples.club:install"], "data": str(tmp_path)}
     first = Server(settings)
     ada = Talker(first.url)
@@ -55,7 +55,7 @@ def test_a_member_is_still_known_when_the_server_was_started_again(tmp_path: Pat
         second.stop()
 
 
-def test_a_remote_call_is_answered_to_its_caller(url: str) -> None:
+def test_a_remote_call_is_answered_with_the_name_of_its_caller(url: str) -> None:
     answer, reply = member(url, "t-1906").send("/service/whoami", id="7", data={})
     assert answer == {
         "channel": "/service/whoami",
@@ -66,7 +66,7 @@ def test_a_remote_call_is_answered_to_its_caller(url: str) -> None:
     assert reply == {"channel": "/service/whoami", "id": "7", "successful": True}
 
 
-def test_announcements_are_heard_by_all_and_made_by_officers(url: str) -> None:
+def test_only_officers_may_publish_announcements_and_all_members_may_receive_them(url: str) -> None:
     ada, grace = member(url, "t-1815"), member(url, "t-1906")
     assert grace.send("/meta/subscribe", subscription="/announcements/**")[0]["successful"]
 
@@ -79,7 +79,7 @@ def test_announcements_are_heard_by_all_and_made_by_officers(url: str) -> None:
 
 
 def heard(talker: Talker, *verdicts: Json) -> list[Json]:
-    """What comes next, with verdicts on what came before."""
+    """The next events, after verdicts on earlier ones."""
     while True:
         replies = talker.connect(ext={"delivery": {"verdicts": list(verdicts)}})
         events = [reply for reply in replies if "data" in reply]
@@ -93,7 +93,9 @@ def refusal(event: Json, text: str) -> Json:
     return {"seq": seq, "errorCode": "user.update.error", "message": text}
 
 
-def test_a_sleeping_member_gets_an_announcement_later(url: str) -> None:
+def test_a_message_that_a_sleeping_member_refuses_is_redelivered_alone_before_others(
+    url: str,
+) -> None:
     ada, grace = member(url, "t-1815"), Talker(url)
     grace.handshake(ext={"ticket": "t-1906", "delivery": True})
     grace.send("/meta/subscribe", subscription="/announcements/**")
@@ -101,7 +103,7 @@ def test_a_sleeping_member_gets_an_announcement_later(url: str) -> None:
         ada.send("/announcements/today", data=words)
 
     first, _ = heard(grace)
-    # What failed comes alone; the others are behind it.
+    # What failed is redelivered alone, ahead of the others.
     [again] = heard(grace, refusal(first, "asleep"))
     assert (again["data"], again["ext"]["delivery"]["redelivered"]) == ("tea at five", 1)
     [behind, *_] = heard(grace, refusal(again, "no tea for me"))
@@ -111,14 +113,14 @@ def test_a_sleeping_member_gets_an_announcement_later(url: str) -> None:
     assert new["data"] == "tea at seven"
 
 
-def test_there_are_no_channels_but_rooms_and_announcements(url: str) -> None:
+def test_a_subscription_to_anything_but_rooms_and_announcements_is_refused(url: str) -> None:
     ada = member(url, "t-1815")
     assert ada.send("/meta/subscribe", subscription="/rooms/library")[0]["successful"]
     [refusal] = ada.send("/meta/subscribe", subscription="/**")
     assert refusal["error"] == "403:no_such_room:create_denied"
 
 
-def test_messages_that_come_too_fast_are_dropped(url: str) -> None:
+def test_messages_beyond_the_rate_limit_are_dropped(url: str) -> None:
     ada = member(url, "t-1815")
     replies = ada.send_all([{"channel": "/rooms/hall", "data": n} for n in range(12)])
     errors = [reply.get("error") for reply in replies]

@@ -97,7 +97,7 @@ def test_the_console_is_on_the_port_of_the_administration(container: Container) 
         assert container.get(container.admin, path)[0] == 404
 
 
-def test_its_tokens_alone_open_the_administration(container: Container) -> None:
+def test_only_its_two_tokens_open_the_administration(container: Container) -> None:
     path = "/admin/api/v1/about"
     assert container.get(container.admin, path)[0] == 401
     for name, role in (("admin-token", "operator"), ("reader-token", "reader")):
@@ -107,10 +107,10 @@ def test_its_tokens_alone_open_the_administration(container: Container) -> None:
 
 
 @pytest.mark.parametrize(("origin", "status"), [("own", 204), ("http://evil.example", 403)])
-def test_the_page_that_was_loaded_from_the_published_port_may_change_something(
+def test_only_pages_of_the_published_port_may_change_something(
     container: Container, origin: str, status: int
 ) -> None:
-    """Whatever the port is called outside, the browser says the same of the page and the server."""
+    """Whatever number the port has outside, a browser sends the same in Origin and Host."""
     outside = "127.0.0.1:9443"
     Talker(f"http://{container.public}").handshake(ext={"delivery": {"session": "ann/1"}})
     headers = {
@@ -123,7 +123,7 @@ def test_the_page_that_was_loaded_from_the_published_port_may_change_something(
         assert connection.getresponse().status == status
 
 
-def test_commands_inside_need_no_word_of_where_the_server_is(container: Container) -> None:
+def test_commands_in_the_container_find_the_server_without_options(container: Container) -> None:
     Talker(f"http://{container.public}").handshake(ext={"delivery": {"session": "joe/1"}})
     assert "joe/1" in container.run("session", "list", "--json")
     container.run("dispatcher", "hold", "joe/1", "--reason", "a look")
@@ -131,7 +131,7 @@ def test_commands_inside_need_no_word_of_where_the_server_is(container: Containe
     assert container.run("dead", "list", "--json") == ""
 
 
-def test_no_log_of_a_container_has_a_token(container: Container) -> None:
+def test_no_log_of_the_container_has_a_token(container: Container) -> None:
     assert container.running.process.stdout is not None
     about = container.running.process.stdout.readline().decode()
     assert about == f"the operators' token is new; show it with: cat {container.data}/admin-token\n"
@@ -139,7 +139,7 @@ def test_no_log_of_a_container_has_a_token(container: Container) -> None:
         assert container.token(name) not in about + container.running.errors()
 
 
-def test_the_pages_say_how_to_reach_it() -> None:
+def test_the_getting_started_page_has_the_address_and_commands_of_the_container() -> None:
     page = (ROOT / "docs/getting-started.md").read_text()
     port = flag("admin").rpartition(":")[2]
     assert f"http://127.0.0.1:{port}/console/" in page

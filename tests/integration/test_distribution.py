@@ -1,4 +1,4 @@
-"""What is given to others: a source distribution, and the wheel that it makes, run alone."""
+"""The source distribution, and the wheel made from it, installed away from the sources."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from tests.clients.node_client import require
 from tests.serving import ROOT, Server, environment
 
 COMETD = ROOT / "static" / "cometd" / "cometd.js"
-# Whether all of it can be compiled is asked of the installed copy, by all of `make test`.
+# `make test` tests the whole compiled core in its installed copy.
 INTERPRETED = {"COMPILE_CORE": "never"}
 # The build keeps nothing, as where nobody has set COMPILE_HOME.
 COMPILED = {"COMPILE_CORE": "always", "COMPILE_HOME": ""}
@@ -47,7 +47,7 @@ def build(target: str, root: Path, home: Path, how: Mapping[str, str] = INTERPRE
 
 
 def own_files() -> Iterator[Path]:
-    """What lies in the folders of the package, but for what tools put there."""
+    """The files in the folders of the package, without those that tools put there."""
     for folder in ("app", "extensions", "pipeline", "static"):
         for place, folders, names in os.walk(ROOT / folder):
             folders[:] = {*folders} - {"__pycache__", "cometd", "node_modules"}
@@ -62,7 +62,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("npm is missing: there is no cometd.js to put into it")
     home = tmp_path_factory.mktemp("sources")
     with tarfile.open(build("sdist", ROOT, home)) as archive:
-        # Before 3.11.4 there are no filters; this says nothing to those.
+        # Python before 3.11.4 has no filters and ignores this.
         archive.extraction_filter = getattr(tarfile, "data_filter", None)
         archive.extractall(home)
     (unpacked,) = (path for path in home.iterdir() if path.is_dir())
@@ -88,7 +88,7 @@ def server(wheel: ZipFile, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     assert running.stop() == 0
 
 
-def test_a_source_distribution_has_what_a_wheel_is_made_of_and_no_strays(sources: Path) -> None:
+def test_a_source_distribution_has_exactly_the_files_that_a_wheel_needs(sources: Path) -> None:
     assert {path.name for path in sources.iterdir()} == {
         *(".gitignore", "CHANGELOG.md", "LICENSE", "PKG-INFO", "README.md"),
         *("app", "extensions", "hatch_build.py", "pipeline", "pyproject.toml", "static"),
@@ -98,7 +98,9 @@ def test_a_source_distribution_has_what_a_wheel_is_made_of_and_no_strays(sources
     assert packed == {*own_files(), *pages, COMETD.relative_to(ROOT).with_name("LICENSE")}
 
 
-def test_there_is_no_source_distribution_without_cometd_js(sources: Path, tmp_path: Path) -> None:
+def test_building_a_source_distribution_without_cometd_js_fails_with_the_remedy(
+    sources: Path, tmp_path: Path
+) -> None:
     bare = tmp_path / "bare"
     bare.mkdir()
     for path in sources.iterdir():
@@ -110,7 +112,7 @@ def test_there_is_no_source_distribution_without_cometd_js(sources: Path, tmp_pa
     assert "make setup-pages" in built.stderr
 
 
-def test_a_wheel_has_one_name_at_its_top(wheel: ZipFile) -> None:
+def test_a_wheel_installs_only_the_package_holdfast_and_its_manual_pages(wheel: ZipFile) -> None:
     names = wheel.namelist()
     tops = {name.partition("/")[0] for name in names}
     assert {re.sub(r"-[\d.]+\.", ".", top) for top in tops} == {
@@ -121,7 +123,7 @@ def test_a_wheel_has_one_name_at_its_top(wheel: ZipFile) -> None:
     assert len(names) == len({*names})
 
 
-def test_a_wheel_has_all_that_the_server_reads(wheel: ZipFile) -> None:
+def test_a_wheel_has_the_files_that_the_server_reads(wheel: ZipFile) -> None:
     names = {*wheel.namelist()}
     assert names >= {f"holdfast/{name}" for name in ("py.typed", "static/cometd/cometd.js")}
     assert names >= {f"holdfast/{path.relative_to(ROOT)}" for path in ROOT.glob("static/**/*.css")}
@@ -130,7 +132,7 @@ def test_a_wheel_has_all_that_the_server_reads(wheel: ZipFile) -> None:
     assert not [name for name in names if "/npm/" in name or "__pycache__" in name]
 
 
-def test_a_compiled_wheel_has_machine_code_beside_the_sources_and_leaves_these_as_they_were(
+def test_a_compiled_wheel_has_machine_code_and_its_build_leaves_the_sources_unchanged(
     sources: Path, tmp_path: Path
 ) -> None:
     require(shutil.which("cc"), "cc")
@@ -152,7 +154,9 @@ def test_a_compiled_wheel_has_machine_code_beside_the_sources_and_leaves_these_a
     assert "holdfast/delivery/numbers.py" in wheel.namelist()
 
 
-def test_a_wheel_is_of_the_version_that_the_changelog_dates(wheel: ZipFile) -> None:
+def test_a_wheel_has_the_version_of_the_latest_dated_section_in_the_changelog(
+    wheel: ZipFile,
+) -> None:
     version = Path(str(wheel.filename)).name.split("-")[1]
     changes = (ROOT / "CHANGELOG.md").read_text()
     assert re.findall(r"^## ([\d.]+) - \d{4}-\d\d-\d\d$", changes, re.MULTILINE)[0] == version

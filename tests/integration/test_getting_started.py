@@ -1,4 +1,4 @@
-"""What docs/getting-started.md and docs/operations.md say of the command and its surroundings."""
+"""What docs/getting-started.md and docs/operations.md say about the command and its settings."""
 
 import http.client
 import re
@@ -26,7 +26,7 @@ Process = subprocess.Popen[str]
 
 @contextmanager
 def started(*flags: str | Path) -> Iterator[Process]:
-    """The command, for as long as a test looks at it."""
+    """The running command, which is killed at the end."""
     process = subprocess.Popen(
         [*PROGRAM, "serve", *flags],
         cwd=ROOT,
@@ -76,7 +76,7 @@ def certificate(tmp_path: Path) -> tuple[Path, Path]:
     return cert, key
 
 
-def test_one_line_is_printed_but_for_the_first_start_and_a_signal_ends_it_well(
+def test_a_start_prints_one_line_and_the_first_start_two_and_a_signal_ends_it_with_code_0(
     tmp_path: Path,
 ) -> None:
     url = r"http://127\.0\.0\.1:\d+"
@@ -86,7 +86,7 @@ def test_one_line_is_printed_but_for_the_first_start_and_a_signal_ends_it_well(
             process.terminate()
             assert process.stdout is not None
             assert process.stderr is not None
-            # What has come with the first line is here as well.
+            # This includes what came together with the first line.
             rest, complained = process.stdout.read(), process.stderr.read()
             code = process.wait(LIMIT_S)
         assert re.fullmatch(rf"holdfast is ready: {url}/cometd - to try it out open {url}/\n", line)
@@ -129,25 +129,27 @@ def test_a_data_directory_belongs_to_one_server(tmp_path: Path) -> None:
         assert "another server uses this directory" in complaint("--data", tmp_path)
 
 
-def test_beyond_loopback_it_wants_to_be_told_that_this_is_meant(tmp_path: Path) -> None:
+def test_a_server_on_a_public_address_does_not_start_without_the_setting_open(
+    tmp_path: Path,
+) -> None:
     assert "set open to admit everybody" in complaint("--host", "0.0.0.0", "--data", tmp_path)
 
 
-def test_without_the_redis_that_it_is_to_depend_on_it_does_not_start(tmp_path: Path) -> None:
+def test_a_server_whose_redis_cannot_be_reached_does_not_start(tmp_path: Path) -> None:
     with socket.socket() as taken:
-        # Bound and not listening: nobody answers here, and nobody else can come to.
+        # Bound but not listening: nothing answers here, and no other process can bind the port.
         taken.bind(("127.0.0.1", 0))
         url = f"redis://127.0.0.1:{taken.getsockname()[1]}/0"
         assert "cannot be reached" in complaint("--redis", url, "--data", tmp_path)
 
 
-def test_an_extension_that_is_not_there_stops_the_start(tmp_path: Path) -> None:
+def test_a_server_with_a_missing_extension_does_not_start_and_names_it(tmp_path: Path) -> None:
     said = complaint("--extension", "docs.examples.club:nothing", "--data", tmp_path)
     assert "docs.examples.club:nothing" in said
 
 
 @pytest.mark.parametrize(("path", "answer"), [("/healthz", b"ok\n"), ("/readyz", b"ready\n")])
-def test_probes_answer(path: str, answer: bytes, server: Server) -> None:
+def test_the_probes_of_a_running_server_answer(path: str, answer: bytes, server: Server) -> None:
     assert get(server, path) == answer
 
 
@@ -158,7 +160,7 @@ def fresh_server() -> Iterator[Server]:
     server.stop()
 
 
-def test_the_books_balance_and_have_the_accounts_of_the_page(fresh_server: Server) -> None:
+def test_the_counters_balance_and_the_metrics_are_those_of_the_page(fresh_server: Server) -> None:
     server = fresh_server
     talker = Talker(server.url)
     talker.handshake()

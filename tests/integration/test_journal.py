@@ -1,4 +1,4 @@
-"""A server that keeps a journal tells in it what became of every message, over two lives."""
+"""The journal has the outcome of every message, over restarts too."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -45,7 +45,7 @@ def books(events: list[Event]) -> dict[str, int | None]:
     return {event.what or "": event.number for event in events if event.kind == Kind.BOOKS}
 
 
-def test_the_journal_goes_on_over_a_restart_and_agrees_with_the_books(
+def test_the_journal_continues_after_a_restart_and_agrees_with_the_books(
     start: Start, tmp_path: Path
 ) -> None:
     server = start()
@@ -86,7 +86,7 @@ def test_the_journal_goes_on_over_a_restart_and_agrees_with_the_books(
     }
 
 
-def test_entries_of_a_session_that_is_gone_are_journalled_and_counted(
+def test_entries_of_a_session_that_is_gone_are_journalled_and_counted_as_discarded(
     start: Start, tmp_path: Path
 ) -> None:
     server = start()
@@ -98,7 +98,7 @@ def test_entries_of_a_session_that_is_gone_are_journalled_and_counted(
     server.process.kill()
     server.process.wait()
     store = Redis(unix_socket_path=str(tmp_path / "store.sock"))
-    # As if that had been the last thing the server did, and the message on its way to the store.
+    # As if the session had ended just before the kill, with the message on its way to the store.
     assert store.hdel(RedisKeys("holdfast").sessions, "joe/1") == 1
     store.close()
     assert start().stop() == 0
@@ -108,6 +108,6 @@ def test_entries_of_a_session_that_is_gone_are_journalled_and_counted(
     [end] = [event for event in events if event.kind in SETTLED]
     assert (end.kind, end.receiver, end.code) == ("discarded", "joe/1", "session_ended")
     counted = [(e.what, e.number) for e in events if e.what in ("restored", "discarded", "open")]
-    # Of the life that found it: the others had nothing.
-    of_that = [("restored", 1), ("discarded", 1), ("open", 0)]
-    assert counted == [("restored", 0), *of_that, ("restored", 0)]
+    # Those of the run that found the entry; the other runs had none.
+    of_the_finder = [("restored", 1), ("discarded", 1), ("open", 0)]
+    assert counted == [("restored", 0), *of_the_finder, ("restored", 0)]

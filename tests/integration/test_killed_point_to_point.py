@@ -1,4 +1,4 @@
-"""What waits for a subject or a session arrives although its server is killed."""
+"""Messages for a subject or a session arrive although the server is killed meanwhile."""
 
 import http.cookiejar
 import json
@@ -15,7 +15,7 @@ PATIENCE_S = 30.0
 
 
 class Client:
-    """Somebody who speaks Bayeux over long-polling."""
+    """A client that uses long-polling."""
 
     def __init__(self, server: Server, **ext: Any) -> None:
         jar = urllib.request.HTTPCookieProcessor(http.cookiejar.CookieJar())
@@ -34,7 +34,7 @@ class Client:
         return answer
 
     def fetch(self, ack: int) -> list[Any]:
-        """What a connect that does not wait brings."""
+        """The data of the events that a connect gets without waiting."""
         asked: Json = {"connectionType": "long-polling", "advice": {"timeout": 0}}
         return [
             each["data"]
@@ -43,7 +43,7 @@ class Client:
         ]
 
     def fetch_soon(self) -> list[Any]:
-        """What the first connect brings that brings anything."""
+        """The data of the events of the first connect that gets any."""
         ends_at, found = time.monotonic() + PATIENCE_S, self.fetch(0)
         while not found and time.monotonic() < ends_at:
             found = self.fetch(0)
@@ -62,11 +62,11 @@ def write(server: Server, *contents: object, name: str = "joe") -> None:
 def test_addressed_messages_arrive_although_the_server_is_killed_twice(tmp_path: Path) -> None:
     with following(tmp_path, max_interval=500) as servers:
         write(servers.last, *range(8))
-        # While it waits for the subject.
+        # Killed while the messages wait for the subject.
         servers.kill()
         joe = Client(servers.last, ack=True, delivery={"session": "joe"})
         assert joe.fetch(0) == [*range(8)]
-        # While a session without a name has it and has not said that it arrived.
+        # Killed while a session whose number the server chose has them unacked.
         servers.kill()
         joe = Client(servers.last, ack=True, delivery={"session": "joe/1"})
         assert joe.fetch_soon() == [*range(8)]

@@ -1,4 +1,4 @@
-"""Requests are answered although their server is killed, as sessions with names ask and answer."""
+"""Requests between named sessions are answered although the server is killed meanwhile."""
 
 import time
 from pathlib import Path
@@ -12,7 +12,7 @@ POWER = "/data/power"
 
 
 class Person(Client):
-    """A session with a name; what comes to it is acknowledged when it next connects."""
+    """A named session; its next connect acknowledges what it got."""
 
     def __init__(self, server: Server, name: str, request: bool | str) -> None:
         self._batch = 0
@@ -32,7 +32,7 @@ class Person(Client):
         return [each for each in answer if "data" in each]
 
     def events_soon(self) -> list[Json]:
-        """What the first connect brings that brings anything."""
+        """The events of the first connect that gets any."""
         ends_at, found = time.monotonic() + PATIENCE_S, self.events()
         while not found and time.monotonic() < ends_at:
             found = self.events()
@@ -44,7 +44,9 @@ def publish(person: Person, channel: str, data: object, **ext: object) -> Json:
     return reply
 
 
-def test_a_reply_is_accepted_although_the_server_is_killed_before_it(tmp_path: Path) -> None:
+def test_a_request_is_answered_once_although_the_server_is_killed_before_and_after_the_reply(
+    tmp_path: Path,
+) -> None:
     with following(tmp_path, channels={"/data/*": {"durable": True}}) as servers:
         ann = Person(servers.last, "ann/1", request=True)
         bob = Person(servers.last, "bob/1", request=True)
@@ -53,7 +55,7 @@ def test_a_reply_is_accepted_although_the_server_is_killed_before_it(tmp_path: P
         assert publish(ann, POWER, "?", replyTo=reply_to, timeout=120_000)["successful"]
         (request,) = bob.events()
         assert request["ext"]["replyTo"] == reply_to
-        # It has said that the request arrived.
+        # This acknowledges the request.
         assert bob.events() == []
 
         servers.kill()
@@ -69,7 +71,7 @@ def test_a_reply_is_accepted_although_the_server_is_killed_before_it(tmp_path: P
         assert (reply["channel"], reply["data"]) == (reply_to, 230)
 
 
-def test_a_request_ends_when_the_next_server_finds_nobody_left_who_could_reply(
+def test_a_request_ends_when_the_next_server_finds_no_responder_left(
     tmp_path: Path,
 ) -> None:
     with following(tmp_path, channels={"/data/*": {"durable": True}}) as servers:
@@ -78,7 +80,7 @@ def test_a_request_ends_when_the_next_server_finds_nobody_left_who_could_reply(
         passing.send("/meta/subscribe", subscription=POWER)
         reply_to = f"{ann.ret}/4000001"
         assert publish(ann, POWER, "?", replyTo=reply_to, timeout=120_000)["successful"]
-        # This is answered when the store has it, and the request before it.
+        # The store answers this after the request before it.
         ann.send("/meta/subscribe", subscription="/own")
 
         servers.kill()
@@ -87,7 +89,7 @@ def test_a_request_ends_when_the_next_server_finds_nobody_left_who_could_reply(
         assert (error["channel"], error["error"]) == (reply_to, f"404:{POWER}:no_responders")
 
 
-def test_a_refusal_after_a_kill_reaches_the_one_who_asked(tmp_path: Path) -> None:
+def test_a_refusal_after_a_kill_reaches_the_requester(tmp_path: Path) -> None:
     with following(tmp_path, channels={"/data/*": {"durable": True}}) as servers:
         ann = Person(servers.last, "ann/1", request=True)
         bob = Person(servers.last, "bob/1", request=True)

@@ -1,4 +1,4 @@
-"""Work is done although its server is killed, wherever the work is then."""
+"""Work reaches a receiver although the server is killed, wherever the work is then."""
 
 from pathlib import Path
 
@@ -16,16 +16,16 @@ def worker(server: Server) -> Client:
     return client
 
 
-def test_work_is_done_although_its_server_is_killed_twice(tmp_path: Path) -> None:
+def test_work_is_delivered_although_the_server_is_killed_twice(tmp_path: Path) -> None:
     channels = {"/jobs/*": {"work_queue": True}}
     with following(tmp_path, max_interval=500, channels=channels) as servers:
         boss = Client(servers.last)
         for number in range(8):
             (reply,) = boss.send(JOBS, data=number)
             assert reply["successful"], reply
-        # While it waits for a receiver.
+        # Killed while the work waits for a receiver.
         servers.kill()
         assert worker(servers.last).fetch(0) == [*range(8)]
-        # While a receiver has it and has not said that it arrived.
+        # Killed while a receiver has the work unacked.
         servers.kill()
         assert worker(servers.last).fetch_soon() == [*range(8)]

@@ -29,7 +29,7 @@ OF_A_GUEST = "eyJjYXJ0IjpbMV19.awLvEQ.aEcuTSfWHT89EyKdDHeC4AHw4F4"
 
 
 def signed(user: str, now_s: float) -> str:
-    """What the application would set now."""
+    """The cookie that the application would set at this time."""
 
     def encoded(data: bytes) -> str:
         return urlsafe_b64encode(data).rstrip(b"=").decode()
@@ -39,7 +39,7 @@ def signed(user: str, now_s: float) -> str:
     return f"{text}.{encoded(hmac.digest(key, text.encode(), hashlib.sha1))}"
 
 
-def test_the_cookies_of_flask_are_read() -> None:
+def test_cookies_that_flask_signed_are_read() -> None:
     logins = Logins(SECRET.encode())
     assert signed("ada", SIGNED_AT) == OF_ADA
     assert logins.user(OF_ADA, SIGNED_AT) == "ada"
@@ -50,16 +50,16 @@ def test_the_cookies_of_flask_are_read() -> None:
     "cookie",
     ["", ".", "..", "a.b.c", OF_A_GUEST, OF_ADA[1:], OF_ADA[:-1], "\xe4" + OF_ADA, OF_ADA + "."],
 )
-def test_a_cookie_that_flask_has_not_signed_names_no_user(cookie: str) -> None:
+def test_a_cookie_with_an_invalid_signature_or_of_a_guest_names_no_user(cookie: str) -> None:
     assert Logins(SECRET.encode()).user(cookie, SIGNED_AT) is None
 
 
-def test_a_login_does_not_last_for_ever_and_holds_for_one_application() -> None:
+def test_a_cookie_that_is_too_old_or_of_another_application_names_no_user() -> None:
     assert Logins(SECRET.encode()).user(OF_ADA, SIGNED_AT + LONGEST_S + 1) is None
     assert Logins(b"another").user(OF_ADA, SIGNED_AT) is None
 
 
-@pytest.fixture(scope="module", params=[True, False], ids=["fast lane", "ordinary door"])
+@pytest.fixture(scope="module", params=[True, False], ids=["fast lane", "aiohttp"])
 def server(request: pytest.FixtureRequest) -> Iterator[Server]:
     settings = {
         "extension": ["docs.examples.login:install"],
@@ -115,13 +115,15 @@ def test_a_client_gets_only_session_names_of_its_login(way: Any, server: Server)
 
 
 @WAYS
-def test_a_cookie_that_somebody_tossed_in_locks_nobody_out(way: Any, server: Server) -> None:
+def test_further_cookies_without_a_login_do_not_prevent_a_login(way: Any, server: Server) -> None:
     tossed = f"{COOKIE}={OF_A_GUEST}"
     assert way(server, as_ada(tossed, f"{COOKIE}=x"), HANDSHAKE)[0]["successful"]
 
 
 @WAYS
-def test_two_logins_are_nobodys(way: Any, server: Server) -> None:
+def test_cookies_of_two_users_are_refused_and_two_of_one_user_are_accepted(
+    way: Any, server: Server
+) -> None:
     tossed = f"{COOKIE}={signed('eve', time())}"
     (reply,) = way(server, as_ada(tossed), HANDSHAKE)
     assert reply["error"] == "403::handshake_denied"
@@ -129,7 +131,7 @@ def test_two_logins_are_nobodys(way: Any, server: Server) -> None:
     assert way(server, as_ada(same), HANDSHAKE)[0]["successful"]
 
 
-def test_the_address_is_the_one_that_the_proxy_forwards(server: Server) -> None:
+def test_the_address_of_a_client_is_the_one_that_the_proxy_forwards(server: Server) -> None:
     headers = {**as_ada(), "X-Forwarded-For": "1.2.3.4, 203.0.113.7"}
     with closing(http.client.HTTPConnection(urlsplit(server.url).netloc)) as connection:
         connection.request("POST", "/cometd", orjson.dumps([HANDSHAKE]), headers)

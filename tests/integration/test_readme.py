@@ -1,4 +1,4 @@
-"""What the README tells to copy and paste does what it says."""
+"""The commands and examples of the README do what it says."""
 
 import json
 import subprocess
@@ -40,19 +40,19 @@ def run(command: list[str | Path], where: Path) -> str:
     return done.stdout
 
 
-def test_alice_hears_bob_with_curl(place: str, tmp_path: Path) -> None:
+def test_the_curl_commands_print_what_the_readme_shows(place: str, tmp_path: Path) -> None:
     [block] = marked("shell")
     expected = BLOCKS[BLOCKS.index(block) + 1]
     assert expected.language == "json"
     script = tmp_path / "first.sh"
     script.write_text(block.at(place))
     said = run(["sh", "-eu", script], tmp_path).splitlines()
-    # The publisher's answer and the receiver's race each other.
+    # The publisher's reply and the receiver's event come in either order.
     assert sorted(said) == sorted(expected.text.splitlines())
     assert json.loads(said[0])[0]["successful"]
 
 
-def test_python_hears_itself(place: str, tmp_path: Path) -> None:
+def test_the_python_example_prints_its_own_message(place: str, tmp_path: Path) -> None:
     [block] = marked("python")
     script = tmp_path / "greet.py"
     script.write_text(block.at(place))
@@ -60,7 +60,9 @@ def test_python_hears_itself(place: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("block", marked("node"), ids=["cometd", "faye"])
-def test_the_clients_for_node_hear_themselves(block: Block, place: str, tmp_path: Path) -> None:
+def test_the_node_examples_print_their_own_messages(
+    block: Block, place: str, tmp_path: Path
+) -> None:
     require_node()
     (tmp_path / "node_modules").symlink_to(MODULES)
     script = tmp_path / "greet.mjs"
@@ -71,6 +73,6 @@ def test_the_clients_for_node_hear_themselves(block: Block, place: str, tmp_path
         assert process.stdout is not None
         line = process.stdout.readline()
         limit.cancel()
-        # It would listen for ever.
+        # It would run for ever.
         process.kill()
     assert line.startswith("hello from ")

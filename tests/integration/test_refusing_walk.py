@@ -33,7 +33,7 @@ def around() -> Iterator[dict[str, str]]:
 
 
 class Terminal:
-    """A command that goes on until Ctrl-C."""
+    """A command that runs until Ctrl-C."""
 
     def __init__(self, line: str, around: dict[str, str]) -> None:
         told, errors = os.pipe()
@@ -48,7 +48,7 @@ class Terminal:
         return [json.loads(self._process.stdout.readline()) for _ in range(count)]
 
     def interrupt(self) -> str:
-        """Press Ctrl-C; return the last line that it tells."""
+        """Press Ctrl-C; return what it writes to standard error then."""
         self._process.send_signal(signal.SIGINT)
         assert self._process.wait(LIMIT_S) == 0
         assert self._process.stdout is not None
@@ -75,7 +75,7 @@ def run(line: str, around: dict[str, str]) -> str:
 
 
 @pytest.mark.slow
-def test_the_walk_works_as_it_stands_there(around: dict[str, str]) -> None:
+def test_the_commands_of_the_walk_do_what_the_page_says(around: dict[str, str]) -> None:
     lines = iter(COMMANDS)
     assert next(lines) == "holdfast serve"
 

@@ -1,4 +1,4 @@
-"""What is installed: a wheel with a compiled core, or an interpreted one that is as good."""
+"""Builds of the wheel, with a compiled or an interpreted core."""
 
 import os
 import subprocess
@@ -23,7 +23,7 @@ def build(home: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_core_of_what_was_installed_is_compiled() -> None:
+def test_the_installed_core_is_compiled() -> None:
     words = [*PROGRAM, "--version"]
     version = subprocess.run(words, env=environment(), capture_output=True, text=True, check=True)
     if "interpreted" in version.stdout and not os.environ.get("CI"):
@@ -31,7 +31,7 @@ def test_the_core_of_what_was_installed_is_compiled() -> None:
     assert version.stdout.endswith("(compiled core)\n")
 
 
-def test_without_a_compiler_the_core_is_interpreted_and_whoever_builds_is_told_why(
+def test_a_build_without_a_compiler_makes_an_interpreted_core_and_says_why(
     tmp_path: Path,
 ) -> None:
     built = build(tmp_path, CC="no-such-compiler")
@@ -53,7 +53,7 @@ def test_a_build_that_requires_a_compiled_core_fails_without_a_compiler(tmp_path
 
 
 @pytest.mark.parametrize(("wanted", "takes_tools"), [("never", False), ("", True)])
-def test_a_build_without_compiling_needs_no_package_of_the_server(
+def test_a_build_requires_the_packages_for_compiling_only_if_it_may_compile(
     wanted: str, takes_tools: bool
 ) -> None:
     ask = "from hatchling.build import get_requires_for_build_wheel as ask; print(*ask())"

@@ -58,13 +58,13 @@ def commands() -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("variable", sorted(set(variables())))
-def test_each_variable_is_known(variable: str) -> None:
+def test_each_variable_in_the_container_files_is_a_known_setting(variable: str) -> None:
     is_setting = variable.removeprefix(PREFIX).lower() in Settings.model_fields
     assert is_setting or variable in OF_THE_COMMAND_LINE
 
 
 @pytest.mark.parametrize("command", list(commands()))
-def test_each_flag_names_a_setting(command: list[str]) -> None:
+def test_each_flag_in_the_container_files_is_a_setting(command: list[str]) -> None:
     assert command[:2] == ["holdfast", "serve"]
     flags = [word for word in command if word.startswith("--")]
     assert flags
@@ -88,15 +88,15 @@ def test_each_image_has_its_version_pinned(image: str) -> None:
     assert re.search(r":\d+\.\d+\.\d+(-[a-z-]+)?$|@sha256:[0-9a-f]{64}$", image)
 
 
-def test_the_python_of_the_image_is_the_one_that_the_locks_are_made_for() -> None:
+def test_the_image_has_the_python_that_the_lock_files_are_made_for() -> None:
     bases = {text.split()[0] for keyword, text in read_dockerfile() if keyword == "FROM"}
-    # What pages take from npm is got by another, of which nothing else is used.
+    # Another image only fetches the JavaScript of the pages from npm.
     pythons = {base for base in bases if not base.startswith("node:")}
     assert len(pythons) == 1
     assert pythons.pop().startswith("python:3.11.")
 
 
-def test_everything_installed_from_outside_has_a_hash() -> None:
+def test_the_image_installs_only_packages_with_hashes() -> None:
     for _, text in read_dockerfile():
         for install in re.findall(r"pip install [^&]*", text):
             assert "--require-hashes -r" in install or "--no-index" in install
@@ -115,11 +115,11 @@ def test_the_data_directory_belongs_to_the_user_and_outlives_the_container() -> 
     assert f"holdfast:{flag('data')}" in read_compose()["services"]["holdfast"]["volumes"]
 
 
-def test_each_port_is_the_same_inside_and_outside_and_for_this_machine_alone() -> None:
+def test_each_port_is_the_same_inside_and_outside_and_is_published_only_on_loopback() -> None:
     port, admin = DEFAULTS["port"], int(flag("admin").rpartition(":")[2])
     assert admin != port
     assert flag("port") == str(port)
-    # Loopback inside is reached from nowhere else, not even from the port that was published.
+    # Loopback inside the container cannot be reached from outside, even through published ports.
     assert flag("host") == "0.0.0.0" == flag("admin").rpartition(":")[0]
     stage = read_final_stage()
     assert stage["EXPOSE"].split() == [str(port), str(admin)]
@@ -128,7 +128,7 @@ def test_each_port_is_the_same_inside_and_outside_and_for_this_machine_alone() -
     assert published == [f"127.0.0.1:{each}:{each}" for each in (port, admin)]
 
 
-def test_commands_beside_the_server_find_its_administration_and_its_token() -> None:
+def test_commands_in_the_container_find_the_administration_and_its_token() -> None:
     variables = variables_of_the_image()
     port = flag("admin").rpartition(":")[2]
     assert variables["HOLDFAST_URL"] == f"http://127.0.0.1:{port}"
@@ -145,7 +145,7 @@ def test_every_service_has_a_health_check() -> None:
         assert service.get("build") == "." or service["healthcheck"]["test"], name
 
 
-def test_the_container_is_not_killed_while_the_server_still_drains() -> None:
+def test_the_grace_period_of_the_container_is_longer_than_the_shutdown_timeout() -> None:
     grace = read_compose()["services"]["holdfast"]["stop_grace_period"]
     assert grace.endswith("s")
     assert float(grace[:-1]) * 1000 > DEFAULTS["shutdown_timeout"]
@@ -159,13 +159,13 @@ def test_the_store_keeps_its_records_on_a_volume() -> None:
     assert "valkey" in compose["volumes"]
 
 
-def test_redis_is_asked_where_the_service_is() -> None:
+def test_the_server_uses_the_store_of_the_compose_file_when_that_is_healthy() -> None:
     holdfast = read_compose()["services"]["holdfast"]
     assert holdfast["environment"]["HOLDFAST_REDIS"].startswith("redis://valkey:6379/")
     assert holdfast["depends_on"]["valkey"]["condition"] == "service_healthy"
 
 
-def test_the_build_sees_what_it_copies_and_no_more() -> None:
+def test_the_build_context_has_what_is_copied_and_no_private_files() -> None:
     rules = (ROOT / ".dockerignore").read_text().splitlines()
     allowed = {rule[1:] for rule in rules if rule.startswith("!")}
     assert "*" in rules
@@ -190,7 +190,7 @@ def test_the_kubernetes_job_runs_a_command_with_existing_flags() -> None:
     assert {*re.findall(r"\$\((\w+)\)", " ".join(driver["args"]))} <= known
 
 
-def test_the_kubernetes_objects_share_their_names_and_have_no_privileges() -> None:
+def test_the_kubernetes_objects_refer_to_each_other_and_have_no_privileges() -> None:
     cluster = read_cluster()
     pod = cluster["CronJob"]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
     account, claim = (cluster[kind]["metadata"]["name"] for kind in _ACCOUNT_AND_CLAIM)

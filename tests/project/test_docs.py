@@ -21,7 +21,7 @@ from tests.pages import ROOT, Block, anchors, blocks, links, pages
 PAGES = list(pages())
 README = ROOT / "README.md"
 STORIES = ROOT / "tests" / "conversations" / "stories"
-# Most pages speak of the same commands.
+# Most pages show the same commands.
 load = cache(main.load)
 # A test function, or the tests of a machine.
 DEFINED = r"^((async )?def {0}\b|{0} = )"
@@ -39,7 +39,7 @@ def code_in(language: str) -> list[Block]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_on_pages_have_existing_targets(page: Path) -> None:
     for link in links(page):
         if "://" in link:
             continue
@@ -49,7 +49,7 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not anchor or anchor in anchors(target), link
 
 
-def test_every_page_can_be_reached_from_the_readme() -> None:
+def test_the_readme_links_to_every_page() -> None:
     linked = {(ROOT / link).resolve() for link in links(README)}
     assert {page for page in PAGES if page != README} <= linked
 
@@ -71,12 +71,12 @@ def test_the_readme_names_every_folder() -> None:
 
 
 @pytest.mark.parametrize("table", generate.TABLES)
-def test_tables_are_those_of_the_code(table: str) -> None:
+def test_generated_tables_match_the_code(table: str) -> None:
     page, text = generate.renewed(table)
     assert page.read_text("utf-8") == text, "python -m docs.generate"
 
 
-def test_all_that_can_be_said_of_channels_is_explained_with_its_default() -> None:
+def test_every_setting_of_channels_is_explained_with_its_default() -> None:
     page = (ROOT / "docs" / "settings.md").read_text()
     section = page.partition("## Channels")[2].partition("<!--")[0]
     told = dict(re.findall(r"^\| `(\w+)` \| (\S+) \|", section, re.MULTILINE))
@@ -87,7 +87,7 @@ def test_all_that_can_be_said_of_channels_is_explained_with_its_default() -> Non
             assert told[name] == f"`{str(value).lower()}`"
 
 
-def test_the_readme_knows_the_limits() -> None:
+def test_the_readme_has_every_limit_with_its_default() -> None:
     rows = re.findall(r"^\| [^|]+ \| `(\w+)` \| (\d+) \|", README.read_text(), re.MULTILINE)
     limits = {name: int(default) for name, default in rows}
     assert limits == {name: Settings.model_fields[name].get_default() for name in limits}
@@ -96,7 +96,7 @@ def test_the_readme_knows_the_limits() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_flags_are_flags(page: Path) -> None:
+def test_flags_of_the_server_on_pages_exist(page: Path) -> None:
     options = load("serve").params
     known = {name for option in options for name in option.opts + option.secondary_opts}
     lines = re.findall(r'(?:holdfast serve|make run ARGS=")([^\n"#]*)', page.read_text())
@@ -105,7 +105,7 @@ def test_flags_are_flags(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_commands_are_commands_with_options_that_they_have(page: Path) -> None:
+def test_commands_on_pages_exist_and_have_the_options_shown(page: Path) -> None:
     for line in commands_of(page):
         name, *words = shlex.split(line, comments=True)
         command: Any = load(name)
@@ -119,22 +119,22 @@ def test_commands_are_commands_with_options_that_they_have(page: Path) -> None:
 
 
 def commands_of(page: Path) -> list[str]:
-    """What stands behind `holdfast` in commands and tables, as far as one command goes."""
+    """The words after `holdfast` in commands and tables, up to the end of one command."""
     text = page.read_text("utf-8").replace("\\\n", " ")
     found = re.findall(r"^(?:\| `)?(?:\.venv/bin/)?holdfast ([a-z][^\n|>&`]*)", text, re.MULTILINE)
     return [line for line in found if line.split()[0] in COMMANDS]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_no_index_is_asked_for_holdfast(page: Path) -> None:
-    """None has it: only the pip of the environment in which it is installed knows of it."""
+def test_no_page_installs_holdfast_from_an_index(page: Path) -> None:
+    """No index has it: pages install extras into its own environment, or from a file."""
     lines = [line for line in page.read_text().splitlines() if "pip install 'holdfast" in line]
     for before, after in re.findall(r"([^\n`]*)pip install 'holdfast([^\n`]*)", "\n".join(lines)):
         assert before.endswith(".venv/bin/python -m ") or "@ file:" in after
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_targets_of_make_are_there(page: Path) -> None:
+def test_make_targets_on_pages_exist(page: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert (
         set(re.findall(r"\bmake ([a-z-]+)\b(?=[`\s]*(?:ARGS|`|#|$))", page.read_text())) <= targets
@@ -142,7 +142,7 @@ def test_targets_of_make_are_there(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_metrics_are_metrics(page: Path) -> None:
+def test_metrics_on_pages_exist(page: Path) -> None:
     assert set(re.findall(r"`(holdfast_\w+)", page.read_text())) <= METRICS
 
 
@@ -156,7 +156,7 @@ def test_settings_in_examples_are_accepted() -> None:
             Settings(**tomllib.loads(block.text))
 
 
-def test_every_attack_on_the_list_has_a_test_or_does_not_apply() -> None:
+def test_every_attack_in_the_threat_model_has_a_test_or_is_not_applicable() -> None:
     page = (ROOT / "docs" / "threat-model.md").read_text()
     rows = re.findall(r"^\| S(\d+) \| [^|]+ \| ([^|]+) \|$", page, re.MULTILINE)
     assert [int(number) for number, _ in rows] == [*range(1, 48)]
@@ -164,14 +164,14 @@ def test_every_attack_on_the_list_has_a_test_or_does_not_apply() -> None:
         assert "`tests/" in shown or shown.startswith("not applicable: "), number
 
 
-def test_python_in_examples_is_python() -> None:
+def test_python_examples_on_pages_compile() -> None:
     examples = code_in("python")
     assert examples
     for block in examples:
         compile(block.text, "example", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
 
 
-def test_every_scenario_of_xmlblaster_is_shown_or_left_out_for_a_reason() -> None:
+def test_every_scenario_of_xmlblaster_cites_tests_or_says_why_not() -> None:
     page = (ROOT / "docs" / "scenarios.md").read_text()
     rows = re.findall(r"^\| S(\d\d) \| [^|]+ \| ([^|]+) \|$", page, re.MULTILINE)
     assert [int(number) for number, _ in rows] == [*range(1, 78)]
@@ -197,7 +197,7 @@ def test_stories_and_tests_that_a_page_cites_exist(name: str) -> None:
         assert (ROOT / path).is_file(), path
 
 
-def test_every_module_that_answers_a_question_exists() -> None:
+def test_every_module_that_the_architecture_page_points_to_exists() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text()
     paths = re.findall(
         r"`([\w/]+\.py)`", page.partition("## Where to look")[2].partition("\n## ")[0]

@@ -1,4 +1,4 @@
-"""What users import has one name, and the pages name nothing else."""
+"""Every public name is imported from `holdfast`, and pages show no other names."""
 
 import ast
 import re
@@ -17,7 +17,7 @@ EXAMPLES = sorted((ROOT / "docs" / "examples").glob("*.py"))
 # In code on the page, but not ours: Python's own, headers, and a class of the example.
 OTHERS = {"Authorization", "False", "Forwarded", "None", "Sleepers", "True"}
 OTHERS |= {"SystemExit", "TypeError", "ValueError"}
-# They tell of the names that there were, and of the way not taken.
+# They mention former names, and designs that were rejected.
 HISTORY = {"CHANGELOG.md", "architecture.md"}
 
 
@@ -27,7 +27,7 @@ def named_on(page: Path) -> set[str]:
     return set(re.findall(r"(?<![\w./-])[A-Z]\w+", "\n".join(code))) - OTHERS
 
 
-def test_all_that_is_explained_to_authors_of_extensions_can_be_imported_from_holdfast() -> None:
+def test_every_name_on_the_page_of_extensions_can_be_imported_from_holdfast() -> None:
     assert named_on(PAGE) >= {"ServerExtension", "SessionExtension", "Refused", "ServerApi"}
     assert named_on(PAGE) <= {*interface.__all__}
     for name in interface.__all__:
@@ -41,7 +41,7 @@ def test_unknown_names_cannot_be_imported_from_holdfast() -> None:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
-def test_examples_import_from_holdfast_alone(example: Path) -> None:
+def test_examples_import_only_public_names_of_holdfast(example: Path) -> None:
     code = example.read_text()
     imports = [each for each in ast.walk(ast.parse(code)) if isinstance(each, ast.ImportFrom)]
     imported = {name.name for each in imports if each.module == "holdfast" for name in each.names}
@@ -55,13 +55,13 @@ def test_examples_import_from_holdfast_alone(example: Path) -> None:
 @pytest.mark.parametrize(
     "page", [page for page in pages() if page.name not in HISTORY], ids=lambda path: path.name
 )
-def test_pages_name_no_module_by_its_folder(page: Path) -> None:
+def test_pages_do_not_import_modules_by_their_folders(page: Path) -> None:
     text = page.read_text()
     assert not re.search(r"(?:from|import) (?:app|extensions|pipeline)\b", text)
     assert not re.search(r"(?:python -m app|`app\.\w)", text)
 
 
-def test_the_interface_is_loaded_when_it_is_asked_for_and_not_before() -> None:
+def test_the_server_interface_is_not_loaded_before_it_is_used() -> None:
     code = (
         "import sys, holdfast; assert 'holdfast.bayeux' not in sys.modules;"
         "holdfast.ServerApi; assert 'holdfast.bayeux' in sys.modules"

@@ -1,4 +1,4 @@
-"""What is installed from outside is exactly what was looked at, and nothing read becomes code."""
+"""Packages from outside are pinned, and data that is read is never executed."""
 
 import json
 import re
@@ -31,7 +31,7 @@ DANGEROUS = {
     "exec": "exec(input())\n",
     "all of YAML": "import yaml\n\nyaml.load(input(), yaml.Loader)\n",
 }
-# What the linter says of one of these.
+# The codes by which the linter refuses them.
 REFUSED = {"TID251", "S301", "S302", "S307", "S102", "S506"}
 READ_OUTSIDE = ("app/store", "app/journal", "extensions", "pipeline")
 

@@ -1,4 +1,4 @@
-"""Events of a day on which little happens, as tests tell them."""
+"""Events of a quiet day, for tests."""
 
 from typing import Any
 

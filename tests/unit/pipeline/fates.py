@@ -1,4 +1,4 @@
-"""A naive watcher of copies: things happen to them one after the other, and it keeps count."""
+"""A naive model of copies: random things happen to them in turn, and it keeps count."""
 
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -28,7 +28,7 @@ class _Copy:
     refused: int = 0
     code: str | None = None
     letter: int | None = None
-    # Nobody tells of it before something happens to it.
+    # The journal has no event about a copy until something happens to it.
     is_told: bool = False
 
 
@@ -36,9 +36,7 @@ _SEEN = [each.name for each in fields(_Copy) if each.name not in ("msg", "is_tol
 
 
 class Fates:
-    """Whatever the dice say happens, if it can: to the copies of one node, in one process after
-    the other.
-    """
+    """Lets the dice decide what happens to the copies of one node, in one process after another."""
 
     def __init__(self) -> None:
         self.told: list[Told] = []
@@ -73,7 +71,7 @@ class Fates:
         self._tell(event("published", 0, msg, copies=len(names), kept=in_store, size=9))
 
     def _tell(self, event: Event) -> int:
-        """It happens now."""
+        """Add the event, with the present time."""
         now = START_US + len(self.told) // 2 * SECOND
         seq = len(self.told) + 1
         channel = None if event.msg is None else f"/{_number(event.msg) % 2}"
@@ -110,7 +108,7 @@ class Fates:
             copy.handed = copy.ended
 
     def _replay(self, copy: _Copy) -> None:
-        """Of a letter once; of a name whose session the store does not know nobody could tell."""
+        """Replay a letter, once, if the journal shows whether its receiver is stored."""
         assert copy.letter is not None
         is_known = self._kept[copy.msg] or "/-" in copy.receiver
         if not is_known or any(copy.letter in other.replay_of for other in self._copies):
@@ -120,7 +118,7 @@ class Fates:
         self._tell_of(again, "replayed", letter=copy.letter, generation=again.generation)
 
     def _start(self) -> None:
-        """The process ends, and with it what it had for itself; another one begins."""
+        """The process ends with all that was only in its memory, and another one starts."""
         self._epoch += 1
         now = self._tell(event("node", 0, what="start", number=0))
         for copy in self._copies:
@@ -130,7 +128,7 @@ class Fates:
                 copy.state, copy.ended = "lost_with_process", now
 
     def lives(self) -> list[tuple[Any, ...]]:
-        """Those of which anything was told."""
+        """The lives with at least one event."""
         return [
             (copy.msg, f"/{copy.msg % 2}", *(getattr(copy, name) for name in _SEEN))
             for copy in self._copies
@@ -138,13 +136,13 @@ class Fates:
         ]
 
     def unsettled(self) -> list[int]:
-        """Messages of which copies are on their way."""
+        """The messages with open copies."""
         numbers = {copy.msg for copy in self._copies if copy.state == "open"}
         return sorted((START_US + number * SECOND) * 1000 for number in numbers)
 
 
 def seen(row: dict[str, Any]) -> tuple[Any, ...]:
-    """A life from the tables, as `Fates` tells it."""
+    """A life from the tables, in the form of `Fates.lives`."""
     times = {name: _us(row[f"{name}_ts"]) for name in ("handed", "ended")}
     known = {**row, **times, "replay_of": row["replay_of"] or []}
     return (_number(row["msg"]), row["channel"], *(known[name] for name in _SEEN))

@@ -1,4 +1,4 @@
-"""What happened, as the reports are told it."""
+"""Events of typical deliveries, for tests of lives and reports."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def died(
 
 
 def the_story() -> list[Event]:
-    """Ten messages for two; bob refuses each fifth, and one of these is replayed to him."""
+    """Ten messages for two receivers; bob refuses every fifth, and one is replayed to him."""
     told: list[Event] = []
     for n in range(10):
         told.append(published(n, 2, "/orders" if n % 2 else "/chat"))

@@ -1,4 +1,4 @@
-"""Columns come out of frames as the server unfolds them."""
+"""The columns that the pipeline makes of a frame have the events that the server unfolds."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -41,7 +41,7 @@ WHOLE = {**KNOWN, "published": PUBLISHED, "delivered": DELIVERED, "changed": CHA
 
 
 class Shelf:
-    """All frames."""
+    """Collects all frames."""
 
     def __init__(self) -> None:
         self.frames: list[bytes] = []
@@ -54,7 +54,7 @@ class Shelf:
 
 
 def rows_of(frames: Sequence[Frame]) -> list[dict[str, Any]]:
-    """What the columns say, in one order."""
+    """The rows of the columns, sorted."""
     page = [Numbered(frame, "seed-1", n) for n, frame in enumerate(frames, 1)]
     rows = [row for table in tables(page) for row in table.to_pylist()]
     for row in rows:
@@ -64,7 +64,7 @@ def rows_of(frames: Sequence[Frame]) -> list[dict[str, Any]]:
 
 
 def told_by(frames: Sequence[Frame]) -> list[dict[str, Any]]:
-    """The same by the server."""
+    """The events that the server unfolds, in the same form."""
     return sorted([each._asdict() for frame in frames for each in unfold(frame)], key=repr)
 
 
@@ -79,14 +79,14 @@ def with_block(name: str, **columns: Any) -> Body:
 
 
 @pytest.mark.slow
-def test_made_up_days_have_the_events_that_the_server_would_read() -> None:
+def test_the_columns_of_a_generated_journal_have_the_events_that_the_server_unfolds() -> None:
     shelf = Shelf()
     generate(shelf, events=4000, nodes=2, hours=0.05, seed=1, receivers=60)
     frames = [decode(frame) for frame in shelf.frames]
     assert rows_of(frames) == told_by(frames)
 
 
-def test_what_a_frame_does_not_say_is_as_usual_and_what_stands_without_its_list_is_alone() -> None:
+def test_omitted_columns_have_defaults_and_a_single_value_stands_for_a_list_of_one() -> None:
     usual = frame_of(WHOLE, 9)
     other = frame_of(with_block("published", kept=[1, 0], priority=[9, 5]), 9)
     changes = frame_of({**KNOWN, "changed": CHANGED}, 1)
@@ -108,7 +108,7 @@ def test_what_a_frame_does_not_say_is_as_usual_and_what_stands_without_its_list_
     assert rows_of(frames) == told_by(frames)
 
 
-def test_publishes_are_not_later_than_their_frame() -> None:
+def test_a_publish_is_never_later_than_its_frame() -> None:
     frames = [frame_of(WHOLE, 9, t1=T0 - 7), frame_of(WHOLE, 9)]
     assert rows_of(frames) == told_by(frames)
     assert {row["ts"] - T0 for row in rows_of(frames) if row["kind"] == "published"} == {0, -7}
@@ -148,21 +148,21 @@ def test_publishes_are_not_later_than_their_frame() -> None:
         {**WHOLE, "names": None},
     ],
 )
-def test_columns_that_do_not_fit_together_make_no_row(body: Body) -> None:
+def test_a_frame_with_inconsistent_columns_is_unreadable(body: Body) -> None:
     for events in range(7, 11):
         for read in (rows_of, told_by):
             with pytest.raises(FrameUnreadable):
                 read([frame_of(body, events)])
 
 
-def test_no_row_is_taken_from_the_next_frame() -> None:
+def test_a_short_column_does_not_take_rows_from_the_next_frame() -> None:
     short = {**KNOWN, "delivered": DELIVERED | {"t": [5, 6]}}
     long = {**KNOWN, "delivered": DELIVERED | {"t": [5, 6, 7, 8]}}
     with pytest.raises(FrameUnreadable):
         rows_of([frame_of(short, 6), frame_of(long, 6)])
 
 
-def test_a_time_that_cannot_be_is_none() -> None:
+def test_a_frame_with_an_impossible_time_is_unreadable() -> None:
     known = {**KNOWN, "messages": {"id": [10**18] * 2, "channel": [0, 0]}}
     with pytest.raises(FrameUnreadable):
         rows_of([frame_of({**known, "published": PUBLISHED}, 2, t0=2**61)])
@@ -177,7 +177,7 @@ anything = st.recursive(
 
 @pytest.mark.slow
 @given(st.data(), anything)
-def test_whatever_a_frame_says_its_rows_are_those_of_the_server_or_none(
+def test_an_altered_frame_has_the_rows_that_the_server_unfolds_or_is_unreadable(
     data: st.DataObject, other: object
 ) -> None:
     name = data.draw(st.sampled_from(sorted(WHOLE)))

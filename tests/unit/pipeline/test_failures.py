@@ -1,4 +1,4 @@
-"""What goes wrong outside is told in a sentence, never as somebody's stack trace."""
+"""Failures of Spark, DuckDB, tables and the system are reported without a stack trace."""
 
 import errno
 import os
@@ -27,7 +27,7 @@ holdfast.pipeline.failures.PipelineFailed: frame 7: version 2, by a newer holdfa
 
 
 @pytest.mark.slow
-def test_what_duckdb_cannot_do_is_told_in_a_line() -> None:
+def test_an_error_of_duckdb_is_reported_in_one_line() -> None:
     with pytest.raises(duckdb.Error) as told:
         duckdb.sql("select * from read_parquet('/nowhere/rows.parquet')")
     assert is_of_others(told.value)
@@ -36,7 +36,7 @@ def test_what_duckdb_cannot_do_is_told_in_a_line() -> None:
 
 
 @pytest.mark.slow
-def test_what_the_tables_cannot_do_is_told_in_a_line(tmp_path: Path) -> None:
+def test_an_error_of_the_tables_is_reported_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(DeltaError) as told:
         DeltaTable(tmp_path)
     assert is_of_others(told.value)
@@ -55,26 +55,26 @@ def test_what_the_tables_cannot_do_is_told_in_a_line(tmp_path: Path) -> None:
         ("[SOMETHING] it is Tuesday\nat the end", "Spark: [SOMETHING] it is Tuesday"),
     ],
 )
-def test_of_a_trace_the_cause_is_told(text: str, words: str) -> None:
+def test_a_stack_trace_is_shortened_to_its_cause(text: str, words: str) -> None:
     told = in_short(text)
     assert told.startswith(words) or words in told
     assert "\n" not in told
     assert ".scala" not in told
 
 
-def test_a_trace_in_words_of_ours_is_none_for_people() -> None:
+def test_a_stack_trace_in_a_failure_of_the_pipeline_is_shortened_too() -> None:
     query = PipelineFailed(TRACE.format(cause="java.lang.Error: it is Tuesday"))
     assert in_words(query) == "Spark: it is Tuesday"
 
 
-def test_what_the_machine_refuses_has_the_name_of_the_file() -> None:
+def test_an_error_of_the_system_is_reported_with_the_name_of_the_file() -> None:
     refused = PermissionError(errno.EACCES, os.strerror(errno.EACCES), "/lake/_lock")
     assert in_words(refused) == "/lake/_lock: Permission denied"
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/lake/_lock")
     assert in_words(full).startswith("/lake/_lock: the disk is full")
 
 
-def test_a_java_that_has_ended_need_not_say_why() -> None:
+def test_an_error_without_a_text_is_reported_as_a_process_that_died() -> None:
     class Gone(Exception):
         def __str__(self) -> str:
             raise ConnectionError
@@ -82,7 +82,7 @@ def test_a_java_that_has_ended_need_not_say_why() -> None:
     assert "process died" in in_words(Gone())
 
 
-def test_faults_of_ours_are_not_taken_for_those_of_others() -> None:
+def test_faults_of_the_pipeline_are_told_apart_from_those_of_others() -> None:
     assert not is_of_others(KeyError("x"))
     assert not is_of_others(PipelineFailed("x"))
     assert is_of_others(OSError())

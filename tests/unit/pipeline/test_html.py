@@ -1,4 +1,4 @@
-"""The page shows every report, needs nothing from outside, and runs nothing that it is told."""
+"""The page of all reports: complete, without scripts, and without anything from elsewhere."""
 
 import re
 
@@ -65,19 +65,19 @@ def whole() -> str:
     return page(RESULTS, source=EVIL)
 
 
-def test_every_report_has_a_place_on_the_page(whole: str) -> None:
+def test_every_report_has_a_section_on_the_page(whole: str) -> None:
     assert {*REPORTS} == {*SECTIONS} == {*Report} - {"all"}
     for name in REPORTS:
         assert f'id="{name}"' in whole
 
 
-def test_the_page_asks_nobody_and_runs_nothing(whole: str) -> None:
+def test_the_page_loads_nothing_and_runs_no_scripts(whole: str) -> None:
     assert "<script" not in whole
     assert not re.findall(r'(?:src|href)="(?!#)', whole)
     assert "default-src 'none'" in whole
 
 
-def test_what_matters_is_said_first(whole: str) -> None:
+def test_the_page_states_the_main_findings_of_reports(whole: str) -> None:
     assert "<b>6</b>copies for receivers" in whole
     assert "<b>0 ms</b>median on the busiest channel" in whole
     assert "3 of 3 dead letters are" in whole
@@ -92,7 +92,7 @@ def test_what_matters_is_said_first(whole: str) -> None:
     assert "is the slowest: p95 is 12.5 ms" in whole
 
 
-def test_times_are_told_in_the_unit_that_people_use() -> None:
+def test_a_time_is_written_in_a_suitable_unit() -> None:
     assert [with_unit(value, " ms") for value in (0.5, 999, 30_200, 600_000)] == [
         "0.5 ms",
         "999 ms",
@@ -101,25 +101,25 @@ def test_times_are_told_in_the_unit_that_people_use() -> None:
     ]
 
 
-def test_what_is_not_known_or_not_there_is_said(whole: str) -> None:
+def test_the_page_says_what_is_unknown_and_which_reports_are_empty(whole: str) -> None:
     assert "(unknown)" in whole
     assert "No poison messages." in whole
 
 
-def test_pieces_of_a_bar_are_as_long_as_their_share() -> None:
+def test_parts_of_a_bar_are_proportional_to_their_values() -> None:
     drawn = stacked(["a", "b"], {"x": [30, 10], "y": [10, 0]})
     widths = [float(width) for width in re.findall(r'style="width:([\d.]+)%"', drawn)]
     assert widths[0] == pytest.approx(3 * widths[1], rel=0.01)
     assert widths[0] == pytest.approx(3 * widths[2], rel=0.01)
 
 
-def test_times_at_which_nothing_happened_are_drawn_as_such() -> None:
+def test_times_without_events_are_drawn_as_zero() -> None:
     columns = ["minute", "node", "published", "handed", "dead"]
     rows = [[f"2025-11-20T{hour}:00:00.000Z", "n1", 1, 5, 0] for hour in (10, 11, 20)]
     drawn = throughput.picture(Result(columns, [*rows]))
     [handed, _] = re.findall(r'<polyline class="\w+" points="([^"]+)"', drawn)
     heights = [float(point.partition(",")[2]) for point in handed.split()]
-    # Ten hours in as many points as a line has, of three minutes each.
+    # A line has at most so many points: ten hours in steps of three minutes.
     assert len(heights) == 201
     assert [place for place, height in enumerate(heights) if height < max(heights)] == [0, 20, 200]
 
@@ -130,12 +130,14 @@ def test_receivers_are_counted_once_however_many_channels_they_have() -> None:
     assert found == "1 receiver had redeliveries, 3 times in total."
 
 
-def test_nothing_and_one_thing_can_be_drawn_too() -> None:
+def test_charts_of_no_values_and_of_one_value_can_be_drawn() -> None:
     assert "polyline" in lines(["10:00"], {"x": [1]})
     assert "svg" in lines([], {"x": []})
     assert "scale" in ranges([])
 
 
 @pytest.mark.parametrize(("value", "text"), [(1234567, "1,234,567"), (0.25, "0.25"), (3.0, "3")])
-def test_numbers_are_written_for_people(value: float, text: str) -> None:
+def test_numbers_are_written_with_separators_and_without_needless_decimals(
+    value: float, text: str
+) -> None:
     assert number(value) == text

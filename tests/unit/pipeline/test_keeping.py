@@ -1,4 +1,4 @@
-"""What is read is kept in files of single days, and the receipts say what is in them."""
+"""Events are written to files of single days, with receipts that say what is in them."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ DAY_US = 86_400_000_000
 
 
 def events(*told: tuple[int, str, int | None]) -> pa.RecordBatch:
-    """Of such days, kinds and numbers."""
+    """Events with these days, kinds and numbers."""
     days, kinds, numbers = zip(*told, strict=True)
     columns = {
         "ts": pa.array([day * DAY_US + 5 for day in days], pa.timestamp("us", "UTC")),
@@ -58,7 +58,7 @@ def test_every_day_has_a_file_and_every_kind_a_receipt(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_clocks_that_say_anything_leave_few_files_open(tmp_path: Path) -> None:
+def test_events_of_many_days_leave_few_files_open(tmp_path: Path) -> None:
     tables = [events(*((day, "acked", None) for day in range(40)))] * 2
     opened = 0
 
@@ -99,7 +99,9 @@ def test_files_of_a_task_that_failed_have_no_receipts(tmp_path: Path) -> None:
     assert len([*tmp_path.rglob("*.parquet")]) == 2
 
 
-def test_each_part_of_a_file_tells_of_few_messages(tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_file_is_sorted_by_message_in_parts_of_limited_size(
+    tmp_path: Path, monkeypatch: Any
+) -> None:
     monkeypatch.setattr(keeping, "PACKED", 2)
     told = {
         "msg": pa.array([9, 1, None, 5, 1, 7]),

@@ -1,4 +1,4 @@
-"""The tables' folder, without Spark."""
+"""The lake, without Spark."""
 
 import os
 import shutil
@@ -19,11 +19,11 @@ DAYS = ("2025-11-19", "2025-11-20", "2025-11-21")
 
 
 class Killed(BaseException):
-    """As if the process was."""
+    """As if the process had been killed."""
 
 
 @pytest.mark.parametrize(("mib", "is_small"), [(0, True), (20, True), (40, False)])
-def test_spark_is_to_begin_soon_where_there_is_little_and_to_run_fast_where_there_is_much(
+def test_a_lake_counts_as_small_up_to_a_total_size(
     tmp_path: Path, mib: int, is_small: bool
 ) -> None:
     for table in ("events", "life"):
@@ -52,7 +52,7 @@ def batch(lake: Lake, number: int) -> list[Made]:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of two states, each of which has a file more of each table and three of events."""
+    """A lake with two states; each adds one file to every table, and three to the events."""
     lake = Lake(tmp_path_factory.mktemp("made"))
     lake.sign()
     for number in range(2):
@@ -63,7 +63,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def lake(made: Path, tmp_path: Path) -> Lake:
-    """The same, of which each test has its own."""
+    """A copy of it for one test."""
     return Lake(shutil.copytree(made, tmp_path / "a lake"))
 
 
@@ -75,7 +75,7 @@ def rows(lake: Lake, table: str, at: int | None = None) -> list[int]:
 
 
 def holds(lake: Lake, *numbers: int) -> bool:
-    """Whether the tables have just what these batches had."""
+    """Whether the tables have exactly the rows of these batches."""
     assert rows(lake, EVENTS) == sorted(3 * numbers)
     for table in MADE:
         assert rows(lake, table) == ([numbers[-1]] if table in CARRIED else [*numbers])
@@ -102,7 +102,7 @@ def test_readers_get_the_files_of_the_days_that_they_ask_for(
 
 
 @pytest.mark.slow
-def test_what_is_carried_is_there_once(lake: Lake) -> None:
+def test_carried_tables_have_only_the_rows_of_the_newest_state(lake: Lake) -> None:
     assert holds(lake, 0, 1)
 
 
@@ -120,7 +120,7 @@ def dying_after(commits: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("survived", range(len(TABLES)))
-def test_a_state_that_a_kill_left_half_done_is_not_read_and_made_anew(
+def test_a_state_that_a_kill_left_incomplete_is_not_read_and_is_undone_by_the_next_change(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, survived: int
 ) -> None:
     with monkeypatch.context() as fate:
@@ -129,7 +129,7 @@ def test_a_state_that_a_kill_left_half_done_is_not_read_and_made_anew(
             lake.commit(batch(lake, 2), {"n1": 2})
     assert holds(lake, 0, 1)
     with lake.changing():
-        # Others who read the tables do not see it any more, either.
+        # Other readers of the tables do not see it any more, either.
         assert all(lake.open(table).number() == 1 for table in TABLES)
         assert holds(lake, 0, 1)
         lake.commit(batch(lake, 3), {"n1": 3})
@@ -138,7 +138,7 @@ def test_a_state_that_a_kill_left_half_done_is_not_read_and_made_anew(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("survived", range(len(TABLES)))
-def test_the_first_state_may_be_killed_too(
+def test_a_first_state_that_a_kill_left_incomplete_does_not_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, survived: int
 ) -> None:
     lake = Lake(tmp_path / "lake")
@@ -157,7 +157,7 @@ def test_the_first_state_may_be_killed_too(
 
 
 @pytest.mark.slow
-def test_a_reader_gets_one_state_of_all_tables_while_others_follow(lake: Lake) -> None:
+def test_a_reader_keeps_its_state_of_all_tables_while_newer_ones_are_committed(lake: Lake) -> None:
     number = lake.newest()
     for batches in (2, 3):
         with lake.changing():
@@ -169,7 +169,7 @@ def test_a_reader_gets_one_state_of_all_tables_while_others_follow(lake: Lake) -
 
 
 @pytest.mark.slow
-def test_a_commit_that_a_power_cut_left_empty_is_one_that_did_not_happen(lake: Lake) -> None:
+def test_a_commit_that_a_power_cut_left_empty_does_not_count(lake: Lake) -> None:
     with lake.changing():
         lake.commit(batch(lake, 2), {"n1": 2})
     newest = lake.open(EVENTS).newest().version()
@@ -182,7 +182,7 @@ def test_a_commit_that_a_power_cut_left_empty_is_one_that_did_not_happen(lake: L
 
 @pytest.fixture
 def settled(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """The names of files that a power cut would leave whole."""
+    """The names of the files that were synced to disk."""
     found: set[str] = set()
     real = os.fsync
 
@@ -195,7 +195,7 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 
 
 @pytest.mark.slow
-def test_merged_files_survive_a_power_cut_like_the_commit_that_names_them(
+def test_merged_files_are_synced_to_disk_like_the_commit_that_names_them(
     lake: Lake, settled: set[str]
 ) -> None:
     lake.open("life").merge(None)
@@ -205,7 +205,7 @@ def test_merged_files_survive_a_power_cut_like_the_commit_that_names_them(
 
 
 @pytest.mark.slow
-def test_what_is_undone_stays_undone_after_a_power_cut(
+def test_the_commit_that_undoes_an_incomplete_state_is_synced_to_disk(
     lake: Lake, settled: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as fate:
@@ -220,28 +220,26 @@ def test_what_is_undone_stays_undone_after_a_power_cut(
 
 
 @pytest.mark.slow
-def test_tables_begin_with_files_that_survive_a_power_cut(
-    tmp_path: Path, settled: set[str]
-) -> None:
+def test_the_first_files_of_a_lake_are_synced_to_disk(tmp_path: Path, settled: set[str]) -> None:
     Lake(tmp_path / "lake").sign()
     assert settled == {"_id.draft", "_version.draft", f"{0:020d}.json"}
 
 
 @pytest.mark.slow
-def test_files_that_a_worker_left_on_another_machine_are_missed(lake: Lake) -> None:
+def test_a_commit_of_files_that_are_not_in_the_folder_fails(lake: Lake) -> None:
     with pytest.raises(PipelineFailed, match="in one folder"), lake.changing():
         lake.commit([Made("life", "elsewhere.parquet")], {})
     assert holds(lake, 0, 1)
 
 
-def test_tables_that_nobody_has_begun_are_none(tmp_path: Path) -> None:
+def test_upkeep_of_a_lake_that_does_not_exist_fails_and_creates_nothing(tmp_path: Path) -> None:
     lake = Lake(tmp_path / "lake")
     with pytest.raises(PipelineFailed, match="ingest first"), lake.alone_with_tables("upkeep"):
         pass
     assert not lake.root.exists()
 
 
-def test_only_one_does_the_same_kind_of_work(lake: Lake) -> None:
+def test_a_kind_of_work_is_done_only_once_at_a_time(lake: Lake) -> None:
     with (
         lake.alone_with_tables("upkeep"),
         lake.alone("ingest"),

@@ -30,24 +30,24 @@ def test_every_percentile_is_within_one_percent_of_the_exact_one(
 ) -> None:
     found = quantile(rounded(np.array(times)).tolist(), part)
     exact = quantile(times, part)
-    # Half a microsecond is lost because times are whole numbers.
+    # Times are whole numbers, so half a microsecond may be lost.
     assert abs(found - exact) <= 0.01 * exact + 0.5
 
 
 @pytest.mark.slow
-def test_a_histogram_of_all_times_up_to_an_hour_has_few_rows() -> None:
+def test_a_histogram_of_all_times_up_to_an_hour_has_fewer_than_1200_rows() -> None:
     times = np.arange(0, 3_600_000_000, 9973)
     assert len(np.unique(rounded(times))) < 1200
 
 
 @pytest.mark.slow
-def test_copies_count_by_hour_and_channel_and_replays_do_not() -> None:
+def test_latencies_are_counted_by_hour_and_channel_without_replays() -> None:
     told = [published(1, 2, "/a"), published(2, 1, "/b"), published(3600, 1, "/a")]
     told += [handed(1.01, 1, "ann/1"), acked(1.05, 1, "ann/1"), handed(1.01, 1, "bob/1")]
     told += died(1.1, 1, "bob/1")
     told += [event("replayed", 9, 1, receiver="bob/1", letter=1, generation=1)]
     told += [handed(9.5, 1, "bob/1"), acked(9.6, 1, "bob/1")]
-    # One is on its way, and nobody has the other.
+    # One copy is in flight, and the other was never handed over.
     told += [handed(2.5, 2, "ann/1")]
     told += [handed(3600, 3600, "ann/1"), acked(3600, 3600, "ann/1")]
     table = latencies(made_of(one_run(told)).life)
@@ -64,7 +64,7 @@ def test_copies_count_by_hour_and_channel_and_replays_do_not() -> None:
     }
 
 
-def test_no_lives_have_no_histogram() -> None:
+def test_lives_without_a_hand_over_have_no_histogram() -> None:
     life = made_of(one_run([published(1, 1)])).life
     assert not len(latencies(life.filter(pa.array(np.zeros(len(life), bool)))))
     assert pc.sum(latencies(life)["n"]).as_py() is None

@@ -1,4 +1,4 @@
-"""The lives of copies, in the order in which things happened, however they are cut into batches."""
+"""The lives of copies follow the order of events, however these are cut into batches."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def test_a_clock_that_was_put_back_does_not_mix_up_the_lives_of_a_copy() -> None
         published(1, 2),
         *(handed(1.1, 1, who) for who in ("ann/1", "bob/1")),
         *(each for who in ("ann/1", "bob/1") for each in died(9, 1, who)),
-        # Now it is earlier; and bob's replay happens at another node, whose clock is right.
+        # The clock is put back; bob's replay happens at another node, whose clock is right.
         replayed(5, 1, "ann/1"),
         handed(5.1, 1, "ann/1"),
         acked(5.2, 1, "ann/1"),
@@ -43,7 +43,7 @@ def test_a_clock_that_was_put_back_does_not_mix_up_the_lives_of_a_copy() -> None
     }
 
 
-def test_of_codes_the_latest_is_told() -> None:
+def test_a_life_has_its_latest_error_code() -> None:
     first, last = died(2, 1, "ann/1", "user.update.error"), died(3, 1, "ann/1", "user.z")
     told = [published(1, 1), last[0], first[0], last[1]._replace(code=None)]
     [life] = made_of(one_run(told)).life.to_pylist()
@@ -52,7 +52,7 @@ def test_of_codes_the_latest_is_told() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("is_carried", [False, True])
-def test_a_wording_is_told_with_the_code_that_it_belongs_to(*, is_carried: bool) -> None:
+def test_a_life_has_the_wording_of_its_code_and_none_of_an_earlier_one(*, is_carried: bool) -> None:
     refused = partial(event, "refused", msg=1, receiver="ann/1", attempt=1, code="user.x")
     told = one_run([published(1, 1), refused(2, wording="no stock"), refused(3, wording="no room")])
     last = event("discarded", 4, 1, receiver="ann/1", code="session_ended")
@@ -65,13 +65,13 @@ def test_a_wording_is_told_with_the_code_that_it_belongs_to(*, is_carried: bool)
     assert (life["state"], life["code"], life["wording"]) == ("discarded", "session_ended", None)
 
 
-def test_of_two_ends_the_later_is_told_and_the_audit_tells_of_both() -> None:
+def test_a_life_with_two_ends_has_the_later_one() -> None:
     told = [published(1, 1), acked(3, 1, "ann/1"), event("expired", 2, 1, receiver="ann/1")]
     [life] = made_of(one_run(told)).life.to_pylist()
     assert life["state"] == "acked"
 
 
-def test_of_a_message_whose_beginning_was_cut_off_nobody_knows_what_the_store_has() -> None:
+def test_copies_of_a_message_whose_publish_is_missing_are_lost_only_in_passing_sessions() -> None:
     told = [handed(1, 0, "ann/1"), handed(1, 0, "anonymous/-1"), event("node", 2, what="start")]
     [*before, start] = one_run(told)
     found = made_of([*before, start._replace(epoch="seed-2")]).life.to_pylist()
@@ -82,7 +82,7 @@ def test_of_a_message_whose_beginning_was_cut_off_nobody_knows_what_the_store_ha
 
 
 @pytest.mark.slow
-def test_a_replay_in_a_batch_that_knows_nothing_of_its_message_outlives_its_process() -> None:
+def test_a_replay_without_its_message_in_the_batch_is_lost_only_in_passing_sessions() -> None:
     told = [replayed(1, 1, "ann/1"), replayed(1, 1, "anonymous/-1"), event("node", 2, what="start")]
     [*before, start] = one_run(told)
     batch = made_of([], made_of(before))
@@ -91,7 +91,7 @@ def test_a_replay_in_a_batch_that_knows_nothing_of_its_message_outlives_its_proc
     assert [row["receiver"] for row in open_of(batch).to_pylist()] == ["ann/1"]
 
 
-def test_who_was_heard_of_after_its_process_was_not_lost_with_it() -> None:
+def test_a_copy_with_events_after_a_restart_was_not_lost_with_the_process() -> None:
     told = one_run(
         [published(1, 1, kept=0), handed(1, 1, "ann/1"), start(5), handed(6, 1, "ann/1", 2)]
     )
@@ -101,7 +101,7 @@ def test_who_was_heard_of_after_its_process_was_not_lost_with_it() -> None:
 
 
 @pytest.mark.slow
-def test_what_comes_is_about_the_last_of_several_lives_that_are_open() -> None:
+def test_an_event_belongs_to_the_last_of_several_open_lives() -> None:
     told = one_run([replayed(1, 1, "zoe/1"), replayed(2, 1, "zoe/1", 2), acked(3, 1, "zoe/1")])
     second = told[1]._replace(event=told[1].event._replace(generation=2))
     before = made_of([told[0], second])
@@ -112,7 +112,7 @@ def test_what_comes_is_about_the_last_of_several_lives_that_are_open() -> None:
         assert states == {(1, "open", 1), (2, "acked", 2)}
 
 
-def test_a_replay_that_does_not_tell_its_generation_is_the_first() -> None:
+def test_a_replay_without_a_generation_is_the_first() -> None:
     told = [
         published(1, 1),
         *died(2, 1, "ann/1"),
@@ -125,7 +125,7 @@ def test_a_replay_that_does_not_tell_its_generation_is_the_first() -> None:
     }
 
 
-def test_a_replay_by_another_node_is_lost_with_its_process_for_copies_and_messages_alike() -> None:
+def test_a_replay_by_another_node_is_lost_with_the_process_of_that_node() -> None:
     again = replayed(3, 1, "ann/1")._replace(node="n2")
     dead = [published(1, 1, kept=0), *died(2, 1, "ann/1"), again, start(5)._replace(node="n2")]
     [*told, begin] = one_run(dead)
@@ -138,14 +138,14 @@ def test_a_replay_by_another_node_is_lost_with_its_process_for_copies_and_messag
     assert len(batch.messages) == 0
 
 
-def test_where_nothing_happened_there_is_no_life() -> None:
+def test_a_batch_without_events_makes_no_lives() -> None:
     batch = made_of([])
     assert (len(batch.life), len(batch.messages), len(batch.lost)) == (0, 0, 0)
 
 
 @pytest.mark.slow
 @given(st.lists(st.integers(0, 2**20), min_size=10), st.lists(st.integers(0, 60), max_size=3))
-def test_lives_are_what_whoever_watched_would_tell(dice: list[int], cuts: list[int]) -> None:
+def test_lives_agree_with_those_of_a_naive_model(dice: list[int], cuts: list[int]) -> None:
     fates = Fates()
     for each in dice:
         fates.go_on(each)

@@ -1,4 +1,4 @@
-"""When a process starts again, its runs before are over."""
+"""Runs: when a process starts, the earlier runs of its node are over."""
 
 from holdfast.pipeline.census import Group
 from holdfast.pipeline.runs import runs_of
@@ -8,7 +8,7 @@ def group(epoch: str, since: int, start: int | None = None, node: str = "n1") ->
     return Group(node, epoch, "node", 1, 0, since, start)
 
 
-def test_runs_are_over_with_the_next_start_of_their_node() -> None:
+def test_a_run_ends_with_the_next_start_of_its_node() -> None:
     runs = runs_of(
         [
             group("seed-1", 10, 10),
@@ -22,16 +22,16 @@ def test_runs_are_over_with_the_next_start_of_their_node() -> None:
     assert (runs.first_us, runs.last_us) == ({"n1": 10, "n2": 5}, {"n1": 30, "n2": 5})
 
 
-def test_who_only_lost_its_store_for_a_while_goes_on() -> None:
+def test_a_run_that_lost_its_store_for_a_while_continues() -> None:
     assert runs_of([group("seed-1", 10, 10), group("seed-2", 20)]).over_us == {}
     again = runs_of([group("seed-1", 10, 10), group("seed-2", 20), group("seed-10", 40, 40)])
     assert again.over_us == {"n1/seed-1": 40, "n1/seed-2": 40}
 
 
-def test_of_a_store_that_was_emptied_time_has_to_tell() -> None:
+def test_runs_before_and_after_the_emptying_of_a_store_end_with_the_next_start() -> None:
     runs = runs_of([group("seed-7", 10, 10), group("other-1", 20), group("other-2", 30, 30)])
     assert runs.over_us == {"n1/seed-7": 30, "n1/other-1": 30}
 
 
-def test_names_that_nobody_gave_are_runs_as_well() -> None:
+def test_epochs_of_unknown_form_are_runs_too() -> None:
     assert runs_of([group("", 10), group("x", 20, 20)]).over_us == {"n1/": 20}

@@ -1,4 +1,4 @@
-"""Messages are shared among tasks: each of them is some task's, and no other's."""
+"""Spans divide the messages among tasks: each message belongs to exactly one."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,7 +45,7 @@ _IDS = st.lists(st.none() | st.integers(0, 40) | st.integers(2**62, 2**62 + 9), 
 
 @pytest.mark.slow
 @given(st.lists(_IDS, max_size=3), _IDS)
-def test_each_message_is_in_one_span_with_all_that_tells_of_it(
+def test_each_message_is_in_one_span_with_all_its_rows(
     events: list[list[int | None]], still: list[int | None]
 ) -> None:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as few:
@@ -61,7 +61,7 @@ def test_each_message_is_in_one_span_with_all_that_tells_of_it(
 
 
 @pytest.mark.slow
-def test_spans_are_of_like_size_and_read_little_of_what_others_read(
+def test_spans_have_similar_sizes_and_share_few_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planning, "_FEWEST", 10)
@@ -69,17 +69,17 @@ def test_spans_are_of_like_size_and_read_little_of_what_others_read(
     found = spans({"events": files}, 4)
     assert all(80 <= len(part) <= 120 for part in read_all(found, "events"))
     assert max(len(span.files["events"]) for span in found) <= 2
-    # More tasks would have less to do than it takes to begin.
+    # With more tasks, each would have less to do than its start takes.
     assert len(spans({"events": files}, 1000)) == 40
     monkeypatch.setattr(planning, "_MOST", 50)
     assert len(spans({"events": files}, 1)) == 8
 
 
 @pytest.mark.slow
-def test_a_task_takes_no_more_at_once_than_it_may_whatever_files_say(
+def test_a_span_that_is_too_large_is_read_in_smaller_parts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # In each part of a file is a message that is much older than the rest.
+    # Each part of the file has a message that is much older than the others.
     messages = [0 if number % 30 == 0 else 10**9 + number // 2 for number in range(900)]
     files = [file_of(tmp_path, "0.parquet", messages, 300)]
     monkeypatch.setattr(planning, "_FEWEST", 10)
@@ -92,19 +92,19 @@ def test_a_task_takes_no_more_at_once_than_it_may_whatever_files_say(
     assert sum(len({*part}) for part in told) == len({*messages})
 
 
-def test_a_file_that_says_nothing_of_its_messages_is_read(tmp_path: Path) -> None:
+def test_a_file_without_statistics_is_read(tmp_path: Path) -> None:
     rows = pa.Table.from_batches([batch({"msg": pa.array([5, 7])}, 2)])
     pq.write_table(rows, tmp_path / "0.parquet", write_statistics=False)
     found = spans({"events": [tmp_path / "0.parquet"]}, 2)
     assert sorted(msg for part in read_all(found, "events") for msg in part) == [5, 7]
 
 
-def test_where_no_message_is_one_task_says_so(tmp_path: Path) -> None:
+def test_events_without_messages_make_one_empty_span(tmp_path: Path) -> None:
     [span] = spans({"events": [file_of(tmp_path, "0.parquet", [None])], "open": []}, 2)
     assert read_all([span], "events", "open") == [[]]
 
 
-def test_a_file_that_nobody_can_read_is_named_with_what_to_do(tmp_path: Path) -> None:
+def test_an_unreadable_file_is_named_with_its_remedy(tmp_path: Path) -> None:
     carried = tmp_path / "messages" / "part.parquet"
     carried.parent.mkdir(parents=True)
     carried.write_text("torn")
@@ -114,7 +114,7 @@ def test_a_file_that_nobody_can_read_is_named_with_what_to_do(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_many_tasks_make_what_one_makes_of_what_was_carried_too(
+def test_many_tasks_make_the_same_tables_as_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(planning, "_FEWEST", 5)
@@ -125,7 +125,7 @@ def test_many_tasks_make_what_one_makes_of_what_was_carried_too(
     first, second = told[:33], told[33:]
     before = made_of(first)
     whole = made_of(second, before)
-    # Of some copies nothing more is told, and one went with the process.
+    # Some copies have no further events, and one is lost with the process.
     assert len(open_of(before)) > 1
     assert len(whole.lost) == 1
     tables = {"events": table_of(second), "messages": before.messages, "open": open_of(before)}

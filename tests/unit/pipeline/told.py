@@ -1,4 +1,4 @@
-"""Events as tasks have them, and what is made of them, batch by batch, without a Spark."""
+"""Events as tasks have them, and the tables that they make, batch by batch, without Spark."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -25,7 +25,7 @@ class Told(NamedTuple):
 
 
 def one_run(events: Iterable[Event]) -> list[Told]:
-    """All of them of one run of their nodes."""
+    """The events as those of one run of each node."""
     seqs: dict[str, int] = {}
     told = []
     for event in events:
@@ -41,7 +41,7 @@ def table_of(told: Sequence[Told]) -> pa.Table:
 
 
 def made_of(told: Sequence[Told], before: Settled | None = None) -> Settled:
-    """What these make, behind another batch."""
+    """The batch that these events make, after another one."""
     carried = (LIFE.empty_table(), MESSAGES.empty_table())
     if before is not None:
         carried = (open_of(before), before.messages)
@@ -55,7 +55,7 @@ def open_of(batch: Settled) -> pa.Table:
 
 
 def group_of(told: Told) -> Group:
-    """What a receipt says of it."""
+    """The group that it has in a receipt."""
     event = told.event
     is_start = event.kind == Kind.NODE and event.what == "start"
     return Group(event.node, told.epoch, event.kind, 1, 0, event.ts, event.ts if is_start else None)
