@@ -1,4 +1,4 @@
-"""Did Holdfast clear the bars of bars.toml?"""
+"""Compares results with the targets in bars.toml."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass

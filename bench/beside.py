@@ -59,10 +59,10 @@ def measure(pair: Sequence[ServerSpec], workload: Workload, conditions: Conditio
 
 
 def detuned(args: str) -> str:
-    """The same with slightly higher rates.
+    """Return the arguments with slightly higher rates.
 
-    At the same rate one server would be told each message always so long behind the other, and find
-    its caches, and company for what it does, in the same state all the time.
+    At equal rates, one server would get each message at a fixed delay after the other, and always
+    find its caches in the same state.
     """
     return _RATE.sub(lambda found: f"{found[1]}{float(found[2]) * _DETUNING:g}", args)
 

@@ -54,8 +54,9 @@ def lives(events: pa.Table, carried: pa.Table, known: pa.Table) -> pa.Table:
     """Return the life of each copy that has events or was open: LIFE.
 
     Args:
-        events: With their runs, as `carried` is: see `holdfast.pipeline.runs`.
-        known: The known facts of messages.
+        events: The events, with their runs as in `carried`: see `holdfast.pipeline.runs`.
+        carried: The open copies, with their runs.
+        known: The known facts about messages.
     """
     happened = events.filter(pc.is_valid(events["receiver"]))
     both = [_told(happened), _told_of_open(carried)]

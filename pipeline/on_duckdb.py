@@ -97,7 +97,7 @@ def _lacking(found: Sequence[str], schema: str) -> list[str]:
 
 
 def _types(schema: str) -> str:
-    """Return a schema with types as they are named here."""
+    """Return the schema with DuckDB's type names."""
     for name, own in _TYPES.items():
         schema = schema.replace(name, own)
     return schema

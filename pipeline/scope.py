@@ -63,7 +63,7 @@ class Scope:
 
     @property
     def overlap(self) -> str:
-        """The condition that a time from `since` to `until` is not wholly outside."""
+        """Return the condition that a period, from `since` to `until`, overlaps the scope."""
         first, last = (f"unix_micros({name}) / {_US_PER_MS}" for name in ("until", "since"))
         is_late = [] if self.since is None else [f"coalesce({first} >= {self.since}, true)"]
         is_soon = [] if self.until is None else [f"coalesce({last} < {self.until}, true)"]

@@ -163,7 +163,7 @@ def _start(engine: Engine) -> "SparkSession":
 
 
 def _silence(context: "SparkContext") -> None:
-    """Keep those who talk to Java from printing traces when it dies; an error follows anyway."""
+    """Keep threads that talk to Java from printing tracebacks when it dies; an error follows."""
     # There is no public access.
     server: Any = context._accumulatorServer
     server.handle_error = lambda *_: None

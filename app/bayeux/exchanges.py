@@ -274,7 +274,10 @@ def _find_session(bayeux: Bayeux, first: Json, exchange: Exchange) -> Session | 
 def _find_session_of_pipe(
     bayeux: Bayeux, first: Json, exchange: Exchange, pipe: Pipe
 ) -> Session | None:
-    """A pipe keeps its session until that ends, or until a connect names another."""
+    """Return the session of a pipe.
+
+    The pipe keeps it until the session ends or a connect names another.
+    """
     bound, client_id = pipe.session, first.get("clientId")
     if bound is not None and not bound.is_gone:
         if client_id == bound.client_id:

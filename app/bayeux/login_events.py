@@ -20,12 +20,12 @@ class LoginEvents:
         self._untold: deque[Json] = deque()
 
     def began(self, session: Session) -> None:
-        """Tell of the first client of a session; those that take it over later are not told of."""
+        """Report a session's first client, but not those that take it over later."""
         if self._state.routes.receivers(self._login):
             self._tell(LOGIN, session, {})
 
     def ended(self, session: Session, how: str) -> None:
-        """Tell of the end of a session, unless no client has ever come."""
+        """Report the end of a session, unless it never had a client."""
         if not session.is_unclaimed and self._state.routes.receivers(self._logout):
             self._tell(LOGOUT, session, {"how": how})
 

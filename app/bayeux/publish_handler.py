@@ -111,7 +111,7 @@ class PublishHandler:
             raise Refused(ErrorReply.PUBLISHES_EXCEEDED, str(_MOST_PENDING))
 
     def _generated(self, session: Session, qos: Qos) -> Channel:
-        """Return a channel for this message alone: for its repeats, if it has a key, the same."""
+        """Return a channel for this message alone; with a publish key, repeats get the same one."""
         if qos.key is None:
             name = f"{self.state.node.name}-{self.state.node.stamp()}"
         else:

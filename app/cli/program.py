@@ -35,7 +35,7 @@ class InSections(TyperCommand):
 
 
 class _CommandGroup(TyperGroup):
-    """Says in a whole sentence what each of its commands does."""
+    """Describes each of its commands in a whole sentence."""
 
     def format_commands(self, context: typer.Context, formatter: "HelpFormatter") -> None:  # type: ignore[override]
         with formatter.section("Commands"):
@@ -82,7 +82,7 @@ class Program(typer.Typer):
 
 
 def group_of_commands() -> Program:
-    """Make a command that has others."""
+    """Return a group of commands."""
     return Program(cls=_CommandGroup, no_args_is_help=True)
 
 

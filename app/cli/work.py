@@ -35,5 +35,5 @@ add_queue_commands(
 
 @program.command("receivers")
 def receivers(*, channel: Channel, limit: First = 20, server: ToServer) -> None:
-    """Show sessions that receive from a work queue, with what each has to do."""
+    """Show the sessions that receive from a work queue, with their waiting and unacked entries."""
     print_first(server, f"{_PATH}/receivers", {"channel": channel}, _RECEIVERS, limit)

@@ -87,7 +87,7 @@ class Inbox:
             subscription.finish_current()
 
     def end(self, reason: Exception) -> None:
-        """Let nothing more come; whoever iterates is told the reason."""
+        """Accept no more messages; iterators raise the reason."""
         for subscription in self._subscriptions:
             subscription.end(reason)
 

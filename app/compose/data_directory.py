@@ -82,7 +82,7 @@ def _check_link(path: Path) -> None:
 
 
 def _check_store(path: Path) -> None:
-    """Another user may have created it before the data directory belonged to this server."""
+    """Refuse a store directory that another user created."""
     try:
         _check_link(path)
         found = path.stat()
@@ -94,7 +94,7 @@ def _check_store(path: Path) -> None:
 
 
 def _check(path: Path, found: os.stat_result) -> None:
-    """Whoever can write there can read tokens, replace the store, and lock this server out."""
+    """Refuse a path that other users can write to: they could read tokens or replace the store."""
     quoted = shlex.quote(str(path))
     if found.st_uid != os.geteuid():
         raise CannotStart(

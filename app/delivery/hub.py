@@ -351,4 +351,4 @@ class Hub(Generic[R]):
 
 
 def _ignore(_: PersistOutcome) -> None:
-    """Whoever publishes waits for the answer, nobody else."""
+    """Ignore the outcome: only the publisher waits for it."""

@@ -40,7 +40,7 @@ class WaitingPlaces(Generic[R]):
         self.look(receiver)
 
     def take_back(self, receiver: R) -> None:
-        """Return what an ending session has only for its subject, or as work."""
+        """Return an ending session's addressed messages and work to their shared queues."""
         self.subjects.take_back(receiver)
         self.work.take_back(receiver)
 

@@ -275,7 +275,7 @@ class WorkQueues(SharedQueues[R]):
         self._take_back(receiver, entries)
 
     def _look_at_disputed(self) -> None:
-        """A receiver takes no more work: those that are left may all have refused a message."""
+        """Look again at messages refused by some: all remaining receivers may have refused them."""
         for name in self._disputed:
             self._hub.make_ready(self._queues[name].receiver)
 

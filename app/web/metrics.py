@@ -354,7 +354,7 @@ class Metrics:
     async def text(self) -> bytes:
         """Return the metrics in Prometheus' text format, none of them older than this call.
 
-        Those who ask meanwhile share a reading.
+        Concurrent callers share one reading.
         """
         now = asyncio.get_running_loop().time
         asked_at = now()

@@ -56,7 +56,10 @@ class Cost(NamedTuple):
 
 
 def measure(traffic: Traffic, *, events: int = 100_000, rounds: int = 5) -> Cost:
-    """Tell so many events, some times over; as a server's, the collector seldom looks."""
+    """Report this number of events, several times.
+
+    The garbage collector seldom runs, as in a server.
+    """
     usual = gc.get_threshold()
     gc.set_threshold(50_000, 20, 100)
     try:

@@ -48,5 +48,5 @@ def _truth(lives: list[Life]) -> dict[str, Any]:
         "dead_by_code": dict(sum((life.codes for life in lives), Counter())),
         "copies": copies,
         "open": copies + kinds[Kind.REPLAYED] - sum(life.settled for life in lives),
-        "in_hands": sum(life.in_hands for life in lives),
+        "in_flight": sum(life.in_flight for life in lives),
     }

@@ -122,7 +122,7 @@ class Life:
         # Events by kind, dead letters by code, and what is open.
         self.kinds: Counter[str] = Counter()
         self.codes: Counter[str] = Counter()
-        self.copies = self.in_hands = 0
+        self.copies = self.in_flight = 0
 
     def run(self, events: int) -> None:
         """Live until so many events have happened."""
@@ -211,13 +211,13 @@ class Life:
             self._happen(Kind.WRITTEN, receiver, messages, 1)
         else:
             self._happen(Kind.HANDED, receiver, messages, 1)
-            self.in_hands += len(messages)
+            self.in_flight += len(messages)
             happens = self._ack if luck > _TROUBLE else self._trouble
             self._later(self._latency(), happens, receiver, messages)
 
     def _ack(self, receiver: Receiver, messages: list[Message]) -> None:
         self._happen(Kind.ACKED, receiver, messages)
-        self.in_hands -= len(messages)
+        self.in_flight -= len(messages)
 
     # Failures
 
@@ -227,10 +227,10 @@ class Life:
         if luck < 0.4:
             code = self._dice.choice(_REFUSALS)
             self._refuse(receiver, messages[0], code, attempt)
-            self.in_hands -= 1
+            self.in_flight -= 1
             self._end(Kind.DEAD, receiver, messages[0], code, attempt)
             self._happen(Kind.ACKED, receiver, messages[1:])
-            self.in_hands -= len(messages) - 1
+            self.in_flight -= len(messages) - 1
         elif luck < 0.8:
             self._lose(receiver, messages, attempt)
         else:
@@ -240,7 +240,7 @@ class Life:
         for message in messages:
             self._refuse(receiver, message, _LOST, attempt)
         self._change(Kind.DISPATCHER, "polling", name=receiver.name)
-        self.in_hands -= len(messages)
+        self.in_flight -= len(messages)
         if attempt >= 3:
             for message in messages:
                 self._end(Kind.DEAD, receiver, message, _LOST, attempt)
@@ -253,7 +253,7 @@ class Life:
     def _redeliver(self, receiver: Receiver, messages: list[Message], attempt: int) -> None:
         self._change(Kind.DISPATCHER, "alive", name=receiver.name)
         self._happen(Kind.REDELIVERED, receiver, messages, attempt)
-        self.in_hands += len(messages)
+        self.in_flight += len(messages)
         if self._dice.random() < 0.7:
             self._later(self._latency(), self._ack, receiver, messages)
         else:
@@ -262,7 +262,7 @@ class Life:
     def _hold(self, receiver: Receiver, messages: list[Message], attempt: int) -> None:
         self._refuse(receiver, messages[0], "user.update.holdback", attempt)
         self._happen(Kind.RETURNED, receiver, messages)
-        self.in_hands -= len(messages)
+        self.in_flight -= len(messages)
         self._change(Kind.HELD, "verdict", name=receiver.name)
         self._later(_HELD_US, self._release, receiver, messages, attempt + 1)
 
@@ -326,7 +326,7 @@ class Life:
         )
         self.kinds[Kind.REPLAYED] += 1
         self._happen(Kind.HANDED, receiver, [message], 1)
-        self.in_hands += 1
+        self.in_flight += 1
         self._later(self._latency(), self._ack, receiver, [message])
 
     def _change(

@@ -20,7 +20,7 @@ class Outlet(Protocol):
     def write(self, node: str, frame: bytes) -> None: ...
 
     def close(self, truth: bytes) -> None:
-        """Everything was written; `truth` is what it must add up to."""
+        """Close the outlet; `truth` has the totals that its frames must add up to."""
         ...
 
 

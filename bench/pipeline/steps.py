@@ -69,7 +69,7 @@ def start(url: str, lake: Lake) -> Found:
 
 
 def source(url: str, lake: Lake) -> Found:
-    """The journal read to its end, by whoever wants nothing, and into Parquet by days."""
+    """Read the whole journal, without output and into Parquet by day."""
     with _session() as spark, tempfile.TemporaryDirectory(dir=lake.root.parent) as place:
         journals = Journals(url, Source(url).namespace)
         planner = Planner(journals, cores=2, accepts_loss=False)

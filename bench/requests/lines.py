@@ -1,4 +1,4 @@
-"""Connections that cost little themselves: one thread, blocking sockets, no parsing but of JSON."""
+"""Cheap connections: one thread, blocking sockets, no parsing except JSON."""
 
 import json
 import socket

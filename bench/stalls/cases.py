@@ -1,6 +1,6 @@
 """The most expensive requests that the limits allow: each case prepares one and says who sends it.
 
-Most need something first: a session with ten thousand messages in hands, or a room of a thousand.
+Most need something first: a session with ten thousand messages in flight, or a room of a thousand.
 """
 
 import gzip
@@ -34,7 +34,7 @@ _TOPICS, _PAGE = 60_000, 1_000
 # Requests that wait for one responder, and those of one session.
 _REQUESTS, _OUTSTANDING = 10_000, 250
 # A queue holds less than a batch too many, and the last batch must fit.
-_IN_HANDS = 9_900
+_IN_FLIGHT = 9_900
 
 
 class Attack(NamedTuple):
@@ -53,7 +53,7 @@ def _attack(client: Client, *messages: Message) -> Attack:
 
 
 def _member(url: str, name: str, *, acks: bool = False, retries: int = 0) -> Client:
-    """Somebody with a name, who gives verdicts, and whose queue is kept."""
+    """Return a named session that gives verdicts."""
     ext: Message = {"delivery": {"session": f"stall-{name}/1", "retries": retries}}
     client = Client(url, {**ext, "ack": True} if acks else ext)
     client.connect()
@@ -77,7 +77,7 @@ def _awaited(
     client.say(subscribe(f"/stall/{name}"))
     if patterns:
         client.say(subscribe(*(f"/stall/{name}/{n}" for n in range(patterns))))
-    _fill(url, f"/stall/{name}", _IN_HANDS)
+    _fill(url, f"/stall/{name}", _IN_FLIGHT)
     return client
 
 
@@ -104,7 +104,7 @@ def _verdicts(client: Client, verdicts: list[Message], **ext: object) -> Attack:
 
 
 def _deep(channels: int) -> Iterator[str]:
-    """Names of as many segments as may be."""
+    """Return channel names with the maximum number of segments."""
     for number in range(channels):
         yield "/" + "/".join([str(number), *"x" * (_SEGMENTS - 1)])
 
@@ -278,7 +278,7 @@ def returns(url: str) -> Attack:
 
 def _address(url: str, subject: str) -> None:
     destination = {"name": subject, "forceQueuing": True}
-    _fill(url, "/service/ptp", _IN_HANDS, data={"destinations": [destination], "content": 1})
+    _fill(url, "/service/ptp", _IN_FLIGHT, data={"destinations": [destination], "content": 1})
 
 
 # Publishes

@@ -98,7 +98,7 @@ def subscribe(*patterns: str) -> Message:
 
 
 class Wait(NamedTuple):
-    """A question of the bystander: when it was asked and how long the answer took, in seconds."""
+    """One publish of the bystander: when it was sent, and how long the reply took, in seconds."""
 
     asked: float
     took: float

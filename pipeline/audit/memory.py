@@ -16,10 +16,10 @@ _MESSAGE_DAY = f"cast((msg - msg % {_DAY_NS}) / {_DAY_NS} as bigint)"
 
 
 class AuditMemory(Memory):
-    """Of each day of events: their ledger, and the days of the messages that they are about."""
+    """Keeps, for each day of events, their ledger and the days of their messages."""
 
     def read(self, tables: Tables, day: str) -> None:
-        """Find out about a day of events."""
+        """Read a day of events."""
         # Events without a time are of no day.
         is_of_day = f"cast(d as string) = '{day}'" if day[:1].isdigit() else "d is null"
         with self.writing(day) as draft:

@@ -31,15 +31,15 @@ class Tables(Protocol):
         ...
 
     def define(self, name: str, question: str) -> None:
-        """Let later questions name the answer to this one, which is found out for each of them."""
+        """Give a question a name for later questions; it runs at each use."""
         ...
 
     def hold(self, name: str, question: str) -> None:
-        """Let later questions name the answer to this one, which is found out once."""
+        """Give a question a name for later questions; it runs once."""
         ...
 
     def add(self, name: str, schema: str, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Let later questions name these few rows; they have no times."""
+        """Give these few rows a name for later questions; they have no times."""
         ...
 
     def add_files(self, name: str, files: Sequence[Path], schema: str) -> None:

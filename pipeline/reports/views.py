@@ -48,7 +48,7 @@ def narrow(tables: Tables, scope: Scope = EVERYTHING) -> None:
     tables.define("sums", SUMS)
 
 
-def _is_named(scope: Scope, *names: str) -> list[str]:
+def _conditions(scope: Scope, *names: str) -> list[str]:
     """Return the conditions on these columns."""
     given = [name for name in names if getattr(scope, name) is not None]
     return [f"{name} = (select {name} from {{scope}})" for name in given]
@@ -59,7 +59,7 @@ def _where(*conditions: str) -> str:
 
 
 def _life(scope: Scope) -> str:
-    where = _where(scope.messages, *_is_named(scope, "channel", "receiver"))
+    where = _where(scope.messages, *_conditions(scope, "channel", "receiver"))
     # Nanoseconds are too many for the numbers that divisions are made of.
     published = "cast((msg - msg % 1000) / 1000 as bigint) as published_us"
     return f"select *, {published} from {{all_life}} where {where}"
@@ -71,7 +71,7 @@ def _events(scope: Scope) -> str:
     # Engines then pass over earlier days; events without a time are of no day.
     is_recent = f"coalesce(cast(d as string), '9') >= '{scope.first_day or 0}'"
     of_messages = [is_recent, scope.messages, "msg is not null"]
-    others = [is_recent, scope.times, "msg is null", *_is_named(scope, "receiver")]
+    others = [is_recent, scope.times, "msg is null", *_conditions(scope, "receiver")]
     if scope.receiver is not None:
         of_messages.append("(kind = 'published' or receiver = (select receiver from {scope}))")
         of_messages.append("(msg, origin) in (select msg, origin from {life})")
@@ -88,7 +88,7 @@ def _events(scope: Scope) -> str:
 
 def _on_channel(scope: Scope) -> str:
     where = _where(
-        scope.messages, "kind in ('published', 'replayed')", *_is_named(scope, "channel")
+        scope.messages, "kind in ('published', 'replayed')", *_conditions(scope, "channel")
     )
     return f"select msg, origin from {{all_events}} where {where}"
 
@@ -96,5 +96,5 @@ def _on_channel(scope: Scope) -> str:
 def _lost(scope: Scope) -> str:
     times = scope.times.replace("(ts)", "(found_ts)")
     # Their receivers are unknown.
-    known = ["false"] if scope.receiver is not None else _is_named(scope, "channel")
+    known = ["false"] if scope.receiver is not None else _conditions(scope, "channel")
     return f"select * from {{all_lost}} where {_where(times, *known)}"

@@ -33,7 +33,7 @@ class Readers:
     def report(self, lake: str, place: str, positions: Mapping[str, Position]) -> None:
         """Report what a lake has for good: the server may trim it if all others have it, too.
 
-        Of a node that is not mentioned it has nothing.
+        It has read nothing of a node that is missing here.
         """
         with self._redis.pipeline(transaction=True) as together:
             together.hset(self._journals.lakes, lake, place)

@@ -24,8 +24,8 @@ export class Chat {
     #unread = new Map();
 
     /**
-     * Of the page, `onChange` is called when `me` has changed and should be stored, `onLoginEnd`
-     * when the server no longer accepts the `login`, if one is needed.
+     * Calls `page.onChange` when `me` has changed and should be stored, `page.onLoginEnd` when the
+     * server no longer accepts the `login`, if one is needed.
      */
     constructor(library, me, page) {
         [this.#me, this.#page, this.#current] = [me, page, me.rooms[0]];

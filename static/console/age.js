@@ -36,7 +36,7 @@ export class Age {
         this.#know(at, withinMs);
     }
 
-    /** Newer data are due within this time from now. */
+    /** Expects newer data within this time. */
     expect(withinMs) {
         this.#due = Date.now() + withinMs;
     }

@@ -58,5 +58,5 @@ export function bytes(n) {
     return `${exact.format(n / size)} ${unit}`;
 }
 
-/** The time of day with microseconds, because the steps of a message follow quickly. */
+/** Returns the time of day with microseconds: the steps of a message follow each other quickly. */
 export const precise = (us) => `${clock.format(us / 1000)}.${String(us % 1_000_000).padStart(6, "0")}`;

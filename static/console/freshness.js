@@ -44,7 +44,7 @@ export class Freshness {
         }
     }
 
-    /** Waits while text is selected, and until the page is visible. */
+    /** Refreshes what is due, unless text is selected or the page is hidden. */
     async #round() {
         if (document.hidden || this.#isAsking) {
             return;

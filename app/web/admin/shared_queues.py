@@ -93,7 +93,7 @@ class SharedQueues:
     async def work_receivers(
         self, channel: Channel, limit: EntryLimit = 20
     ) -> list[SessionSummary]:
-        """Show sessions that receive from a work queue, with what each has to do."""
+        """Show the receivers of a work queue, with their waiting and unacked entries."""
         state, now = self._server.state, self._server.clock()
         return [session_summary(state, each, now) for each in self._receivers(channel)[:limit]]
 
