@@ -19,7 +19,7 @@ def formatted(message: str, *args: object, fault: BaseException | None = None) -
     return JsonLines().format(record)
 
 
-def test_a_line_says_when_how_grave_who_and_what() -> None:
+def test_a_log_line_has_time_level_logger_and_message() -> None:
     line: dict[str, Any] = json.loads(formatted("session %d ended", 7))
     assert list(line) == ["time", "level", "logger", "message"]
     assert (line["level"], line["logger"], line["message"]) == (
@@ -32,27 +32,29 @@ def test_a_line_says_when_how_grave_who_and_what() -> None:
 
 @pytest.mark.slow
 @given(st.text(st.characters(exclude_categories=())))
-def test_whatever_is_logged_is_one_line_of_ascii_or_harmless_text(text: str) -> None:
+def test_any_text_is_logged_as_one_line_without_control_characters(text: str) -> None:
     line = formatted("%s", text)
     assert len(line.splitlines()) == 1 or not any(end in line for end in "\r\n")
     assert not any(ord(character) < 0x20 for character in line)
 
 
 @pytest.mark.parametrize("forged", ["\n{}", "\r\n", "\x1b[31m", '"}\n{"level":"error"', "\udcff"])
-def test_line_ends_and_escape_sequences_are_written_as_such(forged: str) -> None:
+def test_line_ends_and_escape_sequences_are_escaped(forged: str) -> None:
     line = formatted("refused %s", forged)
     assert "\n" not in line
     assert "\x1b" not in line
     assert json.loads(line)["level"] == "info"
 
 
-def test_a_fault_comes_with_its_traceback_in_the_same_line() -> None:
+def test_a_fault_is_logged_with_its_exception_in_the_same_line() -> None:
     line = formatted("failed", fault=ValueError("a\nb"))
     assert "\n" not in line
     assert "ValueError: a\nb" in json.loads(line)["exception"]
 
 
-def test_what_is_logged_goes_to_stderr_from_the_level_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_of_the_configured_level_and_above_go_to_stderr(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     stream, root = io.StringIO(), logging.getLogger()
     before = (root.level, root.handlers[:])
     monkeypatch.setattr(sys, "stderr", stream)

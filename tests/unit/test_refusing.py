@@ -1,4 +1,4 @@
-"""A store that refuses messages: told at once, then once a minute with their number."""
+"""A store that refuses messages: logged at once, then once a minute with their number."""
 
 import pytest
 
@@ -12,7 +12,7 @@ class Clock:
         return self.now
 
 
-def test_refusals_are_told_at_once_and_then_once_a_minute(
+def test_refusals_are_logged_at_once_and_then_once_a_minute(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     clock = Clock()
@@ -26,7 +26,9 @@ def test_refusals_are_told_at_once_and_then_once_a_minute(
     ]
 
 
-def test_the_end_is_told_with_what_was_not_told_yet(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_end_of_refusals_is_logged_with_the_number_not_logged_before(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     refusing = WriteRefusals(Clock())
     refusing.end()
     assert caplog.messages == []

@@ -26,13 +26,13 @@ TOPICS = st.lists(PARTS, min_size=1, max_size=4).map(":".join)
         ("é", "/~C3~A9"),
     ],
 )
-def test_a_topic_has_a_channel_and_back(topic: str, channel: str) -> None:
+def test_a_topic_is_turned_into_a_channel_and_back(topic: str, channel: str) -> None:
     assert xmsg.channel_of(topic) == channel
     assert xmsg.topic_of(channel) == topic
 
 
 @given(TOPICS)
-def test_every_topic_has_a_channel_of_its_own_that_servers_take(topic: str) -> None:
+def test_every_topic_has_a_legal_channel_of_its_own(topic: str) -> None:
     channel = xmsg.channel_of(topic)
     parsed = Channels().get(channel)
     assert parsed is not None
@@ -42,7 +42,7 @@ def test_every_topic_has_a_channel_of_its_own_that_servers_take(topic: str) -> N
 
 @pytest.mark.slow
 @given(st.from_regex(r"(/[A-Za-z0-9\-_!~()$@.]{1,6}){1,3}", fullmatch=True))
-def test_a_channel_has_the_topic_that_has_it_or_none(channel: str) -> None:
+def test_the_topic_of_a_channel_leads_back_to_it(channel: str) -> None:
     try:
         topic = xmsg.topic_of(channel)
     except ValueError:
@@ -51,7 +51,7 @@ def test_a_channel_has_the_topic_that_has_it_or_none(channel: str) -> None:
 
 
 @given(TOPICS, TOPICS)
-def test_a_subscription_matches_its_topic_and_what_is_below(one: str, other: str) -> None:
+def test_a_subscription_matches_its_topic_and_those_below_it(one: str, other: str) -> None:
     channel, below = xmsg.patterns_of(one)
     matches = other == one or other.startswith(f"{one}:")
     found = xmsg.channel_of(other)
@@ -60,13 +60,13 @@ def test_a_subscription_matches_its_topic_and_what_is_below(one: str, other: str
 
 
 @pytest.mark.parametrize("topic", ["", ":", "a:", ":b", "a::b", "*", "*:b", "a:*", "a:b*"])
-def test_what_is_no_topic_has_no_channel(topic: str) -> None:
+def test_a_text_that_is_no_topic_has_no_channel(topic: str) -> None:
     with pytest.raises(ValueError, match="is not a topic of xMsg"):
         xmsg.channel_of(topic)
 
 
 @pytest.mark.parametrize("channel", ["a/b", "/a/*", "/a.b", "/a~2e", "/a~3A", "/~FF", "/a/"])
-def test_some_channels_have_no_topic(channel: str) -> None:
+def test_a_channel_that_no_topic_leads_to_has_no_topic(channel: str) -> None:
     with pytest.raises(ValueError, match="xMsg"):
         xmsg.topic_of(channel)
 

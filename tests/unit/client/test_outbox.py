@@ -1,4 +1,4 @@
-"""Messages that wait on disk."""
+"""The outbox: messages that wait on disk."""
 
 import asyncio
 import logging
@@ -47,7 +47,7 @@ def test_messages_keep_their_order_until_they_are_removed(outbox: Outbox) -> Non
     assert len(outbox) == 3
 
 
-def test_the_file_outlives_its_program(tmp_path: Path) -> None:
+def test_the_messages_of_an_outbox_outlive_its_program(tmp_path: Path) -> None:
     for number in range(2):
         outbox = Outbox(tmp_path / "outbox")
         outbox.open()
@@ -60,7 +60,7 @@ def test_the_file_outlives_its_program(tmp_path: Path) -> None:
     last.close()
 
 
-def test_an_outbox_that_is_full_says_of_what(tmp_path: Path) -> None:
+def test_a_full_outbox_says_which_limit_is_reached(tmp_path: Path) -> None:
     outbox = Outbox(tmp_path / "outbox", max_count=2, max_bytes=1000)
     outbox.open()
     with pytest.raises(OutboxFull, match="no room below 1000 bytes"):
@@ -76,13 +76,13 @@ def test_an_outbox_that_is_full_says_of_what(tmp_path: Path) -> None:
     outbox.close()
 
 
-def test_two_programs_do_not_share_an_outbox(outbox: Outbox) -> None:
+def test_a_second_client_cannot_open_the_same_outbox(outbox: Outbox) -> None:
     other = Outbox(outbox.path)
     with pytest.raises(ClientError, match="another client has it"):
         other.open()
 
 
-def test_a_file_that_is_something_else_is_not_touched(tmp_path: Path) -> None:
+def test_a_file_that_is_no_outbox_is_refused_and_not_changed(tmp_path: Path) -> None:
     (tmp_path / "letter").write_text("Dear Joe, " * 100)
     with pytest.raises(ClientError, match="not a database"):
         Outbox(tmp_path / "letter").open()
@@ -91,14 +91,14 @@ def test_a_file_that_is_something_else_is_not_touched(tmp_path: Path) -> None:
         Outbox(tmp_path / "nowhere" / "outbox").open()
 
 
-def test_an_outbox_that_is_not_open_takes_nothing(tmp_path: Path) -> None:
+def test_an_outbox_that_is_not_open_takes_no_messages(tmp_path: Path) -> None:
     outbox = Outbox(tmp_path / "outbox")
     with pytest.raises(ClientError, match="not open"):
         outbox.add(message(1))
     outbox.close()
 
 
-def test_services_but_point_to_point_take_no_keys() -> None:
+def test_service_channels_other_than_ptp_take_no_publish_keys() -> None:
     assert takes_keys("/a")
     assert takes_keys("/service/ptp")
     assert not takes_keys("/service/chat")
@@ -134,7 +134,7 @@ def posting(outbox: Outbox, server: Server) -> Posting:
     return Posting(outbox, server.send, longest_pause_s=0.001)
 
 
-async def test_what_is_accepted_leaves_the_outbox(outbox: Outbox) -> None:
+async def test_accepted_messages_leave_the_outbox(outbox: Outbox) -> None:
     server = Server()
     for number in range(250):
         outbox.add(message(number))
@@ -152,7 +152,9 @@ async def test_what_is_accepted_leaves_the_outbox(outbox: Outbox) -> None:
         refused("503:communication.noConnection:store_unavailable"),
     ],
 )
-async def test_what_may_be_accepted_later_is_sent_again(outbox: Outbox, error: Exception) -> None:
+async def test_a_message_that_may_be_accepted_later_is_sent_again(
+    outbox: Outbox, error: Exception
+) -> None:
     server = Server(None, error)
     outbox.add(message(1))
     outbox.add(message(2))
@@ -161,7 +163,7 @@ async def test_what_may_be_accepted_later_is_sent_again(outbox: Outbox, error: E
     assert len(outbox) == 0
 
 
-async def test_what_is_refused_for_good_is_removed_and_told(
+async def test_a_message_that_is_refused_for_good_is_removed_and_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     told: list[Any] = []
@@ -177,7 +179,7 @@ async def test_what_is_refused_for_good_is_removed_and_told(
     outbox.close()
 
 
-async def test_a_message_without_a_reply_stays_and_its_reply_is_not_awaited_any_more(
+async def test_a_message_whose_posting_is_cancelled_stays_and_awaits_no_reply(
     outbox: Outbox,
 ) -> None:
     sent: list[Outgoing] = []
@@ -196,7 +198,7 @@ async def test_a_message_without_a_reply_stays_and_its_reply_is_not_awaited_any_
     assert waiting(outbox) == [1]
 
 
-async def test_what_was_sent_when_the_session_ended_stays(
+async def test_a_message_that_was_sent_when_the_session_ended_stays_in_the_outbox(
     outbox: Outbox, caplog: pytest.LogCaptureFixture
 ) -> None:
     outbox.add(message(1))

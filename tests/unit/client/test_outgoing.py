@@ -25,7 +25,7 @@ def reply_to(outgoing: Outgoing, **fields: Any) -> dict[str, Any]:
     return {**outgoing.message, "successful": True, **fields}
 
 
-async def test_a_request_takes_what_waits_up_to_its_limits(queue: OutgoingQueue) -> None:
+async def test_a_request_takes_waiting_messages_up_to_its_limits(queue: OutgoingQueue) -> None:
     for number in range(MOST_IN_REQUEST + 1):
         added(queue, number)
     assert len(queue.take()) == MOST_IN_REQUEST
@@ -36,7 +36,7 @@ async def test_a_request_takes_what_waits_up_to_its_limits(queue: OutgoingQueue)
     assert len(queue.take()) == 1
 
 
-async def test_what_its_sender_has_given_up_is_not_sent(queue: OutgoingQueue) -> None:
+async def test_a_message_that_its_sender_gave_up_is_not_sent(queue: OutgoingQueue) -> None:
     added(queue, 1).reply.cancel()
     kept = added(queue, 2)
     assert queue.take() == [kept]
@@ -54,7 +54,7 @@ async def test_each_reply_goes_to_its_message(queue: OutgoingQueue) -> None:
     assert (error.code, error.arguments, error.text) == (403, ("/a",), "publish_denied")
 
 
-async def test_what_never_left_is_sent_again_in_its_place(queue: OutgoingQueue) -> None:
+async def test_messages_that_never_left_are_sent_again_in_their_place(queue: OutgoingQueue) -> None:
     first, second = added(queue, 1), added(queue, 2)
     sent = queue.take()
     third = added(queue, 3)
@@ -62,7 +62,7 @@ async def test_what_never_left_is_sent_again_in_its_place(queue: OutgoingQueue) 
     assert queue.take() == [first, second, third]
 
 
-async def test_what_may_have_arrived_is_sent_again_only_if_it_may_come_twice(
+async def test_a_message_that_may_have_arrived_is_sent_again_only_if_it_is_repeatable(
     queue: OutgoingQueue,
 ) -> None:
     once, again = added(queue, 1), added(queue, 2, is_repeatable=True)
@@ -72,7 +72,9 @@ async def test_what_may_have_arrived_is_sent_again_only_if_it_may_come_twice(
         once.reply.result()
 
 
-async def test_what_an_ended_session_sent_is_sent_again_a_few_times(queue: OutgoingQueue) -> None:
+async def test_a_message_refused_for_an_unknown_session_is_sent_five_times(
+    queue: OutgoingQueue,
+) -> None:
     outgoing = added(queue, 1)
     times = 0
     while sent := queue.take():
@@ -82,7 +84,9 @@ async def test_what_an_ended_session_sent_is_sent_again_a_few_times(queue: Outgo
     assert isinstance(outgoing.reply.exception(), ReplyError)
 
 
-async def test_the_message_for_which_a_request_is_refused_is_found(queue: OutgoingQueue) -> None:
+async def test_messages_of_a_refused_request_are_sent_one_by_one_to_find_the_refused_one(
+    queue: OutgoingQueue,
+) -> None:
     good, bad = added(queue, 1), added(queue, 2)
     queue.refused(queue.take(), "HTTP 413")
     assert queue.take() == [good]
@@ -92,7 +96,7 @@ async def test_the_message_for_which_a_request_is_refused_is_found(queue: Outgoi
         bad.reply.result()
 
 
-async def test_the_message_over_which_the_server_fails_is_given_up_after_a_few_times(
+async def test_a_message_that_makes_the_server_fail_is_given_up_after_five_times(
     queue: OutgoingQueue,
 ) -> None:
     good = added(queue, 1, is_repeatable=True)
@@ -110,14 +114,16 @@ async def test_the_message_over_which_the_server_fails_is_given_up_after_a_few_t
         bad.reply.result()
 
 
-async def test_a_message_that_the_server_passes_over_is_lost(queue: OutgoingQueue) -> None:
+async def test_a_message_without_a_reply_among_those_of_its_request_is_lost(
+    queue: OutgoingQueue,
+) -> None:
     outgoing = added(queue, 1)
     queue.answered(queue.take(), [])
     with pytest.raises(ConnectionLost):
         outgoing.reply.result()
 
 
-async def test_whoever_waits_is_told_when_nothing_more_is_sent(queue: OutgoingQueue) -> None:
+async def test_outgoing_messages_fail_when_nothing_more_is_sent(queue: OutgoingQueue) -> None:
     outgoing = added(queue, 1)
     queue.fail_all(ClientError("closed"))
     with pytest.raises(ClientError, match="closed"):

@@ -27,7 +27,7 @@ def test_connects_follow_each_other_after_the_interval_that_the_server_asks_for(
     assert pace.answered({"channel": "/meta/connect", "successful": True}) == 2.0
 
 
-def test_who_is_not_known_any_more_shakes_hands_at_once_and_after_a_pause_the_next_time() -> None:
+def test_an_unknown_client_handshakes_at_once_and_the_next_time_after_a_pause() -> None:
     pace = pacing()
     assert pace.answered(reply("connect", False, reconnect="handshake", interval=0)) == 0.0
     assert pace.step is Step.HANDSHAKE
@@ -35,7 +35,7 @@ def test_who_is_not_known_any_more_shakes_hands_at_once_and_after_a_pause_the_ne
 
 
 @pytest.mark.parametrize("channel", ["handshake", "connect"])
-def test_who_is_told_not_to_come_back_does_not(channel: str) -> None:
+def test_a_client_that_is_advised_not_to_reconnect_stops(channel: str) -> None:
     pace = pacing()
     pace.answered(reply(channel, False, reconnect="none"))
     assert pace.step is Step.STOP
@@ -52,7 +52,7 @@ def test_a_denied_handshake_without_advice_is_final_and_a_failed_connect_is_not(
     assert pace.step is step
 
 
-def test_a_handshake_that_should_be_retried_is_shaken_again() -> None:
+def test_a_failed_handshake_is_repeated_if_the_advice_is_to_retry() -> None:
     pace = pacing()
     assert pace.answered(reply("handshake", False, reconnect="retry", interval=3000)) == 3.0
     assert pace.step is Step.HANDSHAKE
@@ -70,13 +70,13 @@ def test_pauses_are_random() -> None:
     assert Pacing(lambda: 0.25, longest_pause_s=8.0).unanswered() == 0.125
 
 
-def test_the_server_says_how_long_it_holds_a_connect_and_keeps_a_silent_session() -> None:
+def test_the_advice_of_a_handshake_sets_the_timeout_and_the_max_interval() -> None:
     pace = pacing()
     pace.answered(reply("handshake", True, timeout=30_000, maxInterval=10_000))
     assert (pace.timeout_s, pace.max_interval_s) == (30.0, 10.0)
 
 
-def test_advice_of_another_form_changes_nothing() -> None:
+def test_malformed_advice_changes_nothing() -> None:
     pace = pacing()
     strange = {"timeout": "soon", "interval": -5, "reconnect": ["retry"], "maxInterval": None}
     assert pace.answered(reply("connect", True, **strange)) == 0.0

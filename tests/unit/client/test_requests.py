@@ -62,7 +62,7 @@ def texts(error: pytest.ExceptionInfo[RequestFailed]) -> tuple[int, str]:
     return error.value.code, error.value.text
 
 
-async def test_a_request_that_found_no_room_in_time_tells_so_and_what_helps(
+async def test_a_request_that_finds_no_room_in_time_fails_and_says_why(
     line: Line, requests: Requests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.client.requests._GRACE_S", 0.0)
@@ -95,7 +95,7 @@ async def test_other_messages_are_no_replies(requests: Requests) -> None:
     assert not requests.take(Message({"channel": "/price", "data": 1}))
 
 
-async def test_a_reply_that_nobody_waits_for_is_passed_to_nobody(requests: Requests) -> None:
+async def test_a_reply_that_no_request_waits_for_is_still_taken(requests: Requests) -> None:
     assert requests.take(Message({"channel": OWN + "/3000000", "data": 1}))
 
 
@@ -110,7 +110,7 @@ async def test_a_request_to_all_collects_replies_until_the_end(
     assert [each.data for each in await asking] == [1, "broken"]
 
 
-async def test_the_server_s_error_is_raised_with_the_responder_s_refusal(
+async def test_an_error_of_the_server_is_raised_with_the_refusal_of_the_responder(
     line: Line, requests: Requests
 ) -> None:
     asking = asked(requests)
@@ -127,9 +127,7 @@ async def test_the_server_s_error_is_raised_with_the_responder_s_refusal(
     )
 
 
-async def test_a_reply_that_says_that_it_is_an_error_is_raised(
-    line: Line, requests: Requests
-) -> None:
+async def test_a_reply_with_the_status_error_is_raised(line: Line, requests: Requests) -> None:
     asking = asked(requests)
     requests.take(reply_to(await line.next(), "no tea", ext={"status": "ERROR"}))
     with pytest.raises(RequestFailed) as failed:
@@ -150,7 +148,7 @@ async def test_a_request_that_the_server_does_not_accept_fails(
     assert texts(failed) == (403, "request_denied")
 
 
-async def test_a_reply_may_come_although_the_connection_was_lost(
+async def test_a_reply_arrives_although_the_connection_was_lost_meanwhile(
     line: Line, requests: Requests
 ) -> None:
     asking = asked(requests)
@@ -162,7 +160,7 @@ async def test_a_reply_may_come_although_the_connection_was_lost(
     assert [each.data for each in await asking] == [5]
 
 
-async def test_in_another_session_accepted_requests_fail_and_others_are_sent(
+async def test_a_new_session_fails_accepted_requests_and_sends_the_others(
     line: Line, requests: Requests
 ) -> None:
     accepted = asked(requests)
@@ -178,7 +176,7 @@ async def test_in_another_session_accepted_requests_fail_and_others_are_sent(
     assert [each.data for each in await waiting] == [5]
 
 
-async def test_who_gives_up_sends_nothing_and_leaves_nothing(
+async def test_a_cancelled_request_awaits_no_reply_and_leaves_nothing_to_fail(
     line: Line, requests: Requests
 ) -> None:
     asking = asked(requests)
@@ -190,7 +188,7 @@ async def test_who_gives_up_sends_nothing_and_leaves_nothing(
     requests.fail_all(ClientError())
 
 
-async def test_without_a_server_the_client_ends_the_request(
+async def test_a_request_without_any_reply_times_out_in_the_client(
     line: Line, requests: Requests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.client.requests._GRACE_S", 0.0)
@@ -208,7 +206,7 @@ async def test_a_server_without_requests_is_not_asked(line: Line) -> None:
     assert not line.sent
 
 
-async def test_requests_that_are_too_many_wait_for_room(
+async def test_requests_beyond_the_limit_wait_for_room(
     line: Line, requests: Requests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(requests, "_room", asyncio.Semaphore(1))
@@ -237,7 +235,7 @@ async def test_a_serial_that_is_in_use_is_skipped(
     assert [each.data for each in await slow] == [5]
 
 
-async def test_whoever_waits_is_told_when_the_client_is_closed(
+async def test_outstanding_requests_fail_when_the_client_is_closed(
     line: Line, requests: Requests
 ) -> None:
     asking = asked(requests)

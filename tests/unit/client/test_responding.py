@@ -49,7 +49,9 @@ async def double_later(message: Message) -> Any:
 
 
 @pytest.mark.parametrize("callback", [double, double_later])
-async def test_the_result_is_the_reply_and_may_be_sent_twice(stage: Stage, callback: Any) -> None:
+async def test_the_result_of_a_callback_is_sent_as_a_repeatable_reply(
+    stage: Stage, callback: Any
+) -> None:
     await stage.responder(callback)(request(4))
     [outgoing] = stage.sent
     assert outgoing.message == {"channel": "/ret/a/3000001", "data": 8, "ext": {}}
@@ -64,7 +66,7 @@ async def test_the_result_is_the_reply_and_may_be_sent_twice(stage: Stage, callb
         (Message({"channel": "/a", "data": 1, "ext": {"mime": 7}}), 1, "application/json"),
     ],
 )
-async def test_the_result_may_say_of_which_type_its_data_are(
+async def test_a_reply_has_the_mime_type_of_the_result(
     stage: Stage, result: object, data: object, mime: str
 ) -> None:
     await stage.responder(lambda _: result)(request(4))
@@ -87,7 +89,7 @@ async def test_a_message_that_is_no_request_gets_no_reply(stage: Stage) -> None:
     assert not stage.sent
 
 
-async def test_a_refusal_of_the_callback_is_raised(stage: Stage) -> None:
+async def test_a_refusal_of_the_callback_is_raised_and_nothing_is_sent(stage: Stage) -> None:
     def refuse(message: Message) -> None:
         raise Refuse("user.update.error", "no")
 
@@ -104,7 +106,7 @@ async def test_a_refusal_of_the_callback_is_raised(stage: Stage) -> None:
         ("413::message_too_large", "user.update.internalError"),
     ],
 )
-async def test_a_reply_that_the_server_refuses_is_told_unless_it_came_too_late(
+async def test_a_refused_reply_is_a_refusal_of_its_request_unless_it_was_late_or_a_duplicate(
     stage: Stage, error: str, refusal: str | None
 ) -> None:
     asked = request(4)

@@ -1,4 +1,4 @@
-"""What the client says of messages, and when."""
+"""The acks and verdicts of the client, and when it sends them."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def refuse(settling: Settling, message: Message, code: str) -> None:
     settling.finish(message)
 
 
-def test_the_ack_of_a_batch_says_all_of_messages_that_were_finished_in_time(
+def test_messages_finished_before_the_next_connect_need_only_its_ack(
     settling: Settling,
 ) -> None:
     first, second = message(1), message(2)
@@ -44,7 +44,7 @@ def test_the_ack_of_a_batch_says_all_of_messages_that_were_finished_in_time(
     assert settling.open_count == 0
 
 
-def test_what_is_open_when_the_next_connect_leaves_is_pending_and_confirmed_by_name(
+def test_a_message_open_at_the_next_connect_is_pending_and_gets_a_verdict_later(
     settling: Settling,
 ) -> None:
     slow, quick = message(1), message(2)
@@ -81,7 +81,7 @@ def test_an_unexpected_exception_is_an_internal_error(settling: Settling) -> Non
 
 
 @pytest.mark.parametrize("code", ["user.update.holdback", "communication.noConnection"])
-def test_messages_beside_one_that_stays_are_confirmed_by_name(
+def test_messages_beside_one_that_stays_get_verdicts_of_their_own(
     settling: Settling, code: str
 ) -> None:
     before, stays, after = message(1), message(2), message(3)
@@ -108,7 +108,7 @@ def test_verdicts_that_may_be_lost_are_sent_again_before_later_ones(settling: Se
     assert [verdict["seq"] for verdict in settling.report().verdicts] == [1, 2]
 
 
-def test_the_ack_of_a_connect_does_not_settle_what_a_report_on_its_way_refuses(
+def test_an_ack_does_not_settle_a_message_that_an_unanswered_report_refuses(
     settling: Settling,
 ) -> None:
     refused = message(1)
@@ -132,7 +132,9 @@ def test_verdicts_of_an_earlier_session_are_never_sent_in_a_later_one(settling: 
     assert settling.report().verdicts == []
 
 
-def test_a_repeat_of_a_finished_message_is_confirmed_and_not_processed(settling: Settling) -> None:
+def test_a_redelivered_finished_message_gets_a_verdict_and_is_not_processed(
+    settling: Settling,
+) -> None:
     first = message(1, "n-a")
     received(settling, first)
     settling.finish(first)
@@ -156,7 +158,7 @@ def test_history_that_was_asked_for_again_is_processed_again(settling: Settling)
     assert not settling.receive(message(3, "n-a", initial=True, redelivered=1))
 
 
-def test_a_message_that_comes_again_while_it_is_open_is_answered_by_its_latest_number(
+def test_a_message_redelivered_while_it_is_open_gets_a_verdict_by_its_latest_number(
     settling: Settling,
 ) -> None:
     first = message(1, "n-a")
@@ -168,7 +170,7 @@ def test_a_message_that_comes_again_while_it_is_open_is_answered_by_its_latest_n
     assert [verdict["seq"] for verdict in settling.report().verdicts] == [9]
 
 
-def test_who_leaves_confirms_only_what_is_finished(settling: Settling) -> None:
+def test_a_disconnect_confirms_only_finished_messages(settling: Settling) -> None:
     first, second, third = message(1), message(2), message(3)
     received(settling, first, second, third)
     settling.finish(first)
@@ -179,7 +181,7 @@ def test_who_leaves_confirms_only_what_is_finished(settling: Settling) -> None:
     assert "ack" not in settling.disconnect_ext()
 
 
-def test_with_acks_alone_the_batch_is_acknowledged_and_nothing_is_named() -> None:
+def test_a_session_with_acks_alone_acks_batches_and_sends_no_verdicts() -> None:
     settling = Settling(lambda: None)
     settling.begin(has_acks=True, has_verdicts=False)
     plain = Message({"channel": "/a", "data": 1})
@@ -192,7 +194,7 @@ def test_with_acks_alone_the_batch_is_acknowledged_and_nothing_is_named() -> Non
     assert settling.disconnect_ext() == {"ack": 3}
 
 
-def test_a_plain_server_is_told_nothing() -> None:
+def test_a_plain_session_sends_neither_acks_nor_verdicts() -> None:
     settling = Settling(lambda: None)
     settling.begin(has_acks=False, has_verdicts=False)
     plain = Message({"channel": "/a", "data": 1})

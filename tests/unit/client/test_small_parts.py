@@ -24,7 +24,7 @@ def test_every_state_but_the_first_can_end() -> None:
         assert next_state(state, ClientInput.END) is ClientState.CLOSED
 
 
-def test_the_preferred_transport_is_used_again_after_a_rest_that_doubles() -> None:
+def test_the_preferred_transport_is_used_again_after_a_pause_that_doubles() -> None:
     choice = TransportChoice([WEBSOCKET, LONG_POLLING])
     assert choice.choose(0.0) == WEBSOCKET
     choice.failed(WEBSOCKET, 0.0)
@@ -36,7 +36,7 @@ def test_the_preferred_transport_is_used_again_after_a_rest_that_doubles() -> No
     assert choice.choose(11.0) == WEBSOCKET
 
 
-def test_a_transport_that_the_server_does_not_have_is_not_used() -> None:
+def test_only_transports_of_the_server_are_used_unless_it_has_none_of_the_clients() -> None:
     choice = TransportChoice([WEBSOCKET, LONG_POLLING])
     choice.offered([LONG_POLLING, "callback-polling"])
     assert choice.choose(0.0) == LONG_POLLING
@@ -80,7 +80,7 @@ def test_a_channel_has_the_subscriptions_to_it_and_to_the_patterns_that_cover_it
     assert len([*table]) == len(names)
 
 
-def test_the_last_subscription_of_a_channel_is_known_when_it_leaves() -> None:
+def test_removing_a_subscription_tells_whether_it_was_the_last_of_its_channel() -> None:
     table: SubscriptionTable[Subscribed] = SubscriptionTable()
     first, second = Subscribed("/a"), Subscribed("/a")
     table.add(first)
@@ -92,7 +92,7 @@ def test_the_last_subscription_of_a_channel_is_known_when_it_leaves() -> None:
     assert table.find("/a") == []
 
 
-def test_replies_are_told_from_events() -> None:
+def test_replies_are_distinguished_from_events() -> None:
     assert is_reply({"channel": "/a", "successful": True, "id": "1"})
     assert is_reply({"channel": "/meta/connect", "successful": False, "data": 5})
     assert not is_reply({"channel": "/a", "data": 1, "id": "1"})
@@ -100,7 +100,7 @@ def test_replies_are_told_from_events() -> None:
     assert not is_reply({"channel": "/service/a", "data": 1, "id": "1", "successful": True})
 
 
-def test_parts_of_messages_of_any_form_can_be_asked_for() -> None:
+def test_a_part_that_a_message_does_not_have_is_none() -> None:
     assert part_of({"ext": {"ack": 5}}, "ext", "ack") == 5
     assert part_of({"ext": 5}, "ext", "ack") is None
     assert part_of({}, "ext", "ack") is None
@@ -110,6 +110,6 @@ def test_clients_and_extensions_share_no_name() -> None:
     assert not {*client.__all__} & {*interface.__all__}
 
 
-def test_all_names_of_the_client_are_imported_from_holdfast() -> None:
+def test_all_names_of_the_client_can_be_imported_from_holdfast() -> None:
     for name in client.__all__:
         assert getattr(holdfast, name) is getattr(client, name)

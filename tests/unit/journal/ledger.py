@@ -1,4 +1,4 @@
-"""A store in memory that keeps a journal, and what can be said of messages by the journal alone."""
+"""A store in memory that keeps a journal, and what the journal alone tells about messages."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
@@ -39,7 +39,7 @@ class Shelf:
 
 
 class Register(ServerExtension):
-    """Says what messages are about, by their ids."""
+    """Remembers the event of each message by the id of the message."""
 
     def __init__(self, server: Bayeux, about: dict[int, Json]) -> None:
         self._stamp = server.state.node.stamp
@@ -61,7 +61,7 @@ class Register(ServerExtension):
 
 
 class Writing(FakeKeeper):
-    """Writes down what it does."""
+    """A keeper that journals what it does."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -126,7 +126,7 @@ class JournaledStore(SlowStore, Writing):
         server.state.installed.extend(Register(server, self.about))
 
     def events(self) -> list[Event]:
-        """All that is in the journal."""
+        """Everything in the journal."""
         self.writer.flush(0.0)
         return [event for frame in self.shelf.frames for event in unfold(decode(frame))]
 

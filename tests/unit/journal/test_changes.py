@@ -1,4 +1,4 @@
-"""The journal tells of every change of a session, of its dispatcher and of what is held back."""
+"""The journal records the changes of sessions, of their dispatchers and of queue holds."""
 
 from holdfast.journal.schema import Kind
 from tests.unit.bayeux.desk import house_of
@@ -15,7 +15,7 @@ class Scene:
         self.store.serve(self.house.bayeux)
 
     def told(self) -> list[str]:
-        """What has changed, for whom and how, since this was asked last."""
+        """The changes since the last call: what, how, and of which session."""
         found = [
             " ".join(filter(None, (event.kind, event.what, event.receiver)))
             for event in self.store.events()
@@ -25,7 +25,7 @@ class Scene:
         return found
 
 
-def test_a_session_opens_changes_hands_is_left_and_ends() -> None:
+def test_the_journal_records_that_a_session_is_opened_taken_over_left_and_ended() -> None:
     scene = Scene()
     named(scene.house)
     new = scene.house.guest()
@@ -44,7 +44,7 @@ def test_a_session_opens_changes_hands_is_left_and_ends() -> None:
     ]
 
 
-def test_a_holdback_is_told_with_whose_it_is_and_how_it_ended() -> None:
+def test_the_journal_records_who_held_a_queue_back_and_how_the_hold_ended() -> None:
     scene = Scene()
     client = named(scene.house)
     publish(scene.house, 1)
@@ -72,7 +72,7 @@ def test_a_holdback_is_told_with_whose_it_is_and_how_it_ended() -> None:
     ]
 
 
-def test_a_dispatcher_waits_for_its_client_is_alive_again_and_dies() -> None:
+def test_the_journal_records_that_a_dispatcher_is_polling_alive_again_and_dead() -> None:
     scene = Scene()
     options = {"session": "joe/1", "retries": 1, "delay": 1000}
     client = scene.house.client(ext={"ack": True, "delivery": options})

@@ -1,4 +1,4 @@
-"""Crowds: what happens to many become rows that unfold into each of them."""
+"""Crowds: what happens to many receivers is a row that unfolds into an event for each."""
 
 from collections import Counter
 
@@ -55,7 +55,7 @@ def told(builder: FrameBuilder) -> Counter[tuple[object, ...]]:
 
 @pytest.mark.slow
 @given(happenings)
-def test_what_is_given_out_turn_by_turn_is_read_again(
+def test_hand_overs_of_several_turns_unfold_into_the_same_events(
     happened: list[tuple[Receiver, list[Message], bool]],
 ) -> None:
     times, builder = Times(), FrameBuilder("here")
@@ -73,7 +73,7 @@ def test_what_is_given_out_turn_by_turn_is_read_again(
     assert told(builder) == Counter()
 
 
-def test_who_gets_the_same_in_a_later_turn_gets_it_later_though_nobody_ended_the_first() -> None:
+def test_hand_overs_of_a_later_turn_have_a_later_time_although_the_first_was_not_ended() -> None:
     times, builder = Times(), FrameBuilder("here")
     notes = Crowds(builder, JournalClock(times), Kind.HANDED, 1)
     notes.add(RECEIVERS[0], MESSAGES[:1], times.turn)
@@ -88,7 +88,7 @@ def test_who_gets_the_same_in_a_later_turn_gets_it_later_though_nobody_ended_the
 
 @pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from(RECEIVERS), st.sampled_from(MESSAGES))))
-def test_nothing_is_acknowledged_before_it_was_given_out(
+def test_no_ack_has_an_earlier_time_than_its_hand_over(
     happened: list[tuple[Receiver, Message]],
 ) -> None:
     # All in one turn, as the loop's clock has it.
@@ -96,14 +96,14 @@ def test_nothing_is_acknowledged_before_it_was_given_out(
     watch = JournalClock(times)
     handed = Crowds(builder, watch, Kind.HANDED, 1)
     acked = Crowds(builder, watch, Kind.ACKED)
-    in_hands: set[tuple[Receiver, Message]] = set()
+    in_flight: set[tuple[Receiver, Message]] = set()
     for receiver, message in happened:
         times.now += 100
-        if (receiver, message) in in_hands:
-            in_hands.remove((receiver, message))
+        if (receiver, message) in in_flight:
+            in_flight.remove((receiver, message))
             acked.add(receiver, [message], 1.0)
         else:
-            in_hands.add((receiver, message))
+            in_flight.add((receiver, message))
             handed.add(receiver, [message], 1.0)
     handed.end()
     acked.end()
@@ -115,7 +115,7 @@ def test_nothing_is_acknowledged_before_it_was_given_out(
         assert all(a <= b for a, b in zip(copy["handed"], copy["acked"], strict=False))
 
 
-def test_those_who_acknowledge_the_same_share_a_row_until_something_is_given_out() -> None:
+def test_acks_of_the_same_message_share_a_row_until_the_next_hand_over() -> None:
     times, builder = Times(), FrameBuilder("here")
     watch = JournalClock(times)
     handed = Crowds(builder, watch, Kind.HANDED, 1)
@@ -134,7 +134,7 @@ def test_those_who_acknowledge_the_same_share_a_row_until_something_is_given_out
     assert (block["kind"], block["t"]) == (["handed", "acked", "acked"], [0, 100, 100])
 
 
-def test_a_crowd_that_gets_something_again_is_named_once_even_if_others_did_meanwhile() -> None:
+def test_a_crowd_that_gets_several_messages_is_named_once_in_a_frame() -> None:
     builder = FrameBuilder("here")
     notes = Crowds(builder, JournalClock(Times()), Kind.WRITTEN, 1)
     crowds = RECEIVERS[:3], RECEIVERS[3:]
@@ -147,7 +147,7 @@ def test_a_crowd_that_gets_something_again_is_named_once_even_if_others_did_mean
     assert body["delivered"]["receivers"] == [0, 1, 0, 1]
 
 
-def test_each_frame_names_its_crowds() -> None:
+def test_each_frame_names_its_own_crowds() -> None:
     builder = FrameBuilder("here")
     notes = Crowds(builder, JournalClock(Times()), Kind.WRITTEN, 1)
     for _ in range(2):

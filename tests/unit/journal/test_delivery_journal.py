@@ -1,4 +1,4 @@
-"""Whatever happens, the journal says of every copy how it ended, and says it once."""
+"""Whatever happens, the journal reports of every copy how it ended, and reports it once."""
 
 import os
 from collections import Counter
@@ -48,13 +48,13 @@ class JournaledMachine(DeliveryRules):
 
 @pytest.mark.slow
 @pytest.mark.timeout(120 * TIMES)
-def test_the_journal_says_once_of_every_copy_how_it_ended() -> None:
+def test_the_journal_reports_once_how_each_copy_ended() -> None:
     run_state_machine_as_test(
         JournaledMachine,
         settings=settings(
             max_examples=60 * TIMES,
             stateful_step_count=40,
-            # The machine without a journal looks for what nobody has thought of.
+            # The machine without a journal takes other examples in each run.
             derandomize=TIMES == 1,
             report_multiple_bugs=False,
             phases=set(Phase) - {Phase.explain},

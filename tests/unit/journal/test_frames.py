@@ -1,4 +1,4 @@
-"""Frames come back as they went, and what is no frame is one clear error."""
+"""Frames are read as they were written, and anything else is one clear error."""
 
 import zlib
 from collections.abc import Callable
@@ -36,7 +36,7 @@ def told(builder: FrameBuilder) -> list[Event]:
     return unfold(decode(builder.frame()))
 
 
-def test_a_publish_has_its_fan_out_its_size_and_its_sender() -> None:
+def test_a_publish_has_its_copies_its_size_and_its_sender() -> None:
     builder = FrameBuilder("here")
     builder.published(MESSAGES[0], copies=3, kept=2)
     builder.published(MESSAGES[1], copies=0)
@@ -45,7 +45,7 @@ def test_a_publish_has_its_fan_out_its_size_and_its_sender() -> None:
     assert told(builder) == [first._replace(sender="joe/1"), second]
 
 
-def test_who_is_urgent_is_told_beside_all_who_are_not() -> None:
+def test_each_publish_has_its_own_priority() -> None:
     builder = FrameBuilder("here")
     urgent = message(7)
     urgent.priority = 9
@@ -68,7 +68,7 @@ def test_many_receivers_of_the_same_messages_are_one_row_with_a_time_for_each() 
     ]
 
 
-def test_what_befell_a_message_for_one_reason_is_one_row_however_many_had_it() -> None:
+def test_discards_of_one_message_for_one_reason_share_a_row() -> None:
     builder = FrameBuilder("here")
     for code in ("queue_full", "client.gone"):
         for receiver in RECEIVERS:
@@ -83,7 +83,7 @@ def test_what_befell_a_message_for_one_reason_is_one_row_however_many_had_it() -
     ]
 
 
-def test_what_has_a_reason_does_not_join_what_has_none() -> None:
+def test_an_event_with_a_code_does_not_share_it_with_others() -> None:
     builder = FrameBuilder("here")
     builder.happened(Kind.DEAD, [MESSAGES[0].id], "ann/1", NOW)
     builder.explained(Kind.DEAD, MESSAGES[0], "joe/1", NOW, code="user.x")
@@ -95,7 +95,7 @@ def test_what_has_a_reason_does_not_join_what_has_none() -> None:
     ]
 
 
-def test_what_is_known_by_its_id_alone_has_no_channel() -> None:
+def test_a_message_known_only_by_its_id_has_no_channel() -> None:
     builder = FrameBuilder("here")
     builder.happened(Kind.ACKED, [MESSAGES[0].id], "ann/1", NOW)
     assert told(builder) == [of(MESSAGES[0], "acked", 0)._replace(channel=None, receiver="ann/1")]
@@ -128,7 +128,7 @@ def note(kind: str) -> DecodedNote:
         ],
     ],
 )
-def test_a_message_is_told_once_in_each_frame_by_whatever_it_is_known(
+def test_each_frame_names_a_message_once_and_with_its_channel(
     tell: list[Callable[[FrameBuilder], None]],
 ) -> None:
     for builder in (FrameBuilder("here"), FrameBuilder("there")):
@@ -141,7 +141,7 @@ def test_a_message_is_told_once_in_each_frame_by_whatever_it_is_known(
             assert {event.channel for event in unfold(frame)} == {MESSAGES[0].channel}
 
 
-def test_what_is_known_by_its_id_first_has_the_channel_that_is_told_later() -> None:
+def test_a_message_known_by_its_id_first_gets_the_channel_of_a_later_event() -> None:
     builder = FrameBuilder("here")
     builder.happened(Kind.ACKED, [each.id for each in MESSAGES[:2]], "ann/1", NOW)
     builder.delivered(Kind.ACKED, MESSAGES[1:3], "joe/-17", NOW)
@@ -166,7 +166,7 @@ def test_a_failure_has_its_code_and_its_letter() -> None:
     ]
 
 
-def test_changes_tell_whom_they_are_about() -> None:
+def test_changes_name_their_channel_or_session() -> None:
     builder = FrameBuilder("here")
     builder.changed(Kind.NODE, NOW, "start")
     builder.changed(Kind.HELD, NOW + 5, "guard", channel="/a")
@@ -178,7 +178,7 @@ def test_changes_tell_whom_they_are_about() -> None:
     ]
 
 
-def test_a_builder_begins_anew_after_each_frame() -> None:
+def test_a_builder_is_empty_after_each_frame() -> None:
     builder = FrameBuilder("here")
     builder.changed(Kind.NODE, NOW, "start")
     assert len(told(builder)) == 1
@@ -187,7 +187,7 @@ def test_a_builder_begins_anew_after_each_frame() -> None:
     assert [event.what for event in told(builder)] == ["stop"]
 
 
-def test_times_may_go_back() -> None:
+def test_times_in_a_frame_may_go_back() -> None:
     builder = FrameBuilder("here")
     builder.changed(Kind.NODE, NOW, "start")
     builder.changed(Kind.NODE, NOW - 1_000_000, "stop")
@@ -196,7 +196,7 @@ def test_times_may_go_back() -> None:
     assert [event.ts for event in unfold(frame)] == [NOW, NOW - 1_000_000]
 
 
-def test_a_publish_whose_id_is_later_than_its_frame_was_when_that_was_written() -> None:
+def test_a_publish_with_an_id_later_than_its_frame_has_the_time_of_the_frame() -> None:
     builder = FrameBuilder("here")
     builder.changed(Kind.NODE, NOW - 5, "start")
     builder.published(MESSAGES[0], copies=1)
@@ -216,7 +216,7 @@ happenings = st.tuples(
 
 @pytest.mark.slow
 @given(st.lists(happenings, min_size=1, max_size=30))
-def test_everything_that_was_told_is_read_again(
+def test_every_event_put_into_a_frame_is_read_from_it(
     told_before: list[tuple[str, list[Message], str, int, int | None]],
 ) -> None:
     builder = FrameBuilder("here")
@@ -231,7 +231,7 @@ def test_everything_that_was_told_is_read_again(
     assert sorted(found, key=repr) == sorted(expected, key=repr)
 
 
-# What is no frame
+# Unreadable frames
 
 
 def whole(n: int = 200) -> bytes:
@@ -242,7 +242,7 @@ def whole(n: int = 200) -> bytes:
 
 
 @pytest.mark.parametrize("n", [1, 200])
-def test_a_torn_frame_is_refused_wherever_it_is_torn(n: int) -> None:
+def test_a_truncated_frame_is_unreadable_wherever_it_ends(n: int) -> None:
     frame = whole(n)
     for length in range(len(frame)):
         with pytest.raises(FrameUnreadable):
@@ -252,7 +252,7 @@ def test_a_torn_frame_is_refused_wherever_it_is_torn(n: int) -> None:
 @pytest.mark.parametrize(
     "alien", [b"", b"\n", b"hello\n{}", b"[1]\n{}", b'{"v":"1"}\n{}', b"\0" * 99]
 )
-def test_an_alien_is_refused(alien: bytes) -> None:
+def test_bytes_that_are_no_frame_are_unreadable(alien: bytes) -> None:
     with pytest.raises(FrameUnreadable):
         decode_head(alien)
     with pytest.raises(FrameUnreadable):
@@ -260,25 +260,25 @@ def test_an_alien_is_refused(alien: bytes) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_at_all_bring_another_error(body: bytes) -> None:
+def test_arbitrary_bytes_are_unreadable_and_raise_nothing_else(body: bytes) -> None:
     line = whole(1).partition(b"\n")[0]
     for bytes in (body, line + b"\n" + body, line + b"\n" + zlib.compress(body)):
         with pytest.raises(FrameUnreadable):
             decode(bytes)
 
 
-def test_a_frame_of_a_newer_version_says_so() -> None:
+def test_a_frame_of_a_newer_version_is_refused_as_such() -> None:
     head = {"v": VERSION + 1, "node": "here", "n": 0, "t0": 0, "t1": 0}
     with pytest.raises(FrameUnreadable, match="newer"):
         decode(orjson.dumps(head) + b"\n{}")
 
 
-def test_a_frame_followed_by_more_is_refused() -> None:
+def test_a_frame_followed_by_more_bytes_is_refused() -> None:
     with pytest.raises(FrameUnreadable, match="more"):
         decode(whole() + b"x")
 
 
-def test_a_frame_that_counts_otherwise_is_refused() -> None:
+def test_a_frame_with_a_wrong_number_of_events_is_refused() -> None:
     with pytest.raises(FrameUnreadable, match="has 200"):
         decode(whole().replace(b'"n":200', b'"n":201', 1))
 
@@ -291,7 +291,7 @@ def test_columns_that_do_not_fit_together_are_refused() -> None:
         unfold(decode(line + b"\n" + orjson.dumps(columns)))
 
 
-def test_kinds_and_columns_of_later_are_kept_and_passed_over() -> None:
+def test_kinds_of_a_later_version_are_kept_and_its_columns_are_ignored() -> None:
     builder = FrameBuilder("here")
     builder.delivered(Kind.ACKED, MESSAGES[:1], "ann/1", NOW)
     line, _, body = builder.frame().partition(b"\n")
@@ -303,7 +303,7 @@ def test_kinds_and_columns_of_later_are_kept_and_passed_over() -> None:
     ]
 
 
-def test_what_happened_to_no_message_is_no_event() -> None:
+def test_a_delivery_of_no_message_is_no_event() -> None:
     builder = FrameBuilder("here")
     builder.delivered(Kind.ACKED, [], "ann/1", NOW)
     assert builder.frame() == b""

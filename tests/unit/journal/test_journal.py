@@ -1,4 +1,4 @@
-"""Passing events leave in order, wait for a store that is away, and are missed if they cannot."""
+"""Events leave in order, wait for a store that is away, and are counted if they cannot."""
 
 from collections.abc import Callable, Sequence
 
@@ -64,7 +64,7 @@ class Desk:
             self.journal.delivered(Kind.ACKED, [MESSAGE], f"r/{n}", self.journal.clock.look())
 
 
-def test_what_makes_a_whole_frame_does_not_wait() -> None:
+def test_a_full_frame_leaves_at_the_next_beat() -> None:
     at = Desk()
     for n in range(FULL):
         at.journal.changed(Kind.SESSION, WALL, "opened", name=f"r/{n}")
@@ -75,7 +75,7 @@ def test_what_makes_a_whole_frame_does_not_wait() -> None:
     assert len(at.shelf.events) == FULL
 
 
-def test_what_a_note_tells_takes_its_place_in_the_next_frame() -> None:
+def test_the_events_of_a_note_are_in_the_next_frame() -> None:
     at = Desk()
     row = (Kind.ACKED, [MESSAGE.id], None, None, ["a/1", "b/1"], [WALL])
     at.journal.replace(5, ([], [row]))
@@ -87,7 +87,7 @@ def test_what_a_note_tells_takes_its_place_in_the_next_frame() -> None:
     )
 
 
-def test_what_a_note_tells_precedes_what_happened_behind_it() -> None:
+def test_the_events_of_a_note_precede_later_ones() -> None:
     at = Desk()
     row = (Kind.HANDED, [MESSAGE.id], 1, None, ["a/1"], [WALL])
     at.journal.replace(1, ([], [row]))
@@ -99,7 +99,7 @@ def test_what_a_note_tells_precedes_what_happened_behind_it() -> None:
     assert kinds == [Kind.HANDED, Kind.REFUSED, Kind.HANDED, Kind.RETURNED]
 
 
-def test_notes_of_frames_that_wait_go_with_them_and_those_of_dropped_ones_with_the_next() -> None:
+def test_the_notes_of_waiting_and_of_dropped_frames_reach_the_outlet_in_order() -> None:
     at = Desk(most_bytes=400)
     at.shelf.is_available = False
     for n in range(10):
@@ -112,7 +112,7 @@ def test_notes_of_frames_that_wait_go_with_them_and_those_of_dropped_ones_with_t
     assert at.shelf.notes == [*range(10)]
 
 
-def test_a_flush_sends_what_there_is() -> None:
+def test_a_flush_sends_a_frame_only_if_there_are_events() -> None:
     at = Desk()
     at.journal.flush(0.0)
     assert at.shelf.frames == []
@@ -122,7 +122,7 @@ def test_a_flush_sends_what_there_is() -> None:
 
 
 @pytest.mark.parametrize("is_available", [True, False])
-def test_after_the_clock_was_put_back_publishes_have_the_time_of_their_frame(
+def test_publishes_have_the_time_of_their_frame_after_the_clock_was_set_back(
     is_available: bool,
 ) -> None:
     at = Desk()
@@ -136,14 +136,14 @@ def test_after_the_clock_was_put_back_publishes_have_the_time_of_their_frame(
 
 
 def books(shelf: Shelf) -> list[dict[str | None, int | None]]:
-    """Those of each frame that has any; such a frame has nothing else."""
+    """The books of each frame that has any; such a frame has nothing else."""
     frames = [unfold(decode(frame)) for frame in shelf.frames]
     found = [told for told in frames if any(event.kind == Kind.BOOKS for event in told)]
     assert all(event.kind == Kind.BOOKS for told in found for event in told)
     return [{event.what: event.number for event in told if event.number} for told in found]
 
 
-def test_books_are_written_every_minute_in_which_anything_happened_behind_what_they_count() -> None:
+def test_books_are_written_after_each_minute_with_events_behind_what_they_count() -> None:
     at = Desk()
     at.journal.published(MESSAGE, copies=5)
     at.tell(3)
@@ -180,7 +180,7 @@ def test_books_count_every_event_of_every_row_and_nothing_of_a_former_run() -> N
     assert [event.what for event in shelf.events if event.kind == Kind.NODE] == ["start"]
 
 
-def test_what_is_little_waits_for_company_but_not_for_long() -> None:
+def test_a_few_events_wait_for_more_for_a_limited_time() -> None:
     at = Desk()
     at.tell(1)
     at.journal.beat(PATIENCE_S - 0.1)
@@ -192,7 +192,7 @@ def test_what_is_little_waits_for_company_but_not_for_long() -> None:
     assert len(at.shelf.frames) == 1
 
 
-def test_what_a_store_refuses_is_missed_too() -> None:
+def test_events_that_the_store_refuses_are_reported_as_dropped() -> None:
     at = Desk()
     at.journal.miss(7)
     at.journal.flush(0.0)
@@ -200,7 +200,7 @@ def test_what_a_store_refuses_is_missed_too() -> None:
     assert at.journal.dropped == 7
 
 
-def test_times_are_those_of_the_wall() -> None:
+def test_events_have_the_times_of_the_wall_clock_even_if_it_is_set_back() -> None:
     at = Desk()
     at.tell(1, now=1.5)
     at.journal.flush(1.5)
@@ -211,7 +211,7 @@ def test_times_are_those_of_the_wall() -> None:
     assert [event.ts - WALL for event in at.shelf.events] == [1_500_000, 1_500_000]
 
 
-def test_what_happens_while_the_store_is_away_is_told_when_it_is_back_and_in_order() -> None:
+def test_frames_made_while_the_store_is_away_are_sent_in_order_when_it_is_back() -> None:
     at = Desk()
     at.shelf.is_available = False
     for n in range(3):
@@ -224,7 +224,7 @@ def test_what_happens_while_the_store_is_away_is_told_when_it_is_back_and_in_ord
     assert at.journal.dropped == 0
 
 
-def test_what_finds_no_room_is_missed_and_the_journal_says_how_much() -> None:
+def test_events_without_room_are_dropped_and_the_journal_says_how_many() -> None:
     at = Desk(most_bytes=400)
     at.shelf.is_available = False
     for n in range(10):
@@ -243,7 +243,7 @@ def test_what_finds_no_room_is_missed_and_the_journal_says_how_much() -> None:
     assert [event.kind for event in at.shelf.events][-2:] == ["dropped", "acked"]
 
 
-def test_behind_a_gap_nothing_is_told_until_the_gap_is() -> None:
+def test_events_behind_a_gap_are_dropped_until_the_gap_is_reported() -> None:
     at = Desk(most_bytes=1500)
     at.shelf.is_available = False
     at.tell(1)
@@ -257,7 +257,7 @@ def test_behind_a_gap_nothing_is_told_until_the_gap_is() -> None:
 
 
 @pytest.mark.slow
-def test_memory_is_bounded_however_long_the_store_is_away() -> None:
+def test_the_memory_of_the_journal_is_limited_however_long_the_store_is_away() -> None:
     at = Desk(most_bytes=3000)
     at.shelf.is_available = False
     for n in range(2000):
@@ -283,7 +283,7 @@ def told(shelf: Shelf) -> list[tuple[int | None, str | None, str | None]]:
     return [(each.msg, each.receiver, each.code) for each in shelf.events]
 
 
-def test_what_many_receivers_are_denied_is_one_row_and_each_of_them_is_told_of() -> None:
+def test_a_message_that_many_receivers_cannot_take_is_one_row_with_all_of_them() -> None:
     shelf = Shelf()
     writer = JournalWriter("here", shelf, now=0.0, now_ns=Wall())
     crowd, messages = receivers(100), stream(2)
@@ -295,7 +295,7 @@ def test_what_many_receivers_are_denied_is_one_row_and_each_of_them_is_told_of()
     assert told(shelf) == [(each.id, who.key, code) for each in messages for who in crowd]
 
 
-def test_what_a_session_leaves_is_one_row_and_those_that_leave_the_same_share_it() -> None:
+def test_sessions_that_leave_the_same_messages_for_one_reason_share_a_row() -> None:
     shelf = Shelf()
     writer = JournalWriter("here", shelf, now=0.0, now_ns=Wall())
     ann, joe = receivers(2)
@@ -317,7 +317,7 @@ def test_what_a_session_leaves_is_one_row_and_those_that_leave_the_same_share_it
 
 
 @pytest.mark.slow
-def test_no_frame_has_more_events_than_are_believed_whatever_one_turn_brings() -> None:
+def test_a_frame_has_a_limited_number_of_events_however_many_one_turn_has() -> None:
     shelf = Shelf()
     writer = JournalWriter("here", shelf, now=0.0, now_ns=Wall())
     receiver = Receiver(CallbackQueue(QueueLimits(), Counters()), 1)

@@ -1,4 +1,4 @@
-"""What became of entries is said once, and the journal has it once: live, or by a note."""
+"""The outcome of an entry enters the journal once: live, or by a note."""
 
 from holdfast.delivery.counters import Counters, Reason
 from holdfast.delivery.delivery_journal import DeliveryJournal
@@ -38,7 +38,7 @@ def expected(outcome: Outcome, key: str) -> list[tuple[str, int, str, str | None
     return [(outcome.way.value, ID, key, reason)]
 
 
-def test_a_note_of_a_settlement_tells_its_outcome_and_reason() -> None:
+def test_the_note_of_a_settlement_has_its_outcome_and_reason() -> None:
     for outcome in OUTCOMES:
         writer, shelf = writer_and_shelf()
         assert writer.note_settled({ID: ["joe/1"]}, outcome)
@@ -48,7 +48,7 @@ def test_a_note_of_a_settlement_tells_its_outcome_and_reason() -> None:
         assert outcome.way.value in SETTLED
 
 
-def test_what_is_settled_without_the_store_is_told_in_the_same_words() -> None:
+def test_a_settlement_without_the_store_has_the_same_events_as_one_with_a_note() -> None:
     receiver = Receiver(CallbackQueue(QueueLimits(), Counters()), 1)
     for outcome in (EXPIRED, DISCARDED[Reason.CLEARED]):
         writer, shelf = writer_and_shelf()
@@ -56,7 +56,7 @@ def test_what_is_settled_without_the_store_is_told_in_the_same_words() -> None:
         assert told(writer, shelf) == expected(outcome, receiver.key)
 
 
-def test_what_was_never_kept_is_settled_without_a_word() -> None:
+def test_the_settlement_of_an_entry_that_was_never_kept_has_no_note() -> None:
     writer, _ = writer_and_shelf()
     assert writer.note_settled({ID: ["joe/1"]}, NEVER_KEPT) == b""
 
@@ -74,7 +74,7 @@ def failed(*attempts: int) -> list[Entry]:
     return entries
 
 
-def test_a_refusal_of_a_durable_session_leaves_with_what_it_leads_to() -> None:
+def test_a_refusal_of_a_durable_session_is_in_the_note_of_the_call_that_follows() -> None:
     receiver, key = durable(), "anonymous/-1"
     for is_last in (True, False):
         writer, shelf = writer_and_shelf()
@@ -93,14 +93,14 @@ def test_a_refusal_of_a_durable_session_leaves_with_what_it_leads_to() -> None:
         assert [each[0] for each in told(writer, shelf)].count(Kind.REFUSED) == 3
 
 
-def test_a_refusal_that_no_call_carries_out_is_told_live() -> None:
+def test_a_refusal_that_no_call_follows_enters_the_journal_live() -> None:
     writer, shelf = writer_and_shelf()
     writer.refused(durable(), failed(1), INTERNAL_ERROR, "")
     assert [each[0] for each in told(writer, shelf)] == [Kind.REFUSED]
     assert writer.note_marked({}) == b""
 
 
-def test_very_many_refusals_of_one_turn_are_told_live() -> None:
+def test_refusals_beyond_the_first_hundred_of_a_turn_enter_the_journal_live() -> None:
     writer, shelf = writer_and_shelf()
     receiver = durable()
     for _ in range(150):
@@ -109,7 +109,7 @@ def test_very_many_refusals_of_one_turn_are_told_live() -> None:
     assert (len(rows), len(told(writer, shelf))) == (100, 50)
 
 
-def test_a_writer_leaves_nothing_to_the_port_that_writes_nothing() -> None:
+def test_the_journal_writer_implements_every_method_of_the_delivery_journal() -> None:
     methods = {name for name in vars(DeliveryJournal) if not name.startswith("_")} - {"unread"}
     assert methods
     assert methods <= vars(JournalWriter).keys()

@@ -1,4 +1,4 @@
-"""Made-up journals add up to what is said of them."""
+"""Generated journals have the totals that their generator reports."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -40,7 +40,9 @@ def events(folder: Path) -> list[Event]:
 
 
 @pytest.mark.slow
-def test_the_totals_are_those_of_the_events(tmp_path: Path, truth: dict[str, Any]) -> None:
+def test_the_totals_of_a_generated_journal_are_those_of_its_events(
+    tmp_path: Path, truth: dict[str, Any]
+) -> None:
     found = events(tmp_path)
     kinds = Counter(event.kind for event in found)
     assert kinds == truth["kinds"]
@@ -50,7 +52,9 @@ def test_the_totals_are_those_of_the_events(tmp_path: Path, truth: dict[str, Any
 
 
 @pytest.mark.slow
-def test_every_copy_has_one_end_at_most(tmp_path: Path, truth: dict[str, Any]) -> None:
+def test_every_copy_in_a_generated_journal_ends_once_at_most(
+    tmp_path: Path, truth: dict[str, Any]
+) -> None:
     ends: Counter[tuple[object, ...]] = Counter()
     for event in events(tmp_path):
         if event.kind in SETTLED:
@@ -61,6 +65,8 @@ def test_every_copy_has_one_end_at_most(tmp_path: Path, truth: dict[str, Any]) -
 
 
 @pytest.mark.slow
-def test_times_rise_from_publish_to_end(tmp_path: Path, truth: dict[str, Any]) -> None:
+def test_no_generated_event_is_earlier_than_the_publish_of_its_message(
+    tmp_path: Path, truth: dict[str, Any]
+) -> None:
     for event in events(tmp_path):
         assert event.msg is None or event.ts * 1000 >= event.msg - 1_000_000

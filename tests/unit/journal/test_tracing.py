@@ -1,4 +1,4 @@
-"""What the journal tells of one message."""
+"""What the journal says about one message."""
 
 from holdfast.delivery.messages import Message
 from holdfast.journal.builder import FrameBuilder
@@ -20,7 +20,7 @@ def frame(*messages: Message) -> bytes:
     return builder.frame()
 
 
-def test_events_of_one_message_are_found_over_many_frames() -> None:
+def test_the_events_of_one_message_are_found_in_several_frames() -> None:
     one, other = message(1), message(2)
     builder = FrameBuilder("here")
     builder.happened(Kind.ACKED, [one.id], "ann/1", NOW_US + 9)
@@ -29,5 +29,5 @@ def test_events_of_one_message_are_found_over_many_frames() -> None:
     assert {event.msg for event in found} == {one.id}
 
 
-def test_frames_that_cannot_be_read_tell_nothing() -> None:
+def test_unreadable_frames_have_no_events() -> None:
     assert events_of(1, [b"", b"{", b'{"v":99}\n{}']) == []

@@ -56,7 +56,7 @@ MESSAGE = Message(b"{}", id=NOW * 1000, channel="/a")
         ("a \ud800 b", "a * b"),
     ],
 )
-def test_only_plain_words_stay(text: str, wording: str) -> None:
+def test_a_wording_keeps_only_the_plain_words_of_a_text(text: str, wording: str) -> None:
     assert wording_of(text) == wording
 
 
@@ -65,14 +65,14 @@ def test_a_text_without_plain_words_has_no_wording(text: str) -> None:
     assert wording_of(text) is None
 
 
-def test_what_is_far_behind_in_a_text_does_not_matter() -> None:
+def test_the_end_of_a_very_long_text_does_not_change_its_wording() -> None:
     long = "no room left " * 100
     assert wording_of(long) == wording_of(long + "at all")
     assert wording_of("order " + "9" * 90 + " is unknown") == wording_of("order 9 is unknown")
 
 
 @given(st.text())
-def test_a_wording_is_short_and_has_nothing_with_a_digit(text: str) -> None:
+def test_a_wording_is_short_and_has_no_digits(text: str) -> None:
     wording = wording_of(text) or ""
     assert len(wording) <= LONGEST
     assert not any(character.isdigit() for character in wording)
@@ -105,7 +105,7 @@ def test_a_refusal_and_its_dead_letter_have_the_same_wording() -> None:
     assert "joe/1" not in [event.wording for event in found]
 
 
-def test_without_a_text_there_is_no_wording_and_no_meaning_in_its_place() -> None:
+def test_a_refusal_without_a_text_has_no_wording() -> None:
     code = "user.update.error"
     found = [event for event in refusal(code, "") if event.code == code]
     assert CODES[code].meaning
@@ -115,7 +115,7 @@ def test_without_a_text_there_is_no_wording_and_no_meaning_in_its_place() -> Non
     ]
 
 
-def test_the_note_of_a_killed_process_has_the_wording() -> None:
+def test_a_note_that_a_killed_process_left_has_the_wording() -> None:
     receiver = Receiver(CallbackQueue(QueueLimits(), Counters()), 1)
     receiver.is_durable = True
     killed, next_one = Writing(), Writing()

@@ -1,4 +1,4 @@
-"""What every request of a client proves anew."""
+"""Whether each request still proves the login of its session."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def test_a_session_is_open_to_requests_that_still_prove_its_login(
     assert Authenticator(Methods(places=PLACES)).still_names(login, caller) is is_proved
 
 
-def test_a_method_that_is_configured_no_longer_proves_nothing() -> None:
+def test_a_method_that_is_not_configured_proves_nothing() -> None:
     authenticator = Authenticator(Methods())
     assert not authenticator.still_names(BY_CERTIFICATE, shows("ada", "staff"))
     assert not authenticator.still_names(BY_HEADER, named("ada", "staff"))

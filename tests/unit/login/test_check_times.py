@@ -39,7 +39,7 @@ def test_sessions_that_ended_are_forgotten_long_before_their_logins_end() -> Non
     assert list(checks.due(TOMORROW)) == [stayed]
 
 
-def test_many_renewals_of_few_sessions_take_little_room_and_the_last_one_counts() -> None:
+def test_many_renewals_of_one_session_take_little_room_and_the_last_one_counts() -> None:
     checks, session = CheckTimes(), visitor(1)
     for at_s in range(1, 1000):
         checks.watch(session, float(at_s))
@@ -49,7 +49,7 @@ def test_many_renewals_of_few_sessions_take_little_room_and_the_last_one_counts(
     assert list(checks.due(999.0)) == [session]
 
 
-def test_all_living_sessions_are_checked_in_the_order_of_their_moments() -> None:
+def test_sessions_are_checked_in_the_order_of_their_times() -> None:
     checks, numbers = CheckTimes(), count()
     sessions = [visitor(next(numbers)) for _ in range(500)]
     for session in reversed(sessions):

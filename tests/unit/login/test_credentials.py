@@ -18,7 +18,7 @@ def test_unreadable_basic_credentials_are_malformed(value: str) -> None:
 
 
 @pytest.mark.parametrize("value", ODD)
-def test_bearers_with_odd_characters_are_malformed(value: str) -> None:
+def test_unreadable_bearer_tokens_are_malformed_and_such_cookies_are_ignored(value: str) -> None:
     caller = Caller(headers={"Authorization": f"Bearer {value}", "Cookie": f"login={value}"})
 
     [found] = tokens_of({}, caller, "login")
@@ -29,7 +29,7 @@ def test_bearers_with_odd_characters_are_malformed(value: str) -> None:
 
 
 @pytest.mark.parametrize("value", [True, 7, 1.5, "x", [], [[]]])
-def test_authentication_of_another_json_type_is_a_failed_login_and_not_none(value: object) -> None:
+def test_an_authentication_field_of_the_wrong_json_type_is_a_failed_login(value: object) -> None:
     message = {"ext": {"authentication": value}}
     with pytest.raises(LoginFailed):
         tokens_of(message, Caller(), "")
@@ -38,7 +38,9 @@ def test_authentication_of_another_json_type_is_a_failed_login_and_not_none(valu
 
 
 @pytest.mark.parametrize("value", [None, {}, {"token": None}])
-def test_authentication_without_credentials_brings_no_token(value: object) -> None:
+def test_an_authentication_field_without_credentials_has_neither_token_nor_password(
+    value: object,
+) -> None:
     message = {"ext": {"authentication": value}}
 
     with pytest.raises(LoginFailed):
@@ -47,7 +49,7 @@ def test_authentication_without_credentials_brings_no_token(value: object) -> No
 
 
 @pytest.mark.parametrize("value", [None, True, 7, [], {}])
-def test_users_and_passwords_of_other_json_types_are_malformed(value: object) -> None:
+def test_a_user_or_a_password_of_the_wrong_json_type_is_a_failed_login(value: object) -> None:
     for asked in ({"user": value, "password": "x"}, {"user": "ada", "password": value}):
         with pytest.raises(LoginFailed):
             password_of({"ext": {"authentication": asked}}, Caller())

@@ -37,5 +37,5 @@ async def test_an_issuer_cannot_point_the_server_at_other_hosts(keys: object) ->
 
 
 @pytest.mark.parametrize("host", ["id.example.org", "keys.example.org"])
-async def test_keys_may_be_at_the_issuers_host_and_at_those_that_are_named(host: str) -> None:
+async def test_keys_may_be_at_the_host_of_the_issuer_and_at_the_configured_hosts(host: str) -> None:
     assert await found(f"https://{host}/keys", "keys.example.org") == f"https://{host}/keys"

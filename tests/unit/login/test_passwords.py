@@ -10,7 +10,7 @@ from holdfast.login.passwords import PasswordFile, User, hashed, read_users, ver
 
 
 @pytest.mark.slow
-def test_a_user_logs_in_with_the_password_alone(tmp_path: Path) -> None:
+def test_a_user_logs_in_only_with_the_right_password(tmp_path: Path) -> None:
     file = PasswordFile(tmp_path / "passwords")
     file.put(User("ada", hashed("correct horse"), ("staff",)))
     users = read_users((tmp_path / "passwords").read_bytes())
@@ -56,7 +56,7 @@ def test_the_file_is_private_and_contains_no_password(tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["passwords"]
 
 
-def test_a_user_is_changed_and_removed(tmp_path: Path) -> None:
+def test_a_user_can_be_changed_and_removed(tmp_path: Path) -> None:
     file = PasswordFile(tmp_path / "passwords")
     file.put(User("ada", "$argon2id$1"))
     file.put(User("bob", "$argon2id$2", ("a", "b")))
@@ -76,7 +76,7 @@ def test_a_user_is_changed_and_removed(tmp_path: Path) -> None:
     "text",
     [b"ada", b"ada:secret", b"a b:$argon2id$x", b"ada:$argon2id$x:no group", b"x:$argon2id$y"],
 )
-def test_an_error_names_the_line_number(text: bytes) -> None:
+def test_a_malformed_line_or_a_repeated_user_makes_the_file_unusable(text: bytes) -> None:
     with pytest.raises(Unusable, match=r"line 3|a group"):
         read_users(b"# users\n\n" + text)
     with pytest.raises(Unusable):

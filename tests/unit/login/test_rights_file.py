@@ -76,11 +76,13 @@ def may(login: Login, operation: str, channel: str) -> bool:
         (GUEST, "publish", "/rooms/1", False),
     ],
 )
-def test_what_the_rules_decide(login: Login, operation: str, channel: str, expected: bool) -> None:
+def test_a_login_may_do_what_a_rule_allows_and_none_denies(
+    login: Login, operation: str, channel: str, expected: bool
+) -> None:
     assert may(login, operation, channel) is expected
 
 
-def test_the_decision_names_its_rule() -> None:
+def test_a_decision_names_its_rule() -> None:
     decided = LoginRules(RIGHTS.rules, BOSS).decide(Operation.PUBLISH, "/rooms/news")
 
     assert decided.rule is not None
@@ -88,7 +90,7 @@ def test_the_decision_names_its_rule() -> None:
     assert LoginRules(RIGHTS.rules, ADA).decide(Operation.CREATE, "/x").rule is None
 
 
-def test_without_a_file_every_login_may_do_everything() -> None:
+def test_every_login_may_do_everything_without_a_file() -> None:
     for login in (ADA, GUEST):
         mine = LoginRules(EVERYTHING.rules, login)
         assert all(mine.decide(each, "/**").is_allowed for each in Operation)
@@ -104,7 +106,7 @@ def test_changed_rules_count_at_once() -> None:
     assert not grants.allows(Operation.PUBLISH, "/rooms/1")
 
 
-def test_answers_are_kept_for_a_bounded_number_of_channels() -> None:
+def test_decisions_are_cached_for_a_limited_number_of_channels() -> None:
     grants = RuleGrants(Rules(RIGHTS.rules), ADA)
 
     for number in range(1000):
@@ -168,7 +170,7 @@ def test_an_error_names_its_place_in_the_file(text: bytes, place: str) -> None:
         read_rights(text)
 
 
-def test_revoked_are_subjects_tokens_and_all_issued_before() -> None:
+def test_a_login_is_revoked_by_its_subject_its_token_id_or_its_time_of_issue() -> None:
     rights: RightsFile = read_rights(
         b"[revoked]\nsubjects=['bo']\ntokens=['7']\nissued_before=2026-01-01T00:00:00Z"
     )
@@ -182,7 +184,7 @@ def test_revoked_are_subjects_tokens_and_all_issued_before() -> None:
     assert not Revoked(tokens=frozenset()).includes(ADA)
 
 
-def test_a_login_survives_the_store() -> None:
+def test_a_login_survives_its_stored_form() -> None:
     brings = replace(ADA, rights=read_claim([{"may_not": ["all"], "channels": ["/a", "/b/*"]}]))
     for login in (
         ADA,
@@ -235,7 +237,7 @@ def test_a_decision_says_whether_the_file_or_the_token_made_it() -> None:
     assert decided(Operation.PUBLISH, "/nowhere") is None
 
 
-def test_if_tokens_bring_rights_a_login_has_no_others() -> None:
+def test_a_login_without_a_file_has_only_the_rights_of_its_token() -> None:
     rules = without_file(has_claims=True).rules
 
     assert not LoginRules(rules, ADA).decide(Operation.SUBSCRIBE, "/a").is_allowed

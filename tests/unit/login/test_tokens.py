@@ -29,7 +29,7 @@ def unsigned(header: dict[str, Any], claims: dict[str, Any], signature: bytes = 
     return ".".join(base64.urlsafe_b64encode(each).rstrip(b"=").decode() for each in parts)
 
 
-def test_a_signed_token_names_its_subject() -> None:
+def test_a_signed_token_proves_its_subject_groups_id_and_expiry() -> None:
     login = verify(token(groups=["staff"], jti="7"), BY_SECRET, TokenRules())
 
     assert (login.subject, login.method) == ("ada", LoginMethod.TOKEN)
@@ -63,7 +63,7 @@ def test_a_token_without_signature_is_refused() -> None:
     assert cause(token(None, "none")) is Cause.MALFORMED
 
 
-def test_a_public_key_is_no_secret() -> None:
+def test_a_token_signed_with_the_text_of_a_public_key_is_refused() -> None:
     """Key confusion: the attacker signs with the text of the public key, as if it were a secret."""
     import hashlib
     import hmac
@@ -76,13 +76,13 @@ def test_a_public_key_is_no_secret() -> None:
     assert cause(forged, BY_RSA) is Cause.ALGORITHM
 
 
-def test_the_key_allows_the_algorithm_not_the_token() -> None:
+def test_the_key_decides_on_the_algorithm_and_not_the_token() -> None:
     assert cause(token(ec_key(), "ES256"), BY_RSA) is Cause.ALGORITHM
     only = read_key_set(orjson.dumps({"keys": [jwk(rsa_key(), alg="RS256")]}))
     assert cause(token(rsa_key(), "RS512"), only) is Cause.ALGORITHM
 
 
-def test_a_key_in_the_token_is_not_looked_at() -> None:
+def test_a_key_in_the_head_of_a_token_is_ignored() -> None:
     import jwt
 
     mine = ec_key()
@@ -112,7 +112,9 @@ def test_a_key_in_the_token_is_not_looked_at() -> None:
         ({"jti": "x" * 300}, Cause.MALFORMED),
     ],
 )
-def test_what_a_token_must_say(claims: dict[str, Any], why: Cause) -> None:
+def test_a_token_with_a_missing_or_wrong_claim_is_refused(
+    claims: dict[str, Any], why: Cause
+) -> None:
     assert cause(token(**claims)) is why
 
 
@@ -129,7 +131,7 @@ def test_clocks_may_differ_by_the_leeway() -> None:
     assert cause(late, leeway_s=5) is Cause.EXPIRED
 
 
-def test_audience_and_issuer_are_compared() -> None:
+def test_a_token_for_another_audience_or_from_another_issuer_is_refused() -> None:
     mine: dict[str, Any] = {"audiences": ("push", "chat"), "issuer": "https://id.example"}
     good = token(aud=["push", "other"], iss="https://id.example")
 
@@ -139,7 +141,7 @@ def test_audience_and_issuer_are_compared() -> None:
     assert cause(token(aud="push", iss="https://evil.example"), **mine) is Cause.ISSUER
 
 
-def test_claims_within_claims_name_subject_and_groups() -> None:
+def test_nested_claims_may_name_subject_and_groups() -> None:
     rules = TokenRules(subject_claim="preferred_username", groups_claim="realm_access.roles")
     text = token(preferred_username="ada.l", realm_access={"roles": ["user", 5, "", "admin"]})
 
@@ -151,7 +153,7 @@ def test_claims_within_claims_name_subject_and_groups() -> None:
     assert verify(token(groups={"a": 1}), BY_SECRET, TokenRules()).groups == frozenset()
 
 
-def test_a_claim_with_rights_counts_only_if_it_is_named() -> None:
+def test_a_claim_with_rights_counts_only_if_it_is_configured() -> None:
     rules = TokenRules(rights_claim="https://push.example/rights")
     mine = [{"may": ["subscribe"], "channels": ["/a"]}]
     said: dict[str, Any] = {"https://push.example/rights": mine}
@@ -164,12 +166,12 @@ def test_a_claim_with_rights_counts_only_if_it_is_named() -> None:
 
 
 @pytest.mark.parametrize("given", ["all", {}, [5], [{"may": ["fly"], "channels": ["/a"]}], 0])
-def test_rights_that_are_unusable_refuse_the_token(given: object) -> None:
+def test_a_token_with_unusable_rights_is_refused(given: object) -> None:
     """What the server does not understand could have been a denial."""
     assert cause(token(rights=given), rights_claim="rights") is Cause.RIGHTS
 
 
-def test_an_unknown_key_and_a_wrong_signature_are_different_causes() -> None:
+def test_an_unknown_key_a_wrong_signature_and_missing_keys_are_different_causes() -> None:
     keys = read_key_set(orjson.dumps({"keys": [jwk(ec_key(), kid="one")]}))
 
     assert cause(token(ec_key(), "ES256", kid="two"), keys) is Cause.UNKNOWN_KEY
@@ -180,7 +182,7 @@ def test_an_unknown_key_and_a_wrong_signature_are_different_causes() -> None:
 @pytest.mark.parametrize(
     "text", ["", "a.b", "a.b.c.d", "é.b.c", "a" * 20_000, "!.!.!", "e30.e30.e30"]
 )
-def test_what_is_no_token_is_malformed(text: str) -> None:
+def test_a_text_that_is_no_token_is_refused(text: str) -> None:
     assert cause(text) in (Cause.MALFORMED, Cause.ALGORITHM)
 
 
@@ -196,12 +198,12 @@ def test_what_is_no_token_is_malformed(text: str) -> None:
         b"-----BEGIN PUBLIC KEY-----\nbm8=\n-----END PUBLIC KEY-----\n",
     ],
 )
-def test_a_file_without_usable_keys_says_so(text: bytes) -> None:
+def test_a_file_without_usable_keys_is_refused(text: bytes) -> None:
     with pytest.raises(Unusable):
         read_keys(text)
 
 
-def test_a_published_key_set_has_no_secrets() -> None:
+def test_secret_and_private_keys_of_a_published_key_set_are_left_out() -> None:
     """Whoever can read a secret can sign with it; so can readers of a private key."""
     secret = {"kty": "oct", "kid": "s", "k": base64.urlsafe_b64encode(SECRET).decode()}
     keys = {"keys": [secret, {**jwk(ec_key(), kid="p"), "d": "AAAA"}, jwk(rsa_key(), kid="r")]}
@@ -228,7 +230,7 @@ def test_keys_for_encryption_and_of_unknown_kinds_are_left_out() -> None:
     ],
     ids=str,
 )
-def test_headers_of_any_json_log_nobody_in(header: dict[str, Any]) -> None:
+def test_a_token_with_odd_values_in_its_head_is_refused(header: dict[str, Any]) -> None:
     for keys in (BY_SECRET, BY_RSA):
         cause(unsigned(header, {"sub": "ada", "exp": 2**33}), keys)
 
@@ -236,7 +238,7 @@ def test_headers_of_any_json_log_nobody_in(header: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "header", [b"[" * 12_000, b'{"a":' * 2_400, b"7", b"[]", b"null", b'"x"', b"\xff", b"1" * 9_000]
 )
-def test_headers_that_are_no_object_log_nobody_in(header: bytes) -> None:
+def test_a_token_whose_head_is_no_json_object_is_malformed(header: bytes) -> None:
     text = base64.urlsafe_b64encode(header).rstrip(b"=").decode()
 
     assert cause(f"{text}.e30.eA") is Cause.MALFORMED

@@ -28,7 +28,7 @@ def test_joining_does_not_repair_malformed_parts(texts: list[str]) -> None:
         orjson.loads(concatenate(texts))
 
 
-def test_no_message_at_all_is_malformed() -> None:
+def test_an_empty_list_of_texts_is_malformed() -> None:
     with pytest.raises(RequestRefused) as refused:
         concatenate([])
     assert refused.value.error is ErrorReply.REQUEST_MALFORMED
@@ -49,7 +49,7 @@ def test_other_charsets_are_refused(charset: str) -> None:
 
 
 def test_unknown_charsets_are_not_cached() -> None:
-    """Python itself keeps each that it was asked for."""
+    """Python itself caches each name that it is asked for."""
     remembered: dict[str, object] = vars(encodings)["_cache"]
     before = len(remembered)
     for number in range(1000):

@@ -1,4 +1,4 @@
-"""Only frames that may be reach the reader, in whatever pieces they come."""
+"""Only allowed frames reach the reader, in whatever pieces they arrive."""
 
 import struct
 
@@ -10,9 +10,9 @@ from holdfast.web.client_frames import NO_ROOM, TOO_LARGE, ClientFrames, measure
 from holdfast.web.intake import SMALL, Intake
 from tests.abuse.attacker import CLOSE, PING, frame
 
-# What comes in place of a frame without a mask: no reader takes it.
+# Is passed on in place of a frame without a mask; no reader takes it.
 ABSURD = b"\xf0\x80"
-# In place of a message that is too large.
+# Is passed on in place of a message that is too large.
 TOLD = frame(TOO_LARGE, PING)
 MOST = 100_000
 
@@ -32,7 +32,7 @@ class Reader:
 
 
 def hear(*pieces: bytes) -> bytes:
-    """What reaches the reader, while it gets no more than what has come."""
+    """What reaches the reader when these pieces arrive."""
     reader = Reader()
     frames = ClientFrames(reader, MOST, Intake())
     for piece in pieces:
@@ -53,7 +53,9 @@ PLACES = st.lists(st.integers(0, 2**20), max_size=5)
 
 @pytest.mark.slow
 @given(st.lists(SIZES, min_size=1, max_size=4), PLACES)
-def test_masked_frames_pass_in_whatever_pieces(sizes: list[int], places: list[int]) -> None:
+def test_masked_frames_pass_in_whatever_pieces_they_arrive(
+    sizes: list[int], places: list[int]
+) -> None:
     data = b"".join(frame(b"x" * size) for size in sizes)
     assert hear(*in_pieces(data, places)) == data
 
@@ -95,7 +97,7 @@ def test_a_message_that_is_too_large_is_dropped_and_reported(
         (2**62, struct.pack("!BBQ", 0x81, 255, 2**62)),
     ],
 )
-def test_the_head_says_whether_to_drop_a_frame(size: int, passed: bytes) -> None:
+def test_the_size_in_its_head_decides_whether_a_frame_is_dropped(size: int, passed: bytes) -> None:
     assert hear(struct.pack("!BBQ", 0x81, 0xFF, size)) == passed
 
 
@@ -110,7 +112,7 @@ def test_frames_pass_up_to_the_first_without_a_mask(
 
 
 @pytest.mark.parametrize("size", [124, 1000])
-def test_a_size_may_be_written_longer_than_it_must(size: int) -> None:
+def test_the_size_of_a_frame_may_have_more_bytes_than_it_needs(size: int) -> None:
     data = struct.pack("!BBHI", 0x81, 0xFE, size, 0) + b"x" * size
     unmasked = frame(b"", is_masked=False)
     assert hear(data[:132], data[132:] + unmasked) == data + ABSURD
@@ -130,7 +132,7 @@ SOME_SIZES = st.lists(st.sampled_from([0, 1, 124, 126, 1000, SMALL, SMALL + 1, 2
 
 
 class Listener(Reader):
-    """Puts messages together as aiohttp does, and says how large those are that it has."""
+    """Assembles messages as aiohttp does, and remembers their sizes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -157,7 +159,7 @@ class Listener(Reader):
 
 @pytest.mark.slow
 @given(st.lists(SOME_SIZES, max_size=4), PLACES, st.booleans())
-def test_unfinished_and_unhandled_messages_take_room_until_they_are_done(
+def test_unfinished_and_unhandled_messages_take_room_until_they_are_handled(
     messages: list[list[int]], places: list[int], is_heard: bool
 ) -> None:
     data = b"".join(message(sizes) for sizes in messages)

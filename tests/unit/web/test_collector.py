@@ -1,4 +1,4 @@
-"""Garbage that only holds itself is found: soon if it is new, else in a quiet moment."""
+"""Cyclic garbage is found: soon if it is new, otherwise in a quiet moment."""
 
 import gc
 import weakref
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow
 
 
 class Loop:
-    """Something that nobody else holds when its name is gone."""
+    """An object that only itself refers to when its name is gone."""
 
     def __init__(self) -> None:
         self.itself = self
@@ -83,7 +83,7 @@ def left_when_no_longer_new() -> "weakref.ref[Loop]":
 
 
 def left_when_exempt(collector: Collector, work: Work) -> "weakref.ref[Loop]":
-    """It survives a long collection before it is left."""
+    """Garbage that became exempt, as it survived a long collection before."""
     loop = Loop()
     work.collection_s = 0.1
     look_at_new(1)
@@ -99,7 +99,7 @@ def test_new_garbage_is_found_while_the_server_works() -> None:
     assert lost() is None
 
 
-def test_what_a_server_restores_is_looked_at_once_at_most() -> None:
+def test_restored_objects_are_visited_only_as_new_ones_and_then_become_exempt() -> None:
     looked_at: list[int] = []
 
     def collected(phase: str, info: dict[str, int]) -> None:
@@ -137,14 +137,14 @@ def test_a_server_that_is_never_quiet_finds_older_garbage_too(work: Work) -> Non
     assert lost() is None
 
 
-def test_a_quiet_server_that_made_little_is_left_alone(work: Work) -> None:
+def test_a_quiet_server_with_few_new_objects_collects_no_garbage(work: Work) -> None:
     collector = begun(work)
     lost = weakref.ref(Loop())
     beat(collector, work, 1_000, worked_s=0.001)
     assert lost() is not None
 
 
-def test_what_survives_a_long_collection_is_not_looked_at_again(work: Work) -> None:
+def test_objects_that_survive_a_long_collection_become_exempt(work: Work) -> None:
     collector = begun(work)
     assert gc.get_freeze_count() > 0
     gc.unfreeze()
@@ -157,7 +157,7 @@ def test_what_survives_a_long_collection_is_not_looked_at_again(work: Work) -> N
     assert gc.get_freeze_count() > 0
 
 
-def test_queues_are_not_looked_at_again_when_many_entries_were_added(work: Work) -> None:
+def test_queues_become_exempt_when_very_many_entries_were_added(work: Work) -> None:
     collector = begun(work)
     queue: list[int] = []
     beat(collector, work, 1, worked_s=0.02, queued=499_999)
@@ -166,7 +166,7 @@ def test_queues_are_not_looked_at_again_when_many_entries_were_added(work: Work)
     assert not is_looked_at(queue)
 
 
-def test_new_queues_are_looked_at_until_many_more_entries_were_added(work: Work) -> None:
+def test_new_queues_become_exempt_after_as_many_more_entries(work: Work) -> None:
     collector = begun(work)
     beat(collector, work, 1, worked_s=0.02, queued=600_000)
     queue: list[int] = []
@@ -206,7 +206,7 @@ def test_many_entries_without_new_objects_leave_exempt_garbage_alone(work: Work)
     assert lost() is not None
 
 
-def test_garbage_that_was_exempt_when_it_was_left_is_found_in_a_quiet_minute(work: Work) -> None:
+def test_exempt_garbage_is_found_in_a_quiet_minute(work: Work) -> None:
     collector = begun(work)
     lost = left_when_exempt(collector, work)
     look_at_new(1)
@@ -216,7 +216,7 @@ def test_garbage_that_was_exempt_when_it_was_left_is_found_in_a_quiet_minute(wor
     assert lost() is None
 
 
-def test_a_server_that_is_never_quiet_finds_garbage_that_was_exempt_too(
+def test_a_server_that_is_never_quiet_finds_exempt_garbage_too(
     work: Work, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(collector, "_VERY_MANY", 100_000)

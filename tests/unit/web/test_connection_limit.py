@@ -1,4 +1,4 @@
-"""Who is in a listener's room, who makes room, and who is turned away."""
+"""Connection limits: which connections stay, which are evicted, which are turned away."""
 
 import pytest
 from hypothesis import given
@@ -9,7 +9,7 @@ from holdfast.web.connection_limit import ConnectionLimit, NoConnectionLimit
 
 
 class Crowd:
-    """Guests by number; who was sent away, in this order."""
+    """Connections by number, and those that were evicted, in order."""
 
     def __init__(self, limit: int, *, for_operators: bool = False) -> None:
         self.told = 0
@@ -36,7 +36,7 @@ def test_the_oldest_connection_without_a_request_is_evicted() -> None:
     assert len(crowd.room) == 3
 
 
-def test_if_every_connection_has_sent_a_request_new_ones_are_turned_away() -> None:
+def test_new_connections_are_turned_away_if_all_others_have_sent_a_request() -> None:
     crowd = Crowd(2)
     for guest in (1, 2):
         crowd.arrive(guest)
@@ -47,7 +47,7 @@ def test_if_every_connection_has_sent_a_request_new_ones_are_turned_away() -> No
     assert crowd.arrive(4)
 
 
-def test_for_operators_only_a_valid_token_is_a_claim() -> None:
+def test_only_a_valid_token_protects_a_connection_of_the_administration() -> None:
     crowd = Crowd(2, for_operators=True)
     for guest in (1, 2):
         crowd.arrive(guest)
@@ -59,7 +59,7 @@ def test_for_operators_only_a_valid_token_is_a_claim() -> None:
     assert crowd.sent_away == [2]
 
 
-def test_an_evicted_connection_may_leave_again() -> None:
+def test_an_evicted_connection_that_leaves_frees_no_other_place() -> None:
     crowd = Crowd(1)
     crowd.arrive(1)
     crowd.arrive(2)
@@ -88,7 +88,7 @@ def test_the_limit_holds_and_connections_with_a_request_are_never_evicted(
         assert not heard & {*crowd.sent_away}
 
 
-def test_without_a_limit_connections_are_not_tracked() -> None:
+def test_connections_are_not_tracked_without_a_limit() -> None:
     room = NoConnectionLimit()
     for guest in range(10):
         assert room.has_place()

@@ -30,7 +30,7 @@ IDENTITY = "0123456789abcdef0123456789abcdef"
         f"{'x' * 4000}=y; BAYEUX_BROWSER={IDENTITY}",
     ],
 )
-def test_the_identity_is_found_wherever_it_stands(header: str) -> None:
+def test_the_identity_is_found_wherever_it_stands_in_the_header(header: str) -> None:
     assert COOKIE.find([header]) == (IDENTITY,)
 
 
@@ -56,8 +56,8 @@ def test_several_identities_are_found_in_order_up_to_a_limit() -> None:
 
 
 @pytest.mark.parametrize("space", ["\x85", "\xa0", "\u2000", "\u3000", "\x1c", "\v", "\n"])
-def test_only_what_separates_cookies_is_no_part_of_a_name(space: str) -> None:
-    """A browser lets any page of the domain set such a name, and would not let it set `__Host-`."""
+def test_odd_white_space_is_part_of_a_cookie_name(space: str) -> None:
+    """Any page of the domain may set a cookie of such a name, but no `__Host-` cookie."""
     cookie = BrowserCookie(name="__Host-B", secure=True)
     for forged in (f"{space}__Host-B=x", f"__Host-B{space}=x"):
         assert cookie.find([forged, "__Host-B=y"]) == ("y",)
@@ -90,15 +90,15 @@ def test_values_that_the_server_never_sets_are_no_identities(header: str) -> Non
     assert COOKIE.find([header]) == ()
 
 
-def test_without_a_cookie_there_is_no_identity() -> None:
+def test_a_request_without_a_cookie_has_no_identity() -> None:
     assert COOKIE.find([]) == ()
 
 
-def test_the_cookie_is_hidden_from_scripts_and_of_the_whole_site_if_nothing_else_is_said() -> None:
+def test_the_cookie_is_by_default_hidden_from_scripts_and_valid_for_the_whole_site() -> None:
     assert COOKIE.header(IDENTITY) == f"BAYEUX_BROWSER={IDENTITY}; Path=/; HttpOnly"
 
 
-def test_every_attribute_is_written() -> None:
+def test_every_attribute_of_the_cookie_is_written() -> None:
     cookie = BrowserCookie(
         name="__Host-B",
         domain="example.org",
@@ -125,7 +125,7 @@ def test_every_attribute_is_written() -> None:
         ({"browser_cookie_name": "__Secure-own", "browser_cookie_path": "/x"}, "__Secure-own"),
     ],
 )
-def test_over_tls_a_name_that_browsers_would_drop_is_never_chosen(
+def test_the_cookie_over_tls_has_a_host_prefix_only_if_browsers_accept_it(
     settings: dict[str, Any], name: str
 ) -> None:
     cookie = browser_cookie(Settings(tls_cert=Path("cert"), tls_key=Path("key"), **settings))
@@ -138,7 +138,7 @@ def test_an_identity_that_was_set_is_found_again() -> None:
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=()), max_size=200), max_size=3))
-def test_no_header_is_too_odd_to_be_read(lines: list[str]) -> None:
+def test_any_header_is_read(lines: list[str]) -> None:
     for found in COOKIE.find(lines):
         assert found.isascii()
         assert 0 < len(found) <= 64
@@ -147,7 +147,7 @@ def test_no_header_is_too_odd_to_be_read(lines: list[str]) -> None:
 PROGRAM = {"Host": "holdfast.test", "User-Agent": "node", "Sec-Fetch-Mode": "cors"}
 
 
-def test_a_program_sends_no_cookie_and_no_browser_headers() -> None:
+def test_a_client_without_cookies_and_browser_headers_is_cookieless() -> None:
     assert is_cookieless(CIMultiDict(PROGRAM))
 
 

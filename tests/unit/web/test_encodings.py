@@ -1,4 +1,4 @@
-"""Encoded bodies: decoded as they come, damaged ones found out, and never much at a time."""
+"""Encoded bodies: they are decoded as they arrive, a little at a time; damaged ones are refused."""
 
 import gzip
 import tracemalloc
@@ -44,7 +44,7 @@ def decoded(encoding: str, *parts: bytes) -> bytes:
 
 
 @given(writer=st.sampled_from(WRITERS), body=BODIES, cuts=st.lists(st.integers(0), max_size=6))
-def test_a_body_comes_out_as_it_was_however_it_was_cut(
+def test_a_body_is_decoded_in_whatever_pieces_it_arrives(
     writer: tuple[str, Callable[[bytes], bytes]], body: bytes, cuts: list[int]
 ) -> None:
     encoding, encode = writer
@@ -55,7 +55,7 @@ def test_a_body_comes_out_as_it_was_however_it_was_cut(
 
 @pytest.mark.slow
 @given(writer=st.sampled_from(WRITERS), body=BODIES, place=st.integers(0))
-def test_a_body_that_is_cut_short_is_damaged(
+def test_a_truncated_body_is_refused(
     writer: tuple[str, Callable[[bytes], bytes]], body: bytes, place: int
 ) -> None:
     encoding, encode = writer
@@ -70,12 +70,12 @@ def test_a_body_that_is_cut_short_is_damaged(
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
 @given(data=st.binary(min_size=1, max_size=200))
-def test_data_in_another_format_are_damaged(encoding: str, data: bytes) -> None:
+def test_data_in_another_format_are_refused(encoding: str, data: bytes) -> None:
     try:
         body = decoded(encoding, data)
     except ValueError:
         return
-    # By chance it was one: so others say, too.
+    # By chance the data are in the format, and zlib agrees.
     wbits = 31 if encoding == "gzip" else 15 if data[0] & 0xF == 8 else -15
     assert zlib.decompress(data, wbits) == body
 
@@ -95,7 +95,7 @@ def test_gzip_members_are_decoded_once_whatever_their_size(size: int) -> None:
     assert decoded("gzip", b"".join(map(gzip.compress, bodies))) == b"".join(bodies)
 
 
-def test_many_long_gzip_members_take_no_more_memory_than_their_pieces() -> None:
+def test_many_long_gzip_members_take_little_memory() -> None:
     data = gzip.compress(b" " * 65_537) * 30
     tracemalloc.start()
     try:
@@ -108,7 +108,7 @@ def test_many_long_gzip_members_take_no_more_memory_than_their_pieces() -> None:
 
 
 @pytest.mark.slow
-def test_no_more_is_decoded_than_is_asked_for() -> None:
+def test_the_first_piece_of_a_large_body_has_64_kibibytes() -> None:
     pieces = DECODERS["gzip"]().pieces(gzip.compress(b" " * 10_000_000))
     assert len(next(pieces)) == 65_536
 

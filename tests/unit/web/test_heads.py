@@ -26,7 +26,7 @@ def test_every_status_has_its_phrase_and_all_headers(status: int) -> None:
     assert b"\r\nSet-Cookie: a=b\r\n" in head
 
 
-def test_the_date_is_of_the_last_refresh(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_date_is_that_of_the_last_refresh(monkeypatch: pytest.MonkeyPatch) -> None:
     kept = Heads()
     monkeypatch.setattr(heads, "formatdate", lambda *, usegmt: f"then, {usegmt}")
     assert b"then" not in kept.ok

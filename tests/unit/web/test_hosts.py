@@ -10,20 +10,20 @@ PORTS = st.one_of(st.just(""), st.integers(0, 70_000).map(":{}".format))
 
 
 @given(st.ip_addresses(v=4), PORTS)
-def test_an_address_is_nobodys_name(ip: object, port: str) -> None:
+def test_an_ipv4_address_is_always_a_host_of_ours(ip: object, port: str) -> None:
     assert Hosts().are_ours(f"{ip}{port}")
 
 
 @pytest.mark.slow
 @given(st.ip_addresses(v=6), PORTS)
-def test_an_address_of_version_6_needs_its_brackets(ip: object, port: str) -> None:
+def test_an_ipv6_address_is_a_host_of_ours_only_in_brackets(ip: object, port: str) -> None:
     assert Hosts().are_ours(f"[{ip}]{port}")
     assert not Hosts().are_ours(f"[{ip}")
 
 
 @pytest.mark.slow
 @given(st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=30))
-def test_a_name_that_ends_like_ours_is_below_it_or_foreign(text: str) -> None:
+def test_a_host_that_ends_like_ours_is_ours_only_below_a_name_with_a_star(text: str) -> None:
     hosts = Hosts(["ours.example", "*.club.example"])
     assert not hosts.are_ours(f"{text}x.example")
     assert hosts.are_ours(f"{text}ours.example") is (text == "")
@@ -31,13 +31,13 @@ def test_a_name_that_ends_like_ours_is_below_it_or_foreign(text: str) -> None:
         assert hosts.are_ours(f"{text}.club.example")
 
 
-def test_a_star_is_every_name_and_a_name_below_is_not_the_name() -> None:
+def test_a_star_alone_matches_every_host_but_a_star_below_a_name_not_the_name() -> None:
     assert Hosts(["*"]).are_ours("whatever.example")
     assert not Hosts(["*.club.example"]).are_ours("club.example")
 
 
 @pytest.mark.slow
-def test_verdicts_on_hosts_are_cached_up_to_a_limit() -> None:
+def test_decisions_on_hosts_are_cached_up_to_a_limit() -> None:
     hosts = Hosts(["ours.example"])
     for number in range(5000):
         assert not hosts.are_ours(f"{number}.example")
@@ -60,5 +60,5 @@ def test_a_request_without_a_host_is_accepted() -> None:
         ("127.0.0.1", None),
     ],
 )
-def test_the_names_in_settings_are_found(place: str, name: str | None) -> None:
+def test_the_host_name_of_a_setting_is_found(place: str, name: str | None) -> None:
     assert name_of(place) == name

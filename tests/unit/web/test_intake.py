@@ -1,4 +1,4 @@
-"""What unfinished requests hold is bounded for all of them together."""
+"""The intake: the bytes of all incomplete requests together are limited."""
 
 from contextlib import suppress
 
@@ -19,7 +19,7 @@ def test_room_that_is_given_back_can_be_taken_again() -> None:
     assert intake.used == 10
 
 
-def test_the_request_that_does_not_fit_is_refused_and_holds_nothing() -> None:
+def test_a_request_that_does_not_fit_is_refused_and_takes_no_room() -> None:
     intake = Intake(10)
     intake.take(6)
     with pytest.raises(RequestRefused, match="503::server_busy"):
@@ -42,7 +42,7 @@ def test_one_network_takes_half_of_the_room_at_most() -> None:
     assert intake.used == 10
 
 
-def test_requests_from_this_machine_have_no_share() -> None:
+def test_requests_from_this_machine_may_take_all_the_room() -> None:
     intake = Intake(10)
     intake.take(10)
     assert (intake.used, len(intake)) == (10, 0)

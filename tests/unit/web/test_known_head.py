@@ -27,14 +27,14 @@ def test_the_body_behind_a_known_head_is_found(body: bytes) -> None:
 
 
 @given(st.binary(min_size=1, max_size=300), st.data())
-def test_a_request_that_is_not_complete_is_not_recognised(body: bytes, data: st.DataObject) -> None:
+def test_an_incomplete_request_is_not_recognised(body: bytes, data: st.DataObject) -> None:
     whole = request(body)
     size = data.draw(st.integers(min_value=0, max_value=len(whole) - 1))
     assert known().body_of(whole[:size]) is None
 
 
 @given(st.binary(min_size=1, max_size=300), st.binary(min_size=1, max_size=30))
-def test_a_request_with_more_behind_it_is_not_recognised(body: bytes, more: bytes) -> None:
+def test_a_request_with_more_bytes_behind_it_is_not_recognised(body: bytes, more: bytes) -> None:
     assert known().body_of(request(body) + more) is None
 
 
@@ -50,7 +50,7 @@ def test_a_head_that_differs_in_one_byte_is_not_recognised(at: int, other: bytes
 @pytest.mark.parametrize(
     "length", [b"", b"-5", b"+5", b" 5", b"5 ", b"0x5", b"5,5", b"5\r", b"5\n", b"\xb2", b"6", b"4"]
 )
-def test_an_odd_or_wrong_length_is_not_recognised(length: bytes) -> None:
+def test_a_request_with_an_odd_or_wrong_length_is_not_recognised(length: bytes) -> None:
     assert known().body_of(request(b"hello", length)) is None
 
 
@@ -94,7 +94,7 @@ def test_the_length_is_found_however_it_is_spelt(name: bytes) -> None:
     assert head.body_of(data) == b"hello"
 
 
-def test_the_length_may_stand_last() -> None:
+def test_the_length_may_be_the_last_header() -> None:
     data = b"POST / HTTP/1.1\r\nContent-Length: 5\r\n\r\nhello"
     head = learn(data, b"hello", NO_SPEAKER, {})
     assert head is not None

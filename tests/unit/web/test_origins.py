@@ -26,7 +26,9 @@ ANY = Origins(("*",))
         ("ws://holdfast.test", HOST),
     ],
 )
-def test_the_own_pages_are_our_own_however_they_spell_it(origin: str, host: str) -> None:
+def test_pages_of_the_server_are_its_own_however_their_origin_is_spelt(
+    origin: str, host: str
+) -> None:
     assert Origins().standing(origin, host) is OriginTrust.OWN
     assert NAMED.standing(origin, host) is OriginTrust.OWN
     assert NAMED.headers(origin, host) == {}
@@ -79,7 +81,7 @@ def test_other_origins_are_foreign(origin: str) -> None:
     assert NAMED.preflight_headers(origin, HOST) == {}
 
 
-def test_without_a_host_no_page_is_our_own() -> None:
+def test_no_page_is_the_servers_own_without_a_host() -> None:
     assert NAMED.standing("http://holdfast.test", None) is OriginTrust.FOREIGN
 
 
@@ -113,12 +115,12 @@ def test_a_named_origin_keeps_its_credentials_beside_a_wildcard() -> None:
     assert both.headers("https://evil.test", HOST) == {"Access-Control-Allow-Origin": "*"}
 
 
-def test_an_unusable_entry_of_the_list_does_not_stand_for_null() -> None:
+def test_an_unusable_configured_origin_does_not_match_null() -> None:
     odd = Origins(("*", "https://b\N{LATIN SMALL LETTER U WITH DIAERESIS}cher.example"))
     assert odd.headers("null", HOST) == {"Access-Control-Allow-Origin": "*"}
 
 
-def test_a_preflight_is_told_what_may_be_sent() -> None:
+def test_the_headers_of_a_preflight_name_the_allowed_methods_and_headers() -> None:
     headers = NAMED.preflight_headers("https://friend.example", HOST)
     assert headers["Access-Control-Allow-Methods"] == "POST, GET, OPTIONS"
     assert headers["Access-Control-Allow-Headers"] == "Content-Type"
@@ -130,7 +132,7 @@ def test_an_origin_that_only_matches_in_lower_case_unicode_is_foreign() -> None:
 
 
 @given(st.text(max_size=60), st.one_of(st.none(), st.text(max_size=30)))
-def test_every_text_is_judged_without_an_error(origin: str, host: str | None) -> None:
+def test_any_text_as_origin_and_host_is_judged(origin: str, host: str | None) -> None:
     standing = NAMED.standing(origin, host)
     headers = NAMED.headers(origin, host)
     assert bool(headers) == (standing is OriginTrust.ALLOWED)
@@ -144,7 +146,7 @@ SAID = [
     ([("Origin", FRIENDS_PAGE)], OriginTrust.ALLOWED),
     ([("Origin", EVIL)], OriginTrust.FOREIGN),
     ([("Origin", "")], OriginTrust.FOREIGN),
-    # An origin that is named counts more than what stands for one.
+    # An origin counts more than the other headers.
     ([("Origin", EVIL), ("Sec-Fetch-Site", "same-origin")], OriginTrust.FOREIGN),
     ([("Origin", FRIENDS_PAGE), ("Sec-Fetch-Site", "cross-site")], OriginTrust.ALLOWED),
     ([("Origin", EVIL), ("Referer", OWN_PAGE)], OriginTrust.FOREIGN),
@@ -160,7 +162,7 @@ SAID = [
     ([("Referer", FRIENDS_PAGE)], OriginTrust.ALLOWED),
     ([("Referer", f"{EVIL}/{OWN_PAGE}")], OriginTrust.FOREIGN),
     ([("Referer", "")], OriginTrust.UNKNOWN),
-    # Whoever says several things is not believed any of them.
+    # Of several values of one header, none is believed.
     ([("Origin", OWN_PAGE), ("Origin", EVIL)], OriginTrust.FOREIGN),
     ([("Origin", OWN_PAGE), ("Origin", OWN_PAGE)], OriginTrust.FOREIGN),
     ([("Sec-Fetch-Site", "same-origin"), ("Sec-Fetch-Site", "none")], OriginTrust.FOREIGN),
@@ -169,7 +171,7 @@ SAID = [
 
 
 @pytest.mark.parametrize(("said", "standing"), SAID)
-def test_a_page_is_judged_by_all_that_its_browser_says_of_it(
+def test_the_trust_of_a_page_follows_from_origin_fetch_site_and_referer(
     said: list[tuple[str, str]], standing: OriginTrust
 ) -> None:
     assert NAMED.standing_of(CIMultiDict([("Host", HOST), *said])) is standing

@@ -1,4 +1,4 @@
-"""Whose request it is, whatever stands in its headers."""
+"""The caller of a request, whatever its headers claim."""
 
 from asyncio import BaseTransport
 from typing import Any
@@ -32,14 +32,14 @@ def forwarded(*values: str, peer: str = PROXY, trusted: tuple[str, ...] = (PROXY
     return asked(Peers(trusted), peer, *(("X-Forwarded-For", value) for value in values))
 
 
-def test_without_proxies_the_peer_is_the_caller() -> None:
+def test_the_peer_is_the_caller_without_proxies() -> None:
     caller = asked(Peers(), STRANGER)
     assert (caller.address, caller.network) == (STRANGER, STRANGER)
     assert not caller.is_proxied
 
 
 @pytest.mark.parametrize("header", ["X-Forwarded-For", "Forwarded"])
-def test_what_a_stranger_forwards_is_ignored(header: str) -> None:
+def test_the_forwarding_headers_of_an_untrusted_peer_are_ignored(header: str) -> None:
     lies = [("X-Forwarded-For", "1.2.3.4"), ("Forwarded", "for=1.2.3.4;proto=https")]
     caller = asked(Peers((PROXY,), header), STRANGER, *lies, ("X-Forwarded-Proto", "https"))
     assert caller.address == STRANGER
@@ -47,7 +47,7 @@ def test_what_a_stranger_forwards_is_ignored(header: str) -> None:
     assert not caller.is_secure
 
 
-def test_the_last_address_that_is_no_trusted_proxy_wins() -> None:
+def test_the_last_address_that_is_no_trusted_proxy_is_the_caller() -> None:
     assert forwarded("203.0.113.7").address == "203.0.113.7"
     assert forwarded("1.2.3.4, 203.0.113.7").address == "203.0.113.7"
     assert forwarded("1.2.3.4", "203.0.113.7").address == "203.0.113.7"
@@ -56,7 +56,7 @@ def test_the_last_address_that_is_no_trusted_proxy_wins() -> None:
     assert forwarded("203.0.113.7").is_proxied
 
 
-def test_if_all_addresses_are_proxies_the_first_is_the_caller_and_has_no_budget() -> None:
+def test_the_first_address_is_the_caller_without_a_budget_if_all_are_proxies() -> None:
     caller = forwarded("10.1.1.1, 10.2.2.2", trusted=("10.0.0.0/8",))
     assert (caller.address, caller.network) == ("10.1.1.1", "")
 
@@ -69,7 +69,7 @@ def test_a_proxy_that_names_no_client_is_the_caller(said: str) -> None:
     assert (caller.address, caller.network) == (PROXY, "")
 
 
-def test_only_the_header_that_the_proxies_set_is_believed() -> None:
+def test_only_the_configured_forwarding_header_counts() -> None:
     both = [("X-Forwarded-For", "1.1.1.1"), ("Forwarded", "for=2.2.2.2")]
     assert asked(Peers((PROXY,)), PROXY, *both).address == "1.1.1.1"
     assert asked(Peers((PROXY,), "Forwarded"), PROXY, *both).address == "2.2.2.2"
@@ -86,7 +86,7 @@ def test_only_the_header_that_the_proxies_set_is_believed() -> None:
         'for="203.0.113.7',
     ],
 )
-def test_rfc_7239_is_read_from_its_end_whatever_quotes_a_client_opened(said: str) -> None:
+def test_a_forwarded_header_is_read_from_its_end_whatever_quotes_a_client_opened(said: str) -> None:
     caller = asked(Peers((PROXY,), "Forwarded"), PROXY, ("Forwarded", said))
     assert caller.address == "203.0.113.7"
 
@@ -113,25 +113,25 @@ def test_a_unix_socket_has_no_address_and_is_trusted_if_configured() -> None:
 @pytest.mark.parametrize("here", ["127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1"])
 def test_requests_from_this_machine_have_no_budget(here: str) -> None:
     assert asked(Peers(), here).network == ""
-    # What a proxy forwards from there is.
+    # Those that a proxy forwards from there have one.
     assert forwarded("127.0.0.1").network == "127.0.0.1"
 
 
-def test_addresses_of_ipv6_count_by_what_a_client_has() -> None:
+def test_ipv6_addresses_with_the_same_first_64_bits_are_one_network() -> None:
     assert asked(Peers(), "2001:db8:1:2:3::4").network == "2001:db8:1:2::/64"
     assert asked(Peers(), "2001:db8:1:2:ffff::1").network == "2001:db8:1:2::/64"
     assert asked(Peers(), "2001:db8:1:3::4").network == "2001:db8:1:3::/64"
     assert forwarded("[2001:db8::1]:443").address == "2001:db8::1"
 
 
-def test_the_same_address_is_the_same_however_it_is_written() -> None:
+def test_an_address_is_recognised_however_it_is_written() -> None:
     assert asked(Peers(), "::ffff:203.0.113.7").address == "203.0.113.7"
     assert asked(Peers((PROXY,)), f"::ffff:{PROXY}", ("X-Forwarded-For", "1.1.1.1")).is_proxied
     assert forwarded("203.0.113.7:4711").address == "203.0.113.7"
     assert asked(Peers(), "fe80::1%eth0").address == "fe80::1"
 
 
-def test_the_subject_of_a_certificate_is_that_of_the_connection() -> None:
+def test_the_tls_subject_is_that_of_the_clients_certificate_and_never_of_a_proxys() -> None:
     tls = {"sslcontext": object(), "peercert": CERTIFICATE}
     subject = asked(Peers(), STRANGER, **tls).tls_subject
     assert subject == (("organizationName", "Ladies"), ("commonName", "ada"), ("commonName", "x"))
@@ -147,7 +147,7 @@ def test_headers_are_found_in_any_case_and_never_printed() -> None:
     assert "c2VjcmV0" not in repr(caller)
 
 
-def test_cookies_of_the_same_name_are_all_there() -> None:
+def test_all_cookies_of_the_same_name_are_found() -> None:
     caller = asked(Peers(), STRANGER, ("Cookie", 'a=1; s="x.y"; b=2;s=z; sx=3; s'))
     assert caller.cookies("s") == ["x.y", "z", ""]
     assert asked(Peers(), STRANGER).cookies("s") == []
@@ -155,7 +155,7 @@ def test_cookies_of_the_same_name_are_all_there() -> None:
 
 @pytest.mark.slow
 @given(st.lists(st.text(st.characters(codec="latin-1", exclude_characters="\r\n")), max_size=4))
-def test_whatever_a_client_wrote_what_its_proxy_appends_counts(lies: list[str]) -> None:
+def test_the_address_that_a_proxy_appends_counts_whatever_the_client_wrote(lies: list[str]) -> None:
     said = ",".join([*lies, "203.0.113.7"])
     assert forwarded(said).address == "203.0.113.7"
     element = ",".join([*lies, "for=203.0.113.7"])

@@ -1,4 +1,4 @@
-"""Small answers of one turn leave together, and nothing overtakes anything."""
+"""Small writes of one turn leave together, and in order."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from holdfast.web.write_coalescer import WriteCoalescer
 
 
 class Wire:
-    """A transport that writes down, in a list that others share, what leaves."""
+    """A transport that notes in a shared list what leaves."""
 
     def __init__(self, name: str, left: list[str]) -> None:
         self.name = name
@@ -26,7 +26,7 @@ class Wire:
 
 
 class Street:
-    """A burst and its wires."""
+    """A write coalescer and two transports."""
 
     def __init__(self) -> None:
         self.began = 0
@@ -75,7 +75,7 @@ def test_writes_to_a_client_that_does_not_read_are_not_collected() -> None:
     assert street.left == ["a1"]
 
 
-def test_in_a_long_turn_the_first_writes_leave_early() -> None:
+def test_the_first_writes_of_a_long_turn_leave_early() -> None:
     street = Street()
     for _ in range(100):
         street.write(street.a, 1)
