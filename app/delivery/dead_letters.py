@@ -39,7 +39,7 @@ class DeadLetter(NamedTuple):
     # Absolute names of sessions.
     publisher: str
     receiver: str
-    # The receiver's session key and subject.
+    # The receiver's `key` and subject.
     key: str
     subject: str
     code: str
@@ -161,7 +161,7 @@ class DeadLetter(NamedTuple):
 
 
 def key_of(name: str) -> str:
-    """Return the session key of an absolute name."""
+    """Return the `key` of the session with this absolute name."""
     return name.partition(_CLIENT)[2] or name
 
 

@@ -11,7 +11,7 @@ class Move(NamedTuple):
     """One message leaves one queue for others."""
 
     message: "Message"
-    # The keys of the queue that it leaves, and of those that have it afterwards.
+    # The receiver whose queue it leaves, and those whose queues have it afterwards.
     source: str
     targets: Sequence[str]
     # How many of the targets did not have it before.

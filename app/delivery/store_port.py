@@ -56,11 +56,11 @@ class StorePort(Protocol):
         ...
 
     def keep(
-        self, message: "Message", keys: Sequence[str], done: "Callable[[PersistOutcome], None]"
+        self, message: "Message", receivers: Sequence[str], done: "Callable[[PersistOutcome], None]"
     ) -> None:
         """Store the message in the queues of these sessions, or in none.
 
-        The name of its channel, as a key, stands for the history of the channel.
+        A receiver is a session's `key`, or the name of the channel for its history.
 
         A publish key is stored in the same step; of the messages with the same key only the first
         is stored. `done` is called once, and a second time after `PersistOutcome.UNKNOWN`.
@@ -74,7 +74,7 @@ class StorePort(Protocol):
         """
         ...
 
-    def mark(self, key: str, marked: "Collection[Marked]") -> None:
+    def mark(self, receiver: str, marked: "Collection[Marked]") -> None:
         """Store how far these entries have come when the turn ends.
 
         The journal records the hand-overs of the entries that are in flight at the time of this
@@ -82,23 +82,23 @@ class StorePort(Protocol):
         """
         ...
 
-    def mark_batch(self, key: str, batch: "BatchMark") -> None:
+    def mark_batch(self, receiver: str, batch: "BatchMark") -> None:
         """Store the usual batch, which replaces the one before."""
         ...
 
-    def settle(self, key: str, ids: Sequence[int], outcome: "Outcome") -> None:
+    def settle(self, receiver: str, ids: Sequence[int], outcome: "Outcome") -> None:
         """Remove entries; the call's note reports the outcome to the journal."""
         ...
 
     def dead_letter(
         self,
         dead: Sequence["UnwrittenLetter"],
-        key: str | None,
+        receiver: str | None,
         done: Callable[[], None] | None = None,
     ) -> None:
         """Remove dead entries from their queue and store their letters, in one step; call `done`.
 
-        Each letter is made when its call is sent. `key` is None if the queue is not durable.
+        Each letter is made when its call is sent. `receiver` is None if the queue is not durable.
         """
         ...
 
@@ -110,7 +110,7 @@ class StorePort(Protocol):
         """Remove a message from the history of its channel."""
         ...
 
-    def forget(self, key: str, ids: Sequence[int]) -> None:
+    def forget(self, receiver: str, ids: Sequence[int]) -> None:
         """Remove the session and the rest of its queue."""
         ...
 

@@ -35,7 +35,7 @@ class Attempt:
     # The receiver's reason, or what the server found.
     code: str = ""
     text: str = ""
-    # The session key, if the message was handed to several receivers.
+    # The `key` of the receiver, if the message was handed to several receivers.
     receiver: str = ""
 
     def to_json(self) -> dict[str, Any]:

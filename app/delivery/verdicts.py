@@ -44,7 +44,7 @@ SILENT: Final = ClientVerdicts()
 class WorkRefusal(NamedTuple):
     """A receiver has refused a message of a work queue; others may take it."""
 
-    # The receiver's session key.
+    # The `key` of the receiver.
     key: str
     code: ErrorCode
     text: str

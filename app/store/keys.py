@@ -6,9 +6,9 @@ from holdfast.delivery.dead_letters import DeadLetter
 LAYOUT = 2
 
 
-def is_history(key: str) -> bool:
-    """Return whether the receiver with this key is the history of the channel of that name."""
-    return key.startswith("/")
+def is_history(receiver: str) -> bool:
+    """Return whether the receiver is the history of the channel of that name."""
+    return receiver.startswith("/")
 
 
 class RedisKeys:
@@ -26,7 +26,7 @@ class RedisKeys:
         # Hash: publish key -> id of its message; list: "id:key" of these, the oldest first.
         self.keyed = prefix + "keyed"
         self.keyed_order = prefix + "keyed:order"
-        # Hash: session key -> its record, and its last batch.
+        # Hash: a session's `key` -> its record, and its last batch.
         self.sessions = prefix + "sessions"
         self.handed = prefix + "handed"
         # Hash: name of a held channel -> since when and why.
@@ -51,9 +51,9 @@ class RedisKeys:
         """Set: the sessions with a message in their queue, and its channel for the history."""
         return f"{self.prefix}to:{id}"
 
-    def marks(self, key: str) -> str:
+    def marks(self, receiver: str) -> str:
         """Hash: id of a message -> the mark of its entry, if the batch does not say it all."""
-        return f"{self.prefix}marks:{key}"
+        return f"{self.prefix}marks:{receiver}"
 
     def replay(self, job: str) -> str:
         """Hash: the fields of a replay job."""

@@ -38,7 +38,7 @@ class LoadedSession(NamedTuple):
     marked: Set[int]
 
 
-# Called with a key that is no session's, and the messages stored for it: the queue of a subject,
+# Called with a receiver that is no session, and the messages stored for it: the queue of a subject,
 # the history of a channel, or what a session left whose process was killed before it was settled.
 Orphaned = Callable[[str, Sequence[Message]], None]
 
@@ -55,7 +55,7 @@ class Loading:
         self._dangling = 0
         self._messages: dict[int, Message] = {}
         self._unreadable: set[int] = set()
-        # Ids of queued messages by session key.
+        # Ids of queued messages by receiver.
         self._queues: dict[bytes, list[int]] = {}
 
     async def sessions(
@@ -66,28 +66,32 @@ class Loading:
             await self._read_messages({int(id): body for id, body in page.items()})
         seen: set[bytes] = set()
         async for page in self._pages(self._keys.sessions, _SESSIONS):
-            for key in seen & page.keys():
-                del page[key]
+            for receiver in seen & page.keys():
+                del page[receiver]
             seen |= page.keys()
             for loaded in await self._read_sessions(_readable(page)):
                 marked(loaded.record.key, loaded.marked)
                 yield loaded
-        for key in self._queues.keys() - seen:
-            messages = [self._messages[id] for id in self._queues[key]]
-            if key.endswith(b"/0"):
+        for receiver in self._queues.keys() - seen:
+            messages = [self._messages[id] for id in self._queues[receiver]]
+            if receiver.endswith(b"/0"):
                 # The queues of subjects never have a session.
-                messages = await self._of_subject(key.decode(), marked)
-            elif not key.startswith(b"/"):
+                messages = await self._of_subject(receiver.decode(), marked)
+            elif not receiver.startswith(b"/"):
                 # Nor have the histories of channels.
                 self._dangling += len(messages)
-            orphaned(key.decode(), messages)
+            orphaned(receiver.decode(), messages)
         if self._dangling:
             log.info("removed %d leftovers of a killed process", self._dangling)
 
-    async def gone(self, keys: Collection[str]) -> list[str]:
+    async def gone(self, receivers: Collection[str]) -> list[str]:
         """Return those of these sessions that do not exist."""
-        found = await self._ask_all([("HEXISTS", self._keys.sessions, key) for key in keys])
-        return [key for key, is_there in zip(keys, found, strict=True) if not is_there]
+        found = await self._ask_all(
+            [("HEXISTS", self._keys.sessions, receiver) for receiver in receivers]
+        )
+        return [
+            receiver for receiver, is_there in zip(receivers, found, strict=True) if not is_there
+        ]
 
     async def held_channels(self) -> dict[str, ChannelHold]:
         """Return the stored channel holds."""
@@ -128,8 +132,8 @@ class Loading:
             log.error("message %d was left in the store: %s", id, error)
             self._unreadable.add(id)
             return
-        for key in receivers:
-            self._queues.setdefault(key, []).append(id)
+        for receiver in receivers:
+            self._queues.setdefault(receiver, []).append(id)
 
     async def _read_sessions(self, found: Sequence[SessionRecord]) -> list[LoadedSession]:
         marks = await self._ask_all([("HGETALL", self._keys.marks(each.key)) for each in found])
@@ -155,15 +159,15 @@ class Loading:
         return LoadedSession(record, entries, {int(id) for id in marks} - gone)
 
     async def _of_subject(
-        self, key: str, marked: Callable[[str, Collection[int]], None]
+        self, receiver: str, marked: Callable[[str, Collection[int]], None]
     ) -> list[Message]:
         """Read which messages in the queue of a subject were attempted by ended sessions."""
-        marks = dict(_entries_of(await self._ask("HGETALL", self._keys.marks(key)), key))
-        ids = self._queues[key.encode()]
+        marks = dict(_entries_of(await self._ask("HGETALL", self._keys.marks(receiver)), receiver))
+        ids = self._queues[receiver.encode()]
         if marks:
-            marked(key, marks.keys() & set(ids))
+            marked(receiver, marks.keys() & set(ids))
         for id in marks.keys() - set(ids) - self._unreadable:
-            self._remove("HDEL", self._keys.marks(key), id)
+            self._remove("HDEL", self._keys.marks(receiver), id)
         found = [(id, *marks.get(id, (Mark(id), 0))) for id in ids]
         return [mark.waiting(self._message(id, generation)) for id, mark, generation in found]
 
@@ -213,15 +217,17 @@ class Loading:
 
 def _readable(found: dict[bytes, bytes]) -> list[SessionRecord]:
     readable = []
-    for key, record in found.items():
+    for receiver, record in found.items():
         try:
             readable.append(SessionRecord.of_json(orjson.loads(record)))
         except (RecordUnreadable, orjson.JSONDecodeError) as error:
-            log.error("session %s was left in the store: %s", key.decode(errors="replace"), error)
+            log.error(
+                "session %s was left in the store: %s", receiver.decode(errors="replace"), error
+            )
     return readable
 
 
-def _marks_of(batch: bytes | None, key: str) -> list[Mark]:
+def _marks_of(batch: bytes | None, receiver: str) -> list[Mark]:
     """Marks of the entries in the last batch."""
     if batch is None:
         return []
@@ -229,17 +235,19 @@ def _marks_of(batch: bytes | None, key: str) -> list[Mark]:
         return records.unpack_batch(batch).marks()
     except RecordUnreadable as error:
         # Redelivered as if new, rather than never.
-        log.error("the last batch of %s is unknown: %s", key, error)
+        log.error("the last batch of %s is unknown: %s", receiver, error)
         return []
 
 
-def _entries_of(marks: Mapping[bytes, bytes], key: str) -> Iterator[tuple[int, tuple[Mark, int]]]:
+def _entries_of(
+    marks: Mapping[bytes, bytes], receiver: str
+) -> Iterator[tuple[int, tuple[Mark, int]]]:
     """Marks of single entries, and the generations of their messages."""
     for id, mark in marks.items():
         try:
             yield int(id), records.unpack_entry(int(id), mark)
         except RecordUnreadable as error:
-            log.error("an entry's mark in %s is unreadable: %s", key, error)
+            log.error("an entry's mark in %s is unreadable: %s", receiver, error)
 
 
 def _place(entry: tuple[Mark, Message]) -> tuple[bool, int, int, int]:

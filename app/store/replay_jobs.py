@@ -64,7 +64,7 @@ SKIP_WORDS = {
 class Sent(NamedTuple):
     """A message that was put into a queue again."""
 
-    key: str
+    receiver: str
     id: int
 
 

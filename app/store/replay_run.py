@@ -165,23 +165,23 @@ class Run:
         skipped: Counter[SkipReason] = Counter()
         takes = []
         for letter in letters:
-            key = job.options.to or letter.key
-            is_durable = self._receivers.is_durable(key)
+            receiver = job.options.to or letter.key
+            is_durable = self._receivers.is_durable(receiver)
             if is_durable is None:
                 skipped[SkipReason.RECEIVER] += 1
             else:
-                takes.append(Take(letter, key, is_durable))
+                takes.append(Take(letter, receiver, is_durable))
         results, notes = await self._taken(takes)
         for take, result in zip(takes, results, strict=True):
             if result != b"taken":
                 skipped[SkipReason(result.decode())] += 1
                 continue
             if take.is_durable:
-                self._store.marked(take.key, (take.letter.message,))
+                self._store.marked(take.receiver, (take.letter.message,))
             message = message_of(take.letter)
             message.is_durable = take.is_durable
-            self._receivers.deliver(take.key, message, int(take.letter.id))
-            self._out.add(Sent(take.key, message.id))
+            self._receivers.deliver(take.receiver, message, int(take.letter.id))
+            self._out.add(Sent(take.receiver, message.id))
             job.sent += 1
         self._store.skip_notes(notes)
         return skipped

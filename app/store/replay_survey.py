@@ -17,11 +17,11 @@ _LARGEST = 20
 class Receivers(Protocol):
     """The sessions of this process."""
 
-    def is_durable(self, key: str) -> bool | None:
+    def is_durable(self, receiver: str) -> bool | None:
         """Return whether the session is durable; None if it does not exist."""
         ...
 
-    def deliver(self, key: str, message: Message, letter: int) -> None:
+    def deliver(self, receiver: str, message: Message, letter: int) -> None:
         """Put the message of a dead letter into the session's queue. If the session is durable, the
         store has the entry already.
         """
@@ -46,7 +46,7 @@ def unfit(job: Job, letter: DeadLetter, receivers: Receivers) -> SkipReason | No
 async def survey(job: Job, search: LetterSearch, receivers: Receivers) -> Order:
     """Examine all matching letters without effects: count them and order what is left."""
     channels: Counter[str] = Counter()
-    keys: Counter[str] = Counter()
+    by_receiver: Counter[str] = Counter()
     messages: set[int] = set()
     order = Order(job.reached)
     async for step, last in search.scan(job.which):
@@ -54,7 +54,7 @@ async def survey(job: Job, search: LetterSearch, receivers: Receivers) -> Order:
         meant = [letter for letter in step if letter.id < job.id]
         order.add(meant)
         channels.update(letter.channel for letter in meant)
-        keys.update(letter.key for letter in meant)
+        by_receiver.update(letter.key for letter in meant)
         if job.state is JobState.PLANNED:
             for letter in meant:
                 why = unfit(job, letter, receivers)
@@ -69,5 +69,5 @@ async def survey(job: Job, search: LetterSearch, receivers: Receivers) -> Order:
         # Letters that an earlier process sent may not match any more.
         job.total = channels.total()
         job.channels = dict(channels.most_common(_LARGEST))
-        job.receivers = dict(keys.most_common(_LARGEST))
+        job.receivers = dict(by_receiver.most_common(_LARGEST))
     return order

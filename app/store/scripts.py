@@ -88,7 +88,7 @@ class Take(NamedTuple):
 
     letter: DeadLetter
     # The session whose queue it goes to.
-    key: str
+    receiver: str
     is_durable: bool
 
 
@@ -170,7 +170,7 @@ def _entering(
     body = records.pack_message(message)
     words: list[Word] = [message.id, receivers_at, body, generation, len(receivers), *receivers]
     if generation:
-        words += [positions.of(keys.marks(key)) for key in receivers]
+        words += [positions.of(keys.marks(receiver)) for receiver in receivers]
     return words
 
 
@@ -186,7 +186,7 @@ def move(keys: RedisKeys, epoch: str, moves: Sequence[Move]) -> ScriptCall:
         entry = records.pack_waiting(each.message, histories)
         marked = each.targets[: each.remembering] if entry else ()
         args += (entry, len(each.targets), len(marked), *each.targets)
-        args += [positions.of(keys.marks(key)) for key in marked]
+        args += [positions.of(keys.marks(receiver)) for receiver in marked]
     return ScriptCall(MOVE, positions.keys, args)
 
 
@@ -194,8 +194,8 @@ def mark_batches(keys: RedisKeys, epoch: str, batches: Mapping[str, BatchMark]) 
     """Replace the last batches of sessions."""
     args: list[Word] = [epoch]
     pack = records.pack_batch
-    for key, batch in batches.items():
-        args.append(key)
+    for receiver, batch in batches.items():
+        args.append(receiver)
         args.append(pack(batch))
     return ScriptCall(MARK_BATCHES, [keys.meta, keys.handed], args)
 
@@ -205,8 +205,8 @@ def mark(keys: RedisKeys, epoch: str, marks: Mapping[str, Mapping[int, Mark]]) -
     positions = _Positions(keys.meta)
     args: list[Word] = [epoch]
     histories: dict[int, bytes] = {}
-    for key, entries in marks.items():
-        args += (positions.of(keys.marks(key)), key, len(entries))
+    for receiver, entries in marks.items():
+        args += (positions.of(keys.marks(receiver)), receiver, len(entries))
         for entry in entries.values():
             receivers_at = positions.of(keys.receivers(entry.id))
             args += (entry.id, receivers_at, records.pack_mark(entry, histories))
@@ -227,8 +227,8 @@ def unmark(keys: RedisKeys, epoch: str, entries: Mapping[str, Collection[int]]) 
     """Remove marks of entries that are gone."""
     names = [keys.meta]
     args: list[Word] = [epoch]
-    for key, ids in entries.items():
-        names.append(keys.marks(key))
+    for receiver, ids in entries.items():
+        names.append(keys.marks(receiver))
         args += (len(ids), *ids)
     return ScriptCall(UNMARK, names, args)
 
@@ -236,26 +236,26 @@ def unmark(keys: RedisKeys, epoch: str, entries: Mapping[str, Collection[int]]) 
 def dead_letter(
     keys: RedisKeys, epoch: str, letters: Sequence[tuple[DeadLetter, str | None]]
 ) -> ScriptCall:
-    """Make entries dead letters; without a session key there is no entry to remove."""
+    """Make entries dead letters; without a receiver there is no entry to remove."""
     positions = _Positions(keys.meta, keys.bodies, keys.dead, keys.prints)
     args: list[Word] = [epoch, max(letter.id for letter, _ in letters)]
     parts: dict[int, orjson.Fragment] = {}
-    for letter, key in letters:
+    for letter, receiver in letters:
         args += (letter.id, records.pack_letter(letter, parts), letter.fingerprint)
         args += [positions.of(index) for index in keys.indexes(letter)]
-        args += (letter.message, key or "")
-        if key is None:
+        args += (letter.message, receiver or "")
+        if receiver is None:
             args += (0, 0)
         else:
             args.append(positions.of(keys.receivers(letter.message)))
-            args.append(positions.of(keys.marks(key)))
+            args.append(positions.of(keys.marks(receiver)))
     return ScriptCall(DEAD_LETTER, positions.keys, args)
 
 
 def forget(keys: RedisKeys, epoch: str, sessions: Iterable[str]) -> ScriptCall:
     """Remove sessions; settle what is left of their queues afterwards."""
     names = list(sessions)
-    marks = [keys.marks(key) for key in names]
+    marks = [keys.marks(receiver) for receiver in names]
     return ScriptCall(FORGET, [keys.meta, keys.sessions, keys.handed, *marks], [epoch, *names])
 
 
@@ -323,12 +323,12 @@ def replay_take(keys: RedisKeys, epoch: str, job: str, takes: Iterable[Take]) ->
     """Make dead letters messages again, for a job."""
     positions = _Positions(keys.meta, keys.bodies, keys.dead, keys.sessions, keys.replay(job))
     args: list[Word] = [epoch, job]
-    for letter, key, is_durable in takes:
+    for letter, receiver, is_durable in takes:
         args += (letter.id, letter.message, records.pack_generation(letter.generation + 1))
-        args += (_head_or_all(letter, job), key)
+        args += (_head_or_all(letter, job), receiver)
         if is_durable:
             args.append(positions.of(keys.receivers(letter.message)))
-            args.append(positions.of(keys.marks(key)))
+            args.append(positions.of(keys.marks(receiver)))
         else:
             args += (0, 0)
     return ScriptCall(REPLAY_TAKE, positions.keys, args)

@@ -130,9 +130,9 @@ class Store:
         """
         return Loading(self.line, self.keys).sessions(self._turns.marked, orphaned)
 
-    def marked(self, key: str, ids: Collection[int]) -> None:
+    def marked(self, receiver: str, ids: Collection[int]) -> None:
         """Note that a script put these entries back into a session's queue, with marks."""
-        self._turns.marked(key, ids)
+        self._turns.marked(receiver, ids)
 
     async def held_channels(self) -> dict[str, ChannelHold]:
         """Return the stored channel holds."""
@@ -189,10 +189,10 @@ class Store:
         return self._keyed.dropped
 
     def keep(
-        self, message: Message, keys: Sequence[str], done: Callable[[PersistOutcome], None]
+        self, message: Message, receivers: Sequence[str], done: Callable[[PersistOutcome], None]
     ) -> None:
         if self.is_available:
-            self._turns.keep(message, keys, done)
+            self._turns.keep(message, receivers, done)
             self._writer.flush_soon()
         else:
             self._loop.call_soon(done, PersistOutcome.REFUSED)
@@ -201,25 +201,25 @@ class Store:
         self._turns.move(moves)
         self._writer.flush_soon()
 
-    def mark(self, key: str, marked: Collection[Marked]) -> None:
-        self._turns.mark(key, marked)
+    def mark(self, receiver: str, marked: Collection[Marked]) -> None:
+        self._turns.mark(receiver, marked)
         self._writer.flush_soon()
 
-    def mark_batch(self, key: str, batch: BatchMark) -> None:
-        self._turns.mark_batch(key, batch)
+    def mark_batch(self, receiver: str, batch: BatchMark) -> None:
+        self._turns.mark_batch(receiver, batch)
         self._writer.flush_soon()
 
-    def settle(self, key: str, ids: Sequence[int], outcome: Outcome) -> None:
-        self._turns.settle(key, ids, outcome)
+    def settle(self, receiver: str, ids: Sequence[int], outcome: Outcome) -> None:
+        self._turns.settle(receiver, ids, outcome)
         self._writer.leave_soon()
 
     def dead_letter(
         self,
         dead: Sequence[UnwrittenLetter],
-        key: str | None,
+        receiver: str | None,
         done: Callable[[], None] | None = None,
     ) -> None:
-        self._turns.dead_letter(dead, key)
+        self._turns.dead_letter(dead, receiver)
         if done is None:
             self._writer.flush_soon()
         else:
@@ -229,8 +229,8 @@ class Store:
         self._turns.save(session)
         self._writer.flush_soon()
 
-    def forget(self, key: str, ids: Sequence[int]) -> None:
-        self._turns.forget(key, ids)
+    def forget(self, receiver: str, ids: Sequence[int]) -> None:
+        self._turns.forget(receiver, ids)
         self._writer.flush_soon()
 
     def leave_history(self, channel: str, id: int) -> None:
@@ -296,8 +296,8 @@ class Store:
 
     async def remove_reported(self, left: Mapping[str, Collection[int]]) -> None:
         """Remove what these ended sessions left; the journal reports it afterwards."""
-        for key in await Loading(self.line, self.keys).gone(left):
-            self._turns.leave(key, left[key])
+        for receiver in await Loading(self.line, self.keys).gone(left):
+            self._turns.leave(receiver, left[receiver])
         self._writer.leave()
 
     def replay_take(
@@ -305,7 +305,7 @@ class Store:
     ) -> tuple[ScriptCall, int | None]:
         """Return the call that makes letters messages, and the number of its note, if any."""
         call = scripts.replay_take(self.keys, epoch, job, takes)
-        note = self._calls.journal.note_replayed([(take.letter, take.key) for take in takes])
+        note = self._calls.journal.note_replayed([(take.letter, take.receiver) for take in takes])
         return self._journaling.annotate(call, note) if note else (call, None)
 
     def skip_notes(self, notes: Iterable[int]) -> None:
@@ -362,11 +362,11 @@ class Store:
             self._refusing.hear(str(reply), len(messages))
             # The message may have been stored before the answer was lost and the call repeated.
             for keeping in messages:
-                for key in keeping.keys:
-                    if is_history(key):
-                        self.leave_history(key, keeping.message.id)
+                for receiver in keeping.receivers:
+                    if is_history(receiver):
+                        self.leave_history(receiver, keeping.message.id)
                     else:
-                        self.settle(key, (keeping.message.id,), NEVER_KEPT)
+                        self.settle(receiver, (keeping.message.id,), NEVER_KEPT)
             self._keyed.refuse(keeping.message for keeping in messages)
         elif isinstance(reply, list):
             self._keyed.hear((keeping.message for keeping in messages), reply)

@@ -41,7 +41,7 @@ class PendingPublish(NamedTuple):
     """A message to be stored, and the callback for the outcome."""
 
     message: Message
-    keys: Sequence[str]
+    receivers: Sequence[str]
     done: Callable[[PersistOutcome], None]
 
 
@@ -83,7 +83,7 @@ class TurnWrites:
         # Ended sessions with the rest of their queues, and the same by message.
         self.forgotten: dict[str, Sequence[int]] = {}
         self.left: dict[int, list[str]] = {}
-        # Messages that leave histories, with the keys of these.
+        # Messages that leave histories, with the channels.
         self.outdated: dict[int, list[str]] = {}
         # Messages that leave a queue in this turn without being settled.
         self.gone: set[int] = set()
@@ -155,13 +155,13 @@ class TurnWrites:
         self, keys: RedisKeys, epoch: str, most_keys: int, journal: DeliveryJournal
     ) -> Iterator[PendingCall]:
         for messages in parts(self.messages, map(_cost_of_message, self.messages)):
-            pairs = [(keeping.message, keeping.keys) for keeping in messages]
+            pairs = [(keeping.message, keeping.receivers) for keeping in messages]
             call = scripts.keep(keys, epoch, pairs)
             yield PendingCall(call, kept=messages, note=journal.note_kept(_for_queues(pairs)))
         # A repeat leaves no note, so with a journal each message has a call of its own.
         more = MOST if journal.is_writing else KEY
         for messages in parts(self.keyed, [more + _cost_of_message(each) for each in self.keyed]):
-            pairs = [(keeping.message, keeping.keys) for keeping in messages]
+            pairs = [(keeping.message, keeping.receivers) for keeping in messages]
             call = scripts.keep_keyed(keys, epoch, pairs, most_keys)
             yield PendingCall(call, kept=messages, note=journal.note_kept(_for_queues(pairs)))
 
@@ -198,7 +198,7 @@ class TurnWrites:
 
     def _dead(self, keys: RedisKeys, epoch: str, journal: DeliveryJournal) -> Iterator[PendingCall]:
         for part in parts(self.dead, map(_cost_of_letter, self.dead)):
-            letters = [(dead.letter(), key) for dead, key in part]
+            letters = [(dead.letter(), receiver) for dead, receiver in part]
             call = scripts.dead_letter(keys, epoch, letters)
             dead = [each for each, _ in part]
             yield PendingCall(call, dead=dead, note=journal.note_dead(letters), is_patient=True)
@@ -273,17 +273,17 @@ class TurnBuffer:
         turn.sessions[session.key] = session
 
     def keep(
-        self, message: Message, keys: Sequence[str], done: Callable[[PersistOutcome], None]
+        self, message: Message, receivers: Sequence[str], done: Callable[[PersistOutcome], None]
     ) -> None:
         """Add a message, which may have left these queues before."""
         turn = self._turns[-1]
-        if _has_left(turn, message, keys):
+        if _has_left(turn, message, receivers):
             turn = self._next()
         kind = turn.messages if message.key is None else turn.keyed
-        kind.append(PendingPublish(message, keys, done))
+        kind.append(PendingPublish(message, receivers, done))
         if message.generation or message.is_initial:
-            for key in keys:
-                self.marked(key, (message.id,))
+            for receiver in receivers:
+                self.marked(receiver, (message.id,))
 
     def move(self, moves: Sequence[Move]) -> None:
         """Move messages, which may have left these queues before."""
@@ -297,86 +297,86 @@ class TurnBuffer:
             if each.source in self._marked:
                 self._unmark(each.source, (message.id,))
             if message.former is not None or message.generation:
-                for key in each.targets[: each.remembering]:
-                    self.marked(key, (message.id,))
+                for receiver in each.targets[: each.remembering]:
+                    self.marked(receiver, (message.id,))
 
     def disown(self, claims: Iterable[Claim]) -> None:
-        """Free the keys of messages that are not stored after all."""
+        """Free the publish keys of messages that are not stored after all."""
         self._turns[-1].disowned += claims
 
-    def mark_batch(self, key: str, batch: BatchMark) -> None:
+    def mark_batch(self, receiver: str, batch: BatchMark) -> None:
         """Add a batch; the last one of a session counts, except for entries that have marks."""
-        if key in self._marked or len(batch.ids) > _MOST_OF_BATCH:
-            self.mark(key, batch.marks())
+        if receiver in self._marked or len(batch.ids) > _MOST_OF_BATCH:
+            self.mark(receiver, batch.marks())
             return
         turn = self._turns[-1]
-        if key in turn.batches:
+        if receiver in turn.batches:
             # The journal reports each hand-over.
             turn = self._next()
-        turn.batches[key] = batch
+        turn.batches[receiver] = batch
 
-    def mark(self, key: str, marked: Collection[Marked]) -> None:
+    def mark(self, receiver: str, marked: Collection[Marked]) -> None:
         """Mark entries: one mark each, made when sent; the journal reports each hand-over."""
         turn = self._turns[-1]
-        entries = turn.marks.setdefault(key, {})
+        entries = turn.marks.setdefault(receiver, {})
         for entry in marked:
             entries[entry.id] = entry
             if entry.is_in_flight:
-                turn.hand_overs.setdefault(key, {})[entry.seq] = (entry.id, entry.attempts)
-        self.marked(key, [entry.id for entry in marked])
+                turn.hand_overs.setdefault(receiver, {})[entry.seq] = (entry.id, entry.attempts)
+        self.marked(receiver, [entry.id for entry in marked])
 
-    def marked(self, key: str, ids: Collection[int]) -> None:
+    def marked(self, receiver: str, ids: Collection[int]) -> None:
         """Note that these entries have marks in the store."""
         if ids:
-            self._marked.setdefault(key, set()).update(ids)
+            self._marked.setdefault(receiver, set()).update(ids)
 
-    def settle(self, key: str, ids: Sequence[int], outcome: Outcome) -> None:
+    def settle(self, receiver: str, ids: Sequence[int], outcome: Outcome) -> None:
         """Remove entries."""
         turn = self._turns[-1]
-        turn.acking.add(key)
+        turn.acking.add(receiver)
         settled = turn.settled.get(outcome)
         if settled is None:
             settled = turn.settled[outcome] = {}
         for id in ids:
             if id in settled:
-                settled[id].append(key)
+                settled[id].append(receiver)
             else:
-                settled[id] = [key]
-        if key in self._marked:
-            turn.unmarked.setdefault(key, []).extend(self._unmark(key, ids))
+                settled[id] = [receiver]
+        if receiver in self._marked:
+            turn.unmarked.setdefault(receiver, []).extend(self._unmark(receiver, ids))
 
-    def _unmark(self, key: str, ids: Iterable[int]) -> Collection[int]:
+    def _unmark(self, receiver: str, ids: Iterable[int]) -> Collection[int]:
         """Return those of these entries that had marks."""
-        marked = self._marked[key]
+        marked = self._marked[receiver]
         found = marked.intersection(ids)
         marked -= found
         if not marked:
-            del self._marked[key]
+            del self._marked[receiver]
         return found
 
-    def dead_letter(self, dead: Sequence[UnwrittenLetter], key: str | None) -> None:
+    def dead_letter(self, dead: Sequence[UnwrittenLetter], receiver: str | None) -> None:
         """Dead-letter entries; their marks are removed too."""
         turn = self._turns[-1]
         ids = [each.message for each in dead]
-        turn.dead += [(each, key) for each in dead]
+        turn.dead += [(each, receiver) for each in dead]
         turn.gone.update(ids)
-        if key is not None and key in self._marked:
-            self._unmark(key, ids)
+        if receiver is not None and receiver in self._marked:
+            self._unmark(receiver, ids)
 
-    def forget(self, key: str, ids: Sequence[int]) -> None:
+    def forget(self, receiver: str, ids: Sequence[int]) -> None:
         """Remove a session; its marks are removed too."""
         turn = self._turns[-1]
-        turn.sessions.pop(key, None)
-        turn.forgotten[key] = ids
+        turn.sessions.pop(receiver, None)
+        turn.forgotten[receiver] = ids
         turn.gone.update(ids)
-        self.leave(key, ids)
-        self._marked.pop(key, None)
+        self.leave(receiver, ids)
+        self._marked.pop(receiver, None)
 
-    def leave(self, key: str, ids: Iterable[int]) -> None:
+    def leave(self, receiver: str, ids: Iterable[int]) -> None:
         """Remove entries together with their session, which reports them."""
         left = self._turns[-1].left
         for id in ids:
-            left.setdefault(id, []).append(key)
+            left.setdefault(id, []).append(receiver)
 
     def leave_history(self, channel: str, id: int) -> None:
         """Remove a message from the history of its channel."""
@@ -387,12 +387,12 @@ class TurnBuffer:
         return self._turns[-1]
 
 
-def _has_left(turn: TurnWrites, message: Message, keys: Sequence[str]) -> bool:
+def _has_left(turn: TurnWrites, message: Message, receivers: Sequence[str]) -> bool:
     """Return whether the message, or one of these sessions, leaves in this turn."""
     return (
         message.id in turn.gone
         or any(message.id in settled for settled in turn.settled.values())
-        or (bool(turn.forgotten) and not turn.forgotten.keys().isdisjoint(keys))
+        or (bool(turn.forgotten) and not turn.forgotten.keys().isdisjoint(receivers))
     )
 
 
@@ -402,7 +402,10 @@ def _for_queues(
     """Return the messages with the sessions that get them, without histories."""
     if all(message.depth is None for message, _ in pairs):
         return pairs
-    return [(message, [key for key in keys if not is_history(key)]) for message, keys in pairs]
+    return [
+        (message, [each for each in receivers if not is_history(each)])
+        for message, receivers in pairs
+    ]
 
 
 def _has_first(hand_overs: Mapping[int, HandOver]) -> bool:
@@ -415,14 +418,14 @@ def _part_of(
 ) -> Mapping[str, list[HandOver]]:
     """Return the hand-overs of the entries that are marked in one call."""
     return {
-        key: [each for each in known.values() if each[0] in marks[key]]
-        for key, known in hand_overs.items()
-        if key in marks
+        receiver: [each for each in known.values() if each[0] in marks[receiver]]
+        for receiver, known in hand_overs.items()
+        if receiver in marks
     }
 
 
 def _cost_of_message(keeping: PendingPublish) -> int:
-    return MESSAGE + len(keeping.keys) + len(keeping.message.wire) // BYTES
+    return MESSAGE + len(keeping.receivers) + len(keeping.message.wire) // BYTES
 
 
 def _cost_of_letter(pair: tuple[UnwrittenLetter, str | None]) -> int:
@@ -430,7 +433,7 @@ def _cost_of_letter(pair: tuple[UnwrittenLetter, str | None]) -> int:
 
 
 def _costs_of_leaving(entries: Mapping[int, Sequence[str]]) -> list[int]:
-    return [MESSAGE + len(keys) for keys in entries.values()]
+    return [MESSAGE + len(receivers) for receivers in entries.values()]
 
 
 def _shares_of_marks(
@@ -440,9 +443,11 @@ def _shares_of_marks(
 
     Marks are made call by call: ten thousand at once would keep others waiting.
     """
-    waiting = [(key, entry) for key, entries in marked.items() for entry in entries.values()]
+    waiting = [
+        (receiver, entry) for receiver, entries in marked.items() for entry in entries.values()
+    ]
     for part in parts(waiting, repeat(MARK)):
         share: dict[str, dict[int, Mark]] = {}
-        for key, entry in part:
-            share.setdefault(key, {})[entry.id] = entry.mark()
+        for receiver, entry in part:
+            share.setdefault(receiver, {})[entry.id] = entry.mark()
         yield share

@@ -53,10 +53,12 @@ class Hall:
         self.queued.remove(sent)
         n = sent.id - BASE
         if n in self.refused:
-            dead = letter(int(self.at.new_id()) - BASE, of=n, receiver=sent.key, generation=1)
-            self.at.store.dead_letter([dead], sent.key if self.durable[sent.key] else None)
+            dead = letter(int(self.at.new_id()) - BASE, of=n, receiver=sent.receiver, generation=1)
+            self.at.store.dead_letter(
+                [dead], sent.receiver if self.durable[sent.receiver] else None
+            )
         else:
-            self.at.store.settle(sent.key, [sent.id], ACKED)
+            self.at.store.settle(sent.receiver, [sent.id], ACKED)
 
 
 @asynccontextmanager

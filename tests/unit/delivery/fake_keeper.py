@@ -55,15 +55,15 @@ class FakeKeeper:
         return self.is_available
 
     def keep(
-        self, message: Message, keys: Sequence[str], done: Callable[[PersistOutcome], None]
+        self, message: Message, receivers: Sequence[str], done: Callable[[PersistOutcome], None]
     ) -> None:
         outcome = self.outcome
         if outcome is PersistOutcome.KEPT and message.key is not None:
             outcome = self._claim(message, message.key)
         if outcome is PersistOutcome.KEPT:
             self.bodies[message.id] = message
-            for key in keys:
-                self.queues.setdefault(key, {})[message.id] = Mark(message.id)
+            for receiver in receivers:
+                self.queues.setdefault(receiver, {})[message.id] = Mark(message.id)
         if self.is_silent:
             self._silent.append(done)
         else:
@@ -82,41 +82,41 @@ class FakeKeeper:
         for each in moves:
             if self.queues.get(each.source, {}).pop(each.message.id, None) is not None:
                 mark = Entry(each.message).mark()
-                for at, key in enumerate(each.targets):
-                    queue = self.queues.setdefault(key, {})
+                for at, receiver in enumerate(each.targets):
+                    queue = self.queues.setdefault(receiver, {})
                     if at < each.remembering:
                         queue[mark.id] = mark
                     else:
                         queue.setdefault(mark.id, Mark(mark.id))
 
-    def mark_batch(self, key: str, batch: BatchMark) -> None:
-        self.mark(key, batch.marks())
+    def mark_batch(self, receiver: str, batch: BatchMark) -> None:
+        self.mark(receiver, batch.marks())
 
-    def mark(self, key: str, marked: Collection[Marked]) -> None:
-        queue = self.queues.get(key, {})
+    def mark(self, receiver: str, marked: Collection[Marked]) -> None:
+        queue = self.queues.get(receiver, {})
         for entry in marked:
             if entry.id in queue:
                 queue[entry.id] = entry.mark()
 
-    def settle(self, key: str, ids: Sequence[int], outcome: Outcome) -> None:
-        self.drop(key, ids)
+    def settle(self, receiver: str, ids: Sequence[int], outcome: Outcome) -> None:
+        self.drop(receiver, ids)
 
-    def drop(self, key: str, ids: Sequence[int]) -> None:
+    def drop(self, receiver: str, ids: Sequence[int]) -> None:
         """These entries are gone."""
         for each in ids:
-            self.queues.get(key, {}).pop(each, None)
+            self.queues.get(receiver, {}).pop(each, None)
 
     def dead_letter(
         self,
         dead: Sequence[UnwrittenLetter],
-        key: str | None,
+        receiver: str | None,
         done: Callable[[], None] | None = None,
     ) -> None:
         if done is not None:
             self.after(done)
         self.letters += [each.letter() for each in dead]
-        if key is not None:
-            self.drop(key, [each.message for each in dead])
+        if receiver is not None:
+            self.drop(receiver, [each.message for each in dead])
 
     def save(self, session: Recorded) -> None:
         record = session.record()
@@ -126,12 +126,12 @@ class FakeKeeper:
     def leave_history(self, channel: str, id: int) -> None:
         self.drop(channel, [id])
 
-    def forget(self, key: str, ids: Sequence[int]) -> None:
-        self.sessions.pop(key, None)
-        left = self.queues.pop(key, {}).keys() - set(ids)
+    def forget(self, receiver: str, ids: Sequence[int]) -> None:
+        self.sessions.pop(receiver, None)
+        left = self.queues.pop(receiver, {}).keys() - set(ids)
         if left:
             # Entries that were not named stay without their session, and without marks.
-            self.queues[key] = {id: Mark(id) for id in left}
+            self.queues[receiver] = {id: Mark(id) for id in left}
 
     def save_channel_hold(self, channel: str, held: ChannelHold) -> None:
         self.held[channel] = held
@@ -165,9 +165,9 @@ class FakeKeeper:
         """Answer the oldest `keep` that was not answered by itself; it may be asked again."""
         self._silent[0](outcome)
 
-    def waiting(self, key: str) -> list[tuple[Mark, Message]]:
+    def waiting(self, receiver: str) -> list[tuple[Mark, Message]]:
         """A queue in the order in which it is to be restored."""
-        marks = self.queues.get(key, {}).values()
+        marks = self.queues.get(receiver, {}).values()
         ordered = sorted(
             marks,
             key=lambda mark: (
@@ -182,17 +182,18 @@ class FakeKeeper:
     def load(self, orphaned: Callable[[str, Sequence[Message]], None]) -> Iterator[Found]:
         """What the next server finds: all sessions, and then the queues that have none."""
         sessions = dict(self.sessions)
-        left = {key: self._read(key) for key in self.queues.keys() - sessions.keys()}
-        for key, record in sessions.items():
+        left = {receiver: self._read(receiver) for receiver in self.queues.keys() - sessions.keys()}
+        for receiver, record in sessions.items():
             text = orjson.loads(orjson.dumps(record.to_json()))
-            yield SessionRecord.of_json(text), self._read(key)
-        for key, entries in left.items():
+            yield SessionRecord.of_json(text), self._read(receiver)
+        for receiver, entries in left.items():
             if entries:
-                orphaned(key, [mark.waiting(message) for mark, message in entries])
+                orphaned(receiver, [mark.waiting(message) for mark, message in entries])
 
-    def _read(self, key: str) -> list[tuple[Mark, Message]]:
+    def _read(self, receiver: str) -> list[tuple[Mark, Message]]:
         return [
-            (mark, unpack_message(each.id, pack_message(each))) for mark, each in self.waiting(key)
+            (mark, unpack_message(each.id, pack_message(each)))
+            for mark, each in self.waiting(receiver)
         ]
 
 
