@@ -92,8 +92,8 @@ class CatchUp:
         while self._unasked:
             self._selects(self._unasked[-1])
             self._unasked.pop()
-        for publication in self._state.hub.unsettled(self.patterns):
-            self._selects(publication.message)
+        for accepted in self._state.hub.unsettled(self.patterns):
+            self._selects(accepted.message)
         self._check_rights()
         found = [self._found[id] for id in sorted(self._found)]
         selected = [each for each in found if self._selects(each.message)]
@@ -274,10 +274,10 @@ class CatchUp:
         if self._starts.has_cursors:
             give_cursors(self._state, session, self._starts, copies)
         hub.catch_up(session, copies)
-        for publication in hub.unsettled(self.patterns):
+        for accepted in hub.unsettled(self.patterns):
             self._has_asked = False
-            if self._selects(publication.message):
-                hub.include(session, publication)
+            if self._selects(accepted.message):
+                hub.include(session, accepted)
 
     def answer(self) -> Json | None:
         """Return what the reply says in `ext.replay`, if anything."""

@@ -73,7 +73,7 @@ def make_administration(
     process = _process(settings, node.now_ms())
     scope = CommandScope(bayeux.life, process, clock)
     letters = Letters(store, redis, time.time_ns)
-    audit = Audit(storage.line, redis, store.keys)
+    audit = Audit(storage.link, redis, store.keys)
     replays = Replays(
         store,
         letters.search,
@@ -86,7 +86,7 @@ def make_administration(
     waits = QueueWaits(bayeux.state, clock)
     stack.push_async_callback(waits.close)
     figures = LiveFigures(
-        bayeux.state, clock=clock, version=scope.process.version, letters=letters.search.standing
+        bayeux.state, clock=clock, version=scope.process.version, letters=letters.search.statistics
     )
     stack.push_async_callback(cancel, asyncio.create_task(Feed(bayeux.state, figures).run()))
     upkeep = LetterUpkeep(letters, store.letter_quota, age_s=settings.dead_letter_age / 1000)

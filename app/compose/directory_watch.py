@@ -18,15 +18,15 @@ class DirectoryWatch:
 
     Args:
         directories: Each says whether a directory is in place. They may block.
-        line: The link to a store that keeps its files there; None if the store is elsewhere.
+        link: The link to a store that keeps its files there; None if the store is elsewhere.
     """
 
     def __init__(
-        self, directories: Sequence[Callable[[], bool]], store: Store, line: StoreLink | None
+        self, directories: Sequence[Callable[[], bool]], store: Store, link: StoreLink | None
     ) -> None:
         self._directories = directories
         self._store = store
-        self._line = line
+        self._link = link
         self.is_complete = True
 
     async def run(self) -> None:
@@ -49,13 +49,13 @@ class DirectoryWatch:
         self.is_complete = is_complete
         if is_complete:
             log.warning("the data directory is back")
-            if self._line is not None:
-                self._line.resume()
+            if self._link is not None:
+                self._link.resume()
         else:
             log.error(
                 "%s: restore it, or restart the server%s",
                 GONE,
-                "" if self._line is None else "; until then nothing is stored",
+                "" if self._link is None else "; until then nothing is stored",
             )
-            if self._line is not None:
-                self._line.suspend(GONE)
+            if self._link is not None:
+                self._link.suspend(GONE)

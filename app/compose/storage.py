@@ -45,16 +45,16 @@ class Storage:
     def __init__(
         self,
         url: str,
-        line: StoreLink,
+        link: StoreLink,
         settings: Settings,
         on_fenced: Callable[[], None],
         replicas: Replicas | None,
         embedded: EmbeddedValkey | None,
     ) -> None:
         self.url = url
-        self.line = line
+        self.link = link
         self.store = Store(
-            line,
+            link,
             RedisKeys(settings.namespace),
             node=settings.node,
             seed=lambda: secrets.token_hex(8),
@@ -79,11 +79,11 @@ class Storage:
 
     def watch(self, directory: DataDirectory, stack: AsyncExitStack) -> DirectoryWatch:
         """Start watching the directories that the server depends on."""
-        directories, line = [directory.is_there], None
+        directories, link = [directory.is_there], None
         if self._embedded is not None:
             directories.append(self._embedded.is_there)
-            line = self.line
-        watch = DirectoryWatch(directories, self.store, line)
+            link = self.link
+        watch = DirectoryWatch(directories, self.store, link)
         stack.push_async_callback(cancel, asyncio.create_task(watch.run()))
         return watch
 
@@ -151,27 +151,27 @@ async def open_storage(
         embedded = EmbeddedValkey(settings.data, Durability(settings.durability))
         url = await stack.enter_async_context(embedded)
     watch = _StoreMonitor()
-    line = StoreLink(
+    link = StoreLink(
         Address.of(url), scripts=SCRIPTS, on_state=watch.on_state, random=random.random
     )
-    stack.push_async_callback(line.close)
-    await line.open()
+    stack.push_async_callback(link.close)
+    await link.open()
     replicas = None
     if settings.redis is not None:
-        replicas = await _compare(settings, settings.redis, line, stack)
-    storage = watch.storage = Storage(url, line, settings, on_fenced, replicas, embedded)
+        replicas = await _compare(settings, settings.redis, link, stack)
+    storage = watch.storage = Storage(url, link, settings, on_fenced, replicas, embedded)
     stack.push_async_callback(storage.store.close, _CLOSING_S)
     await storage.open()
     return storage
 
 
 async def _compare(
-    settings: Settings, url: str, line: StoreLink, stack: AsyncExitStack
+    settings: Settings, url: str, link: StoreLink, stack: AsyncExitStack
 ) -> Replicas | None:
     """Check an external server's durability and replicas against the settings."""
     mode, _, count = settings.durability.partition(":")
     if not count:
-        await warn_if_weaker(line, Address.of(url), Durability(mode))
+        await warn_if_weaker(link, Address.of(url), Durability(mode))
         return None
     replicas = Replicas(open_reader(url), RedisKeys(settings.namespace), int(count))
     stack.push_async_callback(replicas.close)

@@ -80,7 +80,7 @@ class Hub(Generic[R]):
         # receivers of each.
         self.recheck_before = 0
         self.recheck: Callable[[Message, Sequence[R]], None] | None = None
-        self._lanes: PublishOrder[R] = PublishOrder(self._show)
+        self._publish_order: PublishOrder[R] = PublishOrder(self._show)
         # Receivers that may have news; `take_ready` takes them.
         self.ready: list[R] = []
         self._on_ready = on_ready
@@ -91,18 +91,18 @@ class Hub(Generic[R]):
         """Whether a publish may have to wait for the store."""
         return (
             self.durables > 0
-            or bool(self._lanes.open)
+            or bool(self._publish_order.waiting)
             or self.keeps_history
             or self.has_work_queues
         )
 
     def is_coming(self, channel: str) -> bool:
         """Whether an accepted message of the channel waits for the store."""
-        return channel in self._lanes.open
+        return channel in self._publish_order.waiting
 
     def newest(self, channel: str, now_ms: int) -> Message | None:
         """Return the newest message that the channel keeps, or will when the store has it."""
-        coming = self._lanes.newest(channel)
+        coming = self._publish_order.newest(channel)
         if coming is not None:
             return coming.message
         kept = self.histories.get(channel)
@@ -113,7 +113,7 @@ class Hub(Generic[R]):
         self, message: Message, done: Callable[[PersistOutcome], None] | None
     ) -> PersistOutcome | None:
         """Return what became of the newest message; None if `done` will be called with it later."""
-        coming = self._lanes.newest(message.channel)
+        coming = self._publish_order.newest(message.channel)
         if coming is None:
             return PersistOutcome.KEPT
         if done is not None:
@@ -158,35 +158,33 @@ class Hub(Generic[R]):
         is_keyed = message.key is not None
         # Whether its history is stored, whoever receives it.
         is_to_keep = message.depth is not None and persistent is True
-        if not (self.durables or self._lanes.open or is_keyed or is_to_keep):
+        if not (self.durables or self._publish_order.waiting or is_keyed or is_to_keep):
             self._show_published(message, receivers, leave_out, 0)
             return PersistOutcome.KEPT
         keys: Sequence[str] = ()
         if self.durables and persistent is not False:
             keys = [r.key for r in receivers if r.is_durable and r is not leave_out]
         if not (keys or is_keyed or is_to_keep):
-            return self._lanes.enter(
+            return self._publish_order.enter(
                 channel.name, AcceptedPublish(message, receivers, leave_out, done)
             )
         if not self.store.is_available:
             return PersistOutcome.REFUSED
         message.is_durable = bool(keys) or is_to_keep
-        publication = AcceptedPublish(message, receivers, leave_out, done, len(keys))
-        answered = self._lanes.keep(channel.name, publication)
+        accepted = AcceptedPublish(message, receivers, leave_out, done, len(keys))
+        answered = self._publish_order.keep(channel.name, accepted)
         if message.depth is not None and message.is_durable:
             # Durable for its receivers means durable for its history.
             keys = [*keys, channel.name]
         self.store.keep(message, keys, answered)
         return None
 
-    def _show(self, publication: AcceptedPublish[R]) -> None:
-        message = publication.message
-        if publication.latecomers:
+    def _show(self, accepted: AcceptedPublish[R]) -> None:
+        message = accepted.message
+        if accepted.latecomers:
             # Copies, as from a history: the publish itself is in the journal already.
-            self.store.keep(message.initial(), publication.latecomers, _ignore)
-        self._show_published(
-            message, publication.receivers, publication.leave_out, publication.kept
-        )
+            self.store.keep(message.initial(), accepted.latecomers, _ignore)
+        self._show_published(message, accepted.receivers, accepted.leave_out, accepted.kept)
 
     def _show_published(
         self, message: Message, receivers: Sequence[R], leave_out: R | None, kept: int
@@ -271,26 +269,27 @@ class Hub(Generic[R]):
     def unsettled(self, patterns: Container[str]) -> list[AcceptedPublish[R]]:
         """Return what waits for the store on its way into the histories of these channels."""
         return [
-            publication
-            for name, lane in self._lanes.open.items()
+            accepted
+            for name, waiting in self._publish_order.waiting.items()
             if any(pattern in patterns for pattern in lookups(name))
-            for publication in lane
-            if publication.message.depth is not None
+            for accepted in waiting
+            if accepted.message.depth is not None
         ]
 
-    def include(self, receiver: R, publication: AcceptedPublish[R]) -> None:
+    def include(self, receiver: R, accepted: AcceptedPublish[R]) -> None:
         """Deliver what waits for the store to this new subscriber, too."""
-        if receiver in publication.receivers or receiver is publication.leave_out:
+        if receiver in accepted.receivers or receiver is accepted.leave_out:
             return
-        publication.receivers = (*publication.receivers, receiver)
-        if publication.message.is_durable and receiver.is_durable:
-            publication.kept += 1
-            publication.latecomers.append(receiver.key)
+        accepted.receivers = (*accepted.receivers, receiver)
+        if accepted.message.is_durable and receiver.is_durable:
+            accepted.kept += 1
+            accepted.latecomers.append(receiver.key)
 
     def settled_cursor(self) -> int:
         """Return the cursor up to which no further message will come."""
-        waiting = [lane[0].message.id for lane in self._lanes.open.values() if lane]
-        return cursor_of(min([self.histories.newest, *[id - NS_PER_CURSOR for id in waiting]]))
+        firsts = [waiting[0] for waiting in self._publish_order.waiting.values() if waiting]
+        before = [first.message.id - NS_PER_CURSOR for first in firsts]
+        return cursor_of(min([self.histories.newest, *before]))
 
     def _leave_history(self, message: Message) -> None:
         if message.is_durable:

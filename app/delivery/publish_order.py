@@ -58,56 +58,54 @@ class PublishOrder(Generic[R]):
     def __init__(self, show: Callable[[AcceptedPublish[R]], None]) -> None:
         self._show = show
         # By channel, while a message of it waits.
-        self.open: dict[str, deque[AcceptedPublish[R]]] = {}
+        self.waiting: dict[str, deque[AcceptedPublish[R]]] = {}
 
-    def enter(self, channel: str, publication: AcceptedPublish[R]) -> PersistOutcome | None:
+    def enter(self, channel: str, accepted: AcceptedPublish[R]) -> PersistOutcome | None:
         """Deliver an unstored message, now or after those that wait on its channel."""
-        lane = self.open.get(channel)
-        if lane is None:
-            self._show(publication)
+        waiting = self.waiting.get(channel)
+        if waiting is None:
+            self._show(accepted)
             return PersistOutcome.KEPT
-        publication.outcome = PersistOutcome.KEPT
-        lane.append(publication)
+        accepted.outcome = PersistOutcome.KEPT
+        waiting.append(accepted)
         return None
 
     def newest(self, channel: str) -> AcceptedPublish[R] | None:
         """Return the last message that waits on its way into the channel's history."""
-        lane = self.open.get(channel, ())
-        return next((each for each in reversed(lane) if each.message.depth is not None), None)
+        waiting = self.waiting.get(channel, ())
+        return next((each for each in reversed(waiting) if each.message.depth is not None), None)
 
-    def keep(
-        self, channel: str, publication: AcceptedPublish[R]
-    ) -> Callable[[PersistOutcome], None]:
+    def keep(self, channel: str, accepted: AcceptedPublish[R]) -> Callable[[PersistOutcome], None]:
         """Add a message that waits for the store; call the result with the store's answer.
 
         After UNKNOWN it is called once more, when the answer is known; the order no longer waits
         for it.
         """
-        self.open.setdefault(channel, deque()).append(publication)
-        return partial(self._answered, channel, publication)
+        self.waiting.setdefault(channel, deque()).append(accepted)
+        return partial(self._answered, channel, accepted)
 
     def _answered(
-        self, channel: str, publication: AcceptedPublish[R], outcome: PersistOutcome
+        self, channel: str, accepted: AcceptedPublish[R], outcome: PersistOutcome
     ) -> None:
-        if publication.outcome is PersistOutcome.UNKNOWN:
+        if accepted.outcome is PersistOutcome.UNKNOWN:
             if outcome is PersistOutcome.KEPT:
-                self._show_late(publication)
+                self._show_late(accepted)
             return
-        publication.outcome = outcome
-        lane = self.open[channel]
-        while lane and (known := lane[0].outcome) is not None:
-            first = lane.popleft()
+        accepted.outcome = outcome
+        waiting = self.waiting[channel]
+        while waiting and (known := waiting[0].outcome) is not None:
+            first = waiting.popleft()
             if known is PersistOutcome.KEPT:
                 self._show(first)
             if first.done is not None:
                 first.done(known)
-        if not lane:
-            # Callbacks may have published meanwhile, into this lane.
-            self.open.pop(channel, None)
+        if not waiting:
+            # Callbacks may have published meanwhile, on this channel.
+            self.waiting.pop(channel, None)
 
-    def _show_late(self, publication: AcceptedPublish[R]) -> None:
+    def _show_late(self, accepted: AcceptedPublish[R]) -> None:
         """Deliver a message that later ones have passed; where these still wait, it goes first."""
-        publication.message.is_late = True
-        for receiver in publication.receivers:
+        accepted.message.is_late = True
+        for receiver in accepted.receivers:
             receiver.queue.is_mixed = True
-        self._show(publication)
+        self._show(accepted)

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Unpack
 
-from holdfast.journal.columns import Columns, DecodedNote, FailureDetails, Publication, Row
+from holdfast.journal.columns import Columns, DecodedNote, FailureDetails, PublishRow, Row
 from holdfast.journal.frame import Head, encode
 from holdfast.journal.schema import BOOKS, VERSION
 
@@ -55,8 +55,8 @@ class FrameBuilder:
         columns = self.columns
         waiting, self._waiting_notes, self.waiting_rows = self._waiting_notes, [], 0
         for published, rows in waiting:
-            for publication in published:
-                columns.add_published(publication)
+            for publish in published:
+                columns.add_published(publish)
             for row in rows:
                 columns.add_row(row)
 
@@ -162,7 +162,7 @@ class FrameBuilder:
         return encode(head, columns.body())
 
 
-def publication_of(message: "Message", copies: int, kept: int) -> Publication:
+def publish_row(message: "Message", copies: int, kept: int) -> PublishRow:
     """Return the journal's record of a publish that the store has."""
     # A copy from a history is about a further receiver, too.
     size = 0 if message.is_initial else len(message.wire)

@@ -24,11 +24,11 @@ _NO_REASON: FailureDetails = {}
 _MOST_WORDINGS = 100
 
 # Message id, copies, stored copies, bytes, priority, sender, channel.
-Publication = tuple[int, int, int, int, int, str, str]
+PublishRow = tuple[int, int, int, int, int, str, str]
 # Kind, message ids, attempt, reason, receiver names, and a time for each or one for all.
 Row = tuple[str, Sequence[int], int | None, FailureDetails | None, list[str], list[int]]
 # Publishes and other events.
-DecodedNote = tuple[list[Publication], list[Row]]
+DecodedNote = tuple[list[PublishRow], list[Row]]
 
 
 class Columns:
@@ -77,9 +77,9 @@ class Columns:
         if at > self.last:
             self.last = at
 
-    def add_published(self, publication: Publication) -> None:
+    def add_published(self, row: PublishRow) -> None:
         """Add a publish of a note."""
-        id, copies, kept, size, priority, sender, channel = publication
+        id, copies, kept, size, priority, sender, channel = row
         place = self.places.named(id, channel)
         self.publish(place, id, copies, kept, size, priority, sender)
 
@@ -171,7 +171,7 @@ class Columns:
         first, places = self.first, self.places
         body = Body()
         if self._published:
-            body["published"] = self._publications()
+            body["published"] = self._published_block()
         if self._kinds:
             body["delivered"] = self._delivered()
         if self._changed:
@@ -191,7 +191,7 @@ class Columns:
             body["names"] = [*places.names]
         return body
 
-    def _publications(self) -> Published:
+    def _published_block(self) -> Published:
         block = Published(
             message=self._published, copies=self._copies, size=self._sizes, by=self._by
         )

@@ -16,8 +16,8 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.outcomes import Outcome
 from holdfast.delivery.receivers import Receiver
 from holdfast.journal import notes
-from holdfast.journal.builder import publication_of
-from holdfast.journal.columns import DecodedNote, Publication, Row
+from holdfast.journal.builder import publish_row
+from holdfast.journal.columns import DecodedNote, PublishRow, Row
 from holdfast.journal.crowds import Crowds
 from holdfast.journal.journal import Journal, Outlet
 from holdfast.journal.schema import MOST_EVENTS, NS_PER_US, Kind
@@ -198,7 +198,7 @@ class JournalWriter(DeliveryJournal):
 
     def note_kept(self, messages: "Sequence[tuple[Message, Sequence[str]]]") -> bytes:
         published = [
-            publication_of(message, len(keys), len(keys))
+            publish_row(message, len(keys), len(keys))
             for message, keys in messages
             # A history alone makes a message durable, too.
             if keys or message.depth is not None
@@ -230,7 +230,7 @@ class JournalWriter(DeliveryJournal):
     def note_replayed(self, letters: "Sequence[tuple[DeadLetter, str]]") -> bytes:
         return notes.replayed(letters, self._clock.look())
 
-    def _note(self, published: list[Publication], rows: list[Row]) -> bytes:
+    def _note(self, published: list[PublishRow], rows: list[Row]) -> bytes:
         if not (published or rows):
             return b""
         note = (published, rows)

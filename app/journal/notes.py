@@ -10,7 +10,7 @@ import orjson
 
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.outcomes import Outcome, Way
-from holdfast.journal.columns import DecodedNote, FailureDetails, Publication, Row
+from holdfast.journal.columns import DecodedNote, FailureDetails, PublishRow, Row
 from holdfast.journal.schema import VERSION, Kind
 from holdfast.journal.wording import wording_of
 
@@ -97,7 +97,7 @@ def refused(entries: "Iterable[Entry]", key: str, why: FailureDetails, at: int) 
 
 def moved(moves: "Sequence[Move]", at: int) -> DecodedNote:
     """Return the new copies, and the rows of those that they came from."""
-    copies: list[Publication] = []
+    copies: list[PublishRow] = []
     rows: list[Row] = []
     for message, source, _, count, _ in moves:
         if count:

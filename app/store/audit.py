@@ -35,8 +35,8 @@ class AuditEntry:
 class Audit:
     """Writes on the store link, in order with the changes; reads on the reader. Old entries go."""
 
-    def __init__(self, line: StoreLink, redis: Redis, keys: RedisKeys) -> None:
-        self._line = line
+    def __init__(self, link: StoreLink, redis: Redis, keys: RedisKeys) -> None:
+        self._link = link
         self._redis = redis
         self._key = keys.audit
 
@@ -52,7 +52,7 @@ class Audit:
         """Add an entry; it may appear twice if the store's answer is lost."""
         fields = ("who", who, "action", action, "target", target, "outcome", outcome)
         encoded = orjson.dumps({} if detail is None else dict(detail))
-        self._line.call(
+        self._link.call(
             ("XADD", self._key, "MAXLEN", "~", _MOST, "*", *fields, "detail", encoded), _noted
         )
 

@@ -4,9 +4,9 @@ from holdfast.store.connection import StoreUnavailable
 from holdfast.store.link import StoreLink
 
 
-async def refuse_eviction(line: StoreLink) -> None:
+async def refuse_eviction(link: StoreLink) -> None:
     """Refuse a server that may evict our keys; none of them has an expiry."""
-    info = await line.ask("INFO", "memory")
+    info = await link.ask("INFO", "memory")
     text = info.decode() if isinstance(info, bytes) else ""
     fields = dict(each.split(":", 1) for each in text.splitlines() if ":" in each)
     policy = fields.get("maxmemory_policy", "")

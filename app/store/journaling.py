@@ -33,9 +33,9 @@ class Journaling:
         args += (number, note)
         return ScriptCall(script.with_note, keys, args), number
 
-    async def left_notes(self, line: StoreLink) -> dict[int, bytes]:
+    async def left_notes(self, link: StoreLink) -> dict[int, bytes]:
         """Return the notes that a former process left, by number."""
-        found = cast("dict[bytes, bytes]", await line.ask("HGETALL", self._notes))
+        found = cast("dict[bytes, bytes]", await link.ask("HGETALL", self._notes))
         return {int(number): note for number, note in found.items() if number.isdigit()}
 
     def frame(self, epoch: str, frame: bytes, notes: Sequence[int]) -> ScriptCall:

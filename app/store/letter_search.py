@@ -184,7 +184,7 @@ class LetterSearch:
         """Return the number of letters."""
         return int(await read(self._redis.zcard(self._keys.all_dead)))
 
-    async def standing(self) -> LetterStatistics:
+    async def statistics(self) -> LetterStatistics:
         """Statistics of all letters, at little cost."""
         index = self._keys.all_dead
         asked = self._redis.pipeline(transaction=False)

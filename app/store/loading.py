@@ -46,8 +46,8 @@ Orphaned = Callable[[str, Sequence[Message]], None]
 class Loading:
     """Reads the whole store once. A message in several queues is one object."""
 
-    def __init__(self, line: StoreLink, keys: RedisKeys) -> None:
-        self._line = line
+    def __init__(self, link: StoreLink, keys: RedisKeys) -> None:
+        self._link = link
         self._keys = keys
         self._loop = asyncio.get_running_loop()
         # Messages in no queue, entries of ended sessions, and marks without an entry: remains of a
@@ -189,7 +189,7 @@ class Loading:
     def _remove(self, *parts: Word) -> None:
         self._dangling += 1
         # If this fails, the next process removes it.
-        self._line.call(parts, ignore_answer)
+        self._link.call(parts, ignore_answer)
 
     async def _ask(self, *parts: Word) -> Any:  # noqa: ANN401 - whatever the store answers
         """Send a command and wait for the answer."""
@@ -211,7 +211,7 @@ class Loading:
         if not commands:
             answers.set_result(replies)
         for command in commands:
-            self._line.call(command, done)
+            self._link.call(command, done)
         return answers
 
 

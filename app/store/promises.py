@@ -24,10 +24,10 @@ _LOSSES: dict[Durability, dict[str, str]] = {
 }
 
 
-async def warn_if_weaker(line: StoreLink, address: Address, durability: Durability) -> None:
+async def warn_if_weaker(link: StoreLink, address: Address, durability: Durability) -> None:
     """Log what the server may lose; nothing if it hides its settings."""
     try:
-        config = await line.ask("CONFIG", "GET", "append*")
+        config = await link.ask("CONFIG", "GET", "append*")
     except ScriptFailed as error:
         log.info("the store at %s does not show its settings: %s", address, error)
         return

@@ -54,7 +54,7 @@ def meaning(message: Message, kept: PersistOutcome) -> PersistOutcome:
     return kept
 
 
-def witness(message: Message) -> int | str:
-    """Return what the store has if the message, or the one that it repeats, is stored."""
+def stored_id(message: Message) -> int | str:
+    """Return under which id the store has the message, or the one that it repeats."""
     key = message.key
     return message.id if key is None else f"{key.digest}:{key.first or message.id}"

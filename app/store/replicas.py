@@ -70,24 +70,24 @@ class Replicas:
             await asyncio.wait([self._asking])
         await self._redis.aclose()
 
-    def confirm(self, witnesses: Sequence[int | str], done: Callable[[bool], None]) -> None:
+    def confirm(self, stored_ids: Sequence[int | str], done: Callable[[bool], None]) -> None:
         """Report, in a later turn, whether enough replicas have these messages."""
-        self._waiting.append((witnesses, done))
+        self._waiting.append((stored_ids, done))
         if self._asking is None:
             self._asking = asyncio.get_running_loop().create_task(self._ask())
 
     async def _ask(self) -> None:
         while self._waiting:
             asked, self._waiting = self._waiting, []
-            have_it = await self._have([each for witnesses, _ in asked for each in witnesses])
+            have_it = await self._have([each for stored_ids, _ in asked for each in stored_ids])
             for _, done in asked:
                 done(have_it)
         self._asking = None
 
-    async def _have(self, witnesses: Sequence[int | str]) -> bool:
+    async def _have(self, stored_ids: Sequence[int | str]) -> bool:
         try:
             async with asyncio.timeout(_LIMIT_S):
-                are_here, (local, replicas) = await self._write_and_wait(witnesses)
+                are_here, (local, replicas) = await self._write_and_wait(stored_ids)
         except (RedisError, OSError) as error:
             self._say(f"no answer: {error!r}")
             return False
@@ -100,10 +100,10 @@ class Replicas:
         self._say(f"{replicas} of {self._count}, and the primary's own file: {local}")
         return False
 
-    async def _write_and_wait(self, witnesses: Sequence[int | str]) -> tuple[int, tuple[int, int]]:
+    async def _write_and_wait(self, stored_ids: Sequence[int | str]) -> tuple[int, tuple[int, int]]:
         async with self._redis.pipeline(transaction=False) as pipeline:
             keys = (self._keys.meta, self._keys.bodies, self._keys.keyed)
-            pipeline.execute_command("EVAL", CONFIRM.source, len(keys), *keys, *witnesses)
+            pipeline.execute_command("EVAL", CONFIRM.source, len(keys), *keys, *stored_ids)
             for timeout_ms in (*_ASKED_BEFORE_MS, _TIMEOUT_MS):
                 pipeline.execute_command("WAITAOF", self._local, self._count, timeout_ms)
             are_here, *_, reached = await pipeline.execute()

@@ -56,7 +56,7 @@ class Store:
     """Stores everything that must survive this process, over one link; a `StorePort`.
 
     Args:
-        line: An open link with `scripts.SCRIPTS`, for this store alone.
+        link: An open link with `scripts.SCRIPTS`, for this store alone.
         node: The name of this node, for people who look into the store.
         seed: Returns random text, for an empty store.
         on_flushed: Called when the store was emptied in use: save and keep everything again.
@@ -69,7 +69,7 @@ class Store:
 
     def __init__(
         self,
-        line: StoreLink,
+        link: StoreLink,
         keys: RedisKeys,
         *,
         node: str,
@@ -82,14 +82,14 @@ class Store:
         letter_quota: LetterQuota | None = None,
     ) -> None:
         self.letter_quota = letter_quota or LetterQuota()
-        self.line = line
+        self.link = link
         self.keys = keys
         self._on_flushed = on_flushed
         self._most_keys = most_keys
         self._journaling = Journaling(keys, node)
         self._loop = asyncio.get_running_loop()
         self._right = WriteRight(
-            line,
+            link,
             keys,
             node=node,
             seed=seed,
@@ -98,11 +98,11 @@ class Store:
             on_fenced=on_fenced,
         )
         self._calls = UnansweredCalls(
-            line, journal, on_refused=self._right.lose, on_answered=self._open_if_lost
+            link, journal, on_refused=self._right.lose, on_answered=self._open_if_lost
         )
         self._turns = TurnBuffer()
         self._writer = TurnWriter(
-            line,
+            link,
             self._right,
             self._calls,
             self._turns,
@@ -117,7 +117,7 @@ class Store:
 
     async def open(self) -> int:
         """Become the only writer; return the id of the newest message ever stored, or 0."""
-        await refuse_eviction(self.line)
+        await refuse_eviction(self.link)
         newest = await self._right.open()
         self._writer.leave()
         return newest
@@ -128,7 +128,7 @@ class Store:
         Args:
             orphaned: Settles what is stored for sessions that have ended.
         """
-        return Loading(self.line, self.keys).sessions(self._turns.marked, orphaned)
+        return Loading(self.link, self.keys).sessions(self._turns.marked, orphaned)
 
     def marked(self, receiver: str, ids: Collection[int]) -> None:
         """Note that a script put these entries back into a session's queue, with marks."""
@@ -136,11 +136,11 @@ class Store:
 
     async def held_channels(self) -> dict[str, ChannelHold]:
         """Return the stored channel holds."""
-        return await Loading(self.line, self.keys).held_channels()
+        return await Loading(self.link, self.keys).held_channels()
 
     async def topics(self) -> dict[str, TopicRecord]:
         """Return the stored topics."""
-        return await Loading(self.line, self.keys).topics()
+        return await Loading(self.link, self.keys).topics()
 
     async def answered(self) -> None:
         """Wait until everything so far has been answered."""
@@ -162,7 +162,7 @@ class Store:
 
     @property
     def is_available(self) -> bool:
-        return self._right.is_open and self.line.has_room
+        return self._right.is_open and self.link.has_room
 
     @property
     def takes_messages(self) -> bool:
@@ -178,11 +178,11 @@ class Store:
 
     @property
     def is_prompt(self) -> bool:
-        return not self._writer.is_sending and self.line.silence_s < _PROMPT_S
+        return not self._writer.is_sending and self.link.silence_s < _PROMPT_S
 
     @property
     def is_full(self) -> bool:
-        return self.line.is_full if self._right.is_open else len(self._turns) > _MAX_WAITING
+        return self.link.is_full if self._right.is_open else len(self._turns) > _MAX_WAITING
 
     @property
     def keys_dropped(self) -> int:
@@ -266,7 +266,7 @@ class Store:
             raise StoreUnavailable("the store is unavailable")
         answer: asyncio.Future[object] = self._loop.create_future()
         self._calls.make(call(self.epoch), partial(set_answer, answer), may_be_refused=True)
-        self.line.flush()
+        self.link.flush()
         try:
             reply = await asyncio.wait_for(answer, timeout_s)
         except TimeoutError as error:
@@ -284,7 +284,7 @@ class Store:
     def _post(self, call: Callable[[str], ScriptCall]) -> None:
         if self._right.is_open:
             self._calls.make(call(self.epoch), ignore_answer)
-            self.line.flush()
+            self.link.flush()
 
     def note_for(self, journal: DeliveryJournal) -> None:
         """Attach this journal's notes to calls from now on."""
@@ -292,11 +292,11 @@ class Store:
 
     async def left_notes(self) -> dict[int, bytes]:
         """Return the notes that the former process left, by number."""
-        return await self._journaling.left_notes(self.line)
+        return await self._journaling.left_notes(self.link)
 
     async def remove_reported(self, left: Mapping[str, Collection[int]]) -> None:
         """Remove what these ended sessions left; the journal reports it afterwards."""
-        for receiver in await Loading(self.line, self.keys).gone(left):
+        for receiver in await Loading(self.link, self.keys).gone(left):
             self._turns.leave(receiver, left[receiver])
         self._writer.leave()
 
@@ -326,7 +326,7 @@ class Store:
         if self._right.is_open:
             call = self._journaling.frame(self.epoch, frame, notes)
             self._calls.make(call, partial(_note_refusal, refused), may_be_refused=True)
-            self.line.flush()
+            self.link.flush()
 
     # Calls and answers
 
@@ -361,15 +361,15 @@ class Store:
         if isinstance(reply, StoreRefused):
             self._refusing.hear(str(reply), len(messages))
             # The message may have been stored before the answer was lost and the call repeated.
-            for keeping in messages:
-                for receiver in keeping.receivers:
+            for pending in messages:
+                for receiver in pending.receivers:
                     if is_history(receiver):
-                        self.leave_history(receiver, keeping.message.id)
+                        self.leave_history(receiver, pending.message.id)
                     else:
-                        self.settle(receiver, (keeping.message.id,), NEVER_KEPT)
-            self._keyed.refuse(keeping.message for keeping in messages)
+                        self.settle(receiver, (pending.message.id,), NEVER_KEPT)
+            self._keyed.refuse(pending.message for pending in messages)
         elif isinstance(reply, list):
-            self._keyed.hear((keeping.message for keeping in messages), reply)
+            self._keyed.hear((pending.message for pending in messages), reply)
         if not isinstance(reply, Exception):
             self._refusing.end()
         then(reply)
@@ -380,7 +380,7 @@ class Store:
             self._is_probing = True
             call = scripts.probe(self.keys, self.epoch)
             self._calls.make(call, self._probed, may_be_refused=True)
-            self.line.flush()
+            self.link.flush()
 
     def _probed(self, reply: object) -> None:
         self._is_probing = False

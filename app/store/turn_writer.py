@@ -34,7 +34,7 @@ class TurnWriter:
 
     def __init__(
         self,
-        line: StoreLink,
+        link: StoreLink,
         right: WriteRight,
         unanswered: UnansweredCalls,
         buffer: TurnBuffer,
@@ -43,7 +43,7 @@ class TurnWriter:
         send: Callable[[PendingCall], None],
         on_sent: Callable[[], None],
     ) -> None:
-        self._line = line
+        self._link = link
         self._right = right
         self._unanswered = unanswered
         self._buffer = buffer
@@ -136,7 +136,7 @@ class TurnWriter:
             self._afters = []
         if not self._right.is_open:
             return
-        if not self._line.is_up:
+        if not self._link.is_up:
             self.refuse_messages()
         turns = self._buffer.take() if everything else self._buffer.take_urgent()
         while any(turn.hands_over for turn in turns[1:]):
@@ -161,7 +161,7 @@ class TurnWriter:
                 self._rest = chain((outgoing,), rest)
                 # Two turns later, so that requests read meanwhile are answered between two calls.
                 self._loop.call_soon(self._loop.call_soon, self._send_some, _TURN_S)
-                self._line.flush()
+                self._link.flush()
                 return
             self._send(outgoing)
             has_sent = True
@@ -178,7 +178,7 @@ class TurnWriter:
         afters, self._rest_afters = self._rest_afters, []
         for done in afters:
             self._unanswered.follow(done)
-        self._line.flush()
+        self._link.flush()
         self._on_sent()
         # Sends what was collected meanwhile.
         self.flush()

@@ -155,13 +155,13 @@ class TurnWrites:
         self, keys: RedisKeys, epoch: str, most_keys: int, journal: DeliveryJournal
     ) -> Iterator[PendingCall]:
         for messages in parts(self.messages, map(_cost_of_message, self.messages)):
-            pairs = [(keeping.message, keeping.receivers) for keeping in messages]
+            pairs = [(pending.message, pending.receivers) for pending in messages]
             call = scripts.keep(keys, epoch, pairs)
             yield PendingCall(call, kept=messages, note=journal.note_kept(_for_queues(pairs)))
         # A repeat leaves no note, so with a journal each message has a call of its own.
         more = MOST if journal.is_writing else KEY
         for messages in parts(self.keyed, [more + _cost_of_message(each) for each in self.keyed]):
-            pairs = [(keeping.message, keeping.receivers) for keeping in messages]
+            pairs = [(pending.message, pending.receivers) for pending in messages]
             call = scripts.keep_keyed(keys, epoch, pairs, most_keys)
             yield PendingCall(call, kept=messages, note=journal.note_kept(_for_queues(pairs)))
 
@@ -424,8 +424,8 @@ def _part_of(
     }
 
 
-def _cost_of_message(keeping: PendingPublish) -> int:
-    return MESSAGE + len(keeping.receivers) + len(keeping.message.wire) // BYTES
+def _cost_of_message(pending: PendingPublish) -> int:
+    return MESSAGE + len(pending.receivers) + len(pending.message.wire) // BYTES
 
 
 def _cost_of_letter(pair: tuple[UnwrittenLetter, str | None]) -> int:

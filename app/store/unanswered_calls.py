@@ -24,14 +24,14 @@ class UnansweredCalls:
 
     def __init__(
         self,
-        line: StoreLink,
+        link: StoreLink,
         journal: DeliveryJournal,
         *,
         on_refused: Callable[[str], None],
         on_answered: Callable[[], None],
     ) -> None:
         self.journal = journal
-        self._line = line
+        self._link = link
         self._on_refused = on_refused
         self._on_answered = on_answered
         self._loop = asyncio.get_running_loop()
@@ -50,7 +50,7 @@ class UnansweredCalls:
         """Make a call; `note` is the number of its journal note, if it has one."""
         self._sent.append((done, note))
         script, keys, args = call
-        self._line.script(script, keys, args, self._answered, may_be_refused=may_be_refused)
+        self._link.script(script, keys, args, self._answered, may_be_refused=may_be_refused)
 
     def follow(self, done: Callable[[], None]) -> None:
         """Call back in a later turn, once all calls so far are answered."""

@@ -7,7 +7,7 @@ from functools import partial
 
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.store.errors import ScriptFailed, StoreRefused
-from holdfast.store.publish_keys import meaning, witness
+from holdfast.store.publish_keys import meaning, stored_id
 from holdfast.store.turn_writes import PendingPublish
 
 log = logging.getLogger(__name__)
@@ -17,7 +17,7 @@ _PATIENCE_S = 5.0
 # A timer this late means that this process was frozen: first read answers that have arrived.
 _LATE_S = 0.5
 
-# Checks, by the messages' witnesses, whether they are as durable as configured.
+# Checks, by the messages' stored ids, whether they are as durable as configured.
 Confirm = Callable[[Sequence[int | str], Callable[[bool], None]], None]
 
 
@@ -50,7 +50,7 @@ class Waiting:
         kept = _meaning(reply)
         if kept is PersistOutcome.KEPT and self._confirm is not None:
             confirmed = partial(self._confirmed, number, messages)
-            self._confirm([witness(keeping.message) for keeping in messages], confirmed)
+            self._confirm([stored_id(pending.message) for pending in messages], confirmed)
         else:
             self._calls.pop(number, None)
             report(messages, kept)
@@ -89,11 +89,11 @@ class Waiting:
 
 def report(messages: Sequence[PendingPublish], kept: PersistOutcome) -> None:
     """Report the outcome for each message; one caller's error does not affect the others."""
-    for keeping in messages:
+    for pending in messages:
         try:
-            keeping.done(meaning(keeping.message, kept))
+            pending.done(meaning(pending.message, kept))
         except BaseException:
-            log.exception("message %d: handling %s failed", keeping.message.id, kept)
+            log.exception("message %d: handling %s failed", pending.message.id, kept)
 
 
 def _meaning(reply: object) -> PersistOutcome:

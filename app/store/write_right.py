@@ -41,7 +41,7 @@ class WriteRight:
 
     def __init__(
         self,
-        line: StoreLink,
+        link: StoreLink,
         keys: RedisKeys,
         *,
         node: str,
@@ -50,7 +50,7 @@ class WriteRight:
         on_again: Callable[[], None],
         on_fenced: Callable[[], None],
     ) -> None:
-        self._line = line
+        self._link = link
         self._keys = keys
         self._node = node
         self._seed = seed
@@ -97,8 +97,8 @@ class WriteRight:
 
     def _ask(self, done: Answer) -> None:
         call = scripts.open_store(self._keys, seed=self._seed(), node=self._node)
-        self._line.script(call.script, call.keys, call.args, done)
-        self._line.flush()
+        self._link.script(call.script, call.keys, call.args, done)
+        self._link.flush()
 
     def _opened(self, reply: list[bytes]) -> None:
         self.epoch = reply[0].decode()

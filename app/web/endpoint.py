@@ -86,10 +86,10 @@ class Endpoint:
 
         Raises `RequestRefused` if the page may not use this server.
         """
-        standing = self.options.origins.standing_of(headers)
-        if standing is OriginTrust.FOREIGN:
+        trust = self.options.origins.trust_of(headers)
+        if trust is OriginTrust.FOREIGN:
             raise RequestRefused(ErrorReply.ORIGIN_DENIED)
-        return standing
+        return trust
 
     def caller(self, request: "web.BaseRequest") -> Caller:
         """Identify and admit the caller of a request. Raises `RequestRefused` beyond a budget."""

@@ -264,11 +264,11 @@ class FastLane(RequestHandler):
     def _hear_speaker(self, headers: Any) -> bool:
         """Note whom a head names; returns whether its page may use this server."""
         endpoint = self._endpoint
-        standing = endpoint.options.origins.standing_of(headers)
+        trust = endpoint.options.origins.trust_of(headers)
         caller = endpoint.options.peers.caller(headers, self.transport)
-        self._speaker = endpoint.speaker(headers, caller, source_of(standing))
+        self._speaker = endpoint.speaker(headers, caller, source_of(trust))
         self._cors = endpoint.cors(headers)
-        return standing is not OriginTrust.FOREIGN
+        return trust is not OriginTrust.FOREIGN
 
     def _remember(self, head: KnownHead | None) -> None:
         """Store a head; the parser is now right behind its request."""

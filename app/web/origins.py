@@ -31,9 +31,9 @@ class OriginTrust(Enum):
     UNKNOWN = "unknown"
 
 
-def source_of(standing: OriginTrust) -> Source:
+def source_of(trust: OriginTrust) -> Source:
     """Return who sent an accepted POST or upgrade; browsers name the page's origin in these."""
-    return Source.PROGRAM if standing is OriginTrust.UNKNOWN else Source.PAGE
+    return Source.PROGRAM if trust is OriginTrust.UNKNOWN else Source.PAGE
 
 
 class Origins:
@@ -44,20 +44,20 @@ class Origins:
         normal = [_normal(origin) for origin in allowed if origin != _ANY]
         self._allowed = frozenset(origin for origin in normal if origin is not None)
 
-    def standing_of(self, headers: "Headers") -> OriginTrust:
+    def trust_of(self, headers: "Headers") -> OriginTrust:
         """Judge the page that sent this request by all headers that its browser set."""
         origin, host = only_value(headers, "Origin"), headers.get("Host")
         if origin is not None:
-            return self.standing(origin, host)
+            return self.trust(origin, host)
         # Scripts and images are loaded without `Origin`; old browsers post forms without it too.
         site, referer = only_value(headers, "Sec-Fetch-Site"), only_value(headers, "Referer")
         if site == "same-origin":
             return OriginTrust.OWN
         if referer:
-            return self.standing("/".join(referer.split("/", 3)[:3]), host)
-        return OriginTrust.UNKNOWN if site in _NO_PAGE else self.standing("null", host)
+            return self.trust("/".join(referer.split("/", 3)[:3]), host)
+        return OriginTrust.UNKNOWN if site in _NO_PAGE else self.trust("null", host)
 
-    def standing(self, origin: str, host: str | None) -> OriginTrust:
+    def trust(self, origin: str, host: str | None) -> OriginTrust:
         """Judge a page's origin; `host` is the name by which it reached the server."""
         normal = _normal(origin)
         if normal is not None:
@@ -69,7 +69,7 @@ class Origins:
 
     def headers(self, origin: str | None, host: str | None) -> dict[str, str]:
         """Return the CORS headers of a response; only origins listed by name get credentials."""
-        if origin is None or self.standing(origin, host) is not OriginTrust.ALLOWED:
+        if origin is None or self.trust(origin, host) is not OriginTrust.ALLOWED:
             return {}
         if _normal(origin) in self._allowed:
             return {

@@ -18,7 +18,7 @@ function split(key) {
     return [key.slice(0, slash), key.slice(slash + 1)];
 }
 
-function standing(app, {state, active}) {
+function stateOf(app, {state, active}) {
     const words = new Map(app.requests.query("/sessions").state.options);
     const mood = badge(words.get(state) ?? state, MOODS.get(state));
     return active ? mood : [mood, " ", badge("held back", "warn")];
@@ -27,7 +27,7 @@ function standing(app, {state, active}) {
 async function list(app, chosen) {
     const found = await parts(app, "Sessions", [
         ["Session", ({key}) => sessionLink(key)],
-        ["State", (each) => standing(app, each)],
+        ["State", (each) => stateOf(app, each)],
         ["Over", ({transport, connected}) => [transport ?? "–", connected ? "" : h("span", {class: "faint"}, ", away")]],
         ["Waiting", ({waiting}) => count(waiting), "number"],
         ["In flight", ({handed}) => count(handed), "number"],
@@ -45,7 +45,7 @@ async function session(app, subject, number) {
     const here = path("sessions", subject, number);
     const look = () => Promise.all([app.api.get(here), app.api.get(`${here}/queue`, {limit: FIRST})]);
     const shown = await live(app, look, ([it, {items}]) => [
-        h("h1", {}, it.key, " ", standing(app, it)),
+        h("h1", {}, it.key, " ", stateOf(app, it)),
         it.hold && h("p", {class: "card panel state warn"}, held(it.hold)),
         buttons(app, here, it), facets(it), queue(items, titled(items.length, it.waiting + it.handed)),
     ]);
@@ -96,7 +96,7 @@ const titled = (shown, total) => (shown < total ? `Queue: the first ${count(show
 /** Sessions, with what they have to do. */
 export const receivers = (app, items, nothing) => sheet("Sessions", [
     ["Session", ({key}) => sessionLink(key)],
-    ["State", (each) => standing(app, each)],
+    ["State", (each) => stateOf(app, each)],
     ["Waiting", ({waiting}) => count(waiting), "number"],
     ["In flight", ({handed}) => count(handed), "number"],
     ["Seen", (each) => when(each.last_seen)],

@@ -24,7 +24,7 @@ class Caller:
     def __init__(self, url: str, **limits: float) -> None:
         self.states: list[tuple[bool, str]] = []
         self.answers: list[object] = []
-        self.line = StoreLink(
+        self.link = StoreLink(
             Address.of(url),
             on_state=lambda is_up, why: self.states.append((is_up, why)),
             random=lambda: 0.0,
@@ -36,40 +36,40 @@ class Caller:
     def note(self, count: int, *, may_be_refused: bool = False) -> None:
         """Call the script with the next numbers."""
         for number in range(self.noted, self.noted + count):
-            self.line.script(
+            self.link.script(
                 NOTE, ["list", "set"], [number], self.answers.append, may_be_refused=may_be_refused
             )
         self.noted += count
         # As happens at the end of a turn.
-        asyncio.get_running_loop().call_soon(self.line.flush)
+        asyncio.get_running_loop().call_soon(self.link.flush)
 
     async def answered(self) -> list[object]:
         """All answers, when all have come."""
-        await until(lambda: self.line.unanswered == 0)
+        await until(lambda: self.link.unanswered == 0)
         return self.answers
 
     async def kept(self) -> list[int]:
         """The words in the store, in its order."""
-        found = await self.line.ask("LRANGE", "list", 0, -1)
+        found = await self.link.ask("LRANGE", "list", 0, -1)
         assert isinstance(found, list)
         return [int(word) for word in found]
 
     async def is_up(self) -> None:
-        await until(lambda: self.line.is_up)
+        await until(lambda: self.link.is_up)
 
     async def is_away(self) -> None:
-        await until(lambda: not self.line.is_up)
+        await until(lambda: not self.link.is_up)
 
 
 @asynccontextmanager
 async def calling(url: str, **limits: float) -> AsyncIterator[Caller]:
     """A caller with an open link."""
     caller = Caller(url, **limits)
-    await caller.line.open()
+    await caller.link.open()
     try:
         yield caller
     finally:
-        await caller.line.close()
+        await caller.link.close()
 
 
 async def until(condition: Callable[[], bool]) -> None:

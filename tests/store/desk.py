@@ -94,15 +94,15 @@ class Desk:
     """One process that uses the store."""
 
     def __init__(
-        self, server: ValkeyServer, line: StoreLink, journal: DeliveryJournal = NO_JOURNAL
+        self, server: ValkeyServer, link: StoreLink, journal: DeliveryJournal = NO_JOURNAL
     ) -> None:
         self.server = server
-        self.line = line
+        self.link = link
         self.events: list[str] = []
         self.states: list[bool] = []
         self.redis = Redis.from_url(server.url)
         self.store = Store(
-            line,
+            link,
             KEYS,
             node="test",
             seed=lambda: f"{random.getrandbits(64):x}",
@@ -113,7 +113,7 @@ class Desk:
         self.kept: dict[int, list[PersistOutcome]] = {}
         self.letters = Letters(self.store, self.redis, _now.__next__)
 
-        self.audit = Audit(line, self.redis, KEYS)
+        self.audit = Audit(link, self.redis, KEYS)
 
     def new_id(self) -> str:
         return str(next(_now))
@@ -130,7 +130,7 @@ class Desk:
 
     async def answered_line(self) -> None:
         """Everything that was sent over the link has been answered."""
-        await self.line.ask("PING")
+        await self.link.ask("PING")
 
     async def loaded(self) -> dict[str, LoadedSession]:
         return {loaded.record.key: loaded async for loaded in self.store.load(self.settle)}
@@ -206,14 +206,14 @@ async def desk(
 ) -> AsyncIterator[Desk]:
     """A process at work; its link is closed at the end as if it had been killed."""
     states: list[bool] = []
-    line = StoreLink(
+    link = StoreLink(
         Address.of(server.url),
         scripts=SCRIPTS,
         on_state=lambda is_up, _: states.append(is_up),
         random=random.random,
     )
-    await line.open()
-    desk = Desk(server, line, journal)
+    await link.open()
+    desk = Desk(server, link, journal)
     desk.states = states
     try:
         if is_open:
@@ -221,5 +221,5 @@ async def desk(
         yield desk
     finally:
         await desk.store.close(0)
-        await line.close()
+        await link.close()
         await desk.redis.aclose()

@@ -76,6 +76,6 @@ def environment_of(pid: int) -> bytes:
 
 
 async def settings(caller: Caller, *names: str) -> list[str]:
-    found = await caller.line.ask("CONFIG", "GET", *names)
+    found = await caller.link.ask("CONFIG", "GET", *names)
     assert isinstance(found, dict)
     return [found[name.encode()].decode() for name in names]

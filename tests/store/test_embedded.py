@@ -93,7 +93,7 @@ async def test_an_embedded_store_that_dies_is_restarted_with_all_its_data(
     async with keeping(data, Durability.ALWAYS) as caller:
         for _ in range(3):
             caller.note(200)
-            caller.line.flush()
+            caller.link.flush()
             pid = pid_in(data)
             os.kill(pid, signal.SIGKILL)
             caller.note(50)
@@ -187,7 +187,7 @@ async def test_a_data_directory_may_be_a_relative_path(
 ) -> None:
     monkeypatch.chdir(data)
     async with keeping(Path("here and there")) as caller:
-        assert await caller.line.ask("PING") == b"PONG"
+        assert await caller.link.ask("PING") == b"PONG"
 
 
 # Damage

@@ -12,19 +12,19 @@ from tests.store.servers import ValkeyServer
 async def test_a_store_that_cannot_be_reached_is_refused(valkey: ValkeyServer) -> None:
     valkey.kill()
     with pytest.raises(StoreUnavailable, match="cannot be reached"):
-        await Caller(valkey.url).line.open()
+        await Caller(valkey.url).link.open()
 
 
 async def test_a_store_that_does_not_answer_is_refused(valkey: ValkeyServer) -> None:
     valkey.freeze()
     with pytest.raises(StoreUnavailable, match="does not answer"):
-        await Caller(valkey.url, timeout_s=0.1).line.open()
+        await Caller(valkey.url, timeout_s=0.1).link.open()
 
 
 async def test_a_replica_is_refused(valkey: ValkeyServer) -> None:
     valkey.ask("REPLICAOF", "127.0.0.1", "1")
     with pytest.raises(StoreUnavailable, match="replica"):
-        await Caller(valkey.url).line.open()
+        await Caller(valkey.url).link.open()
 
 
 async def test_a_wrong_password_is_refused_and_not_in_the_error(
@@ -32,7 +32,7 @@ async def test_a_wrong_password_is_refused_and_not_in_the_error(
 ) -> None:
     url = shared_valkey.url.replace("//", "//joe:wr0ng@")
     with pytest.raises(StoreUnavailable, match="WRONGPASS") as refused:
-        await Caller(url).line.open()
+        await Caller(url).link.open()
     assert "wr0ng" not in str(refused.value)
 
 
@@ -40,18 +40,18 @@ async def test_user_password_and_database_come_from_the_url(valkey: ValkeyServer
     valkey.ask("ACL", "SETUSER", "joe", "on", ">s3c/ret", "~*", "+@all")
     url = valkey.url.replace("//", "//joe:s3c%2Fret@") + "?db=3"
     async with calling(url) as caller:
-        assert await caller.line.ask("ACL", "WHOAMI") == b"joe"
-        assert await caller.line.ask("CLIENT", "GETNAME") == b"holdfast"
-        await caller.line.ask("SET", "key", 1)
+        assert await caller.link.ask("ACL", "WHOAMI") == b"joe"
+        assert await caller.link.ask("CLIENT", "GETNAME") == b"holdfast"
+        await caller.link.ask("SET", "key", 1)
     assert valkey.ask("DBSIZE") == 0
 
 
 async def test_a_password_without_a_user_is_that_of_the_default_user(valkey: ValkeyServer) -> None:
     valkey.ask("CONFIG", "SET", "requirepass", "secret")
     with pytest.raises(StoreUnavailable, match="NOAUTH"):
-        await Caller(valkey.url).line.open()
+        await Caller(valkey.url).link.open()
     async with calling(valkey.url.replace("//", "//:secret@")) as caller:
-        assert await caller.line.ask("ACL", "WHOAMI") == b"default"
+        assert await caller.link.ask("ACL", "WHOAMI") == b"default"
 
 
 @pytest.mark.slow
@@ -65,5 +65,5 @@ async def test_the_first_connection_waits_for_a_store_that_loads_its_data(
         valkey.launch(key_load_delay="2000", loading_process_events_interval_bytes="1024")
         await until((valkey.directory / "s").exists)
         async with calling(valkey.url) as caller:
-            assert await caller.line.ask("DBSIZE") == 300
+            assert await caller.link.ask("DBSIZE") == 300
     assert "is not ready: LOADING" in caplog.text

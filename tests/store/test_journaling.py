@@ -233,7 +233,7 @@ async def test_a_frame_waits_for_the_writes_that_its_turn_had_no_time_for(
     monkeypatch.setattr(turn_writer, "_TURN_S", 0.0)
     at.store.dead_letter([letter(n) for n in range(1000)], None)
     at.store.write_frame(b"a frame")
-    assert at.line.unanswered == 1
+    assert at.link.unanswered == 1
     assert frames(at.server) == []
     await at.answered()
     assert (frames(at.server), len(at.dead())) == (["a frame"], 1000)

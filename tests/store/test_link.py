@@ -15,7 +15,7 @@ from tests.store.servers import ValkeyServer
 async def test_answers_come_in_the_order_of_the_calls(shared_valkey: ValkeyServer) -> None:
     async with calling(shared_valkey.url) as caller:
         caller.note(500)
-        caller.line.flush()
+        caller.link.flush()
         caller.note(500)
         assert await caller.answered() == [b"%d" % number for number in range(1000)]
         assert await caller.kept() == list(range(1000))
@@ -25,16 +25,16 @@ async def test_answers_come_in_the_order_of_the_calls(shared_valkey: ValkeyServe
 async def test_a_call_is_not_answered_in_its_own_turn(shared_valkey: ValkeyServer) -> None:
     async with calling(shared_valkey.url) as caller:
         caller.note(1)
-        caller.line.flush()
-        caller.line.flush()
+        caller.link.flush()
+        caller.link.flush()
         assert caller.answers == []
-        assert caller.line.unanswered == 1
+        assert caller.link.unanswered == 1
         assert await caller.answered() == [b"0"]
 
 
 async def test_answers_have_the_types_of_the_redis_protocol(shared_valkey: ValkeyServer) -> None:
     async with calling(shared_valkey.url) as caller:
-        ask = caller.line.ask
+        ask = caller.link.ask
         assert await ask("SET", "key", b"\x00\xff") == b"OK"
         assert await ask("GET", "key") == b"\x00\xff"
         assert await ask("GET", "other") is None
@@ -46,8 +46,8 @@ async def test_answers_have_the_types_of_the_redis_protocol(shared_valkey: Valke
 
 async def test_errors_of_the_store_are_answers_with_a_code(shared_valkey: ValkeyServer) -> None:
     async with calling(shared_valkey.url) as caller:
-        caller.line.script(FAIL, [], [], caller.answers.append)
-        caller.line.call(["NONSENSE"], caller.answers.append)
+        caller.link.script(FAIL, [], [], caller.answers.append)
+        caller.link.call(["NONSENSE"], caller.answers.append)
         caller.note(1)
         epoch, nonsense, noted = await caller.answered()
         assert isinstance(epoch, ScriptFailed)
@@ -56,7 +56,7 @@ async def test_errors_of_the_store_are_answers_with_a_code(shared_valkey: Valkey
         assert nonsense.code == "ERR"
         assert noted == b"0"
         with pytest.raises(ScriptFailed, match="wrong number of arguments"):
-            await caller.line.ask("GET")
+            await caller.link.ask("GET")
 
 
 async def test_a_callback_that_raises_does_not_affect_other_calls(
@@ -66,7 +66,7 @@ async def test_a_callback_that_raises_does_not_affect_other_calls(
         raise ValueError("a fault of ours")
 
     async with calling(shared_valkey.url) as caller:
-        caller.line.call(["PING"], fail)
+        caller.link.call(["PING"], fail)
         caller.note(1)
         assert await caller.answered() == [b"0"]
         assert "a fault of ours" in caplog.text
@@ -74,7 +74,7 @@ async def test_a_callback_that_raises_does_not_affect_other_calls(
 
 async def test_a_callback_may_make_further_calls(shared_valkey: ValkeyServer) -> None:
     async with calling(shared_valkey.url) as caller:
-        caller.line.call(["PING"], lambda _: caller.note(3))
+        caller.link.call(["PING"], lambda _: caller.note(3))
         await until(lambda: len(caller.answers) == 3)
         assert await caller.kept() == [0, 1, 2]
 
@@ -83,7 +83,7 @@ async def test_a_cancelled_call_does_not_affect_the_answers_of_others(
     shared_valkey: ValkeyServer,
 ) -> None:
     async with calling(shared_valkey.url) as caller:
-        asking = asyncio.create_task(caller.line.ask("PING"))
+        asking = asyncio.create_task(caller.link.ask("PING"))
         await asyncio.sleep(0)
         asking.cancel()
         caller.note(1)
@@ -96,32 +96,32 @@ async def test_a_cancelled_call_does_not_affect_the_answers_of_others(
 async def test_a_link_with_too_many_calls_is_full(shared_valkey: ValkeyServer) -> None:
     async with calling(shared_valkey.url, calls=3) as caller:
         caller.note(3)
-        assert not caller.line.is_full
+        assert not caller.link.is_full
         caller.note(1)
-        assert caller.line.is_full
+        assert caller.link.is_full
         await caller.answered()
-        assert not caller.line.is_full
+        assert not caller.link.is_full
 
 
 async def test_a_link_with_too_many_bytes_is_full(shared_valkey: ValkeyServer) -> None:
     async with calling(shared_valkey.url, bytes=100_000) as caller:
-        caller.line.call(["ECHO", b"x" * 100_000], caller.answers.append)
-        assert caller.line.is_full
+        caller.link.call(["ECHO", b"x" * 100_000], caller.answers.append)
+        assert caller.link.is_full
         await caller.answered()
-        assert not caller.line.is_full
+        assert not caller.link.is_full
 
 
 async def test_calls_on_a_link_that_is_closed_fail(valkey: ValkeyServer) -> None:
     async with calling(valkey.url) as caller:
         valkey.freeze()
         caller.note(1)
-        caller.line.flush()
+        caller.link.flush()
         caller.note(1)
-        await caller.line.close()
+        await caller.link.close()
         assert [type(answer) for answer in caller.answers] == [LinkClosed, LinkClosed]
         with pytest.raises(LinkClosed):
-            await caller.line.ask("PING")
-        assert (caller.line.is_up, caller.states) == (False, [])
+            await caller.link.ask("PING")
+        assert (caller.link.is_up, caller.states) == (False, [])
 
 
 # Connections that are lost
@@ -138,7 +138,7 @@ async def test_a_killed_store_loses_no_answered_call_and_gets_the_others_in_orde
             caller.note(300)
             await until(lambda: len(caller.answers) > caller.noted - 250)
             caller.note(100)
-            caller.line.flush()
+            caller.link.flush()
             valkey.kill()
             caller.note(100)
             await caller.is_away()
@@ -153,7 +153,7 @@ async def test_calls_on_a_killed_connection_are_repeated(shared_valkey: ValkeySe
     async with calling(shared_valkey.url) as caller:
         for _ in range(5):
             caller.note(200)
-            caller.line.flush()
+            caller.link.flush()
             shared_valkey.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
         assert len(await caller.answered()) == 1000
         assert await caller.kept() == list(range(1000))
@@ -165,7 +165,7 @@ async def test_scripts_that_the_store_has_lost_are_loaded_again(
     async with calling(shared_valkey.url) as caller:
         for _ in range(3):
             caller.note(10)
-            caller.line.call(["SCRIPT", "FLUSH"], lambda _: None)
+            caller.link.call(["SCRIPT", "FLUSH"], lambda _: None)
             caller.note(10)
         assert len(await caller.answered()) == 60
         assert await caller.kept() == list(range(60))
@@ -192,10 +192,10 @@ async def test_a_process_that_was_suspended_reads_answers_before_it_gives_up_the
 ) -> None:
     async with calling(shared_valkey.url, timeout_s=0.2) as caller:
         caller.note(1)
-        caller.line.flush()
+        caller.link.flush()
         time.sleep(1.0)  # noqa: ASYNC251 - the process does not run
         # As if the event loop ran its timers first.
-        caller.line.look()
+        caller.link.look()
         assert await caller.answered() == [b"0"]
         assert caller.states == []
 
@@ -234,7 +234,7 @@ async def test_a_full_store_refuses_calls_that_may_be_refused(valkey: ValkeyServ
         assert refused.reason == "OOM"
         assert caller.states == []
         with pytest.raises(StoreRefused):
-            await caller.line.ask("SET", "key", "value")
+            await caller.link.ask("SET", "key", "value")
 
 
 @pytest.mark.slow
@@ -263,7 +263,7 @@ async def test_calls_to_a_full_store_wait_in_order_until_there_is_room(
         await caller.is_away()
         caller.note(20)
         await asyncio.sleep(0.3)
-        assert not caller.line.is_up
+        assert not caller.link.is_up
         assert caller.answers == []
         valkey.set(maxmemory="0")
         assert len(await caller.answered()) == 21

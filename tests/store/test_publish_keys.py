@@ -125,7 +125,7 @@ async def test_a_message_that_is_kept_but_then_refused_gives_up_its_key(
     """The answer was lost, and when the call was repeated there was no room."""
     async with desk(valkey) as at:
         lost = message(1, key="k")
-        await at.line.ask(*_words(scripts.keep_keyed(KEYS, at.store.epoch, [(lost, ["joe/1"])], 9)))
+        await at.link.ask(*_words(scripts.keep_keyed(KEYS, at.store.epoch, [(lost, ["joe/1"])], 9)))
         valkey.set(maxmemory="1", maxmemory_policy="noeviction")
         at.keep(lost, "joe/1")
         await at.answered()

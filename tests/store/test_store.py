@@ -49,7 +49,7 @@ async def test_a_publish_is_not_answered_in_its_own_turn(at: Desk) -> None:
 
 
 async def test_a_turn_makes_one_call_of_each_kind(at: Desk) -> None:
-    calls = await at.line.ask("INFO", "commandstats")
+    calls = await at.link.ask("INFO", "commandstats")
     for n in range(10):
         at.store.save(session("joe/1"))
         at.keep(message(n), "joe/1", "ann/1")
@@ -58,7 +58,7 @@ async def test_a_turn_makes_one_call_of_each_kind(at: Desk) -> None:
         at.store.dead_letter([letter(100 + n, of=n)], "joe/1")
     at.store.forget("ann/1", [])
     await at.answered()
-    after = await at.line.ask("INFO", "commandstats")
+    after = await at.link.ask("INFO", "commandstats")
     assert count_of_scripts(after) - count_of_scripts(calls) == 6
     assert (at.queue("joe/1"), at.queue("ann/1"), at.bodies()) == ({}, {}, set())
     assert at.dead() == [*range(100, 110)]
@@ -83,7 +83,7 @@ async def test_a_thousand_dead_letters_are_sent_over_several_turns_in_order(
     at.store.forget("joe/1", [])
     at.store.after(lambda: done.append("of the turn"))
     at.store.flush()
-    assert at.line.unanswered == 1
+    assert at.link.unanswered == 1
     # A hand-over from now on must not leave before the store knows of it.
     assert not at.store.is_prompt
     at.keep(message(5000), "ann/1")
@@ -151,7 +151,7 @@ async def test_marks_of_thousands_of_returned_entries_are_sent_over_several_turn
     await at.answered()
     at.store.mark("joe/1", [mark(n, -1 - n, position=1 + n) for n in range(3000)])
     at.store.flush()
-    assert at.line.unanswered == 1
+    assert at.link.unanswered == 1
     assert not at.store.is_prompt
     await at.answered()
     assert at.store.is_prompt
@@ -169,13 +169,13 @@ async def test_marks_of_first_hand_overs_leave_in_one_turn_and_those_of_redelive
     await at.answered()
     at.store.mark("joe/1", [mark(n, 1 + n, batch=1, position=1 + n) for n in range(3000)])
     at.store.flush()
-    assert at.line.unanswered == 3
+    assert at.link.unanswered == 3
     assert at.store.is_prompt
     again = [mark(n, 4000 + n, batch=2, position=1 + n) for n in range(3000)]
     at.store.mark("joe/1", [each._replace(attempts=2) for each in again])
     at.store.flush()
     # Nothing is redelivered until the store knows.
-    assert at.line.unanswered == 4
+    assert at.link.unanswered == 4
     assert not at.store.is_prompt
 
 
@@ -191,7 +191,7 @@ async def test_a_posted_call_follows_the_rest_of_an_unfinished_turn(
 
     at.store.post(release)
     # One call has been made; the rest is for later turns.
-    assert at.line.unanswered == 1
+    assert at.link.unanswered == 1
     await at.answered()
     assert made_before == [1000]
     assert at.dead() == [*range(1000)]
@@ -204,7 +204,7 @@ async def test_ends_of_many_sessions_are_sent_over_several_turns(
     for n in range(1500):
         at.store.forget(f"joe/{n}", [])
     at.store.flush()
-    assert at.line.unanswered == 1
+    assert at.link.unanswered == 1
     await at.answered()
 
 
@@ -215,7 +215,7 @@ async def test_a_session_that_returns_does_not_hurry_the_dead_letters_before_it(
     at.store.forget("joe/1", [])
     at.store.save(session("joe/1"))
     at.store.flush()
-    assert at.line.unanswered == 1
+    assert at.link.unanswered == 1
     assert len(made) < 1000
     await at.answered()
     assert at.dead() == [*range(1000)]
@@ -468,7 +468,7 @@ async def test_a_store_that_leaves_a_call_unanswered_is_not_prompt(
 async def test_a_publish_without_an_answer_in_time_is_unknown_until_the_answer_comes(
     valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(waiting, "_WAIT_LIMIT_S", 0.1)
     async with desk(valkey) as at:
         valkey.freeze()
         at.keep(message(1), "joe/1")

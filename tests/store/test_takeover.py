@@ -26,7 +26,7 @@ async def test_a_second_server_is_refused_while_the_first_one_runs(data: Path) -
     async with keeping(data) as caller:
         with pytest.raises(StoreUnavailable, match="another server uses this store"):
             await EmbeddedValkey(data, Durability.EVERYSEC).open()
-        assert await caller.line.ask("PING") == b"PONG"
+        assert await caller.link.ask("PING") == b"PONG"
     async with keeping(data):
         pass
 
@@ -107,7 +107,7 @@ async def test_a_copy_of_a_directory_in_use_gets_a_store_of_its_own(data: Path) 
             await caller.answered()
             assert await other.kept() == []
             assert pid_in(copy) != pid_in(place)
-        await caller.line.ask("PING")
+        await caller.link.ask("PING")
     assert names_in(copy) == names_in(place) == ["store"]
 
 
@@ -117,5 +117,5 @@ async def test_a_foreign_valkey_at_the_socket_is_not_taken_over(data: Path) -> N
         with pytest.raises(StoreUnavailable, match="another server listens there"):
             await EmbeddedValkey(data, Durability.EVERYSEC).open()
         async with calling(f"unix://{data}/store.sock") as caller:
-            assert await caller.line.ask("PING") == b"PONG"
+            assert await caller.link.ask("PING") == b"PONG"
         other.terminate()

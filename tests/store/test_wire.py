@@ -18,19 +18,19 @@ REFUSED = b"-LOADING not yet\r\n"
 async def test_all_calls_of_a_turn_are_sent_in_one_write() -> None:
     async with fake_store() as store, calling(store.url) as caller:
         for word in ("a", "b", "c"):
-            caller.line.call(["ECHO", word], caller.answers.append)
+            caller.link.call(["ECHO", word], caller.answers.append)
         await until(lambda: bool(store.heard))
         assert store.heard == [["ECHO a", "ECHO b", "ECHO c"]]
 
 
 async def test_a_flush_sends_at_once_and_the_rest_of_the_turn_follows() -> None:
     async with fake_store() as store, calling(store.url) as caller:
-        caller.line.call(["ECHO", "a"], caller.answers.append)
-        caller.line.flush()
+        caller.link.call(["ECHO", "a"], caller.answers.append)
+        caller.link.flush()
         await until(lambda: bool(store.heard))
-        caller.line.call(["ECHO", "b"], caller.answers.append)
-        caller.line.flush()
-        caller.line.call(["ECHO", "c"], caller.answers.append)
+        caller.link.call(["ECHO", "b"], caller.answers.append)
+        caller.link.flush()
+        caller.link.call(["ECHO", "c"], caller.answers.append)
         await until(lambda: sum(map(len, store.heard)) == 3)
         assert store.heard[0] == ["ECHO a"]
         assert store.heard[1:] in ([["ECHO b", "ECHO c"]], [["ECHO b"], ["ECHO c"]])
@@ -39,7 +39,7 @@ async def test_a_flush_sends_at_once_and_the_rest_of_the_turn_follows() -> None:
 async def test_answers_may_come_in_pieces_and_many_at_once() -> None:
     async with fake_store() as store, calling(store.url) as caller:
         for _ in range(4):
-            caller.line.call(["GET", "key"], caller.answers.append)
+            caller.link.call(["GET", "key"], caller.answers.append)
         await until(lambda: bool(store.heard))
         for piece in (b"$3\r", b"\nab", b"c\r\n+x\r\n+y\r\n:", b"7\r\n"):
             store.say(piece)
@@ -49,7 +49,7 @@ async def test_answers_may_come_in_pieces_and_many_at_once() -> None:
 
 async def test_push_messages_of_the_store_are_not_answers() -> None:
     async with fake_store() as store, calling(store.url) as caller:
-        caller.line.call(["GET", "key"], caller.answers.append)
+        caller.link.call(["GET", "key"], caller.answers.append)
         await until(lambda: bool(store.heard))
         store.say(b">2\r\n+invalidate\r\n*0\r\n+x\r\n")
         assert await caller.answered() == [b"x"]
@@ -73,7 +73,7 @@ async def test_the_oldest_call_is_repeated_alone_after_a_refusal_before_any_othe
     async with fake_store() as store, calling(store.url) as caller:
         store.answers = [b"+1\r\n", REFUSED, b"+3\r\n", REFUSED, b"+2\r\n", b"+3\r\n"]
         for word in ("1", "2", "3"):
-            caller.line.call(["ECHO", word], caller.answers.append)
+            caller.link.call(["ECHO", word], caller.answers.append)
         assert await caller.answered() == [b"1", b"2", b"3"]
         assert store.heard == [["ECHO 1", "ECHO 2", "ECHO 3"], ["ECHO 2"], ["ECHO 2"], ["ECHO 3"]]
         assert [is_up for is_up, _ in caller.states] == [False, True]
@@ -82,9 +82,9 @@ async def test_the_oldest_call_is_repeated_alone_after_a_refusal_before_any_othe
 async def test_a_store_that_greets_but_refuses_every_call_counts_as_away() -> None:
     async with fake_store() as store, calling(store.url) as caller:
         store.answers = [REFUSED] * 4 + [b"+1\r\n"]
-        caller.line.call(["ECHO", "1"], caller.answers.append)
+        caller.link.call(["ECHO", "1"], caller.answers.append)
         await until(lambda: len(store.connections) > 2)
-        assert not caller.line.is_up
+        assert not caller.link.is_up
         await caller.answered()
         assert len(store.connections) == 5
         assert caller.states == [(False, "LOADING not yet"), (True, "")]
@@ -93,13 +93,13 @@ async def test_a_store_that_greets_but_refuses_every_call_counts_as_away() -> No
 async def test_calls_before_the_first_connection_wait_for_it() -> None:
     async with fake_store() as store:
         caller = Caller(store.url)
-        caller.line.call(["ECHO", "1"], caller.answers.append)
+        caller.link.call(["ECHO", "1"], caller.answers.append)
         await asyncio.sleep(0)
-        assert (caller.line.is_up, caller.line.unanswered) == (False, 1)
+        assert (caller.link.is_up, caller.link.unanswered) == (False, 1)
         store.answers = [b"+1\r\n"]
-        await caller.line.open()
+        await caller.link.open()
         assert await caller.answered() == [b"1"]
-        await caller.line.close()
+        await caller.link.close()
 
 
 async def test_the_first_call_after_an_absence_is_sent_alone_and_the_others_in_one_write() -> None:
@@ -107,7 +107,7 @@ async def test_the_first_call_after_an_absence_is_sent_alone_and_the_others_in_o
         store.connections[-1].transport.abort()
         await caller.is_away()
         for word in ("1", "2", "3"):
-            caller.line.call(["ECHO", word], caller.answers.append)
+            caller.link.call(["ECHO", word], caller.answers.append)
             await asyncio.sleep(0)
         store.answers = [b"+%d\r\n" % number for number in (1, 2, 3)]
         assert await caller.answered() == [b"1", b"2", b"3"]
@@ -125,7 +125,7 @@ def greeting(version: str, role: str = "master") -> bytes:
 @pytest.mark.parametrize("version", ["7.0.0", "7.2.4", "8.4.0", "10.0.1"])
 async def test_versions_from_7_on_are_accepted(version: str) -> None:
     async with fake_store(greeting(version)) as store, calling(store.url) as caller:
-        assert caller.line.is_up
+        assert caller.link.is_up
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ async def test_a_server_that_cannot_be_used_as_the_store_is_refused_with_the_rea
 ) -> None:
     async with fake_store(said) as store:
         with pytest.raises(StoreUnavailable, match=why):
-            await Caller(store.url).line.open()
+            await Caller(store.url).link.open()
 
 
 # TLS
@@ -176,9 +176,9 @@ async def test_a_store_with_an_unknown_certificate_is_refused(
     async with fake_store(tls=tls) as store:
         store.answers = [b"+1\r\n"]
         async with calling(f"{store.url}?ssl_ca_certs={certificate[0]}") as caller:
-            assert await caller.line.ask("ECHO", 1) == b"1"
+            assert await caller.link.ask("ECHO", 1) == b"1"
         with pytest.raises(StoreUnavailable, match=r"cannot be reached.*certificate"):
-            await Caller(store.url).line.open()
+            await Caller(store.url).link.open()
 
 
 # Addresses

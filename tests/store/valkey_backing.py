@@ -159,21 +159,21 @@ class ValkeyBacking:
         self._server.ask("SCRIPT", "FLUSH")
         self.is_refusing = False
         self._is_there = True
-        self._desk, self._line = self._run(self._open())
+        self._desk, self._link = self._run(self._open())
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(work)
 
     async def _open(self) -> tuple[Desk, StoreLink]:
-        line = StoreLink(
+        link = StoreLink(
             Address.of(self._server.url),
             scripts=SCRIPTS,
             on_state=lambda is_up, why: None,
             random=random.random,
         )
-        await line.open()
+        await link.open()
         store = Store(
-            line,
+            link,
             KEYS,
             node="test",
             seed=lambda: f"{random.getrandbits(64):x}",
@@ -181,7 +181,7 @@ class ValkeyBacking:
             on_fenced=_never,
         )
         await store.open()
-        return Desk(store), line
+        return Desk(store), link
 
     async def _all_answered(self) -> None:
         answered = asyncio.Event()
@@ -242,7 +242,7 @@ class ValkeyBacking:
         if not self._is_there:
             self._server.start()
             self._is_there = True
-        self._desk, self._line = self._run(self._open())
+        self._desk, self._link = self._run(self._open())
 
     def load(self, orphaned: Orphaned) -> list[Found]:
         return self._run(self._load(orphaned))
@@ -310,7 +310,7 @@ class ValkeyBacking:
 
     def _leave(self) -> None:
         self._run(self._desk.store.close(0))
-        self._run(self._line.close())
+        self._run(self._link.close())
 
 
 def _never() -> None:

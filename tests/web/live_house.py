@@ -66,7 +66,7 @@ class LiveHouse(House):
         )
         reader, stamp = here.redis, self._stamp
         self.letters = Letters(here.store, reader, stamp)
-        self.audit = Audit(here.line, reader, here.store.keys)
+        self.audit = Audit(here.link, reader, here.store.keys)
         self.replays = Replays(
             here.store,
             self.letters.search,
@@ -82,7 +82,7 @@ class LiveHouse(House):
             self.bayeux.state,
             clock=lambda: self.now,
             version="1.2",
-            letters=self.letters.search.standing,
+            letters=self.letters.search.statistics,
         )
         self.api = Api(
             Sessions(server, search),

@@ -362,7 +362,7 @@ async def test_without_its_store_the_server_answers_what_needs_no_store() -> Non
             client = await house.receiver()
             await house.publish(1)
             server.kill()
-            await until(lambda: not house.desk.line.is_up)
+            await until(lambda: not house.desk.link.is_up)
             api = house.api
             for asked in (
                 api.letters.letters(LetterFilter(), None, 1),
@@ -380,7 +380,7 @@ async def test_without_its_store_the_server_answers_what_needs_no_store() -> Non
             session = await api.sessions.hold("joe/1", "no store", None, who="operator")
             assert (session.active, session.waiting, session.dead) == (False, 1, 0)
             server.start()
-            await until(lambda: house.desk.line.is_up)
+            await until(lambda: house.desk.link.is_up)
             assert client.session.dispatcher is not None
             outcomes = {entry.action: entry.outcome for entry in await house.audited()}
             assert outcomes["session.hold"] == "ok"

@@ -40,7 +40,7 @@ def desk(house: LiveHouse, letters: Any = None) -> LiveFigures:
         house.bayeux.state,
         clock=lambda: house.now,
         version="1",
-        letters=letters or house.letters.search.standing,
+        letters=letters or house.letters.search.statistics,
     )
 
 

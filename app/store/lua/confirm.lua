@@ -6,13 +6,13 @@
 -- Reply  1; 0 and no write if one is missing, because this may be another server
 -- Cost   O(messages)
 -- Repeat writes again, as intended. It needs no epoch: it only records what is stored already.
-for _, witness in ipairs(ARGV) do
-    local key, id = string.match(witness, '^(.+):(%d+)$')
+for _, stored_id in ipairs(ARGV) do
+    local key, id = string.match(stored_id, '^(.+):(%d+)$')
     if key then
         if redis.call('HGET', KEYS[3], key) ~= id then
             return 0
         end
-    elseif redis.call('HEXISTS', KEYS[2], witness) == 0 then
+    elseif redis.call('HEXISTS', KEYS[2], stored_id) == 0 then
         return 0
     end
 end

@@ -177,7 +177,7 @@ class _AccessControl:
 def _check_origin(request: web.Request) -> None:
     """Refuse changes requested by pages of other origins."""
     for origin in request.headers.getall("Origin", []):
-        if Origins().standing(origin, request.headers.get("Host")) is not OriginTrust.OWN:
+        if Origins().trust(origin, request.headers.get("Host")) is not OriginTrust.OWN:
             raise RequestFailed(NOT_ALLOWED, "pages of other origins may not change anything")
 
 

@@ -27,7 +27,7 @@ class Model(Answering):
         # The time, as it was told last.
         self.now = now
         # Channels with pending publishes: the messages, and the answers of the store.
-        self.lanes: dict[str, list[tuple[Sent, list[str]]]] = {}
+        self.publish_order: dict[str, list[tuple[Sent, list[str]]]] = {}
         # What publishers were told that had to wait.
         self.replies: dict[int, str] = {}
 
@@ -36,27 +36,27 @@ class Model(Answering):
     def publish(self, sent: Sent, *, persistent: bool | None, is_refused: bool = False) -> str:
         """What the publisher is told at once, or that it waits for the store."""
         homes = [place for place in sent.places if place.is_durable and not place.is_over]
-        lane = self.lanes.get(sent.channel)
+        waiting = self.publish_order.get(sent.channel)
         if not homes or persistent is False:
-            if lane is None:
+            if waiting is None:
                 self.show(sent)
                 return "kept"
-            lane.append((sent, ["kept"]))
+            waiting.append((sent, ["kept"]))
             return "waits"
         if not self.is_store_there:
             return "refused"
         sent.is_kept = not is_refused
         answer: list[str] = []
-        self.lanes.setdefault(sent.channel, []).append((sent, answer))
+        self.publish_order.setdefault(sent.channel, []).append((sent, answer))
         self.asked.append(("keep", sent, answer))
         return "waits"
 
     def unseen(self) -> list[Sent]:
         """Messages that the store may have and that were not delivered."""
-        lanes = [sent for lane in self.lanes.values() for sent, _ in lane]
-        return lanes + [asked[1] for asked in self.asked if asked[0] == "keep"]
+        accepted = [sent for waiting in self.publish_order.values() for sent, _ in waiting]
+        return accepted + [asked[1] for asked in self.asked if asked[0] == "keep"]
 
-    def lose_patience(self) -> None:
+    def end_wait_limit(self) -> None:
         """Publishers have waited too long; what was kept is delivered when that is known."""
         for what, sent, *rest in self.asked:
             if what == "keep" and not rest[0]:
@@ -90,14 +90,14 @@ class Model(Answering):
 
     def move(self, channel: str) -> None:
         """The first publishes of the channel end their wait, as far as they have an answer."""
-        lane = self.lanes[channel]
-        while lane and lane[0][1]:
-            sent, answer = lane.pop(0)
+        waiting = self.publish_order[channel]
+        while waiting and waiting[0][1]:
+            sent, answer = waiting.pop(0)
             self.replies[sent.number] = answer[0]
             if answer == ["kept"]:
                 self.show(sent)
-        if not lane:
-            del self.lanes[channel]
+        if not waiting:
+            del self.publish_order[channel]
 
     def show(self, sent: Sent) -> None:
         for place in sent.places:
@@ -262,7 +262,7 @@ class Model(Answering):
         self.now = now
         unseen = dict.fromkeys(sent for sent in self.unseen() if sent.is_kept)
         self.places = [place for place in self.places if place.is_durable and not place.is_over]
-        self.lanes, self.asked, self.books = {}, [], Counter()
+        self.publish_order, self.asked, self.books = {}, [], Counter()
         self.is_store_there, self.is_full, self.held = True, False, set()
         for place in self.places:
             for queue in (place.in_flight, place.returned, place.waiting):

@@ -10,21 +10,21 @@ from holdfast.delivery.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.receivers import Receiver
 
 
-class Street:
+class Channels:
     """A publish order, what was delivered to whom, and what publishers were told."""
 
     def __init__(self) -> None:
-        self.lanes: PublishOrder[Receiver] = PublishOrder(self._show)
+        self.order: PublishOrder[Receiver] = PublishOrder(self._show)
         self.shown: list[str] = []
         self.told: list[str] = []
 
-    def _show(self, publication: AcceptedPublish[Receiver]) -> None:
-        leave_out = publication.leave_out
+    def _show(self, accepted: AcceptedPublish[Receiver]) -> None:
+        leave_out = accepted.leave_out
         left_out = "" if leave_out is None else f" but {leave_out.number}"
-        others = "".join(str(receiver.number) for receiver in publication.receivers)
-        self.shown.append(f"{publication.message.wire.decode()} to {others}{left_out}")
+        others = "".join(str(receiver.number) for receiver in accepted.receivers)
+        self.shown.append(f"{accepted.message.wire.decode()} to {others}{left_out}")
 
-    def publication(self, text: str, *, is_asked: bool = True) -> AcceptedPublish[Receiver]:
+    def accepted(self, text: str, *, is_asked: bool = True) -> AcceptedPublish[Receiver]:
         receivers = [
             Receiver(CallbackQueue(QueueLimits(), Counters()), number) for number in (1, 2)
         ]
@@ -38,10 +38,10 @@ class Street:
     def keep(
         self, text: str, channel: str = "/a", **options: bool
     ) -> Callable[[PersistOutcome], None]:
-        return self.lanes.keep(channel, self.publication(text, **options))
+        return self.order.keep(channel, self.accepted(text, **options))
 
     def enter(self, text: str, channel: str = "/a") -> PersistOutcome | None:
-        return self.lanes.enter(channel, self.publication(text))
+        return self.order.enter(channel, self.accepted(text))
 
 
 def shown(*texts: str) -> list[str]:
@@ -49,81 +49,81 @@ def shown(*texts: str) -> list[str]:
 
 
 def test_a_kept_message_is_delivered_to_the_receivers_that_it_was_accepted_for() -> None:
-    street = Street()
-    answer = street.keep("a")
-    assert street.shown == []
+    channels = Channels()
+    answer = channels.keep("a")
+    assert channels.shown == []
     answer(PersistOutcome.KEPT)
-    assert (street.shown, street.told) == (shown("a"), ["a kept"])
-    assert not street.lanes.open
+    assert (channels.shown, channels.told) == (shown("a"), ["a kept"])
+    assert not channels.order.waiting
 
 
 def test_a_passing_message_is_delivered_at_once_if_none_waits_on_its_channel() -> None:
-    street = Street()
-    assert street.enter("a") is PersistOutcome.KEPT
-    street.keep("b", "/b")
-    assert street.enter("c") is PersistOutcome.KEPT
-    assert street.shown == shown("a", "c")
-    assert street.told == []
+    channels = Channels()
+    assert channels.enter("a") is PersistOutcome.KEPT
+    channels.keep("b", "/b")
+    assert channels.enter("c") is PersistOutcome.KEPT
+    assert channels.shown == shown("a", "c")
+    assert channels.told == []
 
 
 def test_later_messages_wait_until_the_store_has_answered_for_all_earlier_ones() -> None:
-    street = Street()
-    first, second = street.keep("a"), street.keep("b")
-    assert street.enter("c") is None
+    channels = Channels()
+    first, second = channels.keep("a"), channels.keep("b")
+    assert channels.enter("c") is None
     second(PersistOutcome.KEPT)
-    assert street.shown == []
+    assert channels.shown == []
     first(PersistOutcome.KEPT)
-    assert street.shown == shown("a", "b", "c")
-    assert street.told == ["a kept", "b kept", "c kept"]
-    assert not street.lanes.open
+    assert channels.shown == shown("a", "b", "c")
+    assert channels.told == ["a kept", "b kept", "c kept"]
+    assert not channels.order.waiting
 
 
 def test_a_message_that_the_store_refuses_is_not_delivered_and_delays_no_other() -> None:
-    street = Street()
-    first = street.keep("a")
-    street.enter("b")
+    channels = Channels()
+    first = channels.keep("a")
+    channels.enter("b")
     first(PersistOutcome.REFUSED)
-    assert street.shown == shown("b")
-    assert street.told == ["a refused", "b kept"]
+    assert channels.shown == shown("b")
+    assert channels.told == ["a refused", "b kept"]
 
 
 def test_a_message_that_the_store_calls_repeated_is_not_delivered() -> None:
-    street = Street()
-    first, second = street.keep("a"), street.keep("b")
-    street.enter("c")
+    channels = Channels()
+    first, second = channels.keep("a"), channels.keep("b")
+    channels.enter("c")
     first(PersistOutcome.UNKNOWN)
     second(PersistOutcome.REPEATED)
     first(PersistOutcome.REPEATED)
-    assert street.shown == shown("c")
-    assert street.told == ["a unknown", "b repeated", "c kept"]
+    assert channels.shown == shown("c")
+    assert channels.told == ["a unknown", "b repeated", "c kept"]
 
 
 def test_a_message_of_unknown_outcome_delays_no_other_and_is_delivered_once_kept() -> None:
-    street = Street()
-    first, second = street.keep("a"), street.keep("b")
+    channels = Channels()
+    first, second = channels.keep("a"), channels.keep("b")
     first(PersistOutcome.UNKNOWN)
     second(PersistOutcome.UNKNOWN)
-    street.enter("c")
+    channels.enter("c")
     first(PersistOutcome.KEPT)
     second(PersistOutcome.REFUSED)
-    assert street.shown == shown("c", "a")
-    assert street.told == ["a unknown", "b unknown"]
+    assert channels.shown == shown("c", "a")
+    assert channels.told == ["a unknown", "b unknown"]
 
 
 def test_a_publish_without_a_callback_is_delivered_when_kept() -> None:
-    street = Street()
-    street.keep("a", is_asked=False)(PersistOutcome.KEPT)
-    assert (street.shown, street.told) == (shown("a"), [])
+    channels = Channels()
+    channels.keep("a", is_asked=False)(PersistOutcome.KEPT)
+    assert (channels.shown, channels.told) == (shown("a"), [])
 
 
 def test_the_callback_of_a_publish_may_publish_on_the_same_channel() -> None:
-    street = Street()
-    publication = street.publication("a")
+    channels = Channels()
+    accepted = channels.accepted("a")
     more: list[Callable[[PersistOutcome], None]] = []
-    publication.done = lambda _: more.append(street.keep("b"))
-    street.lanes.keep("/a", publication)(PersistOutcome.KEPT)
-    assert street.lanes.open
+    accepted.done = lambda _: more.append(channels.keep("b"))
+    channels.order.keep("/a", accepted)(PersistOutcome.KEPT)
+    assert channels.order.waiting
     (answer,) = more
     answer(PersistOutcome.KEPT)
-    assert street.shown == shown("a", "b")
-    assert not street.lanes.open
+    assert channels.shown == shown("a", "b")
+    assert not channels.order.waiting

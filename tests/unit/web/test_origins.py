@@ -29,8 +29,8 @@ ANY = Origins(("*",))
 def test_pages_of_the_server_are_its_own_however_their_origin_is_spelt(
     origin: str, host: str
 ) -> None:
-    assert Origins().standing(origin, host) is OriginTrust.OWN
-    assert NAMED.standing(origin, host) is OriginTrust.OWN
+    assert Origins().trust(origin, host) is OriginTrust.OWN
+    assert NAMED.trust(origin, host) is OriginTrust.OWN
     assert NAMED.headers(origin, host) == {}
 
 
@@ -76,13 +76,13 @@ def test_pages_of_the_server_are_its_own_however_their_origin_is_spelt(
     ],
 )
 def test_other_origins_are_foreign(origin: str) -> None:
-    assert NAMED.standing(origin, HOST) is OriginTrust.FOREIGN
+    assert NAMED.trust(origin, HOST) is OriginTrust.FOREIGN
     assert NAMED.headers(origin, HOST) == {}
     assert NAMED.preflight_headers(origin, HOST) == {}
 
 
 def test_no_page_is_the_servers_own_without_a_host() -> None:
-    assert NAMED.standing("http://holdfast.test", None) is OriginTrust.FOREIGN
+    assert NAMED.trust("http://holdfast.test", None) is OriginTrust.FOREIGN
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_no_page_is_the_servers_own_without_a_host() -> None:
     ],
 )
 def test_named_origins_may_send_credentials(origin: str) -> None:
-    assert NAMED.standing(origin, HOST) is OriginTrust.ALLOWED
+    assert NAMED.trust(origin, HOST) is OriginTrust.ALLOWED
     assert NAMED.headers(origin, HOST) == {
         "Access-Control-Allow-Origin": origin,
         "Access-Control-Allow-Credentials": "true",
@@ -105,7 +105,7 @@ def test_named_origins_may_send_credentials(origin: str) -> None:
 
 @pytest.mark.parametrize("origin", ["null", "http://evil.test", "", "http://evil.test/x"])
 def test_a_wildcard_never_allows_credentials(origin: str) -> None:
-    assert ANY.standing(origin, HOST) is OriginTrust.ALLOWED
+    assert ANY.trust(origin, HOST) is OriginTrust.ALLOWED
     assert ANY.headers(origin, HOST) == {"Access-Control-Allow-Origin": "*"}
 
 
@@ -128,14 +128,14 @@ def test_the_headers_of_a_preflight_name_the_allowed_methods_and_headers() -> No
 
 def test_an_origin_that_only_matches_in_lower_case_unicode_is_foreign() -> None:
     origins = Origins(("https://kind.example",))
-    assert origins.standing("https://\N{KELVIN SIGN}ind.example", HOST) is OriginTrust.FOREIGN
+    assert origins.trust("https://\N{KELVIN SIGN}ind.example", HOST) is OriginTrust.FOREIGN
 
 
 @given(st.text(max_size=60), st.one_of(st.none(), st.text(max_size=30)))
 def test_any_text_as_origin_and_host_is_judged(origin: str, host: str | None) -> None:
-    standing = NAMED.standing(origin, host)
+    trust = NAMED.trust(origin, host)
     headers = NAMED.headers(origin, host)
-    assert bool(headers) == (standing is OriginTrust.ALLOWED)
+    assert bool(headers) == (trust is OriginTrust.ALLOWED)
     assert all(value.isascii() for value in headers.values())
 
 
@@ -170,8 +170,8 @@ SAID = [
 ]
 
 
-@pytest.mark.parametrize(("said", "standing"), SAID)
+@pytest.mark.parametrize(("said", "trust"), SAID)
 def test_the_trust_of_a_page_follows_from_origin_fetch_site_and_referer(
-    said: list[tuple[str, str]], standing: OriginTrust
+    said: list[tuple[str, str]], trust: OriginTrust
 ) -> None:
-    assert NAMED.standing_of(CIMultiDict([("Host", HOST), *said])) is standing
+    assert NAMED.trust_of(CIMultiDict([("Host", HOST), *said])) is trust
