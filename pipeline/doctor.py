@@ -15,7 +15,7 @@ _ARCHIVE = "archive of classes"
 _PACKAGES = ("pyspark", "duckdb", "pyarrow", "pandas", "redis")
 
 
-class Sight(NamedTuple):
+class Check(NamedTuple):
     """One check; `ok` is None if the result does not matter."""
 
     thing: str
@@ -23,7 +23,7 @@ class Sight(NamedTuple):
     text: str
 
 
-def examine() -> Iterator[Sight]:
+def examine() -> Iterator[Check]:
     """Check everything that is needed."""
     for package in _PACKAGES:
         yield _package(package)
@@ -33,61 +33,61 @@ def examine() -> Iterator[Sight]:
     for place in places:
         yield _java(place, is_used=place is used)
     if used is None:
-        yield Sight("Java", False, no_java([each for each in places if isinstance(each, NoJava)]))
+        yield Check("Java", False, no_java([each for each in places if isinstance(each, NoJava)]))
     elif _package("pyspark").ok:
         yield _archive(used)
 
 
-def _java(place: Java | NoJava, *, is_used: bool) -> Sight:
+def _java(place: Java | NoJava, *, is_used: bool) -> Check:
     thing = f"Java: {place.origin}"
     if isinstance(place, NoJava):
-        return Sight(thing, None, place.reason)
+        return Check(thing, None, place.reason)
     text = f"{place.version} in {place.home}"
-    return Sight(thing, True, text) if is_used else Sight(thing, None, f"{text} (not used)")
+    return Check(thing, True, text) if is_used else Check(thing, None, f"{text} (not used)")
 
 
-def _shell() -> Sight:
+def _shell() -> Check:
     place = shutil.which("bash")
-    return Sight("bash", place is not None, place or "missing, and Spark's start script needs it")
+    return Check("bash", place is not None, place or "missing, and Spark's start script needs it")
 
 
-def try_out(engine: Engine) -> Iterator[Sight]:
+def try_out(engine: Engine) -> Iterator[Check]:
     """Start Spark and let it count; report the time."""
     begin = time.perf_counter()
     try:
         spark = open_session(engine)
     except PipelineFailed as failed:
-        yield Sight("start of Spark", False, str(failed))
+        yield Check("start of Spark", False, str(failed))
         return
     started = time.perf_counter()
-    yield Sight("start of Spark", True, f"{started - begin:.1f} s, version {spark.version}")
+    yield Check("start of Spark", True, f"{started - begin:.1f} s, version {spark.version}")
     try:
         spark.range(1000).count()
-        yield Sight("first answer", True, f"{time.perf_counter() - started:.1f} s")
+        yield Check("first answer", True, f"{time.perf_counter() - started:.1f} s")
     finally:
         spark.stop()
 
 
-def prepare() -> Sight:
+def prepare() -> Check:
     """Make the class archive, if all that it needs is installed."""
     java = find_java()
     if java.can_archive and not make_archive(java):
-        return Sight(_ARCHIVE, False, "it could not be created: --start shows whether Spark works")
+        return Check(_ARCHIVE, False, "it could not be created: --start shows whether Spark works")
     return _archive(java)
 
 
-def _package(name: str) -> Sight:
+def _package(name: str) -> Check:
     try:
-        return Sight(name, True, version(name))
+        return Check(name, True, version(name))
     except PackageNotFoundError:
-        return Sight(name, False, f"missing: {INSTALL}")
+        return Check(name, False, f"missing: {INSTALL}")
 
 
-def _archive(java: Java) -> Sight:
+def _archive(java: Java) -> Check:
     place = archive_for(java)
     if place.exists():
-        return Sight(_ARCHIVE, True, str(place))
+        return Check(_ARCHIVE, True, str(place))
     if not java.can_archive:
-        return Sight(_ARCHIVE, None, "this Java cannot create one: Spark starts more slowly")
+        return Check(_ARCHIVE, None, "this Java cannot create one: Spark starts more slowly")
     text = "none yet: create it with holdfast doctor --prepare"
-    return Sight(_ARCHIVE, None, text)
+    return Check(_ARCHIVE, None, text)

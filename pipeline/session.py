@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 LOCAL = "local[*]"
 _CONNECT_PORT = 15002
-_PATIENCE_S = 10.0
+_TIMEOUT_S = 10.0
 MASTERS = ("local", "spark://", "k8s://")
 # Speeds up short work, at the cost of a third of the speed of long work.
 _QUICK = "-XX:TieredStopAtLevel=1"
@@ -216,7 +216,7 @@ def _knock(remote: str) -> None:
     place = urlsplit(remote)
     try:
         address = (place.hostname or "localhost", place.port or _CONNECT_PORT)
-        socket.create_connection(address, _PATIENCE_S).close()
+        socket.create_connection(address, _TIMEOUT_S).close()
     except (OSError, ValueError) as error:
         raise PipelineFailed(f"{remote}: no Spark Connect server answers there ({error})") from None
 

@@ -1,9 +1,9 @@
 // A minimal Bayeux client: all that the protocol requires, with fetch and nothing else.
-const PATIENCE_MS = 2000;
+const PAUSE_MS = 2000;
 // How long a reply may take beyond the timeout of a held connect: after a sleep or a change of
 // network, a dead connection reports no error.
 const GRACE_MS = 15_000;
-export const pause = (ms = PATIENCE_MS) => new Promise((resolve) => setTimeout(resolve, ms));
+export const pause = (ms = PAUSE_MS) => new Promise((resolve) => setTimeout(resolve, ms));
 
 export class Client {
     #advice;
@@ -31,7 +31,7 @@ export class Client {
                 await pause(this.#advice.interval ?? 0);
             } catch (error) {
                 this.show.failed(error);
-                await pause(Math.max(this.#advice.interval ?? 0, PATIENCE_MS));
+                await pause(Math.max(this.#advice.interval ?? 0, PAUSE_MS));
             }
         }
         this.#clientId = undefined;

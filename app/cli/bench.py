@@ -27,7 +27,7 @@ _CONNECTING = 20
 # Publishes that may wait for their replies; beyond that, the rate is not reached.
 _WINDOW = 1000
 # How long the last messages may take.
-_PATIENCE_S = 10.0
+_TIMEOUT_S = 10.0
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 _CPU = "process_cpu_seconds_total"
 
@@ -173,7 +173,7 @@ class Load:
 
     async def _wait_for_the_last(self) -> None:
         with suppress(TimeoutError):
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(_TIMEOUT_S):
                 while self._missing > 0:
                     self._arrived.clear()
                     await self._arrived.wait()

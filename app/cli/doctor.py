@@ -13,7 +13,7 @@ from holdfast.cli.program import Program
 from holdfast.cli.serve import read_settings
 from holdfast.cli.server_checks import check_server, check_sources
 from holdfast.cli.spark import ChosenEngine, silent_ctrl_c
-from holdfast.pipeline.doctor import Sight, examine, prepare, try_out
+from holdfast.pipeline.doctor import Check, examine, prepare, try_out
 
 program = Program()
 
@@ -43,24 +43,24 @@ def doctor(
     A dash marks what is missing but not needed. The exit code is 1 if the server cannot run.
     """
     server = [*check_server(read_settings(config, {}))]
-    sights = [*examine()]
+    checks = [*examine()]
     needs_pipeline = pipeline or start or prepared
-    if prepared and _is_well(sights):
+    if prepared and _is_well(checks):
         with spinner("Preparing"):
-            sights[-1] = prepare()
-    if start and _is_well(sights):
+            checks[-1] = prepare()
+    if start and _is_well(checks):
         with silent_ctrl_c(), spinner("Starting Spark"):
-            sights += try_out(engine(True))
-    areas = {"server": server, "build": [*check_sources()], "pipeline": sights}
-    rows = [(area, *sight) for area, found in areas.items() for sight in found]
+            checks += try_out(engine(True))
+    areas = {"server": server, "build": [*check_sources()], "pipeline": checks}
+    rows = [(area, *check) for area, found in areas.items() for check in found]
     if as_json:
-        print_rows(("area", *Sight._fields), rows, as_json=True)
+        print_rows(("area", *Check._fields), rows, as_json=True)
     else:
         shown = [(area, thing, _WORDS[ok], text) for area, thing, ok, text in rows]
         print_table(("FOR", "WHAT", "OK", "WHICH"), shown)
-    if not _is_well(server) or (needs_pipeline and not _is_well(sights)):
+    if not _is_well(server) or (needs_pipeline and not _is_well(checks)):
         raise typer.Exit(Exit.FAILED)
 
 
-def _is_well(sights: Iterable[Sight]) -> bool:
-    return all(sight.ok is not False for sight in sights)
+def _is_well(checks: Iterable[Check]) -> bool:
+    return all(check.ok is not False for check in checks)

@@ -15,7 +15,7 @@ from holdfast.cli.failures import Exit
 from holdfast.cli.output import complain, note
 
 _LAKE = "lake"
-_PATIENCE_S = 5.0
+_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class JournalPlace:
 
 def _answers(place: Path) -> bool:
     with socket.socket(socket.AF_UNIX) as end:
-        end.settimeout(_PATIENCE_S)
+        end.settimeout(_TIMEOUT_S)
         try:
             end.connect(str(place))
         except OSError:

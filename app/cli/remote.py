@@ -106,8 +106,8 @@ class Remote:
         if OPERATOR_NAME.fullmatch(name := _user()):
             headers["X-Operator"] = name
         # Administrative commands may wait for a minute.
-        patience = aiohttp.ClientTimeout(total=None, sock_connect=5.0, sock_read=75.0)
-        self._http = aiohttp.ClientSession(connector=connector, headers=headers, timeout=patience)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=5.0, sock_read=75.0)
+        self._http = aiohttp.ClientSession(connector=connector, headers=headers, timeout=timeout)
 
     async def __aenter__(self) -> Self:
         return self

@@ -14,7 +14,7 @@ from pathlib import Path
 from holdfast.cli.version import core
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import own_directory
-from holdfast.pipeline.doctor import Sight
+from holdfast.pipeline.doctor import Check
 from holdfast.settings import Settings
 from holdfast.store.address import Address
 from holdfast.store.connection import StoreUnavailable
@@ -29,7 +29,7 @@ _LITTLE_SPACE = 1024**3
 _COMPILERS = ("cc", "gcc", "clang")
 
 
-def check_server(settings: Settings) -> Iterator[Sight]:
+def check_server(settings: Settings) -> Iterator[Check]:
     """Check everything that the server with these settings needs."""
     yield _python()
     yield _core()
@@ -42,58 +42,58 @@ def check_server(settings: Settings) -> Iterator[Sight]:
     yield _files()
 
 
-def check_sources() -> Iterator[Sight]:
+def check_sources() -> Iterator[Check]:
     """Check what only a build from the sources needs."""
     compiler = next(filter(None, map(shutil.which, _COMPILERS)), None)
     advice = "none: install gcc and Python's headers (apt install gcc python3-dev) to compile"
-    yield Sight("C compiler", True if compiler else None, compiler or advice)
+    yield Check("C compiler", True if compiler else None, compiler or advice)
     npm = shutil.which("npm")
-    yield Sight(
+    yield Check(
         "npm", True if npm else None, npm or "none: install Node.js (apt install npm) to build"
     )
 
 
-def _python() -> Sight:
+def _python() -> Check:
     text = f"{platform.python_version()} in {sys.executable}"
     is_new = sys.version_info >= _OLDEST
-    return Sight("Python", is_new, text if is_new else f"{text}: install 3.11 or newer")
+    return Check("Python", is_new, text if is_new else f"{text}: install 3.11 or newer")
 
 
-def _core() -> Sight:
+def _core() -> Check:
     kind = core()
     if kind == "compiled":
-        return Sight("core", True, kind)
-    return Sight("core", None, f"{kind}, and slower: install Holdfast where a C compiler is found")
+        return Check("core", True, kind)
+    return Check("core", None, f"{kind}, and slower: install Holdfast where a C compiler is found")
 
 
-def _aiohttp() -> Sight:
+def _aiohttp() -> Check:
     text = version("aiohttp")
     if fast_lane.is_supported():
-        return Sight("aiohttp", True, text)
+        return Check("aiohttp", True, text)
     advice = "not the tested version, so requests cost more: reinstall holdfast"
-    return Sight("aiohttp", None, f"{text}, {advice}")
+    return Check("aiohttp", None, f"{text}, {advice}")
 
 
-def _store(settings: Settings) -> Sight:
+def _store(settings: Settings) -> Check:
     return _embedded() if settings.redis is None else _remote(settings.redis)
 
 
-def _embedded() -> Sight:
+def _embedded() -> Check:
     try:
         binary = server_binary()
         done = subprocess.run(  # noqa: S603 - the binary of an installed package
             [binary, "--version"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=True
         )
     except StoreUnavailable as error:
-        return Sight("store", False, str(error))
+        return Check("store", False, str(error))
     except (OSError, subprocess.SubprocessError) as error:
         text = f"the embedded Valkey does not run ({error}): set redis to a Redis or Valkey"
-        return Sight("store", False, text)
+        return Check("store", False, text)
     words = [word for word in done.stdout.split() if word.startswith("v=")]
-    return Sight("store", True, f"embedded Valkey {''.join(words).removeprefix('v=')}")
+    return Check("store", True, f"embedded Valkey {''.join(words).removeprefix('v=')}")
 
 
-def _remote(url: str) -> Sight:
+def _remote(url: str) -> Check:
     address = Address.of(url)
     try:
         if address.path is not None:
@@ -104,53 +104,53 @@ def _remote(url: str) -> Sight:
             socket.create_connection((address.host, address.port), _TIMEOUT_S).close()
     except OSError as error:
         text = f"{address} cannot be reached ({error.strerror}): start it, or set redis"
-        return Sight("store", False, text)
-    return Sight("store", True, f"{address} answers")
+        return Check("store", False, text)
+    return Check("store", True, f"{address} answers")
 
 
-def _data_directory(path: Path) -> Sight:
+def _data_directory(path: Path) -> Check:
     """A directory in use has `ok` None: a server is running there."""
     if not path.exists():
         parent = next(each for each in path.absolute().parents if each.exists())
         if os.access(parent, os.W_OK | os.X_OK):
-            return Sight("data directory", True, f"{path} will be created")
+            return Check("data directory", True, f"{path} will be created")
         text = f"{path} cannot be created in {parent}: set data to another directory"
-        return Sight("data directory", False, text)
+        return Check("data directory", False, text)
     try:
         with own_directory(path):
-            return Sight("data directory", True, str(path))
+            return Check("data directory", True, str(path))
     except CannotStart as error:
         is_used = "another server uses" in str(error)
-        return Sight("data directory", None if is_used else False, str(error))
+        return Check("data directory", None if is_used else False, str(error))
 
 
-def _space(path: Path) -> Sight:
+def _space(path: Path) -> Check:
     place = next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
     free = shutil.disk_usage(place).free
     text = f"{free / _LITTLE_SPACE:.1f} GiB free"
     if free >= _LITTLE_SPACE:
-        return Sight("disk", True, text)
-    return Sight("disk", None, f"{text}: the store and the journal may need more")
+        return Check("disk", True, text)
+    return Check("disk", None, f"{text}: the store and the journal may need more")
 
 
-def _address(settings: Settings, *, is_running: bool) -> Sight:
+def _address(settings: Settings, *, is_running: bool) -> Check:
     if settings.unix is not None:
-        return Sight("address", True, f"unix:{settings.unix}")
+        return Check("address", True, f"unix:{settings.unix}")
     place = f"{settings.host}:{settings.port}"
     try:
         socket.create_server((settings.host, settings.port)).close()
     except OSError as error:
         if is_running:
-            return Sight("address", True, f"{place} seems to be used by the running server")
+            return Check("address", True, f"{place} seems to be used by the running server")
         text = f"{place} cannot be used ({error.strerror}): set host or port, such as --port 8081"
-        return Sight("address", False, text)
-    return Sight("address", True, f"{place} is free")
+        return Check("address", False, text)
+    return Check("address", True, f"{place} is free")
 
 
-def _files() -> Sight:
+def _files() -> Check:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     text = f"at most {hard}" if hard != resource.RLIM_INFINITY else "no limit"
     if hard == resource.RLIM_INFINITY or hard >= _FEW_FILES:
-        return Sight("open files", True, text)
+        return Check("open files", True, text)
     advice = "each client needs one. Raise it with ulimit -Hn, LimitNOFILE= or --ulimit nofile="
-    return Sight("open files", None, f"{text}: {advice}")
+    return Check("open files", None, f"{text}: {advice}")

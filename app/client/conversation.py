@@ -29,7 +29,7 @@ from holdfast.client.wire import CONNECT, DISCONNECT, HANDSHAKE, VERDICTS, Json,
 
 # Callbacks that need no longer than this are acknowledged by the next connect, without a word on
 # each message.
-_PATIENCE_S = 0.1
+_ACK_DELAY_S = 0.1
 # How long the sender waits for a new session before it tries the old one again.
 _NEW_SESSION_S = 5.0
 # Replies to anything but a connect are due in this time.
@@ -282,7 +282,7 @@ class Conversation:
     async def _settle(self) -> None:
         """Wait until the messages of the last batch are finished, or there is room for another."""
         self._connects_soon = True
-        await self._until_open(0, _PATIENCE_S)
+        await self._until_open(0, _ACK_DELAY_S)
         beat_s = (self._pacing.max_interval_s or _USUAL_MAX_INTERVAL_S) / 3
         while not await self._until_open(self._max_queue // 2, beat_s):
             self._connects_soon = False

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 _TRIM_EVERY_S = 60.0
 # How long a stopping server waits for the store before it writes the final totals.
-_PATIENCE_S = 2.0
+_TIMEOUT_S = 2.0
 
 
 async def open_journal(settings: Settings, store: Store, now: float) -> JournalWriter | None:
@@ -77,7 +77,7 @@ async def _close_books(
 ) -> None:
     # The totals cover everything recorded before, including the store's notes.
     try:
-        await asyncio.wait_for(store.answered(), _PATIENCE_S)
+        await asyncio.wait_for(store.answered(), _TIMEOUT_S)
     except TimeoutError:
         return
     writer.flush(clock())

@@ -10,7 +10,7 @@ from time import monotonic
 from holdfast.bayeux.api import ServerApi
 from holdfast.compose.cannot_start import CannotStart
 from holdfast.login.authenticator import Authenticator, Methods
-from holdfast.login.credentials import Places
+from holdfast.login.credentials import CredentialPlaces
 from holdfast.login.failures import Unusable
 from holdfast.login.key_sources import KeyFile, KeySource, KeyUrl, at, discovered
 from holdfast.login.logins import Logins
@@ -74,7 +74,7 @@ def _methods(settings: Settings, stack: AsyncExitStack) -> Methods:
             rights_claim=settings.login_rights_claim or "",
         ),
         users=None if passwords is None else WatchedFile(passwords, read_users),
-        places=Places(
+        places=CredentialPlaces(
             cookie=settings.login_cookie or "",
             header=settings.login_header or "",
             groups_header=settings.login_groups_header or "",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from holdfast.delivery.node import NS_PER_MS
 
 # The time between two decisions whether to hold a suspicious channel (seconds).
-_PATIENCE_S = 1.0
+_BETWEEN_DECISIONS_S = 1.0
 # The most publishers of a channel that are tracked.
 _MOST_PUBLISHERS = 64
 
@@ -127,7 +127,7 @@ class ChannelVerdicts:
         # One of this many receivers is tracked.
         self._share = 1
         self._most_asked = 0
-        self._patient_until = 0.0
+        self._decides_at = 0.0
         # When the channel became suspicious; negative if it is not.
         self._suspected_at = -1.0
 
@@ -186,7 +186,7 @@ class ChannelVerdicts:
         if self._suspected_at < 0:
             self._suspected_at = now
         return now - self._suspected_at >= self._limits.grace_s and (
-            self.broken > self._most_asked or now >= self._patient_until
+            self.broken > self._most_asked or now >= self._decides_at
         )
 
     def reason_to_hold(self, reached: Iterable[str], now: float) -> str:
@@ -197,7 +197,7 @@ class ChannelVerdicts:
                 everybody.add(person)
                 if self.broken * 2 <= len(everybody):
                     self._most_asked = max(self._most_asked, self.broken)
-                    self._patient_until = now + _PATIENCE_S
+                    self._decides_at = now + _BETWEEN_DECISIONS_S
                     return ""
         return self._reason(len(everybody))
 

@@ -32,7 +32,7 @@ class Message(Event):
 
     `wire` is the complete event as JSON, which is never serialised again for a receiver.
     `linger_s` makes the message lazy: it may wait that long for company. Decorators cache in
-    `stem`, the journal in `journal_place` and `journal_frame`.
+    `stem`, the journal in `journal_number` and `journal_frame`.
     """
 
     __slots__ = (
@@ -49,7 +49,7 @@ class Message(Event):
         "is_initial",
         "is_late",
         "journal_frame",
-        "journal_place",
+        "journal_number",
         "key",
         "leaves_no_letter",
         "life_ms",
@@ -108,7 +108,7 @@ class Message(Event):
         # A message about another message, or only of momentary use: it never becomes a dead letter.
         self.leaves_no_letter = False
         self.stem: bytes | None = None
-        self.journal_place: Any = None
+        self.journal_number: Any = None
         self.journal_frame = 0
         # The publish key, by which a repeat is recognised.
         self.key: PublishKey | None = None

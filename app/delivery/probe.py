@@ -7,7 +7,7 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.receivers import Receiver
 
 # The receiver must answer within this time, or another one is probed.
-PATIENCE_S = 10.0
+TIMEOUT_S = 10.0
 # A publisher not known to fail is a reason to probe at once, but not more often than this.
 _EAGER_S = 1.0
 # A publisher is known to fail after this many refusals: the first receivers that are probed may be
@@ -57,7 +57,7 @@ class Probe:
         self.message = receiver.queue.probe = message
         self._receiver = receiver
         self._tried_at = now
-        self.due = now + PATIENCE_S
+        self.due = now + TIMEOUT_S
 
     def failed(self, publisher: str, now: float) -> None:
         """Note that the message was refused."""

@@ -33,7 +33,7 @@ _MOST_DUE: Final = 2000
 _WIDTH: Final = 10
 _SERIAL: Final = re.compile(r"/([1-8][0-9]{6})")
 # How long a request that is about to end waits for the store to keep its reply.
-_PATIENCE_S: Final = 0.1
+_REPLY_GRACE_S: Final = 0.1
 _HIGHEST: Final = 9_999_999
 
 
@@ -425,7 +425,7 @@ class Requests(Generic[R]):
         for request in self._timers.ring(now, _MOST_DUE):
             if request.arriving:
                 # The reply came in time; the store may still refuse it.
-                self._timers.ring_by(request, now + _PATIENCE_S)
+                self._timers.ring_by(request, now + _REPLY_GRACE_S)
             else:
                 self._end(request, RequestEnd.ANSWERED if request.replies else RequestEnd.TIMEOUT)
 

@@ -46,8 +46,8 @@ class DeadEntry:
 
     __slots__ = (
         "_attempts",
-        "_body",
         "_death",
+        "_message",
         "_redelivered",
         "_stamp",
         "_trail",
@@ -56,9 +56,9 @@ class DeadEntry:
     )
 
     def __init__(self, entry: Entry, death: DeathCause, stamp: int) -> None:
-        self._body = body = entry.message
-        self.message = body.id
-        self.size = len(body.wire)
+        self._message = message = entry.message
+        self.message = message.id
+        self.size = len(message.wire)
         self._death = death
         self._stamp = stamp
         self._trail = entry.trail
@@ -68,7 +68,7 @@ class DeadEntry:
     def letter(self) -> DeadLetter:
         death = self._death
         return DeadLetter.of(
-            self._body,
+            self._message,
             id=str(self._stamp),
             receiver=death.receiver,
             code=death.code.text,

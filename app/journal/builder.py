@@ -63,9 +63,9 @@ class FrameBuilder:
     def published(self, message: "Message", copies: int, kept: int = 0) -> None:
         """Note a publish: the number of receivers, and of those with a copy in the store."""
         columns = self.columns
-        place = columns.places.message(message)
+        number = columns.interning.message(message)
         size = _size_of(message, kept)
-        columns.publish(place, message.id, copies, kept, size, message.priority, message.sender)
+        columns.publish(number, message.id, copies, kept, size, message.priority, message.sender)
 
     def delivered(
         self,
@@ -78,7 +78,7 @@ class FrameBuilder:
     ) -> None:
         """Note an event of these messages and this receiver, with its reason if any."""
         for message in messages:
-            self.columns.places.message(message)
+            self.columns.interning.message(message)
         self.happened(kind, [message.id for message in messages], receiver, at, attempt, why)
 
     def happened(
@@ -123,7 +123,7 @@ class FrameBuilder:
         why: FailureDetails | None,
     ) -> None:
         """Note an event of one message and all of these receivers."""
-        self.columns.places.message(message)
+        self.columns.interning.message(message)
         self.take_in()
         self.columns.add_row((kind, [message.id], None, why, receivers, [at]))
 

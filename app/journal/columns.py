@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, TypedDict, cast
 
 from holdfast.journal.frame import USUAL_PRIORITY, Body, Changed, Delivered, Published
-from holdfast.journal.interning import NOBODY, Interning, Place
+from holdfast.journal.interning import NOBODY, Interned, Interning
 from holdfast.journal.schema import NS_PER_US, Kind
 
 
@@ -40,22 +40,22 @@ class Columns:
     """
 
     def __init__(self) -> None:
-        self.places = Interning()
+        self.interning = Interning()
         # The number of events, and the times of the earliest and the latest.
         self.count = self.first = self.last = 0
         # The number of events by kind; of publishes, the number of copies.
         self.tally: defaultdict[str, int] = defaultdict(int)
-        self._published: list[Place] = []
+        self._published: list[Interned] = []
         self._copies: list[int] = []
         self._sizes: list[int] = []
-        self._by: list[Place] = []
+        self._by: list[Interned] = []
         # By row, unless the usual value applies.
         self._kept: dict[int, int] = {}
         self._priorities: dict[int, int] = {}
         self._kinds: list[str] = []
-        # The place of the only message, or a list.
+        # The number of the only message, or a list.
         self._messages: list[Any] = []
-        self._groups: list[Place] = []
+        self._groups: list[Interned] = []
         # One time for all receivers, or a list with one for each.
         self._times: list[Any] = []
         self._attempts: list[int | None] = []
@@ -80,29 +80,36 @@ class Columns:
     def add_published(self, row: PublishRow) -> None:
         """Add a publish of a note."""
         id, copies, kept, size, priority, sender, channel = row
-        place = self.places.named(id, channel)
-        self.publish(place, id, copies, kept, size, priority, sender)
+        number = self.interning.named(id, channel)
+        self.publish(number, id, copies, kept, size, priority, sender)
 
     def publish(
-        self, place: Place, id: int, copies: int, kept: int, size: int, priority: int, sender: str
+        self,
+        number: Interned,
+        id: int,
+        copies: int,
+        kept: int,
+        size: int,
+        priority: int,
+        sender: str,
     ) -> None:
-        """Add a publish of the message with this id and place."""
+        """Add a publish of the message with this id, by its number in the frame."""
         self.see(id // NS_PER_US, 1)
         self.tally[Kind.PUBLISHED] += copies
         if kept:
             self._kept[len(self._published)] = kept
         if priority != USUAL_PRIORITY:
             self._priorities[len(self._published)] = priority
-        self._published.append(place)
+        self._published.append(number)
         self._copies.append(copies)
         self._sizes.append(size)
-        self._by.append(self.places.sender(sender))
+        self._by.append(self.interning.sender(sender))
 
     def deliver(
         self,
         kind: str,
-        messages: "Place | list[Place]",
-        group: Place,
+        messages: "Interned | list[Interned]",
+        group: Interned,
         at: int,
         attempt: int | None,
         events: int,
@@ -119,8 +126,10 @@ class Columns:
     def add_row(self, row: Row) -> None:
         """Add a row of a note."""
         kind, ids, attempt, why, names, times = row
-        places, events = self.places, len(ids) * len(names)
-        self.deliver(kind, places.messages(ids), places.group(names), times[0], attempt, events)
+        interning, events = self.interning, len(ids) * len(names)
+        self.deliver(
+            kind, interning.messages(ids), interning.group(names), times[0], attempt, events
+        )
         if len(times) > 1:
             self.see(times[-1], 0)
             self._times[-1] = times
@@ -130,7 +139,7 @@ class Columns:
     def begin(self, row: Row) -> None:
         """Begin a row with one receiver, which others will join."""
         kind, ids, attempt, why, names, times = row
-        self.deliver(kind, self.places.messages(ids), NOBODY, times[0], attempt, len(ids))
+        self.deliver(kind, self.interning.messages(ids), NOBODY, times[0], attempt, len(ids))
         self._times[-1] = times
         self._begun[len(self._kinds) - 1] = names
         if why:
@@ -159,8 +168,8 @@ class Columns:
             "kind": kind,
             "t": at,
             "what": what,
-            "name": NOBODY if name is None else self.places.name(name),
-            "channel": NOBODY if channel is None else self.places.channel(channel),
+            "name": NOBODY if name is None else self.interning.name(name),
+            "channel": NOBODY if channel is None else self.interning.channel(channel),
             "number": number,
         }
         for column, value in row.items():
@@ -168,7 +177,7 @@ class Columns:
 
     def body(self) -> Body:
         """Return all columns in the form of the frame."""
-        first, places = self.first, self.places
+        first, interning = self.first, self.interning
         body = Body()
         if self._published:
             body["published"] = self._published_block()
@@ -177,18 +186,18 @@ class Columns:
         if self._changed:
             self._changed["t"] = [at - first for at in self._changed["t"]]
             body["changed"] = cast("Changed", self._changed)
-        if places.ids:
+        if interning.ids:
             base = first * NS_PER_US
             body["messages"] = {
-                "id": [id - base for id in places.ids],
-                "channel": places.channels_of,
+                "id": [id - base for id in interning.ids],
+                "channel": interning.channels_of,
             }
-        if places.channels:
-            body["channels"] = [*places.channels]
-        if places.groups:
-            body["groups"] = places.groups
-        if places.names:
-            body["names"] = [*places.names]
+        if interning.channels:
+            body["channels"] = [*interning.channels]
+        if interning.groups:
+            body["groups"] = interning.groups
+        if interning.names:
+            body["names"] = [*interning.names]
         return body
 
     def _published_block(self) -> Published:
@@ -205,7 +214,7 @@ class Columns:
     def _delivered(self) -> Delivered:
         first = self.first
         for row, names in self._begun.items():
-            self._groups[row] = self.places.group(names)
+            self._groups[row] = self.interning.group(names)
         block = Delivered(
             kind=self._kinds,
             messages=self._messages,

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from holdfast.delivery.receivers import Receiver
     from holdfast.journal.builder import FrameBuilder
     from holdfast.journal.columns import Columns
-    from holdfast.journal.interning import Place
+    from holdfast.journal.interning import Interned
     from holdfast.journal.journal_clock import JournalClock
 
 
@@ -44,7 +44,7 @@ class Crowds:
         self._at = self._seen = 0
         # For this frame: receivers and their group, by the first of them.
         self._columns: Columns | None = None
-        self._groups: dict[str, tuple[list[Receiver], Place]] = {}
+        self._groups: dict[str, tuple[list[Receiver], Interned]] = {}
 
     def add(self, receiver: "Receiver", messages: "Sequence[Message]", turn: float) -> None:
         """Add a receiver of these messages, at least one, which must no longer change."""
@@ -68,22 +68,22 @@ class Crowds:
             # Ended receivers must not be kept in memory for long.
             self._columns = columns
             self._groups.clear()
-        places, count = columns.places, len(messages)
-        placed = places.message(messages[0])
+        interning, count = columns.interning, len(messages)
+        numbers = interning.message(messages[0])
         if count > 1:
-            placed = [places.message(each) for each in messages]
+            numbers = [interning.message(each) for each in messages]
         group = self._group(receivers, columns)
         events = count * len(receivers)
-        columns.deliver(self._kind, placed, group, self._at, self._attempt, events)
+        columns.deliver(self._kind, numbers, group, self._at, self._attempt, events)
 
-    def _group(self, receivers: "list[Receiver]", columns: "Columns") -> "Place":
+    def _group(self, receivers: "list[Receiver]", columns: "Columns") -> "Interned":
         """Return the receivers' group; very often it is the group of the last event."""
         first = receivers[0].key
         if len(receivers) == 1:
-            return columns.places.single(first)
+            return columns.interning.single(first)
         crowd = self._groups.get(first)
         if crowd is not None and crowd[0] == receivers:
             return crowd[1]
-        group = columns.places.new_group([receiver.key for receiver in receivers])
+        group = columns.interning.new_group([receiver.key for receiver in receivers])
         self._groups[first] = receivers, group
         return group

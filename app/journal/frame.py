@@ -43,13 +43,13 @@ class Head(NamedTuple):
 
 
 class Messages(TypedDict, total=False):
-    """The messages of this frame, each once; events refer to them by place."""
+    """The messages of this frame, each once; events have their numbers, from 0."""
 
     # Nanoseconds after t0.
     id: list[int]
-    # Places among the channels; -1 if unknown here.
+    # Numbers of channels; -1 if unknown here.
     channel: list[int]
-    # Places among the names; missing if this node received them all.
+    # Numbers of names; missing if this node received them all.
     origin: list[int]
 
 
@@ -57,8 +57,8 @@ class Published(TypedDict, total=False):
     """A row for each publish, at the time in the message's id, but not after `t1`.
 
     That is the time of receipt. Ids always ascend: after the clock was set back, they are later
-    than their frame, whose time is then that of the publish. `message` and `by` are places; `by` -1
-    is the server itself.
+    than their frame, whose time is then that of the publish. `message` and `by` are numbers; -1 in
+    `by` is the server itself.
     """
 
     message: list[int]
@@ -80,7 +80,7 @@ class Delivered(TypedDict, total=False):
 
     kind: list[str]
     messages: list[int | list[int]]
-    # The place of a group.
+    # The number of a group.
     receivers: list[int]
     t: list[int | list[int]]
     attempt: list[int | None]
@@ -92,7 +92,7 @@ class Delivered(TypedDict, total=False):
 
 
 class Changed(TypedDict, total=False):
-    """A row for each change of a session, a channel or a node; a place of -1 means none."""
+    """A row for each change of a session, a channel or a node; -1 is no name, or no channel."""
 
     kind: list[str]
     t: list[int]
@@ -106,7 +106,7 @@ class Body(TypedDict, total=False):
     """The blocks of a frame; those without rows are missing."""
 
     names: list[str]
-    # Receivers that share events, as places among the names.
+    # Receivers that share events, as numbers of names.
     groups: list[list[int]]
     channels: list[str]
     messages: Messages

@@ -9,7 +9,7 @@ from typing import Protocol
 from holdfast.journal.builder import FrameBuilder
 from holdfast.journal.columns import DecodedNote
 from holdfast.journal.journal_clock import JournalClock
-from holdfast.journal.schema import BOOKS_S, FULL, PATIENCE_S, Kind
+from holdfast.journal.schema import BOOKS_S, FULL, LONGEST_WAIT_S, Kind
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class Journal(FrameBuilder):
         # Notes in the store that the next frame includes.
         self._notes: list[int] = []
         # When the collected events are sent at the latest.
-        self._due = now + PATIENCE_S
+        self._due = now + LONGEST_WAIT_S
         self._books_due = now + BOOKS_S
         self._booked: dict[str, int] = {}
 
@@ -88,7 +88,7 @@ class Journal(FrameBuilder):
 
     def flush(self, now: float) -> None:
         """Send all events if the store is available."""
-        self._due = now + PATIENCE_S
+        self._due = now + LONGEST_WAIT_S
         self.leave()
 
     def write_books(self, now: float) -> None:

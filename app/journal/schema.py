@@ -13,7 +13,7 @@ FULL = 1000
 # A frame with more events is rejected.
 MOST_EVENTS: Final = 1_000_000
 # How long events may wait, in seconds: as much as an ordinary store loses if its machine fails.
-PATIENCE_S = 1.0
+LONGEST_WAIT_S = 1.0
 # How often the books are written.
 BOOKS_S = 60.0
 # Message ids are nanoseconds, times are microseconds.

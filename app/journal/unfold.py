@@ -59,7 +59,7 @@ class _Unfolding:
         if block is None:
             return
         rows = len(block["message"])
-        for place, by, *counts in zip(
+        for number, by, *counts in zip(
             block["message"],
             block["by"],
             block["copies"],
@@ -68,7 +68,7 @@ class _Unfolding:
             block.get("priority", repeat(USUALLY["priority"], rows)),
             strict=True,
         ):
-            message = _at(self._messages, place)
+            message = _at(self._messages, number)
             copies, kept, size, priority = map(_number, counts)
             ts = min(message["msg"] // NS_PER_US, self._head.t1)
             yield Event(self._head.node, ts, "published")._replace(
@@ -82,7 +82,7 @@ class _Unfolding:
 
     def _delivered(self, block: Delivered) -> Iterator[Event]:
         missing = [None] * len(block["kind"])
-        for kind, places, group, times, *why in zip(
+        for kind, numbers, group, times, *why in zip(
             block["kind"],
             block["messages"],
             block["receivers"],
@@ -100,10 +100,10 @@ class _Unfolding:
             each = _listed(times)
             if len(each) == 1:
                 each = each * len(receivers)
-            for place in _listed(places):
+            for number in _listed(numbers):
                 for receiver, after in zip(receivers, each, strict=True):
                     yield self._event(kind, after)._replace(
-                        **_at(self._messages, place),
+                        **_at(self._messages, number),
                         receiver=_word(self._names, receiver),
                         attempt=attempt,
                         code=code,
@@ -152,12 +152,12 @@ def _number(value: object) -> int:
     return value
 
 
-def _at(known: Sequence[T], place: int) -> T:
-    if _number(place) < 0:
-        raise IndexError(place)
-    return known[place]
+def _at(known: Sequence[T], number: int) -> T:
+    if _number(number) < 0:
+        raise IndexError(number)
+    return known[number]
 
 
-def _word(words: Sequence[str], place: int) -> str | None:
-    """Return the word; a place of -1 means none, or an unknown channel."""
-    return None if _number(place) == -1 else _at(words, place)
+def _word(words: Sequence[str], number: int) -> str | None:
+    """Return the word; -1 means none, or an unknown channel."""
+    return None if _number(number) == -1 else _at(words, number)

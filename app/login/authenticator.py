@@ -13,8 +13,8 @@ from holdfast.bayeux.terms import is_subject
 from holdfast.delivery.receivers import NOBODY
 from holdfast.login import passwords
 from holdfast.login.credentials import (
+    CredentialPlaces,
     PasswordCredentials,
-    Places,
     password_of,
     shown_by,
     token_of,
@@ -40,7 +40,7 @@ class Methods:
     keys: KeySource | None = None
     rules: TokenRules = field(default_factory=TokenRules)
     users: WatchedFile[Users] | None = None
-    places: Places = field(default_factory=Places)
+    places: CredentialPlaces = field(default_factory=CredentialPlaces)
     allows_anonymous: bool = False
 
 
@@ -188,7 +188,7 @@ def _by_user(user: User) -> Login:
     return Login(user.subject, LoginMethod.PASSWORD, frozenset(user.groups))
 
 
-def _by_header(caller: Caller, places: Places) -> Login | None:
+def _by_header(caller: Caller, places: CredentialPlaces) -> Login | None:
     if not places.header or not caller.is_proxied:
         return None
     subjects = _values(caller, places.header)
@@ -209,7 +209,7 @@ def _values(caller: Caller, header: str) -> list[str]:
     return [value for key, value in caller.headers.items() if key.lower() == name]
 
 
-def _by_certificate(caller: Caller, places: Places) -> Login | None:
+def _by_certificate(caller: Caller, places: CredentialPlaces) -> Login | None:
     if not places.uses_certificates or not caller.tls_subject:
         return None
     names = [value for name, value in caller.tls_subject if name == "commonName"]
@@ -220,7 +220,7 @@ def _by_certificate(caller: Caller, places: Places) -> Login | None:
 
 
 # The proofs that every request of a client repeats, in the order in which they count.
-_OF_REQUESTS: Final[Mapping[LoginMethod, Callable[[Caller, Places], Login | None]]] = {
+_OF_REQUESTS: Final[Mapping[LoginMethod, Callable[[Caller, CredentialPlaces], Login | None]]] = {
     LoginMethod.HEADER: _by_header,
     LoginMethod.CERTIFICATE: _by_certificate,
 }

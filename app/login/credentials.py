@@ -19,7 +19,7 @@ class PasswordCredentials:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class CredentialPlaces:
     """The places of credentials besides the handshake and `Authorization`."""
 
     # Empty: not in a cookie, not in a proxy's header.

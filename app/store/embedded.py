@@ -23,7 +23,7 @@ from holdfast.store.valkey_process import ChildProcess, OrphanProcess, ValkeyPro
 log = logging.getLogger(__name__)
 
 _NAME = "holdfast-embedded"
-_PATIENCE_S = 5.0
+_TIMEOUT_S = 5.0
 # From its start to its first answer, which may be that it is loading its data.
 _START_LIMIT_S = 15.0
 _LOOK_S = 0.02
@@ -129,7 +129,7 @@ class EmbeddedValkey:
         deadline = loop.time() + _START_LIMIT_S
         while True:
             try:
-                async with asyncio.timeout(_PATIENCE_S):
+                async with asyncio.timeout(_TIMEOUT_S):
                     wire = await self._dial()
                     if await self._is_ours(wire):
                         return wire
@@ -152,7 +152,7 @@ class EmbeddedValkey:
     async def _take_over(self, wire: RespConnection) -> OrphanProcess:
         settings = _PERSISTENCE[self._durability].items()
         try:
-            async with asyncio.timeout(_PATIENCE_S):
+            async with asyncio.timeout(_TIMEOUT_S):
                 info, _ = await wire.ask(
                     [["INFO", "server"], ["CONFIG", "SET", *chain.from_iterable(settings)]]
                 )
@@ -228,7 +228,7 @@ class EmbeddedValkey:
         deadline = loop.time() + _START_LIMIT_S
         while True:
             try:
-                async with asyncio.timeout(_PATIENCE_S):
+                async with asyncio.timeout(_TIMEOUT_S):
                     wire = await self._dial()
                     wire.abort("not needed any more")
                     return
@@ -286,7 +286,7 @@ class EmbeddedValkey:
 async def _until_written(wire: RespConnection) -> None:
     """Wait for the first append-only file of a store that had none: it is written in parallel."""
     while True:
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(_TIMEOUT_S):
             (info,) = await wire.ask([["INFO", "persistence"]])
         if not _WRITING.search(cast("bytes", info)):
             return

@@ -9,7 +9,7 @@ from redis.exceptions import RedisError
 
 from holdfast.store.connection import StoreUnavailable
 
-_PATIENCE_S = 5.0
+_TIMEOUT_S = 5.0
 _CONNECTIONS = 8
 
 
@@ -17,8 +17,8 @@ def open_reader(url: str) -> Redis:
     """Return a client with short timeouts and no retries; close it with `aclose`."""
     return Redis.from_url(
         url,
-        socket_timeout=_PATIENCE_S,
-        socket_connect_timeout=_PATIENCE_S,
+        socket_timeout=_TIMEOUT_S,
+        socket_connect_timeout=_TIMEOUT_S,
         max_connections=_CONNECTIONS,
         retry=Retry(NoBackoff(), 0),
     )

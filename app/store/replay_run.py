@@ -20,7 +20,7 @@ from holdfast.store.store import Store
 # Interval between two checks of outcomes, and between retries while the store is unavailable.
 _LOOK_S = 0.25
 _AWAY_S = 1.0
-_PATIENCE_S = 5.0
+_TIMEOUT_S = 5.0
 # How long after the last letter outcomes are still counted.
 _LATE_S = 60.0
 # Limit on unsettled messages; beyond it the replay waits for receivers.
@@ -214,8 +214,8 @@ class Run:
         self.note()
 
     async def _wait_for_late_ones(self) -> None:
-        patience = self._loop.time() + _LATE_S
-        while self._out and self._loop.time() < patience:
+        deadline = self._loop.time() + _LATE_S
+        while self._out and self._loop.time() < deadline:
             try:
                 await self._look()
             except StoreUnavailable:
@@ -245,7 +245,7 @@ class Run:
         answered = asyncio.Event()
         self._store.after(answered.set)
         try:
-            await asyncio.wait_for(answered.wait(), _PATIENCE_S)
+            await asyncio.wait_for(answered.wait(), _TIMEOUT_S)
         except TimeoutError as error:
             raise StoreUnavailable("the store does not answer") from error
 

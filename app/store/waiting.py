@@ -13,7 +13,7 @@ from holdfast.store.turn_writes import PendingPublish
 log = logging.getLogger(__name__)
 
 # After this time a publisher is answered UNKNOWN.
-_PATIENCE_S = 5.0
+_WAIT_LIMIT_S = 5.0
 # A timer this late means that this process was frozen: first read answers that have arrived.
 _LATE_S = 0.5
 
@@ -40,7 +40,7 @@ class Waiting:
     def begin(self, messages: Sequence[PendingPublish]) -> Callable[[object], None]:
         """Register publishes; returns the function to call with the answer."""
         self._number = number = self._number + 1
-        ends_at = self._loop.time() + _PATIENCE_S
+        ends_at = self._loop.time() + _WAIT_LIMIT_S
         self._calls[number] = (ends_at, messages)
         if self._alarm is None:
             self._ring_at(ends_at)

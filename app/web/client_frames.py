@@ -16,7 +16,7 @@ _CONTROL = 0x08
 _CLOSE = 0x88
 _LONGEST_CONTROL = 125
 # A refused message is read to its end and dropped up to this multiple of the size limit.
-_PATIENCE = 8
+_MOST_DROPPED = 8
 # Reserved bits are set: the reader treats this as a protocol error and closes with 1002.
 _ABSURD = b"\xf0\x80"
 # Content of the ping that replaces a refused message; random, so that no client can forge it.
@@ -123,7 +123,7 @@ class ClientFrames:
             if head < 0:
                 self.has_unmasked = True
                 return data[:begins] + _ABSURD
-            if payload > _PATIENCE * self._most:
+            if payload > _MOST_DROPPED * self._most:
                 # The reader reports that it is too large, and closes at once.
                 return data
             # A frame that arrives in pieces is counted once.

@@ -40,7 +40,7 @@ class Ticker:
     def start(self, bayeux: Bayeux) -> None:
         """Start ticking."""
         self._bayeux = bayeux
-        self._wind(self._loop.time() + _BEAT_S)
+        self._schedule(self._loop.time() + _BEAT_S)
         # Extensions may have sent something while the store was loaded.
         self.end_turn_soon()
 
@@ -49,14 +49,14 @@ class Ticker:
         if self._beat is not None:
             self._beat.cancel()
 
-    def _wind(self, due: float) -> None:
-        self._beat = self._loop.call_at(due, self._strike, due)
+    def _schedule(self, due: float) -> None:
+        self._beat = self._loop.call_at(due, self._tick, due)
 
-    def _strike(self, due: float) -> None:
+    def _tick(self, due: float) -> None:
         now, running = self._loop.time(), self.clock()
         late_s = now - due
         is_after_gap = late_s > LONGEST_GAP_S
-        self._wind(now + _BEAT_S if is_after_gap else max(due + _BEAT_S, now))
+        self._schedule(now + _BEAT_S if is_after_gap else max(due + _BEAT_S, now))
         self._beats += 1
         if self._beats % _BEATS_PER_SECOND == 0:
             self._heads.refresh()

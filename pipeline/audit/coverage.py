@@ -9,7 +9,7 @@ from itertools import groupby, pairwise
 from operator import attrgetter
 from typing import NamedTuple
 
-from holdfast.journal.schema import BOOKS_S, FULL, PATIENCE_S, Kind
+from holdfast.journal.schema import BOOKS_S, FULL, LONGEST_WAIT_S, Kind
 from holdfast.pipeline.epochs import parts
 
 # It was killed; it has no books; it has not ended; nor has it written anything; its start is gone.
@@ -21,7 +21,7 @@ _BOOKS_US = int(BOOKS_S * 1e6)
 _US_PER_MS = 1000
 _IS_NODE = f"kind = '{Kind.NODE}'"
 _LOSS = (
-    f"of what was not stored, its last {PATIENCE_S:.0f} s can be missing; "
+    f"of what was not stored, its last {LONGEST_WAIT_S:.0f} s can be missing; "
     f"under load, its last 0.1 s and {FULL} events"
 )
 

@@ -72,7 +72,7 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Sight:
+class StreamEntry:
     """One entry of a stream."""
 
     id: str
@@ -102,23 +102,23 @@ class Finding:
 _REMEMBERED = 16
 
 
-def sights(redis: "Redis", stream: str, after: str, upto: str) -> Iterator[Sight]:
+def stream_entries(redis: "Redis", stream: str, after: str, upto: str) -> Iterator[StreamEntry]:
     """Yield the entries after one id, up to another."""
     look = redis.register_script(_LOOK)
     while True:
         begin = "-" if after == BEGIN else f"({after}"
         page = look(keys=[stream], args=[begin, upto, _PAGE, _HEAD])
         for entry in page:
-            yield _sight(entry)
+            yield _stream_entry(entry)
         if len(page) < _PAGE:
             return
         after = page[-1][0].decode()
 
 
-def _sight(entry: list[Any]) -> Sight:
+def _stream_entry(entry: list[Any]) -> StreamEntry:
     id, epoch, seq, before, size, begin, digest = entry
     number = int(seq) if seq.isdigit() and int(seq) < 2**63 else None
-    return Sight(
+    return StreamEntry(
         id.decode(),
         epoch.decode("utf-8", "replace"),
         number,
@@ -139,7 +139,7 @@ def _events(begin: bytes) -> int:
     return told if isinstance(told, int) and 0 < told < 10**6 else 1
 
 
-def advance(at: Position, seen: Sight) -> tuple[Position, Finding | None]:
+def advance(at: Position, seen: StreamEntry) -> tuple[Position, Finding | None]:
     """Return the position after an entry, and the incident there, if any."""
     if seen.seq is None:
         text = "an entry that Holdfast did not write"
@@ -153,7 +153,7 @@ def advance(at: Position, seen: Sight) -> tuple[Position, Finding | None]:
     return Position(seen.id, seen.epoch, seen.seq, digests), _strange(at, seen, seen.seq)
 
 
-def _strange(at: Position, seen: Sight, seq: int) -> Finding | None:
+def _strange(at: Position, seen: StreamEntry, seq: int) -> Finding | None:
     last = seq - 1
     is_new = at.id != BEGIN and seed_of(seen.epoch) != at.seed
     if seq == at.seq + 1 and not is_new:
@@ -184,7 +184,7 @@ def beginning(found: Finding, trimmed: int | None) -> Finding:
     return replace(found, kind=Incident.GAP, number=found.number - trimmed, text=text)
 
 
-def altered(at: Position, seen: Sight) -> Finding:
+def altered(at: Position, seen: StreamEntry) -> Finding:
     """Return the finding, at an entry, that the last frame is not what was written."""
     text = f"frame {at.seq} was changed after it was written: its digest differs"
     return Finding(Incident.ALTERED, seen.id, seen.epoch, at.seq, 1, text)

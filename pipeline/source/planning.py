@@ -9,11 +9,11 @@ from holdfast.pipeline.incidents import Incident
 from holdfast.pipeline.source.outline import (
     Finding,
     Position,
-    Sight,
+    StreamEntry,
     advance,
     altered,
     beginning,
-    sights,
+    stream_entries,
 )
 from holdfast.pipeline.source.reading import Piece
 from holdfast.pipeline.source.streams import Journals
@@ -69,7 +69,7 @@ class Planner:
 
     def _walk(self, node: str, at: Position, upto: str, most: int | None) -> Position:
         events = 0
-        for seen in sights(self._journals.redis, self._journals.stream(node), at.id, upto):
+        for seen in stream_entries(self._journals.redis, self._journals.stream(node), at.id, upto):
             if most is not None and events and events + seen.events > most:
                 break
             at, _ = self._advance(node, at, seen)
@@ -78,7 +78,9 @@ class Planner:
         # Of the newest frame, only the store knows what was written.
         return at.as_written(ends.digest) if at.seq == ends.seq else at
 
-    def _advance(self, node: str, at: Position, seen: Sight) -> tuple[Position, Finding | None]:
+    def _advance(
+        self, node: str, at: Position, seen: StreamEntry
+    ) -> tuple[Position, Finding | None]:
         at, finding = advance(at, seen)
         if finding is not None and finding.kind is Incident.BEGINNING:
             # Asked afterwards, because the server may be trimming.
@@ -108,9 +110,13 @@ class Planner:
             for piece in self._cut(node, Position.of(start.get(node)).id, steps, size)
         ]
 
-    def _steps(self, node: str, at: Position, end: Position) -> list[tuple[Sight, Finding | None]]:
+    def _steps(
+        self, node: str, at: Position, end: Position
+    ) -> list[tuple[StreamEntry, Finding | None]]:
         steps = []
-        for seen in sights(self._journals.redis, self._journals.stream(node), at.id, end.id):
+        for seen in stream_entries(
+            self._journals.redis, self._journals.stream(node), at.id, end.id
+        ):
             at, finding = self._advance(node, at, seen)
             steps.append((seen, finding))
         if at.id != end.id:
@@ -124,7 +130,7 @@ class Planner:
         return steps
 
     def _cut(
-        self, node: str, after: str, steps: Sequence[tuple[Sight, Finding | None]], size: int
+        self, node: str, after: str, steps: Sequence[tuple[StreamEntry, Finding | None]], size: int
     ) -> list[Piece]:
         ends, events = [0], 0
         for number, (seen, _) in enumerate(steps, 1):

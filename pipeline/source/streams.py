@@ -9,7 +9,7 @@ from holdfast.pipeline.failures import PipelineFailed
 if TYPE_CHECKING:
     from redis import Redis
 
-_PATIENCE_S = 10.0
+_TIMEOUT_S = 10.0
 # Bytes of frames: a few million events.
 _SMALL = 32 * 1024 * 1024
 
@@ -22,8 +22,8 @@ def connect(url: str) -> "Redis":
 
     return Redis.from_url(
         url,
-        socket_timeout=_PATIENCE_S,
-        socket_connect_timeout=_PATIENCE_S,
+        socket_timeout=_TIMEOUT_S,
+        socket_connect_timeout=_TIMEOUT_S,
         retry=Retry(ExponentialBackoff(), 3),
     )
 

@@ -21,7 +21,7 @@ export class Api {
 
     async get(path, query = {}) {
         // A connection that died while a laptop slept reports no error.
-        const response = await this.#ask("GET", path, {query, signal: AbortSignal.timeout(PATIENCE_MS)});
+        const response = await this.#ask("GET", path, {query, signal: AbortSignal.timeout(TIMEOUT_MS)});
         return parse(await response.text());
     }
 
@@ -53,6 +53,6 @@ export class Api {
     }
 }
 
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 const LINES = "application/x-ndjson";
 const json = (value) => ({body: JSON.stringify(value), type: "application/json"});

@@ -1,7 +1,7 @@
 // Verdicts for cometd.js: reports to the server what listeners made of each message.
 
 import {HOLDBACK, Ledger} from "./ledger.js";
-import {Watch} from "./listeners.js";
+import {ListenerWrapper} from "./listeners.js";
 
 export {Refuse} from "./listeners.js";
 
@@ -27,7 +27,7 @@ export class DeliveryExtension extends EventTarget {
     #options;
     #ledger;
     #cometd;
-    #watch;
+    #listeners;
     #isAgreed = false;
     #isWoken = false;
     // The connect that is not answered yet.
@@ -47,11 +47,11 @@ export class DeliveryExtension extends EventTarget {
     registered(name, cometd) {
         this.#cometd = cometd;
         const find = ({ext}) => ext?.delivery && this.#ledger.find(ext.delivery);
-        this.#watch = new Watch(cometd, find, () => this.#wake());
+        this.#listeners = new ListenerWrapper(cometd, find, () => this.#wake());
     }
 
     unregistered() {
-        this.#watch.end();
+        this.#listeners.end();
     }
 
     outgoing(message) {

@@ -11,7 +11,7 @@ export class Refuse extends Error {
 }
 
 /** Wraps the listeners in the arguments of `subscribe` and `addListener`. */
-export class Watch {
+export class ListenerWrapper {
     #cometd;
     #find;
     #onDone;
@@ -24,7 +24,7 @@ export class Watch {
             const original = cometd[method];
             this.#originals[method] = original;
             cometd[method] = (channel, ...rest) =>
-                original.call(cometd, channel, ...this.#watched(...rest));
+                original.call(cometd, channel, ...this.#wrapped(...rest));
         }
     }
 
@@ -32,22 +32,22 @@ export class Watch {
         Object.assign(this.#cometd, this.#originals);
     }
 
-    #watched(scope, callback, ...rest) {
+    #wrapped(scope, callback, ...rest) {
         if (typeof scope === "function") {
-            return [this.#watch(scope), callback, ...rest];
+            return [this.#wrap(scope), callback, ...rest];
         }
         const found = typeof callback === "string" ? scope?.[callback] : callback;
-        return [scope, typeof found === "function" ? this.#watch(found) : callback, ...rest];
+        return [scope, typeof found === "function" ? this.#wrap(found) : callback, ...rest];
     }
 
-    #watch(listener) {
-        const watch = this;
+    #wrap(listener) {
+        const wrapper = this;
         return function (message) {
-            const entry = watch.#find(message);
+            const entry = wrapper.#find(message);
             try {
                 const result = listener.call(this, message);
                 if (entry !== undefined && typeof result?.then === "function") {
-                    watch.#await(entry, result, message);
+                    wrapper.#await(entry, result, message);
                 }
             } catch (error) {
                 refuse(entry, error);

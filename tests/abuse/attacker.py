@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 MIB = 1024 * 1024
 BUSY = "503::server_busy"
 
@@ -59,7 +59,7 @@ class Wire:
             self.socket.bind((source, 0))
         if receive_buffer is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        self.socket.settimeout(PATIENCE_S)
+        self.socket.settimeout(TIMEOUT_S)
         self._read = b""
         try:
             self.socket.connect((address.hostname, address.port))
@@ -132,7 +132,7 @@ class Wire:
         """Whether the server has sent these bytes yet."""
         return not self.is_closed(0.01) and text in self._read
 
-    def is_closed(self, within_s: float = PATIENCE_S) -> bool:
+    def is_closed(self, within_s: float = TIMEOUT_S) -> bool:
         """Whether the server closes its side in this time; what it sends before is kept."""
         deadline = time.monotonic() + within_s
         self.socket.settimeout(0.01)
@@ -145,9 +145,9 @@ class Wire:
                     pass
                 if (left_s := deadline - time.monotonic()) <= 0:
                     return False
-                self.socket.settimeout(min(left_s, PATIENCE_S))
+                self.socket.settimeout(min(left_s, TIMEOUT_S))
         finally:
-            self.socket.settimeout(PATIENCE_S)
+            self.socket.settimeout(TIMEOUT_S)
 
     def _receive(self) -> bool:
         try:
@@ -180,7 +180,7 @@ class Person(Wire):
 
     def _shake_hands(self, handshake: Mapping[str, Any]) -> Answer:
         """Handshake; on a slow machine, a server may be busy and advise to try again."""
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while (answer := self.ask(handshake)).messages()[0].get("error") == BUSY:
             assert time.monotonic() < deadline, answer.body
             time.sleep(answer.messages()[0]["advice"]["interval"] / 1000)

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 import orjson
 import pytest
 
-from tests.abuse.attacker import BUSY, HANDSHAKE, MIB, PATIENCE_S, Person, Wire, many, request
+from tests.abuse.attacker import BUSY, HANDSHAKE, MIB, TIMEOUT_S, Person, Wire, many, request
 from tests.abuse.conftest import IMPATIENT, MakeTarget
 from tests.abuse.target import Target
 
@@ -280,7 +280,7 @@ def test_the_bytes_that_wait_behind_a_held_connect_are_bounded(behind: int, targ
         person.hold()
         target.until_metric("holdfast_connects_held", 1)
         person.send_until_refused(b"x" * behind)
-        assert person.is_closed(PATIENCE_S if is_too_much else 0.5) == is_too_much
+        assert person.is_closed(TIMEOUT_S if is_too_much else 0.5) == is_too_much
         target.until_metric("holdfast_connects_held", not is_too_much)
 
 

@@ -26,10 +26,10 @@ def arrive(page: Page, url: str, **options: Any) -> dict[str, Any]:
 def tell(page: Page, method: str, *args: Any) -> Any:
     """Call a method of the visitor; not awaiting forever is the work of the page's timeout."""
     return page.evaluate(
-        """([method, args, patience]) => Promise.race([
+        """([method, args, timeout]) => Promise.race([
             me[method](...args),
             new Promise((_, reject) => setTimeout(
-                () => reject(new Error(`${method} takes too long`)), patience)),
+                () => reject(new Error(`${method} takes too long`)), timeout)),
         ])""",
         [method, list(args), TIMEOUT_MS],
     )

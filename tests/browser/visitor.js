@@ -26,8 +26,8 @@ export class Visitor {
         if (channel !== undefined) {
             this.#cometd.addListener("/meta/handshake", () => this.listen(channel));
         }
-        const patience = {backoffIncrement: 50, maxNetworkDelay: 2000};
-        this.#cometd.configure({url, logLevel: "warn", ...patience});
+        const waits = {backoffIncrement: 50, maxNetworkDelay: 2000};
+        this.#cometd.configure({url, logLevel: "warn", ...waits});
     }
 
     /** Handshakes and connects, or gives up at the first failure. */

@@ -34,7 +34,7 @@ SETTINGS: Mapping[str, Any] = {
     },
 }
 HISTORY = "history.ndjson"
-PATIENCE_S = 3.0
+TIMEOUT_S = 3.0
 START_S = 5.0
 DRAIN_S = 30.0
 _LOOK_S = 0.1
@@ -65,7 +65,7 @@ class Arena:
         self._busy.append(lambda: self.operator().run(keys, self._done))
 
     def talker(self, kind: type[Talker] = Talker) -> Talker:
-        return kind(self.proxy.url, timeout_s=PATIENCE_S)
+        return kind(self.proxy.url, timeout_s=TIMEOUT_S)
 
     def add_receiver(
         self,

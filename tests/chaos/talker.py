@@ -105,7 +105,7 @@ class SocketTalker(Talker):
 
     def __init__(self, url: str, *, timeout_s: float) -> None:
         super().__init__(url, timeout_s=timeout_s)
-        self._patience_s = timeout_s
+        self._timeout_s = timeout_s
         self._socket: aiohttp.ClientWebSocketResponse | None = None
 
     async def close(self) -> None:
@@ -114,7 +114,7 @@ class SocketTalker(Talker):
 
     async def ask(self, message: Mapping[str, Any]) -> list[Message]:
         try:
-            async with asyncio.timeout(self._patience_s):
+            async with asyncio.timeout(self._timeout_s):
                 return await self._converse(message)
         except aiohttp.ClientConnectorError as error:
             raise NotSent(str(error)) from error

@@ -11,7 +11,7 @@ from tests.chaos.processes import Processes
 from tests.chaos.talker import Denied, Lost, NotSent, Talker, reply_to
 from tests.store.servers import ValkeyServer
 
-PATIENCE_S = 7.0
+TIMEOUT_S = 7.0
 ENDS_WITHIN_S = 5.0
 JOE = {"ack": True, "delivery": {"session": "joe/1", "retries": -1}}
 
@@ -50,7 +50,7 @@ class Stage:
         reply_to("/a", await publisher.ask(message))
 
     def _talker(self, server: Processes) -> Talker:
-        talker = Talker(server.url, timeout_s=PATIENCE_S)
+        talker = Talker(server.url, timeout_s=TIMEOUT_S)
         self._stack.push_async_callback(talker.close)
         return talker
 

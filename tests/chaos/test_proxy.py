@@ -9,7 +9,7 @@ import pytest
 from tests.chaos.proxy import Address, Proxy, Way
 
 SOON_S = 0.05
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -64,19 +64,19 @@ async def client(proxy: Proxy) -> AsyncIterator[Streams]:
 async def ask(client: Streams, data: bytes) -> bytes:
     reader, writer = client
     writer.write(data)
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         return await reader.readexactly(2 * len(data))
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while not is_so():  # noqa: ASYNC110 - a condition of any kind
             await asyncio.sleep(0.005)
 
 
 async def is_cut(client: Streams) -> bool:
     try:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             return await client[0].read() == b""
     except ConnectionResetError:
         return True

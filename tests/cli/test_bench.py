@@ -43,7 +43,7 @@ def test_a_short_load_arrives(run: Run, transport: str) -> None:
 
 
 def test_lost_messages_make_the_bench_fail(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.cli.bench._PATIENCE_S", 0.01)
+    monkeypatch.setattr("holdfast.cli.bench._TIMEOUT_S", 0.01)
     monkeypatch.setattr(SubscriberCounts, "__call__", lambda self, message: None)
     done = run("bench", "--clients", 1, "--seconds", 0.1)
     assert done.exit_code == 1

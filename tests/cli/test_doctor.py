@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from holdfast.cli import server_checks
 from holdfast.cli.main import program
 from holdfast.compose.data_directory import own_directory
-from holdfast.pipeline.doctor import Sight
+from holdfast.pipeline.doctor import Check
 from holdfast.store.connection import StoreUnavailable
 from tests.serving import as_toml, free_port
 
@@ -26,7 +26,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def sights(*words: str, **settings: Any) -> tuple[int, dict[str, tuple[bool | None, str]]]:
+def checks(*words: str, **settings: Any) -> tuple[int, dict[str, tuple[bool | None, str]]]:
     """The exit code, and for each check whether it passed, and its text."""
     given = {"port": free_port(), **settings}
     Path("holdfast.toml").write_text(as_toml(given))
@@ -36,7 +36,7 @@ def sights(*words: str, **settings: Any) -> tuple[int, dict[str, tuple[bool | No
 
 
 def test_a_sound_machine_passes(home: Path) -> None:
-    code, seen = sights()
+    code, seen = checks()
     assert code == 0
     assert seen["store"][0] is True
     assert seen["data directory"] == (True, "data will be created")
@@ -45,7 +45,7 @@ def test_a_sound_machine_passes(home: Path) -> None:
 
 def test_a_port_in_use_by_another_process_is_a_fault(home: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        code, seen = sights(port=taken.getsockname()[1])
+        code, seen = checks(port=taken.getsockname()[1])
     assert code == 1
     assert seen["address"][0] is False
     assert "--port 8081" in seen["address"][1]
@@ -56,7 +56,7 @@ def test_the_port_and_the_directory_of_a_running_server_are_no_faults(home: Path
         own_directory(home / "data"),
         socket.create_server(("127.0.0.1", 0)) as taken,
     ):
-        code, seen = sights(port=taken.getsockname()[1])
+        code, seen = checks(port=taken.getsockname()[1])
     assert code == 0
     assert seen["data directory"][0] is None
     assert seen["address"][0] is True
@@ -65,7 +65,7 @@ def test_the_port_and_the_directory_of_a_running_server_are_no_faults(home: Path
 def test_a_directory_that_others_can_write_is_a_fault_with_its_remedy(home: Path) -> None:
     (home / "data").mkdir()
     (home / "data").chmod(0o777)
-    code, seen = sights()
+    code, seen = checks()
     assert code == 1
     assert "chmod 700 data" in seen["data directory"][1]
 
@@ -74,7 +74,7 @@ def test_a_directory_that_cannot_be_created_is_a_fault(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: False)
-    code, seen = sights()
+    code, seen = checks()
     assert (code, seen["data directory"][0]) == (1, False)
 
 
@@ -83,9 +83,9 @@ def test_a_store_without_a_binary_is_a_fault(home: Path, monkeypatch: pytest.Mon
         raise StoreUnavailable("reinstall it")
 
     monkeypatch.setattr(server_checks, "server_binary", lacking)
-    assert sights()[1]["store"] == (False, "reinstall it")
+    assert checks()[1]["store"] == (False, "reinstall it")
     monkeypatch.setattr(server_checks, "server_binary", lambda: home / "none")
-    code, seen = sights()
+    code, seen = checks()
     assert code == 1
     assert "set redis" in seen["store"][1]
 
@@ -93,12 +93,12 @@ def test_a_store_without_a_binary_is_a_fault(home: Path, monkeypatch: pytest.Mon
 def test_a_remote_store_must_answer(home: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as store:
         place = f"127.0.0.1:{store.getsockname()[1]}"
-        assert sights(redis=f"redis://:secret@{place}/0")[1]["store"] == (True, f"{place} answers")
-    code, seen = sights(redis=f"redis://:secret@{place}/0")
+        assert checks(redis=f"redis://:secret@{place}/0")[1]["store"] == (True, f"{place} answers")
+    code, seen = checks(redis=f"redis://:secret@{place}/0")
     assert code == 1
     assert seen["store"][0] is False
     assert "secret" not in seen["store"][1]
-    assert sights(redis=f"unix://{home}/none")[1]["store"][0] is False
+    assert checks(redis=f"unix://{home}/none")[1]["store"][0] is False
 
 
 def test_few_open_files_and_missing_tools_are_reported_but_are_no_faults(
@@ -107,7 +107,7 @@ def test_few_open_files_and_missing_tools_are_reported_but_are_no_faults(
     monkeypatch.setattr(resource, "getrlimit", lambda which: (256, 4096))
     monkeypatch.setattr(server_checks, "_LITTLE_SPACE", 2**60)
     monkeypatch.setattr("shutil.which", lambda name: None)
-    code, seen = sights()
+    code, seen = checks()
     assert code == 0
     assert {name for name, (ok, _) in seen.items() if ok is None} >= {
         "open files",
@@ -119,7 +119,7 @@ def test_few_open_files_and_missing_tools_are_reported_but_are_no_faults(
 
 
 def test_unreadable_settings_end_the_doctor(home: Path) -> None:
-    code, seen = sights(prot=1)
+    code, seen = checks(prot=1)
     assert (code, seen) == (2, {})
 
 
@@ -127,6 +127,6 @@ def test_unreadable_settings_end_the_doctor(home: Path) -> None:
 def test_missing_packages_of_the_pipeline_are_faults_only_on_request(
     home: Path, monkeypatch: pytest.MonkeyPatch, words: Sequence[str], code: int
 ) -> None:
-    lacking = Sight("pyspark", False, "missing")
+    lacking = Check("pyspark", False, "missing")
     monkeypatch.setattr("holdfast.cli.doctor.examine", lambda: [lacking])
-    assert sights(*words)[0] == code
+    assert checks(*words)[0] == code

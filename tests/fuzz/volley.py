@@ -12,7 +12,7 @@ from tests.abuse.target import Target
 
 # After so much silence no further answer will come: the request is not complete. The first one may
 # take longer, on a machine that does other things, too.
-PATIENCE_S, FIRST_PATIENCE_S = 0.05, 2.0
+SILENCE_S, FIRST_SILENCE_S = 0.05, 2.0
 STATUS = re.compile(rb"HTTP/1\.[01] (\d{3}) ")
 # Statuses of 500 and more that are no faults: not implemented, busy, an unknown version.
 ALLOWED = {501, 503, 505}
@@ -31,8 +31,8 @@ def fire(target: Target, wires: Sequence[Wire], attacks: Sequence[bytes]) -> lis
     heard = [b""] * len(wires)
     waiting = {wire.socket: at for at, wire in enumerate(wires)}
     while waiting and not all(heard):
-        patience_s = PATIENCE_S if any(heard) else FIRST_PATIENCE_S
-        readable, _, _ = select(list(waiting), [], [], patience_s)
+        silence_s = SILENCE_S if any(heard) else FIRST_SILENCE_S
+        readable, _, _ = select(list(waiting), [], [], silence_s)
         if not readable:
             break
         for each in readable:

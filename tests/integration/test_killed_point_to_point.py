@@ -11,7 +11,7 @@ from tests.integration.successors import following
 from tests.serving import Server
 
 Json = dict[str, Any]
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 
 
 class Client:
@@ -29,7 +29,7 @@ class Client:
         body = json.dumps([{"channel": channel, "clientId": self._client_id, **fields}])
         headers = {"Content-Type": "application/json"}
         request = urllib.request.Request(self._url, body.encode(), headers)
-        with self._opener.open(request, timeout=PATIENCE_S) as response:
+        with self._opener.open(request, timeout=TIMEOUT_S) as response:
             answer: list[Json] = json.load(response)
         return answer
 
@@ -44,7 +44,7 @@ class Client:
 
     def fetch_soon(self) -> list[Any]:
         """The data of the events of the first connect that gets any."""
-        ends_at, found = time.monotonic() + PATIENCE_S, self.fetch(0)
+        ends_at, found = time.monotonic() + TIMEOUT_S, self.fetch(0)
         while not found and time.monotonic() < ends_at:
             found = self.fetch(0)
         return found

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.integration.successors import following
-from tests.integration.test_killed_point_to_point import PATIENCE_S, Client, Json
+from tests.integration.test_killed_point_to_point import TIMEOUT_S, Client, Json
 from tests.serving import Server
 
 POWER = "/data/power"
@@ -33,7 +33,7 @@ class Person(Client):
 
     def events_soon(self) -> list[Json]:
         """The events of the first connect that gets any."""
-        ends_at, found = time.monotonic() + PATIENCE_S, self.events()
+        ends_at, found = time.monotonic() + TIMEOUT_S, self.events()
         while not found and time.monotonic() < ends_at:
             found = self.events()
         return found

@@ -25,7 +25,7 @@ from tests.unit.pipeline.stories import the_story
 KILLS = int(os.environ.get("HOLDFAST_KILLS", "1"))
 # Longer than a batch takes.
 _LONGEST_S = 3.0
-_PATIENCE_S = 100.0
+_TIMEOUT_S = 100.0
 
 
 class Doomed:
@@ -86,5 +86,5 @@ class Doomed:
             time.sleep(random.uniform(0, _LONGEST_S))
             # It and its Java.
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait(_PATIENCE_S)
+        process.wait(_TIMEOUT_S)
         self.killed += 1

@@ -20,7 +20,7 @@ from tests.store.servers import ValkeyServer
 from tests.unit.pipeline.stories import the_story
 
 pytestmark = pytest.mark.skipif("HOLDFAST_CLUSTER" not in os.environ, reason="HOLDFAST_CLUSTER")
-_PATIENCE_S = 300.0
+_TIMEOUT_S = 300.0
 HERE = "127.0.0.1"
 
 
@@ -37,7 +37,7 @@ def master(tmp_path: Path) -> Iterator[str]:
     yield url
     for each in daemons:
         each.terminate()
-        each.wait(_PATIENCE_S)
+        each.wait(_TIMEOUT_S)
 
 
 def daemon(place: Path, name: str, *words: str) -> "subprocess.Popen[bytes]":
@@ -54,7 +54,7 @@ def daemon(place: Path, name: str, *words: str) -> "subprocess.Popen[bytes]":
 
 def run(*words: str) -> list[dict[str, object]]:
     command = [sys.executable, "-m", "holdfast", "pipeline", *words, "--json"]
-    done = subprocess.run(command, capture_output=True, timeout=_PATIENCE_S)
+    done = subprocess.run(command, capture_output=True, timeout=_TIMEOUT_S)
     assert done.returncode == 0, done.stderr.decode()
     return [orjson.loads(line) for line in done.stdout.splitlines()]
 

@@ -36,10 +36,10 @@ def run(*words: str) -> Result:
 
 def test_the_doctor_says_what_there_is() -> None:
     said = CliRunner().invoke(program, ["doctor", "--pipeline", "--json"])
-    sights = {row["thing"]: row for row in map(orjson.loads, said.stdout.splitlines())}
+    checks = {row["thing"]: row for row in map(orjson.loads, said.stdout.splitlines())}
     assert said.exit_code == 0
-    assert sights["pyspark"]["text"].startswith("4.")
-    assert sum(sight["ok"] is True for thing, sight in sights.items() if "Java" in thing) == 1
+    assert checks["pyspark"]["text"].startswith("4.")
+    assert sum(check["ok"] is True for thing, check in checks.items() if "Java" in thing) == 1
 
 
 def test_the_server_starts_without_spark() -> None:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 MESSAGES = 20
 DEAD = MESSAGES // 5
 REPLAY = ["pipeline", "replay", "--all", "--json"]
-_PATIENCE_S = 20.0
+_TIMEOUT_S = 20.0
 
 
 def receiver(url: str, name: str) -> Talker:
@@ -85,7 +85,7 @@ def read_anew(store: ValkeyServer) -> pa.Table:
 
 def wait_for(kind: str, store: ValkeyServer) -> None:
     """The server answers as soon as letters are kept; the journal hears of it within a second."""
-    deadline = time.monotonic() + _PATIENCE_S
+    deadline = time.monotonic() + _TIMEOUT_S
     while sum(event.kind == kind for _, told in the_journal(store)[1] for event in told) < DEAD:
         assert time.monotonic() < deadline
         time.sleep(0.02)

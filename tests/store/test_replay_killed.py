@@ -13,7 +13,7 @@ from tests.integration.talker import Talker
 from tests.serving import Server
 
 MANY = 300
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 
 
 class Person(Talker):
@@ -56,7 +56,7 @@ def _ask(url: str, data: Path, path: str, body: object = None) -> Any:
 
 
 def _until(condition: Callable[[], bool]) -> None:
-    limit = time.monotonic() + PATIENCE_S
+    limit = time.monotonic() + TIMEOUT_S
     while not condition():
         assert time.monotonic() < limit
         time.sleep(0.02)

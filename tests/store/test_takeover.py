@@ -76,7 +76,7 @@ async def test_an_orphan_that_was_taken_over_is_restarted_when_it_dies(data: Pat
 async def test_an_orphan_that_does_not_answer_is_named_in_the_error(
     data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedded, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(embedded, "_TIMEOUT_S", 0.1)
     killed_keeper(data)
     pid = pid_in(data)
     os.kill(pid, signal.SIGSTOP)

@@ -144,7 +144,7 @@ class Desk:
                 done()
         return bool(calls)
 
-    def lose_patience(self) -> None:
+    def end_wait_limit(self) -> None:
         for done in list(self._waiting):
             done(PersistOutcome.UNKNOWN)
 
@@ -220,8 +220,8 @@ class ValkeyBacking:
     def overflow(self, *, is_full: bool) -> bool:
         return False
 
-    def lose_patience(self) -> None:
-        self._desk.lose_patience()
+    def end_wait_limit(self) -> None:
+        self._desk.end_wait_limit()
 
     def go_away(self) -> None:
         self.refuse(is_full=False)

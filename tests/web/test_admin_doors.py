@@ -195,7 +195,7 @@ async def test_an_export_whose_reader_left_before_it_began_is_not_a_fault(
 async def test_an_export_that_is_not_read_is_cut_off(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(ndjson, "_PATIENCE_S", 0.05)
+    monkeypatch.setattr(ndjson, "_TIMEOUT_S", 0.05)
     taken = 0
 
     class Endless(FakeOperations):

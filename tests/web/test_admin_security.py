@@ -317,7 +317,7 @@ async def test_a_huge_body_is_refused_before_its_end(admin: Admin) -> None:
 
 
 async def test_a_stalled_body_is_given_up(admin: Admin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ndjson, "_PATIENCE_S", 0.02)
+    monkeypatch.setattr(ndjson, "_TIMEOUT_S", 0.02)
     stuck = asyncio.Event()
 
     async def slow() -> AsyncIterator[bytes]:

@@ -14,7 +14,7 @@ from holdfast.compose.data_directory import own_directory
 from tests.abuse.attacker import Person
 from tests.web.programs import Program
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 SOMEBODY_ELSE = 12345
 
 
@@ -122,14 +122,14 @@ def test_a_replaced_directory_counts_as_missing(tmp_path: Path) -> None:
 
 def ready(url: str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(url + "/readyz", timeout=PATIENCE_S) as response:
+        with urllib.request.urlopen(url + "/readyz", timeout=TIMEOUT_S) as response:
             return response.status, response.read().decode().strip()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode().strip()
 
 
 def becomes(url: str, status: int) -> str:
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while (found := ready(url))[0] != status:
         assert time.monotonic() < deadline, found
         time.sleep(0.05)

@@ -11,7 +11,7 @@ from holdfast.settings import Settings
 from holdfast.store.keys import RedisKeys
 from tests.store.servers import ValkeyServer
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 
 
 def settings(home: Path, **given: Any) -> Settings:
@@ -24,14 +24,14 @@ async def ready(client: aiohttp.ClientSession) -> str:
 
 
 async def becomes(client: aiohttp.ClientSession, expected: str) -> None:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while await ready(client) != expected:  # noqa: ASYNC110 - it is told over HTTP alone
             await asyncio.sleep(0.02)
 
 
 async def is_told_again(valkey: ValkeyServer, namespace: str) -> None:
     held = RedisKeys(namespace).held
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while not valkey.ask("EXISTS", held):  # noqa: ASYNC110 - it is seen in the store alone
             await asyncio.sleep(0.02)
 
@@ -144,7 +144,7 @@ async def refuse(client: aiohttp.ClientSession, data: Path) -> None:
     connect = {"channel": "/meta/connect", "connectionType": "long-polling", **who}
     await say(client, {"channel": "/meta/subscribe", "subscription": "/a", **who})
     verdict: dict[str, Any] = {"state": "OK"}
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while not await held_channels(client, data):
             await say(client, {"channel": "/a", "data": 1, **who})
             event, _ = await say(client, connect)

@@ -17,7 +17,7 @@ from tests.chaos.talker import Denied, Talker
 from tests.serving import free_port
 from tests.store.servers import ValkeyServer
 
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 KEYS = RedisKeys("holdfast")
 AWAY = "503:communication.noConnection"
 UNKNOWN = "503:communication.noConnection,unknown"
@@ -35,7 +35,7 @@ class Scene:
     def __init__(self, url: str) -> None:
         self.url = url
         self._durable, self._ordinary, self._publisher = self._people = [
-            Talker(url, timeout_s=PATIENCE_S) for _ in range(3)
+            Talker(url, timeout_s=TIMEOUT_S) for _ in range(3)
         ]
         self._ack = 0
 
@@ -75,7 +75,7 @@ class Scene:
     async def hears(self, *expected: object) -> None:
         """Wait until the durable receiver gets these messages, each once."""
         heard: list[object] = []
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             while len(heard) < len(expected):
                 heard += await self.heard()
                 await asyncio.sleep(0.02)
@@ -99,7 +99,7 @@ class Scene:
         return (await self.get("/readyz"))[0] == 200
 
     async def becomes(self, *, ready: bool) -> None:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             while await self.is_ready() is not ready:  # noqa: ASYNC110 - it is told over HTTP alone
                 await asyncio.sleep(0.02)
 
@@ -137,7 +137,7 @@ def waiting(valkey: ValkeyServer) -> int:
 
 
 async def settled(valkey: ValkeyServer) -> None:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while waiting(valkey):  # noqa: ASYNC110 - the store tells nobody
             await asyncio.sleep(0.01)
 
@@ -236,7 +236,7 @@ async def test_an_emptied_store_is_filled_again_from_memory(
     assert await scene.publish("/kept", "before") == "kept"
     valkey.ask("FLUSHALL")
     assert await scene.publish("/kept", "refused") == AWAY
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(TIMEOUT_S):
         while await scene.publish("/kept", "after") != "kept":  # noqa: ASYNC110 - nor is this
             await asyncio.sleep(0.02)
     assert (waiting(valkey), valkey.ask("HLEN", KEYS.sessions)) == (2, 1)
@@ -261,7 +261,7 @@ async def test_a_replica_takes_the_place_of_a_store_that_is_gone(
     valkey.follow(primary)
     async with scene_at(f"unix://{place}", tmp_path) as scene:
         assert await scene.publish("/kept", "before") == "kept"
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             while not waiting(valkey):  # noqa: ASYNC110 - the replica tells nobody
                 await asyncio.sleep(0.01)
         primary.kill()

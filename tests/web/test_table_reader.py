@@ -36,8 +36,8 @@ async def house() -> AsyncIterator[LiveHouse]:
             yield house
 
 
-def reader(code: str, patience_s: float = 20.0) -> TableReader:
-    return TableReader((sys.executable, "-c", code), patience_s)
+def reader(code: str, timeout_s: float = 20.0) -> TableReader:
+    return TableReader((sys.executable, "-c", code), timeout_s)
 
 
 async def refusal(reader: TableReader, *folders: str) -> str:

@@ -18,7 +18,7 @@ from holdfast.store.connection import StoreUnavailable
 from holdfast.web.admin.faults import STORE_UNAVAILABLE, RequestFailed, illegal
 
 # How long the answer to a change waits for the store.
-_PATIENCE_S = 5.0
+_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class RunningServer:
         if store.is_available:
             store.after(kept.set)
             with suppress(TimeoutError):
-                await asyncio.wait_for(kept.wait(), _PATIENCE_S)
+                await asyncio.wait_for(kept.wait(), _TIMEOUT_S)
 
 
 @contextmanager

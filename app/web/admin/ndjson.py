@@ -13,7 +13,7 @@ from holdfast.web.admin.faults import TOO_LARGE, TOO_SLOW, RequestFailed, illega
 log = logging.getLogger(__name__)
 
 _LONGEST_LINE = 8 * 1024 * 1024
-_PATIENCE_S = 30.0
+_TIMEOUT_S = 30.0
 # Bytes that are collected before they are sent.
 _PORTION = 64 * 1024
 
@@ -44,7 +44,7 @@ async def _part(request: web.Request) -> bytes:
 async def arriving() -> AsyncIterator[None]:
     """Wait for a body, or a part of it, for a limited time; raises `RequestFailed`."""
     try:
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(_TIMEOUT_S):
             yield
     except TimeoutError:
         raise RequestFailed(TOO_SLOW, "the body did not arrive in time", status=408) from None
@@ -85,7 +85,7 @@ async def _prepare(response: web.StreamResponse, request: web.Request) -> None:
 
 async def _send(response: web.StreamResponse, portion: bytearray) -> None:
     try:
-        async with asyncio.timeout(_PATIENCE_S):
+        async with asyncio.timeout(_TIMEOUT_S):
             await response.write(bytes(portion))
     except (ConnectionError, TimeoutError):
         raise _ReaderGone from None

@@ -13,7 +13,7 @@ from holdfast.web.admin.faults import CONFLICT, TOO_LARGE, TOO_OFTEN, TOO_SLOW, 
 from holdfast.web.admin.message_views import TraceStep
 
 _PROGRAM = (sys.executable, "-P", "-m", "holdfast.pipeline.trace")
-_PATIENCE_S = 15.0
+_TIMEOUT_S = 15.0
 _MOST_BYTES = 1024 * 1024
 # The alternative, for operators.
 _ELSEWHERE = "run holdfast message ID --lake DIR"
@@ -23,9 +23,9 @@ _FAILED = "the program that reads the tables failed"
 class TableReader:
     """Lets a process of its own read tables, one at a time: the server loads no pipeline."""
 
-    def __init__(self, program: Sequence[str] = _PROGRAM, patience_s: float = _PATIENCE_S) -> None:
+    def __init__(self, program: Sequence[str] = _PROGRAM, timeout_s: float = _TIMEOUT_S) -> None:
         self._program = program
-        self._patience_s = patience_s
+        self._timeout_s = timeout_s
         self._turn = asyncio.Lock()
 
     async def steps(self, node: str, ns: int, folders: Sequence[str]) -> list[TraceStep]:
@@ -60,12 +60,12 @@ class TableReader:
         )
         output = cast("asyncio.StreamReader", process.stdout)
         try:
-            async with asyncio.timeout(self._patience_s):
+            async with asyncio.timeout(self._timeout_s):
                 line = await output.readline()
         except TimeoutError:
             raise RequestFailed(
                 TOO_SLOW,
-                f"the tables gave no answer in {self._patience_s:g} seconds: {_ELSEWHERE}",
+                f"the tables gave no answer in {self._timeout_s:g} seconds: {_ELSEWHERE}",
             ) from None
         except ValueError:
             raise RequestFailed(

@@ -11,8 +11,8 @@ function feed(...answers) {
     const states = [];
     const {promise, resolve} = withResolvers();
     mock.method(globalThis, "setTimeout", (run) => queueMicrotask(run));
-    const patience = [];
-    mock.method(AbortSignal, "timeout", (ms) => patience.push(ms));
+    const timeouts = [];
+    mock.method(AbortSignal, "timeout", (ms) => timeouts.push(ms));
     mock.method(globalThis, "fetch", async (_, {body}) => {
         const [message] = JSON.parse(body);
         requests.push(message);
@@ -39,7 +39,7 @@ function feed(...answers) {
         state: (isLive, why) => states.push(isLive ? "live" : why),
     });
     it.run();
-    return {done: promise, requests, heard, states, patience, channels: () => requests.map(({channel}) => channel)};
+    return {done: promise, requests, heard, states, timeouts, channels: () => requests.map(({channel}) => channel)};
 }
 
 function withResolvers() {
@@ -85,9 +85,9 @@ test("a server that is away is asked again, and says so meanwhile", async () => 
 });
 
 test("an answer is not awaited for ever, but longer than a connect is held", async () => {
-    const {done, patience} = feed({...hello, advice: {...hello.advice, timeout: 30_000}}, {}, {ext: {ack: 1}});
+    const {done, timeouts} = feed({...hello, advice: {...hello.advice, timeout: 30_000}}, {}, {ext: {ack: 1}});
     await done;
-    assert.deepEqual(patience.slice(0, 3), [15_000, 45_000, 45_000]);
+    assert.deepEqual(timeouts.slice(0, 3), [15_000, 45_000, 45_000]);
 });
 
 test("who may not listen does not believe that it does", async () => {

@@ -2,14 +2,14 @@
 // started this process.
 import {createInterface} from "node:readline";
 
-const PATIENCE_MS = 30_000;
+const TIMEOUT_MS = 30_000;
 
 /** Fails with a sentence instead of hanging until somebody kills the process. */
-export function within(promise, what, patience = PATIENCE_MS) {
+export function within(promise, what, timeout = TIMEOUT_MS) {
     let timer;
     const tooLate = new Promise((_, reject) => {
         const error = new Error(`waited in vain for ${what}`);
-        timer = setTimeout(() => reject(error), patience);
+        timer = setTimeout(() => reject(error), timeout);
     });
     return Promise.race([promise, tooLate]).finally(() => clearTimeout(timer));
 }

@@ -15,7 +15,7 @@ from yarl import URL
 
 from tests.conversations.runner.notation import JSON
 from tests.conversations.runner.stories import Body
-from tests.conversations.runner.wire import PATIENCE_S, Heard, connector, decoded, encoded
+from tests.conversations.runner.wire import TIMEOUT_S, Heard, connector, decoded, encoded
 
 SAID_OF_PAGES = ("Origin", "Referer", "Sec-Fetch-Site")
 
@@ -104,7 +104,7 @@ class HttpWire:
         assert not is_frame, "frames come over WebSocket only"
         open_requests = self._held if is_held else self._prompt
         assert open_requests, "nothing was asked that could be answered"
-        heard = await asyncio.wait_for(asyncio.shield(open_requests[0]), PATIENCE_S)
+        heard = await asyncio.wait_for(asyncio.shield(open_requests[0]), TIMEOUT_S)
         del open_requests[0]
         if count:
             heard.messages.extend(self._dialect.messages(heard))

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
-from tests.conversations.runner.wire import PATIENCE_S
+from tests.conversations.runner.wire import TIMEOUT_S
 
 
 class Onlooker:
@@ -22,7 +22,7 @@ class Onlooker:
 
     async def ask(self) -> None:
         """Return when the server has answered."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             if self._connection is None:
                 self._connection = await asyncio.open_connection(
                     self._address.hostname, self._address.port

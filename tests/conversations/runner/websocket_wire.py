@@ -7,7 +7,7 @@ import aiohttp
 from multidict import CIMultiDict
 
 from tests.conversations.runner.stories import Body
-from tests.conversations.runner.wire import PATIENCE_S, Heard, connector, decoded, encoded
+from tests.conversations.runner.wire import TIMEOUT_S, Heard, connector, decoded, encoded
 
 if TYPE_CHECKING:
     from tests.conversations.runner.notation import JSON
@@ -123,9 +123,9 @@ class WebSocketWire:
         await self.drop()
 
     async def _arrived(self, count: int) -> None:
-        """Return when so many messages are there, or the end, or patience is over."""
+        """Return when so many messages are there, or the end, or the timeout."""
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(TIMEOUT_S):
                 while self._end is None and sum(map(len, self._frames)) < count:
                     self._arrival.clear()
                     await self._arrival.wait()

@@ -186,7 +186,7 @@ class DeliveryRules(RuleBasedStateMachine):
         stage = self.stage
         match what:
             case "unknown" | "unknown, then known":
-                stage.lose_patience()
+                stage.end_wait_limit()
                 stage.end_turn(is_quick=what != "unknown")
             case "lost":
                 stage.lose_store()

@@ -221,10 +221,10 @@ class Stage:
 
     # The store
 
-    def lose_patience(self) -> None:
+    def end_wait_limit(self) -> None:
         """Publishers have waited too long; the store still answers later."""
-        self.backing.lose_patience()
-        self.model.lose_patience()
+        self.backing.end_wait_limit()
+        self.model.end_wait_limit()
 
     def refuse(self, *, is_full: bool) -> None:
         """There is no room for more messages."""

@@ -49,7 +49,7 @@ class Backing(Protocol):
         """Leave no room for what waits for it, or room again; return False if it cannot."""
         ...
 
-    def lose_patience(self) -> None:
+    def end_wait_limit(self) -> None:
         """Tell all that wait that the outcome is unknown."""
         ...
 
@@ -150,7 +150,7 @@ class SlowStore(FakeKeeper):
     def is_refusing(self) -> bool:
         return self.outcome is PersistOutcome.REFUSED
 
-    def lose_patience(self) -> None:
+    def end_wait_limit(self) -> None:
         for done in list(self._waiting):
             done(PersistOutcome.UNKNOWN)
 

@@ -4,7 +4,7 @@ from holdfast.delivery.counters import Counters
 from holdfast.delivery.entries import SettledBy
 from holdfast.delivery.guard import ChannelHold, Guard, GuardLimits
 from holdfast.delivery.messages import Message
-from holdfast.delivery.probe import PATIENCE_S, Probe
+from holdfast.delivery.probe import TIMEOUT_S, Probe
 from holdfast.delivery.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.receivers import Receiver
 
@@ -75,7 +75,7 @@ def test_a_probe_without_an_answer_is_given_up_and_is_no_failure() -> None:
     message = order(1)
     somebody = receiver(message)
     probe.begin(somebody, message, 10.0)
-    assert probe.due == 10.0 + PATIENCE_S
+    assert probe.due == 10.0 + TIMEOUT_S
     assert probe.is_under_way
     probe.give_up(20.0)
     assert (probe.due, probe.failures, somebody.queue.probe) == (25.0, 0, None)

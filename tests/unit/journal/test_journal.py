@@ -13,7 +13,7 @@ from holdfast.journal import notes
 from holdfast.journal.frame import decode, decode_head
 from holdfast.journal.journal import Journal
 from holdfast.journal.journal_writer import JournalWriter
-from holdfast.journal.schema import BOOKS_S, FULL, MOST_EVENTS, PATIENCE_S, Event, Kind
+from holdfast.journal.schema import BOOKS_S, FULL, LONGEST_WAIT_S, MOST_EVENTS, Event, Kind
 from holdfast.journal.unfold import unfold
 
 WALL = 1_763_600_000_000_000
@@ -183,12 +183,12 @@ def test_books_count_every_event_of_every_row_and_nothing_of_a_former_run() -> N
 def test_a_few_events_wait_for_more_for_a_limited_time() -> None:
     at = Desk()
     at.tell(1)
-    at.journal.beat(PATIENCE_S - 0.1)
+    at.journal.beat(LONGEST_WAIT_S - 0.1)
     assert at.shelf.frames == []
-    at.journal.beat(PATIENCE_S)
+    at.journal.beat(LONGEST_WAIT_S)
     assert len(at.shelf.frames) == 1
-    at.tell(1, now=PATIENCE_S)
-    at.journal.beat(PATIENCE_S + 0.1)
+    at.tell(1, now=LONGEST_WAIT_S)
+    at.journal.beat(LONGEST_WAIT_S + 0.1)
     assert len(at.shelf.frames) == 1
 
 

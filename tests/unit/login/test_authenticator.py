@@ -5,9 +5,9 @@ import pytest
 from holdfast.bayeux.caller import UNKNOWN, Caller
 from holdfast.bayeux.login import Login, LoginMethod
 from holdfast.login.authenticator import Authenticator, Methods
-from holdfast.login.credentials import Places
+from holdfast.login.credentials import CredentialPlaces
 
-PLACES = Places(header="X-User", groups_header="X-Groups", uses_certificates=True)
+PLACES = CredentialPlaces(header="X-User", groups_header="X-Groups", uses_certificates=True)
 BY_CERTIFICATE = Login("ada", LoginMethod.CERTIFICATE, frozenset({"staff"}))
 BY_HEADER = Login("ada", LoginMethod.HEADER, frozenset({"staff"}))
 BY_TOKEN = Login("ada", LoginMethod.TOKEN)
