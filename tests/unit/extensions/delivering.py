@@ -15,7 +15,7 @@ def house_of(**options: Any) -> House:
 
 
 def receiver(house: House, *, ack: bool = True, **options: Any) -> Client:
-    """A client with verdicts and, if nothing else is said, acknowledged batches."""
+    """A client with verdicts and, by default, with acks."""
     ext: Json = {"delivery": options or True}
     if ack:
         ext["ack"] = True
@@ -27,7 +27,7 @@ def receiver(house: House, *, ack: bool = True, **options: Any) -> Client:
 
 
 def connect(client: Client, *verdicts: Any, **fields: Any) -> Asked:
-    """A connect that does not wait; it acknowledges what came, if batches are acknowledged."""
+    """A connect that does not wait; by default, it acks the last batch."""
     ext: Json = {"delivery": {"verdicts": list(verdicts), **fields.pop("delivery", {})}}
     ack = fields.pop("ack", client.session.queue.batch)
     if ack is not None:

@@ -61,7 +61,7 @@ def house_of(
     before: House | None = None,
     seal: str = "",
 ) -> House:
-    """A server; one that comes `before` another has left its store. Other tokens, another seal."""
+    """A server with the store of the one `before`, if any; another seal means other tokens."""
     wait = (waiting if waiting is not None else Waiting()).wait
     note = (audit if audit is not None else Audit()).note
 
@@ -88,7 +88,7 @@ def signed_in(house: House, token: str = "open-sesame", **ext: Any) -> Client:
 
 
 def command(client: Client, text: object, **fields: Any) -> Asked:
-    """Give a command; what it changed is in the store, and it is answered."""
+    """Give a command, and let the store answer for what it changed."""
     asked = client.publish("/service/admin", {"cmd": text, **fields})
     client.house.turn()
     return asked

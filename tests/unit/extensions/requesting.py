@@ -70,7 +70,7 @@ class Person(Client):
         return reply
 
     def heard(self) -> list[Json]:
-        """The events that came since this was last asked."""
+        """The events that came since the last call."""
         self.house.turn()
         return [each for each in self.hear() if "data" in each]
 

@@ -1,4 +1,4 @@
-"""Acknowledged messages: what a client did not acknowledge is sent again."""
+"""Acks: messages that a client did not ack are redelivered."""
 
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from tests.unit.bayeux.harness import ABSENT, Asked, Client, House, Json, Wire
 
 
 def acknowledging(**options: Any) -> tuple[House, Client]:
-    """A client that acknowledges, subscribed to /a, after its first connect (batch 1)."""
+    """A client with acks, subscribed to /a, after its first connect (batch 1)."""
     house = House(partial(Ack, announces_batch=False), **options)
     client = house.connected(ext={"ack": True})
     client.subscribe("/a")
@@ -44,13 +44,13 @@ def batch(asked: Asked) -> int:
 
 
 @pytest.mark.parametrize("asked", [True, "true"])
-def test_a_client_that_asks_is_answered_in_the_same_way(asked: Any) -> None:
+def test_a_handshake_that_asks_for_acks_is_answered_in_the_same_form(asked: Any) -> None:
     reply = House(partial(Ack, announces_batch=False)).guest().handshake(ext={"ack": asked}).reply
     assert reply["ext"] == {"ack": asked}
 
 
 @pytest.mark.parametrize("asked", [1, 0, "yes", "True", {}, None, []])
-def test_who_asks_for_something_else_is_not_let_in(asked: Any) -> None:
+def test_a_handshake_with_an_unreadable_ack_is_refused(asked: Any) -> None:
     house = House(partial(Ack, announces_batch=False))
     reply = house.guest().handshake(ext={"ack": asked}).reply
     assert reply["error"] == "400:user.illegalArgument,ack:ext_invalid"
@@ -59,7 +59,7 @@ def test_who_asks_for_something_else_is_not_let_in(asked: Any) -> None:
 
 
 @pytest.mark.parametrize("asked", [ABSENT, False])
-def test_who_does_not_ask_is_not_acknowledged(asked: Any) -> None:
+def test_a_client_that_does_not_ask_for_acks_has_none(asked: Any) -> None:
     house = House(partial(Ack, announces_batch=False))
     client = house.guest()
     ext = {} if asked is ABSENT else {"ack": asked}
@@ -68,7 +68,7 @@ def test_who_does_not_ask_is_not_acknowledged(asked: Any) -> None:
     assert client.session.queue.settling is SettledBy.WRITTEN
 
 
-def test_a_client_that_gets_messages_with_the_handshake_is_told_their_batch() -> None:
+def test_a_handshake_that_may_carry_messages_announces_their_batch() -> None:
     house = House(partial(Ack, announces_batch=True), allow_message_delivery_during_handshake=True)
     client = house.guest()
     reply = client.handshake(ext={"ack": True}).elements[0]
@@ -97,7 +97,7 @@ def test_messages_that_come_with_the_handshake_are_the_first_batch() -> None:
     assert house.balances()
 
 
-def test_messages_from_before_the_agreement_are_acknowledged_too() -> None:
+def test_messages_that_waited_before_acks_were_agreed_are_acked_too() -> None:
     class Greets(Ack):
         def negotiate(self, session: Any, handshake: Json, reply: Json, now: float) -> Any:
             house.server.deliver_event(session, {"channel": "/hello", "data": 1})
@@ -121,7 +121,7 @@ def test_every_connect_reply_is_a_batch_of_its_own_even_an_empty_one() -> None:
     assert batch(asked) == 5
 
 
-def test_refused_and_overtaken_connects_are_no_batches() -> None:
+def test_refused_and_superseded_connects_are_no_batches() -> None:
     house, client = acknowledging()
     assert "ext" not in client.send({"channel": "/meta/connect", "id": "-"}).reply
     first = connect(client, 1)
@@ -142,14 +142,14 @@ def test_messages_come_with_connects_only() -> None:
 # Loss
 
 
-def test_what_was_acknowledged_does_not_come_again() -> None:
+def test_acked_messages_are_not_redelivered() -> None:
     house, client = acknowledging()
     publish(house, 1)
     assert poll(client, 1).data == [1]
     assert poll(client, 2).data == []
 
 
-def test_a_lost_reply_comes_again_at_once_under_a_new_number_in_the_same_order() -> None:
+def test_a_lost_reply_is_redelivered_at_once_in_new_batches_and_in_order() -> None:
     house, client = acknowledging()
     publish(house, 1, 2)
     lost = connect(client, 1)
@@ -162,17 +162,17 @@ def test_a_lost_reply_comes_again_at_once_under_a_new_number_in_the_same_order()
     assert connect(client, 4).is_held
 
 
-def test_a_lost_reply_that_arrives_after_all_is_acknowledged_whole() -> None:
+def test_an_ack_of_a_reply_that_seemed_lost_settles_all_of_it() -> None:
     house, client = acknowledging()
     publish(house, 1, 2, 3)
     assert poll(client, 1).data == [1, 2, 3]
     assert poll(client, 1).data == [1]
-    # It had got the first of the two, and did not wait for the other.
+    # The client had got the first of the two, and did not wait for the other.
     assert poll(client, 2).data == []
     assert house.balances()
 
 
-def test_a_part_of_what_was_lost_does_not_acknowledge_the_rest() -> None:
+def test_an_ack_of_a_redelivered_part_does_not_settle_the_rest() -> None:
     house, client = acknowledging()
     publish(house, 1, 2, 3)
     poll(client, 1)
@@ -181,7 +181,7 @@ def test_a_part_of_what_was_lost_does_not_acknowledge_the_rest() -> None:
     assert house.balances()
 
 
-def test_who_loses_everything_twice_gets_no_more_than_it_has_taken_since() -> None:
+def test_the_batch_window_after_a_lost_reply_grows_with_each_acked_message() -> None:
     house, client = acknowledging()
     publish(house, *range(10))
     lost = poll(client, 1)
@@ -192,10 +192,10 @@ def test_who_loses_everything_twice_gets_no_more_than_it_has_taken_since() -> No
         answer = poll(client, batch(answer))
     assert counts == [1, 2, 4, 3]
     publish(house, *range(10))
-    assert len(poll(client, batch(answer)).data) == 10, "all is well again"
+    assert len(poll(client, batch(answer)).data) == 10, "the batch window has ended"
 
 
-def test_a_lost_request_makes_no_difference() -> None:
+def test_a_lost_connect_makes_no_difference() -> None:
     house, client = acknowledging()
     publish(house, 1)
     assert poll(client, 1).data == [1]
@@ -205,7 +205,7 @@ def test_a_lost_request_makes_no_difference() -> None:
     assert house.balances()
 
 
-def test_a_reply_that_could_not_be_written_comes_again() -> None:
+def test_an_unwritten_reply_is_sent_with_the_next_connect() -> None:
     house, client = acknowledging()
     wire = Wire()
     asked = connect(client, 1, wire=wire)
@@ -215,7 +215,7 @@ def test_a_reply_that_could_not_be_written_comes_again() -> None:
     assert connect(client, 1).data == [1]
 
 
-def test_an_aborted_connect_takes_nothing_with_it() -> None:
+def test_an_aborted_connect_takes_no_messages_with_it() -> None:
     house, client = acknowledging()
     asked = connect(client, 1)
     house.abort(asked)
@@ -224,7 +224,7 @@ def test_an_aborted_connect_takes_nothing_with_it() -> None:
     assert (batch(answer), answer.data) == (2, [1])
 
 
-def test_a_duplicated_request_overtakes_the_held_one_and_loses_nothing() -> None:
+def test_a_second_connect_supersedes_the_held_one_and_loses_nothing() -> None:
     house, client = acknowledging()
     first = connect(client, 1)
     second = connect(client, 1)
@@ -235,7 +235,7 @@ def test_a_duplicated_request_overtakes_the_held_one_and_loses_nothing() -> None
     assert connect(client, 2).data == [2]
 
 
-def test_an_overtaken_reply_does_not_swallow_newer_messages() -> None:
+def test_a_late_ack_of_an_earlier_reply_does_not_settle_newer_messages() -> None:
     house, client = acknowledging()
     publish(house, 1)
     late = poll(client, 1)
@@ -247,10 +247,10 @@ def test_an_overtaken_reply_does_not_swallow_newer_messages() -> None:
     assert poll(client, 2).data == [2]
 
 
-# Acknowledgements out of order and out of range
+# Acks out of order and out of range
 
 
-def test_an_old_acknowledgement_settles_nothing_and_harms_nothing() -> None:
+def test_an_old_ack_settles_nothing_and_is_not_counted_as_out_of_range() -> None:
     house, client = acknowledging()
     for number in (1, 2, 3):
         publish(house, number)
@@ -263,7 +263,7 @@ def test_an_old_acknowledgement_settles_nothing_and_harms_nothing() -> None:
 
 
 @pytest.mark.parametrize("ack", [3, 3.0, 10**18, 1e300, -1, -5])
-def test_an_acknowledgement_of_what_was_never_sent_settles_nothing_and_is_counted(ack: Any) -> None:
+def test_an_ack_of_a_batch_that_was_never_sent_settles_nothing_and_is_counted(ack: Any) -> None:
     house, client = acknowledging()
     publish(house, 1)
     poll(client, 1)
@@ -274,7 +274,7 @@ def test_an_acknowledgement_of_what_was_never_sent_settles_nothing_and_is_counte
 
 
 @pytest.mark.parametrize("ack", [True, "2", 2.5, None, [], {}])
-def test_an_acknowledgement_that_is_no_number_refuses_its_connect(ack: Any) -> None:
+def test_an_ack_that_is_no_whole_number_refuses_its_connect(ack: Any) -> None:
     house, client = acknowledging()
     publish(house, 1)
     poll(client, 1)
@@ -283,7 +283,7 @@ def test_an_acknowledgement_that_is_no_number_refuses_its_connect(ack: Any) -> N
     assert house.bayeux.state.hub.counters.acks_out_of_range == 0
 
 
-def test_a_number_may_be_written_with_a_point() -> None:
+def test_an_ack_may_have_a_decimal_point() -> None:
     house, client = acknowledging()
     publish(house, 1)
     poll(client, 1)
@@ -292,7 +292,7 @@ def test_a_number_may_be_written_with_a_point() -> None:
 
 
 @pytest.mark.parametrize("ext", [ABSENT, None, {}, {"other": 2}])
-def test_a_connect_without_acknowledgement_settles_nothing_and_is_no_fault(ext: Any) -> None:
+def test_a_connect_without_an_ack_settles_nothing_and_is_not_counted(ext: Any) -> None:
     house, client = acknowledging()
     publish(house, 1)
     poll(client, 1)
@@ -300,7 +300,7 @@ def test_a_connect_without_acknowledgement_settles_nothing_and_is_no_fault(ext: 
     assert house.bayeux.state.hub.counters.acks_out_of_range == 0
 
 
-def test_publishes_acknowledge_nothing() -> None:
+def test_an_ack_in_a_publish_settles_nothing() -> None:
     house, client = acknowledging()
     publish(house, 1)
     poll(client, 1)
@@ -308,7 +308,7 @@ def test_publishes_acknowledge_nothing() -> None:
     assert poll(client, 1).data == [1]
 
 
-def test_who_leaves_acknowledges_what_it_has() -> None:
+def test_an_ack_in_a_disconnect_settles_its_batch() -> None:
     house, client = acknowledging()
     publish(house, 1)
     poll(client, 1)
@@ -317,16 +317,16 @@ def test_who_leaves_acknowledges_what_it_has() -> None:
     assert house.balances()
 
 
-def test_acknowledgements_are_never_passed_on_to_receivers() -> None:
+def test_acks_are_not_passed_on_to_receivers() -> None:
     _, client = acknowledging()
     client.publish("/a", 1, ext={"ack": 1, "other": 2})
     assert poll(client, 1).events == [{"channel": "/a", "data": 1, "ext": {"other": 2}}]
 
 
-# A client that never acknowledges
+# A client that never acks
 
 
-def test_who_never_acknowledges_gets_it_three_times_more_and_then_after_growing_pauses() -> None:
+def test_a_client_that_never_acks_gets_three_redeliveries_at_once_then_after_pauses() -> None:
     house, client = acknowledging()
     publish(house, 1)
     assert [connect(client, 1).data for _ in range(4)] == [[1]] * 4
@@ -353,13 +353,13 @@ def test_new_messages_do_not_shorten_the_pause() -> None:
     assert asked.data == [1]
 
 
-def test_who_does_not_want_to_wait_gets_it_at_once() -> None:
+def test_a_connect_with_a_timeout_of_zero_gets_redeliveries_at_once() -> None:
     house, client = acknowledging()
     publish(house, 1)
     assert [poll(client, 1).data for _ in range(20)] == [[1]] * 20
 
 
-def test_the_pause_ends_with_the_hold() -> None:
+def test_the_pause_ends_with_the_timeout_of_the_connect() -> None:
     house, client = acknowledging()
     publish(house, 1)
     for _ in range(12):
@@ -369,7 +369,7 @@ def test_the_pause_ends_with_the_hold() -> None:
     assert asked.data == [1]
 
 
-def test_an_acknowledgement_ends_the_pauses() -> None:
+def test_an_ack_ends_the_pauses() -> None:
     house, client = acknowledging()
     publish(house, 1)
     last = [poll(client, 1) for _ in range(12)][-1]
@@ -378,7 +378,7 @@ def test_an_acknowledgement_ends_the_pauses() -> None:
     assert answer.data == [2]
 
 
-def test_what_is_not_acknowledged_is_bounded() -> None:
+def test_unacked_messages_count_against_the_limit_of_the_queue() -> None:
     house, client = acknowledging(queue_limits=QueueLimits(entries=3))
     publish(house, 1, 2)
     poll(client, 1)
@@ -390,7 +390,7 @@ def test_what_is_not_acknowledged_is_bounded() -> None:
     assert house.balances()
 
 
-def test_a_batch_over_callback_polling_is_acknowledged_like_any_other() -> None:
+def test_a_batch_over_callback_polling_is_acked_like_any_other() -> None:
     house, client = acknowledging()
     publish(house, 1)
     assert connect(client, 1, wire=Wire(ConnectionType.CALLBACK_POLLING)).data == [1]

@@ -35,21 +35,21 @@ def test_publishing_counts_as_activity() -> None:
     assert client.connect().is_held
 
 
-def test_subscribing_does_not() -> None:
+def test_subscribing_does_not_count_as_activity() -> None:
     house, client = watched()
     keep_connected(house, client, 60.0)
     assert client.subscribe("/a").reply["successful"]
     assert client.connect().elements[-1]["error"] == "402::session_unknown"
 
 
-def test_a_client_is_told_why_its_connects_end() -> None:
+def test_an_inactive_client_gets_a_disconnect_with_its_last_connect_reply() -> None:
     house, client = watched()
     keep_connected(house, client, 60.0)
     answer = client.connect()
     assert answer.elements[0] == {"channel": "/meta/disconnect", "successful": True}
 
 
-def test_a_client_over_a_socket_is_told_too() -> None:
+def test_an_inactive_client_on_a_socket_gets_a_disconnect_before_its_connect_reply() -> None:
     house, client = watched(socket=Socket())
     keep_connected(house, client, 60.0)
     client.hear()

@@ -1,4 +1,4 @@
-"""Who chats sees who else is there, and can speak to one person alone."""
+"""The chat: its members see who is there, and can send messages to one person alone."""
 
 from functools import partial
 
@@ -34,7 +34,7 @@ def told(client: Client, channel: str) -> list[Json]:
     return [each["data"] for each in client.hear() if each["channel"] == channel and "data" in each]
 
 
-def test_everybody_may_see_who_is_in_a_room() -> None:
+def test_a_member_may_see_who_is_in_its_room() -> None:
     here = house()
     enter(here, "ada")
     bob = enter(here, "bob")
@@ -44,7 +44,7 @@ def test_everybody_may_see_who_is_in_a_room() -> None:
     assert members == [("ada", "here"), ("bob", "here")]
 
 
-def test_who_comes_back_is_told_of_its_rooms() -> None:
+def test_a_client_that_returns_can_list_its_rooms() -> None:
     here = house()
     enter(here, "bob/1", LOBBY, "/chat/typing/lobby", ROOMS + "*", ROOMS + "__proto__")
     again = here.guest(socket=Socket())
@@ -56,7 +56,7 @@ def test_who_comes_back_is_told_of_its_rooms() -> None:
     assert sorted(answer["rooms"]) == ["__proto__", "lobby"]
 
 
-def test_who_is_in_too_many_rooms_is_not_told_of_all() -> None:
+def test_the_list_of_rooms_has_fifty_at_most() -> None:
     here = house()
     ada = enter(here, "ada", *(f"{ROOMS}{n}" for n in range(60)))
     ada.publish(LIST, {})
@@ -64,7 +64,7 @@ def test_who_is_in_too_many_rooms_is_not_told_of_all() -> None:
 
 
 @pytest.mark.parametrize("name", ["bob", "constructor", "toString", "None"])
-def test_words_for_one_person_reach_that_person_alone(name: str) -> None:
+def test_a_private_message_reaches_its_receiver_and_its_sender_alone(name: str) -> None:
     here = house()
     ada, bob, eve = enter(here, "ada"), enter(here, name), enter(here, "eve")
     ada.publish(PRIVATE, {"id": "1", "to": name, "text": "hush"})
@@ -74,7 +74,7 @@ def test_words_for_one_person_reach_that_person_alone(name: str) -> None:
     assert told(eve, PRIVATE) == []
 
 
-def test_words_for_one_person_reach_all_of_its_sessions_in_the_chat() -> None:
+def test_a_private_message_reaches_all_sessions_of_its_receiver_in_the_chat() -> None:
     here = house()
     ada, other = enter(here, "ada"), enter(here, "ada")
     enter(here, "ada", "/elsewhere")
@@ -84,7 +84,9 @@ def test_words_for_one_person_reach_all_of_its_sessions_in_the_chat() -> None:
 
 
 @pytest.mark.parametrize("name", ["bob", "eve", "anonymous"])
-def test_their_sender_hears_that_nobody_here_has_this_name(name: str) -> None:
+def test_the_sender_of_a_private_message_learns_that_nobody_in_the_chat_has_the_name(
+    name: str,
+) -> None:
     here = house()
     ada = enter(here, "ada")
     enter(here, "bob").disconnect()
@@ -104,12 +106,12 @@ def test_their_sender_hears_that_nobody_here_has_this_name(name: str) -> None:
     ],
     ids=lambda data: repr(data)[:40],
 )
-def test_nonsense_is_refused(data: object) -> None:
+def test_a_malformed_private_message_is_refused(data: object) -> None:
     ada = enter(house(), "ada")
     assert refusal(ada, data) == "403:private:publish_denied"
 
 
-def test_who_is_not_in_the_chat_or_has_no_name_cannot_whisper() -> None:
+def test_a_client_outside_the_chat_or_without_a_name_cannot_send_private_messages() -> None:
     here = house()
     enter(here, "ada")
     words = {"id": "1", "to": "ada", "text": "hush"}

@@ -1,4 +1,4 @@
-"""Connections that fail, receivers that cannot now, and letters that cannot be written."""
+"""Lost connections, receivers that fail for now, and letters that cannot be stored."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_a_lost_session_without_retries_leaves_dead_letters_and_ends() -> None:
     assert house.balances()
 
 
-def test_who_vanishes_while_nothing_waits_has_failed_nothing(
+def test_a_session_lost_with_an_empty_queue_expires_without_a_failure(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     house = house_of()
@@ -59,7 +59,7 @@ def test_a_lost_session_with_retries_is_awaited_and_gets_everything() -> None:
     assert house.balances()
 
 
-def test_the_last_attempt_that_fails_ends_the_session() -> None:
+def test_the_last_failed_attempt_ends_the_session() -> None:
     house = house_of(max_interval_s=1.0)
     client = receiver(house, retries=2, delay=1000)
     publish(house, 1)
@@ -72,7 +72,7 @@ def test_the_last_attempt_that_fails_ends_the_session() -> None:
     assert codes(house) == ["communication.noConnection.dead"]
 
 
-def test_a_receiver_that_cannot_now_is_asked_again_when_its_delay_is_over() -> None:
+def test_a_communication_failure_leads_to_a_redelivery_after_the_delay() -> None:
     house = house_of()
     client = receiver(house, retries=3, delay=1000)
     publish(house, 1, 2)
@@ -91,7 +91,7 @@ def test_a_receiver_that_cannot_now_is_asked_again_when_its_delay_is_over() -> N
     assert codes(house) == []
 
 
-def test_a_receiver_that_cannot_and_has_no_retries_is_ended() -> None:
+def test_a_communication_failure_ends_a_session_without_retries() -> None:
     house = house_of()
     client = receiver(house)
     publish(house, 1, 2)
@@ -101,7 +101,7 @@ def test_a_receiver_that_cannot_and_has_no_retries_is_ended() -> None:
     assert client.session.is_gone
 
 
-def test_a_receiver_that_says_nothing_in_time_has_failed() -> None:
+def test_a_receiver_without_a_verdict_in_time_is_ended_with_a_dead_letter() -> None:
     house = house_of()
     client = receiver(house, ack=False, responseTimeout=1000)
     publish(house, 1)
@@ -112,7 +112,7 @@ def test_a_receiver_that_says_nothing_in_time_has_failed() -> None:
     assert connect(client, ok(event), ack=None).reply["successful"] is False
 
 
-def test_what_a_receiver_still_works_on_is_not_sent_again_until_its_time_is_over() -> None:
+def test_a_pending_message_is_redelivered_only_after_the_response_timeout() -> None:
     house = house_of()
     client = receiver(house, retries=-1, responseTimeout=5000)
     publish(house, 1, 2)
@@ -128,7 +128,7 @@ def test_what_a_receiver_still_works_on_is_not_sent_again_until_its_time_is_over
     assert connect(client, delivery={"pending": [1]}).data == [1]
 
 
-def test_a_lost_reply_is_no_failure_but_is_told() -> None:
+def test_a_lost_reply_is_redelivered_with_a_count_and_is_no_failure() -> None:
     house = house_of()
     client = receiver(house)
     publish(house, 1)
@@ -151,7 +151,7 @@ def test_a_verdict_counts_for_the_last_hand_over_only() -> None:
     assert house.bayeux.state.hub.counters.verdicts_unknown == 1
 
 
-def test_when_no_more_can_be_written_down_nothing_is_settled_and_clients_come_back() -> None:
+def test_a_refusal_settles_nothing_and_may_be_repeated_while_no_letter_can_be_stored() -> None:
     house = house_of()
     client = receiver(house)
     publish(house, 1)
@@ -168,7 +168,7 @@ def test_when_no_more_can_be_written_down_nothing_is_settled_and_clients_come_ba
     assert house.balances()
 
 
-def test_nobody_is_given_up_while_the_letters_could_not_be_written_down() -> None:
+def test_a_session_is_not_given_up_while_its_letters_cannot_be_stored() -> None:
     house = house_of()
     client = receiver(house)
     publish(house, 1)

@@ -12,7 +12,7 @@ from tests.unit.extensions.delivering import (
 )
 
 
-def test_priority_orders_what_was_never_handed_over() -> None:
+def test_waiting_messages_are_handed_over_by_priority() -> None:
     house = house_of()
     client = receiver(house, dispatcherActive=False)
     sender = house.connected()
@@ -25,7 +25,7 @@ def test_priority_orders_what_was_never_handed_over() -> None:
     assert [e["ext"]["delivery"]["queue"]["index"] for e in answer.events] == [0, 1, 2, 3]
 
 
-def test_what_came_back_precedes_everything_that_waits_whatever_its_priority() -> None:
+def test_a_returned_message_precedes_a_waiting_one_of_higher_priority() -> None:
     house = house_of()
     client = receiver(house)
     publish(house, 1)
@@ -35,7 +35,7 @@ def test_what_came_back_precedes_everything_that_waits_whatever_its_priority() -
     assert [connect(client).data, connect(client).data] == [[1], [2]]
 
 
-def test_a_batch_has_no_more_entries_than_was_agreed() -> None:
+def test_a_batch_has_no_more_entries_than_the_agreed_maximum() -> None:
     house = house_of()
     client = receiver(house, maxEntries=2)
     publish(house, 1, 2, 3)
@@ -43,7 +43,7 @@ def test_a_batch_has_no_more_entries_than_was_agreed() -> None:
     assert connect(client).data == [3]
 
 
-def test_overflow_is_a_dead_letter_and_the_publisher_does_not_see_it() -> None:
+def test_a_message_beyond_the_queue_limit_is_a_dead_letter_although_its_publish_succeeds() -> None:
     house = house_of()
     client = receiver(house, queue={"maxEntries": 2})
     other = house.connected()
@@ -54,7 +54,7 @@ def test_overflow_is_a_dead_letter_and_the_publisher_does_not_see_it() -> None:
     assert "/a" in client.session.subscriptions
 
 
-def test_a_message_whose_life_is_over_leaves_the_queue_where_it_waits() -> None:
+def test_an_expired_message_with_force_destroy_leaves_the_queue() -> None:
     house = house_of()
     client = receiver(house, dispatcherActive=False)
     sender = house.connected()

@@ -1,4 +1,4 @@
-"""What is agreed on at handshake, and what events say because of it."""
+"""The terms that a handshake agrees on, and what events have because of them."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from tests.unit.extensions.delivering import (
 )
 
 
-def test_the_reply_has_the_effective_values() -> None:
+def test_the_handshake_reply_has_the_terms_and_waits_for_the_store() -> None:
     house = house_of()
     ext = {"ack": True, "delivery": {"session": "joe/1", "delay": 1000}}
     asked = house.guest().send(
@@ -25,7 +25,7 @@ def test_the_reply_has_the_effective_values() -> None:
             "ext": ext,
         }
     )
-    assert asked.is_held, "what is promised to be kept is kept before it is promised"
+    assert asked.is_held, "the session is stored before the reply promises it"
     house.turn()
     told = asked.elements[0]["ext"]["delivery"]
     assert told["session"]["name"] == "client/joe/1"
@@ -56,14 +56,14 @@ def test_the_reply_has_the_effective_values() -> None:
         ({"queue": []}, "queue"),
     ],
 )
-def test_options_that_make_no_sense_fail_the_handshake_and_are_named(
+def test_an_invalid_option_refuses_the_handshake_and_the_error_names_it(
     options: Any, named: str
 ) -> None:
     reply = house_of().guest().handshake(ext={"delivery": options}).reply
     assert reply["error"] == f"400:user.illegalArgument,{named}:delivery_invalid"
 
 
-def test_events_say_what_their_receiver_is_to_know() -> None:
+def test_an_event_has_the_delivery_data_for_its_receiver() -> None:
     house = house_of()
     client = receiver(house, secret="topsecret")
     other = house.connected()
@@ -96,7 +96,7 @@ def test_an_event_with_an_ext_carries_the_same_delivery_data_as_one_without() ->
     assert plain == extended
 
 
-def test_a_client_without_the_agreement_sees_nothing_of_it() -> None:
+def test_a_plain_session_gets_no_delivery_data() -> None:
     house = house_of()
     plain = house.connected()
     plain.subscribe("/a")
@@ -114,10 +114,10 @@ def test_other_fields_of_ext_stay_beside_the_servers_own() -> None:
     assert event["ext"]["delivery"]["seq"] == 1
 
 
-# Receivers that say nothing
+# Receivers that give no verdicts
 
 
-def test_a_oneway_receiver_has_what_was_written_and_cannot_refuse() -> None:
+def test_a_message_to_a_oneway_receiver_is_settled_when_written_and_cannot_be_refused() -> None:
     house = house_of()
     client = receiver(house, ack=False, oneway=True)
     publish(house, 1)

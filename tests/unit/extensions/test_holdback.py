@@ -14,7 +14,7 @@ from tests.unit.extensions.delivering import (
 )
 
 
-def test_a_message_held_back_stays_first_and_all_behind_it_stays_too() -> None:
+def test_a_message_with_a_holdback_stays_first_and_all_others_stay_behind_it() -> None:
     house = house_of()
     client = receiver(house)
     publish(house, 1, 2, 3)
@@ -35,7 +35,7 @@ def test_a_message_held_back_stays_first_and_all_behind_it_stays_too() -> None:
     assert house.balances()
 
 
-def test_what_was_done_before_the_message_held_back_is_done() -> None:
+def test_other_messages_of_a_batch_with_a_holdback_are_settled() -> None:
     house = house_of()
     client = receiver(house)
     publish(house, 1, 2, 3)
@@ -46,7 +46,7 @@ def test_what_was_done_before_the_message_held_back_is_done() -> None:
     assert connect(client).data == [2]
 
 
-def test_a_holdback_is_not_counted_against_a_session_without_retries() -> None:
+def test_a_holdback_does_not_end_a_session_without_retries() -> None:
     house = house_of()
     client = receiver(house, retries=0)
     publish(house, 1)
@@ -56,7 +56,7 @@ def test_a_holdback_is_not_counted_against_a_session_without_retries() -> None:
     assert codes(house) == []
 
 
-def test_a_holdback_can_end_by_itself() -> None:
+def test_a_queue_hold_can_end_at_a_set_time() -> None:
     house = house_of()
     client = receiver(house)
     until_ms = house.bayeux.state.node.now_ms() + 2000

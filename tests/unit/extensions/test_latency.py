@@ -1,4 +1,4 @@
-"""The time from receipt to hand-over, as the console shows it: that of what is handed over."""
+"""The time from receipt to hand-over, as the console shows it, without waiting on purpose."""
 
 from holdfast.bayeux.channel_holds import release_channel
 from holdfast.delivery.guard import ChannelHold
@@ -24,7 +24,7 @@ def longest(house: House, watch: LatencySampler) -> int | None:
     return None if times is None else times.longest
 
 
-def test_what_waits_for_a_session_that_is_held_back_is_not_slow() -> None:
+def test_waiting_for_a_queue_that_is_held_back_does_not_count_as_latency() -> None:
     house, watch = watched()
     client = receiver(house)
     waiting = wait(client)
@@ -44,7 +44,7 @@ def test_what_waits_for_a_session_that_is_held_back_is_not_slow() -> None:
     assert longest(house, watch) == 1
 
 
-def test_what_waits_for_a_channel_that_is_held_back_is_not_slow() -> None:
+def test_waiting_for_a_held_channel_does_not_count_as_latency() -> None:
     house, watch = watched()
     client = receiver(house)
     client.subscribe("/b")
@@ -65,7 +65,7 @@ def test_what_waits_for_a_channel_that_is_held_back_is_not_slow() -> None:
     assert longest(house, watch) is None
 
 
-def test_what_waits_for_the_next_attempt_of_a_receiver_is_not_slow() -> None:
+def test_waiting_for_the_next_attempt_does_not_count_as_latency() -> None:
     house, watch = watched()
     client = receiver(house, retries=3)
     publish(house, "refused")
@@ -80,7 +80,7 @@ def test_what_waits_for_the_next_attempt_of_a_receiver_is_not_slow() -> None:
     assert longest(house, watch) is None
 
 
-def test_what_a_slow_connection_takes_late_is_slow() -> None:
+def test_waiting_for_a_slow_connection_counts_as_latency() -> None:
     house, watch = watched()
     socket = Socket()
     client = house.client(socket=socket)

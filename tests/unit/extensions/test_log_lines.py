@@ -1,4 +1,4 @@
-"""What receivers refuse, who is held back and what dies stands in the log, however much it is."""
+"""Refusals, queue holds and dead letters in the log, in a limited number of lines."""
 
 import logging
 
@@ -15,7 +15,7 @@ def _at_the_usual_level(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
 
 
-def test_a_refusal_and_its_letter_leave_lines_with_the_name_of_the_session(
+def test_a_refusal_and_its_letter_are_logged_with_the_name_of_the_session(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     house = house_of()
@@ -30,7 +30,9 @@ def test_a_refusal_and_its_letter_leave_lines_with_the_name_of_the_session(
     ]
 
 
-def test_a_holdback_and_its_end_leave_lines(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_holdback_its_end_and_the_hold_of_an_operator_are_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     house = house_of()
     client = receiver(house, session="joe/1")
     house.turn()
@@ -47,7 +49,7 @@ def test_a_holdback_and_its_end_leave_lines(caplog: pytest.LogCaptureFixture) ->
     ]
 
 
-def test_who_is_given_up_leaves_one_line_for_each_thing_that_happened(
+def test_a_session_that_is_given_up_is_logged_in_one_line_for_each_kind_of_event(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     house = house_of()
@@ -63,7 +65,7 @@ def test_who_is_given_up_leaves_one_line_for_each_thing_that_happened(
 
 
 @pytest.mark.slow
-def test_a_receiver_that_refuses_everything_causes_a_bounded_number_of_lines(
+def test_a_receiver_that_refuses_everything_causes_a_limited_number_of_log_lines(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     house = house_of()
@@ -83,7 +85,7 @@ def test_a_receiver_that_refuses_everything_causes_a_bounded_number_of_lines(
 
 
 @pytest.mark.slow
-def test_who_comes_with_many_sessions_leaves_a_bounded_number_of_lines(
+def test_many_sessions_that_are_given_up_cause_a_limited_number_of_log_lines(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     house = house_of()

@@ -8,7 +8,7 @@ from holdfast.bayeux.properties import QueueQuery
 from tests.unit.extensions.operating import Audit, Waiting, answer_of, command, house_of, signed_in
 
 
-def test_an_operator_is_answered() -> None:
+def test_a_command_of_an_operator_is_answered() -> None:
     client = signed_in(house_of())
     asked = client.send({"channel": "/service/admin", "data": {"cmd": "?nodeId"}, "id": "77"})
     assert answer_of(asked) == (True, {"command": "/node/test/?nodeId", "value": "test"})
@@ -45,7 +45,7 @@ def test_a_change_is_answered_at_once_while_the_store_is_away() -> None:
     assert answer_of(client.publish("/service/admin", {"cmd": text}))[1]["state"] == "OK"
 
 
-def test_entries_of_a_queue_come_as_events() -> None:
+def test_entries_of_a_queue_are_shown_as_events() -> None:
     house = house_of()
     client, other = signed_in(house), house.connected()
     other.subscribe("/a")
@@ -69,14 +69,14 @@ def test_entries_of_a_queue_come_as_events() -> None:
         ({"cmd": "sysprop/a/?uptime"}, "internal.notImplemented"),
     ],
 )
-def test_a_command_that_makes_no_sense_is_refused_with_a_code(data: Any, code: str) -> None:
+def test_an_invalid_command_is_refused_with_a_code(data: Any, code: str) -> None:
     asked = signed_in(house_of()).publish("/service/admin", data)
     succeeded, told = answer_of(asked)
     assert (succeeded, told["code"]) == (False, code)
     assert told["message"]
 
 
-def test_a_reader_looks_and_changes_nothing() -> None:
+def test_a_reader_may_look_and_a_refused_change_is_audited() -> None:
     audit = Audit()
     house = house_of(audit)
     client, other = signed_in(house, "let-me-see"), house.connected()
@@ -94,7 +94,7 @@ def test_a_reader_looks_and_changes_nothing() -> None:
     assert entry[3] == "user.security.authorization.notAuthorized"
 
 
-def test_what_changes_something_is_written_down_whatever_came_of_it() -> None:
+def test_commands_that_change_something_are_audited_with_their_outcome() -> None:
     audit = Audit()
     house = house_of(audit)
     client, other = signed_in(house), house.connected()
@@ -109,7 +109,7 @@ def test_what_changes_something_is_written_down_whatever_came_of_it() -> None:
     ]
 
 
-def test_a_command_may_wait_for_what_comes() -> None:
+def test_a_command_may_wait_for_entries() -> None:
     waiting, audit = Waiting(), Audit()
     house = house_of(audit, waiting)
     client, other = signed_in(house), house.connected()
@@ -130,7 +130,7 @@ def test_a_command_may_wait_for_what_comes() -> None:
     assert other.session.queue.count == 0
 
 
-def test_a_reader_does_not_wait_to_hear_that_it_may_not() -> None:
+def test_a_consuming_command_of_a_reader_is_refused_without_waiting() -> None:
     waiting = Waiting()
     house = house_of(waiting=waiting)
     client, other = signed_in(house, "let-me-see"), house.connected()
@@ -139,7 +139,7 @@ def test_a_reader_does_not_wait_to_hear_that_it_may_not() -> None:
     assert len(command(client, query).elements) == len(waiting) == 1
 
 
-def test_nothing_is_taken_out_of_a_queue_for_somebody_who_left() -> None:
+def test_a_waiting_command_of_a_client_that_left_takes_nothing_out_of_the_queue() -> None:
     waiting = Waiting()
     house = house_of(waiting=waiting)
     client, other = signed_in(house), house.connected()
@@ -152,7 +152,7 @@ def test_nothing_is_taken_out_of_a_queue_for_somebody_who_left() -> None:
     assert other.session.queue.count == 1
 
 
-def test_not_everybody_may_wait_at_one_time() -> None:
+def test_the_number_of_waiting_commands_is_limited() -> None:
     waiting = Waiting()
     house = house_of(waiting=waiting)
     client, other = signed_in(house), house.connected()
@@ -173,7 +173,7 @@ def test_an_operator_can_end_its_own_session() -> None:
     assert client.connect().reply["error"].startswith("402")
 
 
-def test_whoever_takes_over_an_operators_session_needs_a_token_too() -> None:
+def test_a_takeover_of_an_operators_session_needs_a_token_too() -> None:
     house = house_of()
     named = {"session": "joe/1"}
     signed_in(house, delivery=named)

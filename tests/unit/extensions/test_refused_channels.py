@@ -1,4 +1,4 @@
-"""Channels whose receivers are broken are held back and tried again; poison is buried."""
+"""Channels with broken receivers are held and probed; poison messages become dead letters."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -30,12 +30,12 @@ def broken(data: object) -> bool:
 
 
 def strict(data: object) -> bool:
-    """As a page that throws on what is no object."""
+    """As a page that throws on data that are no object."""
     return isinstance(data, dict)
 
 
 def hear(house: House, client: Client, takes: Callable[[Any], bool], code: str = ERROR) -> Json:
-    """What a client gets, of which it refuses what it does not take; everything, by its data."""
+    """The data that a client gets; it refuses those that it does not take."""
     asked = connect(client)
     house.turn()
     refusals = [no(event, code) for event in asked.events if not takes(event["data"])]
@@ -45,7 +45,7 @@ def hear(house: House, client: Client, takes: Callable[[Any], bool], code: str =
 
 
 def settle_in(house: House, *clients: Client) -> None:
-    """Everything is as usual."""
+    """Publish a message that all of these take."""
     publish(house, {"text": "all is well"})
     house.turn()
     for client in clients:
@@ -53,7 +53,7 @@ def settle_in(house: House, *clients: Client) -> None:
 
 
 def break_down(house: House, *clients: Client, seconds: int = 10, code: str = ERROR) -> None:
-    """For so long these can take nothing of what is published."""
+    """Let these refuse all that is published for so long, or until the channel is held."""
     for number in range(2 * seconds):
         publish(house, {"number": number})
         house.turn()
@@ -65,7 +65,7 @@ def break_down(house: House, *clients: Client, seconds: int = 10, code: str = ER
 
 
 def acknowledging(house: House) -> Client:
-    """A client of the stock kind, that only acknowledges batches."""
+    """A client with acks alone."""
     client = house.client(ext={"ack": True})
     client.connect(ext={"ack": 0}, advice={"timeout": 0})
     client.subscribe("/a")
@@ -84,7 +84,7 @@ def is_held(house: House) -> bool:
 # Broken receivers
 
 
-def test_a_channel_whose_receivers_all_break_down_is_held_back() -> None:
+def test_a_channel_whose_receivers_all_break_down_is_held_until_an_operator_releases_it() -> None:
     house = house_of()
     watcher = house.connected()
     watcher.session.identity.role = "operator"
@@ -106,7 +106,7 @@ def test_a_channel_whose_receivers_all_break_down_is_held_back() -> None:
 
 
 @pytest.mark.slow
-def test_who_takes_what_others_refuse_shows_that_these_are_broken() -> None:
+def test_a_channel_is_not_held_while_one_receiver_takes_what_others_refuse() -> None:
     house = house_of()
     good = acknowledging(house)
     bad = [receiver(house) for _ in range(6)]
@@ -146,7 +146,7 @@ def test_one_browser_cannot_stop_a_channel_however_many_sessions_it_has() -> Non
     assert not is_held(house)
 
 
-def test_holding_back_is_no_refusal() -> None:
+def test_holdbacks_of_all_receivers_do_not_hold_their_channel() -> None:
     house = house_of()
     bad = [receiver(house, session=f"eve{n}/1") for n in range(3)]
     settle_in(house, *bad)
@@ -155,7 +155,7 @@ def test_holding_back_is_no_refusal() -> None:
 
 
 @pytest.mark.slow
-def test_receivers_that_get_nothing_now_do_not_speak_for_a_channel() -> None:
+def test_receivers_that_are_held_back_away_or_lost_do_not_count_for_a_channel() -> None:
     house = house_of()
     held, left, gone = (receiver(house, session=f"eve{n}/1") for n in range(3))
     house.bayeux.life.hold_back(held.session, "for a while", "operator", house.now)
@@ -173,19 +173,19 @@ def test_receivers_that_get_nothing_now_do_not_speak_for_a_channel() -> None:
     assert is_held(house)
 
 
-def test_how_many_must_refuse_how_much_is_the_operators_choice() -> None:
+def test_the_guard_holds_a_channel_by_the_limits_of_its_options() -> None:
     limits = GuardLimits(window_s=12.0, min_receivers=1, min_messages=10, grace_s=1.0)
     house = house_of(guard=limits)
     client = receiver(house)
     settle_in(house, client)
-    # The first is refused before anybody listens.
+    # The first is refused before the guard listens.
     break_down(house, client, seconds=5)
     assert not is_held(house)
     break_down(house, client, seconds=2)
     assert is_held(house)
 
 
-def test_nothing_is_held_back_from_receivers_that_cannot_refuse() -> None:
+def test_a_held_channel_still_flows_to_receivers_that_cannot_refuse() -> None:
     house = house_of()
     plain = house.connected()
     plain.subscribe("/a")
@@ -203,11 +203,11 @@ def test_nothing_is_held_back_from_receivers_that_cannot_refuse() -> None:
     assert house.balances()
 
 
-# Poison
+# Poison messages
 
 
 @pytest.mark.slow
-def test_five_malformed_publishes_become_letters_and_the_channel_flows() -> None:
+def test_malformed_publishes_become_dead_letters_and_their_channel_flows() -> None:
     house = house_of()
     pages = [receiver(house) for _ in range(5)]
     settle_in(house, *pages)
@@ -230,7 +230,7 @@ def test_five_malformed_publishes_become_letters_and_the_channel_flows() -> None
 def test_strangers_cannot_hold_a_channel_whose_other_messages_pass(is_known: bool) -> None:
     house = house_of()
     pages = [receiver(house) for _ in range(3)]
-    # They refuse all that comes, and are the most.
+    # They refuse everything, and are the majority.
     accomplices = [receiver(house) for _ in range(8)]
     strangers = [house.connected() for _ in range(8)]
     ann = house.connected()
@@ -252,7 +252,7 @@ def test_strangers_cannot_hold_a_channel_whose_other_messages_pass(is_known: boo
     assert house.balances()
 
 
-# Tried again
+# Probes
 
 
 def held_house() -> tuple[House, list[Client]]:
@@ -268,7 +268,7 @@ def held_house() -> tuple[House, list[Client]]:
 
 
 @pytest.mark.slow
-def test_one_message_goes_to_one_receiver_after_pauses_that_grow() -> None:
+def test_a_held_channel_is_probed_with_one_message_for_one_receiver_after_growing_pauses() -> None:
     house, clients = held_house()
     publish(house, *range(10))
     times, begin = [], house.now
@@ -290,7 +290,7 @@ def test_one_message_goes_to_one_receiver_after_pauses_that_grow() -> None:
 
 
 @pytest.mark.slow
-def test_who_takes_it_opens_the_channel_for_all() -> None:
+def test_a_receiver_that_takes_the_probed_message_releases_the_channel_for_all() -> None:
     house, clients = held_house()
     watcher = house.connected()
     watcher.session.identity.role = "operator"
@@ -315,7 +315,7 @@ def test_who_takes_it_opens_the_channel_for_all() -> None:
 
 
 @pytest.mark.slow
-def test_a_message_of_somebody_else_is_tried_soon() -> None:
+def test_a_held_channel_is_probed_soon_with_a_message_of_another_publisher() -> None:
     house = house_of()
     pages = [receiver(house) for _ in range(3)]
     eve = house.connected()
@@ -327,7 +327,7 @@ def test_a_message_of_somebody_else_is_tried_soon() -> None:
         for page in pages:
             hear(house, page, strict)
         house.advance(0.5)
-    # Nothing was to be seen but that a publisher whose messages had passed fails with everybody.
+    # All that the guard saw is that everybody refuses a publisher whose messages had passed.
     assert is_held(house)
     for _ in range(60):
         house.advance(1)
@@ -344,7 +344,7 @@ def test_a_message_of_somebody_else_is_tried_soon() -> None:
 
 
 @pytest.mark.slow
-def test_who_says_nothing_of_it_leaves_the_channel_held_and_another_is_tried() -> None:
+def test_a_probe_without_a_verdict_leaves_the_channel_held_and_another_receiver_is_probed() -> None:
     house, clients = held_house()
     publish(house, "first")
     got: dict[Client, list[int]] = {}
@@ -352,7 +352,7 @@ def test_who_says_nothing_of_it_leaves_the_channel_held_and_another_is_tried() -
     for _ in range(60):
         house.advance(1)
         for client in clients:
-            # It works on what it got, and does not come to an end.
+            # It processes what it got, and never finishes.
             asked = connect(client, delivery={"pending": got.get(client, [])})
             if asked.data:
                 times.append(house.now)
@@ -364,7 +364,7 @@ def test_who_says_nothing_of_it_leaves_the_channel_held_and_another_is_tried() -
 
 
 @pytest.mark.slow
-def test_a_publisher_who_asks_is_told_that_the_channel_is_held_back() -> None:
+def test_a_publish_with_refuse_held_is_refused_while_its_channel_is_held() -> None:
     house, clients = held_house()
     ann = house.connected()
     asked = {"delivery": {"refuseHeld": True}}

@@ -1,4 +1,4 @@
-"""Who is asked, and what it means if somebody refuses, ends, or is taken over."""
+"""Who is asked, and what becomes of a request if somebody refuses, leaves or returns."""
 
 from functools import partial
 from typing import Any
@@ -46,7 +46,7 @@ def named(house: House, name: str, **ext: Any) -> Person:
 # Modes
 
 
-def test_all_responders_reply_and_then_the_requester_is_told_that_it_has_all() -> None:
+def test_a_requester_of_all_gets_every_reply_and_then_the_end() -> None:
     house = requesting()
     ann, bob, cleo = requester(house), responder(house), responder(house)
     ann.ask(request="all")
@@ -58,7 +58,7 @@ def test_all_responders_reply_and_then_the_requester_is_told_that_it_has_all() -
     assert figures(house) == {"answered": 1}
 
 
-def test_at_the_deadline_the_requester_is_told_how_many_have_not_replied() -> None:
+def test_a_requester_of_all_learns_at_the_deadline_how_many_replies_are_missing() -> None:
     house = requesting()
     ann, bob, cleo = requester(house), responder(house), responder(house)
     ann.ask(request="all", timeout=500)
@@ -68,14 +68,14 @@ def test_at_the_deadline_the_requester_is_told_how_many_have_not_replied() -> No
     assert cleo.reply(cleo.last())["error"].endswith(":late_reply")
 
 
-def test_all_that_ask_nobody_or_are_answered_by_nobody_get_an_error() -> None:
+def test_a_request_to_all_without_responders_ends_with_an_error() -> None:
     house = requesting()
     ann = requester(house)
     ann.ask(request="all")
     assert ann.last()["error"] == f"404:{POWER}:no_responders"
 
 
-def test_one_receiver_is_asked_and_each_in_turn() -> None:
+def test_a_request_to_one_goes_to_each_responder_in_turn() -> None:
     house = requesting()
     ann, bob, cleo = requester(house), responder(house), responder(house)
     for serial in (1, 2, 3, 4):
@@ -87,7 +87,7 @@ def test_one_receiver_is_asked_and_each_in_turn() -> None:
     assert ann.last()["error"] == "404:/nobody:no_responders"
 
 
-def test_one_receiver_is_chosen_among_those_whose_filter_selects_the_request() -> None:
+def test_a_request_to_one_goes_only_to_a_responder_whose_filter_selects_it() -> None:
     house = requesting()
     ann, bob = requester(house), responder(house, "/other")
     bob.send(
@@ -104,7 +104,7 @@ def test_one_receiver_is_chosen_among_those_whose_filter_selects_the_request() -
     assert bob.last()["data"] == {"volt": 230}
 
 
-def test_a_request_to_a_work_queue_waits_for_a_worker_and_goes_on_to_another() -> None:
+def test_a_request_to_a_work_queue_waits_for_a_worker_and_goes_to_another_if_refused() -> None:
     house = requesting(channels={POWER: ChannelRule(is_work_queue=True)})
     ann = requester(house)
     ann.ask()
@@ -140,7 +140,7 @@ def test_a_request_may_be_addressed_to_a_session() -> None:
 # Refusals
 
 
-def test_a_refusal_is_the_error_of_the_one_who_asked() -> None:
+def test_a_refusal_is_the_error_that_the_requester_gets() -> None:
     house = requesting()
     ann, bob = requester(house), judging(house)
     ann.ask()
@@ -157,7 +157,7 @@ def test_a_refusal_is_the_error_of_the_one_who_asked() -> None:
     assert bob.reply(request)["error"].endswith(":duplicate_reply")
 
 
-def test_one_refusal_leaves_the_request_to_the_others() -> None:
+def test_one_refusal_leaves_the_request_to_the_other_responders() -> None:
     house = requesting()
     ann, bob, cleo = requester(house), judging(house), responder(house)
     ann.ask()
@@ -167,7 +167,7 @@ def test_one_refusal_leaves_the_request_to_the_others() -> None:
     assert ann.last()["data"] == "!"
 
 
-def test_a_responder_whose_queue_is_full_is_not_waited_for() -> None:
+def test_a_request_does_not_wait_for_a_responder_whose_queue_is_full() -> None:
     house = requesting()
     ann, bob = requester(house), judging(house, queue={"maxEntries": 1})
     ann.ask(1)
@@ -177,7 +177,7 @@ def test_a_responder_whose_queue_is_full_is_not_waited_for() -> None:
     assert bob.last()["data"] == 1
 
 
-def test_a_plain_responder_whose_queue_is_full_is_not_waited_for() -> None:
+def test_a_request_does_not_wait_for_a_plain_responder_whose_queue_is_full() -> None:
     house = requesting()
     ann, slow = requester(house), house.client()
     slow.subscribe(POWER)
@@ -191,7 +191,7 @@ def test_a_plain_responder_whose_queue_is_full_is_not_waited_for() -> None:
 # Deadlines
 
 
-def test_an_event_says_what_is_left_when_it_is_handed_over() -> None:
+def test_an_event_has_the_time_left_at_its_hand_over() -> None:
     house = requesting()
     ann, slow = requester(house), house.client()
     slow.subscribe(POWER)
@@ -218,7 +218,7 @@ def test_data_that_look_like_the_deadline_stay_as_they_are() -> None:
     assert (other["data"], other["ext"]["timeout"]) == ({**ext, "ext": ext}, 3000)
 
 
-def test_a_deadline_may_be_written_with_a_point() -> None:
+def test_the_timeout_of_a_request_may_have_a_decimal_point() -> None:
     house = requesting()
     ann, slow = requester(house), house.client()
     slow.subscribe(POWER)
@@ -228,7 +228,7 @@ def test_a_deadline_may_be_written_with_a_point() -> None:
     assert repr(event["ext"]["timeout"]) == "3000"
 
 
-def test_an_event_that_is_handed_over_again_says_what_is_left_then() -> None:
+def test_a_redelivered_event_has_the_time_left_at_its_redelivery() -> None:
     house = requesting()
     ann, bob = requester(house), house.client(ext={"ack": True})
     bob.subscribe(POWER)
@@ -239,7 +239,7 @@ def test_an_event_that_is_handed_over_again_says_what_is_left_then() -> None:
     assert (first["ext"]["timeout"], second["ext"]["timeout"]) == (5000, 4000)
 
 
-def test_a_request_that_is_over_is_handed_to_nobody() -> None:
+def test_a_request_is_not_handed_over_after_its_deadline() -> None:
     house = requesting()
     ann, slow = requester(house), house.client()
     slow.subscribe(POWER)
@@ -249,7 +249,7 @@ def test_a_request_that_is_over_is_handed_to_nobody() -> None:
     assert house.balances()
 
 
-def test_a_socket_that_was_full_gets_what_is_not_over_with_what_is_left() -> None:
+def test_a_socket_that_was_full_gets_only_open_requests_and_with_the_time_left() -> None:
     house = requesting()
     ann, bob = requester(house), responder(house)
     assert bob.socket is not None
@@ -265,7 +265,7 @@ def test_a_socket_that_was_full_gets_what_is_not_over_with_what_is_left() -> Non
     assert house.balances()
 
 
-def test_a_socket_that_was_full_gets_nothing_if_all_is_over() -> None:
+def test_a_socket_that_was_full_gets_nothing_if_its_request_is_over() -> None:
     house = requesting()
     ann, bob = requester(house), responder(house)
     assert bob.socket is not None
@@ -302,7 +302,7 @@ def back(house: House, ann: Person) -> Person:
     return again
 
 
-def test_another_client_of_the_session_gets_a_channel_of_its_own() -> None:
+def test_another_client_of_the_session_gets_a_reply_channel_of_its_own() -> None:
     house = requesting()
     ann, bob = named(house, "ann/1", request=True), responder(house)
     ann.ask()
@@ -312,7 +312,7 @@ def test_another_client_of_the_session_gets_a_channel_of_its_own() -> None:
     assert {each["channel"] for each in again.heard()} == {ann.address()}
 
 
-def test_a_named_session_keeps_its_channel_and_its_reply_over_a_restart() -> None:
+def test_a_named_session_keeps_its_reply_channel_and_a_reply_over_a_restart() -> None:
     house = requesting()
     ann, bob = named(house, "ann/1", request=True), responder(house)
     ann.ask()
@@ -352,7 +352,7 @@ def returned(house: House, before: Person, name: str, *, hears: bool = True) -> 
     return person
 
 
-def test_a_request_goes_on_over_a_restart() -> None:
+def test_a_request_continues_after_a_restart() -> None:
     house = requesting()
     ann, bob = named(house, "ann/1", request=True), named(house, "bob/1")
     bob.subscribe(POWER)
@@ -391,7 +391,7 @@ def test_a_request_keeps_its_deadline_and_its_replies_over_a_restart() -> None:
     assert (last["channel"], last["data"]) == (ann.address(), {"replies": 1, "missing": 1})
 
 
-def test_the_requests_of_a_session_that_ended_do_not_go_on_after_a_restart() -> None:
+def test_the_requests_of_a_session_that_ended_do_not_continue_after_a_restart() -> None:
     house = requesting()
     ann, bob = named(house, "ann/1", request=True), named(house, "bob/1")
     bob.subscribe(POWER)
@@ -405,7 +405,7 @@ def test_the_requests_of_a_session_that_ended_do_not_go_on_after_a_restart() -> 
     assert returned(after, bob, "bob/1").reply(request)["error"].endswith(":reply_denied")
 
 
-def test_a_remote_call_goes_on_over_a_restart() -> None:
+def test_a_remote_call_continues_after_a_restart() -> None:
     house = requesting()
     ann, bob = named(house, "ann/1", request=True), named(house, "bob/1")
     bob.subscribe(POWER)
@@ -426,7 +426,7 @@ def named_responder(house: House, name: str) -> Person:
     return person
 
 
-def test_a_refusal_after_a_restart_is_the_error_of_the_one_who_asked() -> None:
+def test_a_refusal_after_a_restart_is_the_error_that_the_requester_gets() -> None:
     house = requesting()
     ann, bob = named(house, "ann/1", request=True), named_responder(house, "bob/1")
     ann.ask(timeout=60_000)
@@ -456,7 +456,7 @@ def test_a_refusal_before_a_restart_is_remembered() -> None:
     assert (answer["error"], answer["data"]["message"]) == (REFUSED, "disk full")
 
 
-def test_a_responder_that_is_gone_after_a_restart_is_not_waited_for() -> None:
+def test_a_request_does_not_wait_for_a_responder_that_is_gone_after_a_restart() -> None:
     house = requesting()
     ann, bob = named(house, "ann/1", request=True), responder(house)
     ann.ask(timeout=60_000)
@@ -468,7 +468,7 @@ def test_a_responder_that_is_gone_after_a_restart_is_not_waited_for() -> None:
     assert (requests.outstanding, requests.restored, requests.asked) == (0, 1, 0)
 
 
-def test_an_event_that_was_waiting_over_a_restart_says_what_is_left() -> None:
+def test_an_event_that_waits_over_a_restart_has_the_time_left_at_its_hand_over() -> None:
     house = requesting()
     ann, bob = named(house, "ann/1", request=True), named_responder(house, "bob/1")
     assert bob.socket is not None
@@ -522,7 +522,7 @@ def test_a_reply_on_its_way_to_the_store_keeps_its_request_from_ending() -> None
     assert house.bayeux.state.requests.outstanding == 1
 
 
-def test_a_request_that_the_store_refuses_is_none() -> None:
+def test_a_request_that_the_store_refuses_is_counted_as_unsent() -> None:
     house = requesting()
     ann, bob = requester(house), judging(house, session="bob/1")
     house.keeper.outcome = PersistOutcome.REFUSED
@@ -534,14 +534,14 @@ def test_a_request_that_the_store_refuses_is_none() -> None:
     assert figures(house) == {"unsent": 2}
 
 
-def test_a_request_that_is_too_large_is_none() -> None:
+def test_a_request_that_is_too_large_is_counted_as_unsent() -> None:
     house = requesting(max_message_size=300)
     ann = requester(house)
     assert ann.ask("x" * 400)["error"].startswith("413:")
     assert figures(house) == {"unsent": 1}
 
 
-def test_what_configures_a_topic_asks_nobody() -> None:
+def test_an_administrative_publish_cannot_be_a_request() -> None:
     ann = requester(requesting())
     error = "400:user.publish,administrative:delivery_invalid"
     assert ann.ask(delivery={"administrative": True})["error"] == error
@@ -576,7 +576,7 @@ def test_a_remote_call_fails_with_an_error_of_the_responder_or_at_its_deadline()
     assert over["data"] == {"error": f"408:{POWER}:timeout"}
 
 
-def test_a_call_that_nobody_serves_is_no_request() -> None:
+def test_a_message_on_a_service_channel_that_nobody_serves_is_no_request() -> None:
     house = requesting()
     ann = Person.come(house)
     for channel in ("/service/sys/secret", "/service/ret/x", "/service/nobody"):
@@ -584,7 +584,7 @@ def test_a_call_that_nobody_serves_is_no_request() -> None:
     assert figures(house) == {}
 
 
-def test_a_remote_call_is_nothing_for_who_listens_to_everything() -> None:
+def test_a_remote_call_is_not_delivered_to_a_subscriber_of_everything() -> None:
     house = requesting()
     ann, listener = Person.come(house), Person.come(house)
     listener.subscribe("/**")
@@ -604,7 +604,7 @@ def test_a_remote_call_with_a_very_long_id_is_refused() -> None:
 # Memory
 
 
-def test_ended_requests_are_forgotten_in_the_end() -> None:
+def test_the_oldest_ended_requests_are_forgotten_first() -> None:
     house = requesting(max_outstanding=10)
     ann, bob = requester(house), responder(house)
     ann.ask(timeout=1)
@@ -649,7 +649,7 @@ def test_a_request_needs_a_right_of_its_own() -> None:
     assert call.replies[0]["error"] == "403:denied_by_rights:publish_denied"
 
 
-def test_a_remote_call_that_exceeds_the_limit_is_refused() -> None:
+def test_a_remote_call_beyond_the_limit_is_not_delivered() -> None:
     house = requesting(max_outstanding=1)
     ann, bob = Person.come(house), responder(house)
     for serial in (1, 2):

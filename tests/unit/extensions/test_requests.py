@@ -23,7 +23,7 @@ ILLEGAL = "400:user.illegalArgument,{}:ext_invalid"
 # Agreement
 
 
-def test_a_client_that_asks_is_told_its_channel_for_replies() -> None:
+def test_a_client_that_asks_for_it_gets_a_reply_channel_of_its_own() -> None:
     house = requesting()
     one, other = requester(house), requester(house)
     assert one.ret.startswith("/ret/")
@@ -32,7 +32,7 @@ def test_a_client_that_asks_is_told_its_channel_for_replies() -> None:
 
 
 @pytest.mark.parametrize("asked", [None, False])
-def test_a_client_that_does_not_ask_has_none(asked: Any) -> None:
+def test_a_client_that_does_not_ask_has_no_reply_channel(asked: Any) -> None:
     client = requesting().guest()
     assert "ext" not in client.handshake(ext={"request": asked}).reply
     assert client.session.reply_channel is None
@@ -41,13 +41,13 @@ def test_a_client_that_does_not_ask_has_none(asked: Any) -> None:
 @pytest.mark.parametrize(
     "asked", [1, "yes", [], {}, "/a/b", "/ret/", "/ret/" + "x" * 21, "/ret/" + "x" * 1_000_000]
 )
-def test_who_asks_for_something_else_is_not_let_in(asked: Any) -> None:
+def test_a_handshake_with_an_unreadable_request_field_is_refused(asked: Any) -> None:
     reply = requesting().guest().handshake(ext={"request": asked}).reply
     assert reply["error"] == ILLEGAL.format("request")
 
 
 @pytest.mark.parametrize(("key", "value"), [("replyTo", "/ret/a/4000001"), ("timeout", 5)])
-def test_a_handshake_is_no_request(key: str, value: object) -> None:
+def test_a_handshake_with_the_fields_of_a_request_is_refused(key: str, value: object) -> None:
     reply = requesting().guest().handshake(ext={key: value}).reply
     assert reply["error"] == ILLEGAL.format(key)
 
@@ -55,7 +55,7 @@ def test_a_handshake_is_no_request(key: str, value: object) -> None:
 # Asking
 
 
-def test_a_reply_comes_to_the_one_who_asked_and_to_nobody_else() -> None:
+def test_a_reply_reaches_its_requester_and_nobody_else() -> None:
     house = requesting()
     ann, bob, eve = requester(house), responder(house), responder(house, "/**")
     assert ann.ask({"volt": 230})["successful"]
@@ -71,7 +71,7 @@ def test_a_reply_comes_to_the_one_who_asked_and_to_nobody_else() -> None:
     assert house.balances()
 
 
-def test_a_request_says_who_asks_to_nobody() -> None:
+def test_a_request_does_not_tell_its_responders_who_asks() -> None:
     house = requesting()
     ann, bob = requester(house), responder(house)
     ann.ask()
@@ -94,7 +94,7 @@ def test_a_request_says_who_asks_to_nobody() -> None:
         ({"replyTo": None, "request": "all"}, "request"),
     ],
 )
-def test_a_request_that_cannot_be_read_is_refused(ext: dict[str, Any], wrong: str) -> None:
+def test_an_unreadable_request_is_refused(ext: dict[str, Any], wrong: str) -> None:
     house = requesting()
     ann, bob = requester(house), responder(house)
     assert ann.ask(**ext)["error"] == ILLEGAL.format(wrong)
@@ -102,12 +102,12 @@ def test_a_request_that_cannot_be_read_is_refused(ext: dict[str, Any], wrong: st
 
 
 @pytest.mark.parametrize("channel", ["/service/any", "/meta/connect"])
-def test_the_server_itself_is_asked_by_other_means(channel: str) -> None:
+def test_a_request_on_a_service_or_meta_channel_is_refused(channel: str) -> None:
     ann = requester(requesting())
     assert ann.ask(channel=channel)["error"] == ILLEGAL.format("replyTo")
 
 
-def test_replies_go_to_the_channel_of_the_one_who_asks() -> None:
+def test_a_request_for_replies_outside_the_requesters_channel_is_refused() -> None:
     house = requesting()
     ann, bob, eve = requester(house), responder(house), requester(house)
     for wrong in (
@@ -124,7 +124,7 @@ def test_replies_go_to_the_channel_of_the_one_who_asks() -> None:
     assert bob.heard() == []
 
 
-def test_a_request_that_nobody_can_answer_ends_at_once() -> None:
+def test_a_request_without_responders_ends_at_once() -> None:
     house = requesting()
     ann = requester(house)
     assert ann.ask()["successful"]
@@ -154,7 +154,7 @@ def test_a_request_without_a_reply_ends_at_its_deadline() -> None:
 # Replies that are refused
 
 
-def test_the_first_reply_counts() -> None:
+def test_the_first_reply_counts_and_later_ones_are_duplicates() -> None:
     house = requesting()
     ann, bob, cleo = requester(house), responder(house), responder(house)
     ann.ask()
@@ -166,7 +166,7 @@ def test_the_first_reply_counts() -> None:
     assert figures(house) == {"answered": 1, "duplicate": 2}
 
 
-def test_a_reply_that_comes_late_becomes_a_dead_letter() -> None:
+def test_a_late_reply_becomes_a_dead_letter() -> None:
     house = requesting()
     ann, bob = requester(house), responder(house)
     ann.ask(timeout=500)
@@ -184,7 +184,7 @@ def test_a_reply_that_comes_late_becomes_a_dead_letter() -> None:
     assert house.balances()
 
 
-def test_who_was_not_handed_the_request_may_not_answer_it() -> None:
+def test_a_client_that_was_not_handed_the_request_may_not_reply() -> None:
     house = requesting()
     ann, bob, eve = requester(house), responder(house), responder(house, "/other")
     ann.ask()
@@ -198,7 +198,7 @@ def test_who_was_not_handed_the_request_may_not_answer_it() -> None:
     assert figures(house) == {"denied": 4, "answered": 1}
 
 
-def test_who_has_not_been_handed_the_request_yet_may_not_answer_it() -> None:
+def test_a_subscriber_may_not_reply_before_it_is_handed_the_request() -> None:
     house = requesting()
     ann, bob = requester(house), responder(house)
     slow = house.client()
@@ -209,7 +209,7 @@ def test_who_has_not_been_handed_the_request_yet_may_not_answer_it() -> None:
     assert slow.publish(address, "!").replies[0]["error"] == f"403:{address}:reply_denied"
 
 
-def test_nobody_subscribes_to_replies_but_their_requester() -> None:
+def test_only_the_requester_may_subscribe_to_its_reply_channel() -> None:
     house = requesting()
     ann, eve = requester(house), responder(house)
     for pattern in (f"{ann.ret}/*", f"{ann.ret}/**", "/ret/*", "/ret/**", ann.address()):
@@ -235,7 +235,7 @@ def test_a_reply_that_is_too_large_leaves_its_request_to_a_smaller_one() -> None
     assert house.bayeux.state.requests.outstanding == 0
 
 
-# Numbers
+# Serials
 
 
 def test_a_late_reply_answers_no_later_request_with_the_same_serial() -> None:
@@ -261,7 +261,7 @@ def test_a_late_reply_answers_no_later_request_with_the_same_serial() -> None:
     ]
 
 
-def test_two_who_ask_with_the_same_serial_get_their_own_replies() -> None:
+def test_two_requesters_with_the_same_serial_get_their_own_replies() -> None:
     house = requesting()
     ann, ada, bob = requester(house), requester(house), responder(house)
     ann.ask("ann")
@@ -271,7 +271,7 @@ def test_two_who_ask_with_the_same_serial_get_their_own_replies() -> None:
     assert (ann.last()["data"], ada.last()["data"]) == ("ann", "ada")
 
 
-def test_two_sessions_of_one_name_who_ask_with_the_same_serial_get_their_own_replies() -> None:
+def test_two_sessions_of_one_subject_with_the_same_serial_get_their_own_replies() -> None:
     house = requesting()
     session = {"name": "ann", "maxSessions": 2}
     one, other = [
@@ -291,7 +291,7 @@ def test_two_sessions_of_one_name_who_ask_with_the_same_serial_get_their_own_rep
 # Ends of sessions
 
 
-def test_a_responder_that_leaves_is_not_waited_for() -> None:
+def test_a_request_does_not_wait_for_responders_that_left() -> None:
     house = requesting()
     ann, bob, cleo = requester(house), responder(house), responder(house)
     ann.ask()
@@ -302,7 +302,7 @@ def test_a_responder_that_leaves_is_not_waited_for() -> None:
     assert ann.last()["error"] == f"404:{POWER}:no_responders"
 
 
-def test_a_responder_that_is_lost_is_waited_for_until_its_session_ends() -> None:
+def test_a_request_waits_for_a_lost_responder_until_its_session_ends() -> None:
     house = requesting()
     ann, bob = requester(house), responder(house)
     ann.ask(timeout=200_000)
@@ -328,7 +328,7 @@ def test_the_requests_of_a_client_that_leaves_are_abandoned() -> None:
     assert len(house.keeper.letters) == 1
 
 
-# Nonsense
+# Any values
 
 ANYTHING = st.recursive(
     st.none()
@@ -351,7 +351,7 @@ REFUSED = (":ext_invalid", ":reply_denied", ":channel_invalid", ":duplicate_repl
 
 @pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(sorted(SAID)), ANYTHING), st.booleans())
-def test_whatever_a_request_or_a_reply_says_it_is_taken_or_refused(
+def test_a_request_or_a_reply_with_any_ext_is_accepted_or_refused(
     said: dict[str, Any], is_reply: bool
 ) -> None:
     house = requesting()
@@ -374,7 +374,7 @@ def test_whatever_a_request_or_a_reply_says_it_is_taken_or_refused(
 
 @pytest.mark.slow
 @given(ANYTHING | st.text("/ret", max_size=30))
-def test_whatever_a_handshake_asks_for_it_is_taken_or_refused(asked: Any) -> None:
+def test_a_handshake_with_any_request_field_is_accepted_or_refused(asked: Any) -> None:
     reply = requesting().guest().handshake(ext={"request": asked}).reply
     assert reply["successful"] or reply["error"] == ILLEGAL.format("request")
 
@@ -392,7 +392,7 @@ def test_a_session_has_a_limited_number_of_outstanding_requests() -> None:
     assert ann.ask(serial=4)["successful"]
 
 
-def test_all_sessions_together_have_a_limited_number() -> None:
+def test_all_sessions_together_have_a_limited_number_of_outstanding_requests() -> None:
     house = requesting(max_total_outstanding=4)
     ann, ada, bob = requester(house), requester(house), responder(house)
     ann.ask()
@@ -402,13 +402,13 @@ def test_all_sessions_together_have_a_limited_number() -> None:
     assert ada.ask(serial=3)["successful"]
 
 
-def test_without_the_extension_the_names_are_reserved() -> None:
+def test_reply_channels_are_reserved_without_the_extension() -> None:
     client = House().client()
     error = "400:internal.notImplemented,/ret/:not_supported"
     assert client.publish("/ret/x/4000001", 1).reply["error"] == error
 
 
-def test_every_end_is_counted_by_its_name() -> None:
+def test_the_request_ends_have_the_documented_names() -> None:
     assert {end.value for end in RequestEnd} == {
         *("answered", "no_responders", "timeout", "refused", "abandoned", "unsent")
     }

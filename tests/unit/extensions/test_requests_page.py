@@ -1,4 +1,4 @@
-"""docs/requests.md shows what travels, and the names of xMsg, as they are."""
+"""docs/requests.md shows the messages on the wire, and the names of xMsg, as they are."""
 
 import json
 
@@ -8,7 +8,7 @@ from tests.unit.extensions.requesting import POWER, requesting
 
 BLOCKS = blocks(ROOT / "docs" / "requests.md")
 RET = "/ret/4kQx1nXyQ0uQmT7p2v3hZA"
-# What stands for a value that is different each time.
+# Stands for a value that is different each time.
 ANY = "…"
 TURN_S = 0.13
 
@@ -34,7 +34,7 @@ def say(client: Client, message: Json) -> Json:
 
 
 def come(house: House) -> tuple[Client, list[Json]]:
-    """A client that shakes hands as the page does; the rest of the page is about it."""
+    """A client after the handshake of the page, and the page's other messages for it."""
     client = house.guest()
     asked, told, *_ = shown()
     reply = say(client, asked)

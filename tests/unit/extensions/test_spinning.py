@@ -1,4 +1,4 @@
-"""Whatever a receiver says of a message, it does not get that any more often than it may."""
+"""Whatever a receiver answers, it gets a message only a limited number of times."""
 
 from collections import Counter
 
@@ -16,7 +16,7 @@ PATIENT = ChannelRule(attempts=1_000_000, backoff_s=0.0, longest_backoff_s=0.0)
 SECONDS = 3
 # How often the receiver asks in a tenth of a second.
 ASKS = 6
-# At most after 0.1, 0.2, 0.4, 0.8 s, then once a second, and what is in hands at the end.
+# At most after 0.1, 0.2, 0.4, 0.8 s, then once a second, and what is in flight at the end.
 MOST = 4 + SECONDS + 2
 
 SAID = st.sampled_from(
@@ -31,7 +31,7 @@ SAID = st.sampled_from(
 
 
 class Again:
-    """What extensions may answer: once more, without a pause."""
+    """What extensions may answer: try again, without a pause."""
 
     def react(self, failure: Failure, dispatcher: Dispatcher, now: float) -> Reaction:
         return Reaction(ForMessage.STAYS, ForRest.STAYS, counts_redelivered=True)
@@ -46,7 +46,7 @@ class Again:
     has_handler=st.booleans(),
     company=st.booleans(),
 )
-def test_a_message_that_is_refused_again_and_again_is_handed_over_a_few_times(
+def test_a_message_that_is_refused_again_and_again_is_handed_over_a_limited_number_of_times(
     said: list[tuple[str, Json]], ack: bool, waits: bool, has_handler: bool, company: bool
 ) -> None:
     house = house_of(channels={"/a": PATIENT})

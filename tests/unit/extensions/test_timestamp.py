@@ -17,13 +17,13 @@ def test_replies_and_messages_carry_the_time_in_gmt() -> None:
     assert [element["timestamp"] for element in answer.elements] == [TEXT, TEXT]
 
 
-def test_answers_of_services_carry_it_too() -> None:
+def test_answers_of_services_carry_the_time_too() -> None:
     house = House(Timestamp(lambda: MOMENT))
     house.bayeux.state.services.add("/service/echo", lambda call: call.answer(call.data))
     answer = house.client().publish("/service/echo", 1)
     assert [element["timestamp"] for element in answer.elements] == [TEXT, TEXT]
 
 
-def test_times_before_the_first_hundredth_have_two_digits_too() -> None:
+def test_hundredths_of_a_second_always_have_two_digits() -> None:
     house = House(Timestamp(lambda: 1_700_000_000_007))
     assert house.guest().handshake().reply["timestamp"] == "2023-11-14T22:13:20.00"

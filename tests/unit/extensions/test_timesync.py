@@ -1,4 +1,4 @@
-"""Clients learn how far their clock is from ours."""
+"""Clients learn how far their clock is from the server's."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ def ask(client: Client, sync: Any, **fields: Any) -> Asked:
     return client.publish("/a", 1, ext={"timesync": sync}, **fields)
 
 
-def test_the_handshake_is_answered_already() -> None:
+def test_a_handshake_with_timesync_is_answered() -> None:
     clock = Clock()
     sync = {"tc": 999_000, "l": 0, "o": 0}
     reply = House(TimeSync(clock)).guest().handshake(ext={"timesync": sync}).reply
@@ -37,7 +37,7 @@ def test_the_handshake_is_answered_already() -> None:
 
 
 @pytest.mark.parametrize("ext", [None, {}, {"other": 5}])
-def test_a_client_that_does_not_begin_with_it_is_never_answered(ext: Json | None) -> None:
+def test_a_client_without_timesync_in_its_handshake_is_never_answered(ext: Json | None) -> None:
     client = House(TimeSync(Clock())).guest()
     assert "ext" not in client.handshake(ext=ext).reply
     assert "ext" not in ask(client, {"tc": 1, "l": 0, "o": 0}).reply
@@ -54,7 +54,7 @@ def test_a_client_that_does_not_begin_with_it_is_never_answered(ext: Json | None
         (10, -34, False),
     ],
 )
-def test_who_knows_the_offset_well_enough_gets_no_answer(
+def test_a_client_that_knows_its_offset_well_enough_gets_no_answer(
     lag: int, offset: int, is_answered: bool
 ) -> None:
     clock, _, client = synced()
@@ -64,7 +64,7 @@ def test_who_knows_the_offset_well_enough_gets_no_answer(
         assert reply["ext"]["timesync"]["a"] == lag + offset
 
 
-def test_the_time_that_a_connect_was_held_is_told() -> None:
+def test_the_answer_has_the_time_that_the_connect_was_held() -> None:
     clock, house, client = synced()
     client.connect()
     asked = client.connect(ext={"timesync": {"tc": clock.ms, "l": 0, "o": 0}})
@@ -76,7 +76,7 @@ def test_the_time_that_a_connect_was_held_is_told() -> None:
 @pytest.mark.parametrize(
     "sync", [{}, {"tc": None, "l": None, "o": None}, {"tc": 2**53, "l": -0.5}, {"ts": "x"}]
 )
-def test_what_is_not_said_is_answered_as_well_as_can_be(sync: Json) -> None:
+def test_a_timesync_with_missing_values_is_answered(sync: Json) -> None:
     _, _, client = synced()
     reply = ask(client, sync).reply
     assert reply["successful"]
@@ -97,7 +97,7 @@ def test_what_is_not_said_is_answered_as_well_as_can_be(sync: Json) -> None:
         ({"tc": 1, "l": 1, "o": {}}, "timesync.o"),
     ],
 )
-def test_what_cannot_be_read_refuses_its_message(sync: Any, part: str) -> None:
+def test_an_unreadable_timesync_refuses_its_message(sync: Any, part: str) -> None:
     _, house, client = synced()
     error = f"400:user.illegalArgument,{part}:ext_invalid"
     client.subscribe("/a")
@@ -107,7 +107,7 @@ def test_what_cannot_be_read_refuses_its_message(sync: Any, part: str) -> None:
 
 
 @pytest.mark.parametrize("ts", ["x", None, 1.5, 7])
-def test_a_refused_message_is_not_answered_whatever_it_claims(
+def test_a_refused_message_gets_no_timesync_whatever_it_claims(
     ts: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     _, _, client = synced()
@@ -118,7 +118,7 @@ def test_a_refused_message_is_not_answered_whatever_it_claims(
     assert caplog.text == ""
 
 
-def test_receivers_do_not_see_it() -> None:
+def test_timesync_is_not_passed_on_to_receivers() -> None:
     _, _, client = synced()
     client.subscribe("/a")
     assert ask(client, {"tc": 1, "l": 0, "o": 0}).events == [{"channel": "/a", "data": 1}]

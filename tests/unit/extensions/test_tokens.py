@@ -1,4 +1,4 @@
-"""Who shows a token at handshake is an operator, and stays one as long as the token is the same."""
+"""A token at the handshake gives a session its role, as long as the token stays the same."""
 
 from typing import Any
 
@@ -42,7 +42,7 @@ class Names(SecurityPolicy):
 
 
 class Rooms(SecurityPolicy):
-    """Is about channels alone."""
+    """Decides on channels alone."""
 
     def can_create(self, session: Session, channel: str, message: Json) -> Denial | None:
         return None
@@ -53,7 +53,7 @@ class Cloakroom(ServerExtension):
 
 
 @pytest.mark.parametrize("other", [Door, Names, Cloakroom])
-def test_a_token_that_may_be_somebody_elses_gives_no_rights_and_is_refused_by_that_one_only(
+def test_an_unknown_token_that_a_policy_or_an_extension_may_know_is_accepted_without_a_role(
     other: type[SecurityPolicy | ServerExtension], caplog: pytest.LogCaptureFixture
 ) -> None:
     house = house_of()
@@ -67,14 +67,14 @@ def test_a_token_that_may_be_somebody_elses_gives_no_rights_and_is_refused_by_th
     assert caplog.messages == []
 
 
-def test_a_policy_about_channels_knows_no_tokens() -> None:
+def test_an_unknown_token_is_refused_if_the_policy_decides_on_channels_alone() -> None:
     house = house_of()
     house.bayeux.state.rights.policy = Rooms()
     guessed = house.guest().handshake(ext={"authentication": {"token": "a ticket"}})
     assert guessed.reply["error"] == "403::handshake_denied"
 
 
-def test_whoever_goes_on_guessing_is_told_to_wait_and_keeps_no_right_token_out(
+def test_wrong_tokens_beyond_a_limit_must_wait_while_a_right_one_is_accepted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     house = house_of()
@@ -95,7 +95,9 @@ def test_whoever_goes_on_guessing_is_told_to_wait_and_keeps_no_right_token_out(
     ]
 
 
-def test_the_address_that_a_wrong_token_came_from_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_addresses_of_wrong_tokens_are_logged_in_a_limited_number_of_lines(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     house = house_of()
     for last in range(40):
         guest = house.guest()
@@ -109,7 +111,7 @@ def test_the_address_that_a_wrong_token_came_from_is_told(caplog: pytest.LogCapt
 
 
 @pytest.mark.parametrize("ext", [None, {}, {"authentication": None}, {"authentication": "basic"}])
-def test_without_a_token_a_client_is_nobody_special(ext: Any) -> None:
+def test_a_client_without_a_token_has_no_rights_of_an_operator(ext: Any) -> None:
     client = house_of().connected(ext=ext)
     assert not client.session.identity.is_operator
     assert client.subscribe("/sys/deadMessage").reply["error"].startswith("403")
@@ -117,19 +119,21 @@ def test_without_a_token_a_client_is_nobody_special(ext: Any) -> None:
     assert asked.reply["error"] == "403:denied_by_security_policy:publish_denied"
 
 
-def test_credentials_of_another_kind_are_left_to_whoever_knows_them() -> None:
+def test_a_client_with_credentials_of_another_kind_is_accepted_without_a_role() -> None:
     ext = {"authentication": {"user": "joe", "password": "secret"}}
     assert not house_of().connected(ext=ext).session.identity.is_operator
 
 
 @pytest.mark.parametrize("token", ROLES)
-def test_a_token_opens_what_the_system_tells(token: str) -> None:
+def test_a_token_allows_subscribing_to_system_channels_but_not_publishing_on_them(
+    token: str,
+) -> None:
     client = signed_in(house_of(), token)
     assert client.subscribe("/sys/deadMessage").reply["successful"]
     assert not client.publish("/sys/deadMessage", {}).reply["successful"]
 
 
-def test_nobody_else_sees_a_token() -> None:
+def test_a_token_in_a_publish_is_not_passed_on_to_receivers() -> None:
     house = house_of()
     curious = house.connected()
     curious.subscribe("/a")
@@ -142,7 +146,7 @@ def test_nobody_else_sees_a_token() -> None:
 
 
 def watching(house: House) -> Client:
-    """An operator whose session is kept, and two things that the system has told since."""
+    """An operator with a durable session, after two alerts and two other messages."""
     client = house.guest()
     ext = {"ack": True, "delivery": {"session": "ops/1"}}
     client.handshake(ext={"authentication": {"token": "open-sesame"}, **ext})
@@ -188,7 +192,7 @@ def test_an_operator_stays_one_after_a_restart_while_the_token_is_the_same() -> 
     assert again(client, house).session.identity.role == OPERATOR
 
 
-def test_who_had_a_token_that_is_no_more_is_nobody_special_after_a_restart() -> None:
+def test_an_operator_loses_its_role_and_its_alerts_after_a_restart_with_other_tokens() -> None:
     before = house_of()
     client = watching(before)
     house = house_of(before=before, seal="new")
@@ -196,15 +200,15 @@ def test_who_had_a_token_that_is_no_more_is_nobody_special_after_a_restart() -> 
     assert client.session.identity.role == ""
     assert client.session.subscriptions == {"/a"}
     tell(house, 3)
-    assert heard(client) == ["/a"] * 3, "what it was not told before it is not told any more"
+    assert heard(client) == ["/a"] * 3, "alerts that it did not have yet are discarded"
     assert client.subscribe("/sys/alert").reply["error"].startswith("403")
     assert command(client, "?nodeId").reply["error"].startswith("403")
     assert house.bayeux.state.hub.counters.discarded == {Reason.NOT_ALLOWED: 2}
-    assert not house.keeper.queues["ops/1"], "nothing but what it has taken was kept"
+    assert not house.keeper.queues["ops/1"], "the store has nothing left of them"
     assert house.balances()
 
 
-def test_what_a_session_lost_with_its_token_does_not_come_back_with_its_next_client() -> None:
+def test_alerts_that_a_session_lost_with_its_token_are_not_delivered_to_its_next_client() -> None:
     before = house_of()
     watching(before)
     house = house_of(before=before, seal="new")
@@ -217,7 +221,7 @@ def test_what_a_session_lost_with_its_token_does_not_come_back_with_its_next_cli
     assert again(stranger, house).session.identity.role == ""
 
 
-def test_where_there_are_no_operators_nobody_is_one() -> None:
+def test_a_restored_operator_has_no_role_on_a_server_without_operators() -> None:
     before = house_of()
     watching(before)
     house = House(DeliveryWire, keeper=before.keeper, after=before)

@@ -1,4 +1,4 @@
-"""What clients say of messages and cannot be read: it counts for nothing, least as consent."""
+"""Acks and verdicts that cannot be read: they have no effect, and settle nothing."""
 
 import re
 from functools import partial
@@ -19,7 +19,7 @@ REFUSAL = {"seq": 1, "errorCode": "user.update.error"}
 
 
 def message_on(channel: str, ext: Json) -> Json:
-    """A message that would do something besides."""
+    """A message that would have an effect of its own."""
     fields: dict[str, Json] = {
         "/meta/connect": {"connectionType": "long-polling", "advice": {"timeout": 0}},
         "/meta/subscribe": {"subscription": "/b"},
@@ -43,7 +43,7 @@ CHANNELS = (
 
 
 class Scene:
-    """A receiver with two messages in hands, batch 2, and somebody who hears what it publishes."""
+    """A receiver with two messages in flight, batch 2, and a subscriber of what it publishes."""
 
     def __init__(self, **options: Any) -> None:
         self.house = house_of()
@@ -54,7 +54,7 @@ class Scene:
         assert connect(self.client).data == [1, 2]
 
     def send(self, message: Json) -> Json:
-        """The reply; what came along is left."""
+        """Send a message; return the reply without the events."""
         return self.client.send(message).replies[-1]
 
     def nothing_happened(self) -> bool:
@@ -91,7 +91,7 @@ UNREADABLE: list[tuple[Json, str]] = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("channel", CHANNELS)
-def test_what_cannot_be_read_refuses_the_message_that_carries_it(channel: str) -> None:
+def test_unreadable_verdicts_and_pending_refuse_the_message_that_carries_them(channel: str) -> None:
     for said, part in UNREADABLE:
         scene = Scene()
         reply = scene.send(message_on(channel, {"ack": 2, "delivery": said}))
@@ -100,7 +100,7 @@ def test_what_cannot_be_read_refuses_the_message_that_carries_it(channel: str) -
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
-def test_what_is_said_of_deliveries_is_an_object(channel: str) -> None:
+def test_an_ext_delivery_that_is_no_object_refuses_its_message(channel: str) -> None:
     for asked in [True, False, "true", 7, [], [REFUSAL]]:
         scene = Scene()
         reply = scene.send(message_on(channel, {"ack": 2, "delivery": asked}))
@@ -110,7 +110,7 @@ def test_what_is_said_of_deliveries_is_an_object(channel: str) -> None:
 
 @pytest.mark.parametrize("verdicts", [[REFUSAL], []], ids=["a verdict", "none"])
 @pytest.mark.parametrize("channel", CHANNELS)
-def test_an_option_that_there_is_not_refuses_the_verdicts_beside_it(
+def test_an_unknown_option_refuses_the_verdicts_beside_it(
     channel: str, verdicts: list[Json]
 ) -> None:
     scene = Scene()
@@ -132,7 +132,7 @@ def test_an_option_that_there_is_not_refuses_the_verdicts_beside_it(
         ("/meta/connect", {"end": True}, "user.illegalArgument,end"),
     ],
 )
-def test_an_option_that_makes_no_sense_refuses_the_verdicts_beside_it(
+def test_an_invalid_option_refuses_the_verdicts_beside_it(
     channel: str, options: Json, error: str
 ) -> None:
     scene = Scene()
@@ -143,7 +143,7 @@ def test_an_option_that_makes_no_sense_refuses_the_verdicts_beside_it(
 
 
 @pytest.mark.parametrize("channel", CHANNELS)
-def test_an_ack_that_cannot_be_read_refuses_the_verdicts_beside_it(channel: str) -> None:
+def test_an_unreadable_ack_refuses_the_verdicts_beside_it(channel: str) -> None:
     for ack in [True, "2", 2.5, None, [2], {"batch": 2}]:
         scene = Scene()
         reply = scene.send(message_on(channel, {"ack": ack, "delivery": {"verdicts": [REFUSAL]}}))
@@ -163,20 +163,20 @@ def test_an_ack_that_cannot_be_read_refuses_the_verdicts_beside_it(channel: str)
     ids=repr,
 )
 @pytest.mark.parametrize("ext", [{}, {"delivery": {"verdicts": [{"seq": 2, "state": "OK"}]}}])
-def test_verdicts_that_are_published_are_read_as_strictly(data: Any, part: str, ext: Json) -> None:
+def test_published_verdicts_are_read_as_strictly(data: Any, part: str, ext: Json) -> None:
     scene = Scene()
     reply = scene.send({"channel": SERVICE, "data": data, "ext": ext})
     assert reply["error"] == f"400:user.illegalArgument,{part}:delivery_invalid"
     assert scene.nothing_happened()
 
 
-def test_one_verdict_that_is_published_need_not_stand_in_a_list() -> None:
+def test_a_single_published_verdict_needs_no_list() -> None:
     scene = Scene()
     assert scene.send({"channel": SERVICE, "data": {"seq": 1.0, "state": "OK"}})["successful"]
     assert scene.client.session.queue.count == 1
 
 
-def test_what_is_refused_can_be_said_again_so_that_it_is_understood() -> None:
+def test_an_unreadable_verdict_can_be_sent_again_in_a_readable_form() -> None:
     scene = Scene()
     said = {"seq": "1", "errorCode": "user.update.error"}
     assert not connect(scene.client, said).reply["successful"]
@@ -185,7 +185,7 @@ def test_what_is_refused_can_be_said_again_so_that_it_is_understood() -> None:
     assert scene.house.bayeux.state.hub.counters.acked == 1
 
 
-def test_a_connect_that_is_refused_takes_the_place_of_no_other() -> None:
+def test_a_refused_connect_does_not_supersede_a_held_one() -> None:
     scene = Scene()
     held = scene.client.connect(ext={"ack": 2})
     assert not connect(scene.client, {"seq": "1"}).reply["successful"]
@@ -195,7 +195,7 @@ def test_a_connect_that_is_refused_takes_the_place_of_no_other() -> None:
     assert held.data == [3]
 
 
-def test_what_else_is_in_a_batch_has_its_effect() -> None:
+def test_other_messages_beside_an_unreadable_one_take_effect() -> None:
     scene = Scene()
     bad = message_on("/meta/connect", {"ack": 2, "delivery": {"verdicts": [{"seq": "1"}]}})
     good = message_on(SERVICE, {})
@@ -205,7 +205,7 @@ def test_what_else_is_in_a_batch_has_its_effect() -> None:
 
 
 @pytest.mark.parametrize("terms", [{}, {"ext": {"ack": True}}])
-def test_who_agreed_on_no_verdicts_is_told_that_they_count_for_nothing(terms: Json) -> None:
+def test_verdicts_in_a_session_that_did_not_agree_on_them_are_refused(terms: Json) -> None:
     house = House(DeliveryWire, partial(Ack, announces_batch=False))
     client = house.client(**terms)
     error = "400:user.illegalArgument,verdicts:delivery_invalid"
@@ -218,7 +218,7 @@ def ok_of(seq: int) -> Json:
     return {"seq": seq, "state": "OK"}
 
 
-def test_verdicts_at_a_handshake_are_read_and_count_for_nothing_yet() -> None:
+def test_verdicts_at_a_handshake_are_read_and_settle_nothing() -> None:
     house = house_of()
     said: Json = {"verdicts": [ok_of(1), ok_of(2)], "pending": [3]}
     assert house.guest().handshake(ext={"delivery": said}).reply["successful"]
@@ -230,7 +230,7 @@ def test_verdicts_at_a_handshake_are_read_and_count_for_nothing_yet() -> None:
 
 
 @pytest.mark.slow
-def test_of_a_queue_that_may_hold_more_all_verdicts_are_read() -> None:
+def test_a_message_may_have_ten_thousand_verdicts_and_no_more() -> None:
     scene = Scene()
     verdicts = [ok_of(1)] * 10_001
     error = "400:user.illegalArgument,verdicts:delivery_invalid"
@@ -241,7 +241,7 @@ def test_of_a_queue_that_may_hold_more_all_verdicts_are_read() -> None:
     assert asked.reply["successful"]
 
 
-# Whatever is said
+# Any ext
 
 SCALAR = (
     st.none()
@@ -311,9 +311,7 @@ NAMED = re.compile(r"400:user\.(illegalArgument|publish),[\w.\[\]-]+:(delivery|e
 
 @pytest.mark.slow
 @given(st.sampled_from(CHANNELS), EXT)
-def test_whatever_is_said_is_read_or_refused_by_name_and_then_settles_nothing(
-    channel: str, ext: Json
-) -> None:
+def test_an_ext_is_read_or_else_refused_by_name_and_without_effect(channel: str, ext: Json) -> None:
     scene = Scene()
     scene.house.bayeux.state.installed.extend(TimeSync(lambda: 1_000_000))
     reply = scene.send(message_on(channel, ext))
@@ -327,7 +325,7 @@ def test_whatever_is_said_is_read_or_refused_by_name_and_then_settles_nothing(
 
 @pytest.mark.slow
 @given(EXT)
-def test_whatever_is_said_at_a_handshake_is_agreed_on_or_refused_by_name(ext: Json) -> None:
+def test_the_ext_of_a_handshake_is_agreed_on_or_refused_by_name(ext: Json) -> None:
     house = house_of()
     house.bayeux.state.installed.extend(TimeSync(lambda: 1_000_000))
     reply = house.guest().handshake(ext=ext).elements[0]

@@ -1,4 +1,4 @@
-"""What receivers say of single messages, and what becomes of these."""
+"""Verdicts of receivers on single messages, and their effects."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from tests.unit.extensions.delivering import (
 )
 
 
-def test_ok_settles_one_message_and_leaves_the_others() -> None:
+def test_a_verdict_ok_settles_one_message_and_leaves_the_others() -> None:
     house = house_of()
     client = receiver(house, ack=False)
     publish(house, 1, 2)
@@ -48,7 +48,7 @@ def test_a_refused_message_is_dead_and_the_next_ones_flow(code: str) -> None:
 
 
 @pytest.mark.parametrize("code", ["resource.exhaust", "internal.unknown", "nonsense", None, 7])
-def test_what_a_receiver_cannot_say_counts_as_its_internal_error(code: Any) -> None:
+def test_a_code_that_receivers_cannot_give_counts_as_their_internal_error(code: Any) -> None:
     house = house_of()
     client = receiver(house)
     publish(house, 1)
@@ -70,7 +70,7 @@ def test_very_many_verdicts_are_read_in_one_turn_and_take_effect_in_the_next() -
     assert house.balances()
 
 
-def test_a_verdict_on_nothing_is_counted_and_changes_nothing() -> None:
+def test_a_verdict_on_an_unknown_entry_is_counted_and_changes_nothing() -> None:
     house = house_of()
     client = receiver(house)
     publish(house, 1)
@@ -95,7 +95,7 @@ def test_verdicts_can_be_published_and_the_reply_waits_until_they_are_settled() 
     assert house.keeper.queues["joe/1"] == {}
 
 
-def test_a_receiver_that_shows_the_wrong_credentials_is_ended_with_all_that_waits() -> None:
+def test_a_verdict_of_denied_access_ends_the_session_and_dead_letters_its_queue() -> None:
     house = house_of()
     client = receiver(house, retries=-1)
     publish(house, 1, 2)
@@ -108,7 +108,7 @@ def test_a_receiver_that_shows_the_wrong_credentials_is_ended_with_all_that_wait
     assert house.balances()
 
 
-def test_under_the_literal_table_a_refusal_ends_all_delivery_until_the_next_handshake() -> None:
+def test_a_refusal_ends_all_delivery_if_on_user_exception_is_dead() -> None:
     house = house_of()
     client = receiver(house, onUserException="dead")
     publish(house, 1, 2)
@@ -130,7 +130,7 @@ def test_a_channel_can_do_without_dead_letters() -> None:
     assert house.balances()
 
 
-def test_a_channel_can_have_refused_messages_tried_again_before_they_are_dead() -> None:
+def test_a_channel_can_have_refused_messages_redelivered_before_they_are_dead() -> None:
     house = house_of(channels={"/a": ChannelRule(attempts=3, backoff_s=1.0)})
     client = receiver(house)
     publish(house, 1, 2)
@@ -149,7 +149,7 @@ def test_a_channel_can_have_refused_messages_tried_again_before_they_are_dead() 
     assert house.balances()
 
 
-def test_dead_letters_are_told_to_those_who_listen_and_never_become_dead_letters() -> None:
+def test_dead_letters_are_delivered_to_operators_and_never_become_dead_letters() -> None:
     house = house_of()
     watcher = house.client(ext={"ack": True, "delivery": True})
     connect(watcher)
@@ -173,7 +173,7 @@ def test_dead_letters_are_told_to_those_who_listen_and_never_become_dead_letters
     assert house.balances()
 
 
-def test_a_wild_subscription_from_outside_does_not_reach_into_the_system() -> None:
+def test_a_subscription_to_everything_does_not_include_system_channels() -> None:
     house = house_of()
     curious = house.connected()
     curious.subscribe("/**")
