@@ -1,4 +1,4 @@
-"""Bayeux servers of others for the Python client to talk with; the bench measures some of them."""
+"""Bayeux servers by others that the Python client is tested with; the bench measures some."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ from tests.serving import ROOT, free_port
 
 HOME = ROOT / "bench" / "load" / "peers"
 JETTY = HOME / "cometd-jetty" / "target"
-# It lives for seconds.
+# It runs for seconds only.
 JAVA = ("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
 
 

@@ -62,7 +62,7 @@ async def test_a_refused_message_is_a_dead_letter_and_others_are_not(
     assert said == [(number, "user.update.error", "odd") for number in (1, 3, 5)]
 
 
-async def test_an_exception_of_a_callback_is_the_verdict_and_the_next_message_comes(
+async def test_an_exception_of_a_callback_is_logged_and_the_next_message_arrives(
     enter: Enter, caplog: pytest.LogCaptureFixture
 ) -> None:
     client, basket = await enter(), Basket()
@@ -79,7 +79,7 @@ async def test_an_exception_of_a_callback_is_the_verdict_and_the_next_message_co
     assert "the callback for /client/failing failed" in caplog.text
 
 
-async def test_a_message_that_was_not_processed_comes_again_to_the_next_client(
+async def test_a_message_that_was_not_processed_is_redelivered_to_the_next_client(
     server: Server, transport: str
 ) -> None:
     name = f"again-{transport}/1"
@@ -118,7 +118,7 @@ async def test_data_that_json_cannot_hold_is_a_type_error(enter: Enter) -> None:
     await client.publish("/client/strange", None)
 
 
-async def test_a_batch_leaves_as_one_request(enter: Enter) -> None:
+async def test_messages_of_a_batch_are_sent_in_order(enter: Enter) -> None:
     client, basket = await enter(), Basket()
     async with client.batch():
         subscribed = client.subscribe("/client/batch", basket)
@@ -159,7 +159,7 @@ async def test_two_subscriptions_of_one_channel_both_get_its_messages(enter: Ent
     assert len(second.messages) == 1
 
 
-async def test_slow_callbacks_slow_the_server_down_and_lose_nothing(enter: Enter) -> None:
+async def test_a_slow_callback_with_a_small_queue_gets_all_messages(enter: Enter) -> None:
     client, basket, gate = await enter(max_queue=10), Basket(), asyncio.Event()
 
     async def slow(message: Message) -> None:
@@ -200,7 +200,7 @@ async def test_a_callback_may_close_its_client(
     assert not caplog.records
 
 
-async def test_an_exception_of_on_state_is_logged_and_the_session_goes_on(
+async def test_an_exception_of_on_state_is_logged_and_the_session_continues(
     enter: Enter, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(state: ClientState) -> None:

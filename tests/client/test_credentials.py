@@ -76,7 +76,7 @@ async def test_the_certificate_of_a_client_decides_its_subject(
             pass
 
 
-def test_it_leaves_no_connection_behind_if_the_server_does_not_answer(
+def test_a_client_leaves_no_connection_behind_if_the_server_does_not_answer(
     secure: Server, authority: Authority
 ) -> None:
     client = partial(Client, secure.url, ssl=authority.client(), close_timeout_s=0.1)
@@ -115,7 +115,9 @@ async def test_a_client_logs_in_with_a_password_and_gets_one_error_if_it_is_wron
     assert not caplog.records
 
 
-async def test_headers_of_the_client_go_with_each_request(guarded: Server, transport: str) -> None:
+async def test_a_client_can_log_in_with_a_header_of_its_own(
+    guarded: Server, transport: str
+) -> None:
     login = {"Authorization": aiohttp.encode_basic_auth("ada", "correct horse")}
     async with Client(guarded.url, headers=login, transports=[transport]) as client:
         assert str(client.session_name).startswith("client/ada/")
@@ -138,9 +140,7 @@ async def test_an_error_of_the_token_function_is_in_the_client_s_error(server: S
             pass
 
 
-async def test_terms_that_cannot_be_sent_are_an_error_at_once(
-    server: Server, transport: str
-) -> None:
+async def test_terms_that_json_cannot_hold_are_a_type_error(server: Server, transport: str) -> None:
     with pytest.raises(TypeError, match="JSON"):
         async with Client(server.url, terms={"a": object()}, transports=[transport]):
             pass

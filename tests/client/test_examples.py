@@ -31,7 +31,7 @@ def server(servers: Servers) -> Server:
 
 @asynccontextmanager
 async def started(example: str, *words: str) -> AsyncIterator[Process]:
-    """The program, once it is ready, until somebody presses ctrl-C."""
+    """The program, from when it is ready; it is ended as by ctrl-C."""
     program = await asyncio.create_subprocess_exec(
         sys.executable, str(EXAMPLES / example), *words, env=environment(), stdout=PIPE, stderr=PIPE
     )

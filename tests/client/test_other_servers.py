@@ -68,7 +68,7 @@ async def test_a_client_receives_its_own_messages_and_those_of_others(
 
 
 @over_each_transport
-async def test_messages_too_large_for_one_request_are_sent_in_several(
+async def test_messages_that_are_too_large_for_one_request_all_arrive(
     run: Run, peer: Peer, transport: str
 ) -> None:
     channel, heard = f"/others/large/{transport}", asyncio.Queue[Message]()

@@ -38,7 +38,7 @@ async def test_the_examples_of_the_page_print_what_it_shows(
 
 
 def first_cells(heading: str) -> dict[str, str]:
-    """The names in the table under a heading, with what stands beside them."""
+    """The names in the table under a heading, with the cells beside them."""
     section = PAGE.read_text().partition(f"## {heading}\n")[2].partition("\n## ")[0]
     return dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", section, re.MULTILINE))
 

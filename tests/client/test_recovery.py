@@ -80,7 +80,7 @@ async def test_a_client_without_a_name_subscribes_again_before_it_publishes(
         try:
             await waiting
         except ConnectionLost:
-            # It was on its way when the server died.
+            # The publish was on its way when the server died.
             await client.publish("/client/again/a", "meanwhile")
         assert await basket.data(1) == ["meanwhile"]
         assert not client.is_resumed
@@ -109,7 +109,7 @@ async def test_a_processed_message_whose_ack_was_lost_is_not_processed_again(
     assert client._conversation._client_id != first_id
 
 
-async def test_a_proxy_that_refuses_websockets_is_passed_by_long_polling_and_tried_again(
+async def test_a_client_uses_long_polling_while_a_proxy_refuses_websockets_and_tries_them_again(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.client.transport_choice._FIRST_REST_S", 0.05)
@@ -139,7 +139,7 @@ def strict(servers: Servers, tmp_path_factory: pytest.TempPathFactory) -> Server
 
 
 class Tokens:
-    """Gives tokens that end soon, then others."""
+    """Gives a token that ends soon, then another."""
 
     def __init__(self, then: str) -> None:
         self.then = then

@@ -34,7 +34,7 @@ async def test_the_return_value_of_the_callback_is_the_reply(enter: Enter) -> No
     assert (await client.sync_publish("/client/double", 2, timeout_s=5.0)).data == 4
 
 
-async def test_data_of_a_request_and_of_its_reply_have_types(enter: Enter) -> None:
+async def test_requests_and_replies_have_mime_types(enter: Enter) -> None:
     client, responder = await enter(), await enter()
     await responder.respond("/client/same", lambda message: message)
     reply = await client.request("/client/same", "1,2", mime="text/csv")
@@ -123,7 +123,7 @@ async def test_the_responder_s_refusal_is_the_requester_s_error(enter: Enter) ->
     )
 
 
-async def test_any_other_exception_is_an_internal_error(enter: Enter) -> None:
+async def test_an_exception_of_a_responder_is_an_internal_error(enter: Enter) -> None:
     client, responder = await enter(), await enter()
 
     def fail(message: Message) -> None:
@@ -146,7 +146,9 @@ async def test_a_reply_that_json_cannot_hold_is_an_internal_error(enter: Enter) 
     assert error.refusal.code == "user.update.internalError"
 
 
-async def test_a_session_is_asked_by_its_name(enter: Enter, transport: str) -> None:
+async def test_a_request_may_be_addressed_to_a_session_by_name(
+    enter: Enter, transport: str
+) -> None:
     client = await enter()
     responder = await enter(session=f"asked-{transport}/1")
     await responder.respond("/client/asked", double)
@@ -176,7 +178,7 @@ async def test_a_reply_survives_a_reconnect_of_its_requester(
         assert (await asking).data == "here it is"
 
 
-async def test_a_request_that_is_cancelled_leaves_nothing_behind(enter: Enter) -> None:
+async def test_a_request_can_be_cancelled(enter: Enter) -> None:
     client, responder = await enter(), await enter()
     asked, gate = asyncio.Event(), asyncio.Event()
 
@@ -212,7 +214,9 @@ async def test_closing_the_client_fails_its_outstanding_requests(enter: Enter) -
     gate.set()
 
 
-async def test_a_server_without_requests_supports_everything_else(servers: Servers) -> None:
+async def test_a_server_without_requests_accepts_publishes_and_requests_fail(
+    servers: Servers,
+) -> None:
     server = servers.with_settings({"request": False})
     async with Client(server.url) as client:
         await client.publish("/client/plain", 1)

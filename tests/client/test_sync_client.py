@@ -176,7 +176,7 @@ with SyncClient(sys.argv[1], session="interrupted/1") as client:
 """
 
 
-def test_ctrl_c_ends_a_loop_and_its_unfinished_message_comes_again(server: Server) -> None:
+def test_ctrl_c_ends_a_loop_and_its_unfinished_message_is_redelivered(server: Server) -> None:
     script = subprocess.Popen(
         [sys.executable, "-c", SCRIPT, server.url],
         cwd=ROOT,

@@ -1,4 +1,4 @@
-"""What the audit finds."""
+"""The findings of an audit, for tests."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ Findings = list[dict[str, Any]]
 
 
 def findings(tables: Tables, lake: Lake, scope: Scope = EVERYTHING) -> Findings:
-    """What somebody finds whose clock is at zero."""
+    """The findings of an audit whose clock is at zero."""
     with remembering(lake) as memory:
         find(tables, memory, scope, {}, {}, 0, lambda done, total: None)
     return tables.ask(FINDINGS).by_name()
@@ -25,5 +25,5 @@ def findings_of(lake: Lake, scope: Scope = EVERYTHING) -> Findings:
 
 
 def violations(found: Findings) -> Findings:
-    """Without the times of which not everything is known."""
+    """The findings without the unknowns."""
     return [row for row in found if not row["kind"].startswith("run.")]

@@ -1,8 +1,8 @@
-"""Tests that other threads take ahead, while the first takes those that come before them.
+"""Runs tests in other threads, ahead of their turn.
 
-What Spark does for a few rows is to plan, which keeps one core busy, and to wait for Pythons. A
-test marked `beside` needs nothing but Spark, a store, a folder of its own and what is there for the
-whole run, and changes nothing that others see. Of one marked `begun` they take the beginning.
+For a few rows, Spark mostly plans, which keeps one core busy, and waits for Python processes. A
+test marked `beside` needs only Spark, a store, a folder of its own and fixtures of the session,
+and changes nothing that others see. Of a test marked `begun`, only the beginning runs ahead.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -26,12 +26,12 @@ def is_beside(item: pytest.Item) -> bool:
 
 
 def in_order(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Those that are taken ahead are asked for last; whoever wants Spark has it start first."""
+    """Put tests that run ahead last; of the others, those that start Spark come first."""
     return sorted(items, key=lambda item: (is_beside(item), not is_wanted("spark", item)))
 
 
 def is_wanted(fixture: str, item: pytest.Item) -> bool:
-    """Whether this test asks for it."""
+    """Whether this test uses the fixture."""
     return isinstance(item, pytest.Function) and fixture in item.fixturenames
 
 
@@ -42,7 +42,7 @@ def taking_ahead(
     prepare: Callable[[], None],
     **shared: object,
 ) -> Iterator[None]:
-    """Those of them that are marked are begun, one after the other in each thread.
+    """Run the marked tests in other threads, one after the other in each.
 
     Args:
         prepare: What each of the threads does first.
@@ -56,7 +56,7 @@ def taking_ahead(
             for marker in item.iter_markers("begun"):
                 begin, place = marker.kwargs["by"], places.mktemp("begun")
                 item.stash[_BEGUN] = pool.submit(begin, shared["spark"], place, opened)
-        # One of the threads waits for the doomed one, which works as long as it lives.
+        # A test of the doomed ingests goes first: its thread only waits while they work.
         first = sorted(items, key=lambda item: not is_wanted("doomed", item))
         for item in filter(is_beside, first):
             given = {**shared, "tmp_path": places.mktemp("beside"), **_case(item)}
@@ -82,12 +82,12 @@ def _take(item: Any, given: dict[str, Any], stores: SimpleQueue[ValkeyServer]) -
 
 
 def what_was_begun(item: pytest.Item) -> Any:
-    """What its beginning has returned."""
+    """The result of the part that ran ahead."""
     return item.stash[_BEGUN].result()
 
 
 def is_taken(item: pytest.Item) -> bool:
-    """Whether it was begun, once that has come to its end; else it is to be taken here and now."""
+    """Wait for a test that runs ahead; false if it has yet to run, in its own turn."""
     taken = item.stash.get(_TAKEN, None)
     if taken is None or taken.cancel():
         return False

@@ -21,13 +21,13 @@ from tests.store.servers import ValkeyServer
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Some of Spark's own modules are behind their time.
+# Some of Spark's modules use deprecated functions.
 warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
 warnings.filterwarnings("ignore", category=DeprecationWarning, module="pyspark")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spark takes its time once, with whichever test comes first: minutes on a slow machine."""
+    """Whichever test comes first waits until Spark has started: minutes on a slow machine."""
     ours = [item for item in items if "tests/pipeline" in str(item.path)]
     for item in ours:
         item.add_marker(pytest.mark.timeout(600))
@@ -52,7 +52,7 @@ def spark(
 
     items: list[pytest.Item] = request.session.items
     wants_doomed = any(is_wanted("doomed", item) for item in items)
-    # It starts a Spark of its own: beside this one, and not when its turn has come.
+    # It starts a Spark of its own, at the same time as this one.
     shared = {"doomed": request.getfixturevalue("doomed")} if wants_doomed else {}
     spark = open_session(Engine("local[2]", quick=True, settings=SMALL))
     remember_names(spark._jvm)
@@ -60,19 +60,19 @@ def spark(
     prepare()
     with taking_ahead(items, tmp_path_factory, prepare, spark=spark, **shared):
         yield spark
-    # The run ends meanwhile, or goes on without it.
+    # Nothing waits until it has stopped.
     threading.Thread(target=spark.stop).start()
 
 
 def _forget_places(spark: "SparkSession") -> None:
-    """Else Java looks where in the program it is for all that this thread has it do."""
+    """Spare Spark the search for the line of code behind each action of this thread."""
     for name in ("callSite.short", "callSite.long"):
         spark.sparkContext.setLocalProperty(name, "tests")
 
 
 @pytest.fixture
 def lent(spark: "SparkSession", monkeypatch: pytest.MonkeyPatch) -> None:
-    """Commands take the Spark that runs already."""
+    """Have commands use the Spark that runs already."""
 
     @contextmanager
     def lend(engine: object) -> "Iterator[SparkSession]":

@@ -1,4 +1,4 @@
-"""Work that dies at some step, as if its process was killed."""
+"""Ends work at a chosen step, as if its process had been killed."""
 
 from threading import current_thread
 
@@ -6,11 +6,11 @@ import pytest
 
 
 class Killed(BaseException):
-    """As if the process was."""
+    """As if the process had been killed."""
 
 
 def kill_at(fate: pytest.MonkeyPatch, whose: object, step: str) -> None:
-    """Kill this thread when it comes to this step; tests in other threads take it as ever."""
+    """Kill this thread when it comes to this step; other threads take the step as usual."""
     ours, real = current_thread(), getattr(whose, step)
 
     def take(*args: object, **options: object) -> object:

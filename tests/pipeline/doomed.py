@@ -29,10 +29,10 @@ _TIMEOUT_S = 100.0
 
 
 class Doomed:
-    """A journal of its own, and the ingests of it, which live and die beside whatever is done."""
+    """A journal with ingests of it, which are started and killed while other tests run."""
 
     def __init__(self, kills: int) -> None:
-        # None of them comes to the end of it.
+        # So many that no ingest comes to their end.
         more = (event("session", 100 + n, receiver="joe/1", what="left") for n in range(8 * kills))
         self.events = [*the_story(), *more]
         self.killed = 0
@@ -60,7 +60,7 @@ class Doomed:
         self._home.cleanup()
 
     def wait(self) -> str:
-        """When all are dead: how one of them failed before it could be killed, or nothing."""
+        """Wait until all are killed; how one failed before it could be killed, or nothing."""
         self._thread.join()
         return self._failure
 
@@ -79,12 +79,12 @@ class Doomed:
         )
         assert process.stdout is not None
         with process.stdout as said:
-            # The first batch of this one is in its tables.
+            # Its first batch is in the tables.
             line = said.readline()
             if not line.startswith(b"Taken"):
                 self._failure = (line + said.read()).decode() or "it said nothing"
             time.sleep(random.uniform(0, _LONGEST_S))
-            # It and its Java.
+            # The ingest and its Java.
             os.killpg(process.pid, signal.SIGKILL)
         process.wait(_TIMEOUT_S)
         self.killed += 1

@@ -1,6 +1,6 @@
-"""Names of Java's that Spark's Python asks for with each column: asked once, known from then on.
+"""Caches names of Java that PySpark looks up for each column.
 
-Else a third of all that Python says to Java while it makes plans is what a function is.
+Without this, a third of what Python asks Java while it makes plans is what a function is.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ _ASKED_FOR = ("functions", "org.apache.spark.sql.functions", "PythonUtils")
 
 
 class _Known:
-    """A class of Java's, whose methods are those that it had when they were asked for first."""
+    """A class of Java whose methods are looked up only once."""
 
     def __init__(self, java_class: object) -> None:
         self._class = java_class
@@ -22,6 +22,6 @@ class _Known:
 
 
 def remember_names(jvm: Any) -> None:
-    """Have what is asked for again and again at hand."""
+    """Cache the classes that are asked for most often."""
     for name in _ASKED_FOR:
         setattr(jvm, name, _Known(getattr(jvm, name)))

@@ -16,7 +16,7 @@ _WHY = ("attempt", "code", "wording", "letter", "fingerprint", "generation")
 
 
 def frame_of(events: Iterable[Event]) -> bytes:
-    """The events as they would come out again, if those of a kind stand together."""
+    """A frame of the events; it keeps their order if those of a kind stand together."""
     return _Packing(list(events)).frame()
 
 
@@ -108,7 +108,7 @@ def _place(known: list[Any], word: Any) -> int:
 
 
 def evaluate(store: ValkeyServer, call: scripts.ScriptCall) -> None:
-    """Do what a server would have the store do."""
+    """Call a script as a server does."""
     keys: list[Any] = [len(call.keys), *call.keys]
     store.ask("EVAL", call.script.source, *keys, *cast("list[Any]", call.args))
 
@@ -136,12 +136,12 @@ class Writer:
         return self.entries()[-1]
 
     def append(self, seq: int, frame: bytes, before: str = "") -> str:
-        """The frame with a number and a digest that somebody chose."""
+        """Append a frame with this number and digest."""
         words = ("epoch", self.epoch, "seq", seq, "before", before, "frame", frame)
         return str(self._store.ask("XADD", self.stream, "*", *words).decode())
 
     def forge(self, number: int, **fields: str | bytes | int) -> None:
-        """Put other fields into the entry with this place, and leave all else as it is."""
+        """Change fields of the entry at this place, and nothing else."""
         told = self._store.ask("XRANGE", self.stream, "-", "+")
         self._store.ask("DEL", self.stream)
         told[number][1].update({name.encode(): value for name, value in fields.items()})
@@ -150,7 +150,7 @@ class Writer:
             self._store.ask("XADD", self.stream, id, *words)
 
     def write_all(self, events: Iterable[Event], *, each: int = 5) -> None:
-        """The events, so many in a frame."""
+        """Write the events, so many in a frame."""
         for _, group in groupby(enumerate(events), lambda pair: pair[0] // each):
             self.write(*(event for _, event in group))
 

@@ -1,4 +1,4 @@
-"""Whatever of the tables is taken away, whoever reads them next must say so."""
+"""Checks that readers of the tables report every missing file."""
 
 from pathlib import Path
 
@@ -9,14 +9,14 @@ from holdfast.pipeline.lake import TABLES, Lake
 
 
 def miss_each_file(lake: Lake) -> None:
-    """Take each file of each table away for a moment, and cut it off."""
+    """Replace each file of each table for a moment by nothing, and by an empty file."""
     files = [(table, file) for table in TABLES for file in lake.files(table)]
     assert files
     for table, file in files:
         elsewhere = lake.root / "_away"
         file.rename(elsewhere)
         _miss(lake, table, file)
-        # As a power cut leaves it.
+        # As a power cut may leave it.
         file.touch()
         _miss(lake, table, file)
         elsewhere.rename(file)

@@ -18,7 +18,7 @@ def tell(taken: Taken) -> None:
 
 def main() -> None:
     url, lake, most = sys.argv[1:]
-    # What it leaves behind goes with its tables.
+    # Its temporary files are removed with its tables.
     settings = {**SMALL, _OPTIONS: f"{SMALL[_OPTIONS]} -Djava.io.tmpdir={Path(lake).parent}"}
     spark = open_session(Engine("local[2]", quick=True, settings=settings))
     source = Source(url, most=int(most))

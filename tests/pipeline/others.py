@@ -1,4 +1,4 @@
-"""What others read in the tables, each asker with a DuckDB of its own."""
+"""Queries as other programs ask them, each with a DuckDB of its own."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
-"""What Spark is told that works with a few rows."""
+"""The settings of a Spark that works with a few rows."""
 
-# Plans for a few rows are not worth the time to better them, to make classes of them or to tell of
-# them at length; nor are the rows worth two tasks, or room for many.
+# For a few rows it is not worth optimising plans, compiling them or describing them at length, nor
+# using two tasks or large buffers.
 SMALL = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.leafNodeDefaultParallelism": "1",
@@ -16,8 +16,8 @@ SMALL = {
     "spark.broadcast.compress": "false",
     "spark.shuffle.compress": "false",
     "spark.driver.memory": "1g",
-    # What Java is to have room for from the beginning, so that it need not clean up to get it: the
-    # code of quick work would have a fifth of this.
+    # Memory that Java has from the start, so that it does not collect garbage to get it. By
+    # default, the code of quickly compiled methods would have a fifth of this.
     "spark.driver.extraJavaOptions": (
         "-XX:ReservedCodeCacheSize=240m -XX:MetaspaceSize=300m -Xms1g -Xmn700m -XX:+UseSerialGC"
     ),

@@ -40,7 +40,7 @@ def store(
 
 
 def add_events(lake: Lake, batch: int, events: pa.Table) -> None:
-    """Add a batch of these events, which end nobody's life."""
+    """Add a batch of these events, without lives."""
     days = pc.strftime(events["ts"], "%Y-%m-%d")
     made = [
         _write(lake, EVENTS, f"d={day}/{batch}.parquet", events.filter(pc.equal(days, day)))
@@ -50,7 +50,7 @@ def add_events(lake: Lake, batch: int, events: pa.Table) -> None:
 
 
 def store_told(place: Path, told: list[Told], lost: pa.Table | None = None) -> Lake:
-    """A lake with what is made of these events."""
+    """A lake with these events and the tables made of them."""
     return store(place, made_of(told).life, table_of(told), lost)
 
 

@@ -1,4 +1,4 @@
-"""What happened, as tests of reports tell it."""
+"""Events for tests of reports."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from tests.unit.pipeline.stories import acked, died, handed
 
 HOUR, DAY = 3600, 86_400
 USUAL = 20
-# Hours since the start at which it was otherwise.
+# The unusual hours since the start, with their numbers of messages.
 UNUSUAL = {5 * 24: 3 * USUAL, 6 * 24 + 1: 0}
 
 
@@ -23,9 +23,9 @@ def a_week() -> list[Event]:
 
 
 def more() -> list[Event]:
-    """One message kills three of four; joe needs three attempts, and his line is bad."""
+    """One message dies for three of four receivers; joe needs three attempts and loses contact."""
     told = [published(40, 3, "/poison"), published(50, 1, "/slow")]
-    # Not for all of them the store has it.
+    # Not all of its copies are in the store.
     told.append(published(40, 1, "/poison", kept=0, size=0))
     for who in ("a/1", "b/1", "c/1"):
         told += [handed(40.1, 40, who), *died(40.2, 40, who, "user.update.internalError")]
@@ -33,13 +33,13 @@ def more() -> list[Event]:
     told.append(acked(56, 50, "joe/1"))
     told += [event("dispatcher", 60 + n, receiver="joe/1", what="polling") for n in range(3)]
     told.append(event("session", 64, receiver="joe/1", what="resumed", number=0))
-    # Of this the journal has no more than the end.
+    # Of this copy the journal has only the end.
     told.append(acked(1, -5, "joe/1"))
     return told
 
 
 def refusals() -> Iterator[Event]:
-    """Orders that are unknown, on channels in two countries, and what else is refused."""
+    """Unknown orders on channels of two countries, and other refusals."""
     for n in range(41):
         yield published(n, 1, f"/orders/{'us' if n % 2 else 'eu'}/{n}")
         yield handed(n + 0.1, n, f"joe/{n % 3}")

@@ -1,4 +1,4 @@
-"""The audit finds nothing where all is well, and every fault that was put there."""
+"""The audit finds nothing in a sound journal, and every fault that a test puts into one."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -25,7 +25,7 @@ Found = list[tuple[str, str | None, int]]
 
 
 def rows_of(events: Iterable[Event], node: str) -> Rows:
-    """Events as they come out of the journal, one frame each; but books stand together."""
+    """Events as they are read from the journal, one in each frame; but books share one."""
     rows: Rows = []
     seq = pos = 0
     before = ""
@@ -70,7 +70,7 @@ FAULTS: dict[
             ("too_many_ends", None, 1),
         ],
     ),
-    "an end for somebody who had no copy": (
+    "an ack of a receiver without a copy": (
         lambda told: [*told, acked(25, 1, "eve/1")],
         [
             ("books_acked", None, 1),
@@ -93,7 +93,7 @@ FAULTS: dict[
         lambda told: [*told, handed(25, 1, "ann/1", 2)],
         [("handed_after_end", "ann/1", 1)],
     ),
-    "a hand-over to somebody who has no copy": (
+    "a hand-over to a receiver without a copy": (
         lambda told: [*told, handed(25, 9, "eve/1")],
         [("too_many_receivers", None, 1)],
     ),
@@ -105,7 +105,7 @@ FAULTS: dict[
         lambda told: [*told, handed(25, 9, "bob/1")],
         [("handed_twice", "bob/1", 1)],
     ),
-    "a letter from elsewhere that is replayed, which is no fault; but its books are not right": (
+    "a replay of a letter from elsewhere, of which the books know nothing": (
         lambda told: [
             *told,
             delivery("replayed", 24, 22, "bob/1", generation=1),
@@ -146,7 +146,7 @@ def start_of_run(after_s: float, restored: int) -> list[Event]:
 
 
 def instead(kind: str, /, **other: Any) -> Change:
-    """The first event of a kind, as somebody else would have it."""
+    """Change fields of the first event of a kind."""
 
     def replace(told: list[Event]) -> list[Event]:
         place = next(n for n, each in enumerate(told) if each.kind == kind)
@@ -156,7 +156,7 @@ def instead(kind: str, /, **other: Any) -> Change:
 
 
 def of_running_server(change: Change) -> list[Event]:
-    """With the books of a minute, behind which more has happened."""
+    """A run with the books of one minute, and events after them."""
     told = {name: number for name, number in SUMS.items() if name != "open"}
     later = [published(31, 1), handed(31, 31, "ann/1"), acked(31, 31, "ann/1")]
     return [*start_of_run(-1, RESTORED), *change(the_story()), *books(30, **told), *later]
@@ -178,7 +178,7 @@ def two_runs(accepted: int) -> list[Event]:
 
 
 def twice_acked(after_s: float, msg: int) -> list[Event]:
-    """By the two who got it."""
+    """Hand-overs to both receivers, and their acks."""
     return [
         each
         for who in ("ann/1", "bob/1")
@@ -187,16 +187,16 @@ def twice_acked(after_s: float, msg: int) -> list[Event]:
 
 
 def set_back(told: list[Event], first: int) -> list[Event]:
-    """From one of them on, an hour earlier than it was."""
+    """The events, with the times an hour earlier from one of them on."""
     hour_us = 3600 * SECOND
     back = [each._replace(ts=each.ts - hour_us) for each in told[first:]]
     return told[:first] + back
 
 
-# Each is a node of its own, so that all are looked at together.
+# Each case is a node of its own, so that one audit checks all of them.
 CASES: dict[str, tuple[list[Event], Found]] = {
-    "all is well": (changed(lambda told: told), []),
-    "what was published before the journal began": (
+    "a sound journal": (changed(lambda told: told), []),
+    "a message that was published before the journal began": (
         [start(100), delivery("acked", 101, 5, "ann/1"), published(102, 0)],
         [],
     ),
@@ -208,7 +208,7 @@ CASES: dict[str, tuple[list[Event], Found]] = {
         [start(0), handed(1, 1, "ann/1")._replace(origin="g")],
         [("not_published", None, 1)],
     ),
-    "a copy that left its queue without a word": (
+    "a copy that left its queue without an event": (
         [*start_of_run(-1, RESTORED), *the_story(), *books(30, **{**SUMS, "open": 3})],
         [("books_open", None, 1)],
     ),
@@ -216,22 +216,22 @@ CASES: dict[str, tuple[list[Event], Found]] = {
         [*start_of_run(-1, RESTORED), *set_back(the_story(), 20), *set_back(books(30, **SUMS), 0)],
         [],
     ),
-    "each run of a node has books of its own": (two_runs(0), []),
-    "a server that runs": (of_running_server(lambda told: told), []),
-    "an ack less, and the server runs": (
+    "two runs, each with books of its own": (two_runs(0), []),
+    "a running server": (of_running_server(lambda told: told), []),
+    "a missing ack of a running server": (
         of_running_server(without("acked")),
         [("books_acked", None, -1)],
     ),
-    "an ack that is an expiry, and the server runs": (
+    "an ack of a running server, changed to an expiry": (
         of_running_server(instead("acked", kind="expired")),
         [("books_acked", None, -1), ("books_expired", None, 1)],
     ),
     "a run whose start was cut": (of_cut_server(lambda told: told), []),
-    "an ack less in a run whose start was cut": (
+    "a missing ack in a run whose start was cut": (
         of_cut_server(without("acked")),
         [("books_acked", None, -1)],
     ),
-    "a copy more, and the server runs": (
+    "an extra copy of a running server": (
         of_running_server(instead("published", copies=3)),
         [("books_accepted", None, 1)],
     ),
@@ -255,18 +255,18 @@ def check(rows: Findings) -> None:
         if row["kind"].startswith("run."):
             times.add((row["kind"], row["node"]))
         else:
-            # The ghost's is g, and the node's that tells of it.
+            # The node without a journal is g, with the number of the node that mentions it.
             name = [*CASES][int(row["node"][1:])]
             found[name].append((row["kind"], row["receiver"], row["number"]))
     assert found == {name: expected for name, (_, expected) in CASES.items()}
     assert times == {("run.open", f"n{number}") for number in range(len(CASES))}
 
 
-def test_the_audit_finds_what_is_wrong_and_nothing_else(tmp_path: Path) -> None:
+def test_the_audit_finds_each_fault_of_a_journal_and_nothing_else(tmp_path: Path) -> None:
     check(findings_of(lake_of_all(tmp_path)))
 
 
 @pytest.mark.beside
-def test_the_audit_on_a_cluster_finds_the_same(spark: "SparkSession", tmp_path: Path) -> None:
+def test_an_audit_on_a_cluster_has_the_same_findings(spark: "SparkSession", tmp_path: Path) -> None:
     lake = lake_of_all(tmp_path)
     check(findings(on_spark.of_lake(lake, spark), lake))

@@ -1,4 +1,4 @@
-"""The pipeline on a standalone cluster of two workers, all of them from what is installed here.
+"""The pipeline on a standalone cluster of two workers, started from the installed PySpark.
 
 It takes half a minute and two gigabytes, so it is run where HOLDFAST_CLUSTER is set.
 """
@@ -41,7 +41,7 @@ def master(tmp_path: Path) -> Iterator[str]:
 
 
 def daemon(place: Path, name: str, *words: str) -> "subprocess.Popen[bytes]":
-    """One that Spark brings along; it tells of itself in a file."""
+    """Start a daemon of Spark, which logs to a file."""
     import pyspark
 
     home = Path(pyspark.__path__[0])
@@ -60,7 +60,7 @@ def run(*words: str) -> list[dict[str, object]]:
 
 
 @pytest.mark.timeout(1000)
-def test_two_workers_take_a_journal_and_find_it_whole(
+def test_two_workers_ingest_a_journal_report_on_it_and_audit_it(
     store: ValkeyServer, master: str, tmp_path: Path
 ) -> None:
     Writer(store).write_all(the_story(), each=5)

@@ -1,4 +1,4 @@
-"""`holdfast pipeline` as a person uses it."""
+"""The commands of `holdfast pipeline`."""
 
 import asyncio
 import logging
@@ -34,7 +34,7 @@ def run(*words: str) -> Result:
     return CliRunner().invoke(program, ["pipeline", *words])
 
 
-def test_the_doctor_says_what_there_is() -> None:
+def test_the_doctor_reports_spark_and_one_java() -> None:
     said = CliRunner().invoke(program, ["doctor", "--pipeline", "--json"])
     checks = {row["thing"]: row for row in map(orjson.loads, said.stdout.splitlines())}
     assert said.exit_code == 0
@@ -42,7 +42,7 @@ def test_the_doctor_says_what_there_is() -> None:
     assert sum(check["ok"] is True for thing, check in checks.items() if "Java" in thing) == 1
 
 
-def test_the_server_starts_without_spark() -> None:
+def test_importing_the_command_line_does_not_load_spark_or_arrow() -> None:
     heavy = "{'pyspark', 'pyarrow', 'pandas', 'numpy'}"
     check = f"import sys, holdfast.cli.main; sys.exit(str({heavy} & {{*sys.modules}} or ''))"
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
@@ -50,7 +50,7 @@ def test_the_server_starts_without_spark() -> None:
 
 
 @pytest.mark.parametrize(("command", "said"), [("report funnel", "/orders"), ("audit", "run.")])
-def test_an_answer_of_duckdb_loads_nothing_that_it_does_not_need(
+def test_reports_and_audits_by_duckdb_load_no_heavy_packages(
     tmp_path: Path, command: str, said: str
 ) -> None:
     lake = store_told(tmp_path, one_run(the_story()))
@@ -62,7 +62,7 @@ def test_an_answer_of_duckdb_loads_nothing_that_it_does_not_need(
     )
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True)
     assert said in done.stdout
-    # Else the set of what was loaded.
+    # Otherwise the set of heavy packages that were loaded.
     assert "{" not in done.stderr
 
 
@@ -70,7 +70,9 @@ def lines(said: Result) -> list[Any]:
     return [orjson.loads(line) for line in said.stdout.splitlines()]
 
 
-def test_from_a_journal_to_a_report(lent: None, store: ValkeyServer, tmp_path: Path) -> None:
+def test_a_journal_with_gaps_is_ingested_reported_on_and_audited(
+    lent: None, store: ValkeyServer, tmp_path: Path
+) -> None:
     writer = Writer(store)
     writer.write_all([*the_story(), acked(30, 1, "ann/1")], each=14)
     writer.delete(writer.entries()[2])
@@ -120,7 +122,7 @@ def test_from_a_journal_to_a_report(lent: None, store: ValkeyServer, tmp_path: P
     assert [*parquet.glob("*.parquet")]
 
 
-def test_the_console_hears_of_each_new_batch_while_an_ingest_goes_on(
+def test_the_console_gets_results_after_each_batch_of_a_continuing_ingest(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     lake, written = Lake(tmp_path), SimpleQueue[int | None]()
@@ -154,16 +156,16 @@ def test_a_directory_without_a_store_is_named(tmp_path: Path) -> None:
         (["replay"], "--all"),
     ],
 )
-def test_what_cannot_work_is_refused_before_spark_starts(words: list[str], about: str) -> None:
+def test_invalid_options_are_usage_errors_before_spark_starts(words: list[str], about: str) -> None:
     said = run(*words)
     assert (said.exit_code, about in said.stderr) == (2, True)
 
 
-def test_spark_leaves_ctrl_c_to_us(spark: "SparkSession") -> None:
+def test_spark_does_not_change_the_handler_of_ctrl_c(spark: "SparkSession") -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_a_java_that_dies_leaves_no_traces_of_those_who_talk_to_it(
+def test_spark_prints_no_stack_trace_when_its_java_dies(
     spark: "SparkSession", capfd: pytest.CaptureFixture[str]
 ) -> None:
     server: Any = spark.sparkContext._accumulatorServer
@@ -177,17 +179,17 @@ def test_a_java_that_dies_leaves_no_traces_of_those_who_talk_to_it(
 
 
 @pytest.mark.parametrize("words", [["report", "dead"], ["audit"], ["compact"], ["results"]])
-def test_without_tables_it_is_said_how_to_get_some(words: list[str], tmp_path: Path) -> None:
+def test_commands_without_tables_say_how_to_get_some(words: list[str], tmp_path: Path) -> None:
     said = run(*words, "--lake", str(tmp_path / "lake"))
     assert (said.exit_code, "ingest first" in said.stderr) == (1, True)
 
 
-def test_a_store_elsewhere_needs_a_place_for_the_tables() -> None:
+def test_an_ingest_from_another_store_requires_a_lake() -> None:
     said = run("ingest", "--once", "--redis", "redis://localhost:1")
     assert (said.exit_code, "--lake" in said.stderr) == (2, True)
 
 
-async def test_the_store_of_a_server_that_does_not_run_is_started_for_so_long(
+async def test_the_store_of_a_stopped_server_is_started_for_the_time_of_a_command(
     tmp_path: Path,
 ) -> None:
     async with EmbeddedValkey(tmp_path, Durability.ALWAYS) as url:
@@ -197,7 +199,7 @@ async def test_the_store_of_a_server_that_does_not_run_is_started_for_so_long(
         place = JournalPlace(tmp_path, None, None, "holdfast")
         with place.store() as url:
             found: Any = Redis.from_url(url).get("key")
-            # Somebody else's is used as it is.
+            # A store that runs already is used as it is.
             with place.store() as same:
                 assert same == url
         with pytest.raises(RedisError):

@@ -20,7 +20,7 @@ DAYS = ("2025-11-20", "2025-11-21", "2025-11-22")
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    """Three days on which the same happened; nobody can read the file of the first."""
+    """Three days with the same events; the file of the first is unreadable."""
     lake = Lake(tmp_path)
     lake.sign()
     made = list[Made]()

@@ -30,7 +30,9 @@ def run(*words: str) -> Result:
 
 
 @pytest.mark.parametrize("words", [[], ["--prepare", "--start"]])
-def test_without_java_nothing_is_started(no_java: None, words: list[str]) -> None:
+def test_the_doctor_without_java_starts_nothing_and_names_a_package(
+    no_java: None, words: list[str]
+) -> None:
     said = run(*words)
     assert said.exit_code == 1
     [complaint] = [line for line in said.stdout.splitlines() if line.startswith("pipeline\tJava\t")]
@@ -38,18 +40,18 @@ def test_without_java_nothing_is_started(no_java: None, words: list[str]) -> Non
     assert "start of Spark" not in said.stdout
 
 
-def test_without_packages_it_is_said_which(
+def test_the_doctor_names_missing_packages_and_how_to_install_them(
     some_java: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor, "_PACKAGES", ("pyspark", "no-such-package"))
     said = run("--prepare")
     assert said.exit_code == 1
-    # The pip of another Python would look for Holdfast where it is not.
+    # The pip of another Python would install into another environment.
     install = f"{sys.executable} -m pip install 'holdfast[pipeline]'"
     assert f"pipeline\tno-such-package\tno\tmissing: {install}" in said.stdout
 
 
-def test_an_archive_that_cannot_be_made_is_no_promise(
+def test_an_archive_that_cannot_be_created_is_reported(
     some_java: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(doctor, "make_archive", lambda java: False)
@@ -57,7 +59,7 @@ def test_an_archive_that_cannot_be_made_is_no_promise(
     assert (said.exit_code, "could not be created" in said.stdout) == (1, True)
 
 
-def test_a_spark_that_does_not_start_is_one_of_the_sights(
+def test_a_spark_that_does_not_start_is_reported_with_the_reason(
     some_java: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(engine: object) -> None:

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 ON_A_DAY = Scope(START_US // 1000 + 5000, START_US // 1000 + DAY * 1000, channel="/orders")
 OF_JOE = Scope(receiver="joe/1")
-# What reports look at is found in one way for each kind of report.
+# One report of each kind; those of a kind find their rows in the same way.
 KINDS = ("funnel", "throughput", "latency", "requests")
 
 
 def store_everything(place: Path) -> Lake:
-    """Tables of which every report has something to tell."""
+    """Tables in which every report finds something."""
     told = [*the_story(), *more(), *requests(), *refusals(), *a_week()]
     for n in range(10):
         told += [handed(n + 0.5, n, "eve/1"), acked(n + 0.7, n, "eve/1")]
@@ -40,7 +40,9 @@ def store_everything(place: Path) -> Lake:
 
 @pytest.mark.timeout(600)
 @pytest.mark.beside
-def test_a_cluster_answers_as_one_machine_does(spark: "SparkSession", tmp_path: Path) -> None:
+def test_a_cluster_gives_the_same_answers_as_one_machine(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
     lake = store_everything(tmp_path)
     for scope, names in ((EVERYTHING, [*REPORTS]), (ON_A_DAY, KINDS), (OF_JOE, KINDS)):
         on_cluster = on_spark.of_lake(lake, spark, scope)

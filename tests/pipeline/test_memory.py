@@ -1,4 +1,4 @@
-"""An audit checks the days of which something new is known, and finds what a whole one finds."""
+"""An audit checks only days with new events, and finds what a full one would find."""
 
 import os
 import shutil
@@ -24,7 +24,7 @@ DAY_S = 86_400
 
 
 def on_day(number: int, events: list[Event]) -> list[Event]:
-    """The same so many days later."""
+    """The same events so many days later."""
     return [
         each._replace(
             ts=each.ts + number * DAY_S * 1_000_000,
@@ -50,7 +50,7 @@ class Auditor:
 
 @pytest.fixture(scope="module")
 def audited(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """Three days on which the same happened, and no wrong; they were audited once."""
+    """Three clean days with the same events, audited once."""
     told = [start(-1)]
     for number in range(3):
         told += on_day(number, the_story())
@@ -69,29 +69,29 @@ def audit(lake: Lake) -> Auditor:
     return Auditor(lake)
 
 
-def test_days_that_were_clean_are_not_looked_at_again(audit: Auditor) -> None:
+def test_clean_days_are_not_checked_again(audit: Auditor) -> None:
     assert audit() == (0, {})
 
 
-def test_what_is_told_later_of_a_clean_day_is_found(lake: Lake, audit: Auditor) -> None:
+def test_a_fault_in_later_events_about_a_clean_day_is_found(lake: Lake, audit: Auditor) -> None:
     add_events(lake, 1, table_of(one_run([acked(2 * DAY_S + 60, 0, "ann/1")])))
     wrong = {"settled_twice": 1, "never_handed": 1, "too_many_ends": 1}
-    # The third day is read again, and with it everything that it tells of is checked.
+    # The third day is read again, and all days that its events are about are checked.
     assert audit() == (3, wrong)
     assert audit() == (1, wrong)
 
 
-def test_a_new_day_leaves_the_others_alone(lake: Lake, audit: Auditor) -> None:
+def test_only_a_new_day_is_read_and_checked(lake: Lake, audit: Auditor) -> None:
     add_events(lake, 1, table_of(one_run(on_day(3, the_story()))))
     assert audit() == (2, {})
 
 
-def test_files_that_somebody_changed_are_read_again(lake: Lake, audit: Auditor) -> None:
+def test_a_changed_file_is_read_again(lake: Lake, audit: Auditor) -> None:
     os.utime(lake.files("events")[0], ns=(1, 1))
     assert audit() == (2, {})
 
 
-def test_a_day_that_is_gone_is_forgotten(lake: Lake, audit: Auditor) -> None:
+def test_the_memory_of_a_removed_day_is_deleted(lake: Lake, audit: Auditor) -> None:
     forget(lake, [Cut("events", date(2025, 11, 21), 1)])
     assert audit() == (0, {})
     assert len([*(lake.root / "_audit").glob("*-*")]) == 4
@@ -108,7 +108,7 @@ def test_a_day_that_is_gone_is_forgotten(lake: Lake, audit: Auditor) -> None:
         (Scope(receiver="bob/1"), 1, {}),
     ],
 )
-def test_an_audit_of_some_messages_finds_what_is_wrong_with_them(
+def test_an_audit_with_a_scope_finds_only_faults_within_it(
     lake: Lake, audit: Auditor, scope: Scope, days: int, wrong: dict[str, int]
 ) -> None:
     add_events(lake, 1, table_of(one_run([acked(2 * DAY_S + 60, 0, "ann/1")])))
@@ -118,7 +118,7 @@ def test_an_audit_of_some_messages_finds_what_is_wrong_with_them(
     assert {kind: n for kind, n in found.items() if kind == "settled_twice"} == wrong
 
 
-def test_who_may_not_write_beside_the_tables_audits_everything_each_time(
+def test_an_audit_that_may_not_write_beside_the_tables_checks_everything_each_time(
     lake: Lake, audit: Auditor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda place, how: False)
@@ -126,7 +126,7 @@ def test_who_may_not_write_beside_the_tables_audits_everything_each_time(
     assert audit() == (6, {})
 
 
-def test_what_a_cluster_wrote_elsewhere_is_not_taken_for_nothing(
+def test_an_audit_whose_memory_was_written_elsewhere_fails(
     lake: Lake, audit: Auditor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.rmtree(lake.root / "_audit")

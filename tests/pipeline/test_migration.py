@@ -1,4 +1,4 @@
-"""Tables of an older version become those of this one, by the command that their refusal names."""
+"""Tables of an older version are upgraded by the command that their error names."""
 
 import os
 import shutil
@@ -74,7 +74,7 @@ def run(lake: Lake, *words: str) -> Result:
     return CliRunner().invoke(program, ["pipeline", *words, "--json", "--lake", str(lake.root)])
 
 
-def test_older_tables_are_made_anew_from_their_events(
+def test_a_backfill_rebuilds_older_tables_from_their_events_even_after_kills(
     spark: "SparkSession", lent: None, old: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said = run(old, "report", "funnel")
@@ -82,7 +82,7 @@ def test_older_tables_are_made_anew_from_their_events(
         1,
         True,
     )
-    # Whoever is killed has changed nothing for others.
+    # A backfill that is killed has changed nothing for readers.
     for whose, step in ((os, "link"), (backfills.Backfill, "_put_in_place"), (shutil, "rmtree")):
         with monkeypatch.context() as fate:
             kill_at(fate, whose, step)
@@ -105,19 +105,19 @@ def test_older_tables_are_made_anew_from_their_events(
     assert not [*old.root.glob("*/batch=*")]
 
 
-def test_older_tables_that_lost_a_file_are_not_taken_over(old: Lake) -> None:
+def test_older_tables_with_a_missing_file_are_not_upgraded(old: Lake) -> None:
     shutil.rmtree(old.root / "events/batch=00000001" / DAY)
     said = run(old, "backfill")
     assert (said.exit_code, "part-1.parquet is missing" in said.stderr) == (1, True)
 
 
-def test_older_tables_whose_first_batch_was_killed_have_nothing_to_take_over(old: Lake) -> None:
+def test_older_tables_without_a_committed_batch_have_nothing_to_upgrade(old: Lake) -> None:
     shutil.rmtree(old.root / "_checkpoint/commits")
     said = run(old, "backfill")
     assert (said.exit_code, "have no events: move them away" in said.stderr) == (1, True)
 
 
-def test_older_tables_whose_lives_go_back_further_are_not_taken_over(old: Lake) -> None:
+def test_older_tables_whose_lives_begin_before_their_events_are_not_upgraded(old: Lake) -> None:
     place = old.root / "life/batch=00000000/state=acked"
     place.mkdir(parents=True)
     earlier = [each._replace(ts=each.ts - 86_400_000_000) for each in the_story()]
@@ -129,13 +129,15 @@ def test_older_tables_whose_lives_go_back_further_are_not_taken_over(old: Lake) 
     assert (said.exit_code, "the table life to 2025-11-19" in said.stderr) == (1, True)
 
 
-def test_an_upkeep_that_was_killed_is_finished_first(old: Lake) -> None:
+def test_an_upkeep_that_was_killed_must_be_finished_before_an_upgrade(old: Lake) -> None:
     (old.root / "_swap.json").write_text("{}")
     said = run(old, "backfill")
     assert (said.exit_code, "finish it with the older holdfast" in said.stderr) == (1, True)
 
 
-def test_nobody_fills_older_tables(spark: "SparkSession", store: ValkeyServer, old: Lake) -> None:
+def test_an_ingest_into_older_tables_is_refused(
+    spark: "SparkSession", store: ValkeyServer, old: Lake
+) -> None:
     Writer(store).write(*the_story()[:1])
     with pytest.raises(PipelineFailed, match="holdfast pipeline backfill"):
         take_what_is_there(spark, Source(store.url), old, lambda taken: None)
@@ -153,14 +155,14 @@ def narrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
 
 
 def causes(lake: Lake) -> dict[str | None, int]:
-    """By wording: how many refusals."""
+    """The numbers of refusals by wording."""
     found: dict[str | None, int] = {}
     for line in map(orjson.loads, run(lake, "report", "causes").stdout.splitlines()):
         found[line["wording"]] = found.get(line["wording"], 0) + line["refusals"]
     return found
 
 
-def test_tables_from_before_there_were_wordings_are_read_filled_and_merged(narrow: Lake) -> None:
+def test_tables_without_wordings_can_be_read_extended_and_merged(narrow: Lake) -> None:
     assert causes(narrow) == {None: 43}
     narrow.widen()
     told = one_run([published(60, 1), *died(61, 60, "ann/1", text="order 3 is unknown")])
@@ -178,18 +180,18 @@ def test_tables_from_before_there_were_wordings_are_read_filled_and_merged(narro
     assert told_of == (2, len([*refusals()]) + len(told))
 
 
-def test_lost_files_from_before_there_were_wordings_are_given_up(narrow: Lake) -> None:
+def test_lost_files_without_wordings_can_be_given_up(narrow: Lake) -> None:
     add_events(narrow, 1, without_wordings(table_of(one_run([published(60, 1)]))))
     narrow.files("events")[0].unlink()
     assert give_up_lost(narrow) == 1
     with of_lake(narrow) as tables:
         [told] = tables.ask("select count(wording) as n, count(*) as events from {events}").rows
     assert told == (0, 3)
-    # What takes their place has the column.
+    # The file that replaces the lost one has the column.
     assert (narrow.is_mixed, narrow.open("events").lacking()) == (True, [])
 
 
-def test_an_ingest_goes_on_with_tables_from_before_there_were_wordings(
+def test_an_ingest_continues_with_tables_without_wordings(
     spark: "SparkSession", store: ValkeyServer, narrow: Lake
 ) -> None:
     writer = Writer(store)

@@ -1,4 +1,4 @@
-"""What Spark starts is this Python, with what is installed here and what it was given."""
+"""Spark starts this Python, with its packages and the paths that Spark gives it."""
 
 import os
 import subprocess
@@ -10,7 +10,9 @@ import pytest
 from holdfast.pipeline.python import python_for_spark
 
 
-def test_spark_has_this_python_and_no_zips(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_starts_this_python_without_the_archives_of_pyspark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     given = ["/spark/pyspark.zip", "/spark/py4j-1-src.zip", "/spark/core.jar", "/ours"]
     told = subprocess.check_output(

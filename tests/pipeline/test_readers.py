@@ -1,4 +1,4 @@
-"""The server keeps a frame until every lake has it, and for those that are dropped no longer."""
+"""The server keeps a frame until every lake has it, except lakes that were dropped."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -74,7 +74,7 @@ def test_frames_stay_until_every_lake_has_them(
     assert left(store, writer) == 1
 
 
-def test_a_mark_that_older_versions_left_holds_no_frames(
+def test_a_position_that_an_older_version_left_keeps_no_frames(
     store: ValkeyServer, writer: Writer, readers: Readers
 ) -> None:
     ids = writer.entries()
@@ -94,7 +94,7 @@ def test_the_list_says_how_far_each_lake_is(writer: Writer, readers: Readers) ->
     ]
 
 
-def test_operators_list_and_drop_lakes(
+def test_lakes_can_be_listed_and_dropped(
     store: ValkeyServer, writer: Writer, readers: Readers
 ) -> None:
     readers.report("one", "here:/one", {})
@@ -118,7 +118,7 @@ def test_each_lake_has_an_id_of_its_own_and_keeps_it(tmp_path: Path) -> None:
     assert one.id == id != two.id
 
 
-def test_the_events_of_two_stores_do_not_come_into_the_same_tables(
+def test_an_ingest_from_another_store_into_the_same_tables_is_refused(
     store: ValkeyServer, writer: Writer, tmp_path: Path
 ) -> None:
     lake, journals = Lake(tmp_path / "lake"), Journals(store.url, "holdfast")
@@ -141,7 +141,7 @@ def test_the_events_of_two_stores_do_not_come_into_the_same_tables(
 
 
 class Turns(Event):
-    """Lets an ingest look at the journal so many times, after something has happened to it."""
+    """Lets an ingest look at the journal so many times, with something happening before each."""
 
     def __init__(self, number: int, happen: Callable[[], object]) -> None:
         super().__init__()
@@ -158,14 +158,14 @@ class Turns(Event):
 
 
 def go_on_with(store: ValkeyServer, lake: Lake, turns: Turns) -> None:
-    """An ingest that goes on, and that has nothing to do for Spark."""
+    """A continuing ingest that has nothing to do for Spark."""
     spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=1))
     go_on(spark, Source(store.url), lake, lambda taken: None, turns)
 
 
 @pytest.fixture
 def lake(store: ValkeyServer, writer: Writer, tmp_path: Path) -> Lake:
-    """Tables that have the four frames, so far as their reach tells."""
+    """Tables that have the four frames, according to their position."""
     lake = Lake(tmp_path / "lake")
     lake.sign()
     digest = Journals(store.url, "holdfast").ends("n1").digest
@@ -174,7 +174,7 @@ def lake(store: ValkeyServer, writer: Writer, tmp_path: Path) -> Lake:
     return lake
 
 
-def test_an_ingest_that_goes_on_says_which_frames_are_missing_and_of_whom_it_hears(
+def test_a_continuing_ingest_notes_missing_frames_and_servers_that_were_heard_of(
     store: ValkeyServer, writer: Writer, lake: Lake
 ) -> None:
     writer.delete(writer.write(start(4)))
@@ -183,7 +183,7 @@ def test_an_ingest_that_goes_on_says_which_frames_are_missing_and_of_whom_it_hea
     assert (lacking.remembered(lake), heard.remembered(lake)) == ({"n1": 1}, {"n1": 17})
 
 
-def test_frames_that_are_missing_do_not_wait_and_those_behind_them_do(
+def test_frames_known_to_be_missing_do_not_count_as_waiting_but_those_after_them_do(
     store: ValkeyServer, writer: Writer, lake: Lake
 ) -> None:
     planner = Planner(Journals(store.url, "holdfast"), cores=1, accepts_loss=False)
@@ -207,6 +207,6 @@ def test_an_ingest_ends_when_its_store_is_emptied_or_replaced(
 
 
 @pytest.mark.parametrize("place", ["s3a://bucket/lake", "file:///lake"])
-def test_object_storage_does_not_become_a_folder_of_that_name(place: str) -> None:
+def test_the_url_of_an_object_storage_is_refused_as_a_lake(place: str) -> None:
     said = CliRunner().invoke(program, ["pipeline", "ingest", "--once", "--lake", place])
     assert (said.exit_code, "not a folder" in said.stderr) == (2, True)

@@ -1,4 +1,4 @@
-"""A real server that is killed, and an audit of what it had written down until then."""
+"""A real server that is killed, and an audit of its journal."""
 
 import time
 from collections import Counter
@@ -52,7 +52,7 @@ def receiver(url: str, name: str) -> Talker:
 
 
 def settle(talker: Talker) -> int:
-    """Take what there is; refuse each fifth, ack the rest, and say how much it was."""
+    """Take all events; refuse each fifth, ack the others, and return their number."""
     taken = talker.connect(advice={"timeout": 0}, ext={"ack": 0})
     events = [message["ext"]["delivery"] for message in taken if "data" in message]
     (reply,) = [message for message in taken if message["channel"] == "/meta/connect"]
@@ -66,7 +66,7 @@ def settle(talker: Talker) -> int:
 
 
 def the_journal(store: ValkeyServer) -> tuple[Writer, list[tuple[str, list[Event]]]]:
-    """Of the only node: what writes more of it, and the events of each entry."""
+    """A writer for the journal of the only node, and the events of each entry."""
     ((node, _),) = Journals(store.url, "holdfast").numbered().items()
     writer = Writer(store, node)
     entries = store.ask("XRANGE", writer.stream, "-", "+")
@@ -75,7 +75,7 @@ def the_journal(store: ValkeyServer) -> tuple[Writer, list[tuple[str, list[Event
 
 
 def read_anew(store: ValkeyServer) -> pa.Table:
-    """All that the journal tells, whatever is missing."""
+    """All events of the journal, whatever is missing."""
     journals = Journals(store.url, "holdfast")
     planner = Planner(journals, cores=1, accepts_loss=True)
     pieces = planner.pieces({}, planner.advance({}, planner.newest(), None))
@@ -84,7 +84,7 @@ def read_anew(store: ValkeyServer) -> pa.Table:
 
 
 def wait_for(kind: str, store: ValkeyServer) -> None:
-    """The server answers as soon as letters are kept; the journal hears of it within a second."""
+    """Wait until all such events are in the journal: within a second of the server's answer."""
     deadline = time.monotonic() + _TIMEOUT_S
     while sum(event.kind == kind for _, told in the_journal(store)[1] for event in told) < DEAD:
         assert time.monotonic() < deadline
@@ -92,7 +92,7 @@ def wait_for(kind: str, store: ValkeyServer) -> None:
 
 
 def replay_what_died(server: Server, cleo: Talker, lake: Lake) -> None:
-    """Have the server do it from a plan; what was done is not done again."""
+    """Have the server replay letters from a plan; a second replay skips all of them."""
     words = [*REPLAY, "--lake", str(lake.root), "--to", "cleo/1", "--yes"]
     words += ["--url", server.url, "--token-file", str(server.data / "admin-token")]
     runner = CliRunner()
@@ -110,7 +110,7 @@ def replay_what_died(server: Server, cleo: Talker, lake: Lake) -> None:
 
 
 def take_again(cleo: Talker) -> int:
-    """Ack until everything that had died has come once more."""
+    """Receive and ack until all messages that had died have arrived."""
     taken, batch = 0, 0
     while taken < DEAD:
         said = cleo.connect(advice={"timeout": 1000}, ext={"ack": batch})
@@ -126,7 +126,7 @@ def forge(store: ValkeyServer) -> None:
     writer, told = the_journal(store)
     acked = next(event for _, events in told for event in events if event.kind == "acked")
     assert acked.msg is not None
-    # Bob has taken nothing, and nothing of his was replayed.
+    # Bob has acked nothing, and nothing was replayed to him.
     never = acked._replace(receiver="bob/1")
     unknown = acked._replace(kind="handed", msg=acked.msg + 1, attempt=1)
     writer.write(never, never, unknown)
@@ -134,7 +134,7 @@ def forge(store: ValkeyServer) -> None:
 
 
 def refused_before_they_were_handed(lake: Lake) -> Any:
-    """Copies of which the journal's times tell such a thing."""
+    """The number of copies that were refused before their hand-over, by the times of events."""
     found = asked(
         lake,
         "select count(*) from (select min(ts) filter (kind = 'handed') as handed, "
@@ -145,7 +145,7 @@ def refused_before_they_were_handed(lake: Lake) -> Any:
 
 
 class Begun(NamedTuple):
-    """A server that has told a journal of deaths, and what was taken from it until now."""
+    """A server with deaths in its journal, and the tables that have them."""
 
     store: ValkeyServer
     server: Server
@@ -169,13 +169,13 @@ def begin(spark: "SparkSession", place: Path, opened: ExitStack) -> Begun:
 
 
 @pytest.mark.begun(by=begin)
-def test_what_a_killed_server_wrote_down_is_whole_and_forgeries_of_it_are_found(
+def test_the_journal_of_a_killed_server_is_complete_and_forgeries_in_it_are_found(
     spark: "SparkSession", lent: None, begun: Begun, tmp_path: Path
 ) -> None:
     store, server, lake = begun
     replay_what_died(server, receiver(server.url, "cleo"), lake)
     wait_for("replayed", store)
-    # The server answered for all that is kept; what is passing may be on its way.
+    # All that the server has confirmed is in the journal; acks may be on their way.
     server.process.kill()
     server.process.wait()
     taken = take_what_is_there(spark, Source(store.url), lake, lambda taken: None)
@@ -184,7 +184,7 @@ def test_what_a_killed_server_wrote_down_is_whole_and_forgeries_of_it_are_found(
     assert (planned.exit_code, "were replayed" in planned.stderr) == (1, True)
     assert sum(Journals(store.url, "holdfast").numbered().values()) > 0
     forge(store)
-    # As it is, without tables.
+    # Only the events, without the tables made of them.
     forged = store_rows(tmp_path, events=read_anew(store))
     found = Counter(row["kind"] for row in violations(findings_of(forged)))
     assert violations(findings_of(lake)) == []
@@ -197,7 +197,7 @@ def test_what_a_killed_server_wrote_down_is_whole_and_forgeries_of_it_are_found(
     assert sums["dead"] == DEAD
     assert sums["acked"] <= MESSAGES
     assert (found.pop("frame.gap"), found.pop("settled_twice")) == (1, 1)
-    # What is left of what was published in the frame that is gone; and what never was.
+    # The other events of messages in the frame that is gone, and of the unknown message.
     assert found.pop("not_published") > 1
     assert found.pop("never_handed") >= 1
     # If all this took a minute, there are books, too.

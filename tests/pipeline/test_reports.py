@@ -1,4 +1,4 @@
-"""Each report, on stories whose numbers anyone can count."""
+"""Each report, on few events, so that anyone can count the numbers."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -61,7 +61,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
 
 @pytest.fixture(scope="module")
 def tables(lake: Lake) -> Iterator[Tables]:
-    """What everybody asks; nobody changes it."""
+    """The tables that all tests share and none changes."""
     with of_lake(lake) as tables:
         yield tables
 
@@ -70,7 +70,7 @@ def rows(answer: Answer, *names: str) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in names) for row in answer.by_name()]
 
 
-def test_the_funnel_loses_nobody(tables: Tables) -> None:
+def test_the_funnel_accounts_for_every_copy(tables: Tables) -> None:
     counts = ("published", "copies", "replayed", "handed", "acked", "dead", "lost", "open")
     assert rows(tables.ask(FUNNEL), "channel", *counts) == [
         ("/chat", 5, 10, 0, 10, 9, 1, 0, 0),
@@ -80,7 +80,7 @@ def test_the_funnel_loses_nobody(tables: Tables) -> None:
     ]
 
 
-def test_deaths_that_are_alike_are_one_row(tables: Tables) -> None:
+def test_deaths_with_the_same_code_and_channel_are_one_row(tables: Tables) -> None:
     assert rows(tables.ask(DEAD), "code", "channel", "dead", "receivers") == [
         ("user.update.internalError", "/poison", 3, 3),
         ("user.update.error", "/chat", 1, 1),
@@ -88,13 +88,13 @@ def test_deaths_that_are_alike_are_one_row(tables: Tables) -> None:
     ]
 
 
-def test_what_most_die_of_is_poison(tables: Tables) -> None:
+def test_a_message_that_dies_for_most_receivers_is_poison(tables: Tables) -> None:
     assert rows(tables.ask(POISON), "channel", "receivers", "dead", "share", "code") == [
         ("/poison", 3, 3, 1.0, "user.update.internalError")
     ]
 
 
-def test_latency_is_told_in_milliseconds(tables: Tables) -> None:
+def test_latencies_are_in_milliseconds(tables: Tables) -> None:
     columns = ("channel", "n", "delivery_p50", "delivery_max", "acked", "answer_p50", "answer_max")
     found = {name: numbers for name, *numbers in rows(tables.ask(LATENCY), *columns)}
     assert list(found) == ["/chat", "/orders", "/poison", "/slow"]
@@ -105,7 +105,7 @@ def test_latency_is_told_in_milliseconds(tables: Tables) -> None:
     assert found["/slow"] == pytest.approx([1, 0, 0, 1, 6000, 6000], rel=0.01)
 
 
-def test_what_the_console_shows_is_told_as_the_administration_tells_things(
+def test_results_for_the_console_have_the_times_and_ids_of_the_administration(
     tables: Tables,
 ) -> None:
     found = find_out(tables)
@@ -144,13 +144,13 @@ LATER_MS = START_US // 1000 + 40_000
         ({"since": LATER_MS}, [40, 40, 40]),
     ],
 )
-def test_a_plan_has_what_is_wanted_and_was_not_replayed(
+def test_a_plan_has_the_selected_letters_that_were_not_replayed(
     tables: Tables, wanted: dict[str, Any], letters: list[int]
 ) -> None:
     assert planned(tables, wanted) == letters
 
 
-def test_what_most_receivers_died_of_can_be_left_out(tables: Tables) -> None:
+def test_a_plan_can_leave_out_poison_messages(tables: Tables) -> None:
     assert planned(tables, {}, without_poison=True) == [0]
 
 
@@ -222,29 +222,29 @@ def planned(tables: Tables, wanted: dict[str, Any], **how: Any) -> list[int]:
         (None, [12, 22, 23, 31, 43, 52, 62, 72, 82, 92]),
     ],
 )
-def test_who_gets_all_letters_gets_no_message_twice_but_those_that_died_of_it(
+def test_a_plan_leaves_out_letters_whose_message_the_target_got_by_another_replay(
     tmp_path: Path, shelf: Shelf, to: str | None, letters: list[int]
 ) -> None:
     names = ("msg", "receiver", "generation", "state", "letter", "replay_of")
     life = [
         dict(zip(names, row, strict=True))
         for row in (
-            # Ann's letter was for both of them.
+            # Kim got it by a replay of ann's letter.
             (1, "ann/1", 0, "dead", 11, []),
             (1, "bob/1", 0, "dead", 12, []),
             (1, "kim/1", 1, "acked", None, [11]),
             (2, "ann/1", 0, "dead", 21, []),
             (2, "kim/1", 1, "dead", 22, [21]),
             (2, "bob/1", 0, "dead", 23, []),
-            # Kim had it as everybody had.
+            # Kim got it when it was published.
             (3, "ann/1", 0, "dead", 31, []),
             (3, "kim/1", 0, "acked", None, []),
-            # Ann died once more of what kim then got for bob's letter.
+            # It died again for ann; then kim got it by a replay of bob's letter.
             (4, "ann/1", 0, "dead", 41, []),
             (4, "bob/1", 0, "dead", 42, []),
             (4, "ann/1", 1, "dead", 43, [41]),
             (4, "kim/1", 1, "acked", None, [42]),
-            # Kim was to have it, and had it not.
+            # A replay to kim ended in each of these ways.
             *_ends_of_one_for_both(5, "discarded"),
             *_ends_of_one_for_both(6, "expired"),
             *_ends_of_one_for_both(7, "lost_with_process"),
@@ -264,7 +264,7 @@ def _ends_of_one_for_both(msg: int, state: str) -> list[tuple[Any, ...]]:
     ]
 
 
-def test_letters_of_one_message_are_carried_out_together() -> None:
+def test_letters_of_one_message_are_in_the_same_part_of_a_plan() -> None:
     letters = [(1, 1), (1, 2), (2, 3), (2, 4), (3, 5), (4, 6), (4, 7), (4, 8), (4, 9), (5, 10)]
     with opened(is_mixed=False) as tables:
         tables.add("plan", "msg bigint, letter bigint", letters)
@@ -272,7 +272,7 @@ def test_letters_of_one_message_are_carried_out_together() -> None:
     assert found == [[1, 2], [3, 4, 5], [6, 7, 8], [9, 10]]
 
 
-def test_letters_that_were_replayed_to_whomever_are_planned_no_more(
+def test_letters_that_were_replayed_to_another_session_are_not_planned_again(
     tmp_path: Path, shelf: Shelf
 ) -> None:
     told = [published(1, 3)]
@@ -281,7 +281,7 @@ def test_letters_that_were_replayed_to_whomever_are_planned_no_more(
     to_zoe = {"receiver": "zoe/1", "generation": 1}
     told.append(event("replayed", 3, 1, letter=1, **to_zoe))
     first = made_of(one_run(told))
-    # It is one message, and as often replayed: to those who count, one life.
+    # The same message in the same generation counts as one life.
     again = [acked(4, 1, "zoe/1"), event("replayed", 5, 1, letter=2, **to_zoe)]
     second = made_of(one_run([*told, *again])[len(told) :], first)
     is_over = pc.not_equal(first.life["state"], OPEN)
@@ -289,7 +289,7 @@ def test_letters_that_were_replayed_to_whomever_are_planned_no_more(
     assert planned(shelf(store(tmp_path, life)), {}) == [3]
 
 
-def test_a_plan_is_told_by_what_went_wrong(tables: Tables) -> None:
+def test_the_summary_of_a_plan_groups_letters_by_channel_and_code(tables: Tables) -> None:
     columns = ("channel", "code", "letters", "receivers")
     plan(tables, {})
     assert rows(tables.ask(SUMMARY), *columns) == [
@@ -298,25 +298,25 @@ def test_a_plan_is_told_by_what_went_wrong(tables: Tables) -> None:
     ]
 
 
-def test_who_gets_things_twice_is_at_the_top(tables: Tables) -> None:
+def test_the_receiver_with_most_redeliveries_comes_first(tables: Tables) -> None:
     found = rows(tables.ask(REDELIVERY), "receiver", "copies", "redeliveries", "attempts", "share")
     assert found[0] == ("joe/1", 1, 2, 3, 1.0)
-    # The others refused what they got, and got it once.
+    # The others refused what they got, and got it only once.
     assert {row[0] for row in found[1:]} == {"a/1", "b/1", "c/1", "bob/1"}
     assert {row[2] for row in found[1:]} == {0}
 
 
-def test_who_comes_and_goes_is_flapping(tables: Tables) -> None:
+def test_a_receiver_that_loses_contact_repeatedly_is_flapping(tables: Tables) -> None:
     assert rows(tables.ask(FLAPPING), "receiver", "losses", "how") == [("joe/1", 3, "polling")]
 
 
-def test_the_advice_is_what_helped(tables: Tables) -> None:
+def test_the_advised_backoff_is_the_one_after_which_retries_succeeded(tables: Tables) -> None:
     columns = ("channel", "retried", "succeeded", "backoff", "max_attempts", "share")
-    # Who died of the first attempt tells nothing of a second.
+    # Copies that died at their first attempt say nothing about retries.
     assert rows(tables.ask(HOLDBACK_ADVICE), *columns) == [("/slow", 1, 1, 3000.0, 3, 1.0)]
 
 
-def test_throughput_adds_up(tables: Tables) -> None:
+def test_throughput_sums_up_each_minute(tables: Tables) -> None:
     columns = ("minute", "published", "copies", "bytes", "handed", "ended", "dead")
     found = rows(tables.ask(THROUGHPUT), *columns)
     assert [row[1:] for row in found] == [(12, 25, 1200, 27, 25, 5)]
@@ -341,7 +341,7 @@ def at(second: int) -> int:
         (Scope(channel="/nowhere"), {}, 0),
     ],
 )
-def test_a_report_is_about_what_was_published_then_and_there_and_to_whom(
+def test_a_report_with_a_scope_counts_only_messages_within_it(
     lake: Lake, shelf: Shelf, scope: Scope, funnels: dict[str, tuple[int, int]], handed: int
 ) -> None:
     tables = shelf(lake, scope)
@@ -353,19 +353,23 @@ def test_a_report_is_about_what_was_published_then_and_there_and_to_whom(
     assert dict(rows(tables.ask(LATENCY), "channel", "n")).keys() == funnels.keys()
 
 
-def test_who_comes_and_goes_is_told_of_a_receiver_of_a_channel(lake: Lake, shelf: Shelf) -> None:
+def test_a_flapping_receiver_is_found_even_if_the_scope_has_a_channel(
+    lake: Lake, shelf: Shelf
+) -> None:
     tables = shelf(lake, Scope(receiver="joe/1", channel="/slow"))
     assert rows(tables.ask(FLAPPING), "receiver") == [("joe/1",)]
 
 
 @pytest.mark.parametrize("scope", [Scope(receiver="ann/1"), Scope(until=at(61))])
-def test_who_stays_or_is_not_meant_is_not_flapping(lake: Lake, shelf: Shelf, scope: Scope) -> None:
+def test_a_receiver_outside_the_scope_or_with_few_losses_is_not_flapping(
+    lake: Lake, shelf: Shelf, scope: Scope
+) -> None:
     assert rows(shelf(lake, scope).ask(FLAPPING), "receiver") == []
 
 
-def test_who_publishes_is_told_with_its_busiest_minute(tmp_path: Path, shelf: Shelf) -> None:
+def test_publishers_are_reported_with_their_busiest_minute(tmp_path: Path, shelf: Shelf) -> None:
     told = [published(0, 2), published(10, 3), published(70, 1), published(80, 1, sender="eve/1")]
-    # Not for all of them the store has it.
+    # Not all of its copies are in the store.
     told.append(published(80, 1, sender="eve/1", kept=0, size=0))
     found = shelf(store_told(tmp_path, one_run(told))).ask(PUBLISHERS)
     columns = ("sender", "published", "copies", "bytes", "most_per_minute")
@@ -377,7 +381,7 @@ def test_who_publishes_is_told_with_its_busiest_minute(tmp_path: Path, shelf: Sh
     assert busiest[0].timestamp() * 1_000_000 == START_US
 
 
-def test_who_acks_late_is_slow_and_who_acked_seldom_is_not_told(
+def test_receivers_are_ranked_by_ack_time_without_those_with_few_acks(
     tmp_path: Path, shelf: Shelf
 ) -> None:
     told = [published(n, 3) for n in range(10)]

@@ -1,4 +1,4 @@
-"""Spark reads each event of a journal once, and says what is wrong with it."""
+"""An ingest reads each event of a journal once, and reports what is wrong with the journal."""
 
 from collections.abc import Callable
 from operator import itemgetter
@@ -42,7 +42,7 @@ def some_events(first: int, last: int) -> list[Event]:
 
 
 def taken(store: ValkeyServer, *, accepts_loss: bool = False) -> list[dict[str, Any]]:
-    """The rows that Spark would be given, by the parts that give them."""
+    """The rows that an ingest would read."""
     journals = Journals(store.url, "holdfast")
     planner = Planner(journals, cores=1, accepts_loss=accepts_loss)
     return [
@@ -54,7 +54,7 @@ def taken(store: ValkeyServer, *, accepts_loss: bool = False) -> list[dict[str, 
 
 
 def incidents(rows: list[dict[str, Any]]) -> list[tuple[str, int, int]]:
-    """Kind, at which frame, and of how many."""
+    """The kind, the frame and the number of each incident."""
     return [(row["kind"], row["seq"], row["number"]) for row in rows if "frame." in row["kind"]]
 
 
@@ -62,7 +62,7 @@ def acks(rows: list[dict[str, Any]]) -> int:
     return [row["kind"] for row in rows].count("acked")
 
 
-def test_what_was_written_is_read(store: ValkeyServer) -> None:
+def test_events_are_read_as_they_were_written(store: ValkeyServer) -> None:
     told = some_events(0, 40)
     Writer(store).write_all(told, each=6)
     rows = sorted(taken(store), key=itemgetter("ts"))
@@ -71,7 +71,7 @@ def test_what_was_written_is_read(store: ValkeyServer) -> None:
     assert [Event(*(row[name] for name in Event._fields)) for row in rows] == told
 
 
-def test_more_cores_than_nodes_share_a_journal(
+def test_a_journal_is_divided_among_several_cores(
     store: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.pipeline.source.planning._SMALLEST", 10)
@@ -83,14 +83,14 @@ def test_more_cores_than_nodes_share_a_journal(
     assert [piece.after for piece in pieces[1:]] == [piece.upto for piece in pieces[:-1]]
 
 
-def test_the_names_of_keys_are_those_of_the_server(store: ValkeyServer) -> None:
+def test_the_journal_is_found_under_the_redis_keys_of_the_server(store: ValkeyServer) -> None:
     Writer(store).write(published(0, 1))
     journals = Journals(store.url, "holdfast")
     assert journals.numbered() == {"n1": 1}
     assert journals.stream("n1") == RedisKeys("holdfast").journal("n1")
 
 
-def test_missing_frames_stop_the_reading(store: ValkeyServer) -> None:
+def test_missing_frames_stop_an_ingest_unless_it_accepts_loss(store: ValkeyServer) -> None:
     writer = Writer(store)
     writer.write_all(some_events(0, 10), each=3)
     writer.delete(*writer.entries()[4:6])
@@ -99,7 +99,7 @@ def test_missing_frames_stop_the_reading(store: ValkeyServer) -> None:
     assert incidents(taken(store, accepts_loss=True)) == [("frame.gap", 7, 2)]
 
 
-def test_a_frame_that_is_there_twice_counts_once(store: ValkeyServer) -> None:
+def test_a_repeated_frame_counts_once_and_is_reported(store: ValkeyServer) -> None:
     writer = Writer(store)
     frame = frame_of(some_events(0, 2))
     writer.write_frame(frame)
@@ -108,7 +108,7 @@ def test_a_frame_that_is_there_twice_counts_once(store: ValkeyServer) -> None:
     assert (incidents(rows), acks(rows)) == ([("frame.repeat", 1, 1)], 2)
 
 
-def test_a_store_that_forgot_its_last_frames_is_noticed(store: ValkeyServer) -> None:
+def test_a_store_that_lost_its_last_frames_is_noticed(store: ValkeyServer) -> None:
     writer = Writer(store)
     writer.write_all(some_events(0, 4), each=3)
     writer.epoch = "seed-2"
@@ -119,7 +119,7 @@ def test_a_store_that_forgot_its_last_frames_is_noticed(store: ValkeyServer) -> 
     assert (incidents(rows), acks(rows)) == ([("frame.rewind", 3, 2)], 5)
 
 
-def test_numbers_begin_anew_in_a_store_that_was_emptied(store: ValkeyServer) -> None:
+def test_frame_numbers_may_begin_again_in_an_emptied_store(store: ValkeyServer) -> None:
     writer = Writer(store)
     writer.write_all(some_events(0, 3), each=3)
     writer.epoch = "other-1"
@@ -127,7 +127,7 @@ def test_numbers_begin_anew_in_a_store_that_was_emptied(store: ValkeyServer) -> 
     assert incidents(taken(store)) == [("frame.restart", 1, 1)]
 
 
-def test_few_frames_wait_for_others_and_many_do_not() -> None:
+def test_few_frames_wait_for_others_and_many_are_taken_at_once() -> None:
     pace = Pace(60)
     assert not pace.is_due(0, 1000)
     # After a quiet time nothing has to wait.
@@ -139,7 +139,7 @@ def test_few_frames_wait_for_others_and_many_do_not() -> None:
     assert pace.is_due(200, 1121)
 
 
-def test_numbers_run_on_when_the_server_starts_again(store: ValkeyServer) -> None:
+def test_frame_numbers_that_continue_after_a_restart_are_no_incident(store: ValkeyServer) -> None:
     writer = Writer(store)
     writer.write_all(some_events(0, 3), each=3)
     writer.epoch = "seed-2"
@@ -161,8 +161,8 @@ def alien_frames() -> dict[str, bytes]:
         "empty": b"",
         "torn": whole[:-20],
         "text": b"hello",
-        "places that are not there": encode(head, {**no_place, "delivered": row}),  # type: ignore[typeddict-item]
-        "a time far away": encode(
+        "references to nothing": encode(head, {**no_place, "delivered": row}),  # type: ignore[typeddict-item]
+        "an impossible time": encode(
             head._replace(t0=2**62, t1=2**62),
             {
                 "changed": {
@@ -176,12 +176,12 @@ def alien_frames() -> dict[str, bytes]:
             },
         ),
         "of another node": whole.replace(b'"node":"n1"', b'"node":"n2"', 1),
-        "more events than there are": whole.replace(b'"n":90', b'"n":91', 1),
+        "a count that is too high": whole.replace(b'"n":90', b'"n":91', 1),
     }
 
 
 def edited(packed: bytes, block: str, column: str, value: Any) -> bytes:
-    """The frame with another first value in a column, as somebody would write it."""
+    """The frame with another first value in a column."""
     head, body = decode(packed)
     cast("Any", body)[block][column][0] = value
     return encode(head, body)
@@ -191,11 +191,11 @@ EVENTS = some_events(2, 3)
 FORGERIES: dict[str, Callable[[bytes], bytes]] = {
     "another time": lambda frame: edited(frame, "delivered", "t", 77),
     "another code": lambda frame: edited(frame, "delivered", "code", "user.update.error"),
-    "a copy more": lambda frame: edited(frame, "published", "copies", 2),
-    "an ack that is an expiry": lambda frame: frame_of(
+    "an extra copy": lambda frame: edited(frame, "published", "copies", 2),
+    "an ack changed to an expiry": lambda frame: frame_of(
         [each._replace(kind="expired") if each.kind == "acked" else each for each in EVENTS]
     ),
-    "an ack less": lambda frame: frame_of([each for each in EVENTS if each.kind != "acked"]),
+    "a missing ack": lambda frame: frame_of([each for each in EVENTS if each.kind != "acked"]),
     "another channel": lambda frame: frame_of(
         [each._replace(channel="/b") if each.channel else each for each in EVENTS]
     ),
@@ -204,7 +204,7 @@ FORGERIES: dict[str, Callable[[bytes], bytes]] = {
 
 @pytest.mark.parametrize("what", FORGERIES)
 @pytest.mark.parametrize("place", [2, 4])
-def test_a_frame_that_was_edited_is_named_even_the_newest(
+def test_an_edited_frame_is_reported_even_if_it_is_the_newest(
     what: str, place: int, store: ValkeyServer
 ) -> None:
     writer = Writer(store)
@@ -215,7 +215,7 @@ def test_a_frame_that_was_edited_is_named_even_the_newest(
     assert incidents(taken(store)) == [("frame.altered", place + 1, 1)]
 
 
-def test_an_altered_frame_is_named_once_whatever_is_read_later(store: ValkeyServer) -> None:
+def test_an_altered_frame_is_reported_once_whatever_is_read_later(store: ValkeyServer) -> None:
     writer = Writer(store)
     writer.write_all(some_events(0, 3), each=3)
     writer.forge(2, frame=frame_of(some_events(7, 8)))
@@ -236,17 +236,19 @@ def test_a_frame_with_another_epoch_is_altered_too(store: ValkeyServer) -> None:
     assert incidents(taken(store)) == [("frame.altered", 2, 1)]
 
 
-def test_who_removes_a_frame_and_numbers_the_others_anew_is_found(store: ValkeyServer) -> None:
+def test_a_removed_frame_is_noticed_even_if_later_ones_are_numbered_anew(
+    store: ValkeyServer,
+) -> None:
     writer = Writer(store)
     writer.write_all(some_events(0, 5), each=3)
     writer.delete(writer.entries()[2])
     for place, seq in ((2, 3), (3, 4)):
         writer.forge(place, seq=seq)
-    # The first frame with another number, which follows the wrong one, and the newest.
+    # The digest in the first renumbered frame is not that of the frame now before it.
     assert ("frame.altered", 2, 1) in incidents(taken(store))
 
 
-def test_a_chain_goes_on_over_runs(store: ValkeyServer) -> None:
+def test_the_chain_of_digests_continues_over_runs(store: ValkeyServer) -> None:
     writer = Writer(store)
     for run in range(3):
         writer.epoch = f"seed-{run}"
@@ -264,7 +266,7 @@ def trim(store: ValkeyServer, writer: Writer, before: str) -> None:
     evaluate(store, call._replace(args=[writer.epoch, "0-0", before, 10**9, 0]))
 
 
-def test_three_frames_less_at_the_head_are_told_from_those_that_the_server_removed(
+def test_frames_that_are_missing_at_the_beginning_are_told_apart_from_trimmed_ones(
     store: ValkeyServer,
 ) -> None:
     writer = Writer(store)
@@ -280,7 +282,7 @@ def test_three_frames_less_at_the_head_are_told_from_those_that_the_server_remov
     assert incidents(taken(store, accepts_loss=True)) == [("frame.gap", 8, 3)]
 
 
-def test_frames_of_an_older_server_have_no_digest_and_are_read(store: ValkeyServer) -> None:
+def test_frames_of_an_older_server_without_digests_are_read(store: ValkeyServer) -> None:
     writer = Writer(store)
     for seq in (1, 2):
         words = ("epoch", "seed-1", "seq", seq, "frame", frame_of(some_events(seq, seq + 1)))
@@ -292,7 +294,7 @@ def test_frames_of_an_older_server_have_no_digest_and_are_read(store: ValkeyServ
 
 
 @pytest.mark.parametrize("what", alien_frames())
-def test_a_frame_that_is_none_is_counted_and_costs_nobody_else(
+def test_an_unreadable_frame_is_counted_and_the_others_are_read(
     what: str, store: ValkeyServer
 ) -> None:
     writer = Writer(store)
@@ -303,7 +305,7 @@ def test_a_frame_that_is_none_is_counted_and_costs_nobody_else(
     assert (incidents(rows), acks(rows)) == ([("frame.unreadable", 2, 1)], 4)
 
 
-def test_an_entry_of_somebody_else_is_counted(store: ValkeyServer) -> None:
+def test_a_foreign_entry_in_the_stream_is_counted(store: ValkeyServer) -> None:
     writer = Writer(store)
     writer.write(*some_events(0, 2))
     store.ask("XADD", writer.stream, "*", "hello", "world")
@@ -312,7 +314,9 @@ def test_an_entry_of_somebody_else_is_counted(store: ValkeyServer) -> None:
     assert (incidents(rows), acks(rows)) == ([("frame.unreadable", 1, 1)], 4)
 
 
-def test_a_frame_of_a_newer_server_is_not_lost(store: ValkeyServer) -> None:
+def test_a_frame_of_a_newer_server_stops_an_ingest_unless_it_accepts_loss(
+    store: ValkeyServer,
+) -> None:
     writer = Writer(store)
     writer.write(*some_events(0, 2))
     line, _, body = frame_of(some_events(2, 3)).partition(b"\n")
@@ -322,7 +326,7 @@ def test_a_frame_of_a_newer_server_is_not_lost(store: ValkeyServer) -> None:
     assert incidents(taken(store, accepts_loss=True)) == [("frame.newer", 2, 1)]
 
 
-def test_an_offset_is_the_same_after_it_was_written_down(store: ValkeyServer) -> None:
+def test_an_offset_is_the_same_after_it_was_stored_as_json(store: ValkeyServer) -> None:
     Writer(store).write_all(some_events(0, 4), each=3)
     planner = Planner(Journals(store.url, "holdfast"), cores=1, accepts_loss=False)
     end = planner.advance({}, planner.newest(), 6)
@@ -345,7 +349,7 @@ def test_a_store_that_goes_away_while_it_is_read_is_named(tmp_path: Path) -> Non
         list(keep_piece(Source(store.url), tmp_path, piece))
 
 
-def test_who_gets_no_answer_is_told_what_to_do_and_no_password() -> None:
+def test_errors_of_the_store_name_the_remedy_but_no_password() -> None:
     url = "redis://joe:secret@localhost:1/2"
     told = {
         RedisConnectionError("refused"): "does not answer (refused). Is the server running?",
@@ -366,7 +370,7 @@ def test_a_store_that_is_away_is_named(spark: "SparkSession", tmp_path: Path) ->
         take_what_is_there(spark, Source(url), Lake(tmp_path / "lake"), lambda taken: None)
 
 
-def test_batches_are_bounded_and_go_on_where_they_ended(store: ValkeyServer) -> None:
+def test_batches_are_bounded_and_continue_where_the_last_one_ended(store: ValkeyServer) -> None:
     Writer(store).write_all(some_events(0, 10), each=6)
     planner = Planner(Journals(store.url, "holdfast"), cores=1, accepts_loss=False)
     offset: Offset = {}
@@ -377,7 +381,7 @@ def test_batches_are_bounded_and_go_on_where_they_ended(store: ValkeyServer) -> 
     assert read == [2, 4, 5]
 
 
-def test_what_is_cut_off_between_two_runs_stops_the_second(store: ValkeyServer) -> None:
+def test_frames_that_are_removed_between_two_batches_stop_the_second(store: ValkeyServer) -> None:
     writer = Writer(store)
     writer.write_all(some_events(0, 4), each=3)
     planner = Planner(Journals(store.url, "holdfast"), cores=1, accepts_loss=False)
@@ -388,7 +392,7 @@ def test_what_is_cut_off_between_two_runs_stops_the_second(store: ValkeyServer) 
         planner.advance(end, planner.newest(), None)
 
 
-def test_a_batch_that_was_cut_off_before_it_was_read_is_an_error(store: ValkeyServer) -> None:
+def test_a_batch_that_is_trimmed_before_it_is_read_is_an_error(store: ValkeyServer) -> None:
     writer = Writer(store)
     writer.write_all(some_events(0, 4), each=3)
     planner = Planner(Journals(store.url, "holdfast"), cores=1, accepts_loss=True)

@@ -1,4 +1,4 @@
-"""The funnel adds up what is remembered of files, and is what it would be without."""
+"""The funnel adds up remembered sums of files, with the same result as without them."""
 
 from datetime import date
 from pathlib import Path
@@ -31,7 +31,7 @@ def lake(tmp_path: Path) -> "Lake":
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The tables of which files were read."""
+    """The tables whose files were read."""
     found: list[str] = []
     find_out = sums._find_out
 
@@ -50,7 +50,9 @@ def check(lake: "Lake") -> None:
         assert tables.ask(FUNNEL) == without
 
 
-def test_what_is_remembered_adds_up_to_what_all_files_tell(lake: "Lake", read: list[str]) -> None:
+def test_remembered_sums_give_the_same_funnel_without_reading_files_again(
+    lake: "Lake", read: list[str]
+) -> None:
     check(lake)
     assert sorted(read) == ["events"] * 8 + ["life"]
     read.clear()
@@ -58,7 +60,7 @@ def test_what_is_remembered_adds_up_to_what_all_files_tell(lake: "Lake", read: l
     assert read == []
 
 
-def test_a_new_day_is_read_and_no_other(lake: "Lake", read: list[str]) -> None:
+def test_only_a_new_day_is_read(lake: "Lake", read: list[str]) -> None:
     check(lake)
     read.clear()
     add_events(lake, 1, table_of(one_run([published(9 * DAY, 3)])))
@@ -66,7 +68,7 @@ def test_a_new_day_is_read_and_no_other(lake: "Lake", read: list[str]) -> None:
     assert read == ["events"]
 
 
-def test_what_comes_after_the_tables_were_opened_does_not_count(lake: "Lake") -> None:
+def test_events_added_after_the_tables_were_opened_do_not_count(lake: "Lake") -> None:
     with of_lake(lake) as tables:
         before = tables.ask(FUNNEL)
         add_events(lake, 1, table_of(one_run([published(9 * DAY, 3)])))

@@ -1,4 +1,4 @@
-"""The journal of a server that is killed, restarted and robbed of its replies is whole, too."""
+"""The journal of a server that is killed, restarted and loses replies is complete, too."""
 
 import asyncio
 from contextlib import ExitStack
@@ -28,7 +28,7 @@ STEPS = (
     Step(0.5, (Kind.RESTART_SERVER,), 0.1),
 )
 IMPATIENT = {"retries": -1, "responseTimeout": 300, "delay": 100}
-# Whatever a receiver does to its messages.
+# The kinds of events that receivers cause.
 KINDS = {"published", "handed", "acked", "refused", "dead", "returned"}
 
 
@@ -43,7 +43,7 @@ async def torment(home: Path, url: str) -> Result:
 
 
 class Begun(NamedTuple):
-    """What the receivers saw, and what the journal tells of it."""
+    """What the receivers saw, and what the journal says about it."""
 
     result: Result
     lacking: dict[str, int]
@@ -64,12 +64,12 @@ def begin(spark: "SparkSession", place: Path, opened: ExitStack) -> Begun:
 
 
 @pytest.mark.begun(by=begin)
-def test_the_journal_of_a_tormented_server_breaks_no_rule(begun: Begun) -> None:
+def test_the_journal_of_a_server_under_faults_has_no_violations(begun: Begun) -> None:
     result, lacking, found, kinds = begun
     assert min(result.processed, result.duplicated) > 0, result.report()
     assert lacking == {}
     assert violations(found) == []
-    # The audit says so, because events that were not stored may be missing.
+    # The audit reports each kill, because events that were not stored may be missing.
     killed = [row for row in found if row["kind"] == "run.unclean"]
     assert killed
     assert all(row["since"] <= row["until"] for row in killed)

@@ -33,7 +33,7 @@ def week(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return store_told(tmp_path_factory.mktemp("week"), one_run(a_week()))
 
 
-def test_hours_that_are_unlike_those_of_other_days_are_told(week: Lake) -> None:
+def test_hours_that_differ_from_those_of_other_days_are_unusual(week: Lake) -> None:
     found = ask(week, "unusual")
     assert [after_start(row, "hour", HOUR) for row in found] == [5 * 24, 6 * 24 + 1]
     spread = USUAL**0.5
@@ -64,7 +64,7 @@ def test_slow_hours_and_bursts_of_deaths_are_unusual_too(tmp_path: Path) -> None
     assert found["delivery_p95"]["found"] == pytest.approx(5000, rel=0.01)
 
 
-def test_four_days_tell_nothing_of_what_is_usual(week: Lake) -> None:
+def test_four_days_are_too_few_to_find_unusual_hours(week: Lake) -> None:
     until = START_US // 1000 + 4 * DAY * 1000
     assert ask(week, "unusual", Scope(until=until)) == []
 
@@ -82,13 +82,13 @@ def test_each_day_is_compared_with_the_one_before_and_the_week_before(week: Lake
     assert [row["copies_to_week_before"] for row in found] == [1.0] + [None] * 7
     assert [row["delivery_p95"] for row in found] == pytest.approx([10] * 8, rel=0.01)
     assert {row["p95_to_day_before"] for row in found[:-1]} == {1.0}
-    # Nothing is compared with no deaths at all.
+    # A day without deaths is no basis for a comparison.
     assert {row["dead_to_day_before"] for row in found} == {None}
 
 
-def test_the_backlog_is_what_came_and_has_not_gone(tmp_path: Path) -> None:
+def test_the_backlog_counts_copies_that_came_and_have_not_gone(tmp_path: Path) -> None:
     told = [event("node", -1, what="start", number=0)]
-    # Of this the journal has no more than the end.
+    # Of this copy the journal has only the end.
     told.append(acked(1, -60, "ann/1"))
     told += [published(n, 2) for n in range(10)]
     told += [acked(90, n, "ann/1") for n in range(10)]
@@ -111,7 +111,9 @@ def causes(lake: Lake) -> list[tuple[Any, ...]]:
     return [tuple(row[name] for name in CAUSE) for row in ask(lake, "causes")]
 
 
-def test_what_fails_alike_is_one_cause_whatever_it_names_and_wherever(tmp_path: Path) -> None:
+def test_refusals_with_the_same_code_and_wording_are_one_cause_on_all_channels(
+    tmp_path: Path,
+) -> None:
     assert causes(store_told(tmp_path, one_run(refusals()))) == [
         ("user.update.error", "order * of * is unknown", 39, 39, 3, 39, "/orders/eu/*"),
         ("user.update.error", "no room for order *", 2, 2, 2, 2, "/orders/eu/*"),
@@ -125,7 +127,7 @@ def asked(tmp_path: Path) -> Lake:
     return store_told(tmp_path, one_run(requests()))
 
 
-def test_requests_are_told_with_their_ends_and_the_time_of_their_answers(asked: Lake) -> None:
+def test_requests_are_reported_with_their_ends_and_answer_times(asked: Lake) -> None:
     [ask_them, other, nowhere] = ask(asked, "requests")
     ends = ("answered", "no_responders", "timeout", "refused", "abandoned", "unsent")
     assert (ask_them["channel"], ask_them["asked"]) == ("/ask", 106)
@@ -138,7 +140,7 @@ def test_requests_are_told_with_their_ends_and_the_time_of_their_answers(asked: 
     assert (nowhere["channel"], nowhere["denied"]) == (None, 1)
 
 
-def test_requests_of_a_channel_or_a_session_are_told_alone(asked: Lake) -> None:
+def test_requests_can_be_limited_to_a_channel_or_a_session(asked: Lake) -> None:
     assert [row["asked"] for row in ask(asked, "requests", Scope(channel="/other"))] == [1]
     found = ask(asked, "requests", Scope(receiver="bob/1"))
     assert [(row["asked"], row["late"]) for row in found] == [(0, 2)]

@@ -1,4 +1,4 @@
-"""Tables are kept small and made anew, and tell the same afterwards."""
+"""Upkeep and backfills: tables are merged, cut and rebuilt, and lose no row that they need."""
 
 import os
 import shutil
@@ -55,14 +55,14 @@ def written(lake: Lake, batch: int, events: list[Event]) -> list[Made]:
 
 
 def add_events(lake: Lake, batch: int, events: list[Event]) -> None:
-    """Events from which nothing is made yet."""
+    """Add events from which no other table is made yet."""
     made = written(lake, batch, events)
     with lake.changing():
         lake.commit(made, {}, anew=())
 
 
 def ingested(lake: Lake, batch: int, events: list[Event]) -> None:
-    """The same, and what an ingest makes of them."""
+    """Add events, with the tables that an ingest makes of them."""
     made = written(lake, batch, events)
     with lake.changing():
         paths = [lake.root / EVENTS / each.file for each in made]
@@ -83,7 +83,7 @@ def lake(tmp_path: Path) -> Lake:
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of both days in four batches, with all that is made of them."""
+    """A lake with both days in four batches, and all tables made of them."""
     lake = Lake(tmp_path_factory.mktemp("made"))
     told = the_story()
     ingested(lake, 0, told[:30])
@@ -95,7 +95,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def small(made: Path, tmp_path: Path) -> Lake:
-    """The same, of which each test has its own."""
+    """A copy of it for one test."""
     return Lake(shutil.copytree(made, tmp_path / "lake"))
 
 
@@ -108,12 +108,12 @@ def lines(said: Result) -> list[dict[str, Any]]:
 
 
 def rows(lake: Lake, table: str) -> list[dict[str, Any]]:
-    """In an order that does not depend on files."""
+    """All rows, in an order that does not depend on files."""
     found = [pq.ParquetFile(file).read() for file in lake.files(table)]
     return sorted((row for each in found for row in each.to_pylist()), key=str)
 
 
-def test_tables_are_made_anew_by_steps(
+def test_a_backfill_continues_after_kills_and_rebuilds_the_tables(
     spark: "SparkSession", lent: None, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as fate:
@@ -121,7 +121,7 @@ def test_tables_are_made_anew_by_steps(
         with pytest.raises(Killed):
             run(lake, "backfill")
     assert rows(lake, "life") == []
-    # While nobody does the rest, another batch comes.
+    # Before the backfill continues, another batch arrives.
     add_events(lake, 3, [acked(4 * 86_400, 9, "bob/1")._replace(msg=7)])
     for whose, step in ((os, "link"), (shutil, "rmtree")):
         with monkeypatch.context() as fate:
@@ -133,16 +133,16 @@ def test_tables_are_made_anew_by_steps(
     states = [row["state"] for row in rows(lake, "life")]
     assert [states.count(state) for state in ("acked", "dead")] == [38, 4]
     miss_each_file(lake)
-    # From this the next ingest goes on.
+    # The next ingest continues from this.
     assert [row["receiver"] for row in rows(lake, "open")] == ["bob/1"]
     assert len(rows(lake, "messages")) == 1
-    # Once more changes nothing.
+    # Another backfill changes nothing.
     before = rows(lake, "life")
     assert orjson.loads(run(lake, "backfill").stdout)["found_done"] == 0
     assert rows(lake, "life") == before
 
 
-def test_a_backfill_begins_anew_when_its_files_were_merged(
+def test_a_backfill_begins_again_when_its_files_were_merged(
     spark: "SparkSession", lent: None, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as fate:
@@ -154,7 +154,7 @@ def test_a_backfill_begins_anew_when_its_files_were_merged(
     assert len(rows(lake, "life")) == 41
 
 
-def test_a_step_that_was_killed_while_it_ended_is_done_once(
+def test_a_step_of_a_backfill_that_is_killed_at_its_end_takes_effect_once(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(backfills, "census", lambda *_: [])
@@ -162,7 +162,7 @@ def test_a_step_that_was_killed_while_it_ended_is_done_once(
     real = Table.commit
 
     def commit(table: Table, names: list[str], number: int, *, is_all: bool) -> None:
-        # Its lives are there; the step ends when its events are, of which a backfill has none.
+        # Its lives are committed; the step ends with its events, of which a backfill has none.
         if (number, names, is_all) == (1, [], False):
             raise Killed
         real(table, names, number, is_all=is_all)
@@ -183,13 +183,13 @@ def write_lives(spark: object, events: list[Path], into: Lake, runs: Runs) -> li
     return [made for span in spans(files, 1) for made in make_of(span, runs, into.root)]
 
 
-def test_lost_events_are_done_without_if_somebody_says_so(
+def test_a_backfill_proceeds_without_lost_events_only_with_accept_loss(
     spark: "SparkSession", lent: None, lake: Lake
 ) -> None:
     lake.files(EVENTS)[-1].unlink()
     said = run(lake, "backfill")
     assert (said.exit_code, "backfill --accept-loss" in said.stderr) == (1, True)
-    # Of the second day there is only that it was given up.
+    # Of the second day there is only a note that it was given up.
     assert orjson.loads(run(lake, "backfill", "--accept-loss").stdout)["days"] == 2
     assert len(rows(lake, "life")) == 20
 
@@ -209,7 +209,7 @@ def test_the_audit_keeps_reporting_events_that_were_given_up(small: Lake) -> Non
         ]
 
 
-def test_small_files_are_merged_and_tell_the_same(small: Lake) -> None:
+def test_merging_small_files_preserves_all_rows(small: Lake) -> None:
     tables = (EVENTS, "life", "latency", "open", "messages")
     before = {table: rows(small, table) for table in tables}
     [thursday, sunday, *others] = lines(run(small, "compact", "--dry-run"))
@@ -225,15 +225,15 @@ def test_small_files_are_merged_and_tell_the_same(small: Lake) -> None:
     assert [file.parent.name for file in small.files(EVENTS)] == ["d=2025-11-20", "d=2025-11-23"]
     miss_each_file(small)
     assert lines(run(small, "compact")) == []
-    # An ingest goes on, with what is carried.
+    # An ingest continues with the carried tables.
     ingested(small, 4, [acked(3 * 86_400, 9, "bob/1")])
     assert len(rows(small, "open")) == len(before["open"]) - 1
 
 
-def test_nobody_changes_the_tables_while_files_are_merged(
+def test_the_tables_are_locked_while_files_are_merged(
     small: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To undo what a killed process has left would fail then."""
+    """Otherwise, undoing what a killed process has left would fail."""
     merged: list[str | None] = []
     real = Table.merge
 
@@ -275,7 +275,7 @@ def test_a_day_with_a_lost_file_is_named_and_all_other_days_are_merged(small: La
     left = [file.day for file in small.open(EVENTS).files(small.newest())]
     assert sorted(map(str, left)) == ["2025-11-20", "2025-11-20", "2025-11-23"]
     assert [len(small.files(table)) for table in ("life", "latency")] == [1, 1]
-    # It does so again, and has nothing else to do.
+    # The next run reports it again, and has nothing else to do.
     assert [step["day"] for step in lines(run(small, "compact"))] == ["2025-11-20"]
     assert upkeep.give_up_lost(small) == 1
     assert run(small, "compact").exit_code == 0
@@ -298,16 +298,16 @@ def test_an_ingest_merges_files_only_where_there_are_many(
     assert len(small.files(EVENTS)) == 4
     monkeypatch.setattr(upkeep, "_MANY", 2)
     with small.alone("upkeep"):
-        # Somebody else does it.
+        # Another process does it.
         upkeep.tidy(small)
         assert len(small.files(EVENTS)) == 4
-    # One table and day after the other.
+    # Each time, one day of one table is merged.
     for left in (3, 2):
         upkeep.tidy(small)
         assert len(small.files(EVENTS)) == left
 
 
-def test_an_ingest_goes_on_without_a_file_that_it_does_not_need(
+def test_an_ingest_continues_without_a_file_that_it_does_not_need(
     small: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(upkeep, "_MANY", 2)
@@ -346,7 +346,7 @@ def test_files_that_no_reader_can_need_are_deleted(
     miss_each_file(small)
 
 
-def test_an_ingest_that_was_killed_while_it_ended_loses_nothing_to_those_who_tidy_up(
+def test_upkeep_after_a_killed_ingest_deletes_no_file_that_the_tables_need(
     small: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = {table: rows(small, table) for table in TABLES}
@@ -362,7 +362,7 @@ def test_an_ingest_that_was_killed_while_it_ended_loses_nothing_to_those_who_tid
         with pytest.raises(Killed):
             ingested(small, 4, [acked(3 * 86_400, 9, "bob/1")])
     for table in CARRIED:
-        # The files that the killed ingest has replaced are of two hours ago.
+        # Make the files that the killed ingest has replaced two hours old.
         for log in (small.root / table / "_delta_log").glob("*.json"):
             _age(log)
         for file in (small.root / table).glob("*.parquet"):
@@ -374,7 +374,7 @@ def test_an_ingest_that_was_killed_while_it_ended_loses_nothing_to_those_who_tid
 
 
 def _age(log: Path) -> None:
-    """Have all that it tells be of two hours ago."""
+    """Make all its removals two hours older."""
     told = [orjson.loads(line) for line in log.read_bytes().splitlines()]
     for action in told:
         if "remove" in action:
@@ -382,9 +382,9 @@ def _age(log: Path) -> None:
     log.write_bytes(b"\n".join(map(orjson.dumps, told)))
 
 
-def test_old_rows_are_removed_and_copies_without_an_end_stay(small: Lake) -> None:
+def test_old_rows_are_removed_but_open_copies_stay(small: Lake) -> None:
     waiting = rows(small, "open")
-    # Nobody can be asked here.
+    # There is no terminal on which to confirm.
     assert run(small, "retain", "--days", "1").exit_code == 2
     told = {
         cut["table"]: cut["rows"] for cut in lines(run(small, "retain", "--days", "1", "--yes"))
@@ -397,7 +397,7 @@ def test_old_rows_are_removed_and_copies_without_an_end_stay(small: Lake) -> Non
     assert lines(run(small, "retain", "--days", "1", "--yes")) == []
 
 
-def test_only_what_is_older_is_removed(small: Lake) -> None:
+def test_only_rows_before_the_given_day_are_removed(small: Lake) -> None:
     sunday = date(2025, 11, 23)
     upkeep.forget(small, upkeep.to_forget(small, before=sunday, events_before=sunday))
     assert len(rows(small, EVENTS)) == len(the_story())
@@ -406,13 +406,13 @@ def test_only_what_is_older_is_removed(small: Lake) -> None:
     assert {row["hour"].date() for row in rows(small, "latency")} == {sunday}
 
 
-def test_lives_of_days_whose_events_are_gone_are_not_lost(small: Lake) -> None:
+def test_a_backfill_that_would_lose_lives_without_events_is_refused(small: Lake) -> None:
     upkeep.forget(small, [upkeep.Cut(EVENTS, date(2025, 11, 21), 1)])
     said = run(small, "backfill")
     assert (said.exit_code, "2025-11-20" in said.stderr) == (1, True)
 
 
-def test_events_that_nobody_can_read_are_named_before_anything_is_made_anew(
+def test_an_unreadable_file_of_events_stops_a_backfill_and_is_named(
     spark: "SparkSession", lent: None, lake: Lake
 ) -> None:
     [file, *_] = lake.files(EVENTS)
@@ -421,7 +421,7 @@ def test_events_that_nobody_can_read_are_named_before_anything_is_made_anew(
     assert (said.exit_code, f"{file} cannot be read" in said.stderr) == (1, True)
 
 
-def test_lives_are_kept_as_long_as_what_they_are_made_from(tmp_path: Path) -> None:
-    # Else the funnel would compare what was published with ends of something else.
+def test_events_cannot_be_kept_longer_than_lives(tmp_path: Path) -> None:
+    # Otherwise the funnel would compare publishes with the ends of other messages.
     said = run(Lake(tmp_path), "retain", "--days", "10", "--events-days", "20")
     assert (said.exit_code, "less time" in said.stderr) == (2, True)

@@ -36,7 +36,9 @@ async def is_told_again(valkey: ValkeyServer, namespace: str) -> None:
             await asyncio.sleep(0.02)
 
 
-async def test_the_probe_says_that_the_store_is_away_and_serving_goes_on(tmp_path: Path) -> None:
+async def test_the_probe_reports_that_the_store_is_away_and_serving_continues(
+    tmp_path: Path,
+) -> None:
     with ValkeyServer() as valkey:
         async with (
             serving(settings(tmp_path, redis=valkey.url)) as url,
