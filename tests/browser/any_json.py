@@ -3,7 +3,7 @@
 from random import Random
 from typing import Any
 
-# Members that pages look at, and names that every object of JavaScript answers to.
+# Names that every object in JavaScript has.
 PROTOTYPE = (
     "__defineGetter__",
     "__defineSetter__",
@@ -42,7 +42,7 @@ _ODD: tuple[Any, ...] = (
 
 
 def values(seed: int, count: int) -> list[Any]:
-    """All odd ones, each of them in each member, and others of which nobody has thought."""
+    """All odd values, each of them in each member, and random ones."""
     random = Random(seed)
     members = [
         {"id": "1", "from": "eve", "text": "hello", name: odd} for name in _MEMBERS for odd in _ODD

@@ -1,4 +1,4 @@
-"""What axe-core finds wrong with a page for those who do not see it, or have no mouse."""
+"""What axe-core finds wrong with a page for users of screen readers or keyboards."""
 
 from playwright.sync_api import Page
 
@@ -9,9 +9,9 @@ SERIOUS = ("serious", "critical")
 
 
 def findings(page: Page, *rules: str) -> list[str]:
-    """Serious ones, each with where it is; of these rules, or of all."""
+    """The serious findings with their places, by these rules or by all."""
     if not page.evaluate("'axe' in window"):
-        # Not as a script of the page, which may have none but its own.
+        # Not as a script element, which the policy of the page may forbid.
         page.evaluate(AXE.read_text("utf-8"))
     options = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
     found = page.evaluate("(options) => axe.run(document, options)", options)

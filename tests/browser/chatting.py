@@ -1,4 +1,4 @@
-"""What people do on the page of the chat, and what they see there."""
+"""What users do on the page of the chat, and what they see there."""
 
 from playwright.sync_api import Locator, Page, expect
 
@@ -26,7 +26,7 @@ def is_connected(page: Page) -> None:
 
 
 def go_to(page: Page, room: str) -> None:
-    """One of those that the page is in."""
+    """Switch to a room that the page has entered."""
     page.locator("#rooms .name").get_by_text(room, exact=True).click()
 
 
@@ -42,12 +42,12 @@ def lines(page: Page) -> Locator:
 
 
 def line(page: Page, text: str) -> Locator:
-    """The message with these words, with all that is said of it."""
+    """The message with these words, with its notes."""
     return page.locator("#lines .line").filter(has_text=text)
 
 
 def leave(page: Page) -> None:
-    """Ends the session, too."""
+    """Leave the chat, which ends the session."""
     page.locator("#leave").click()
     expect(page.get_by_role("button", name="Join")).to_be_enabled()
 
@@ -57,5 +57,5 @@ def press(page: Page, name: str) -> None:
 
 
 def wire(page: Page) -> Locator:
-    """What has passed on the wire."""
+    """The list of messages on the wire."""
     return page.locator("#wire li")

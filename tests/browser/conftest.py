@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route, expect, sy
 from tests.clients.node_client import MODULES, SWITCHED_ON, require
 from tests.serving import ROOT, Server, Servers
 
-# Of the server that most pages are from; its second name is that of a page without TLS.
+# The settings of the server for most tests; its second name is for a page without TLS.
 SETTINGS = {**SWITCHED_ON, "host_name": ["chat.test"]}
 HERE = Path(__file__).parent
 # The first has no windows, and takes half the processor time.
@@ -33,11 +33,11 @@ ARGUMENTS = [
     # Names for other sites on this machine; nothing else is found.
     "--host-resolver-rules=MAP *.test 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ]
-# A page that lost its server asks for it every two seconds in the end, the console every three, and
-# the machine may be busy.
+# A page that has lost its server tries again every two seconds, the console every three, and the
+# machine may be busy.
 TIMEOUT_MS = 30_000
 expect.set_options(timeout=TIMEOUT_MS)
-# As a browser does when its user lets no page keep anything.
+# As in a browser whose user forbids storage.
 FORBID_STORAGE = """for (const kind of ["localStorage", "sessionStorage"]) {
     Object.defineProperty(window, kind, {get() {
         throw new DOMException("denied", "SecurityError");
@@ -60,7 +60,7 @@ class Certificate:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The browser lives until the run ends, and no other event loop may run in this thread then."""
+    """Put these tests last: the browser's event loop stays in this thread until the run ends."""
     items.sort(key=lambda item: item.path.is_relative_to(HERE))
 
 
@@ -76,25 +76,25 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def profile(chromium: Browser) -> Iterator[BrowserContext]:
-    """A browser without any past."""
+    """A new browser profile."""
     with chromium.new_context(ignore_https_errors=True) as context:
         context.set_default_timeout(TIMEOUT_MS)
         yield context
 
 
-# Somebody else's browser.
+# The browser of another user.
 other_profile = profile
 
 
 @pytest.fixture
 def cometd_js() -> None:
-    """What pages of the server take from npm."""
+    """The files from npm that pages of the server need."""
     require((ROOT / "static" / "cometd").is_dir(), "static/cometd (make setup-pages)")
 
 
 @pytest.fixture
 def room() -> str:
-    """A room in which nobody was before."""
+    """The name of a new room."""
     return uuid.uuid4().hex[:12]
 
 
@@ -105,7 +105,7 @@ def server(servers: Servers) -> Server:
 
 @pytest.fixture(scope="session")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
-    """Signed by nobody, valid for a day."""
+    """A self-signed certificate, valid for a day."""
     openssl = shutil.which("openssl")
     require(openssl, "openssl")
     assert openssl is not None
@@ -120,7 +120,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 
 @pytest.fixture
 def open_page(profile: BrowserContext) -> OpenPage:
-    """Opens the test page as if the given origin served it, which need know nothing of it."""
+    """Opens the test page as if the given origin served it."""
 
     def serve(route: Route) -> None:
         name = route.request.url.split("/__test__/")[1]

@@ -1,4 +1,4 @@
-"""A server with a store, for browsers to lose and to find again."""
+"""A server with a store, which tests kill and start again."""
 
 from pathlib import Path
 

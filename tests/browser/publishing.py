@@ -1,4 +1,4 @@
-"""Somebody who publishes from a page, with fetch and nothing else."""
+"""Publishes from a page, with nothing but fetch."""
 
 from typing import Any
 
@@ -20,5 +20,5 @@ _PUBLISH = """async ([channel, all]) => {
 
 
 def publish(page: Page, channel: str, *data: Any) -> None:
-    """The page is any of the server's."""
+    """Publish messages from any page of the server."""
     assert page.evaluate(_PUBLISH, [channel, list(data)])

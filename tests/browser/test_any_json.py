@@ -1,4 +1,4 @@
-"""Pages take whatever anybody publishes: what one throws on would be refused by all of them."""
+"""Pages accept any JSON that is published: what one page failed on, all pages would refuse."""
 
 from collections.abc import Iterator
 
@@ -12,9 +12,9 @@ from tests.browser.publishing import publish
 from tests.serving import Server, Servers
 
 pytestmark = pytest.mark.usefixtures("cometd_js")
-# Of what the page cannot read the wire shows that it was refused.
+# The refusals, in the list of messages on the wire, of what the page cannot read.
 REFUSED = "#wire .badge.bad"
-# Everything that the server or somebody else may have said to the chat, given to its parts.
+# Gives the parts of the chat whatever the server or another client may send.
 DRAW = """async (values) => {
     const view = await import("/static/chat/view.js");
     const {presenceOf} = await import("/static/chat/said.js");
@@ -29,7 +29,7 @@ DRAW = """async (values) => {
 
 
 def complain(page: Page, complaints: list[str]) -> None:
-    """Note what the browser complains of."""
+    """Collect the errors that the browser reports."""
 
     def hear(said: ConsoleMessage) -> None:
         if said.type == "error":
@@ -41,7 +41,7 @@ def complain(page: Page, complaints: list[str]) -> None:
 
 @pytest.fixture
 def bob(chromium: Browser, servers: Servers) -> Iterator[Page]:
-    """In the lobby, and no complaint of his browser in the end."""
+    """The page of bob in the lobby, whose browser reports no errors."""
     complaints: list[str] = []
     with chromium.new_context() as profile:
         page = profile.new_page()
@@ -53,10 +53,10 @@ def bob(chromium: Browser, servers: Servers) -> Iterator[Page]:
     assert complaints == []
 
 
-def test_the_chat_takes_any_json(bob: Page) -> None:
+def test_the_chat_accepts_any_json(bob: Page) -> None:
     every = values(0, 120)
     for begin in range(0, len(every), 40):
-        # Fewer than the wire shows.
+        # Fewer than the list of messages on the wire shows.
         publish(bob, "/chat/room/lobby", *every[begin : begin + 40])
         publish(bob, "/chat/typing/lobby", *every[begin : begin + 40])
         word = f"after {begin}"
@@ -66,8 +66,8 @@ def test_the_chat_takes_any_json(bob: Page) -> None:
     bob.evaluate(DRAW, every)
 
 
-def test_rooms_may_have_any_name(bob: Page) -> None:
-    # Who does not use the page's form may enter rooms of such names, too.
+def test_rooms_may_have_the_names_of_javascript_properties(bob: Page) -> None:
+    # Clients without the page's form may enter rooms with such names, too.
     bob.evaluate("document.getElementById('new-room').removeAttribute('pattern')")
     for name in PROTOTYPE:
         bob.get_by_label("Another room").fill(name)
@@ -83,7 +83,7 @@ def test_rooms_may_have_any_name(bob: Page) -> None:
     expect(bob.locator(REFUSED)).to_have_count(0)
 
 
-def test_the_landing_page_takes_any_json(profile: BrowserContext, server: Server) -> None:
+def test_the_landing_page_accepts_any_json(profile: BrowserContext, server: Server) -> None:
     page = profile.new_page()
     page.goto(server.url)
     page.get_by_role("button", name="Connect", exact=True).click()
@@ -91,7 +91,7 @@ def test_the_landing_page_takes_any_json(profile: BrowserContext, server: Server
     channel = page.locator("#connection input[name=channel]").input_value()
     every, shown = values(1, 60), page.locator("#messages li")
     for begin in range(0, len(every), 40):
-        # Fewer than the page keeps, none of which takes another one with it.
+        # Fewer than the page keeps, so that all are shown.
         part = every[begin : begin + 40]
         page.evaluate("document.querySelector('#messages').replaceChildren()")
         publish(page, channel, *part)
@@ -99,7 +99,7 @@ def test_the_landing_page_takes_any_json(profile: BrowserContext, server: Server
     expect(page.locator("#state")).to_have_class("state good")
 
 
-def test_the_example_page_refuses_what_is_no_order_and_goes_on(
+def test_the_example_page_refuses_what_is_no_order_and_continues(
     profile: BrowserContext, server: Server
 ) -> None:
     page, complaints = profile.new_page(), list[str]()
@@ -110,7 +110,7 @@ def test_the_example_page_refuses_what_is_no_order_and_goes_on(
     expect(orders).to_have_text(["3 pieces"])
     every = values(2, 60)
     for begin in range(0, len(every), 100):
-        # So many of one session may wait for the store.
+        # So many publishes of one session may wait for the store.
         publish(page, "/orders", *every[begin : begin + 100])
     page.get_by_role("button", name="Order", exact=True).click()
     expect(orders).to_have_text(["3 pieces", "3 pieces"])

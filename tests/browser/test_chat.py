@@ -1,4 +1,4 @@
-"""The chat: what people say to each other, and what becomes of it when one makes trouble."""
+"""The chat: messages between users, and the effects of the faults that it can cause."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ INJECTIONS = [
     "</p><iframe srcdoc='<script>parent.hacked=6</script>'>",
     "<style>*{display:none}</style>",
 ]
-# What the server says of a room.
+# Draws the members of a room, as after a message of the server.
 DRAW_MEMBERS = """async ([members, others]) => {
     const view = await import("/static/chat/view.js");
     view.drawMembers(members, others);
@@ -30,7 +30,7 @@ DRAW_MEMBERS = """async ([members, others]) => {
 
 @pytest.fixture(scope="module")
 def pair(chromium: Browser, servers: Servers) -> Iterator[tuple[Page, Page]]:
-    """Ada and bob, in a browser each, and no complaint of a browser in the end."""
+    """The pages of ada and bob, each in its own browser, which report no errors."""
     complaints: list[str] = []
     url = servers.with_settings(SETTINGS).url
     with chromium.new_context() as hers, chromium.new_context() as his:
@@ -45,8 +45,8 @@ def pair(chromium: Browser, servers: Servers) -> Iterator[tuple[Page, Page]]:
 
 @pytest.fixture
 def two(pair: tuple[Page, Page], room: str) -> tuple[Page, Page]:
-    """Both of them in a room in which nothing was said yet."""
-    # Bob, who listens more than he speaks, is there before anything can be said.
+    """The pages of both in a new room."""
+    # Bob, who mostly listens, enters first.
     for page in reversed(pair):
         page.get_by_label("Another room").fill(room)
         press(page, "Open")
@@ -54,7 +54,7 @@ def two(pair: tuple[Page, Page], room: str) -> tuple[Page, Page]:
     return pair
 
 
-def test_a_refused_message_is_one_dead_letter_and_the_rest_flows(two: tuple[Page, Page]) -> None:
+def test_a_refused_message_is_reported_and_the_next_one_arrives(two: tuple[Page, Page]) -> None:
     ada, bob = two
     press(bob, "Refuse the next")
     say(ada, "bad news")
@@ -66,7 +66,9 @@ def test_a_refused_message_is_one_dead_letter_and_the_rest_flows(two: tuple[Page
     expect(bob.locator("#refuse")).to_have_attribute("aria-pressed", "false")
 
 
-def test_who_cannot_now_gets_it_again(two: tuple[Page, Page]) -> None:
+def test_a_message_refused_as_temporarily_unavailable_is_redelivered(
+    two: tuple[Page, Page],
+) -> None:
     ada, bob = two
     bob.get_by_label("Error code").select_option("communication.resource.temporary.unavailable")
     press(bob, "Refuse the next")
@@ -75,7 +77,9 @@ def test_who_cannot_now_gets_it_again(two: tuple[Page, Page]) -> None:
     expect(line(bob, "not now?")).to_contain_text("redelivered")
 
 
-def test_who_is_held_back_is_seen_to_wait_and_gets_all_of_it(two: tuple[Page, Page]) -> None:
+def test_a_member_who_is_held_back_is_shown_so_and_gets_the_messages_afterwards(
+    two: tuple[Page, Page],
+) -> None:
     ada, bob = two
     hold = bob.get_by_role("button", name="Hold back")
     hold.click()
@@ -91,7 +95,7 @@ def test_who_is_held_back_is_seen_to_wait_and_gets_all_of_it(two: tuple[Page, Pa
     expect(hold).to_have_attribute("aria-pressed", "false")
 
 
-def test_what_is_not_acknowledged_comes_again_and_says_so(two: tuple[Page, Page]) -> None:
+def test_an_unacknowledged_message_is_redelivered_and_shown_once(two: tuple[Page, Page]) -> None:
     ada, bob = two
     box = bob.get_by_label("Acknowledge incoming messages")
     box.uncheck()
@@ -104,7 +108,7 @@ def test_what_is_not_acknowledged_comes_again_and_says_so(two: tuple[Page, Page]
     expect(lines(bob)).to_have_count(2)
 
 
-def test_a_killed_connection_is_made_again(two: tuple[Page, Page]) -> None:
+def test_a_killed_connection_is_replaced(two: tuple[Page, Page]) -> None:
     ada, bob = two
     press(bob, "Kill the connection")
     say(ada, "are you back?")
@@ -112,7 +116,7 @@ def test_a_killed_connection_is_made_again(two: tuple[Page, Page]) -> None:
     is_connected(bob)
 
 
-def test_words_for_one_person_and_typing(two: tuple[Page, Page]) -> None:
+def test_private_messages_and_typing_are_shown(two: tuple[Page, Page]) -> None:
     ada, bob = two
     ada.get_by_label("Message", exact=True).press_sequentially("hm")
     expect(bob.locator("#typing")).to_have_text("ada is typing …")
@@ -122,7 +126,7 @@ def test_words_for_one_person_and_typing(two: tuple[Page, Page]) -> None:
     expect(bob.locator("#typing")).to_have_text("")
 
 
-def test_rooms_beside_each_other(two: tuple[Page, Page], room: str) -> None:
+def test_messages_of_another_room_are_counted_as_new(two: tuple[Page, Page], room: str) -> None:
     ada, bob = two
     for page in two:
         page.get_by_label("Another room").fill(f"{room}-b")
@@ -135,7 +139,7 @@ def test_rooms_beside_each_other(two: tuple[Page, Page], room: str) -> None:
     expect(lines(bob)).to_have_text(["in the other room"])
 
 
-def test_what_was_said_in_rooms_of_another_visit_is_heard(
+def test_messages_in_a_room_of_an_earlier_visit_arrive(
     two: tuple[Page, Page], profile: BrowserContext, server: Server, room: str
 ) -> None:
     ada, eve = two[0], profile.new_page()
@@ -149,7 +153,7 @@ def test_what_was_said_in_rooms_of_another_visit_is_heard(
     expect(lines(again)).to_have_text(["come back"])
 
 
-def test_who_opens_the_chat_elsewhere_takes_it_over(
+def test_a_chat_opened_elsewhere_takes_over_and_can_be_taken_back(
     two: tuple[Page, Page], profile: BrowserContext, server: Server, room: str
 ) -> None:
     ada, bob = two
@@ -162,9 +166,9 @@ def test_who_opens_the_chat_elsewhere_takes_it_over(
     expect(again.get_by_role("alert")).to_contain_text("elsewhere")
 
 
-def test_text_stays_text_wherever_it_comes_from(two: tuple[Page, Page], room: str) -> None:
+def test_hostile_text_stays_text_wherever_it_is_shown(two: tuple[Page, Page], room: str) -> None:
     ada, bob = two
-    # Then it is news no more who is there.
+    # The list of members is complete then.
     expect(bob.locator("#members .name")).to_have_count(2)
     forged = [{"id": text, "from": text, "text": text} for text in INJECTIONS]
     publish(ada, f"/chat/room/{room}", *forged)
@@ -172,7 +176,7 @@ def test_text_stays_text_wherever_it_comes_from(two: tuple[Page, Page], room: st
     expect(line(bob, INJECTIONS[0]).first).to_be_visible()
     expect(lines(bob)).to_have_text(INJECTIONS)
     expect(bob.locator("#typing")).to_contain_text(INJECTIONS[0])
-    # The server lets nobody have such a name.
+    # The server allows no such names.
     members = [{"name": text, "state": text} for text in INJECTIONS]
     bob.evaluate(DRAW_MEMBERS, [members, 0])
     expect(bob.locator("#members .name")).to_have_text(INJECTIONS)
@@ -181,14 +185,18 @@ def test_text_stays_text_wherever_it_comes_from(two: tuple[Page, Page], room: st
     expect(bob.locator(made)).to_have_count(0)
 
 
-def test_nobody_rewrites_what_another_has_said(two: tuple[Page, Page], room: str) -> None:
+def test_a_message_with_a_known_id_does_not_replace_the_first_one(
+    two: tuple[Page, Page], room: str
+) -> None:
     ada, bob = two
     said = [{"id": "1", "from": "eve", "text": text} for text in ("first", "rewritten")]
     publish(ada, f"/chat/room/{room}", *said, {"id": "2", "from": "eve", "text": "last"})
     expect(lines(bob)).to_have_text(["first", "last"])
 
 
-def test_nobody_is_taken_for_another(two: tuple[Page, Page], room: str) -> None:
+def test_a_message_with_the_name_of_another_is_shown_as_unverified(
+    two: tuple[Page, Page], room: str
+) -> None:
     ada, bob = two
     say(ada, "it is me")
     expect(line(bob, "it is me")).not_to_contain_text("unverified")
@@ -198,19 +206,19 @@ def test_nobody_is_taken_for_another(two: tuple[Page, Page], room: str) -> None:
     expect(ada.locator("#lines .own .words")).to_have_text(["it is me"])
 
 
-def test_a_crowd_is_counted(two: tuple[Page, Page]) -> None:
+def test_members_beyond_those_listed_are_counted(two: tuple[Page, Page]) -> None:
     ada, _ = two
     expect(ada.locator("#members .name")).to_have_text(["ada", "bob"])
     ada.evaluate(DRAW_MEMBERS, [[{"name": "eve", "state": "away"}], 9800])
     expect(ada.locator("#members li")).to_contain_text(["away", "and 9800 more"])
 
 
-def test_who_has_two_tabs_is_listed_once_until_the_last_of_them_is_left(
+def test_a_user_with_two_tabs_is_listed_once_until_both_have_left(
     two: tuple[Page, Page], profile: BrowserContext, server: Server, room: str
 ) -> None:
     tabs = [profile.new_page() for _ in range(2)]
     for tab in tabs:
-        # Names of objects' own properties are names like others.
+        # Names of JavaScript properties are ordinary names.
         join(tab, server.url, "constructor", room=room, reliable=False)
     names = two[0].locator("#members .name")
     expect(names).to_have_text(["ada", "bob", "constructor"])
@@ -222,7 +230,7 @@ def test_who_has_two_tabs_is_listed_once_until_the_last_of_them_is_left(
     expect(names).to_have_text(["ada", "bob"])
 
 
-def test_who_closes_the_page_is_away_and_back_with_the_page(
+def test_a_user_who_closes_the_page_is_away_until_it_is_opened_again(
     profile: BrowserContext, servers: Servers, room: str
 ) -> None:
     url = servers.with_settings({"max_interval": 1000}).url
@@ -237,7 +245,7 @@ def test_who_closes_the_page_is_away_and_back_with_the_page(
     expect(row).to_contain_text("here")
 
 
-def test_a_room_opened_without_a_connection_is_entered_when_it_is_back(
+def test_a_room_opened_offline_is_entered_when_the_connection_is_back(
     two: tuple[Page, Page], room: str
 ) -> None:
     ada, bob = two

@@ -1,4 +1,4 @@
-"""The page of the chat: for everybody, small and fast, and of use where browsers give it little."""
+"""The page of the chat: accessible, small, and usable in browsers that offer little."""
 
 import gzip
 from urllib.error import HTTPError
@@ -17,7 +17,7 @@ PHONE = {"width": 360, "height": 640}
 MOST_BYTES = 150_000
 
 
-def test_it_works_without_reliable_messages(
+def test_the_chat_works_without_reliable_messages(
     profile: BrowserContext, server: Server, room: str
 ) -> None:
     page = profile.new_page()
@@ -28,7 +28,9 @@ def test_it_works_without_reliable_messages(
     expect(page.locator("#members")).to_contain_text("plain")
 
 
-def test_a_keyboard_is_enough(profile: BrowserContext, server: Server, room: str) -> None:
+def test_the_chat_can_be_used_by_keyboard(
+    profile: BrowserContext, server: Server, room: str
+) -> None:
     page = profile.new_page()
     page.goto(f"{server.url}/chat/")
     expect(page.get_by_role("button", name="Join")).to_be_enabled()
@@ -52,7 +54,7 @@ def test_a_keyboard_is_enough(profile: BrowserContext, server: Server, room: str
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_everybody_can_read_it(
+def test_axe_finds_no_serious_problem_in_the_chat(
     scheme: str, profile: BrowserContext, server: Server, room: str
 ) -> None:
     page = profile.new_page()
@@ -66,7 +68,7 @@ def test_everybody_can_read_it(
     assert findings(page) == []
 
 
-def test_on_a_phone_one_part_is_seen_at_a_time(
+def test_a_phone_shows_one_part_of_the_chat_at_a_time(
     profile: BrowserContext, server: Server, room: str
 ) -> None:
     page = profile.new_page()
@@ -83,7 +85,7 @@ def test_on_a_phone_one_part_is_seen_at_a_time(
     expect(page.locator("#lines")).to_be_visible()
 
 
-def test_it_works_in_browsers_that_keep_nothing_and_says_so(
+def test_the_chat_works_in_a_browser_without_storage_and_says_so(
     profile: BrowserContext, server: Server, room: str
 ) -> None:
     page = profile.new_page()
@@ -94,9 +96,7 @@ def test_it_works_in_browsers_that_keep_nothing_and_says_so(
     expect(page.get_by_text("This browser does not store data")).to_be_visible()
 
 
-def test_it_works_on_pages_that_came_without_tls(
-    profile: BrowserContext, server: Server, room: str
-) -> None:
+def test_the_chat_works_without_tls(profile: BrowserContext, server: Server, room: str) -> None:
     page = profile.new_page()
     join(page, server.url.replace("127.0.0.1", "chat.test"), f"open-{room}", room=room)
     assert page.evaluate("isSecureContext") is False
@@ -105,7 +105,9 @@ def test_it_works_on_pages_that_came_without_tls(
     expect(page.get_by_text("This browser does not store data")).to_be_hidden()
 
 
-def test_it_is_small_and_from_here_only(profile: BrowserContext, server: Server) -> None:
+def test_the_chat_is_small_and_loads_nothing_from_other_servers(
+    profile: BrowserContext, server: Server
+) -> None:
     page = profile.new_page()
     answers: list[Response] = []
     page.on("response", lambda answer: answers.append(answer))
@@ -118,13 +120,13 @@ def test_it_is_small_and_from_here_only(profile: BrowserContext, server: Server)
     assert "default-src 'self'" in policy
 
 
-def test_it_can_be_switched_off(servers: Servers) -> None:
+def test_the_chat_can_be_disabled(servers: Servers) -> None:
     url = servers.with_settings({"chat": False}).url
     with pytest.raises(HTTPError, match="404"):
         urlopen(f"{url}/chat/")
 
 
-def test_it_says_what_is_missing(profile: BrowserContext, server: Server) -> None:
+def test_the_chat_says_how_to_get_missing_files(profile: BrowserContext, server: Server) -> None:
     page = profile.new_page()
     page.route("**/static/cometd/**", lambda route: route.fulfill(status=404))
     page.goto(f"{server.url}/chat/")

@@ -20,7 +20,7 @@ def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mortal]:
     mortal.stop()
 
 
-def test_nothing_is_lost_or_shown_twice(
+def test_messages_are_shown_once_despite_reloads_a_killed_server_and_offline_times(
     profile: BrowserContext, other_profile: BrowserContext, mortal: Mortal
 ) -> None:
     ada, bob = profile.new_page(), other_profile.new_page()
@@ -71,7 +71,7 @@ def test_nothing_is_lost_or_shown_twice(
         expect(lines(page)).to_have_text(said)
 
 
-def test_who_has_no_reliable_messages_is_back_after_a_restart_and_sees_nothing_twice(
+def test_a_chat_without_reliable_messages_continues_after_a_restart_without_duplicates(
     profile: BrowserContext, other_profile: BrowserContext, mortal: Mortal, room: str
 ) -> None:
     ada, bob = profile.new_page(), other_profile.new_page()
@@ -84,7 +84,7 @@ def test_who_has_no_reliable_messages_is_back_after_a_restart_and_sees_nothing_t
     expect(ada.locator("#unsent li")).to_have_count(1)
     press(ada, "Go offline")
     mortal.start()
-    # Only who has come back can be given anything.
+    # A message reaches bob only after he has come back.
     expect(bob.locator("#members .name")).to_have_text([f"bob-{room}"])
     press(ada, "Go offline")
     for page in (ada, bob):
@@ -95,7 +95,7 @@ def test_who_has_no_reliable_messages_is_back_after_a_restart_and_sees_nothing_t
 
 
 class Bed:
-    """A page that stops between two instructions, as that of a computer which sleeps."""
+    """Stops a page between two instructions, as on a computer that sleeps."""
 
     def __init__(self, page: Page) -> None:
         self._devtools = page.context.new_cdp_session(page)
@@ -110,12 +110,12 @@ class Bed:
 
 @pytest.fixture
 def impatient(servers: Servers) -> Server:
-    """Its sessions are soon over, and tabs beside others ask often."""
+    """A server whose sessions expire soon, and which further tabs of a browser ask often."""
     settings = {"timeout": 1000, "max_interval": 1500, "multi_session_interval": 200}
     return servers.with_settings(settings)
 
 
-def test_who_slept_longer_than_the_session_lasts_wakes_to_all_that_was_promised(
+def test_pages_that_slept_longer_than_their_sessions_return_and_show_nothing_twice(
     profile: BrowserContext, other_profile: BrowserContext, impatient: Server, room: str
 ) -> None:
     ada, bob, eve = profile.new_page(), profile.new_page(), other_profile.new_page()
@@ -131,7 +131,7 @@ def test_who_slept_longer_than_the_session_lasts_wakes_to_all_that_was_promised(
     for bed in beds:
         bed.sleep()
     say(eve, "are you asleep?")
-    # The one has a queue that waits, the other has nothing any more.
+    # The queue of ada waits for her; the session of bob is gone.
     expect(there).to_have_text([names[0], names[2]])
     for bed in beds:
         bed.wake()
@@ -152,8 +152,8 @@ def test_who_slept_longer_than_the_session_lasts_wakes_to_all_that_was_promised(
     say(eve, "here again")
     expect(lines(ada).last).to_have_text("here again")
     assert_nothing_is_twice(ada)
-    # Whether it was heard nobody could tell: what is in doubt is not lost. What came right before
-    # is in doubt, too, if its acknowledgement had not left when the page went to sleep.
+    # Nothing shows whether ada got it, so it is a dead letter. So is the message before it, if its
+    # ack had not left when the page went to sleep.
     letters = world.ask("GET", f"dead-letters?receiver={names[0]}/1")["items"]
     assert {letter["sender"] for letter in letters} == {f"client/{names[2]}/1"}
     in_doubt = [world.ask("GET", f"dead-letters/{letter['id']}")["data"] for letter in letters]
@@ -165,14 +165,14 @@ def assert_nothing_is_twice(page: Page) -> None:
     assert len(heard) == len(set(heard))
 
 
-def test_what_one_tab_cannot_send_another_tab_sends_for_it(
+def test_a_message_that_one_tab_cannot_send_is_sent_by_another(
     profile: BrowserContext, impatient: Server, room: str
 ) -> None:
     tunnel, desk = profile.new_page(), profile.new_page()
     for page in (tunnel, desk):
-        # Without a name in the server both are heard.
+        # Without a session name, both tabs have a session.
         join(page, impatient.url, f"tess-{room}", room=room, reliable=False)
-    # A tab behind another one draws once a second.
+    # A tab in the background draws only once a second.
     tunnel.bring_to_front()
     press(tunnel, "Go offline")
     say(tunnel, "from the tunnel")

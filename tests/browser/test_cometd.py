@@ -1,4 +1,4 @@
-"""cometd.js in a real browser, which has cookies, origins and reloads of its own."""
+"""cometd.js in a real browser, with its cookies, origins and reloads."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ def arrive(page: Page, url: str, **options: Any) -> dict[str, Any]:
 
 
 def tell(page: Page, method: str, *args: Any) -> Any:
-    """Call a method of the visitor; not awaiting forever is the work of the page's timeout."""
+    """Call a method of the visitor, and fail if it takes too long."""
     return page.evaluate(
         """([method, args, timeout]) => Promise.race([
             me[method](...args),
@@ -37,7 +37,7 @@ def tell(page: Page, method: str, *args: Any) -> Any:
 
 @pytest.mark.parametrize("with_ack", [False, True], ids=["plain", "ack"])
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_pages_talk_with_each_other(
+def test_a_page_subscribes_publishes_and_receives_over_each_transport(
     transport: str, with_ack: bool, server: Server, open_page: OpenPage
 ) -> None:
     page = open_page(server.url)
@@ -56,7 +56,9 @@ def test_pages_talk_with_each_other(
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_the_session_outlives_a_reload(transport: str, server: Server, open_page: OpenPage) -> None:
+def test_a_session_survives_a_reload_of_its_page(
+    transport: str, server: Server, open_page: OpenPage
+) -> None:
     page, other = open_page(server.url), open_page(server.url)
     channel = f"/browser/reload/{transport}"
     options = {"transport": transport, "withAck": True, "withReload": True, "channel": channel}
@@ -77,7 +79,7 @@ def test_the_session_outlives_a_reload(transport: str, server: Server, open_page
     assert after["id"] == before["id"]
     tell(other, "say", channel, "after")
     heard = tell(page, "hearUntil", "after")
-    # The page may have been gone before it could acknowledge what it had heard.
+    # The page may have been gone before it could acknowledge the first message.
     assert [text for text in heard if text != "before"] == ["while nobody looked", "after"]
     assert heard[1:].count("before") == 0
 
@@ -87,7 +89,7 @@ class TestOtherSites:
 
     SITE = "https://elsewhere.test"
 
-    def test_do_not_storm_the_server_if_they_keep_no_cookie(
+    def test_a_page_that_keeps_no_cookie_does_not_flood_the_server_with_handshakes(
         self, servers: Servers, open_page: OpenPage
     ) -> None:
         site = "http://elsewhere.test"
@@ -117,7 +119,7 @@ class TestOtherSites:
         )
 
     @pytest.mark.parametrize("transport", TRANSPORTS)
-    def test_are_welcome_over_tls_with_a_partitioned_cookie(
+    def test_a_page_of_another_site_is_served_over_tls_with_a_partitioned_cookie(
         self, transport: str, server_for_others: Server, open_page: OpenPage
     ) -> None:
         page = open_page(self.SITE)
@@ -137,7 +139,7 @@ class TestOtherOrigins:
         return servers.with_settings({"allow_origin": ["http://127.0.0.1:1234"]})
 
     @pytest.mark.parametrize("transport", ["websocket", "long-polling"])
-    def test_are_welcome_if_allowed(
+    def test_a_page_of_an_allowed_origin_is_served(
         self, transport: str, open_server: Server, open_page: OpenPage
     ) -> None:
         page = open_page("http://127.0.0.1:1234")
@@ -149,7 +151,7 @@ class TestOtherOrigins:
 
     @pytest.mark.parametrize("origin", ["http://127.0.0.1:4321", "http://elsewhere.test"])
     @pytest.mark.parametrize("transport", ["websocket", "long-polling"])
-    def test_are_turned_away_otherwise(
+    def test_a_page_of_a_foreign_origin_is_refused(
         self, transport: str, origin: str, open_server: Server, open_page: OpenPage
     ) -> None:
         page = open_page(origin)

@@ -7,13 +7,15 @@ from tests.pages import ROOT, blocks
 from tests.serving import Server
 
 
-def test_the_documentation_shows_it() -> None:
+def test_the_documentation_shows_the_code_of_the_example() -> None:
     [block] = [each for each in blocks(ROOT / "docs" / "browser.md") if each.language == "js"]
     assert block.text == (ROOT / "static" / "js" / "example.js").read_text("utf-8")
 
 
 @pytest.mark.usefixtures("cometd_js")
-def test_orders_arrive_once_and_nonsense_does_not(profile: BrowserContext, server: Server) -> None:
+def test_valid_orders_are_shown_once_and_invalid_ones_are_not(
+    profile: BrowserContext, server: Server
+) -> None:
     page = profile.new_page()
     page.goto(f"{server.url}/static/js/example.html")
     orders = page.get_by_role("listitem")

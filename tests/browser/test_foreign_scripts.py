@@ -1,7 +1,7 @@
 """A page of another site loads scripts from this server, in the browser of one of its users.
 
-Over plain HTTP browsers say nothing of such a page if it asks them not to. To Chromium only names
-are plain HTTP: this machine's addresses are as good as TLS.
+Over plain HTTP, such a page can have the browser hide its origin. The tests use host names, because
+Chromium trusts the addresses of this machine like TLS.
 """
 
 import json
@@ -34,18 +34,18 @@ LOAD = """([url, policy]) => new Promise((resolve) => {
 
 @pytest.fixture
 def server(servers: Servers) -> Server:
-    # With another port this origin is nobody's; but it tells a name of the server.
+    # No page has this origin, which has another port; but it gives the server a name.
     return servers.with_settings({**SWITCHED_ON, "allow_origin": ["http://holdfast.test"]})
 
 
 @pytest.fixture
 def place(server: Server) -> str:
-    """The server by a name, over plain HTTP."""
+    """The address of the server by a host name, over plain HTTP."""
     return f"http://holdfast.test:{urlsplit(server.url).port}"
 
 
 def load(page: Page, place: str, policy: str) -> object:
-    """What a script tells this page: an array of messages, if the browser was given a script."""
+    """The replies that a script passes to this page, or nothing if the browser got no script."""
     message = quote(json.dumps([HANDSHAKE]))
     url = f"{place}/cometd?jsonp=told&message={message}"
     told: object = page.evaluate(LOAD, [url, policy])
@@ -53,14 +53,14 @@ def load(page: Page, place: str, policy: str) -> object:
 
 
 def created(server: Server) -> list[str]:
-    """How many sessions there were, as the server counts them."""
+    """The server's count of the sessions that were created."""
     with urllib.request.urlopen(f"{server.url}/metrics", timeout=10) as response:
         lines = response.read().decode().splitlines()
     return [line for line in lines if line.startswith("holdfast_sessions_created_total")]
 
 
 @pytest.mark.parametrize("policy", ["no-referrer", "origin", "unsafe-url"])
-def test_a_foreign_page_cannot_take_a_session_over_whatever_it_says_of_itself(
+def test_a_script_of_a_foreign_page_creates_no_session_with_any_referrer_policy(
     policy: str, place: str, server: Server, open_page: OpenPage
 ) -> None:
     foreign, before = open_page("http://evil.test"), created(server)
@@ -72,7 +72,7 @@ def test_a_foreign_page_cannot_take_a_session_over_whatever_it_says_of_itself(
     assert created(server) == before
 
 
-def test_a_page_of_the_server_is_served_over_plain_http_by_what_it_says_of_itself(
+def test_a_page_of_the_server_is_served_over_plain_http_if_it_sends_a_referrer(
     place: str, open_page: OpenPage
 ) -> None:
     own = open_page(place)

@@ -1,4 +1,4 @@
-"""The page at `/` works by itself, on a desk and on a phone."""
+"""The page at `/` works on a desktop and on a phone."""
 
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
@@ -9,7 +9,7 @@ SIZES = {"desk": (1280, 800), "phone": (360, 640)}
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_it_loads_whole_and_from_here_only(
+def test_the_landing_page_loads_without_errors_and_only_from_its_server(
     size: str, profile: BrowserContext, server: Server
 ) -> None:
     page = profile.new_page()
@@ -30,7 +30,7 @@ def test_it_loads_whole_and_from_here_only(
     assert overflow <= 0, "it scrolls sideways"
 
 
-def test_two_visitors_hear_each_other(
+def test_a_published_line_is_shown_to_both_visitors(
     profile: BrowserContext, other_profile: BrowserContext, server: Server
 ) -> None:
     pages = [profile.new_page(), other_profile.new_page()]
@@ -54,7 +54,7 @@ def test_two_visitors_hear_each_other(
 
 
 def listen_to(page: Page) -> tuple[list[str], list[str]]:
-    """What goes wrong on the page, and what it asks for, from now on."""
+    """The errors on the page, and the addresses that it requests, from now on."""
     complaints: list[str] = []
     addresses: list[str] = []
     page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)

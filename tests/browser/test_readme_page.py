@@ -11,7 +11,9 @@ from tests.serving import Servers
 ORIGIN = "http://pages.holdfast.test"
 
 
-def test_a_page_of_another_origin_says_hello(profile: BrowserContext, servers: Servers) -> None:
+def test_the_page_of_the_readme_works_from_another_origin(
+    profile: BrowserContext, servers: Servers
+) -> None:
     port = urlsplit(
         servers.with_settings({"allow_origin": [ORIGIN], "host_name": ["holdfast.test"]}).url
     ).port

@@ -1,4 +1,4 @@
-"""Where the server has a login, the users of the chat sign in, and learn why when they cannot."""
+"""On a server with a login, the users of the chat sign in, or are told why they cannot."""
 
 import time
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def guarded(home: Path) -> Iterator[Server]:
-    """Takes passwords and tokens, and warns eight seconds before a login ends."""
+    """A server that takes passwords and tokens, and warns eight seconds before a login ends."""
     server = Server(
         {
             "login_passwords": str(home / "passwords"),
@@ -77,7 +77,7 @@ def by_token(page: Page, **claims: Any) -> None:
 
 
 def leave(page: Page) -> None:
-    """Ends the session and the login, too."""
+    """Leave the chat, which ends the session and the login."""
     page.locator("#leave").click()
     expect(page.get_by_role("button", name="Sign in")).to_be_enabled()
 
@@ -104,7 +104,7 @@ def test_a_user_signs_in_with_a_password_and_cannot_choose_another_name(
     expect(page.locator("#lines strong")).to_have_text(["ada"])
 
 
-def test_who_is_refused_learns_why_in_plain_words(page: Page) -> None:
+def test_a_user_who_cannot_sign_in_is_told_why(page: Page) -> None:
     problem = page.locator("#sign-in-problem")
     press(page, "Sign in")
     expect(problem).to_have_text("Fill in the form first.")
@@ -115,7 +115,7 @@ def test_who_is_refused_learns_why_in_plain_words(page: Page) -> None:
     expect(problem).to_contain_text("The server does not accept this token.")
 
 
-def test_a_token_stays_in_the_tab_a_password_nowhere_and_neither_on_the_wire(
+def test_a_token_is_stored_only_in_its_tab_a_password_nowhere_and_neither_is_shown(
     page: Page, room: str
 ) -> None:
     mine = token()
@@ -143,7 +143,7 @@ def test_a_token_stays_in_the_tab_a_password_nowhere_and_neither_on_the_wire(
     is_connected(page)
 
 
-def test_a_login_is_renewed_before_it_ends(page: Page, room: str) -> None:
+def test_a_login_can_be_renewed_before_it_ends(page: Page, room: str) -> None:
     ends = int(time.time()) + 10
     by_token(page, exp=ends)
     join(page, room)
@@ -161,7 +161,7 @@ def test_a_login_is_renewed_before_it_ends(page: Page, room: str) -> None:
     expect(lines(page)).to_have_text(["still here"])
 
 
-def test_a_login_that_ends_says_so_and_the_next_one_goes_on(
+def test_the_end_of_a_login_is_reported_and_the_next_login_continues_the_chat(
     page: Page, other_profile: BrowserContext, guarded: Server, room: str
 ) -> None:
     by_token(page, exp=int(time.time()) + 7)
@@ -182,7 +182,7 @@ def test_a_login_that_ends_says_so_and_the_next_one_goes_on(
     expect(lines(page)).to_have_text(["before", "meanwhile"])
 
 
-def test_what_one_user_did_not_send_is_not_sent_by_the_next(page: Page, room: str) -> None:
+def test_unsent_messages_of_one_user_are_not_sent_by_the_next(page: Page, room: str) -> None:
     by_password(page, "ada")
     join(page, room)
     press(page, "Go offline")
@@ -204,7 +204,7 @@ def test_what_one_user_did_not_send_is_not_sent_by_the_next(page: Page, room: st
     expect(lines(page)).to_have_text(["grace's words", "ada's own words"])
 
 
-def test_rights_that_do_not_include_a_room_are_told(page: Page) -> None:
+def test_a_room_that_the_rights_do_not_include_is_named(page: Page) -> None:
     by_password(page, "ada")
     join(page, "lobby")
     page.get_by_label("Another room").fill("cellar")
@@ -214,7 +214,7 @@ def test_rights_that_do_not_include_a_room_are_told(page: Page) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_everybody_can_read_the_forms(page: Page, scheme: str) -> None:
+def test_axe_finds_no_serious_problem_in_the_forms_for_logins(page: Page, scheme: str) -> None:
     page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     expect(page.get_by_role("button", name="Sign in")).to_be_enabled()
@@ -232,9 +232,7 @@ def test_everybody_can_read_the_forms(page: Page, scheme: str) -> None:
     assert page.evaluate(wide) <= 0
 
 
-def test_whom_a_proxy_names_only_presses_a_button_or_not_even_that(
-    profile: BrowserContext, room: str
-) -> None:
+def test_a_user_whom_a_proxy_names_needs_no_credentials(profile: BrowserContext, room: str) -> None:
     server = Server({"login_header": "X-Remote-User", "trusted_proxies": ["127.0.0.1"]})
     try:
         page = profile.new_page()

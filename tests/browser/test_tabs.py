@@ -1,4 +1,4 @@
-"""Tabs of one browser with all extensions at once, which lose network, page and server."""
+"""Tabs of one browser with all extensions, which lose the network, a page and the server."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +13,7 @@ from tests.browser.test_cometd import TRANSPORTS, bayeux, tell
 from tests.clients.node_client import SWITCHED_ON
 
 TABS = 5
-# Remembers what it has finished, as a page does that will be loaded again.
+# Remembers finished messages, as a page does that will be loaded again.
 ARRIVE = """async ({session, ...options}) => {
     const {DeliveryExtension} = await import("/static/js/delivery.js");
     const delivery = new DeliveryExtension({session}, {storage: sessionStorage});
@@ -24,7 +24,7 @@ ARRIVE = """async ({session, ...options}) => {
 
 @pytest.fixture(scope="module")
 def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mortal]:
-    # One tab of a browser has its poll held; the others ask so often.
+    # Only one tab of a browser has its connect held; the others ask this often.
     settings = {**SWITCHED_ON, "multi_session_interval": 200}
     mortal = Mortal(tmp_path_factory.mktemp("tabs") / "data", settings)
     yield mortal
@@ -32,7 +32,7 @@ def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mortal]:
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
-def test_five_tabs_hear_everything_once(
+def test_five_tabs_get_every_message_once_over_a_reload_and_a_restart(
     transport: str,
     mortal: Mortal,
     open_page: OpenPage,

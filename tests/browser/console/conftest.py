@@ -1,4 +1,4 @@
-"""One server, one browser, one operator in the console, for all that a module walks through."""
+"""One server, one browser and one operator in the console for all tests of a module."""
 
 from collections.abc import Iterator
 
@@ -24,7 +24,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture(scope="module")
 def desk(chromium: Browser) -> Iterator[BrowserContext]:
-    """A browser at which an operator sits for a while."""
+    """The browser of an operator."""
     with chromium.new_context(reduced_motion="reduce") as context:
         context.set_default_timeout(TIMEOUT_MS)
         yield context
@@ -37,7 +37,7 @@ def complaints() -> list[str]:
 
 @pytest.fixture(scope="module")
 def page(desk: BrowserContext, world: World, complaints: list[str]) -> Page:
-    """The console with an operator in it, whose name is ann."""
+    """The console, in which the operator ann has signed in."""
     page = desk.new_page()
     page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
     page.on("pageerror", lambda error: complaints.append(str(error)))

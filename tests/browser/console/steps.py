@@ -19,7 +19,7 @@ def go(page: Page, place: str) -> None:
 
 
 def look_at(page: Page, address: str) -> None:
-    """By its address, as a colleague may have sent it; what was there is gone first."""
+    """Open a page of the console by its address, after removing what was shown before."""
     page.evaluate("content.replaceChildren()")
     if page.evaluate("location.hash") == address:
         page.evaluate("dispatchEvent(new Event('hashchange'))")
@@ -29,7 +29,7 @@ def look_at(page: Page, address: str) -> None:
 
 
 def addresses(world: World) -> list[str]:
-    """Every page that there is."""
+    """The addresses of all pages."""
     [letter, *_] = world.ask("GET", "dead-letters?limit=1")["items"]
     replays = world.ask("GET", "replays")["items"]
     return [
@@ -44,7 +44,7 @@ def addresses(world: World) -> list[str]:
 
 
 def answer(page: Page, button: str, **fields: str) -> None:
-    """Fill in the dialog, and say yes."""
+    """Fill in the dialog, and press its button."""
     dialog = page.get_by_role("dialog")
     for label, value in fields.items():
         dialog.get_by_label(label).fill(value)

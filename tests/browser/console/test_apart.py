@@ -28,7 +28,7 @@ def test_an_operator_works_on_the_port_of_the_administration(
         admin = admin_url(running).replace("0.0.0.0", "127.0.0.1")
         world = World(urljoin(public, "/").rstrip("/"), data)
         world.receiver("joe/1", "/orders")
-        # Operators go elsewhere.
+        # Operators use the other port.
         world.url = admin
         page = desk.new_page()
         page.on("pageerror", lambda error: complaints.append(str(error)))

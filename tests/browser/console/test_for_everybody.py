@@ -1,4 +1,4 @@
-"""The console for readers, keyboards, phones and all eyes, whatever others have written."""
+"""The console for readers, by keyboard, on phones, for screen readers, and with hostile data."""
 
 from typing import Any, Literal
 
@@ -30,7 +30,7 @@ def _something_is_on_every_page(world: World) -> None:
     world.ask("POST", "replays", {"filter": {"receiver": "bills/1"}, "dry_run": False})
 
 
-# What operators must be able to look at without anything happening.
+# Text that must not run when operators look at it.
 ATTACK = (
     "<img src=x onerror=\"window.hit='img'\"><script>window.hit='script'</script>"
     "'\"><svg onload=\"window.hit='svg'\"></svg>{{7*7}}${7*7}javascript:window.hit='url'"
@@ -38,7 +38,7 @@ ATTACK = (
 )
 
 
-def test_readers_see_everything_and_change_nothing(desk: BrowserContext, world: World) -> None:
+def test_a_reader_sees_the_buttons_for_changes_disabled(desk: BrowserContext, world: World) -> None:
     page = desk.new_page()
     sign_in(page, world, world.reader)
     expect(page.get_by_text("reader: read only")).to_be_visible()
@@ -53,9 +53,7 @@ def test_readers_see_everything_and_change_nothing(desk: BrowserContext, world: 
     page.close()
 
 
-def test_where_nothing_may_be_kept_the_token_lasts_as_long_as_the_page(
-    desk: BrowserContext, world: World
-) -> None:
+def test_the_console_works_in_a_browser_without_storage(desk: BrowserContext, world: World) -> None:
     page = desk.new_page()
     page.add_init_script(FORBID_STORAGE)
     sign_in(page, world, world.operator, "ann")
@@ -65,8 +63,10 @@ def test_where_nothing_may_be_kept_the_token_lasts_as_long_as_the_page(
     page.close()
 
 
-def test_no_field_can_do_anything(page: Page, world: World, complaints: list[str]) -> None:
-    """Whatever the server says, every text of it is an attack, and the console shows it."""
+def test_hostile_text_in_any_field_of_the_api_stays_text(
+    page: Page, world: World, complaints: list[str]
+) -> None:
+    """Every text in every response is an attack, and the console shows it as text."""
 
     def poison(route: Route) -> None:
         response = route.fetch()
@@ -82,7 +82,7 @@ def test_no_field_can_do_anything(page: Page, world: World, complaints: list[str
     assert page.evaluate("window.hit") is None
     alien = "img:not([src$='icon.svg']), iframe, script:not([src]), [onerror], [onload]"
     assert page.locator(alien).count() == 0
-    # Some fields are ids, by which more is asked for in vain.
+    # Some fields are ids, and requests with the attack as id are refused.
     assert {each for each in complaints if "400" not in each} == set()
     complaints.clear()
 
@@ -100,7 +100,7 @@ def poisoned(value: Any, name: str = "") -> Any:
     return value
 
 
-def test_what_receivers_and_publishers_write_stays_text(page: Page, world: World) -> None:
+def test_hostile_text_of_receivers_and_publishers_stays_text(page: Page, world: World) -> None:
     zoe = world.receiver("zoe/1", "/attack")
     world.publish("/attack", {ATTACK: ATTACK}, properties={"name": ATTACK})
     [id] = world.refuse(zoe, ATTACK[:90])
@@ -116,7 +116,7 @@ def test_what_receivers_and_publishers_write_stays_text(page: Page, world: World
     world.ask("DELETE", "sessions/zoe/1")
 
 
-def test_a_keyboard_is_enough(desk: BrowserContext, world: World) -> None:
+def test_the_console_can_be_used_by_keyboard(desk: BrowserContext, world: World) -> None:
     page = desk.new_page()
     page.goto(f"{world.url}/console/")
     expect(page.get_by_label("Token")).to_be_focused()
@@ -148,7 +148,7 @@ def tab_to(page: Page, text: str) -> None:
 
 
 @pytest.mark.parametrize(("scheme", "rules"), [("light", ()), ("dark", ("color-contrast",))])
-def test_it_is_for_all_eyes_and_no_eyes(
+def test_axe_finds_no_serious_problem_on_any_page_of_the_console(
     scheme: Literal["light", "dark"], rules: tuple[str, ...], page: Page, world: World
 ) -> None:
     page.emulate_media(color_scheme=scheme)
@@ -157,7 +157,7 @@ def test_it_is_for_all_eyes_and_no_eyes(
         assert findings(page, *rules) == [], address
 
 
-def test_dialogs_are_for_all_who_come_by_keyboard(page: Page, world: World) -> None:
+def test_dialogs_can_be_opened_and_closed_by_keyboard(page: Page, world: World) -> None:
     [letter] = world.ask("GET", "dead-letters?state=new&limit=1")["items"]
     for address, button, field in (
         (f"#/dead/letter/{letter['id']}", "Edit and send …", "data"),
@@ -175,7 +175,7 @@ def test_dialogs_are_for_all_who_come_by_keyboard(page: Page, world: World) -> N
         expect(page.get_by_role("button", name=button)).to_be_focused()
 
 
-def test_addresses_of_nowhere_lead_to_the_overview_or_say_so(
+def test_an_unknown_address_leads_to_the_overview_or_an_error(
     page: Page, complaints: list[str]
 ) -> None:
     for address in ("#/constructor", "#/%", "#/%E0%A4%A"):
@@ -187,7 +187,7 @@ def test_addresses_of_nowhere_lead_to_the_overview_or_say_so(
     complaints.clear()
 
 
-def test_without_the_network_it_says_so_and_goes_on(
+def test_the_console_reports_a_lost_network_and_continues_when_it_is_back(
     page: Page, desk: BrowserContext, complaints: list[str]
 ) -> None:
     desk.set_offline(True)
@@ -196,12 +196,12 @@ def test_without_the_network_it_says_so_and_goes_on(
     desk.set_offline(False)
     go(page, "Channels")
     expect(page.get_by_role("row").filter(has_text="/orders/**")).to_be_visible()
-    # The browser tells of each request that went nowhere.
+    # The browser reports each failed request.
     assert {each for each in complaints if "ERR_INTERNET_DISCONNECTED" not in each} == set()
     complaints.clear()
 
 
-def test_it_fits_a_phone(page: Page, world: World) -> None:
+def test_every_page_of_the_console_fits_a_phone(page: Page, world: World) -> None:
     page.set_viewport_size({"width": PHONE["width"], "height": PHONE["height"]})
     long = "w" * 60
     receiver = world.receiver(f"{long}/1", f"/{long}")

@@ -1,4 +1,4 @@
-"""Dead letters at the console: looked through, taken away, replayed, purged."""
+"""Dead letters in the console: groups, export, import, replay, edit, purge and remarks."""
 
 import json
 import re
@@ -10,7 +10,7 @@ from tests.browser.console.steps import answer, go, look_at
 from tests.browser.console.world import World
 
 
-def test_dead_letters_are_together_that_failed_alike(page: Page) -> None:
+def test_dead_letters_are_shown_in_groups_with_their_attempts(page: Page) -> None:
     go(page, "Dead letters")
     group = page.get_by_role("listitem").filter(has_text="total does not match")
     expect(group.get_by_role("img")).to_have_attribute("aria-label", "5 in the last 24 hours")
@@ -22,7 +22,7 @@ def test_dead_letters_are_together_that_failed_alike(page: Page) -> None:
     expect(page.locator(".difference .added").first).to_contain_text('"order": ')
 
 
-def test_letters_are_taken_away_as_they_are(page: Page) -> None:
+def test_letters_are_exported_to_a_file(page: Page) -> None:
     look_at(page, "#/dead/letters?receiver=stock/1")
     with page.expect_download() as download:
         page.get_by_role("button", name="Export these").click()
@@ -32,9 +32,7 @@ def test_letters_are_taken_away_as_they_are(page: Page) -> None:
     assert {json.loads(line)["channel"] for line in lines} == {"/orders/paid"}
 
 
-def test_letters_are_replayed_after_it_was_shown_what_would_happen(
-    page: Page, world: World
-) -> None:
+def test_letters_are_replayed_after_a_preview(page: Page, world: World) -> None:
     look_at(page, "#/dead/letters?receiver=bills/1&code=user.update.deadMessage")
     page.get_by_role("button", name="Replay these").click()
     answer(page, "Preview", **{"Canary size": "0"})
@@ -48,7 +46,7 @@ def test_letters_are_replayed_after_it_was_shown_what_would_happen(
     expect(page.get_by_role("row")).to_have_count(2)
 
 
-def test_letters_are_purged_when_it_was_said_how_many(page: Page, world: World) -> None:
+def test_letters_are_purged_after_their_number_was_shown(page: Page, world: World) -> None:
     look_at(page, "#/dead/letters?receiver=stock/1")
     page.get_by_role("button", name="Purge these").click()
     expect(page.get_by_role("dialog")).to_contain_text("Purge 5 letters?")
@@ -57,7 +55,7 @@ def test_letters_are_purged_when_it_was_said_how_many(page: Page, world: World) 
     assert world.ask("GET", "dead-letters?receiver=stock/1")["items"] == []
 
 
-def test_a_letter_goes_out_with_other_data_and_is_kept(page: Page, world: World) -> None:
+def test_a_letter_is_sent_with_other_data_and_kept_as_it_was(page: Page, world: World) -> None:
     big = 12345678901234567890
     world.publish("/orders/cancelled", {"order": "unknown", "by": big})
     world.refuse(world.talkers["bills/1"], "which order?")
@@ -85,7 +83,7 @@ def test_a_letter_goes_out_with_other_data_and_is_kept(page: Page, world: World)
     expect(page.get_by_role("button", name="Edit and send")).to_have_count(0)
     expect(page.locator("pre").first).to_contain_text('"order": "unknown"')
     assert world.ask("GET", "audit?limit=5")["items"][0]["who"] == "operator/ann"
-    # What is refused once more says where it comes from.
+    # The letter of the edited message leads to the first letter.
     world.refuse(world.talkers["bills/1"], "still unknown")
     look_at(page, "#/dead/letters?receiver=bills/1")
     page.get_by_role("row").nth(1).get_by_role("link").first.click()
@@ -93,7 +91,7 @@ def test_a_letter_goes_out_with_other_data_and_is_kept(page: Page, world: World)
     expect(page.locator("pre").first).to_contain_text('"order": "unknown"')
 
 
-def test_what_was_exported_is_imported_and_each_line_accounted_for(
+def test_exported_letters_are_imported_and_each_line_is_accounted_for(
     page: Page, world: World, tmp_path: Path
 ) -> None:
     look_at(page, "#/dead/letters?channel=/orders/cancelled")
@@ -119,7 +117,7 @@ def test_what_was_exported_is_imported_and_each_line_accounted_for(
     expect(page.get_by_role("row")).to_have_count(len(lines) + 1)
 
 
-def test_operators_say_who_looks_after_what_failed_alike(page: Page, world: World) -> None:
+def test_operators_assign_and_annotate_groups_of_letters(page: Page, world: World) -> None:
     [letter] = world.ask("GET", "dead-letters?channel=/orders/cancelled&limit=1")["items"]
     address = f"#/dead/letters?fingerprint={letter['fingerprint']}"
     look_at(page, address)

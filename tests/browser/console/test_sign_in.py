@@ -55,7 +55,7 @@ def test_a_login_with_a_role_opens_the_console(desk: BrowserContext, url: str) -
         ("", "", "does not know you"),
     ],
 )
-def test_a_login_without_a_role_does_not(
+def test_a_failed_login_or_one_without_a_role_does_not_open_the_console(
     desk: BrowserContext, url: str, user: str, password: str, why: str
 ) -> None:
     page = desk.new_page()

@@ -1,4 +1,4 @@
-"""The operators' console, walked as operators walk it: one server, one browser."""
+"""The operators' console, used as operators use it: one server, one browser."""
 
 import contextlib
 import gzip
@@ -17,10 +17,10 @@ from tests.unit.pipeline.told import one_run
 MOST_BYTES = 150 * 1024
 
 
-# Coming in
+# Signing in
 
 
-def test_a_wrong_token_opens_nothing(desk: BrowserContext, world: World) -> None:
+def test_a_wrong_token_is_refused_and_not_stored(desk: BrowserContext, world: World) -> None:
     page = desk.new_page()
     page.goto(f"{world.url}/console/")
     page.get_by_label("Token").fill("x" * 43)
@@ -30,7 +30,9 @@ def test_a_wrong_token_opens_nothing(desk: BrowserContext, world: World) -> None
     page.close()
 
 
-def test_it_is_small_and_asks_nobody_else(desk: BrowserContext, world: World) -> None:
+def test_the_console_is_small_and_loads_nothing_from_other_servers(
+    desk: BrowserContext, world: World
+) -> None:
     page = desk.new_page()
     bodies: dict[str, bytes] = {}
     page.on("requestfinished", lambda request: bodies.update({request.url: b""}))
@@ -43,7 +45,9 @@ def test_it_is_small_and_asks_nobody_else(desk: BrowserContext, world: World) ->
     page.close()
 
 
-def test_text_is_never_read_as_html(page: Page, world: World, complaints: list[str]) -> None:
+def test_the_policy_of_the_console_prevents_text_from_becoming_html(
+    page: Page, world: World, complaints: list[str]
+) -> None:
     response = page.request.get(f"{world.url}/console/")
     policy = response.headers["content-security-policy"]
     assert "default-src 'none'" in policy
@@ -56,14 +60,16 @@ def test_text_is_never_read_as_html(page: Page, world: World, complaints: list[s
     complaints.clear()
 
 
-def test_its_address_without_a_slash_leads_there(page: Page, world: World) -> None:
+def test_the_address_without_a_slash_leads_to_the_console(page: Page, world: World) -> None:
     assert page.request.get(f"{world.url}/console").url == f"{world.url}/console/"
 
 
 # The walk
 
 
-def test_the_overview_moves_while_messages_flow(page: Page, world: World) -> None:
+def test_the_overview_shows_live_figures_and_keeps_them_between_visits(
+    page: Page, world: World
+) -> None:
     go(page, "Overview")
     expect(page.get_by_text("balanced")).to_be_visible()
     expect(page.get_by_role("link", name="1 session is held back.")).to_be_visible()
@@ -72,13 +78,13 @@ def test_the_overview_moves_while_messages_flow(page: Page, world: World) -> Non
     expect(chart.locator("polyline")).to_have_attribute("points", re.compile(r"\S+ \S+ \S+"))
     go(page, "Sessions")
     go(page, "Overview")
-    # What was seen before is still there.
+    # The chart still has the figures from before.
     expect(chart.locator("polyline")).to_have_attribute("points", re.compile(r"\S+ \S+ \S+"))
     accepted = page.locator(".term", has_text="accepted").locator("strong")
     expect(accepted).not_to_have_text("0")
 
 
-def test_sessions_are_found_and_their_queues_looked_into(page: Page) -> None:
+def test_a_session_is_found_and_its_queue_is_shown(page: Page) -> None:
     go(page, "Sessions")
     page.get_by_label("Begins with").fill("mail/")
     page.get_by_label("Delivery").select_option("held back")
@@ -91,7 +97,7 @@ def test_sessions_are_found_and_their_queues_looked_into(page: Page) -> None:
     expect(entry.locator("pre")).to_contain_text('"parcel": "P-00000"')
 
 
-def test_delivery_is_resumed_and_held_back_again(page: Page, world: World) -> None:
+def test_delivery_to_a_session_can_be_resumed_and_held_back(page: Page, world: World) -> None:
     look_at(page, "#/sessions/mail/1")
     page.get_by_role("button", name="Resume delivery").click()
     expect(page.get_by_text("Delivery resumed.")).to_be_visible()
@@ -102,7 +108,7 @@ def test_delivery_is_resumed_and_held_back_again(page: Page, world: World) -> No
     assert (hold["who"], hold["until"] is not None) == ("operator/ann", True)
 
 
-def test_buttons_follow_what_others_did(page: Page, world: World) -> None:
+def test_buttons_change_when_another_operator_acts(page: Page, world: World) -> None:
     look_at(page, "#/sessions/mail/1")
     expect(page.get_by_role("button", name="Resume delivery")).to_be_visible()
     world.ask("DELETE", "sessions/mail/1/hold")
@@ -113,7 +119,7 @@ def test_buttons_follow_what_others_did(page: Page, world: World) -> None:
     expect(page.get_by_text("the relay rests")).to_be_visible()
 
 
-def test_sessions_are_found_by_all_that_the_server_can_look_for(page: Page) -> None:
+def test_sessions_are_found_by_further_conditions(page: Page) -> None:
     look_at(page, "#/sessions")
     expect(page.get_by_label("Not seen since")).to_be_hidden()
     page.get_by_text("More conditions").click()
@@ -121,14 +127,14 @@ def test_sessions_are_found_by_all_that_the_server_can_look_for(page: Page) -> N
     page.get_by_label("Not seen since").fill("2001-02-03T04:05")
     page.get_by_role("button", name="Find").click()
     expect(page.get_by_text("No matching sessions.")).to_be_visible()
-    # What was chosen is shown.
+    # The chosen conditions are shown.
     expect(page.get_by_label("Not seen since")).to_have_value("2001-02-03T04:05")
     page.get_by_label("Not seen since").fill("")
     page.get_by_role("button", name="Find").click()
     expect(page.get_by_role("link", name="mail/1")).to_be_visible()
 
 
-def test_a_queue_is_cleared_and_a_session_ended(page: Page, world: World) -> None:
+def test_a_queue_can_be_cleared_and_a_session_ended(page: Page, world: World) -> None:
     look_at(page, "#/sessions/mail/2")
     page.get_by_role("button", name="Clear the queue").click()
     answer(page, "Cancel")
@@ -142,7 +148,7 @@ def test_a_queue_is_cleared_and_a_session_ended(page: Page, world: World) -> Non
     expect(page.get_by_role("link", name="mail/2")).to_have_count(0)
 
 
-def test_what_waits_for_a_subject_is_shown_and_discarded(page: Page, world: World) -> None:
+def test_the_queue_of_a_subject_is_shown_and_emptied(page: Page, world: World) -> None:
     go(page, "Subjects")
     row = page.get_by_role("row").filter(has_text="joe")
     expect(row.get_by_role("cell").nth(1)).to_have_text("2")
@@ -159,9 +165,7 @@ def test_what_waits_for_a_subject_is_shown_and_discarded(page: Page, world: Worl
     expect(page.get_by_role("link", name="joe/1")).to_be_visible()
 
 
-def test_what_waits_in_a_work_queue_is_shown_handed_out_and_discarded(
-    page: Page, world: World
-) -> None:
+def test_a_work_queue_is_shown_with_its_receivers_and_emptied(page: Page, world: World) -> None:
     go(page, "Work queues")
     row = page.get_by_role("row").filter(has_text="/jobs/pictures")
     expect(row.get_by_role("cell").nth(1)).to_have_text("3")
@@ -188,7 +192,7 @@ def test_what_waits_in_a_work_queue_is_shown_handed_out_and_discarded(
     assert world.ask("GET", "work-queues")["items"] == []
 
 
-def test_a_channel_is_held_back_by_hand_and_released(page: Page, world: World) -> None:
+def test_a_channel_is_held_back_by_an_operator_and_released(page: Page, world: World) -> None:
     look_at(page, "#/channels/%2Fnews")
     page.get_by_role("button", name="Hold back the channel").click()
     answer(page, "Hold back", Reason="the newsroom moves", Until="2099-01-01T12:00")
@@ -206,7 +210,7 @@ def test_a_channel_is_held_back_by_hand_and_released(page: Page, world: World) -
 
 
 @pytest.mark.parametrize("name", ["constructor", "__proto__"])
-def test_names_that_objects_have_are_names_like_others(page: Page, name: str) -> None:
+def test_names_of_javascript_properties_are_ordinary_names(page: Page, name: str) -> None:
     look_at(page, f"#/subjects/{name}")
     expect(page.get_by_text("The queue is empty.")).to_be_visible()
     look_at(page, f"#/work/%2Fjobs%2F{name}")
@@ -216,7 +220,7 @@ def test_names_that_objects_have_are_names_like_others(page: Page, name: str) ->
     expect(page.get_by_text("This channel is not a topic.")).to_be_visible()
 
 
-def test_channels_have_their_subscribers(page: Page) -> None:
+def test_a_channel_is_shown_with_its_subscribers(page: Page) -> None:
     go(page, "Channels")
     row = page.get_by_role("row").filter(has_text="/orders/**")
     row.get_by_role("link", name="1", exact=True).click()
@@ -243,7 +247,7 @@ def test_a_topic_is_shown_with_its_history_and_erased(page: Page, world: World) 
     reader.send("/meta/disconnect")
 
 
-def test_an_alert_is_shown_and_the_channel_flows_when_somebody_says_so(
+def test_a_channel_that_the_guard_holds_is_reported_and_can_be_released(
     page: Page, world: World
 ) -> None:
     go(page, "Channels")
@@ -264,7 +268,7 @@ def test_an_alert_is_shown_and_the_channel_flows_when_somebody_says_so(
     ).to_be_visible()
 
 
-def test_a_message_is_followed_from_its_receipt_on(page: Page, world: World) -> None:
+def test_the_steps_of_a_message_are_shown_and_lead_to_its_letter(page: Page, world: World) -> None:
     [letter] = world.ask("GET", "dead-letters?channel=/orders/paid&limit=1")["items"]
     go(page, "Messages")
     page.get_by_label("Message id").fill(letter["message"])
@@ -277,7 +281,7 @@ def test_a_message_is_followed_from_its_receipt_on(page: Page, world: World) -> 
     expect(page.get_by_role("heading", name="Dead letter")).to_be_visible()
 
 
-def test_operators_see_the_steps_that_only_tables_have(
+def test_operators_but_not_readers_can_look_for_steps_in_the_tables(
     page: Page, world: World, desk: BrowserContext, tmp_path: Path
 ) -> None:
     published = event("published", 0, 0, channel="/news", sender="pub/1", copies=1)
@@ -300,12 +304,12 @@ def test_operators_see_the_steps_that_only_tables_have(
     reader.close()
 
 
-def test_what_the_pipeline_found_out_leads_to_messages_and_letters(
+def test_results_of_the_pipeline_are_shown_and_lead_to_messages(
     page: Page, world: World, complaints: list[str]
 ) -> None:
     go(page, "Results")
     expect(page.get_by_text("No results yet")).to_be_visible()
-    # It was asked for in vain.
+    # The browser has reported that they are not found.
     complaints.clear()
     examined(world)
     look_at(page, "#/results")
@@ -317,14 +321,14 @@ def test_what_the_pipeline_found_out_leads_to_messages_and_letters(
     expect(page.get_by_role("heading", name="Where is my message?")).to_be_visible()
 
 
-def test_whoever_changed_something_stands_in_the_audit(page: Page) -> None:
+def test_the_audit_shows_who_changed_something(page: Page) -> None:
     go(page, "Audit")
     row = page.get_by_role("row").filter(has_text="session.kill")
     expect(row).to_contain_text("operator/ann")
     expect(row).to_contain_text("mail/2")
 
 
-def test_a_message_that_never_was_is_not_confirmed(page: Page) -> None:
+def test_an_unknown_message_is_not_shown_as_received(page: Page) -> None:
     look_at(page, "#/messages/holdfast-1763600000000000000")
     expect(page.get_by_text("No message with this id is known.")).to_be_visible()
     expect(page.get_by_text("Received")).to_have_count(0)
@@ -334,11 +338,11 @@ def test_a_message_that_never_was_is_not_confirmed(page: Page) -> None:
 
 
 def seen_again(page: Page) -> None:
-    """Somebody comes back to the page, which does not wait for its next round then."""
+    """Have the page refresh at once, as when its user comes back to it."""
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
 
 
-def test_a_list_learns_what_is_new_and_disturbs_nobody(page: Page, world: World) -> None:
+def test_a_list_is_refreshed_without_losing_focus_or_input(page: Page, world: World) -> None:
     look_at(page, "#/sessions?prefix=s")
     page.get_by_label("Begins with").fill("half a wo")
     page.get_by_role("link", name="stock/1").focus()
@@ -346,20 +350,22 @@ def test_a_list_learns_what_is_new_and_disturbs_nobody(page: Page, world: World)
     waiting = page.get_by_role("row").filter(has_text="stock/1").locator("td").nth(3)
     before = waiting.inner_text()
     world.publish("/orders/paid", {"order": 1})
-    # It comes by itself, without anybody doing anything.
+    # The list is refreshed by itself.
     expect(waiting).not_to_have_text(before)
     world.receiver("slow/1", "/none")
     seen_again(page)
     expect(page.get_by_role("link", name="slow/1")).to_be_visible()
     expect(page.get_by_role("link", name="stock/1")).to_be_focused()
-    assert page.evaluate("window.row.isConnected"), "it is the row of before"
+    assert page.evaluate("window.row.isConnected"), "the row is the same element"
     expect(page.get_by_label("Begins with")).to_have_value("half a wo")
     world.ask("DELETE", "sessions/slow/1")
     seen_again(page)
     expect(page.get_by_role("link", name="slow/1")).to_have_count(0)
 
 
-def test_what_somebody_opened_or_selected_stays_so(page: Page, world: World) -> None:
+def test_a_refresh_waits_for_a_selection_and_keeps_what_was_opened(
+    page: Page, world: World
+) -> None:
     look_at(page, "#/sessions/stock/1")
     first = page.locator("tbody tr").first
     first.locator("summary").click()
@@ -375,7 +381,7 @@ def test_what_somebody_opened_or_selected_stays_so(page: Page, world: World) -> 
     expect(first.locator("pre")).to_be_visible()
 
 
-def test_a_page_that_nobody_sees_asks_for_nothing(page: Page, world: World) -> None:
+def test_a_hidden_page_is_not_refreshed(page: Page, world: World) -> None:
     look_at(page, "#/channels?prefix=/later")
     hide = "Object.defineProperty(document, 'hidden', {value: %s, configurable: true})"
     page.evaluate(hide % "true")
@@ -387,7 +393,7 @@ def test_a_page_that_nobody_sees_asks_for_nothing(page: Page, world: World) -> N
     expect(page.get_by_role("row").filter(has_text="/later")).to_be_visible()
 
 
-def test_a_server_that_is_away_is_told_of_above_what_is_old(
+def test_a_list_says_how_old_it_is_while_the_server_is_away(
     page: Page, desk: BrowserContext, complaints: list[str]
 ) -> None:
     look_at(page, "#/sessions")
@@ -403,7 +409,7 @@ def test_a_server_that_is_away_is_told_of_above_what_is_old(
 
 
 @pytest.mark.parametrize("address", ["#/", "#/sessions"])
-def test_what_a_server_that_does_not_answer_told_before_is_said_to_be_old(
+def test_a_page_says_how_old_it_is_while_the_server_does_not_answer(
     page: Page, complaints: list[str], address: str
 ) -> None:
     look_at(page, address)
@@ -415,11 +421,11 @@ def test_what_a_server_that_does_not_answer_told_before_is_said_to_be_old(
     expect(page.get_by_text("no figures")).to_be_visible()
     page.unroute("**/*")
     for route in unanswered:
-        # Who asked may have given up.
+        # The page may have given the request up.
         with contextlib.suppress(Error):
             route.abort()
     expect(old).to_be_hidden()
     expect(page.get_by_text("live", exact=True)).to_be_visible()
-    # The browser tells of each request that got no answer.
+    # The browser reports each request that got no answer.
     assert {each for each in complaints if "ERR_FAILED" not in each} == set()
     complaints.clear()

@@ -22,7 +22,7 @@ CHANNELS = ("/orders/paid", "/orders/shipped", "/orders/cancelled", "/news")
 
 
 class World:
-    """What happened on a server before an operator looks at it."""
+    """A server with sessions and messages for an operator to look at."""
 
     def __init__(self, url: str, data: Path) -> None:
         self.url = url
@@ -31,11 +31,11 @@ class World:
         self._store = str(data / "store.sock")
         self.talkers: dict[str, Talker] = {}
         self.publisher = Talker(url)
-        # One with a name lives on while nobody connects.
+        # A named session does not expire while it does not connect.
         self.publisher.handshake(ext={"delivery": {"session": "shop/1"}})
 
     def receiver(self, name: str, *channels: str) -> Talker:
-        """A named session that gives verdicts, with nothing in its hands."""
+        """A named session that gives verdicts, with nothing in flight."""
         talker = self.talkers[name] = Talker(self.url)
         talker.handshake(ext={"ack": True, "delivery": {"session": name}})
         self._connect(talker, 0)
@@ -47,24 +47,24 @@ class World:
         self.publisher.send_all([{"channel": channel, "data": each, "ext": ext} for each in data])
 
     def take(self, talker: Talker, ack: int = 0) -> list[Any]:
-        """What is handed over, not yet acknowledged."""
+        """The events that the session is handed, which stay unacked."""
         return [each for each in self._connect(talker, ack) if "data" in each]
 
     def refuse(self, talker: Talker, text: str, code: str = FAILED) -> list[str]:
-        """The receiver says this of all that it gets; the messages' ids."""
+        """Refuse all that the receiver gets; return the ids of the messages."""
         deliveries = [event["ext"]["delivery"] for event in self.take(talker)]
         verdicts = [{"seq": each["seq"], "errorCode": code, "message": text} for each in deliveries]
         talker.send("/service/delivery", data=verdicts)
         return [each["id"] for each in deliveries]
 
     def settle(self, name: str) -> None:
-        """The session takes all that there is for it."""
+        """Have the session get and ack all that waits for it."""
         talker = self.talkers[name]
         replies = self._connect(talker, 0)
         self._connect(talker, replies[-1]["ext"]["ack"])
 
     def results(self, name: str, rows: list[dict[str, Any]]) -> None:
-        """As the pipeline writes back what it found out."""
+        """Write a result, as the pipeline does."""
         now = time.time_ns() // 1_000_000
         told = {"result": name, "at": now, "since": now - 24 * HOUR_MS, "until": now, "rows": rows}
         store = Redis(unix_socket_path=self._store)
@@ -72,13 +72,13 @@ class World:
         store.close()
 
     def lake(self, folder: Path) -> None:
-        """As an ingest on this machine reports that it reads into these tables."""
+        """Register these tables, as an ingest on this machine does."""
         store = Redis(unix_socket_path=self._store)
         store.hset(RedisKeys("holdfast").lakes, "1", f"{gethostname()}:{folder}")
         store.close()
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
-        """The administration, as the operator."""
+        """Ask the administration as the operator."""
         request = urllib.request.Request(
             f"{self.url}/admin/api/v1/{path}",
             None if body is None else json.dumps(body).encode(),
@@ -123,7 +123,7 @@ def ordinary(world: World) -> World:
 
 
 def troubled(world: World) -> None:
-    """Nobody can take the messages of a channel, and the server notices."""
+    """Have receivers refuse the messages of a channel until the server holds it."""
     names = [f"disk-{n}/1" for n in "abc"]
     receivers = [world.receiver(name, "/faulty") for name in names]
     world.publish("/faulty", "all is well")
@@ -138,7 +138,7 @@ def troubled(world: World) -> None:
 
 
 def examined(world: World) -> World:
-    """The pipeline has been here."""
+    """Write results, as if the pipeline had run."""
     now = time.time_ns() // 1_000_000
     hour = now - now % HOUR_MS
     [letter] = world.ask("GET", "dead-letters?limit=1")["items"]
