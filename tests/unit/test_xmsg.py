@@ -1,4 +1,4 @@
-"""Names and types of xMsg: what its topics are called here, and back."""
+"""Names and types of xMsg: its topics as channels and back, and the types of values."""
 
 import pytest
 from hypothesis import given

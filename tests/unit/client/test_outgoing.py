@@ -96,7 +96,7 @@ async def test_messages_of_a_refused_request_are_sent_one_by_one_to_find_the_ref
         bad.reply.result()
 
 
-async def test_a_message_that_makes_the_server_fail_is_given_up_after_five_times(
+async def test_a_message_that_makes_the_server_fail_is_sent_five_times_alone_and_given_up(
     queue: OutgoingQueue,
 ) -> None:
     good = added(queue, 1, is_repeatable=True)

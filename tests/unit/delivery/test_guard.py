@@ -201,7 +201,7 @@ def test_messages_published_before_the_guard_listened_do_not_count() -> None:
 def test_messages_published_while_the_guard_did_not_listen_do_not_count() -> None:
     watch = Watch(min_messages=3)
     watch.refuse(1, 2, 3, message=1)
-    # Takers are heard for a window after the last refusal.
+    # The guard listens for a window after the last refusal.
     watch.now += 9.9
     watch.guard.taken([Message(b"", channel=CHANNEL)], "1", watch.now)
     watch.now += 0.2

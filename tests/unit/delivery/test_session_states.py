@@ -105,7 +105,7 @@ def test_a_dispatcher_is_dead_exactly_in_the_states_that_take_no_messages(
     assert (found.connection_state is DispatcherState.DEAD) is not found.takes_messages
 
 
-def test_a_resumed_session_drops_the_dispatcher_of_its_stop() -> None:
+def test_a_stopped_session_that_is_resumed_has_no_dispatcher_and_is_alive() -> None:
     found = receiver(SessionInput.STOP, SessionInput.RESUME)
     assert found.dispatcher is None
     assert found.connection_state is DispatcherState.ALIVE

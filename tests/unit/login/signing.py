@@ -1,4 +1,4 @@
-"""Keys and tokens for tests, made anew in each run."""
+"""Keys and tokens for tests, made in each run."""
 
 import time
 from functools import cache
