@@ -209,7 +209,7 @@ def _refill(
     queue = session.queue
     queue.is_mixed = bool(entries)
     due = now + queue.response_timeout_s if queue.response_timeout_s else 0.0
-    in_hands: list[Entry] = []
+    in_flight: list[Entry] = []
     for mark, message in entries:
         if not mark.position:
             queue.take_in(mark.waiting(message))
@@ -229,12 +229,12 @@ def _refill(
                 queue.add_mortal(message)
         else:
             entry.due = due
-            in_hands.append(entry)
+            in_flight.append(entry)
         queue.batch = max(queue.batch, mark.batch)
         queue.seq = max(queue.seq, entry.seq)
-    queue.in_flight().update((entry.seq, entry) for entry in sorted(in_hands, key=by_seq))
-    if len(in_hands) == 1:
-        in_hands[0].was_alone = True
+    queue.in_flight().update((entry.seq, entry) for entry in sorted(in_flight, key=by_seq))
+    if len(in_flight) == 1:
+        in_flight[0].was_alone = True
     if queue.returned:
         queue.narrow()
     life.state.counters.restored += len(entries)

@@ -24,7 +24,7 @@ def test_serials_of_java_are_those_of_xmsg(counter: int, expected: list[int]) ->
 
 
 def test_serials_of_cpp_are_those_of_xmsg() -> None:
-    assert following(Serials(CPP, -1 + 1)) == [2000000, 2000001, 2000002]
+    assert following(Serials(CPP, 0)) == [2000000, 2000001, 2000002]
 
 
 @pytest.mark.slow

@@ -649,9 +649,10 @@ def test_a_request_needs_a_right_of_its_own() -> None:
     assert call.replies[0]["error"] == "403:denied_by_rights:publish_denied"
 
 
-def test_a_remote_call_beyond_the_limit_is_not_delivered() -> None:
+def test_a_remote_call_beyond_the_limit_is_refused() -> None:
     house = requesting(max_outstanding=1)
     ann, bob = Person.come(house), responder(house)
-    for serial in (1, 2):
-        ann.publish("/service/data/power", serial)
+    assert ann.publish("/service/data/power", 1).replies[0]["successful"]
+    [reply] = ann.publish("/service/data/power", 2).replies
+    assert reply["error"] == "503:1:requests_exceeded"
     assert [each["data"] for each in bob.heard()] == [1]
