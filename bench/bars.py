@@ -85,8 +85,8 @@ def judge_journal(workload: str, ours: Runs, silent: Runs, least: float) -> Verd
     mine, without = ours.median(key), silent.median(key)
     ratio = divide(mine, without)
     met = None if ratio is None else ratio >= least
-    told = f"{SILENT} {number(without)}"
-    return Verdict(workload, key, mine, told, ratio, f">= {least:.2f} x", met)
+    compared = f"{SILENT} {number(without)}"
+    return Verdict(workload, key, mine, compared, ratio, f">= {least:.2f} x", met)
 
 
 def judge_beside_another(
@@ -103,9 +103,9 @@ def judge_beside_another(
         beside = others[name].median(bar.figure) if name in others else None
         ratio = divide(mine, beside)
         met = None if ratio is None else ratio >= least
-        told = f"{name} {number(beside)}" if name else ""
+        compared = f"{name} {number(beside)}" if name else ""
         figure = f"{bar.figure} / {bar.workload}"
-        yield Verdict(workload, figure, mine, told, ratio, f">= {least:.1f} x", met)
+        yield Verdict(workload, figure, mine, compared, ratio, f">= {least:.1f} x", met)
 
 
 def judge_workload(

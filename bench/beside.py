@@ -71,8 +71,8 @@ def _figure_of(result: Result, workload: str) -> float:
     """None at all where nothing was delivered, and why."""
     found = figure(result, _FIGURE) or 0.0
     if not found:
-        told = {name: result.get(name) for name in ("rc", "failed", "ready", "notes")}
-        print(f"# {workload}: nothing was delivered: {told}", file=sys.stderr)
+        facts = {name: result.get(name) for name in ("rc", "failed", "ready", "notes")}
+        print(f"# {workload}: nothing was delivered: {facts}", file=sys.stderr)
     return found
 
 

@@ -63,10 +63,10 @@ class Backfill:
     def _planned(self) -> list[Step]:
         """Return the steps of an earlier run, if the files are still those of the table."""
         try:
-            told = json.loads(self._plan.read_bytes())
+            planned = json.loads(self._plan.read_bytes())
         except FileNotFoundError:
             return []
-        steps = [Step(day, tuple(files)) for day, files in told]
+        steps = [Step(day, tuple(files)) for day, files in planned]
         known = {file for step in steps for file in step.files}
         return steps if known <= {file for file, _ in self._events()} else []
 
@@ -137,9 +137,11 @@ def check_reach(lives: Iterable[Path], first: str) -> None:
 
 def _oldest(lives: Path) -> str | None:
     """Return the day of the first end in a file."""
-    told = footer(lives)
-    column = told.schema.names.index("ended_ts")
-    groups = (told.row_group(number).column(column) for number in range(told.num_row_groups))
+    metadata = footer(lives)
+    column = metadata.schema.names.index("ended_ts")
+    groups = (
+        metadata.row_group(number).column(column) for number in range(metadata.num_row_groups)
+    )
     found = [each.statistics.min for each in groups if each.statistics is not None]
     days = [str(moment.date()) for moment in found if moment is not None]
     return min(days, default=None)

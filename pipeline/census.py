@@ -47,14 +47,14 @@ def count(events: pa.RecordBatch) -> pa.Table:
     """Return the groups of some events: GROUP."""
     us = events["ts"].cast(pa.int64())
     is_start = pc.and_(pc.equal(events["kind"], Kind.NODE), pc.equal(events["what"], "start"))
-    told = {
+    columns = {
         **{name: events[name] for name in _BY},
         "n": pa.repeat(1, len(events)),
         "number": pc.coalesce(events["number"], 0),
         "since_us": us,
         "start_us": only_if(is_start, us),
     }
-    return summed(pa.table(told), _BY, _SUMS)
+    return summed(pa.table(columns), _BY, _SUMS)
 
 
 def add_up(counts: Iterable[pa.Table]) -> pa.Table:
@@ -66,8 +66,8 @@ def census(spark: "SparkSession", files: Sequence[Path]) -> list[Group]:
     """Return the groups of the events in these files, from receipts where there are any."""
     cores = spark.sparkContext.defaultParallelism
     shares = [files[number::cores] for number in range(min(cores, len(files)))]
-    told = in_tasks(spark, _count_all, shares, GROUP)
-    return [Group(*row) for row in told.collect()]
+    groups = in_tasks(spark, _count_all, shares, GROUP)
+    return [Group(*row) for row in groups.collect()]
 
 
 def _count_all(files: Sequence[Path]) -> Iterator[pa.Table]:

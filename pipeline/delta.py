@@ -133,9 +133,9 @@ class Table:
 
     def files(self, number: int) -> Iterator[File]:
         """Yield the files of the table as it belongs to a state."""
-        told = self.at(number).get_add_actions()
+        actions = self.at(number).get_add_actions()
         names = ("path", "size_bytes", "num_records")
-        for name, size, rows in zip(*(told[each].to_pylist() for each in names), strict=True):
+        for name, size, rows in zip(*(actions[each].to_pylist() for each in names), strict=True):
             yield File(self._place / name, self._parts(name).get("d"), size, rows)
 
     def undo(self, number: int) -> None:
@@ -189,11 +189,11 @@ class Table:
                 f"{path}, which a worker wrote, is missing: all machines of a cluster must see the "
                 "tables in one folder"
             ) from None
-        told = path.stat()
+        stat = path.stat()
         footer = read_metadata(path)
         stats = json.dumps({"numRecords": footer.num_rows})
-        ms = int(told.st_mtime * 1000)
-        return AddAction(name, told.st_size, self._parts(name), ms, True, stats)
+        ms = int(stat.st_mtime * 1000)
+        return AddAction(name, stat.st_size, self._parts(name), ms, True, stats)
 
     def _parts(self, name: str) -> dict[str, str | None]:
         words = (part.partition("=") for part in Path(name).parts[:-1])

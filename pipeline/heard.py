@@ -20,7 +20,7 @@ def remember(lake: Lake, heard: Mapping[str, int]) -> None:
 def remembered(lake: Lake) -> dict[str, int]:
     """Return the time of each node."""
     try:
-        told: dict[str, int] = json.loads((lake.root / _NAME).read_bytes())
+        times: dict[str, int] = json.loads((lake.root / _NAME).read_bytes())
     except FileNotFoundError:
         return {}
-    return told
+    return times

@@ -128,10 +128,10 @@ class _Ingest:
         """Return the number of frames that wait; if there are none, note who was heard of."""
         with answering(self._source.url):
             # First of all: what is there later may be of another process.
-            told = self._journals.heard()
+            times = self._journals.heard()
             waiting = self._planner.waiting(self._lake.offset(), self.taken.lacking)
         if not waiting:
-            heard.remember(self._lake, told)
+            heard.remember(self._lake, times)
         return waiting
 
     def take_all(self, is_over: Callable[[], bool] = lambda: False) -> None:
@@ -158,9 +158,9 @@ class _Ingest:
             if not pieces:
                 return False
             work = partial(keep_piece, self._source, self._lake.root / EVENTS)
-            told = in_tasks(self._spark, work, pieces, RECEIPT).collect()
-            groups = [Group(*row[1:]) for row in told]
-            write_batch(self._spark, {row.file for row in told}, groups, self._lake, end)
+            receipts = in_tasks(self._spark, work, pieces, RECEIPT).collect()
+            groups = [Group(*row[1:]) for row in receipts]
+            write_batch(self._spark, {row.file for row in receipts}, groups, self._lake, end)
         self._report_read()
         self.taken.add(groups)
         self._report(self.taken)

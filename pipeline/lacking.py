@@ -29,10 +29,10 @@ def remembered(lake: Lake) -> dict[str, int]:
 def _numbers(lake: Lake) -> dict[str, int]:
     """Return the number of the last frame that each node wrote, where it was missing."""
     try:
-        told: dict[str, int] = json.loads((lake.root / _NAME).read_bytes())
+        numbers: dict[str, int] = json.loads((lake.root / _NAME).read_bytes())
     except FileNotFoundError:
         return {}
-    return told
+    return numbers
 
 
 def _read(lake: Lake, node: str) -> int:

@@ -149,13 +149,13 @@ class Lake:
         if number is None:
             return {}
         try:
-            told: dict[str, Any] = json.loads((self._offsets / str(number)).read_bytes())
+            offset: dict[str, Any] = json.loads((self._offsets / str(number)).read_bytes())
         except FileNotFoundError as error:
             raise PipelineFailed(
                 f"{error.filename} is missing, which says how far the journal was read: name "
                 "another --lake, or move this one away"
             ) from None
-        return told
+        return offset
 
     def positions(self) -> dict[str, Position]:
         """Return how far each node's journal was read."""
@@ -316,9 +316,9 @@ def refuse(lost: Mapping[Path, str]) -> None:
     raise PipelineFailed(f"{first} {how}{more}: its rows are lost; {anew}")
 
 
-def write_down(place: Path, told: object) -> None:
+def write_down(place: Path, value: object) -> None:
     """Write JSON; a kill leaves the earlier file intact."""
-    write_text(place, json.dumps(told))
+    write_text(place, json.dumps(value))
 
 
 def _is_wanted(day: str | None, since: date | None, until: date | None) -> bool:

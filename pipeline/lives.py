@@ -59,16 +59,16 @@ def lives(events: pa.Table, carried: pa.Table, known: pa.Table) -> pa.Table:
         known: The known facts about messages.
     """
     happened = events.filter(pc.is_valid(events["receiver"]))
-    both = [_told(happened), _told_of_open(carried)]
-    told = pa.concat_tables(both, promote_options="permissive")
-    told = with_columns(told, {"generation": pa.array(_generations(told))})
-    whole = beside(summed(told, _LIFE, _NUMBERS), _words(told), _LIFE)
+    both = [_parts(happened), _parts_of_open(carried)]
+    parts = pa.concat_tables(both, promote_options="permissive")
+    parts = with_columns(parts, {"generation": pa.array(_generations(parts))})
+    whole = beside(summed(parts, _LIFE, _NUMBERS), _words(parts), _LIFE)
     whole = beside(whole, known.select([*MESSAGE, "channel", "kept"]), MESSAGE)
     return _ended(beside(whole, _replay_of(happened, carried), _LIFE))
 
 
-def _told(events: pa.Table) -> pa.Table:
-    """Return what each event contributes to its life."""
+def _parts(events: pa.Table) -> pa.Table:
+    """Return the part of each event in its life."""
     kind, us = events["kind"], events["ts"].cast(pa.int64())
     is_replay = pc.equal(kind, Kind.REPLAYED)
     return with_columns(
@@ -96,7 +96,7 @@ def _generation(events: pa.Table) -> pa.ChunkedArray:
     return pc.coalesce(events["generation"], pa.scalar(1, pa.int32()))
 
 
-def _told_of_open(carried: pa.Table) -> pa.Table:
+def _parts_of_open(carried: pa.Table) -> pa.Table:
     """Return what earlier batches know of open lives; it comes before all events."""
     first = pa.array(np.zeros(len(carried), np.int32))
     return with_columns(
@@ -110,17 +110,17 @@ def _told_of_open(carried: pa.Table) -> pa.Table:
     )
 
 
-def _generations(told: pa.Table) -> "NDArray[np.int32]":
+def _generations(parts: pa.Table) -> "NDArray[np.int32]":
     """Return each event's generation: of the replay before it, else the open one, else the first.
 
     Few messages are replayed, so only their events are sorted.
     """
-    found = np.zeros(len(told), np.int32)
-    replayed = pc.unique(told["msg"].filter(pc.greater(told["generation"], 0)))
+    found = np.zeros(len(parts), np.int32)
+    replayed = pc.unique(parts["msg"].filter(pc.greater(parts["generation"], 0)))
     if not len(replayed):
         return found
-    rows = np.flatnonzero(pc.is_in(told["msg"], replayed))
-    in_turn = _in_turn(with_columns(told.take(rows), {"row": pa.array(rows)}))
+    rows = np.flatnonzero(pc.is_in(parts["msg"], replayed))
+    in_turn = _in_turn(with_columns(parts.take(rows), {"row": pa.array(rows)}))
     generation = in_turn["generation"]
     first = pc.coalesce(generation, pa.scalar(0, generation.type))
     latest = pc.fill_null_forward(pc.if_else(_is_first(in_turn), first, generation))
@@ -128,15 +128,15 @@ def _generations(told: pa.Table) -> "NDArray[np.int32]":
     return found
 
 
-def _in_turn(told: pa.Table) -> pa.Table:
+def _in_turn(parts: pa.Table) -> pa.Table:
     """Sort the events of each copy by the order in which they happened."""
-    seed = pc.replace_substring_regex(told["epoch"], "-[^-]*$", "")
-    told = with_columns(told, {"journal": pc.binary_join_element_wise(told["node"], seed, "/")})
-    told = beside(told, summed(told, COPY, {"journals": ("journal", "count_distinct")}), COPY)
+    seed = pc.replace_substring_regex(parts["epoch"], "-[^-]*$", "")
+    parts = with_columns(parts, {"journal": pc.binary_join_element_wise(parts["node"], seed, "/")})
+    parts = beside(parts, summed(parts, COPY, {"journals": ("journal", "count_distinct")}), COPY)
     # A single journal is in the order of events, even if its clock was set back.
-    frame = pc.if_else(pc.equal(told["journals"], 1), told["seq"], 0)
+    frame = pc.if_else(pc.equal(parts["journals"], 1), parts["seq"], 0)
     order = [(name, "ascending") for name in (*COPY, "frame", *_ORDER)]
-    return with_columns(told, {"frame": frame}).sort_by(order)
+    return with_columns(parts, {"frame": frame}).sort_by(order)
 
 
 def _is_first(in_turn: pa.Table) -> pa.Array:
@@ -147,10 +147,10 @@ def _is_first(in_turn: pa.Table) -> pa.Array:
     return pa.array(is_first)
 
 
-def _words(told: pa.Table) -> pa.Table:
+def _words(parts: pa.Table) -> pa.Table:
     """Return the latest code and details of failures; few lives have any."""
-    is_told = reduce(pc.or_, (pc.is_valid(told[name]) for name in _WORDS))
-    in_turn = told.filter(is_told).sort_by([(name, "ascending") for name in _ORDER])
+    has_words = reduce(pc.or_, (pc.is_valid(parts[name]) for name in _WORDS))
+    in_turn = parts.filter(has_words).sort_by([(name, "ascending") for name in _ORDER])
     return summed(in_turn, _LIFE, _WORDS)
 
 
@@ -171,7 +171,7 @@ def _ended(lives: pa.Table) -> pa.Table:
     was_open = pc.and_(pc.is_null(end), pc.less(over, NEVER))
     is_lost = pc.and_(was_open, _is_passing(lives))
     place = pc.bit_wise_and(end, 2**_PLACE - 1).combine_chunks()
-    told = with_columns(
+    ended = with_columns(
         lives,
         {
             "handed_ts": lives["handed_us"],
@@ -180,7 +180,7 @@ def _ended(lives: pa.Table) -> pa.Table:
             "state": pc.coalesce(_ENDS.take(place), pc.if_else(is_lost, LOST, OPEN)),
         },
     )
-    return told.select(LIFE.names).cast(LIFE)
+    return ended.select(LIFE.names).cast(LIFE)
 
 
 def _is_passing(lives: pa.Table) -> pa.ChunkedArray:

@@ -79,11 +79,11 @@ def make_of(span: Span, runs: Runs, into: Path) -> Iterator[Made]:
 
 def settle(events: pa.Table, copies: pa.Table, unsettled: pa.Table, runs: Runs) -> Settled:
     """Apply these events to open copies and unsettled messages."""
-    told = with_runs(events, runs)
-    of_messages = known(told, carried_with_runs(unsettled, runs))
+    events = with_runs(events, runs)
+    of_messages = known(events, carried_with_runs(unsettled, runs))
     now = messages(of_messages)
     return Settled(
-        lives(told, carried_with_runs(copies, runs), of_messages),
+        lives(events, carried_with_runs(copies, runs), of_messages),
         still_unsettled(now),
         lost(now, runs),
     )

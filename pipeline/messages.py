@@ -27,21 +27,21 @@ def known(events: pa.Table, carried: pa.Table) -> pa.Table:
     Args:
         events: With their runs, as `carried` is: see `holdfast.pipeline.runs`.
     """
-    both = pa.concat_tables([_told(events), carried])
+    both = pa.concat_tables([_parts(events), carried])
     sums: Sums = {name: (name, "sum") for name in _SUMS}
     whole = summed(both, MESSAGE, {"channel": ("channel", "max"), **sums})
     # The state at the end of a process is the sum of earlier events.
-    told_then = both.filter(pc.less(both["over_us"], NEVER))
-    then = summed(told_then, MESSAGE, {name + _THEN: how for name, how in sums.items()})
+    earlier = both.filter(pc.less(both["over_us"], NEVER))
+    then = summed(earlier, MESSAGE, {name + _THEN: how for name, how in sums.items()})
     return beside(whole, then, MESSAGE)
 
 
-def _told(events: pa.Table) -> pa.Table:
-    """Return what each event contributes to its message."""
+def _parts(events: pa.Table) -> pa.Table:
+    """Return the part of each event in what is known of its message."""
     kind, unnamed = events["kind"], is_unnamed(events["receiver"])
     is_begin, is_replay = pc.equal(kind, Kind.PUBLISHED), pc.equal(kind, Kind.REPLAYED)
     is_end = pc.is_in(kind, pa.array(ENDS))
-    told = with_columns(
+    parts = with_columns(
         events.select([*MESSAGE, "copies", "kept", "over_us"]),
         {
             # Acks have no channel.
@@ -55,7 +55,7 @@ def _told(events: pa.Table) -> pa.Table:
         },
     )
     schema = MESSAGES.append(pa.field("over_us", pa.int64()))
-    return told.select(schema.names).cast(schema)
+    return parts.select(schema.names).cast(schema)
 
 
 def is_unnamed(receivers: pa.ChunkedArray) -> pa.Array:
@@ -71,9 +71,9 @@ def messages(known: pa.Table) -> pa.Table:
     """
     # An unknown number of stored copies stays unknown.
     numbers = {*_SUMS, *(name + _THEN for name in _SUMS)} - {"kept", "kept" + _THEN}
-    told = with_columns(known, {name: pc.coalesce(known[name], _ZERO) for name in numbers})
-    gone = _gone(told["kept"], {name: told[name + _THEN] for name in _SUMS})
-    whole = with_columns(told, {"lost": pc.add(told["lost"], gone)})
+    filled = with_columns(known, {name: pc.coalesce(known[name], _ZERO) for name in numbers})
+    gone = _gone(filled["kept"], {name: filled[name + _THEN] for name in _SUMS})
+    whole = with_columns(filled, {"lost": pc.add(filled["lost"], gone)})
     return with_columns(whole.select(MESSAGES.names), {"gone": gone})
 
 

@@ -38,21 +38,21 @@ def find_out(tables: Tables) -> dict[str, dict[str, Any]]:
     [span] = tables.ask(_SPAN).by_name()
     found = {}
     for name, (question, most) in _RESULTS.items():
-        rows = [_told(row) for row in tables.ask(question, most).by_name()]
+        rows = [_fields_of(row) for row in tables.ask(question, most).by_name()]
         at = time.time_ns() // 1_000_000
         found[name] = {"result": name, "at": at, **span, "rows": rows}
     return found
 
 
-def _told(row: Mapping[str, Any]) -> dict[str, Any]:
+def _fields_of(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return a row as in the admin API: times are ms since 1970, messages have one name."""
-    told = {
+    fields = {
         name: round(value.timestamp() * 1000) if isinstance(value, datetime) else value
         for name, value in row.items()
     }
-    if "msg" in told:
-        told = {"message": f"{told.pop('origin')}-{told.pop('msg'):019d}", **told}
-    return told
+    if "msg" in fields:
+        fields = {"message": f"{fields.pop('origin')}-{fields.pop('msg'):019d}", **fields}
+    return fields
 
 
 def write_back(found: Mapping[str, Mapping[str, Any]], url: str, namespace: str) -> None:

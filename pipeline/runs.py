@@ -77,8 +77,8 @@ def carried_with_runs(carried: pa.Table, runs: Runs) -> pa.Table:
     return with_columns(carried, {"over_us": when(runs.first_us, carried["origin"])})
 
 
-def when(told: Mapping[str, int], names: pa.ChunkedArray) -> pa.ChunkedArray:
+def when(times_by_name: Mapping[str, int], names: pa.ChunkedArray) -> pa.ChunkedArray:
     """Return the time of each name; NEVER if it has none."""
-    times = pa.array([*told.values(), NEVER], pa.int64())
-    place = pc.index_in(names, pa.array([*told], pa.string()))
-    return times.take(pc.coalesce(place, pa.scalar(len(told), pa.int32())))
+    times = pa.array([*times_by_name.values(), NEVER], pa.int64())
+    place = pc.index_in(names, pa.array([*times_by_name], pa.string()))
+    return times.take(pc.coalesce(place, pa.scalar(len(times_by_name), pa.int32())))

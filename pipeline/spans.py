@@ -59,10 +59,10 @@ def spans(tables: Mapping[str, Iterable[Path]], cores: int) -> list[Span]:
 
 def _parts(files: Iterable[Path]) -> Iterator[_Part]:
     for file in files:
-        told = footer(file)
-        column = told.schema.names.index("msg")
-        for number in range(told.num_row_groups):
-            group = told.row_group(number)
+        metadata = footer(file)
+        column = metadata.schema.names.index("msg")
+        for number in range(metadata.num_row_groups):
+            group = metadata.row_group(number)
             known = group.column(column).statistics
             if known is None or not (known.has_min_max or known.null_count == group.num_rows):
                 # Written by another program, which did not state them.
@@ -123,9 +123,9 @@ def read(span: Span, table: str, schema: pa.Schema) -> pa.Table:
     """Read these columns of a table for the messages of a span; missing columns are null."""
     if not span.files[table]:
         return schema.empty_table()
-    told = opened(span.files[table], schema).to_table(filter=_is_in(span), use_threads=False)
+    rows = opened(span.files[table], schema).to_table(filter=_is_in(span), use_threads=False)
     # Queries read a column as a whole.
-    return told.unify_dictionaries().combine_chunks().cast(schema)
+    return rows.unify_dictionaries().combine_chunks().cast(schema)
 
 
 def _is_in(span: Span) -> pc.Expression:

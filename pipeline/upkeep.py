@@ -161,7 +161,7 @@ def give_up_lost(lake: Lake) -> int:
         lost = [file for file in events.files(lake.newest()) if file.fault is not None]
         if lost:
             receipts = keep(_given_up(lost), lake.root / EVENTS)
-            names = {name for told in receipts for name in told.column("file").to_pylist()}
+            names = {name for receipt in receipts for name in receipt.column("file").to_pylist()}
             events.exchange(lost, names)
     return len(lost)
 

@@ -47,8 +47,10 @@ def _work(spark: "SparkSession", place: Path) -> None:
     """Turn a few events into tables and reports."""
     lake = Lake(place / "lake")
     lake.sign()
-    told = in_tasks(spark, partial(_keep, lake.root / EVENTS), [None], RECEIPT).collect()
-    write_batch(spark, {row.file for row in told}, [Group(*row[1:]) for row in told], lake, {})
+    receipts = in_tasks(spark, partial(_keep, lake.root / EVENTS), [None], RECEIPT).collect()
+    write_batch(
+        spark, {row.file for row in receipts}, [Group(*row[1:]) for row in receipts], lake, {}
+    )
     tables = of_lake(lake, spark)
     for question in REPORTS.values():
         tables.ask(question, 1)
@@ -66,7 +68,7 @@ def _keep(into: Path, _: None) -> "Iterator[pa.Table]":
 def _events() -> "Iterator[tuple[Any, ...]]":
     about: dict[str, Any] = {"msg": _US * 1000, "origin": "n1", "channel": "/a"}
     one = {**about, "receiver": "joe/1"}
-    told = (
+    events = (
         Event("n1", _US, Kind.NODE, what="start"),
         Event("n1", _US, Kind.PUBLISHED, **about, copies=1, kept=1, size=1, priority=5),
         Event("n1", _US, Kind.HANDED, **one, attempt=1),
@@ -75,7 +77,7 @@ def _events() -> "Iterator[tuple[Any, ...]]":
         Event("n1", _US, Kind.ACKED, **one),
         Event("n1", _US, Kind.BOOKS, what="accepted", number=2),
     )
-    for seq, event in enumerate(told, 1):
+    for seq, event in enumerate(events, 1):
         yield (*event, "made-up-1", seq, 0)
 
 

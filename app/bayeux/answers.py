@@ -91,7 +91,7 @@ class Answers:
             slot, reply, ext = connect
             if session.cursors is not None:
                 undelivered = session.queue.ids() if session.queue.count else ()
-                session.cursors.tell(reply, self._state.hub.settled_cursor(), undelivered)
+                session.cursors.add_to(reply, self._state.hub.settled_cursor(), undelivered)
             if session.extensions:
                 # Run first: messages that outgoing hooks deliver travel along.
                 run_outgoing(session, reply, ext, now)
@@ -175,7 +175,7 @@ class Answers:
         """Return what waits for a plain session, and is worth delivering now."""
         if session.queue.mortals:
             self._undelivered.expire_waiting(session)
-            self._tell_deadlines(session.queue.waiting)
+            self._update_deadlines(session.queue.waiting)
         return session.queue.waiting
 
     def _settle_waiting(self, session: Session, now: float) -> None:
@@ -243,19 +243,19 @@ class Answers:
             # They wait again, so their lifetimes count again.
             self._expiry.watch(session)
         if may_carry_requests or batch.entries is not None:
-            self._tell_deadlines(batch.messages)
+            self._update_deadlines(batch.messages)
         if session.decorator is not None and batch.messages:
             batch.events = session.decorator.decorate(session, batch)
         if session.cursors is not None:
             batch.events = session.cursors.form.events(batch)
         return batch
 
-    def _tell_deadlines(self, messages: Sequence[Message]) -> None:
+    def _update_deadlines(self, messages: Sequence[Message]) -> None:
         """Let requests say what is left of their deadline."""
         now_ms = self._state.node.now_ms()
         for message in messages:
             if message.request is not None:
-                wire = message.request.told(message.wire, now_ms)
+                wire = message.request.with_time_left(message.wire, now_ms)
                 if wire is not message.wire:
                     message.wire = wire
                     message.frame = message.stem = None

@@ -55,7 +55,7 @@ class Asking:
         self._undelivered = undelivered
         self._requests = state.requests
         self._is_awake = False
-        state.requests.tell, state.requests.wake = self._tell, self._wake
+        state.requests.notify, state.requests.wake = self._notify, self._wake
         state.requests.changed = self._keep
 
     def _wake(self) -> None:
@@ -258,7 +258,7 @@ class Asking:
             is_subscribable=False,
         )
 
-    def _tell(self, request: Request[Session]) -> None:
+    def _notify(self, request: Request[Session]) -> None:
         """Tell the requester how its request ended."""
         event: Json = {"channel": request.reply_to}
         if request.end is RequestEnd.ANSWERED:

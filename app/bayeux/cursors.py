@@ -83,10 +83,10 @@ class Cursors:
         # No message up to this cursor will come, if the client has what it was sent.
         self.promised = promised
 
-    def tell(self, reply: Json, settled: int, undelivered: Sequence[int]) -> None:
-        """Put the cursor into a connect reply; it stays behind messages that are on their way."""
+    def add_to(self, reply: Json, settled: int, undelivered: Sequence[int]) -> None:
+        """Add the cursor to a connect reply; it stays behind messages that are on their way."""
         if undelivered:
             settled = min(settled, cursor_of(min(undelivered)) - 1)
         self.promised = max(self.promised, settled)
-        told = {"cursor": self.promised, "epoch": self.form.epoch}
-        reply.setdefault("ext", {})["replay"] = told
+        replay = {"cursor": self.promised, "epoch": self.form.epoch}
+        reply.setdefault("ext", {})["replay"] = replay

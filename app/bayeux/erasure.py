@@ -21,8 +21,8 @@ _MOST = 100
 class Erasure:
     """Erases a topic: its subscriptions, its history and, if forced, what waits in queues.
 
-    Until all exact subscriptions are gone, the topic lives on. Those who are to know of the erasure
-    are told at its end.
+    Until all exact subscriptions are gone, the topic lives on. The sessions that asked for it
+    are notified at its end.
     """
 
     def __init__(
@@ -56,10 +56,10 @@ class Erasure:
         name = self._topic.name
         subscribers = self._state.routes.subscribers(name)
         for session in subscribers[:_MOST]:
-            is_told = self._tells(session)
+            is_notified = self._notifies(session)
             part(self._state, session, name)
             self._owner.note(session, now)
-            if is_told:
+            if is_notified:
                 is_covered = session.subscription(name) is not None
                 (self._others if is_covered else self._exact).append(session)
         if len(subscribers) > _MOST:
@@ -70,8 +70,8 @@ class Erasure:
         self._step = self._discard
         return True
 
-    def _tells(self, session: Session) -> bool:
-        """Whether the session is told: it understands states, and its subscription asks for it."""
+    def _notifies(self, session: Session) -> bool:
+        """Whether to notify the session: it understands states and subscribed with `notify`."""
         pattern = session.subscription(self._topic.name)
         qos = (session.subscription_qos or {}).get(pattern or "")
         return session.terms is not None and (qos is None or qos.notify)
@@ -79,21 +79,21 @@ class Erasure:
     def _erase(self) -> None:
         state, topic = self._state, self._topic
         channel = state.channels.named(topic.name)
-        told = set(self._others)
+        notified = set(self._others)
         self._others += [
             session
             for session in state.routes.receivers(channel)
-            if session not in told and self._tells(session)
+            if session not in notified and self._notifies(session)
         ]
         if self._is_forced:
             topic.discards_before = state.node.stamp()
         state.hub.histories.erase(topic.name)
         if topic.state is not TopicState.DEAD:
             state.topics.erase(topic)
-        self._tell(self._exact, {"subscription": topic.name})
-        self._tell(self._others, {})
+        self._notify(self._exact, {"subscription": topic.name})
+        self._notify(self._others, {})
 
-    def _tell(self, sessions: Sequence[Session], fields: dict[str, str]) -> None:
+    def _notify(self, sessions: Sequence[Session], fields: dict[str, str]) -> None:
         """Deliver the event that says that the topic is erased."""
         living = [session for session in sessions if not session.is_gone]
         if not living:

@@ -12,24 +12,24 @@ LOGOUT = "/sys/logout"
 
 
 class LoginEvents:
-    """Tells operators which sessions begin and end; thousands that end at once, over some turns."""
+    """Reports which sessions begin and end; thousands that end at once, over some turns."""
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
         self._login, self._logout = state.channels.named(LOGIN), state.channels.named(LOGOUT)
-        self._untold: deque[Json] = deque()
+        self._unpublished: deque[Json] = deque()
 
     def began(self, session: Session) -> None:
         """Report a session's first client, but not those that take it over later."""
         if self._state.routes.receivers(self._login):
-            self._tell(LOGIN, session, {})
+            self._report(LOGIN, session, {})
 
     def ended(self, session: Session, how: str) -> None:
         """Report the end of a session, unless it never had a client."""
         if not session.is_unclaimed and self._state.routes.receivers(self._logout):
-            self._tell(LOGOUT, session, {"how": how})
+            self._report(LOGOUT, session, {"how": how})
 
-    def _tell(self, channel: str, session: Session, more: Json) -> None:
+    def _report(self, channel: str, session: Session, more: Json) -> None:
         event = {
             "channel": channel,
             "data": {"subject": session.subject, "session": session.name, **more},
@@ -44,11 +44,11 @@ class LoginEvents:
                 }
             },
         }
-        if not self._untold:
-            self._state.backlog.add(self._tell_next)
-        self._untold.append(event)
+        if not self._unpublished:
+            self._state.backlog.add(self._publish_next)
+        self._unpublished.append(event)
 
-    def _tell_next(self, now: float) -> bool:
+    def _publish_next(self, now: float) -> bool:
         """Publish one event; return whether any are left."""
-        publish_event(self._state, self._untold.popleft())
-        return bool(self._untold)
+        publish_event(self._state, self._unpublished.popleft())
+        return bool(self._unpublished)

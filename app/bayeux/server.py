@@ -20,7 +20,7 @@ from holdfast.bayeux.topic_service import TOPICS, TopicService
 from holdfast.bayeux.unclaimed_sessions import UnclaimedSessions
 
 # After this many sessions, `_send_news` checks whether the turn is over.
-_TOLD: Final = 16
+_BETWEEN_CHECKS: Final = 16
 
 
 class Bayeux:
@@ -79,7 +79,7 @@ class Bayeux:
                 answers.send_news(session, now)
             except BaseException:
                 self.state.log_fault(session)
-            if place % _TOLD == 0 and self.state.is_turn_over():
+            if place % _BETWEEN_CHECKS == 0 and self.state.is_turn_over():
                 self.state.hub.put_back(ready[place:])
                 break
         answers.end_round()

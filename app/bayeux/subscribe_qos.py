@@ -30,7 +30,7 @@ class SubscribeQos:
     # Whether the session receives its own messages.
     local: bool = True
     filter: Filter | None = None
-    # Whether the session is told when the topic is erased.
+    # Whether the session is notified when the topic is erased.
     notify: bool = True
     # Of what waits, only the newest message of each channel is handed over.
     newest_only: bool = False

@@ -74,8 +74,8 @@ def bench(
     load = Load(login, transport.value, channels, size)
     if not login.run(lambda: load.run(clients, rate, seconds)):
         raise typer.Exit(Exit.FAILED)
-    print_facts(load.told, as_json=login.as_json)
-    if any(load.told[fault] for fault in ("refused", "lost", "repeated")):
+    print_facts(load.results, as_json=login.as_json)
+    if any(load.results[fault] for fault in ("refused", "lost", "repeated")):
         raise typer.Exit(Exit.FAILED)
 
 
@@ -95,7 +95,7 @@ class Load:
         self._latencies = LatencyCounts()
         self._arrived = asyncio.Event()
         self._subscribers: list[SubscriberCounts] = []
-        self.told: Json = {}
+        self.results: Json = {}
 
     async def run(self, clients: int, rate: float, seconds: float) -> None:
         """Connect, publish, wait for what is on its way, and note the result."""
@@ -109,11 +109,11 @@ class Load:
                 published_s = time.monotonic() - began
                 await self._wait_for_the_last()
                 received_s = time.monotonic() - began
-            self._tell(published_s, received_s)
-            self.told["bench_cpu_s"] = round(time.process_time() - cpu, 2)
+            self._note_results(published_s, received_s)
+            self.results["bench_cpu_s"] = round(time.process_time() - cpu, 2)
             after = await metric(self._login.url, _CPU)
             if server_cpu is not None and after is not None:
-                self.told["server_cpu_s"] = round(after - server_cpu, 2)
+                self.results["server_cpu_s"] = round(after - server_cpu, 2)
 
     def _client(self) -> Client:
         return self._login.client(transports=[self._transport])
@@ -178,10 +178,10 @@ class Load:
                     self._arrived.clear()
                     await self._arrived.wait()
 
-    def _tell(self, published_s: float, received_s: float) -> None:
+    def _note_results(self, published_s: float, received_s: float) -> None:
         accepted = sum(self._accepted)
         received = sum(each.received for each in self._subscribers)
-        self.told = {
+        self.results = {
             "published": accepted,
             "refused": self._refused,
             "delivered": received,

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.holds import Reason, Until, hold_body, told
+from holdfast.cli.holds import Reason, Until, hold_body, hold_text
 from holdfast.cli.options import Key, ToServer, path_of
 from holdfast.cli.output import Json, print_facts, print_json, print_table, since, when
 from holdfast.cli.program import group_of_commands
@@ -20,7 +20,7 @@ _FACTS = ("key", "state", "active", "connected", "waiting", "handed", "retry", "
 def _why(channel: Json) -> str:
     """Why a channel is held, and when that may end."""
     if channel["who"] != "guard":
-        return told(channel)
+        return hold_text(channel)
     again = "now" if channel["next_attempt"] is None else f"at {when(channel['next_attempt'])}"
     return f"{channel['reason']}; {channel['attempts']} failed probes, next {again}"
 
@@ -30,7 +30,7 @@ def _row(held: Json) -> list[object]:
     if "key" not in held:
         return [held["channel"], "", since(held["since"]), _why(held)]
     entries = held["waiting"] + held["handed"]
-    return [held["key"], entries, since(held["hold"]["since"]), told(held["hold"])]
+    return [held["key"], entries, since(held["hold"]["since"]), hold_text(held["hold"])]
 
 
 @program.command("show")
@@ -46,7 +46,7 @@ def show(
 ) -> None:
     """Show delivery to a session, or all held sessions and channels."""
     if key is not None:
-        _tell(server, server.get(path_of(key)))
+        _report(server, server.get(path_of(key)))
         return
 
     async def conversation(remote: Remote) -> tuple[list[Json], list[Json]]:
@@ -60,7 +60,7 @@ def show(
         print_table(("HELD", "ENTRIES", "FOR", "WHY"), [*map(_row, sessions + channels)])
 
 
-def _tell(server: Server, session: Json, change: str = "") -> None:
+def _report(server: Server, session: Json, change: str = "") -> None:
     """Print the facts about a session's delivery, or how it changed."""
     facts = {name: session[name] for name in _FACTS}
     if server.as_json:
@@ -69,7 +69,7 @@ def _tell(server: Server, session: Json, change: str = "") -> None:
         sys.stdout.write(f"{facts['key']} is {change}; {facts['waiting']} entries are waiting\n")
     else:
         again = when(session["next_attempt"])
-        print_facts({**facts, "hold": told(session["hold"]), "next attempt": again})
+        print_facts({**facts, "hold": hold_text(session["hold"]), "next attempt": again})
 
 
 @program.command("hold")
@@ -87,7 +87,7 @@ def hold(
     Example: holdfast dispatcher hold joe/1 --reason 'disk full' --until 30m
     """
     path, body = f"{path_of(key)}/hold", hold_body(reason, until)
-    _tell(server, server.talk(lambda remote: remote.ask("PUT", path, body)), "held back")
+    _report(server, server.talk(lambda remote: remote.ask("PUT", path, body)), "held back")
 
 
 @program.command("resume")
@@ -98,4 +98,4 @@ def resume(
 ) -> None:
     """Resume delivery to a session."""
     path = f"{path_of(key)}/hold"
-    _tell(server, server.talk(lambda remote: remote.ask("DELETE", path)), "active")
+    _report(server, server.talk(lambda remote: remote.ask("DELETE", path)), "active")

@@ -21,7 +21,7 @@ def hold_body(reason: str, until: str | None) -> Json:
     return {"reason": reason, "until": moment(until, ago=False)}
 
 
-def told(hold: Json | None) -> str:
+def hold_text(hold: Json | None) -> str:
     """Return a hold as text."""
     if hold is None:
         return ""

@@ -103,10 +103,10 @@ def _add_steps(found: Json, lake: Path) -> None:
 
     node, _, number = found["id"].rpartition("-")
     with failing():
-        told = steps(Lake(lake), node, int(number))
-    told += [step for step in found["happenings"] if step not in told]
-    found["happenings"] = sorted(told, key=itemgetter("at_us"))
-    if told and found["published"] is None:
+        happened = steps(Lake(lake), node, int(number))
+    happened += [step for step in found["happenings"] if step not in happened]
+    found["happenings"] = sorted(happened, key=itemgetter("at_us"))
+    if happened and found["published"] is None:
         found["published"] = int(number) // _NS_PER_MS
 
 

@@ -22,8 +22,8 @@ program = Program()
 
 # Publishes that may wait for their replies.
 _WINDOW = 500
-# Refusals that are told one by one.
-_MOST_TOLD = 10
+# Refusals that are reported one by one.
+_MOST_REPORTED = 10
 # How long replies may take after an interruption.
 _GRACE_S = 5.0
 
@@ -66,7 +66,7 @@ def publish(
 
 @dataclass(slots=True)
 class Publishing:
-    """Publishes one message after the other, and tells what became of each, in their order."""
+    """Publishes one message after the other, and reports what became of each, in their order."""
 
     channel: str
     content: Content
@@ -93,7 +93,7 @@ class Publishing:
                     await self._hear(0)
             raise
         finally:
-            # The end of a session is told once, not for each of these.
+            # The end of a session is reported once, not for each of these.
             given_up = [publish for _, publish in self.waiting]
             for publish in given_up:
                 publish.cancel()
@@ -131,33 +131,33 @@ class Publishing:
             number, publish = self.waiting[0]
             await asyncio.wait([publish])
             self.waiting.popleft()
-            self._tell(number, publish)
+            self._report(number, publish)
 
-    def _tell(self, number: int, publish: asyncio.Task[PublishReply]) -> None:
+    def _report(self, number: int, publish: asyncio.Task[PublishReply]) -> None:
         self.ended = _now()
         try:
             reply = publish.result()
         except (ReplyError, ConnectionLost) as error:
-            self._tell_refused(number, error)
+            self._report_refused(number, error)
             return
         self.accepted += 1
         channel = filled(self.channel, number)
         if self.as_json:
-            told = {"n": number, "channel": channel, "id": reply.id, "error": None}
-            print_json(told, is_line=True)
+            fields = {"n": number, "channel": channel, "id": reply.id, "error": None}
+            print_json(fields, is_line=True)
         elif self.content.total == 1 or not console.is_terminal:
             sys.stdout.write(f"{reply.id or ''}\n")
 
-    def _tell_refused(self, number: int, error: ReplyError | ConnectionLost) -> None:
+    def _report_refused(self, number: int, error: ReplyError | ConnectionLost) -> None:
         self.refused += 1
         text = refusal(error) if isinstance(error, ReplyError) else str(error)
         if self.as_json:
             channel = filled(self.channel, number)
-            told = {"n": number, "channel": channel, "id": None, "error": str(error)}
-            print_json(told, is_line=True)
-        if self.refused <= _MOST_TOLD:
+            fields = {"n": number, "channel": channel, "id": None, "error": str(error)}
+            print_json(fields, is_line=True)
+        if self.refused <= _MOST_REPORTED:
             complain(f"message {number}: {text}")
-        elif self.refused == _MOST_TOLD + 1:
+        elif self.refused == _MOST_REPORTED + 1:
             complain("more messages were refused")
 
     def sum_up(self) -> None:

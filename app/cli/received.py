@@ -16,7 +16,7 @@ def print_received(message: Message, refusal: Refuse | None, *, as_json: bool) -
     """Print a message with the verdict on it, at once."""
     verdict = _OK if refusal is None else refusal.code
     if as_json:
-        print_json(_told(message) | {"verdict": verdict}, is_line=True)
+        print_json(_fields_of(message) | {"verdict": verdict}, is_line=True)
     elif console.is_terminal:
         time_of_day = f"{_arrival(message):%H:%M:%S} "
         data = f" {visible(brief(message.data))} "
@@ -36,7 +36,7 @@ def _arrival(message: Message) -> datetime:
     return (datetime.now() if ns is None else datetime.fromtimestamp(ns / 1e9)).astimezone()
 
 
-def _told(message: Message) -> Json:
+def _fields_of(message: Message) -> Json:
     ns = message.timestamp_ns
     return {
         "id": message.id,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli.holds import told
+from holdfast.cli.holds import hold_text
 from holdfast.cli.lists import DATA, Range, print_list
 from holdfast.cli.model_options import options_of
 from holdfast.cli.moments import now_ms
@@ -92,7 +92,7 @@ def show_session(
         return
     entries = found.pop("queue", [])
     channels = " ".join(found["channels"])
-    print_facts({**found, "hold": told(found["hold"]), "channels": channels}, _TIMES)
+    print_facts({**found, "hold": hold_text(found["hold"]), "channels": channels}, _TIMES)
     if entries:
         print_items(ENTRIES, entries)
         count = found["waiting"] + found["handed"]

@@ -109,7 +109,7 @@ class Conversation:
         """Shake hands. Raises `NotConnected`, and `ReplyError` if the server denies it."""
         self._move(ClientInput.OPEN)
         self._life = asyncio.create_task(self._live())
-        # If it ends before there is a session, whoever opens it is told.
+        # If it ends before there is a session, whoever opens it gets the error.
         self._life.add_done_callback(lambda life: life.cancelled() or life.exception())
         try:
             async with asyncio.timeout(timeout_s):
@@ -147,7 +147,7 @@ class Conversation:
         tasks = [task for task in (self._life, self._sender) if task is not None]
         for task in tasks:
             task.cancel()
-        # How they end is told where it matters.
+        # How they end is reported where it matters.
         await asyncio.gather(*tasks, return_exceptions=True)
         self._queue.fail_all(ClientError("the client was closed"))
         for transport in self._transports.values():

@@ -70,10 +70,10 @@ class Posting:
         if error.code in _PASSING or error.code >= _SERVER_FAULT:
             return False
         _log.error("the server refused a message of the outbox: %s", error)
-        self._tell(message, error)
+        self._report(message, error)
         return True
 
-    def _tell(self, message: Json, error: ReplyError) -> None:
+    def _report(self, message: Json, error: ReplyError) -> None:
         """Pass a message on that the server refused for good."""
         if self._outbox.on_refused is None:
             return

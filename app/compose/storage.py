@@ -122,7 +122,7 @@ class Storage:
                 self.store.save_channel_hold(channel, held)
             for session in bayeux.state.sessions:
                 if session.is_durable:
-                    self._tell_again(bayeux, session)
+                    self._report_again(bayeux, session)
             for receiver in bayeux.state.waiting_places.queues():
                 self._keep_again(receiver)
             for message in bayeux.state.hub.histories:
@@ -130,7 +130,7 @@ class Storage:
                     self.store.keep(message, (message.channel,), _ignore)
             bayeux.life.topics.save_again()
 
-    def _tell_again(self, bayeux: Bayeux, session: Session) -> None:
+    def _report_again(self, bayeux: Bayeux, session: Session) -> None:
         self.store.save(record_of(session, bayeux.state.node.now_ms()))
         self._keep_again(session)
         bayeux.life.hand_overs.mark(session, session.queue.tried())

@@ -15,6 +15,6 @@ class CarriedRequest(Protocol):
         """Note that this session has refused its copy, or will not get it."""
         ...
 
-    def told(self, wire: bytes, now_ms: int, /) -> bytes:
-        """Return the event as it says what is left of the deadline now."""
+    def with_time_left(self, wire: bytes, now_ms: int, /) -> bytes:
+        """Return the event with the time that is left until its deadline."""
         ...

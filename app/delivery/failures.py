@@ -74,9 +74,9 @@ class Failures(Generic[R]):
         is_refusal = code.family == "user" and code is not error_codes.HOLDBACK
         # What is addressed to others says nothing about the channel, which many share.
         if is_refusal and not entry.message.addressed:
-            self._tell_guard(receiver, entry.message, code, now)
+            self._report_to_guard(receiver, entry.message, code, now)
 
-    def _tell_guard(self, receiver: R, message: Message, code: ErrorCode, now: float) -> None:
+    def _report_to_guard(self, receiver: R, message: Message, code: ErrorCode, now: float) -> None:
         guard = self._guard
         guard.watch(now)
         if guard.is_probe(message):

@@ -117,7 +117,7 @@ class Hub(Generic[R]):
         if coming is None:
             return PersistOutcome.KEPT
         if done is not None:
-            coming.tell(done)
+            coming.add_callback(done)
         return None
 
     def publish(

@@ -26,9 +26,9 @@ class Presence(Generic[R]):
         self._members: dict[str, dict[R, int]] = {}
         # Learns who has joined or left which channel: the last argument. Otherwise, the member's
         # state may have changed.
-        self.changed: Callable[[str, R, bool], None] = self._tell_nobody
+        self.changed: Callable[[str, R, bool], None] = self._notify_nobody
 
-    def _tell_nobody(self, channel: str, member: R, has_moved: bool) -> None:
+    def _notify_nobody(self, channel: str, member: R, has_moved: bool) -> None:
         """The server is not assembled yet."""
 
     def offer(self, pattern: str) -> None:

@@ -36,7 +36,7 @@ class AcceptedPublish(Generic[R]):
         self.latecomers: list[str] = []
         self.outcome: PersistOutcome | None = None
 
-    def tell(self, done: Callable[[PersistOutcome], None]) -> None:
+    def add_callback(self, done: Callable[[PersistOutcome], None]) -> None:
         """Call `done` with the outcome, too."""
         first = self.done
 

@@ -111,7 +111,7 @@ class ReplyChannel:
         return f"{self.name}/{self._serials.next()}"
 
     def address(self, reply_to: str, stamp: int) -> str:
-        """Return the channel that responders are told.
+        """Return the channel that responders reply to.
 
         Serials are used again, so a reply to an earlier request could answer a later one. A
         serial that is not higher than all before gets a part that no other request has.
@@ -219,8 +219,8 @@ class Request(Timed, Generic[R]):
         if begin >= 0:
             self._place = begin + len(said)
 
-    def told(self, wire: bytes, now_ms: int) -> bytes:
-        """Return the event with what is left of the deadline now."""
+    def with_time_left(self, wire: bytes, now_ms: int) -> bytes:
+        """Return the event with the time that is left until its deadline."""
         place = self._place
         left_ms = max(self.deadline_ms - now_ms, 0)
         if place < 0 or int(wire[place : place + _WIDTH]) == left_ms:
@@ -256,7 +256,7 @@ class Requests(Generic[R]):
     def __init__(self, journal: DeliveryJournal = NO_JOURNAL) -> None:
         self._journal = journal
         # Tells its requester that a request has ended; and asks for calls of `go_on` in this turn.
-        self.tell: Callable[[Request[R]], None] = _ignore
+        self.notify: Callable[[Request[R]], None] = _ignore
         # Learns that a request was handed out, answered or ended, so that it can be kept.
         self.changed: Callable[[Request[R]], None] = _ignore
         self.wake: Callable[[], None] = _sleep
@@ -266,9 +266,9 @@ class Requests(Generic[R]):
         self._of_requester: dict[R, set[Request[R]]] = {}
         self._of_responder: dict[str, set[Request[R]]] = {}
         self._timers: Timers[Request[R]] = Timers()
-        # Ended requests whose requesters are not told yet; and requests with a responder that has
+        # Ended requests whose requesters are to be notified; and requests with a responder that has
         # ended.
-        self._untold: deque[Request[R]] = deque()
+        self._to_notify: deque[Request[R]] = deque()
         self._left: deque[tuple[Request[R], str]] = deque()
         # Ended requests in the order of their ends, and how many session names these remember.
         self._ended: deque[Request[R]] = deque()
@@ -322,7 +322,7 @@ class Requests(Generic[R]):
         self._end_if_spent(request)
 
     def drop(self, request: Request[R]) -> None:
-        """End a request that was not published; its requester is told so by other means."""
+        """End a request that was not published; its requester learns of it by other means."""
         if request.end is None:
             self._end(request, RequestEnd.UNSENT)
 
@@ -355,7 +355,7 @@ class Requests(Generic[R]):
     def _may_answer(self, request: Request[R], responder: R) -> bool:
         key = responder.key
         is_granted = key in request.responders or key in request.spoken
-        # Others may have told it the channel before it was handed the request.
+        # It may know the channel from others before it was handed the request.
         return is_granted and not responder.queue.has_waiting(request.id)
 
     def answered(self, request: Request[R], responder: R) -> None:
@@ -416,9 +416,9 @@ class Requests(Generic[R]):
             if request.end is None:
                 request.responders.discard(key)
                 self._end_if_spent(request)
-        elif self._untold:
-            self.tell(self._untold.popleft())
-        return bool(self._left or self._untold)
+        elif self._to_notify:
+            self.notify(self._to_notify.popleft())
+        return bool(self._left or self._to_notify)
 
     def tick(self, now: float) -> None:
         """End requests whose deadline is over."""
@@ -446,9 +446,9 @@ class Requests(Generic[R]):
         self.changed(request)
         self._journal.request_ended(end.value, request.requester, request.channel, request.id)
         self._remember(request)
-        is_told = request.replies and request.mode is not ReplyMode.ALL
-        if not is_told and end not in (RequestEnd.ABANDONED, RequestEnd.UNSENT):
-            self._untold.append(request)
+        is_notified = request.replies and request.mode is not ReplyMode.ALL
+        if not is_notified and end not in (RequestEnd.ABANDONED, RequestEnd.UNSENT):
+            self._to_notify.append(request)
             self.wake()
 
     def _close(self, request: Request[R]) -> None:

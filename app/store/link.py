@@ -145,7 +145,7 @@ class StoreLink:
         self._bytes = 0
         self.is_full = False
         for call in waiting:
-            self._tell(call.done, LinkClosed())
+            self._report(call.done, LinkClosed())
 
     def suspend(self, why: str) -> None:
         """Do not use the store until `resume`: it may lose what it confirms."""
@@ -182,7 +182,7 @@ class StoreLink:
 
     def _queue(self, parts: Sequence[Word], done: Answer, may_be_refused: bool) -> None:
         if self._is_closed:
-            self._loop.call_soon(self._tell, done, LinkClosed())
+            self._loop.call_soon(self._report, done, LinkClosed())
             return
         packed = pack(parts)
         self._queued.append(_Call(packed, done, may_be_refused))
@@ -235,9 +235,9 @@ class StoreLink:
         self._pause_s = _SHORTEST_PAUSE_S
         if not self._is_up:
             self._rise()
-        self._tell(done, reply)
+        self._report(done, reply)
 
-    def _tell(self, done: Answer, reply: object) -> None:
+    def _report(self, done: Answer, reply: object) -> None:
         try:
             done(reply)
         except Exception:

@@ -279,8 +279,8 @@ def _letter(
 
 def pack_held(held: ChannelHold) -> bytes:
     """Return the record of a channel hold."""
-    told = {"since": held.since, "reason": held.reason, "who": held.who, "until": held.until}
-    return orjson.dumps({"v": VERSION, **told})
+    fields = {"since": held.since, "reason": held.reason, "who": held.who, "until": held.until}
+    return orjson.dumps({"v": VERSION, **fields})
 
 
 def unpack_held(record: bytes) -> ChannelHold:

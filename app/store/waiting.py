@@ -58,8 +58,8 @@ class Waiting:
     def _confirmed(
         self, number: int, messages: Sequence[PendingPublish], is_confirmed: bool
     ) -> None:
-        is_untold = self._calls.pop(number, None) is not None
-        if is_untold and not is_confirmed:
+        is_unreported = self._calls.pop(number, None) is not None
+        if is_unreported and not is_confirmed:
             report(messages, PersistOutcome.UNKNOWN)
         report(messages, PersistOutcome.KEPT)
 

@@ -52,14 +52,14 @@ def print_costs(events: int, rounds: int) -> None:
 
 
 def print_made_up(options: argparse.Namespace) -> None:
-    told = generate(
+    truth = generate(
         outlet_of(options),
         events=options.events,
         nodes=options.nodes,
         hours=options.hours,
         seed=options.seed,
     )
-    print(json.dumps(told, indent=2))
+    print(json.dumps(truth, indent=2))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ _TURN_US = 500
 # Between two who acknowledge.
 _ACK_US = 20
 _WIRE = b"x" * 200
-# Receivers told in turns that are measured together, as in a tenth of a second.
+# Receivers in turns that are measured together, as in a tenth of a second.
 _TOGETHER = 2000
 
 
@@ -71,21 +71,21 @@ def measure(traffic: Traffic, *, events: int = 100_000, rounds: int = 5) -> Cost
 
 
 def _round(traffic: Traffic, events: int) -> tuple[float, float, int]:
-    told = size = 0
+    reported = size = 0
     spent = 0.0
     desk = _Desk(traffic)
     turns = _turns(traffic)
-    while told < events:
+    while reported < events:
         # Asking for the time costs as much as an event: once for many turns.
         present = list(islice(turns, max(_TOGETHER // traffic.receivers, 1)))
         began = time.process_time()
         for turn in present:
-            desk.tell(turn)
+            desk.report(turn)
         count, frame = desk.leave()
-        told += count
+        reported += count
         size += len(frame)
         spent += time.process_time() - began
-    return spent / told * 1e6, size / told, told
+    return spent / reported * 1e6, size / reported, reported
 
 
 class Turn(NamedTuple):
@@ -131,7 +131,7 @@ class _Desk:
     def _now_ns(self) -> int:
         return self._at * 1000
 
-    def tell(self, turn: Turn) -> None:
+    def report(self, turn: Turn) -> None:
         """What happens in one turn."""
         writer, receivers = self._writer, self._receivers
         self._at, messages, batches = turn

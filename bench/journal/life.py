@@ -1,6 +1,6 @@
-"""Made-up days of a node: publishes, and what becomes of every copy, told as a server tells it.
+"""Made-up days of a node: publishes, and what becomes of every copy, as a server reports it.
 
-What is about sessions whose queues are kept is told as scripts do, who know messages by their ids.
+What is about sessions whose queues are kept is reported as scripts do: they know messages by ids.
 """
 
 import random
@@ -133,7 +133,7 @@ class Life:
             self._change(Kind.SESSION, "opened", name=receiver.name)
         while self.kinds.total() < events:
             self._live()
-        self._tell_books()
+        self._report_books()
         self._change(Kind.NODE, "stop")
         self._flush()
 
@@ -160,7 +160,7 @@ class Life:
         if self._builder.weight >= _FULL:
             self._flush()
         if self._now >= self._books_due:
-            self._tell_books()
+            self._report_books()
 
     def _flush(self) -> None:
         frame = self._builder.frame()
@@ -279,7 +279,7 @@ class Life:
         self._refuse(receiver, message, "user.update.internalError", 1)
         self._end(Kind.DEAD, receiver, message, "user.update.internalError", 1)
 
-    # What is told
+    # What is reported
 
     def _happen(
         self, kind: str, receiver: Receiver, messages: list[Message], attempt: int | None = None
@@ -335,7 +335,7 @@ class Life:
         self._builder.changed(kind, self._now, what, name=name, number=number)
         self.kinds[kind] += 1
 
-    def _tell_books(self) -> None:
+    def _report_books(self) -> None:
         self._books_due = self._now + _BOOKS_US
         self._flush()
         for what, number in self._builder.books().items():

@@ -82,7 +82,7 @@ def _store(data: Path) -> Iterator[str]:
 
 class Step(NamedTuple):
     cost: Cost
-    told: dict[str, Any]
+    figures: dict[str, Any]
 
 
 def _step(name: str, url: str, lake: Path) -> Step:
@@ -91,11 +91,11 @@ def _step(name: str, url: str, lake: Path) -> Step:
 
 
 def _print_figures(events: int, found: dict[str, Step]) -> None:
-    source, millions = found["source"].told, events / 1e6
+    source, millions = found["source"].figures, events / 1e6
     ingest, cycle = found["ingest"].cost, found["spark"].cost
     ratio = cycle.wall_s / found["duckdb-1"].cost.wall_s
     rows = [
-        _row("start of Spark, s", "start", found["start"].told["s"]),
+        _row("start of Spark, s", "start", found["start"].figures["s"]),
         _row("source to nothing, M/s, cold", "", millions / source["noop"][0]),
         _row("source to nothing, M/s, warm", "noop", millions / min(source["noop"][1:])),
         _row("source to Parquet, M/s, warm", "parquet", millions / min(source["parquet"])),
@@ -106,7 +106,7 @@ def _print_figures(events: int, found: dict[str, Step]) -> None:
         _row("life cycle, times DuckDB's", f"ratio of {millions:.0f} M", ratio),
         _row("life cycle, processor s", "", cycle.cpu_s),
         _row("life cycle, MiB", "", cycle.peak_bytes / _MIB),
-        _row("idle ingest, % of a core", "idle", 100 * found["idle"].told["share"]),
+        _row("idle ingest, % of a core", "idle", 100 * found["idle"].figures["share"]),
     ]
     print("\n".join(lay_out(("what", "found", "wanted", ""), rows, markdown=True)), flush=True)
 
@@ -122,12 +122,12 @@ def _print_comparison(found: dict[str, Step]) -> None:
     """Seconds of each part; `all` has the start of the process, too."""
     rows = []
     for name in ("spark", "duckdb-1", "duckdb-2"):
-        cost, told = found[name]
-        parts = [f"{told[part]:.2f}" for part in _PARTS]
+        cost, figures = found[name]
+        parts = [f"{figures[part]:.2f}" for part in _PARTS]
         rows.append([name, *parts, f"{cost.wall_s:.2f}", f"{cost.peak_bytes / _MIB:,.0f}"])
     print()
     print("\n".join(lay_out(("engine", *_PARTS, "all, s", "MiB"), rows, markdown=True)))
-    states = {name: found[name].told["states"] for name in ("spark", "duckdb-1")}
+    states = {name: found[name].figures["states"] for name in ("spark", "duckdb-1")}
     is_same = _without_lost(states["spark"]) == states["duckdb-1"]
     print(f"\nlives by state are {'the same' if is_same else f'NOT the same: {states}'}")
 

@@ -16,7 +16,7 @@ _AMOUNT = f"""case when kind = '{Kind.PUBLISHED}' then coalesce(copies, 0)
 _ALL_SUMS = ", ".join(
     f"sum(case when {is_so} then amount end) as {n}" for n, is_so in _SUMS.items()
 )
-_TOLD = " ".join(f"when '{name}' then coalesce({name}, 0)" for name in BOOKS)
+_OF_EVENTS = " ".join(f"when '{name}' then coalesce({name}, 0)" for name in BOOKS)
 
 # Where the last counters of a run differ from the events of that run. A run begins with the start
 # of the process; a run whose start is gone, with its first counters that are left. Events that a
@@ -70,14 +70,15 @@ UNBALANCED = f"""
     compared as (
         select node, what, since, until, number - coalesce(before, 0) as number,
             coalesce(dropped, 0) as dropped,
-            case what {_TOLD} when 'open' then restored + coalesce(accepted, 0) - ({_ENDS}) end
-            as told
+            case what {_OF_EVENTS} when 'open' then restored + coalesce(accepted, 0) - ({_ENDS}) end
+            as of_events
         from counted left join counted_before using (node, seed, first_seq, what)
             left join sums using (node, seed, first_seq)
     )
     select concat('books_', what) as kind, node, cast(null as bigint) as msg,
-        cast(null as string) as receiver, since, until, cast(told - number as bigint) as number,
-        concat('the events are ', cast(told as string), ', the node counted ',
+        cast(null as string) as receiver, since, until,
+        cast(of_events - number as bigint) as number,
+        concat('the events are ', cast(of_events as string), ', the node counted ',
             cast(number as string)) as what
-    from compared where abs(told - number) > dropped
+    from compared where abs(of_events - number) > dropped
 """

@@ -52,8 +52,8 @@ def find(
     tables.add_files("ledger", memory.ledgers(), SCHEMA)
     tables.define("reach", _REACH)
     stretches = [Stretch(*row) for row in tables.ask(STRETCHES).rows]
-    told = [*_lacking(lacking), *map(_row, unknowns_of(stretches, heard, now_us))]
-    tables.add("unknowns", _UNKNOWN, told)
+    unknowns = [*_lacking(lacking), *map(_row, unknowns_of(stretches, heard, now_us))]
+    tables.add("unknowns", _UNKNOWN, unknowns)
     parts = [f"select * from ({_OF_JOURNAL}) where {scope.overlap}"]
     spans = _spans(memory, scope)
     for done, (span, clean) in enumerate(spans, len(unread)):
@@ -101,7 +101,7 @@ _REACH = """
     from {ledger} where seq is not null group by node
 """
 _UNKNOWN = "kind string, node string, since_us bigint, until_us bigint, number bigint, what string"
-_TOLD = """
+_UNKNOWNS = """
     select kind, node, cast(null as bigint) as msg, cast(null as string) as receiver,
         timestamp_micros(since_us) as since, timestamp_micros(until_us) as until, number, what
     from {unknowns}
@@ -115,5 +115,5 @@ _LOST = f"""
     where kind in {words(*LOSSES)} or kind = '{Kind.DROPPED}' and number > 0
 """
 _OF_JOURNAL = " union all ".join(
-    f"select {_NAMES} from ({part})" for part in (_TOLD, _LOST, UNBALANCED)
+    f"select {_NAMES} from ({part})" for part in (_UNKNOWNS, _LOST, UNBALANCED)
 )

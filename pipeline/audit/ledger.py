@@ -23,7 +23,7 @@ _IS_SINGLE = f"kind in {words(Kind.NODE, Kind.BOOKS, Kind.DROPPED, *INCIDENTS)}"
 def ledger_where(condition: str) -> str:
     """Return the question for the ledger of some of the events, in order, which takes less room."""
     return f"""
-    with told as (
+    with chosen as (
         select node, epoch, seq, kind, ts, copies, number,
             case when {_IS_SINGLE} then pos else 0 end as pos,
             case when {_IS_SINGLE} then what end as what
@@ -32,6 +32,6 @@ def ledger_where(condition: str) -> str:
     select node, epoch, seq, kind, pos, what, min(ts) as since, max(ts) as until,
         count(*) as events, cast(sum(copies) as bigint) as copies,
         cast(sum(number) as bigint) as number
-    from told group by node, epoch, seq, kind, pos, what
+    from chosen group by node, epoch, seq, kind, pos, what
     order by node, epoch, seq, pos, kind
     """

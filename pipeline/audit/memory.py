@@ -34,11 +34,11 @@ class AuditMemory(Memory):
 
     def days(self) -> dict[int, Path]:
         """Return the days of messages since 1970, each with a file that exists if it is clean."""
-        told: dict[int, list[str]] = {}
+        parts: dict[int, list[str]] = {}
         for part in self.parts.values():
             for day in json.loads((part / _DAYS).read_bytes()):
-                told.setdefault(day, []).append(part.name)
-        return {day: self.part(str(day), told[day]) for day in sorted(told)}
+                parts.setdefault(day, []).append(part.name)
+        return {day: self.part(str(day), parts[day]) for day in sorted(parts)}
 
 
 @contextmanager

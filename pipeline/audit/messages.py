@@ -61,23 +61,23 @@ def examine(tables: Tables, name: str) -> bool:
     """
     # Spark then has the copies of a message in one place.
     tables.define(
-        "told_of_messages",
+        "events_of_messages",
         "select /*+ repartition(msg, origin) */ * from {events} where msg is not null",
     )
-    tables.define("copies", f"select *, false as is_old from ({_copies('told_of_messages')})")
+    tables.define("copies", f"select *, false as is_old from ({_copies('events_of_messages')})")
     of_messages = f"select msg from ({_messages('copies')}) where is_faulty or {_any(_OF_MESSAGES)}"
     tables.hold("suspects", of_messages)
     if not _is_there(tables, "suspects"):
         return False
     tables.define(
-        "told_of_suspects",
-        "select /*+ broadcast(few) */ told.* from {told_of_messages} told "
+        "events_of_suspects",
+        "select /*+ broadcast(few) */ event.* from {events_of_messages} event "
         "semi join {suspects} few using (msg)",
     )
     tables.hold(
         "suspect_copies",
         "select copies.*, coalesce(msg < begin_us * 1000, false) as is_old "
-        f"from ({_copies('told_of_suspects')}) copies left join {{reach}} using (origin)",
+        f"from ({_copies('events_of_suspects')}) copies left join {{reach}} using (origin)",
     )
     tables.hold("suspect_messages", _messages("suspect_copies"))
     tables.hold(name, _FAULTS)

@@ -31,8 +31,8 @@ class Memory:
 
     def part(self, name: str, facts: Iterable[str]) -> Path:
         """Return where something is that follows from these facts."""
-        told = "\n".join([_VERSION, *sorted(facts)])
-        return self._place / f"{name}-{blake2b(told.encode(), digest_size=16).hexdigest()}"
+        text = "\n".join([_VERSION, *sorted(facts)])
+        return self._place / f"{name}-{blake2b(text.encode(), digest_size=16).hexdigest()}"
 
     @property
     def unread(self) -> list[str]:
@@ -108,5 +108,5 @@ def by_day(events: Iterable[Path]) -> dict[str, list[Path]]:
 
 
 def _named(file: Path) -> str:
-    told = file.stat()
-    return f"{'/'.join(file.parts[-3:])} {told.st_size} {told.st_mtime_ns}"
+    stat = file.stat()
+    return f"{'/'.join(file.parts[-3:])} {stat.st_size} {stat.st_mtime_ns}"

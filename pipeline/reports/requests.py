@@ -3,7 +3,7 @@
 # By channel, the most asked first: how requests ended, the time until their answer in ms, and
 # replies that came too late or twice. Replies of sessions that were not asked have no channel.
 REQUESTS = """
-    with told as (
+    with happened as (
         select channel, kind, what, number / 1000 as ms
         from {events} where kind in ('request', 'reply')
     ),
@@ -24,7 +24,7 @@ REQUESTS = """
             count(case when what = 'late' then 1 end) as late,
             count(case when what = 'duplicate' then 1 end) as duplicate,
             count(case when what = 'denied' then 1 end) as denied
-        from told group by channel
+        from happened group by channel
     )
     select *, round(try_divide(answered, asked), 4) as share from counts
     order by asked desc, channel

@@ -133,10 +133,10 @@ def _events(begin: bytes) -> int:
     """Return the number of events that a frame declares; it is checked later."""
     line, _, _ = begin.partition(b"\n")
     try:
-        told = orjson.loads(line)["n"]
+        number = orjson.loads(line)["n"]
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return 1
-    return told if isinstance(told, int) and 0 < told < 10**6 else 1
+    return number if isinstance(number, int) and 0 < number < 10**6 else 1
 
 
 def advance(at: Position, seen: StreamEntry) -> tuple[Position, Finding | None]:

@@ -140,8 +140,8 @@ class _Page:
         columns["receiver"] = self._names.take(self._names.places(receivers[of_receiver], which))
         for name, type in _WHY.items():
             if any(name in block for block in blocks):
-                told = _optional(blocks, name, kinds)
-                column = _integers(told) if type == pa.int64() else pa.array(told, type)
+                values = _optional(blocks, name, kinds)
+                column = _integers(values) if type == pa.int64() else pa.array(values, type)
                 columns[name] = column.take(pa.array(row))
         kind = pa.array([*chain.from_iterable(kinds)], pa.string()).take(pa.array(row))
         return self._batch(columns, kind, which, times[of_time])
@@ -185,10 +185,10 @@ class _Page:
     def _about(self, place: "Numbers") -> dict[str, pa.Array]:
         origin = self._origin[place]
         own = self._node.take(pa.array(self._home[place]))
-        told = self._names.take(origin)
+        named = self._names.take(origin)
         return {
             "msg": pa.array(self._id[place]),
-            "origin": pa.compute.coalesce(told, own) if (origin >= 0).any() else own,
+            "origin": pa.compute.coalesce(named, own) if (origin >= 0).any() else own,
             "channel": self._channels.take(self._channel[place]),
         }
 
@@ -291,10 +291,10 @@ def _optional(
     usual: int | None = None,
 ) -> list[Any]:
     """Return the optional values, one for each row."""
-    told: list[Any] = []
+    values: list[Any] = []
     for block, rows in zip(blocks, kinds, strict=True):
-        told.extend(block.get(name, repeat(usual, len(rows))))
-    return told
+        values.extend(block.get(name, repeat(usual, len(rows))))
+    return values
 
 
 def _texts(blocks: Sequence[dict[str, Any]], name: str) -> pa.Array:

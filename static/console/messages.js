@@ -71,7 +71,7 @@ function timeline(app, first, tell) {
         }
         more.hidden = cursor === null;
         older.hidden = cursor !== null || !first.lakes.length || !app.isOperator;
-        note.textContent = told();
+        note.textContent = noteText();
     });
     const lookInTables = guarded(app, async () => {
         older.disabled = true;
@@ -85,7 +85,7 @@ function timeline(app, first, tell) {
             older.disabled = false;
         }
     });
-    const told = () => {
+    const noteText = () => {
         if (cursor !== null) {
             return "The journal has more to read.";
         }

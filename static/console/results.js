@@ -32,7 +32,7 @@ export async function show(app) {
             h("p", {class: "faint"}, "Run ", mono("holdfast pipeline ingest --once"), "."))];
     }
     return [
-        head, h("p", {class: "faint"}, told(found.find((each) => each !== null))),
+        head, h("p", {class: "faint"}, computed(found.find((each) => each !== null))),
         latency && section("Time from receipt to hand-over, by channel and hour",
             latency.rows.length ? heat(latency.rows) : h("p", {class: "faint empty"}, NONE)),
         poison && sheet("Poison messages: refused by most receivers", POISON, poison.rows, NONE),
@@ -42,7 +42,7 @@ export async function show(app) {
     ];
 }
 
-const told = ({at, since, until}) => [
+const computed = ({at, since, until}) => [
     "Computed ", when(at), since === null ? "." : `, from events between ${time(since)} and ${time(until)}.`];
 
 /** A row for each channel, the busiest first, with a column for each of the latest hours. */

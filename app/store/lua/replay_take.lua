@@ -15,7 +15,7 @@
 --        earlier call has removed. An entry that was settled meanwhile comes back for a moment: the
 --        settling call is repeated after this.
 local dead, job = KEYS[3], ARGV[2]
-local lines, told = {}, {}
+local lines, recorded = {}, {}
 for line in string.gmatch(note or '', '[^\n]+') do
     lines[#lines + 1] = line
 end
@@ -59,7 +59,7 @@ local function take(at)
         status = 'replayed ' .. (replays + 1) .. ' ' .. job .. string.sub(record, status)
         redis.call('HSET', dead, ARGV[at], status)
         redis.call('HINCRBY', KEYS[5], 'replayed', 1)
-        told[#told + 1] = lines[(at - 3) / 7 + 2]
+        recorded[#recorded + 1] = lines[(at - 3) / 7 + 2]
     end
     return 'taken'
 end
@@ -68,8 +68,8 @@ local results = {}
 for at = 3, last, 7 do
     results[#results + 1] = take(at)
 end
-if #told > 0 then
-    note = lines[1] .. table.concat(told, ',') .. ']]'
+if #recorded > 0 then
+    note = lines[1] .. table.concat(recorded, ',') .. ']]'
     journal()
 end
 return results

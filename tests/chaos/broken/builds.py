@@ -227,12 +227,12 @@ def work_goes_to_everybody() -> None:
 
 
 def cursors_do_not_wait() -> None:
-    tell = Cursors.tell
+    add_to = Cursors.add_to
 
     def hastily(self: Cursors, reply: Json, settled: int, _: Sequence[int]) -> None:
-        tell(self, reply, settled, ())
+        add_to(self, reply, settled, ())
 
-    _replace(Cursors, "tell", hastily)
+    _replace(Cursors, "add_to", hastily)
 
 
 BUILDS = {

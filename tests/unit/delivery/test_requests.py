@@ -75,7 +75,7 @@ def test_a_request_is_answered_once_or_ends(
 ) -> None:
     book: Requests[Receiver] = Requests()
     told: list[Request[Receiver]] = []
-    book.tell = told.append
+    book.notify = told.append
     people = {name: person(name) for name in NAMES}
     request = asked(book)
     book.grant(request, sorted(granted))
