@@ -65,7 +65,7 @@ class DuckTables:
     def define(self, name: str, question: str) -> None:
         self._base.execute(f"create or replace temp view {name} as {_plain(question)}")
 
-    def hold(self, name: str, question: str) -> None:
+    def materialize(self, name: str, question: str) -> None:
         self._base.execute(f"create or replace temp table {name} as {_plain(question)}")
 
     def add(self, name: str, schema: str, rows: Sequence[tuple[Any, ...]]) -> None:

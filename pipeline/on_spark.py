@@ -34,7 +34,7 @@ class SparkTables:
     def define(self, name: str, question: str) -> None:
         self._frames[name] = self._frame(question)
 
-    def hold(self, name: str, question: str) -> None:
+    def materialize(self, name: str, question: str) -> None:
         self._frames[name] = self._frame(question).cache()
 
     def add(self, name: str, schema: str, rows: Sequence[tuple[Any, ...]]) -> None:

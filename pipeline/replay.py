@@ -78,7 +78,7 @@ def plan(
     tables.define("fresh", " and ".join([_FRESH, *(CONDITIONS[name] for name in conditions)]))
     tables.define("letters", "select * from {fresh}" if to is None else _WITHOUT_REPEATS)
     tables.define("poison", POISON)
-    tables.hold("plan", _WITHOUT_POISON if without_poison else "select * from {letters}")
+    tables.materialize("plan", _WITHOUT_POISON if without_poison else "select * from {letters}")
 
 
 def parts(tables: Tables, most: int) -> Iterator[list[str]]:

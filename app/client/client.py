@@ -429,13 +429,13 @@ class Client:
         `asyncio.gather` outside of a batch.
         """
         conversation = self._opened()
-        conversation.hold()
+        conversation.pause_sending()
         try:
             yield
             # Tasks that were created inside get to their messages.
             await asyncio.sleep(0)
         finally:
-            conversation.release()
+            conversation.resume_sending()
 
     # For the conversation
 

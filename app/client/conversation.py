@@ -88,7 +88,7 @@ class Conversation:
         self._client_id: str | None = None
         self.state = ClientState.NEW
         self._queue = OutgoingQueue()
-        self._holds = 0
+        self._pauses = 0
         self._sender: asyncio.Task[None] | None = None
         self._life: asyncio.Task[None] | None = None
         # Set while the server is believed to know the session.
@@ -352,21 +352,21 @@ class Conversation:
         self._start_sender()
         return outgoing
 
-    def hold(self) -> None:
-        """Send nothing until `release`."""
-        self._holds += 1
+    def pause_sending(self) -> None:
+        """Send nothing until `resume_sending`."""
+        self._pauses += 1
 
-    def release(self) -> None:
+    def resume_sending(self) -> None:
         """Send what was queued meanwhile, in one request if it has room."""
-        self._holds -= 1
+        self._pauses -= 1
         self._start_sender()
 
     def _start_sender(self) -> None:
-        if not self._holds and self._queue and (self._sender is None or self._sender.done()):
+        if not self._pauses and self._queue and (self._sender is None or self._sender.done()):
             self._sender = asyncio.create_task(self._send_queue())
 
     async def _send_queue(self) -> None:
-        while self._queue and not self._holds:
+        while self._queue and not self._pauses:
             await self._has_session.wait()
             sent = self._queue.take()
             if sent:

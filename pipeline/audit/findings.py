@@ -64,7 +64,7 @@ def find(
             parts.append(f"select * from {{{faults}}}")
         elif clean is not None:
             clean.touch()
-    tables.hold("findings", " union all ".join(parts))
+    tables.materialize("findings", " union all ".join(parts))
 
 
 def _spans(memory: AuditMemory, scope: Scope) -> list[tuple[Scope, Path | None]]:

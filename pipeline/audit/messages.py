@@ -54,7 +54,7 @@ def _any(faults: Iterable[_Fault]) -> str:
 
 
 def examine(tables: Tables, name: str) -> bool:
-    """Return whether messages and their copies have faults; hold these under this name.
+    """Return whether messages and their copies have faults; materialize these under this name.
 
     Faults are rare: all messages are checked as if the journal knew them whole, and only those with
     faults are looked at again.
@@ -66,7 +66,7 @@ def examine(tables: Tables, name: str) -> bool:
     )
     tables.define("copies", f"select *, false as is_old from ({_copies('events_of_messages')})")
     of_messages = f"select msg from ({_messages('copies')}) where is_faulty or {_any(_OF_MESSAGES)}"
-    tables.hold("suspects", of_messages)
+    tables.materialize("suspects", of_messages)
     if not _is_there(tables, "suspects"):
         return False
     tables.define(
@@ -74,13 +74,13 @@ def examine(tables: Tables, name: str) -> bool:
         "select /*+ broadcast(few) */ event.* from {events_of_messages} event "
         "semi join {suspects} few using (msg)",
     )
-    tables.hold(
+    tables.materialize(
         "suspect_copies",
         "select copies.*, coalesce(msg < begin_us * 1000, false) as is_old "
         f"from ({_copies('events_of_suspects')}) copies left join {{reach}} using (origin)",
     )
-    tables.hold("suspect_messages", _messages("suspect_copies"))
-    tables.hold(name, _FAULTS)
+    tables.materialize("suspect_messages", _messages("suspect_copies"))
+    tables.materialize(name, _FAULTS)
     return _is_there(tables, name)
 
 

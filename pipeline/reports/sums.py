@@ -73,7 +73,7 @@ def recall(tables: Tables, lake: Lake) -> None:
         _add(tables, memory)
     for table, found in files.items():
         tables.add_files(f"known_{table}", found, ", ".join(filter(None, TABLES[table])))
-    tables.hold("known_sums", " union all ".join(_known_parts(tables)))
+    tables.materialize("known_sums", " union all ".join(_known_parts(tables)))
     tables.define("sums", "select * from {known_sums}")
 
 
@@ -104,10 +104,10 @@ def _add(tables: Tables, memory: Memory) -> None:
     """Add what is remembered as `kept_sums`, and `known_begins`."""
     schema = f"channel string, origin string, day bigint, {_NUMBERS}"
     tables.add_files("sums_of_groups", memory.files(f"{_COUNTED}/*.parquet"), schema)
-    tables.hold("kept_sums", "select * from {sums_of_groups}")
+    tables.materialize("kept_sums", "select * from {sums_of_groups}")
     begins = memory.files(f"{_BEGUN}/*.parquet")
     tables.add_files("begins_of_groups", begins, "origin string, begin_us bigint")
-    tables.hold(
+    tables.materialize(
         "known_begins",
         "select origin, min(begin_us) as begin_us from {begins_of_groups} group by origin",
     )

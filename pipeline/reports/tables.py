@@ -34,7 +34,7 @@ class Tables(Protocol):
         """Give a question a name for later questions; it runs at each use."""
         ...
 
-    def hold(self, name: str, question: str) -> None:
+    def materialize(self, name: str, question: str) -> None:
         """Give a question a name for later questions; it runs once."""
         ...
 
