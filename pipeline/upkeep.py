@@ -31,7 +31,7 @@ _READ_H = 24
 _CARRIED_H = 1
 
 
-class Step(NamedTuple):
+class Merge(NamedTuple):
     """Small files of one table and day, to be merged."""
 
     table: str
@@ -48,7 +48,7 @@ class Cut(NamedTuple):
     rows: int
 
 
-def to_compact(lake: Lake, least: int = 2) -> Iterator[Step]:
+def to_compact(lake: Lake, least: int = 2) -> Iterator[Merge]:
     """Yield the tables and days that have at least this number of small files."""
     number = lake.newest()
     for table in _TIMES:
@@ -57,21 +57,21 @@ def to_compact(lake: Lake, least: int = 2) -> Iterator[Step]:
         for day, files in groupby(small, attrgetter("day")):
             sizes = [file.size for file in files]
             if len(sizes) >= least:
-                yield Step(table, day, len(sizes), sum(sizes))
+                yield Merge(table, day, len(sizes), sum(sizes))
 
 
-def compact(lake: Lake, steps: Sequence[Step], report: Callable[[], None]) -> None:
-    """Do these steps; `report` is called for each that is done.
+def compact(lake: Lake, merges: Sequence[Merge], report: Callable[[], None]) -> None:
+    """Do these merges; `report` is called for each that is done.
 
     Raises:
         PipelineFailed: Files are lost; all days without such files are done.
     """
     lost: dict[Path, str] = {}
-    for step, faults in _examined(lake, steps):
+    for merge, faults in _examined(lake, merges):
         if faults:
             lost |= faults
             continue
-        _merge(lake, step)
+        _merge(lake, merge)
         report()
     clean(lake)
     refuse(lost)
@@ -91,31 +91,31 @@ def tidy(lake: Lake) -> None:
     """Merge the small files of one table and day if there are many; clean up now and then."""
     # A file may be lost, which readers say: all else is merged.
     examined = _examined(lake, to_compact(lake, _MANY))
-    step = next((step for step, faults in examined if not faults), None)
+    merge = next((merge for merge, faults in examined if not faults), None)
     # Another process may be doing this: an ingest continues.
     with suppress(PipelineFailed, DeltaError, OSError), lake.alone("upkeep"):
         if lake.newest() % _MANY == 0:
             clean(lake)
-        if step is not None:
-            _merge(lake, step)
+        if merge is not None:
+            _merge(lake, merge)
 
 
-def _merge(lake: Lake, step: Step) -> None:
+def _merge(lake: Lake, merge: Merge) -> None:
     # Remains of a killed process are undone first: at the same time, one of both would fail.
     with lake.changing():
-        lake.open(step.table).merge(step.day)
+        lake.open(merge.table).merge(merge.day)
 
 
-def _examined(lake: Lake, steps: Iterable[Step]) -> Iterator[tuple[Step, dict[Path, str]]]:
-    """Yield steps with the lost files of their table and day, and what has happened to each.
+def _examined(lake: Lake, merges: Iterable[Merge]) -> Iterator[tuple[Merge, dict[Path, str]]]:
+    """Yield merges with the lost files of their table and day, and what has happened to each.
 
-    The files of a table are listed once, for the steps of a table come one after another.
+    The files of a table are listed once, for the merges of a table come one after another.
     """
-    for table, its_steps in groupby(steps, attrgetter("table")):
+    for table, its_merges in groupby(merges, attrgetter("table")):
         files = [*lake.open(table).files(lake.newest())]
-        for step in its_steps:
-            found = {file.path: file.fault for file in files if file.day == step.day}
-            yield step, {path: fault for path, fault in found.items() if fault is not None}
+        for merge in its_merges:
+            found = {file.path: file.fault for file in files if file.day == merge.day}
+            yield merge, {path: fault for path, fault in found.items() if fault is not None}
 
 
 def to_forget(lake: Lake, *, before: date, events_before: date) -> list[Cut]:

@@ -24,9 +24,9 @@ from holdfast.bayeux.properties import (
     NODE,
     SESSION,
     TOPIC,
+    Action,
     Argument,
     Listing,
-    Operation,
     Property,
     QueueQuery,
     Reading,
@@ -89,7 +89,7 @@ class Command:
         """Whether the command changes anything."""
         if isinstance(self.argument, QueueQuery):
             return self.argument.consumable
-        return self.sets or isinstance(self.meaning, Operation)
+        return self.sets or isinstance(self.meaning, Action)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def understand(text: str, value: str | None = None, verb: Verb | None = None) ->
     sets = _sets(phrase, found, verb or phrase.verb, has_value=arguments is not None)
     argument: Argument = None
     # As in xmlBlaster, arguments of a command that only reads are ignored.
-    if sets or isinstance(found, Operation | Listing):
+    if sets or isinstance(found, Action | Listing):
         argument = _argument(found, arguments or ())
     return Command(phrase.target, phrase.name, found, argument, sets)
 
@@ -244,7 +244,7 @@ def run(command: Command, scope: CommandScope, who: str) -> Result:
             return Result(name, value, "OK", f"{name}={value}")
         case Reading(read=read) | Setting(read=read):
             return Result(name, _text(read(scope, seen)))
-        case Operation(do=do):
+        case Action(do=do):
             return Result(name, _text(do(scope, seen, argument, who)))
         case Listing(list=entries):
             assert isinstance(argument, QueueQuery)  # noqa: S101 - `understand` has seen to it

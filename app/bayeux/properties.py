@@ -78,8 +78,8 @@ class Setting(Generic[Seen]):
 
 
 @dataclass(frozen=True, slots=True)
-class Operation(Generic[Seen]):
-    """An operation; its value says what it did."""
+class Action(Generic[Seen]):
+    """An action; its value says what it did."""
 
     do: Callable[[CommandScope, Seen, Any, str], Value]
     takes: ValueForm = ValueForm.NOTHING
@@ -93,7 +93,7 @@ class Listing(Generic[Seen]):
     takes: ValueForm
 
 
-Property = Reading[Seen] | Setting[Seen] | Operation[Seen] | Listing[Seen]
+Property = Reading[Seen] | Setting[Seen] | Action[Seen] | Listing[Seen]
 Client = Sequence[Session]
 
 
@@ -166,7 +166,7 @@ def _waiting_for(at: CommandScope, client: Client) -> int:
 
 CLIENT: Mapping[str, Property[Client]] = {
     "creationDate": Reading(lambda _, client: _date(_begun_ms(client))),
-    "killClient": Operation(
+    "killClient": Action(
         lambda at, client, _, who: interventions.kill_all(at.life, client, who, at.now)
     ),
     "maxSessions": Reading(lambda at, _: at.state.options.max_sessions_per_subject),
@@ -234,10 +234,10 @@ SESSION: Mapping[str, Property[Session]] = {
     "cbQueueEntries": _ENTRIES,
     "cbQueueMaxMsgs": Reading(lambda at, session: limits(at.state, session).entries),
     "cbQueueNumMsgs": Reading(lambda _, session: session.queue.count),
-    "clearCallbackQueue": Operation(lambda at, session, _, __: at.life.clear(session)),
-    "clearLastCallbackException": Operation(lambda _, session, __, ___: _forget_exception(session)),
+    "clearCallbackQueue": Action(lambda at, session, _, __: at.life.clear(session)),
+    "clearLastCallbackException": Action(lambda _, session, __, ___: _forget_exception(session)),
     "connectionState": Reading(lambda _, session: session.connection_state.name),
-    "disconnectClientKeepSession": Operation(
+    "disconnectClientKeepSession": Action(
         lambda at, session, _, __: interventions.send_away(at.life, session, at.now)
     ),
     "dispatcherActive": Setting(
@@ -248,7 +248,7 @@ SESSION: Mapping[str, Property[Session]] = {
     "isPersistent": Reading(lambda _, session: session.is_durable),
     "isPtpAllowed": Reading(lambda _, session: session.terms is not None and session.terms.ptp),
     "isStalled": Reading(lambda _, session: is_stalled(session)),
-    "killSession": Operation(
+    "killSession": Action(
         lambda at, session, _, who: interventions.kill(at.life, session, who, at.now)
     ),
     "lastCallbackException": Reading(lambda _, session: session.last_exception),
@@ -266,10 +266,10 @@ SESSION: Mapping[str, Property[Session]] = {
     ),
     "publicSessionId": Reading(lambda _, session: int(session.key.rpartition("/")[2])),
     "qos": Reading(_agreed),
-    "refreshSession": Operation(
+    "refreshSession": Action(
         lambda at, session, _, __: interventions.refresh(at.life, session, at.now)
     ),
-    "removeFromCallbackQueue": Operation(
+    "removeFromCallbackQueue": Action(
         lambda at, session, count, _: interventions.remove_first(at.life, session, count),
         ValueForm.COUNT,
     ),
@@ -281,13 +281,13 @@ SESSION: Mapping[str, Property[Session]] = {
     "sessionTimeoutExpireDate": Reading(
         lambda at, session: _date(expires_ms(at.state, session, at.now))
     ),
-    "subscribe": Operation(
+    "subscribe": Action(
         lambda at, session, channel, _: interventions.subscribe(at.life, session, channel, at.now),
         ValueForm.CHANNEL,
     ),
     "subscribedTopics": Reading(lambda _, session: sorted(session.subscriptions)),
     "subscriptions": Reading(lambda _, session: _subscriptions([session])),
-    "unSubscribe": Operation(
+    "unSubscribe": Action(
         lambda at, session, channel, _: interventions.unsubscribe(
             at.life, session, channel, at.now
         ),
@@ -303,7 +303,7 @@ TOPIC: Mapping[str, Property[Topic]] = {
         set=_activate_channel,
         takes=ValueForm.BOOLEAN,
     ),
-    "erase": Operation(
+    "erase": Action(
         lambda at, topic, is_forced, _: at.life.topics.erase(
             topic, is_forced=is_forced, now=at.now
         ),

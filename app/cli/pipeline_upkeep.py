@@ -27,16 +27,16 @@ def compact(*, dry_run: DryRun = False, as_json: AsJson = False, journal: AtJour
     """
     lake = Lake(journal.lake)
     with failing(), lake.alone_with_tables("upkeep"), progress() as bar:
-        from holdfast.pipeline.upkeep import Step, to_compact
+        from holdfast.pipeline.upkeep import Merge, to_compact
         from holdfast.pipeline.upkeep import compact as take
 
-        steps = [*to_compact(lake)]
-        print_rows(Step._fields, steps, as_json=as_json)
+        merges = [*to_compact(lake)]
+        print_rows(Merge._fields, merges, as_json=as_json)
         if dry_run:
             return
-        task = bar.add_task("Days", total=len(steps))
-        take(lake, steps, lambda: bar.advance(task))
-    note(f"{len(steps)} days of tables compacted" if steps else _NOTHING)
+        task = bar.add_task("Days", total=len(merges))
+        take(lake, merges, lambda: bar.advance(task))
+    note(f"{len(merges)} days of tables compacted" if merges else _NOTHING)
 
 
 def retain(

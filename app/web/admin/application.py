@@ -12,8 +12,7 @@ from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
 from holdfast.bayeux.buckets import Rate
-from holdfast.bayeux.caller import Caller as Sender
-from holdfast.bayeux.caller import credentials_in
+from holdfast.bayeux.caller import Caller, credentials_in
 from holdfast.bayeux.commands import NOT_ALLOWED, OUR_FAULT
 from holdfast.bayeux.grammar import ILLEGAL, CommandRefused
 from holdfast.delivery.notices import WRONG_TOKEN, Notices
@@ -56,8 +55,8 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 
 @dataclass(frozen=True, slots=True)
-class Caller:
-    """The sender of a request."""
+class Person:
+    """The operator or reader behind a request."""
 
     role: Role
     who: str
@@ -65,9 +64,9 @@ class Caller:
 
 # Returns the role and the subject of a request by an ordinary login. The role may be empty; None if
 # there is no login.
-ByLogin = Callable[[Sender, float], Awaitable[tuple[str, str] | None]]
+ByLogin = Callable[[Caller, float], Awaitable[tuple[str, str] | None]]
 
-_CALLER = web.RequestKey("caller", Caller)
+_PERSON = web.RequestKey("person", Person)
 
 
 def make_admin(
@@ -123,7 +122,7 @@ class _AccessControl:
     @web.middleware
     async def serve(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         try:
-            request[_CALLER] = await self._let_in(request)
+            request[_PERSON] = await self._let_in(request)
             return await handler(request)
         except RequestFailed as failed:
             return faults.failure(failed.status, failed.code, failed.message, failed.headers)
@@ -139,12 +138,12 @@ class _AccessControl:
             log.exception("an administrative request failed")
             return faults.failure(500, OUR_FAULT, "the server failed; see its log")
 
-    async def _let_in(self, request: web.Request) -> Caller:
-        sender = self._peers.caller(request.headers, request.transport)
-        address, role, subject = sender.address, self._role(request), ""
+    async def _let_in(self, request: web.Request) -> Person:
+        caller = self._peers.caller(request.headers, request.transport)
+        address, role, subject = caller.address, self._role(request), ""
         is_single = len(request.headers.getall("Authorization", [])) <= 1
         if role is None and self._by_login is not None and is_single:
-            title, subject = await self._by_login(sender, self._clock()) or ("", "")
+            title, subject = await self._by_login(caller, self._clock()) or ("", "")
             role = Role[title.upper()] if title else None
         elif role is None and "Authorization" in request.headers:
             self._notices.report(WRONG_TOKEN, address or "this machine", "the administration")
@@ -164,7 +163,7 @@ class _AccessControl:
             request.protocol.keep_place()
         if request.method != "GET":
             _check_origin(request)
-        return Caller(role, f"{role.title} {subject}" if subject else _who(request, role))
+        return Person(role, f"{role.title} {subject}" if subject else _who(request, role))
 
     def _role(self, request: web.Request) -> Role | None:
         presented = request.headers.getall("Authorization", [])
@@ -198,11 +197,11 @@ def _method(route: Route, services: Sequence[object]) -> Callable[..., Any]:
 
 def _handler(route: Route, method: Callable[..., Any]) -> _Handler:
     async def answer(request: web.Request) -> web.StreamResponse:
-        caller = request[_CALLER]
-        if caller.role < route.role:
+        person = request[_PERSON]
+        if person.role < route.role:
             raise RequestFailed(NOT_ALLOWED, "this requires the role of an operator")
         params, body = _params(request, route), await _body(request, route)
-        found = method(**route.arguments(params, body, caller.who))
+        found = method(**route.arguments(params, body, person.who))
         if isinstance(found, AsyncIterator):
             return await ndjson.send_lines(request, found)
         answer = await found

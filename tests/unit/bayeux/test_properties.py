@@ -15,8 +15,8 @@ from holdfast.bayeux.properties import (
     NODE,
     SESSION,
     TOPIC,
+    Action,
     Listing,
-    Operation,
     Property,
     Reading,
     Setting,
@@ -90,7 +90,7 @@ def test_every_property_answers_its_command(level: Level) -> None:
         ValueForm.BOOLEAN: "=true",
     }
     for name, found in TABLES[level].items():
-        takes = found.takes if isinstance(found, Operation | Listing) else ValueForm.NOTHING
+        takes = found.takes if isinstance(found, Action | Listing) else ValueForm.NOTHING
         house = house_of()
         receiver(house, "joe/1")
         known = house.bayeux.state.topics
