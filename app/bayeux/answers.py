@@ -6,8 +6,8 @@ from functools import partial
 from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.codec import Json, encode_reply
 from holdfast.bayeux.errors import ErrorReply, Refused
-from holdfast.bayeux.expiry import Expiry
 from holdfast.bayeux.extension_chain import run_outgoing
+from holdfast.bayeux.message_expiry import MessageExpiry
 from holdfast.bayeux.newest_only import drop_outdated
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_clock import SessionClock
@@ -35,7 +35,7 @@ class Answers:
         state: ServerState,
         clock: SessionClock,
         settlement: Settlement[Session],
-        expiry: Expiry,
+        message_expiry: MessageExpiry,
     ) -> None:
         self._state = state
         self._store, self._sessions = state.store, state.sessions
@@ -43,7 +43,7 @@ class Answers:
         self._settlement = settlement
         self._hand_overs = settlement.hand_overs
         self._undelivered = settlement.undelivered
-        self._expiry = expiry
+        self._message_expiry = message_expiry
         self._journal = state.journal
         # Whether the store is available; cached during a round.
         self._has_store: bool | None = None
@@ -241,7 +241,7 @@ class Answers:
         batch = self._hand_overs.hand_over(session, limit, now)
         if batch.set_aside:
             # They wait again, so their lifetimes count again.
-            self._expiry.watch(session)
+            self._message_expiry.watch(session)
         if may_carry_requests or batch.entries is not None:
             self._update_deadlines(batch.messages)
         if session.decorator is not None and batch.messages:
@@ -316,7 +316,7 @@ class Answers:
 
     def _not_written(self, session: Session, batch: Batch, now: float) -> None:
         is_back = self._hand_overs.not_written(session, batch, now)
-        self._expiry.watch(session)
+        self._message_expiry.watch(session)
         if is_back and session.held_connect is not None:
             # Another connect has arrived meanwhile.
             self._state.hub.make_ready(session)
@@ -372,4 +372,4 @@ class Answers:
         else:
             # The connection is about to close, so nothing more is sent on it.
             self._hand_overs.not_written(session, batch, now)
-            self._expiry.watch(session)
+            self._message_expiry.watch(session)

@@ -79,7 +79,7 @@ def restore(
     for kept in record.requests:
         reopen(state.requests, session, kept, now, state.node.now_ms())
     life.clock.schedule_hold_end(session, now)
-    life.expiry.begin(session)
+    life.message_expiry.begin(session)
     if not session.takes_messages:
         # The earlier process was killed before it could dead-letter what came late.
         life.undelivered.dead_letter_all(session, DELIVERY_ENDED, "", now)

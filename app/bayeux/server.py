@@ -91,7 +91,7 @@ class Bayeux:
         state = self.state
         wall_ms = state.node.now_ms()
         self.life.clock.follow_wall(now, wall_ms)
-        self.life.expiry.tick(wall_ms)
+        self.life.message_expiry.tick(wall_ms)
         self.life.topics.tick(wall_ms)
         self._due.tick(now)
         self.slots.tick(now)

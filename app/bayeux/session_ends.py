@@ -4,8 +4,8 @@ from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.answers import Answers
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
-from holdfast.bayeux.expiry import Expiry
 from holdfast.bayeux.login_events import LoginEvents
+from holdfast.bayeux.message_expiry import MessageExpiry
 from holdfast.bayeux.publishing import Publishing
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_owner import Endings
@@ -37,7 +37,7 @@ class SessionEnds(Endings):
         publishing: Publishing,
         answers: Answers,
         undelivered: Undelivered[Session],
-        expiry: Expiry,
+        message_expiry: MessageExpiry,
         unconnected: UnconnectedSessions,
         login_events: LoginEvents,
     ) -> None:
@@ -45,7 +45,7 @@ class SessionEnds(Endings):
         self._publishing = publishing
         self._answers = answers
         self._undelivered = undelivered
-        self._expiry = expiry
+        self._message_expiry = message_expiry
         self._unconnected = unconnected
         self._login_events = login_events
 
@@ -109,7 +109,7 @@ class SessionEnds(Endings):
             for name in session.subscriptions:
                 self._state.presence.leave(name, session)
         self._state.hub.remove(session)
-        self._expiry.forget(session)
+        self._message_expiry.forget(session)
         self._state.journal.session(session, _ENDINGS[how])
         if session.is_durable:
             self._state.store.forget(session.key, session.queue.ids())

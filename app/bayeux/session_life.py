@@ -6,8 +6,8 @@
 from holdfast.bayeux.advice import session_advice
 from holdfast.bayeux.answers import Answers
 from holdfast.bayeux.codec import Json
-from holdfast.bayeux.expiry import Expiry
 from holdfast.bayeux.login_events import LoginEvents
+from holdfast.bayeux.message_expiry import MessageExpiry
 from holdfast.bayeux.options import Durable
 from holdfast.bayeux.publishing import Publishing
 from holdfast.bayeux.reauthorization import Reauthorizations
@@ -48,21 +48,21 @@ class SessionLife:
         self.failures = self.settlement.failures
         self.reauthorizations = Reauthorizations(state, self.owner, self.undelivered)
         self.hand_overs = self.settlement.hand_overs
-        self.expiry = Expiry(state, self.undelivered)
-        self.answers = Answers(state, self.clock, self.settlement, self.expiry)
+        self.message_expiry = MessageExpiry(state, self.undelivered)
+        self.answers = Answers(state, self.clock, self.settlement, self.message_expiry)
         self.login_events = LoginEvents(state)
         self.ends = SessionEnds(
             state,
             publishing,
             self.answers,
             self.undelivered,
-            self.expiry,
+            self.message_expiry,
             self.unconnected,
             self.login_events,
         )
         self.owner.serve(self.ends)
         state.hub.turned_away = self.undelivered.turned_away
-        state.hub.expiry = self.expiry
+        state.hub.message_expiry = self.message_expiry
         self.topics = TopicLife(state, self.owner, self.undelivered)
         state.work.dead_letter = self.undelivered.dead_letter
         state.work.discard = state.ptp.subjects.discard = self.undelivered.discard

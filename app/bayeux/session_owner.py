@@ -105,8 +105,8 @@ class SessionOwner:
         if session.dispatcher is not None and session.dispatcher.hold_record is not None:
             # The hold may be new.
             self._state.presence.show(session, session.subscriptions)
-        if self._state.hub.expiry is not None:
-            self._state.hub.expiry.watch(session)
+        if self._state.hub.message_expiry is not None:
+            self._state.hub.message_expiry.watch(session)
         if session.is_durable:
             self._state.store.save(ChangedSession(session, self._state.node))
 

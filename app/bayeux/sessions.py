@@ -187,8 +187,8 @@ class Session(Receiver):
         "decorator",
         "deliver_only",
         "ends_at",
+        "expiry_timer",
         "extensions",
-        "fuse",
         "has_newest_only",
         "held_connect",
         "hold_ends_at",
@@ -268,7 +268,7 @@ class Session(Receiver):
         # What waits for the publishes that wait for the store.
         self.when_published: Callable[[float], None] | None = None
         # Created when a message with a lifetime first waits.
-        self.fuse: ExpiryTimer | None = None
+        self.expiry_timer: ExpiryTimer | None = None
 
     @property
     def is_plain(self) -> bool:

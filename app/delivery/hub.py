@@ -24,7 +24,7 @@ R = TypeVar("R", bound=Receiver)
 R_contra = TypeVar("R_contra", bound=Receiver, contravariant=True)
 
 
-class ExpiryPort(Protocol[R_contra]):
+class MessageExpiryPort(Protocol[R_contra]):
     """Ends the lifetime of messages."""
 
     def watch(self, receiver: R_contra, /) -> None:
@@ -75,7 +75,7 @@ class Hub(Generic[R]):
         self.has_work_queues = False
         # Settles a message that the queues of some receivers refuse.
         self.turned_away: Callable[[Sequence[R], Message, Reason], None] = self._discard
-        self.expiry: ExpiryPort[R] | None = None
+        self.message_expiry: MessageExpiryPort[R] | None = None
         # Messages with lower ids were accepted before rights changed: `recheck` is called for the
         # receivers of each.
         self.recheck_before = 0
@@ -207,7 +207,7 @@ class Hub(Generic[R]):
 
     def _give(self, message: Message, receivers: Sequence[R]) -> int:
         """Add the message to the queues; return how many refused it."""
-        is_lazy, expiry = message.linger_s is not None, self.expiry
+        is_lazy, expiry = message.linger_s is not None, self.message_expiry
         self.counters.accepted += len(receivers)
         # Overflows are reported once per message, not once per receiver.
         refusing: dict[Reason, list[R]] = {}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux import expiry
+from holdfast.bayeux import message_expiry
 from holdfast.delivery.guard import ChannelHold
 from holdfast.delivery.queue import QueueLimits
 from holdfast.extensions.ack import Ack
@@ -312,7 +312,7 @@ def test_a_message_whose_lifetime_is_over_expires_at_a_full_queue_instead_of_ove
 def test_each_tick_expires_a_limited_number_of_messages_until_none_is_left(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(expiry, "_MOST", 20)
+    monkeypatch.setattr(message_expiry, "_MOST", 20)
     house = house_of(queue_limits=QueueLimits(entries=100), max_sessions_per_subject=100)
     for number in range(1, 16):
         named(house, name=f"joe/{number}").disconnect()
@@ -332,8 +332,8 @@ def test_the_end_of_a_session_cancels_the_expiry_timer_of_its_queue() -> None:
     house = house_of()
     client = named(house)
     publish(house.connected(), 1, life_ms=10**9)
-    fuse = client.session.fuse
-    assert fuse is not None
-    assert fuse.alarm
+    timer = client.session.expiry_timer
+    assert timer is not None
+    assert timer.alarm
     house.server.end_by_server(client.session)
-    assert not fuse.alarm
+    assert not timer.alarm

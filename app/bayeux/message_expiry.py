@@ -18,7 +18,7 @@ _ENTRIES = 64
 _FEW = 16
 
 
-class Expiry:
+class MessageExpiry:
     """Looks at queues when a lifetime in them ends, and when they are full."""
 
     def __init__(self, state: ServerState, undelivered: Undelivered[Session]) -> None:
@@ -30,9 +30,9 @@ class Expiry:
         """Watch the session: a message with a lifetime waits in its queue."""
         mortals = session.queue.mortals
         if mortals and session.takes_messages:
-            if session.fuse is None:
-                session.fuse = ExpiryTimer(session)
-            self._timers.ring_by(session.fuse, mortals[0].expires_ms / 1000)
+            if session.expiry_timer is None:
+                session.expiry_timer = ExpiryTimer(session)
+            self._timers.ring_by(session.expiry_timer, mortals[0].expires_ms / 1000)
 
     def begin(self, session: Session) -> None:
         """Watch a restored session, whose queue may contain expired messages."""
@@ -41,8 +41,8 @@ class Expiry:
 
     def forget(self, session: Session) -> None:
         """Stop watching a session: no message waits for it."""
-        if session.fuse is not None:
-            self._timers.drop(session.fuse)
+        if session.expiry_timer is not None:
+            self._timers.drop(session.expiry_timer)
 
     def tick(self, wall_ms: int) -> None:
         """Remove messages that have expired since the last tick.
