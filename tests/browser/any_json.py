@@ -1,4 +1,4 @@
-"""What anybody may publish where a page expects data of its own form."""
+"""JSON that any client may publish where a page expects data in its own form."""
 
 from random import Random
 from typing import Any

@@ -57,11 +57,11 @@ def chat_door(studio: Studio, page: Page, _: str) -> None:
 
 
 def chat(studio: Studio, page: Page, _: str) -> None:
-    """A conversation in which something went wrong, and nothing was lost."""
+    """A conversation with a refused message, in which nothing is lost."""
     with studio.visitor() as context:
         grace = context.new_page()
         for each, name in ((page, "ada"), (grace, "grace")):
-            # Nothing is left from the picture before.
+            # Joining twice leaves nothing of the picture before.
             chatting.join(each, studio.server.url, name)
             chatting.leave(each)
             chatting.join(each, studio.server.url, name)
@@ -92,7 +92,7 @@ def _show_the_verdict(page: Page) -> None:
 
 
 def console(address: Callable[[World], str]) -> Callable[[Studio, Page, str], None]:
-    """What an operator sees there, after some seconds in which messages flowed."""
+    """The console as an operator sees it after some seconds with messages."""
 
     def pose(studio: Studio, page: Page, _: str) -> None:
         world = studio.world
@@ -113,7 +113,7 @@ def console_door(studio: Studio, page: Page, _: str) -> None:
 
 
 def _work_queue(world: World) -> str:
-    """Somebody works, and has no more room."""
+    """A work queue with a receiver whose queue is full."""
     if "painter/1" not in world.talkers:
         worker = world.receiver("painter/1")
         worker.handshake(
@@ -136,7 +136,7 @@ def _letter(world: World) -> Any:
 
 
 def _kind(world: World) -> str:
-    """Letters with the same cause, and somebody looks after them."""
+    """A group of letters that is assigned to an operator."""
     fingerprint = _letter(world)["fingerprint"]
     said = {"assignee": "ann", "note": "The shop rounds since Tuesday; mended in its next version."}
     world.ask("PUT", f"dead-letters/groups/{fingerprint}/remark", said)
@@ -144,7 +144,7 @@ def _kind(world: World) -> str:
 
 
 def _replayed(world: World) -> str:
-    """The latest replay; there is one at least."""
+    """The latest replay; start one if there is none."""
     wanted = {"filter": {"receiver": "bills/1"}, "dry_run": False}
     jobs = world.ask("GET", "replays")["items"]
     return str((jobs or [world.ask("POST", "replays", wanted)])[0]["id"])

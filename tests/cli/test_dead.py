@@ -368,7 +368,7 @@ def test_tables_show_the_state_by_colour(shell: Shell, monkeypatch: pytest.Monke
     assert yellow in shell.run("dead", "list").stdout
     assert green in shell.run("session", "list").stdout
     assert green in shell.run("session", "show", "joe/1").stdout
-    # A channel of that name tells nothing.
+    # A channel named like a state is not coloured.
     shell.operations.by_id = {LETTER: a_letter(2, channel="new")}
     assert yellow not in shell.run("dead", "show", LETTER).stdout.partition("state")[0]
 

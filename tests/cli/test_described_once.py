@@ -45,7 +45,7 @@ def test_commands_about_letters_have_the_fields_of_the_filter(command: str) -> N
 
 
 def test_a_replay_plan_of_the_pipeline_has_the_fields_of_the_filter() -> None:
-    # What became of a letter is known by the server alone.
+    # Only the server knows the state of a letter.
     wanted = LetterFilter.model_fields.keys() - {"ids", "state"}
     assert wanted <= options("pipeline", "replay")
 
@@ -57,7 +57,7 @@ def test_a_replay_has_the_same_options_wherever_it_begins(words: tuple[str, ...]
 
 @pytest.mark.parametrize("command", ["list", "end"])
 def test_commands_about_sessions_have_the_fields_of_the_filter(command: str) -> None:
-    # Commands set by themselves that what begins later is not meant.
+    # Commands themselves exclude sessions that begin later.
     assert SessionFilter.model_fields.keys() - {"begun_before"} <= options("session", command)
 
 

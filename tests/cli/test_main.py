@@ -61,7 +61,7 @@ def test_examples_in_help_texts_use_existing_commands_and_options(name: str) -> 
             words = shlex.split(example)
             begin = ["holdfast", name] + ([each.name] if each is not command else [])
             assert words[: len(begin)] == begin
-            # Options that there are not are errors; values are tried by their types.
+            # Fails for unknown options, and for values of a wrong type.
             each.make_context(example, words[len(begin) :])
 
 

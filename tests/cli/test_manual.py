@@ -15,7 +15,7 @@ PAGES = dict(pages("1.2.3"))
 
 
 def shown(text: str) -> str:
-    """A page as its reader sees it, near enough."""
+    """A page roughly as its reader sees it."""
     return text.replace("\\-", "-").replace("\\&", "").replace("\\e", "\\")
 
 

@@ -61,7 +61,7 @@ def test_steps_that_have_left_the_journal_come_from_the_tables(
     other = event("acked", 1, 1, receiver="joe/1")
     lake = store_told(tmp_path / "lake", one_run([published, end, other]))
     id = f"{NODE}-{START_US * 1000:019d}"
-    # The journal still has the end, and what came behind it.
+    # The journal still has the end, and the steps after it.
     end_us = START_US + 1_000_000
     known = a_step("dead", at_us=end_us, node=NODE, attempt=None, channel=None)
     known = replace(known, code="user.update.error", letter=f"{7:019d}")

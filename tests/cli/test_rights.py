@@ -83,7 +83,7 @@ def test_a_claim_that_decides_is_named(rights: str) -> None:
     assert explained("ada", "publish", "/rooms/2", *at)[1].startswith("allowed: rule 1")
 
 
-def test_without_a_file_of_rights_the_claim_alone_decides() -> None:
+def test_the_claim_alone_decides_if_there_is_no_file_of_rights() -> None:
     assert explained("ada", "publish", "/anything")[0] == 0
     assert explained("ada", "publish", "/anything", "--claim", CLAIM)[0] == 1
     assert explained("ada", "subscribe", "/own/x", "--claim", CLAIM)[0] == 0

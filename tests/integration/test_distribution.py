@@ -21,7 +21,7 @@ from tests.serving import ROOT, Server, environment
 COMETD = ROOT / "static" / "cometd" / "cometd.js"
 # `make test` tests the whole compiled core in its installed copy.
 INTERPRETED = {"COMPILE_CORE": "never"}
-# The build keeps nothing, as where nobody has set COMPILE_HOME.
+# The build keeps nothing, as if COMPILE_HOME was not set.
 COMPILED = {"COMPILE_CORE": "always", "COMPILE_HOME": ""}
 # A user's extension, in a project that has an `app` of its own.
 EXTENSION = """

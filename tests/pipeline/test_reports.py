@@ -155,7 +155,7 @@ def test_a_plan_can_leave_out_poison_messages(tables: Tables) -> None:
 
 
 def test_a_plan_knows_every_condition_of_the_servers_filter() -> None:
-    # Which letters there are, and in which state, is known by the server alone.
+    # Only the server knows which letters there are, and their states.
     assert CONDITIONS.keys() == LetterFilter.model_fields.keys() - {"ids", "state"}
 
 

@@ -236,7 +236,7 @@ def test_a_frame_with_another_epoch_is_altered_too(store: ValkeyServer) -> None:
     assert incidents(taken(store)) == [("frame.altered", 2, 1)]
 
 
-def test_a_removed_frame_is_noticed_even_if_later_ones_are_numbered_anew(
+def test_a_removed_frame_is_noticed_even_if_later_ones_are_renumbered(
     store: ValkeyServer,
 ) -> None:
     writer = Writer(store)

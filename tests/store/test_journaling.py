@@ -351,7 +351,7 @@ async def test_frame_numbers_of_an_emptied_store_begin_again_under_another_epoch
     assert before[b"epoch"] != after[b"epoch"]
 
 
-async def test_without_a_journal_the_store_has_no_redis_keys_of_one(
+async def test_a_store_without_a_journal_has_no_redis_keys_of_one(
     shared_valkey: ValkeyServer,
 ) -> None:
     async with desk(shared_valkey) as at:

@@ -349,7 +349,7 @@ async def test_the_letter_quota_counts_imports_and_purges(at: Desk) -> None:
     assert (room.all.count, room.all.bytes) == (0, 0)
 
 
-async def test_the_letter_quota_is_counted_anew_after_the_store_was_emptied(at: Desk) -> None:
+async def test_the_letter_quota_is_counted_again_after_the_store_was_emptied(at: Desk) -> None:
     room = limit(at, bytes=50_000)
     await come(at, *(bulky(n) for n in range(1, 5)))
     at.server.ask("FLUSHALL")
@@ -458,7 +458,7 @@ def test_a_line_with_an_unusable_field_is_refused_with_the_reason(
         letter_lines.read(with_fields(**fields), NOW)
 
 
-def test_derived_fields_of_a_line_are_computed_anew() -> None:
+def test_derived_fields_of_a_line_are_computed_again() -> None:
     lies = {"fingerprint": "f", "key": "k", "subject": "s", "size": 1, "reason": "r" * 5000}
     found = letter_lines.read(with_fields(**lies), NOW)
     assert (found.key, found.subject, found.size) == ("joe/1", "joe", len(letter(1).wire))

@@ -19,7 +19,7 @@ WEB_OPTIONS = WebOptions(
     origins=ORIGINS,
     max_request_size=20_000,
 )
-# The head's second, and what aiohttp says of the connection: HTTP/1.1 keeps it without a word.
+# Headers that differ from one second to the next.
 VOLATILE = ("date",)
 HELLO = post_messages(HANDSHAKE, cookie="")
 _BODY = error_body(ErrorReply.REQUEST_MALFORMED)

@@ -43,7 +43,7 @@ from holdfast.web.admin.views import Item, Page
 
 NOW_MS = 1_790_000_000_000
 HOLDBACK = "user.update.holdback"
-# Nothing is known of this one.
+# An unknown message.
 NO_MESSAGE = f"holdfast-{1:019d}"
 
 

@@ -143,7 +143,7 @@ def publish(person: Person, data: object) -> str:
 
 
 @pytest.mark.parametrize("vanishing", ["data", "data/store"])
-def test_while_the_directory_is_missing_no_publish_is_confirmed(
+def test_no_publish_is_confirmed_while_the_directory_is_missing(
     vanishing: str, tmp_path: Path
 ) -> None:
     running = Program("--port", "0", home=tmp_path)

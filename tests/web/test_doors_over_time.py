@@ -65,8 +65,8 @@ class Scene:
         self._rig = rig
         self._clients = [rig.connect(), rig.connect()]
         self._begun = [b"", b""]
-        # Who does not read. How many requests are then heard before its connection is stuck is
-        # nobody's promise: it says one thing more.
+        # The clients that do not read, and whether each has sent its one further request: how many
+        # are handled before its connection is stuck is not defined.
         self._deaf: dict[int, bool] = {}
         self.heard: list[str] = []
 

@@ -8,7 +8,7 @@ from tests.web.requests import HANDSHAKE, encode, gzipped, post, post_messages
 from tests.web.rig import Client, Rig
 
 HELLO = post_messages(HANDSHAKE, cookie="")
-# Of any two blanks nobody knows the next one, so these do not shrink as bombs do.
+# Random blanks compress badly, unlike the content of a compression bomb.
 BLANKS = bytes(Random(1).choices(b" \t\r\n", k=200_000))
 # Small on the wire, two megabytes inside.
 LARGE = post(gzipped(BLANKS + b" " * 1_800_000 + encode(HANDSHAKE)), ["Content-Encoding: gzip"])

@@ -176,7 +176,7 @@ async def test_a_session_whose_client_returns_meanwhile_is_not_ended(house: Live
     house.advance(11.0)
 
     def come_back() -> bool:
-        """The first has ended: the turn is over."""
+        """Have another session return when the first has ended, at the end of its turn."""
         back.connect(ext={"ack": back.session.queue.batch})
         return True
 
@@ -287,7 +287,7 @@ async def test_a_held_channel_is_shown_and_released(house: LiveHouse) -> None:
     await house.publish(0)
     for client in clients:
         await house.connect(client)
-    # Each of these acknowledges what it took, and is broken from now on.
+    # Each receiver has acked a message, and refuses all others from now on.
     for number in range(20):
         await house.publish(number)
         house.now += 0.5
@@ -356,7 +356,7 @@ async def test_reading_a_queue_ends_with_its_session(house: LiveHouse) -> None:
 # The store
 
 
-async def test_without_its_store_the_server_answers_what_needs_no_store() -> None:
+async def test_requests_that_need_no_store_are_answered_while_it_is_away() -> None:
     with ValkeyServer() as server:
         async with house_at(server) as house:
             client = await house.receiver()

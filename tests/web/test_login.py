@@ -116,7 +116,7 @@ async def test_rights_follow_the_rules_and_their_changes_at_once(tmp_path: Path)
 
         await until(is_denied)
 
-        # What waited for her is not hers any more, and her subscriptions are gone.
+        # The messages that waited for her are discarded, and her subscriptions are gone.
         assert [each["channel"] for each in await ada.connect()] == ["/meta/connect"]
         assert (await ada.reply("/meta/subscribe", subscription="/halls/1"))["successful"]
 
@@ -178,7 +178,7 @@ async def test_rights_to_histories_follow_file_and_claim_at_once(tmp_path: Path)
         assert [each.get("data") for each in await bob.connect()] == ["kept", "new", None]
 
 
-async def test_without_a_file_a_token_has_only_the_rights_in_its_claim(tmp_path: Path) -> None:
+async def test_a_token_has_only_the_rights_in_its_claim_if_there_is_no_file(tmp_path: Path) -> None:
     async with house(tmp_path, **keys(tmp_path, login_rights_claim="may")) as home:
         ada, bob = home.person(), home.person()
         await ada.handshake(token=token(may=CLAIMED))
@@ -191,7 +191,7 @@ async def test_without_a_file_a_token_has_only_the_rights_in_its_claim(tmp_path:
 
 
 async def test_a_newer_token_replaces_the_one_before(tmp_path: Path) -> None:
-    """Its rights, its end and its id: a token that is gone for good keeps nothing open."""
+    """The rights, the end and the id of the login are those of the newer token."""
     given = keys(tmp_path, login_rights_claim="may", login_leeway=0)
     async with house(tmp_path, rights=RIGHTS, **given) as home:
         ada, bob = home.person(), home.person()
@@ -259,7 +259,7 @@ async def test_a_login_ends_with_its_token_and_its_client_is_warned(tmp_path: Pa
         # It comes again as long as she does not acknowledge it.
         assert {each["channel"] for each in told} == {"/service/login"}
         assert 0 < told[0]["data"]["expiresIn"] <= 4000
-        # The queue of the session waits for who proves it anew.
+        # The queue of the session waits until its client logs in again.
         back = await ada.handshake("ada/1", token=token())
         assert back["ext"]["delivery"]["resumed"]
 
@@ -454,7 +454,7 @@ async def test_anonymous_clients_are_let_in_where_that_is_set(tmp_path: Path) ->
         assert "error" in await guest.reply("/meta/subscribe", subscription="/rooms/1")
         assert "error" in await guest.reply("/news", data="lies")
         assert "error" in await guest.handshake("ada/1")
-        # Credentials that are wrong do not make anybody anonymous.
+        # A client with wrong credentials does not become anonymous.
         assert (await guest.handshake(token=token(exp=5)))["error"] == DENIED
 
 
@@ -469,7 +469,7 @@ async def test_operators_need_no_login(tmp_path: Path) -> None:
 
 
 async def test_an_operators_token_opens_only_the_systems_channels(tmp_path: Path) -> None:
-    """The reader's token is for reading figures: it gives no right to publish to users."""
+    """The tokens of the administration give no right to publish to users."""
     async with house(tmp_path, rights=RIGHTS) as home:
         for name in ("reader-token", "admin-token"):
             shown = (home.home / "data" / name).read_text().strip()

@@ -87,11 +87,11 @@ async def test_a_session_loses_groups_that_the_proxy_no_longer_sends(tmp_path: P
 
 
 async def test_a_session_is_closed_to_another_user_of_the_proxy(tmp_path: Path) -> None:
-    """In one browser, somebody else has logged in at the proxy, or nobody is any more."""
+    """In the same browser, another user has logged in at the proxy, or the user has logged out."""
     given: Json = {"login_header": "X-Remote-User", "trusted_proxies": ["127.0.0.1"]}
     async with house(tmp_path, **given) as home:
         ada = home.person(**{"X-Remote-User": "ada"})
-        # Without acks, what waits would travel with any reply.
+        # In a session without acks, waiting messages could travel with any reply.
         hello = await ada.reply("/meta/handshake", supportedConnectionTypes=["long-polling"])
         ada.client_id = hello["clientId"]
         await ada.reply("/meta/subscribe", subscription="/x")
@@ -177,7 +177,7 @@ async def test_a_users_cookie_with_anothers_credentials_is_refused(
 
 
 async def test_a_revoked_token_on_a_living_session_is_refused(tmp_path: Path) -> None:
-    """Its login is by another token, which is still good."""
+    """The login of the session is by another token, which is still valid."""
     async with house(tmp_path, rights=RIGHTS, **keys(tmp_path)) as home:
         ada = home.person()
         await ada.handshake(token=token(jti="1"))

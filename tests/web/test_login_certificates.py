@@ -103,7 +103,7 @@ async def test_a_session_is_closed_to_another_certificate_and_to_none(
 
 
 @pytest.mark.parametrize("is_allowed", [False, True])
-async def test_without_a_certificate_a_client_is_refused_or_anonymous(
+async def test_a_client_without_a_certificate_is_refused_or_anonymous(
     tmp_path: Path, authority: Authority, *, is_allowed: bool
 ) -> None:
     async with guarded(tmp_path, authority, login_anonymous=is_allowed) as home:

@@ -37,7 +37,7 @@ async def test_an_application_gives_its_pages_tokens(tmp_path: Path, aiohttp_cli
         assert abs(told["expires"] / 1000 - time.time() - tokens.VALID_S - 30) < 5
         newer = {"authentication": {"token": await new_token()}}
         assert (await ada.reply("/service/login", data={}, ext=newer))["successful"]
-        # A token that another application got from it, for itself.
+        # A token for another application.
         assert (await home.person().handshake(token=token(aud="shop")))["error"] == DENIED
 
 

@@ -50,7 +50,7 @@ async def test_roles_come_from_the_file_of_rights_and_names_from_the_login(tmp_p
         assert await who(ada) == "operator ada"
         assert await who(home.person(**bearer(sub="bo", groups=["admins"]))) == "operator bo"
         assert await who(sue) == "reader sue"
-        # Who can prove a name needs no other.
+        # The name of the login counts, and not another one in a header.
         assert (await ask(ada, headers={"X-Operator": "eve"}))[1]["who"] == "operator ada"
         status, refused = await ask(home.person(**bearer(sub="eve")))
         assert (status, refused["error"]["message"]) == (
@@ -135,7 +135,7 @@ async def test_a_password_gives_access_and_is_hashed_once(
             assert await who(ada) == "operator ada"
         assert hashed == ["ada"]
         assert await who(home.person(**basic("correct hors"))) == 401
-        # The old password is none any more, though it was remembered.
+        # The old password is refused, although it was remembered.
         hashing.PasswordFile(file).put(hashing.User("ada", hashing.hashed("another")))
         assert await who(ada) == 401
         assert await who(home.person(**basic("another"))) == "operator ada"

@@ -267,7 +267,7 @@ async def test_the_operators_token_opens_a_server_with_or_without_a_login(
 
 
 async def test_a_server_without_a_login_ignores_users_and_passwords(home: House) -> None:
-    # A proxy in front of it may have asked for them.
+    # They may be for a proxy in front of the server.
     script = home.person(Authorization="Basic YTpi")
     assert (await publish(script, {"channel": "/rooms/1", "data": 1}))[0] == 200
     assert (await script.handshake(user="a", password="b"))["successful"]

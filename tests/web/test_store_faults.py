@@ -174,7 +174,7 @@ async def test_a_server_with_a_full_store_is_not_ready_until_there_is_room_again
     assert available((await scene.get("/metrics"))[1]) == 0
     for _ in range(5):
         assert await scene.publish("/kept", "refused") == AWAY
-    # Once, not for each of them.
+    # There is one line for all refused messages.
     said = [line for line in caplog.messages if "the store accepts no messages" in line]
     assert len(said) == 1
     valkey.set(maxmemory="0")
@@ -195,7 +195,7 @@ async def test_a_store_that_became_a_replica_is_waited_for(
     assert await scene.overheard() == ["aloud"]
     assert not early.done()
     valkey.ask("REPLICAOF", "NO", "ONE")
-    # Nobody was told that it is not kept, so it is.
+    # It was not refused meanwhile, so it is kept.
     assert await early == "kept"
     await scene.hears("early")
     await scene.recovers()
@@ -211,7 +211,7 @@ async def test_publishes_to_a_paused_store_have_an_unknown_outcome_until_it_cont
     assert asyncio.get_running_loop().time() - began > 4.5
     assert await scene.publish("/passing", "aloud") == "kept"
     assert await scene.overheard() == ["aloud"]
-    # It was kept, so it is shown.
+    # It was kept, so it is delivered.
     await scene.hears("late")
     await scene.recovers()
 

@@ -16,7 +16,7 @@ FAILED = "user.update.error"
 
 
 HOUR_MS = 3_600_000
-# What the server needs to have a work queue.
+# The rules of channels, for a work queue.
 RULES = {"/jobs/*": {"work_queue": True, "topic": True}}
 CHANNELS = ("/orders/paid", "/orders/shipped", "/orders/cancelled", "/news")
 
