@@ -34,7 +34,7 @@ MOST_SERVERS = 8
 Settings = Mapping[str, Any]
 
 
-def end_whoever_lives_in(data: Path) -> None:
+def kill_orphans_in(data: Path) -> None:
     """Kill the stores that killed servers left running in this directory."""
     for file in data.rglob("valkey.pid"):
         # It may have died while it wrote its number.
@@ -83,7 +83,7 @@ class Server:
         assert self.process.stdout is not None
         self.process.stdout.close()
         self._log.close()
-        end_whoever_lives_in(Path(self._home.name))
+        kill_orphans_in(Path(self._home.name))
         self._home.cleanup()
         return code
 

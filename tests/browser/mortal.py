@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.serving import Server, Settings, end_whoever_lives_in, free_port
+from tests.serving import Server, Settings, free_port, kill_orphans_in
 
 
 class Mortal:
@@ -24,4 +24,4 @@ class Mortal:
 
     def stop(self) -> None:
         self.alive.stop()
-        end_whoever_lives_in(self._data)
+        kill_orphans_in(self._data)

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 from tests.browser import chatting
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
 from tests.browser.console.world import RULES, World, examined, ordinary
-from tests.serving import Server, end_whoever_lives_in
+from tests.serving import Server, kill_orphans_in
 
 SIZES = {"desk": (1280, 800), "phone": (390, 780)}
 SCHEMES = ("light", "dark")
@@ -204,7 +204,7 @@ def main() -> None:
             browser.close()
     finally:
         server.stop()
-        end_whoever_lives_in(data)
+        kill_orphans_in(data)
         home.cleanup()
 
 

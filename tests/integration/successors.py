@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.serving import Server, end_whoever_lives_in
+from tests.serving import Server, kill_orphans_in
 
 
 class Successors:
@@ -37,4 +37,4 @@ def following(tmp_path: Path, **settings: object) -> Iterator[Successors]:
         yield servers
     finally:
         servers.stop()
-        end_whoever_lives_in(tmp_path)
+        kill_orphans_in(tmp_path)

@@ -16,7 +16,7 @@ import pytest
 from docs import generate
 from tests.clients.node_client import require
 from tests.integration.talker import Talker
-from tests.serving import PROGRAM, ROOT, Server, Servers, end_whoever_lives_in, environment
+from tests.serving import PROGRAM, ROOT, Server, Servers, environment, kill_orphans_in
 
 LIMIT_S = 60
 
@@ -43,7 +43,7 @@ def started(*flags: str | Path) -> Iterator[Process]:
             process.wait()
             for flag in flags:
                 if isinstance(flag, Path):
-                    end_whoever_lives_in(flag)
+                    kill_orphans_in(flag)
 
 
 def first_line(process: Process) -> str:

@@ -13,7 +13,7 @@ from holdfast.journal.schema import SETTLED, Event, Kind
 from holdfast.journal.unfold import unfold
 from holdfast.store.keys import RedisKeys
 from tests.integration.talker import Talker
-from tests.serving import Server, end_whoever_lives_in
+from tests.serving import Server, kill_orphans_in
 
 Start = Callable[[], Server]
 
@@ -29,7 +29,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     yield start
     for server in servers:
         server.stop()
-    end_whoever_lives_in(tmp_path)
+    kill_orphans_in(tmp_path)
 
 
 def journal(data: Path) -> list[Event]:

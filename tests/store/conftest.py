@@ -9,7 +9,7 @@ import pytest
 import uvloop
 
 from tests.store.desk import Desk, desk
-from tests.store.places import end_whoever_lives_in
+from tests.store.places import kill_orphans_in
 from tests.store.servers import ValkeyServer
 
 
@@ -22,7 +22,7 @@ def data() -> Iterator[Path]:
     """A data directory with a short name; processes that still use it at the end are killed."""
     with tempfile.TemporaryDirectory(prefix="holdfast-test-") as home:
         yield Path(home)
-        end_whoever_lives_in(Path(home))
+        kill_orphans_in(Path(home))
 
 
 @pytest.fixture

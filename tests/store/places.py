@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from holdfast.store.embedded import Durability, EmbeddedValkey, server_binary
-from tests.serving import ROOT, end_whoever_lives_in
+from tests.serving import ROOT, kill_orphans_in
 from tests.store.caller import Caller, calling
 
-__all__ = ["end_whoever_lives_in"]
+__all__ = ["kill_orphans_in"]
 
 
 @asynccontextmanager

@@ -10,7 +10,7 @@ from tests.store.servers import ValkeyServer
 NOW_US = BASE // 1000
 
 
-def told(server: ValkeyServer) -> tuple[list[int], list[tuple[str, int]]]:
+def frames_and_events(server: ValkeyServer) -> tuple[list[int], list[tuple[str, int]]]:
     """The numbers of all frames; of each event its kind and its number."""
     entries = [fields for _, fields in server.ask("XRANGE", KEYS.journal("test"), "-", "+")]
     events = [event for fields in entries for event in unfold(decode(fields[b"frame"]))]
@@ -40,7 +40,7 @@ async def test_frames_wait_while_the_store_is_away_and_dropped_events_are_report
             await until(lambda: at.store.is_available)
             happen(journal, 100, 103)
             await at.answered()
-        numbers, events = told(valkey)
+        numbers, events = frames_and_events(valkey)
         # Only the events are missing that the journal reports.
         assert numbers == [*range(1, len(numbers) + 1)]
         kept = [n for n in range(103) if not 100 - lost <= n < 100]
@@ -56,7 +56,7 @@ async def test_a_lost_frame_leaves_a_gap_in_the_frame_numbers(
         await at.answered()
     ids = [id for id, _ in shared_valkey.ask("XRANGE", KEYS.journal("test"), "-", "+")]
     shared_valkey.ask("XDEL", KEYS.journal("test"), ids[2])
-    assert told(shared_valkey)[0] == [1, 2, 4, 5]
+    assert frames_and_events(shared_valkey)[0] == [1, 2, 4, 5]
     # The newest number is known, too, in case the last frame is missing.
     assert shared_valkey.ask("HGET", KEYS.meta, KEYS.journal("test")) == b"5"
 

@@ -63,16 +63,16 @@ class Notebook(DeliveryJournal):
         return _words("handed over", {key: batch.ids for key, batch in batches.items()})
 
     def note_settled(self, entries: Mapping[int, Sequence[str]], outcome: Outcome) -> bytes:
-        told = [f"{id - BASE} {' '.join(keys)}" for id, keys in entries.items()]
+        parts = [f"{id - BASE} {' '.join(keys)}" for id, keys in entries.items()]
         how = outcome.reason.value if outcome.reason else outcome.way.value
-        return f"{how} {', '.join(told)}".encode()
+        return f"{how} {', '.join(parts)}".encode()
 
     def note_left(self, sessions: Mapping[str, Sequence[int]]) -> bytes:
         return _words("left", sessions)
 
     def note_replayed(self, letters: Sequence[tuple[DeadLetter, str]]) -> bytes:
-        told = [f"{int(letter.id) - BASE} {key}" for letter, key in letters]
-        return "\n".join(["replayed [[", *told]).encode()
+        parts = [f"{int(letter.id) - BASE} {key}" for letter, key in letters]
+        return "\n".join(["replayed [[", *parts]).encode()
 
     def note_dead(self, letters: Sequence[tuple[DeadLetter, str | None]]) -> bytes:
         return b"buried " + b" ".join(b"%d" % (int(letter.id) - BASE) for letter, _ in letters)
@@ -83,8 +83,8 @@ def _the(call: ScriptCall, _epoch: str) -> ScriptCall:
 
 
 def _words(verb: str, entries: Mapping[str, Any]) -> bytes:
-    told = [f"{key} {' '.join(str(id - BASE) for id in ids)}" for key, ids in entries.items()]
-    return f"{verb} {', '.join(told)}".encode()
+    parts = [f"{key} {' '.join(str(id - BASE) for id in ids)}" for key, ids in entries.items()]
+    return f"{verb} {', '.join(parts)}".encode()
 
 
 @asynccontextmanager
@@ -304,7 +304,7 @@ async def test_a_lost_connection_repeats_no_note_and_no_frame(at: Desk) -> None:
 async def test_a_crashed_store_has_a_note_for_each_letter_that_it_has() -> None:
     notebook = Notebook()
 
-    def tell(at: Desk) -> None:
+    def write_frames(at: Desk) -> None:
         """Write frames for the notes that were answered."""
         for number, _ in notebook.heard:
             at.store.write_frame(b"buried %d" % (number - 1), [number])
@@ -320,9 +320,9 @@ async def test_a_crashed_store_has_a_note_for_each_letter_that_it_has() -> None:
                     valkey.kill()
             valkey.start()
             assert notes(valkey) == [f"buried {n}" for n in at.dead()]
-            tell(at)
+            write_frames(at)
             await at.answered()
-            tell(at)
+            write_frames(at)
             await at.answered()
             assert at.dead() == [*range(500)]
             assert frames(valkey) == [f"buried {n}" for n in range(500)]
@@ -393,7 +393,7 @@ def change(n: int) -> ScriptCall:
             return scripts.dead_letter(KEYS, EPOCH, [(letter(n), None)])
 
 
-def told(server: ValkeyServer) -> set[int]:
+def reported(server: ValkeyServer) -> set[int]:
     """The changes that frames or notes report."""
     changes = {n for frame in frames(server) for n in range(int(frame) - 3, int(frame))}
     return changes | set(map(int, notes(server)))
@@ -425,7 +425,7 @@ def test_each_change_is_stored_with_its_note_once_whichever_calls_are_repeated(
             room.call(call)
             # The changes that they report are there with them.
             there = {*room.hash(KEYS.dead), *room.hash(KEYS.bodies)}
-            assert told(shared_valkey) == {int(id) - BASE for id in there}
+            assert reported(shared_valkey) == {int(id) - BASE for id in there}
         answered = min(answered + heard_of, end)
     assert frames(shared_valkey) == ["3", "7", "11"]
     assert notes(shared_valkey) == []

@@ -19,7 +19,7 @@ from tests.unit.bayeux.harness import House
 NOW_US = BASE // 1000
 
 
-class Office:
+class Journalling:
     """The journal of one process."""
 
     def __init__(self, at: Desk) -> None:
@@ -30,12 +30,12 @@ class Office:
         return NOW_US * 1000
 
 
-def told(server: ValkeyServer) -> list[Event]:
+def journalled(server: ValkeyServer) -> list[Event]:
     entries = server.ask("XRANGE", KEYS.journal("test"), "-", "+")
     return [event for _, fields in entries for event in unfold(decode(fields[b"frame"]))]
 
 
-def live(at: Desk) -> None:
+def make_changes(at: Desk) -> None:
     """Make some changes."""
     at.store.save(session("joe/1"))
     at.store.save(session("ann/1"))
@@ -48,14 +48,14 @@ def live(at: Desk) -> None:
 
 async def report_left_notes(at: Desk) -> None:
     """As a process does when it starts."""
-    office = Office(at)
-    await at.store.remove_reported(office.writer.find(await at.store.left_notes()))
-    office.writer.flush(0.0)
-    house = House(keeper=at.store, journal=office.writer)
+    journalling = Journalling(at)
+    await at.store.remove_reported(journalling.writer.find(await at.store.left_notes()))
+    journalling.writer.flush(0.0)
+    house = House(keeper=at.store, journal=journalling.writer)
     async for loaded in at.store.load(partial(restore_without_session, house.bayeux.life)):
         restore(house.bayeux.life, loaded.record, loaded.entries, house.now)
     await at.answered()
-    office.writer.flush(0.0)
+    journalling.writer.flush(0.0)
     await at.answered()
     assert house.balances()
 
@@ -64,15 +64,15 @@ async def test_the_next_process_reports_left_notes_once(
     shared_valkey: ValkeyServer,
 ) -> None:
     async with desk(shared_valkey) as at:
-        Office(at)
-        live(at)
+        Journalling(at)
+        make_changes(at)
         await at.answered()
-    assert told(shared_valkey) == []
+    assert journalled(shared_valkey) == []
     for _ in range(2):
         async with desk(shared_valkey) as at:
             await report_left_notes(at)
             assert await at.store.left_notes() == {}
-    found = [(e.kind, (e.msg or 0) - BASE, e.receiver, e.copies) for e in told(shared_valkey)]
+    found = [(e.kind, (e.msg or 0) - BASE, e.receiver, e.copies) for e in journalled(shared_valkey)]
     assert found == [
         ("published", 1, None, 2),
         ("published", 2, None, 1),
@@ -84,14 +84,14 @@ async def test_the_next_process_reports_left_notes_once(
 
 async def test_the_next_process_reports_a_move_from_its_note(shared_valkey: ValkeyServer) -> None:
     async with desk(shared_valkey) as at:
-        Office(at)
+        Journalling(at)
         at.store.save(session("joe/1"))
         at.keep(message(1), "joe/0")
         at.store.move([Move(message(1), "joe/0", ["joe/1"], 1, 1)])
         await at.answered()
     async with desk(shared_valkey) as at:
         await report_left_notes(at)
-    found = [(e.kind, e.receiver, e.copies, e.size) for e in told(shared_valkey)]
+    found = [(e.kind, e.receiver, e.copies, e.size) for e in journalled(shared_valkey)]
     assert found == [
         ("published", None, 1, len(message(1).wire)),
         ("published", None, 1, 0),
@@ -103,23 +103,23 @@ async def test_the_next_process_does_not_report_events_again_that_are_in_a_frame
     shared_valkey: ValkeyServer,
 ) -> None:
     async with desk(shared_valkey) as at:
-        office = Office(at)
-        live(at)
+        journalling = Journalling(at)
+        make_changes(at)
         await at.answered()
-        office.writer.flush(0.0)
+        journalling.writer.flush(0.0)
         at.store.settle("joe/1", ids(1), ACKED)
         await at.answered()
-    assert len(told(shared_valkey)) == 5
+    assert len(journalled(shared_valkey)) == 5
     async with desk(shared_valkey) as at:
         await report_left_notes(at)
-    assert [event.kind for event in told(shared_valkey)[5:]] == ["acked"]
+    assert [event.kind for event in journalled(shared_valkey)[5:]] == ["acked"]
 
 
 async def test_the_next_process_reports_the_entries_that_an_ended_session_left(
     shared_valkey: ValkeyServer,
 ) -> None:
     async with desk(shared_valkey) as at:
-        Office(at)
+        Journalling(at)
         at.store.save(session("ann/1"))
         at.keep(message(1), "joe/1", "ann/1")
         at.keep(message(2), "joe/1")
@@ -128,7 +128,9 @@ async def test_the_next_process_reports_the_entries_that_an_ended_session_left(
     async with desk(shared_valkey) as at:
         await report_left_notes(at)
         assert await at.store.left_notes() == {}
-    found = [(e.kind, (e.msg or 0) - BASE, e.receiver, e.code) for e in told(shared_valkey)[2:]]
+    found = [
+        (e.kind, (e.msg or 0) - BASE, e.receiver, e.code) for e in journalled(shared_valkey)[2:]
+    ]
     assert found == [
         ("discarded", 1, "joe/1", "session_ended"),
         ("discarded", 2, "joe/1", "session_ended"),
@@ -139,28 +141,28 @@ async def test_an_entry_that_is_acked_as_its_session_ends_is_not_also_reported_a
     shared_valkey: ValkeyServer,
 ) -> None:
     async with desk(shared_valkey) as at:
-        office = Office(at)
+        journalling = Journalling(at)
         at.keep(message(1), "joe/1")
         at.store.forget("joe/1", ids(1))
         # It was in flight, and its receiver has acked it after all.
-        office.writer.journal.delivered("acked", [message(1)], "joe/1", NOW_US)
+        journalling.writer.journal.delivered("acked", [message(1)], "joe/1", NOW_US)
         # The frame is sent before the store has answered anything.
-        office.writer.flush(0.0)
+        journalling.writer.flush(0.0)
         await at.answered()
-        office.writer.flush(0.0)
+        journalling.writer.flush(0.0)
         await at.answered()
         left = await at.store.left_notes()
     async with desk(shared_valkey) as at:
-        office = Office(at)
-        office.writer.find(left)
-        office.writer.flush(0.0)
+        journalling = Journalling(at)
+        journalling.writer.find(left)
+        journalling.writer.flush(0.0)
         await at.answered()
-    assert sorted(event.kind for event in told(shared_valkey)) == ["acked", "published"]
+    assert sorted(event.kind for event in journalled(shared_valkey)) == ["acked", "published"]
 
 
 def ended(server: ValkeyServer) -> list[tuple[str, int, str | None, str | None]]:
     """The settlements in the journal."""
-    events = [event for event in told(server) if event.kind in SETTLED]
+    events = [event for event in journalled(server) if event.kind in SETTLED]
     return [(e.kind, (e.msg or 0) - BASE, e.receiver, e.code) for e in events]
 
 
@@ -168,7 +170,7 @@ async def test_the_next_process_discards_and_reports_entries_that_arrived_for_an
     shared_valkey: ValkeyServer,
 ) -> None:
     async with desk(shared_valkey) as at:
-        Office(at)
+        Journalling(at)
         for key in ("joe/1", "ann/1"):
             at.store.save(session(key))
         at.store.forget("joe/1", ())
@@ -191,7 +193,7 @@ async def test_entries_that_an_ended_session_left_in_the_store_are_reported_once
     shared_valkey: ValkeyServer, dies: str
 ) -> None:
     async with desk(shared_valkey) as at:
-        Office(at)
+        Journalling(at)
         for key in ("joe/1", "ann/1"):
             at.store.save(session(key))
             at.keep(message(1), key)
@@ -204,10 +206,10 @@ async def test_entries_that_an_ended_session_left_in_the_store_are_reported_once
         await at.answered()
         left = await at.store.left_notes()
     async with desk(shared_valkey) as at:
-        office = Office(at)
-        await at.store.remove_reported(office.writer.find(left))
+        journalling = Journalling(at)
+        await at.store.remove_reported(journalling.writer.find(left))
         if dies == "after it reports":
-            office.writer.flush(0.0)
+            journalling.writer.flush(0.0)
         await at.answered()
     async with desk(shared_valkey) as at:
         await report_left_notes(at)
@@ -224,7 +226,7 @@ async def test_a_replayed_copy_is_reported_apart_from_the_copy_that_its_ended_se
     async with desk(shared_valkey) as at:
         at.store.dead_letter([letter(9, of=1)], None)
         await at.answered()
-        Office(at)
+        Journalling(at)
         at.store.save(session("joe/1"))
         at.keep(message(1), "joe/1")
         at.store.forget("joe/1", ids(1))
@@ -245,21 +247,21 @@ async def test_the_next_process_reports_which_letter_was_replayed(
     async with desk(shared_valkey) as at:
         at.store.save(session("joe/1"))
         at.store.dead_letter([letter(9, of=2)], None)
-        Office(at)
+        Journalling(at)
         takes = [Take(letter(9, of=2), "joe/1", True)]
         taken = at.store.run(lambda epoch: at.store.replay_take(epoch, str(BASE), takes)[0])
         assert await taken == [b"taken"]
     async with desk(shared_valkey) as at:
         await report_left_notes(at)
-    [_, found] = told(shared_valkey)
+    [_, found] = journalled(shared_valkey)
     assert (found.kind, found.receiver) == ("replayed", "joe/1")
     assert (found.letter, found.generation) == (BASE + 9, 1)
 
 
 async def test_unreadable_notes_are_reported_as_dropped(shared_valkey: ValkeyServer) -> None:
     async with desk(shared_valkey) as at:
-        office = Office(at)
-        office.writer.find({1: b"", 2: b"[99,[],[]]", 3: b"[1,[],[[1]]]", 4: b"[1,2]"})
-        office.writer.flush(0.0)
+        journalling = Journalling(at)
+        journalling.writer.find({1: b"", 2: b"[99,[],[]]", 3: b"[1,[],[[1]]]", 4: b"[1,2]"})
+        journalling.writer.flush(0.0)
         await at.answered()
-    assert [(event.kind, event.number) for event in told(shared_valkey)] == [("dropped", 4)]
+    assert [(event.kind, event.number) for event in journalled(shared_valkey)] == [("dropped", 4)]

@@ -270,7 +270,7 @@ def limit(at: Desk, **limits: int) -> LetterQuota:
     return at.store.letter_quota
 
 
-async def come(at: Desk, *letters: DeadLetter) -> list[int]:
+async def add_letters(at: Desk, *letters: DeadLetter) -> list[int]:
     """Store these letters as far as there is room; the letters that are there then."""
     room = at.store.letter_quota
     await dead_letter(
@@ -287,17 +287,17 @@ def bulky(n: int, channel: str = "/a", receiver: str = "joe/1", *, size: int = 9
 
 async def test_the_oldest_letters_are_removed_when_there_are_too_many(at: Desk) -> None:
     room = limit(at, count=3)
-    await come(at, *VARIOUS[:4])
-    assert await come(at, VARIOUS[4]) == [3, 4, 5]
+    await add_letters(at, *VARIOUS[:4])
+    assert await add_letters(at, VARIOUS[4]) == [3, 4, 5]
     assert room.removed[Removal.COUNT] == 2
     assert room.all.count == 3
 
 
 async def test_the_oldest_letters_are_removed_when_all_take_too_many_bytes(at: Desk) -> None:
     room = limit(at, bytes=50_000)
-    assert await come(at, *(bulky(n) for n in range(1, 5))) == [1, 2, 3, 4]
-    await come(at, bulky(5))
-    assert await come(at, bulky(6)) == [3, 4, 5, 6]
+    assert await add_letters(at, *(bulky(n) for n in range(1, 5))) == [1, 2, 3, 4]
+    await add_letters(at, bulky(5))
+    assert await add_letters(at, bulky(6)) == [3, 4, 5, 6]
     assert room.removed[Removal.BYTES] == 2
     assert room.all.bytes <= 50_000
 
@@ -306,7 +306,7 @@ async def test_a_channel_beyond_its_share_loses_its_own_oldest_letters(at: Desk)
     room = limit(at, bytes=1_000_000, share=30_000)
     others = [bulky(1, "/b", "ann/1"), bulky(2, "/c", "bob/1")]
     flood = [bulky(n, "/a", f"u{n}/1") for n in range(3, 6)]
-    assert await come(at, *others, *flood) == [1, 2, 4, 5]
+    assert await add_letters(at, *others, *flood) == [1, 2, 4, 5]
     assert room.removed[Removal.SHARE] == 1
 
 
@@ -314,7 +314,7 @@ async def test_a_subject_beyond_its_share_loses_its_own_oldest_letters(at: Desk)
     limit(at, bytes=1_000_000, share=30_000)
     others = [bulky(1, "/a", "ann/1"), bulky(2, "/b", "bob/1")]
     flood = [bulky(n, f"/{n}", f"joe/{n}") for n in range(3, 6)]
-    assert await come(at, *others, *flood) == [1, 2, 4, 5]
+    assert await add_letters(at, *others, *flood) == [1, 2, 4, 5]
 
 
 async def test_the_letter_quota_refuses_letters_beyond_its_bytes(at: Desk) -> None:
@@ -332,13 +332,13 @@ async def test_the_letter_quota_counts_letters_of_an_earlier_process(
         room = limit(at, bytes=50_000)
         # The usage is known when all letters have been read; those that come meanwhile count, too.
         assert room.all.count == 0
-        assert await come(at, bulky(8)) == [5, 6, 7, 8]
+        assert await add_letters(at, bulky(8)) == [5, 6, 7, 8]
         assert room.all.count == 4
 
 
 async def test_the_letter_quota_counts_imports_and_purges(at: Desk) -> None:
     room = limit(at)
-    await come(at, *VARIOUS)
+    await add_letters(at, *VARIOUS)
     lines = [letter_lines.write(each) for each in [*VARIOUS, letter(6), letter(7)]]
     await at.letters.import_(given_lines(*lines))
     await at.letters.make_room()
@@ -351,7 +351,7 @@ async def test_the_letter_quota_counts_imports_and_purges(at: Desk) -> None:
 
 async def test_the_letter_quota_is_counted_again_after_the_store_was_emptied(at: Desk) -> None:
     room = limit(at, bytes=50_000)
-    await come(at, *(bulky(n) for n in range(1, 5)))
+    await add_letters(at, *(bulky(n) for n in range(1, 5)))
     at.server.ask("FLUSHALL")
     at.store.dead_letter([bulky(5)], None)
     await until(lambda: "flushed" in at.events)

@@ -12,7 +12,7 @@ from select import select
 import orjson
 
 from tests.forking import Forked, start
-from tests.serving import PROGRAM, START_LIMIT_S, end_whoever_lives_in, environment
+from tests.serving import PROGRAM, START_LIMIT_S, environment, kill_orphans_in
 
 STOP_LIMIT_S = 30.0
 
@@ -84,7 +84,7 @@ class Program:
             self.process.wait()
         if self.process.wait() < 0:
             # It was killed, and could not stop its store.
-            end_whoever_lives_in(self._home)
+            kill_orphans_in(self._home)
         if self.process.stdout is not None:
             self.process.stdout.close()
         self._errors.close()

@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.console.steps import sign_in
 from tests.browser.console.world import RULES, World, ordinary
-from tests.serving import Server, end_whoever_lives_in
+from tests.serving import Server, kill_orphans_in
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     server = Server(settings)
     yield ordinary(World(server.url, data))
     server.stop()
-    end_whoever_lives_in(data)
+    kill_orphans_in(data)
 
 
 @pytest.fixture(scope="module")

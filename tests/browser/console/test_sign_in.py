@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
 from holdfast.login.passwords import PasswordFile, User, hashed
-from tests.serving import Server, end_whoever_lives_in
+from tests.serving import Server, kill_orphans_in
 
 RIGHTS = """
 [administration]
@@ -25,7 +25,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server = Server(settings | {"rights": str(home / "rights.toml"), "journal": False})
     yield server.url
     server.stop()
-    end_whoever_lives_in(Path(settings["data"]))
+    kill_orphans_in(Path(settings["data"]))
 
 
 def enter(page: Page, url: str, user: str, password: str) -> None:
