@@ -1,1 +1,1 @@
-"""Holdfast measured beside Faye and CometD for Node; `make bench` runs it."""
+"""Benchmarks of Holdfast, Faye and CometD for Node; `make bench` runs them."""

@@ -10,13 +10,13 @@ from bench.plan import read_table
 from bench.tables import Runs, group, lay_out, main_figure
 
 SUBJECT = "holdfast"
-# The same without its journal.
+# Holdfast without its journal.
 SILENT = "holdfast-silent"
 
 
 @dataclass(frozen=True, slots=True)
 class TimesAnother:
-    """A figure of a workload beside that of another workload, ours and the better peer's."""
+    """The least ratios of a figure to that of another workload: ours, and the better peer's."""
 
     workload: str
     figure: str
@@ -36,7 +36,7 @@ class Bars:
 
 
 class Verdict(NamedTuple):
-    """One line of the table; `met` is None when there is nothing to compare with."""
+    """One row of the table; `met` is None when there is nothing to compare with."""
 
     workload: str
     figure: str
@@ -63,7 +63,7 @@ def read_bars(path: Path) -> Bars:
 
 
 def judge(results: Iterable[Result], bars: Bars, *, peers: Collection[str]) -> list[Verdict]:
-    """Verdicts on every workload that Holdfast took part in."""
+    """Return the verdicts on every workload that was run against Holdfast."""
     groups = group(results)
     verdicts: list[Verdict] = []
     for workload, servers in groups.items():
@@ -152,7 +152,7 @@ def judge_floor(workload: str, ours: Runs, *, key: str, least: float) -> Verdict
 
 
 def judge_faults(workload: str, ours: Runs, *, counts: Iterable[str]) -> Verdict:
-    """A run that failed is a fault too: nobody knows what it lost."""
+    """Count the faults; a failed run is one, because nobody knows what it lost."""
     faults = sum(ours.total(count) for count in counts) + len(ours.results) - len(ours.good)
     return Verdict(workload, "faults", faults, "", None, "0", faults == 0)
 

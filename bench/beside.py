@@ -1,7 +1,7 @@
-"""Runs a workload against two servers at the same time, on the same processor, some rounds over.
+"""Runs a workload against two servers at the same time, on the same processor, in several rounds.
 
-Two runs one after the other differ by a tenth whatever they measure, for the machine's mood
-changes between them. What happens at the same time meets the same mood: a hundredth is seen.
+Successive runs of the same server differ by a tenth, because the other load of the machine changes.
+Simultaneous runs meet the same load, so a difference of a hundredth shows.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def measure(pair: Sequence[ServerSpec], workload: Workload, conditions: Conditions) -> list[float]:
-    """What each of them does in a second of its processor."""
+    """Return the deliveries of each server per second of its processor time."""
     with ExitStack() as stack, ThreadPoolExecutor(len(pair)) as loaders:
         waiting = []
         for spec in pair:
@@ -68,7 +68,7 @@ def detuned(args: str) -> str:
 
 
 def _figure_of(result: Result, workload: str) -> float:
-    """None at all where nothing was delivered, and why."""
+    """Return the figure of a result; print why if it is 0."""
     found = figure(result, _FIGURE) or 0.0
     if not found:
         facts = {name: result.get(name) for name in ("rc", "failed", "ready", "notes")}
@@ -81,7 +81,7 @@ def compare(
 ) -> None:
     ratios = []
     for number in range(rounds):
-        # Who starts first has another place in memory, and in every queue.
+        # The server that starts first is elsewhere in memory, and first in every queue.
         order = pair if number % 2 else pair[::-1]
         found = measure(order, workload, conditions)
         one, other = found if order is pair else found[::-1]
@@ -99,7 +99,7 @@ def main() -> None:
     options = parse_arguments()
     pair = choose(read_servers(BENCH / "servers.toml"), options.only.split(","))
     if len(pair) != 2:
-        sys.exit("two servers are compared: --only one,other")
+        sys.exit("name two servers to compare: --only one,other")
     conditions = Conditions(
         loader=options.loader,
         out=options.out / time.strftime("%Y%m%d-%H%M%S"),

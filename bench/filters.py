@@ -1,4 +1,4 @@
-"""What a filter of a subscription costs the server: `python -m bench.filters`."""
+"""Measures the cost of a subscription's filter: `python -m bench.filters`."""
 
 from collections.abc import Callable
 
@@ -20,12 +20,12 @@ TEXTS = (
 
 
 def candidate() -> Candidate:
-    """A message that no filter has been asked about."""
+    """Return a message that no filter has been asked about."""
     return Candidate(channel=CHANNEL, data=DATA, properties=PROPERTIES)
 
 
 def check(text: str) -> Callable[[], object]:
-    """The first question about a message; receivers with the same filter share its answer."""
+    """Return a check of a new message; receivers with the same filter share its result."""
     filter = Filter(text)
     return lambda: candidate().passes(filter)
 

@@ -13,7 +13,7 @@ from typing import Any
 from bench.plan import ServerSpec, Workload
 from bench.processes import Server, ServerFailed, running
 
-# A result is what the load generator wrote, and what the run adds to it; README.md has the figures.
+# The report of the load generator, with the fields that the run adds; README.md has the figures.
 Result = dict[str, Any]
 
 
@@ -31,7 +31,7 @@ class Conditions:
 
 
 def allow_many_files() -> None:
-    """A session is a socket: children inherit as many as the machine allows."""
+    """Let child processes open as many files as the machine allows: each session is a socket."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
@@ -87,7 +87,7 @@ def read_report(report: Path, ended: subprocess.CompletedProcess[str]) -> Result
 
 
 def figure(result: Result, key: str) -> float | None:
-    """A figure of a result; points lead into nested ones, as in lat_ms.p99."""
+    """Return a figure of a result; dots lead into nested ones, as in lat_ms.p99."""
     if key == "wait_fraction":
         # The share of the window in which the server could run but another process had its core.
         window_s = result.get("window_s")

@@ -1,4 +1,4 @@
-"""What to measure: servers and workloads, read from their tables."""
+"""Reads the tables of servers and workloads."""
 
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -12,7 +12,7 @@ ROOT = BENCH.parent
 
 @dataclass(frozen=True, slots=True)
 class ServerSpec:
-    """How one server is started; the texts hold places such as {port}."""
+    """How to start a server; the texts have placeholders such as {port}."""
 
     name: str
     cmd: tuple[str, ...]
@@ -21,7 +21,7 @@ class ServerSpec:
     env: Mapping[str, str] = field(default_factory=dict)
     cwd: str = "{bench}"
     peer: bool = False
-    # Measured only if it is asked for.
+    # Measured only if --only names it.
     by_name: bool = False
 
 
@@ -57,7 +57,7 @@ def read_server(row: Mapping[str, Any]) -> ServerSpec:
 
 
 def read_workloads(path: Path, wanted: str) -> list[Workload]:
-    """`wanted` lists sets and single workloads, separated by commas."""
+    """Return the workloads of `wanted`: names of sets and workloads, separated by commas."""
     table = read_table(path)
     names = [name for each in wanted.split(",") for name in table["sets"].get(each, [each])]
     return [read_workload(name, table["workload"]) for name in names]

@@ -1,4 +1,4 @@
-"""A server under test: started on a free port, seen listening by its pid, stopped by its pid."""
+"""Starts a server under test on a free port, checks by pid that it listens, and stops it."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from pathlib import Path
 from bench.plan import BENCH, ROOT, ServerSpec
 
 READY_TIMEOUT_S = 20.0
-# What a server does right behind its start shall not be counted.
+# The work of a server just after its start does not count.
 SETTLE_S = 0.5
 STOP_TIMEOUT_S = 2.5
 LOOK_S = 0.05
@@ -24,14 +24,14 @@ LISTEN = "0A"
 
 
 class ServerFailed(Exception):
-    """The server did not come up."""
+    """The server did not start."""
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
     url: str
     pids: list[int]
-    # Its folder, gone when it is.
+    # Its folder, which is deleted when the server stops.
     data: str
 
 
@@ -55,7 +55,7 @@ def parents() -> dict[int, int]:
 
 
 def family(pid: int) -> list[int]:
-    """The process and all its descendants."""
+    """Return the process and all its descendants."""
     parent_of = parents()
     members, todo = [], [pid]
     while todo:
@@ -87,14 +87,14 @@ def open_files(pid: int) -> Iterator[str]:
 
 
 def is_listening(port: int, pids: Iterable[int]) -> bool:
-    """Does one of these processes listen there? So a stranger's server is never measured."""
+    """Return whether one of these processes listens there, and not some other program."""
     sockets = listening_sockets(port)
     return any(file in sockets for pid in pids for file in open_files(pid))
 
 
 @contextmanager
 def running(spec: ServerSpec, *, cpus: str, log: Path) -> Iterator[Server]:
-    """A fresh server pinned to `cpus`, gone again when the block ends."""
+    """Run a new server, pinned to `cpus`, until the block ends."""
     with (
         tempfile.TemporaryDirectory() as data,
         started(spec, data, cpus=cpus, log=log) as server,
@@ -105,7 +105,7 @@ def running(spec: ServerSpec, *, cpus: str, log: Path) -> Iterator[Server]:
 
 @contextmanager
 def started(spec: ServerSpec, data: str, *, cpus: str, log: Path) -> Iterator[Server]:
-    """A server with the data of an earlier one, as soon as it listens."""
+    """Run a server with the data of an earlier one; return it when it listens."""
     with log.open("ab") as out:
         port = free_port()
         places = {
@@ -135,7 +135,7 @@ def wait_until_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> 
     deadline = time.monotonic() + READY_TIMEOUT_S
     while not is_listening(port, family(process.pid)):
         if process.poll() is not None or time.monotonic() > deadline:
-            raise ServerFailed(f"it did not come up; see {log}")
+            raise ServerFailed(f"it did not start; see {log}")
         time.sleep(LOOK_S)
 
 

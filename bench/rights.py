@@ -1,4 +1,4 @@
-"""What a check of rights costs the server: `python -m bench.rights`."""
+"""Measures the cost of a check of rights: `python -m bench.rights`."""
 
 import statistics
 import time
@@ -14,14 +14,14 @@ from holdfast.login.rules import LoginRules, RuleGrants, Rules
 ROUNDS = 7
 TIMES = 200_000
 FEW = 2_000
-# So many are about other subjects; ten are about everybody.
+# The number of rules for other subjects; ten more are for everybody.
 OTHERS = 90
 CHANNEL = "/rooms/9/talk"
 LOGIN = Login("ada", LoginMethod.TOKEN, frozenset({"staff"}))
 
 
 def file_of_rules() -> bytes:
-    """A hundred rules, the last of which allows."""
+    """Return a file of a hundred rules, the last of which allows."""
     rules = [
         f"[[rule]]\nwho=['joe{n}']\nmay=['all']\nchannels=['/own/{n}/**']" for n in range(OTHERS)
     ]
@@ -30,7 +30,7 @@ def file_of_rules() -> bytes:
 
 
 def us(check: Callable[[], object], times: int) -> list[float]:
-    """Microseconds of each round for one check."""
+    """Return the microseconds of one check, for each round."""
     costs = []
     for _ in range(ROUNDS):
         begun = time.process_time()
@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def print_table(what: str, costs: Mapping[str, list[float]], measured: ModuleType) -> None:
-    """Print the costs, and whether what was measured is compiled."""
+    """Print the costs, and whether the measured code is compiled."""
     is_compiled = not str(measured.__file__).endswith(".py")
     how = "compiled" if is_compiled else "interpreted"
     print(f"| {what}, {how} | us: best | median | worst |\n| --- | --- | --- | --- |")

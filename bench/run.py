@@ -29,7 +29,7 @@ def parse_arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     add("--set", default="standard", help="sets and workloads, separated by commas")
     add("--only", default="", help="servers, separated by commas")
     add("--reps", type=int, default=3)
-    add("--out", type=Path, default=CACHE / "results", help="every bench makes a folder here")
+    add("--out", type=Path, default=CACHE / "results", help="each benchmark makes a folder here")
     add("--loader", type=Path, default=CACHE / "bayeux_load")
     add("--server-cpus", default="0", help="as for taskset")
     add("--loader-cpus", default="1", help="as for taskset")
@@ -45,7 +45,7 @@ def parse_arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
 def turns(
     workloads: Iterable[Workload], servers: Sequence[ServerSpec], repetitions: int
 ) -> Iterator[tuple[Workload, int, ServerSpec]]:
-    """Servers alternate, so that a change of the machine's mood meets all of them alike."""
+    """Return the runs in order; servers alternate, so other load affects all of them alike."""
     for workload in workloads:
         able = [server for server in servers if workload.suits(server)]
         for repetition in range(repetitions):

@@ -1,4 +1,4 @@
-"""The medians of all runs, a table for each workload."""
+"""Makes a table of medians for each workload."""
 
 import os
 import statistics
@@ -17,7 +17,7 @@ class Column(NamedTuple):
 
 
 DELIVERIES_PER_CPU = Column("deliveries_per_cpu_s", "deliv/CPU-s", "{:.0f}")
-# Without a store that the server has beside it.
+# Without the store that the server may have beside it.
 DELIVERIES_PER_OWN_CPU = Column("deliveries_per_first_cpu_s", "without store", "{:.0f}")
 DELIVERIES = Column("deliveries_per_s", "deliv/s", "{:.0f}")
 REQUESTS = Column("http_per_s", "req/s", "{:.0f}")
@@ -85,7 +85,7 @@ class Runs:
 
 
 def group(results: Iterable[Result]) -> dict[str, dict[str, Runs]]:
-    """Workload to server to runs, in the order in which they were made."""
+    """Return the runs by workload and server, in the order in which they were made."""
     found: dict[str, dict[str, list[Result]]] = {}
     for result in results:
         servers = found.setdefault(result["workload"], {})

@@ -1,4 +1,4 @@
-"""What idle topics cost a server: `python -m bench.topics`."""
+"""Measures the memory of idle topics: `python -m bench.topics`."""
 
 import argparse
 import tempfile
@@ -27,7 +27,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def make(client: Client, begin: int, end: int) -> None:
-    """Publish to each of these topics once; nobody subscribes."""
+    """Create these topics with one publish each; nobody subscribes."""
     for first in range(begin, end, BATCH):
         numbers = range(first, min(first + BATCH, end))
         names = [f"/orders/{number // 1000}/{number}" for number in numbers]
@@ -44,7 +44,7 @@ def main() -> None:
         started(spec, data, cpus=options.cpus, log=options.log) as server,
     ):
         client = Client(server.url)
-        # What is made for the first topics alone.
+        # The first topics also create what all of them share.
         make(client, 0, BATCH)
         before = both(server)
         begun = time.perf_counter()

@@ -1,4 +1,4 @@
-"""What waiting messages cost a server, and its restart with them: `python -m bench.waiting`."""
+"""Measures the memory of waiting messages, and a restart with them: `python -m bench.waiting`."""
 
 import argparse
 import os
@@ -12,10 +12,10 @@ from bench.processes import Server, started
 from bench.run import CACHE
 from bench.stalls.clients import Client, Message, publish, subscribe
 
-# Messages in one request; a server lets 256 of a session wait for its store.
+# Messages in one request; a session may have 256 pending publishes.
 BATCH = 200
 _DATA = "x" * 100
-# What the allocator and the garbage collector still do after the last request.
+# The allocator and the garbage collector need this time after the last request.
 _REST_S = 3.0
 
 
@@ -23,7 +23,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.waiting", description=__doc__)
     add = parser.add_argument
     add("--messages", type=int, default=100_000)
-    add("--receivers", type=int, default=20, help="sessions that are held back, in equal parts")
+    add("--receivers", type=int, default=20, help="held-back sessions that share the messages")
     add("--server", default="holdfast")
     add("--cpus", default="0", help="those of the server and its store")
     add("--log", type=Path, default=CACHE / "waiting.log")
@@ -35,7 +35,7 @@ def channel(number: int) -> str:
 
 
 def receive(url: str, number: int, *, is_held: bool) -> Client:
-    """The client of a named session."""
+    """Return the client of a named session."""
     options = {"session": f"receiver{number}/1", "dispatcherActive": not is_held}
     return Client(url, {"ack": True, "delivery": options})
 
@@ -49,26 +49,26 @@ def hold(url: str, number: int) -> None:
 
 
 def resident(pids: Iterable[int]) -> int:
-    """Bytes of memory of these processes."""
+    """Return the bytes of memory of these processes."""
     pages = [int(Path("/proc", str(pid), "statm").read_text().split()[1]) for pid in pids]
     return sum(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
 def worked(pids: Iterable[int]) -> float:
-    """Seconds of processor time that these processes have used."""
+    """Return the seconds of processor time that these processes have used."""
     stats = [Path("/proc", str(pid), "stat").read_text().rpartition(")")[2] for pid in pids]
     ticks = [int(word) for stat in stats for word in stat.split()[11:13]]
     return sum(ticks) / os.sysconf("SC_CLK_TCK")
 
 
 def both(server: Server) -> tuple[int, int]:
-    """The memory of the server and of its store."""
+    """Return the memory of the server and of its store."""
     time.sleep(_REST_S)
     return resident(server.pids[:1]), resident(server.pids[1:])
 
 
 def fill(url: str, receivers: int, messages: int) -> None:
-    """Publish so many messages, each for one receiver."""
+    """Publish this number of messages, each for one receiver."""
     publisher = Client(url)
     for begin in range(0, messages, BATCH):
         batch = range(begin, min(begin + BATCH, messages))
@@ -80,16 +80,16 @@ def fill(url: str, receivers: int, messages: int) -> None:
 def check(replies: Sequence[Message], expected: int) -> None:
     kept = sum(bool(reply.get("successful")) for reply in replies)
     if kept != expected:
-        raise RuntimeError(f"{kept} of {expected} messages were taken: {replies[-1]}")
+        raise RuntimeError(f"{kept} of {expected} messages were accepted: {replies[-1]}")
 
 
 def size_of_event() -> int:
-    """About the bytes of an event as the server keeps it."""
+    """Return the approximate bytes of an event as the server keeps it."""
     return len(f'{{"data":"50000 {_DATA}","channel":"{channel(10)}"}}')
 
 
 def drain(client: Client) -> int:
-    """Fetch all that waits for the session; the number of messages."""
+    """Fetch all that waits for the session; return the number of messages."""
     count = ack = 0
     while True:
         *events, reply = client.connect(ack=ack)
@@ -110,7 +110,7 @@ def main() -> None:
             empty = time.perf_counter() - begun
             for number in range(receivers):
                 hold(server.url, number)
-            # What is made for the first messages alone.
+            # The first messages also create what all of them share.
             fill(server.url, receivers, BATCH)
             before = both(server)
             begun = time.perf_counter()

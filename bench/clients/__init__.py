@@ -1,1 +1,1 @@
-"""What receiving costs a program, with Holdfast's Python client and with aiocometd."""
+"""Measures what receiving costs a program, with Holdfast's Python client and with aiocometd."""

@@ -1,4 +1,4 @@
-"""Measure Python clients beside each other: `python -m bench.clients`."""
+"""Compares Python clients: `python -m bench.clients`."""
 
 import argparse
 import json
@@ -18,10 +18,10 @@ from bench.stalls.clients import Client, publish
 
 SERVER_CPU, CPU = "0", "1"
 TRANSPORTS = ("websocket", "long-polling")
-# Messages in each request of the publisher, and how many of them are sent.
+# Messages in each request of the publisher, and in all of its requests.
 BURSTS = {1: 1_000, 10: 5_000, 100: 20_000}
 _DATA = {"symbol": "IBM", "price": 120.5, "note": "x" * 100}
-# So that a client has received a burst before the next one.
+# Long enough that a client has received a burst before the next one.
 _PAUSE_S = {1: 0.002, 10: 0.004, 100: 0.02}
 _FOLDER = CACHE / "aiocometd"
 
@@ -30,14 +30,14 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.clients", description=__doc__)
     add = parser.add_argument
     add("--rounds", type=int, default=3)
-    add("--idle", type=int, default=2000, help="clients of which the memory is measured")
+    add("--idle", type=int, default=2000, help="clients in the measurement of memory")
     add("--server", default="holdfast")
     add("--only", default=",".join(CLIENTS), help="some of the clients")
     return parser.parse_args()
 
 
 def install() -> None:
-    """Put aiocometd into a folder of its own; it uses the same aiohttp."""
+    """Install aiocometd into a folder of its own; it uses the same aiohttp."""
     if not _FOLDER.exists():
         lock = BENCH / "clients" / "aiocometd.lock"
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--require-hashes"]
@@ -45,7 +45,7 @@ def install() -> None:
 
 
 class Program:
-    """One that is measured, on a processor of its own."""
+    """A program under test, on a processor of its own."""
 
     def __init__(self, *words: str) -> None:
         path = os.pathsep.join([os.environ.get("PYTHONPATH", ""), str(ROOT), str(_FOLDER)])
@@ -64,7 +64,7 @@ class Program:
         self._process.communicate()
 
     def line(self) -> str:
-        """What it says next."""
+        """Return the next line that the program prints."""
         return self._process.stdout.readline().decode() if self._process.stdout else ""
 
     def figures(self) -> dict[str, float]:
@@ -73,7 +73,7 @@ class Program:
 
 
 def deliveries(url: str, name: str, transport: str, burst: int) -> float:
-    """Deliveries per second of the client's processor time."""
+    """Return the deliveries per second of the client's processor time."""
     count = BURSTS[burst]
     publisher = Client(url)
     body = publisher.body([publish(CHANNEL, _DATA)] * burst)
@@ -88,7 +88,7 @@ def deliveries(url: str, name: str, transport: str, burst: int) -> float:
 
 
 def memory(url: str, name: str, transport: str, count: int) -> float:
-    """Bytes of an idle client."""
+    """Return the bytes of an idle client."""
     with Program("idle", name, transport, url, str(count)) as program:
         return program.figures()["bytes"]
 
@@ -102,7 +102,7 @@ def main() -> None:
     log = CACHE / "clients.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with running(spec, cpus=SERVER_CPU, log=log) as server:
-        # aiocometd keeps no cookies of addresses.
+        # aiocometd keeps no cookies of hosts that are addresses.
         url = server.url.replace("127.0.0.1", "localhost")
         print("deliveries per second of the client's processor time, median\n")
         print("| transport, messages at once | " + " | ".join(names) + " | ratios |")
@@ -123,7 +123,7 @@ def main() -> None:
 
 
 def row(title: str, values: list[float]) -> None:
-    """Print what was found, and how much the first one is of each other."""
+    """Print the values, and the ratio of the first one to each other."""
     cells = [f"{each:,.0f}" for each in values]
     ratios = [f"{values[0] / each:.2f}" for each in values[1:]]
     print(f"| {' | '.join([title, *cells, ', '.join(ratios)])} |", flush=True)

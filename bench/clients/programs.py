@@ -1,6 +1,6 @@
-"""Programs that are measured: `python -m bench.clients.programs WHAT CLIENT TRANSPORT URL COUNT`.
+"""Programs under test: `python -m bench.clients.programs WHAT CLIENT TRANSPORT URL COUNT`.
 
-They print their figures as JSON; whoever receives says `ready` first.
+They print their figures as JSON; those that receive print `ready` first.
 """
 
 import asyncio
@@ -19,9 +19,9 @@ import aiohttp
 import orjson
 
 CHANNEL = "/bench/clients"
-# What clients still do after they have connected.
+# Clients need this time for work after they have connected.
 _REST_S = 2.0
-# How many of them connect at the same time.
+# Clients that connect at the same time.
 _AT_ONCE = 50
 
 Figures = dict[str, float]
@@ -42,14 +42,14 @@ def theirs(url: str, transport: str, extensions: Sequence[Any] = ()) -> Any:  # 
     for name in ("client", "utils", "transports.long_polling"):
         vars(import_module(f"aiocometd.{name}"))["asyncio"] = without_loops()
     kind = aiocometd.ConnectionType(transport)
-    # Without a limit: with acks, it waits for ever when its queue is full.
+    # The queue has no limit: with acks, a client waits for ever when it is full.
     return aiocometd.Client(
         url, connection_types=kind, extensions=[*extensions], max_pending_count=0
     )
 
 
 class Acks:
-    """The extension of acknowledged messages, which aiocometd does not have."""
+    """The extension of acknowledged messages, which aiocometd lacks."""
 
     def __init__(self) -> None:
         self._last = 0
@@ -72,7 +72,7 @@ def theirs_with_acks(url: str, transport: str) -> Any:  # noqa: ANN401
 
 
 class Bare:
-    """What aiohttp itself takes: messages are decoded and counted; nothing is queued or acked."""
+    """Decodes and counts messages, without queues or acks: measures aiohttp itself."""
 
     def __init__(self, url: str, transport: str) -> None:
         self._url = url
@@ -125,7 +125,7 @@ class Bare:
 
 
 def without_loops() -> ModuleType:
-    """Return an asyncio whose functions drop `loop`, which they no longer take."""
+    """Return an asyncio whose functions ignore the argument `loop`."""
 
     def dropping(function: Callable[..., Any]) -> Callable[..., Any]:
         return lambda *args, loop=None, **options: function(*args, **options)
@@ -148,7 +148,7 @@ CLIENTS: dict[str, Callable[[str, str], Any]] = {
 
 
 async def receive(new_client: Callable[[], Any], count: int) -> Figures:
-    """Processor time and seconds for so many messages."""
+    """Receive this number of messages; return the processor time and the elapsed time."""
     async with new_client() as client:
         messages = client
         if hasattr(client, "session_name"):
@@ -165,7 +165,7 @@ async def receive(new_client: Callable[[], Any], count: int) -> Figures:
 
 
 async def idle(new_client: Callable[[], Any], count: int) -> Figures:
-    """Memory of so many clients that do nothing; they are not left."""
+    """Return the memory of this number of idle clients, which stay connected."""
     await new_client().__aenter__()
     gc.collect()
     before = resident()
@@ -187,7 +187,7 @@ WORK: dict[str, Callable[[Callable[[], Any], int], Awaitable[Figures]]] = {
 async def main(what: str, name: str, transport: str, url: str, count: str) -> None:
     figures = await WORK[what](lambda: CLIENTS[name](url, transport), int(count))
     print(json.dumps(figures), flush=True)
-    # Idle clients would take their time to leave.
+    # Disconnecting idle clients would take long.
     os._exit(0)
 
 

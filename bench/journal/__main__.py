@@ -1,4 +1,4 @@
-"""Made-up journals, and what writing a journal costs."""
+"""Generates journals, and measures the cost of writing one."""
 
 import argparse
 import json
@@ -13,7 +13,7 @@ from bench.journal.outlets import Files, Nowhere, Outlet, Streams
 def parse_arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.journal", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    made = commands.add_parser("generate", help="write a made-up journal and print its totals")
+    made = commands.add_parser("generate", help="generate a journal and print its totals")
     made.add_argument("--events", type=int, default=2_000_000)
     made.add_argument("--nodes", type=int, default=4)
     made.add_argument("--hours", type=float, default=6)

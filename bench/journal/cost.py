@@ -1,4 +1,4 @@
-"""What the journal costs the server: processor time and bytes an event, for typical traffic."""
+"""Measures the journal's cost for the server: processor time and bytes per event."""
 
 import gc
 import statistics
@@ -17,21 +17,21 @@ from holdfast.journal.journal_writer import JournalWriter
 
 _BEGINNING = 1_763_596_800_000_000
 _TURN_US = 500
-# Between two who acknowledge.
+# The time between the acks of two receivers.
 _ACK_US = 20
 _WIRE = b"x" * 200
-# Receivers in turns that are measured together, as in a tenth of a second.
+# Receivers in the turns that are measured together, as in a tenth of a second.
 _TOGETHER = 2000
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What one turn of the event loop has: publishes, each to so many receivers."""
+    """The publishes of one turn of the event loop, and the receivers of each."""
 
     name: str
     publishes: int
     receivers: int
-    # Receivers acknowledge, each at a time of its own; or the transport does for them.
+    # Whether receivers acknowledge, each at its own time; otherwise the transport settles.
     acks: bool = True
 
 
@@ -48,7 +48,7 @@ TRAFFIC = (
 
 
 class Cost(NamedTuple):
-    """Of one event; `us` has the best, the median and the worst round."""
+    """The cost of one event; `us` has the best, the median and the worst round."""
 
     us: tuple[float, float, float]
     bytes: float
@@ -76,7 +76,7 @@ def _round(traffic: Traffic, events: int) -> tuple[float, float, int]:
     desk = _Desk(traffic)
     turns = _turns(traffic)
     while reported < events:
-        # Asking for the time costs as much as an event: once for many turns.
+        # Reading the clock costs as much as an event, so it is read once for many turns.
         present = list(islice(turns, max(_TOGETHER // traffic.receivers, 1)))
         began = time.process_time()
         for turn in present:
@@ -89,7 +89,7 @@ def _round(traffic: Traffic, events: int) -> tuple[float, float, int]:
 
 
 class Turn(NamedTuple):
-    """What was published, and the queues' own lists of it, which the server has anyway."""
+    """The published messages, and the lists of them that each queue has anyway."""
 
     at: int
     messages: list[Message]
@@ -102,7 +102,7 @@ def _turns(traffic: Traffic) -> Iterator[Turn]:
         messages = [
             Message(
                 _WIRE,
-                # Some time of the turn, in nanoseconds.
+                # A time within the turn, in nanoseconds.
                 id=at * 1000 + n * 1000 + turn * 7919 % 997,
                 channel=f"/room/{turn % 20}",
                 sender=f"client/somebody/{turn % 7}",
@@ -113,11 +113,11 @@ def _turns(traffic: Traffic) -> Iterator[Turn]:
 
 
 class _Desk:
-    """Tells turns as the server does."""
+    """Reports turns to the journal as the server does."""
 
     def __init__(self, traffic: Traffic) -> None:
         self._traffic = traffic
-        # Frames that have left.
+        # Frames that the writer has sent.
         self._frames: list[bytes] = []
         self._writer = JournalWriter("bench", self, now=0.0, now_ns=self._now_ns)
         counters = Counters()
@@ -132,13 +132,13 @@ class _Desk:
         return self._at * 1000
 
     def report(self, turn: Turn) -> None:
-        """What happens in one turn."""
+        """Report what happens in one turn."""
         writer, receivers = self._writer, self._receivers
         self._at, messages, batches = turn
         for message in messages:
             writer.published(message, self._traffic.receivers)
         given = writer.handed if self._traffic.acks else writer.written
-        # A loop looks at its clock a thousand times a second, as uvloop's.
+        # An event loop, such as uvloop, reads its clock in milliseconds.
         now = self._at // 1000
         for receiver, batch in zip(receivers, batches, strict=True):
             given(receiver, batch, now)
@@ -149,8 +149,8 @@ class _Desk:
                 writer.acked(receiver, batch, self._at // 1000)
 
     def leave(self) -> tuple[int, bytes]:
-        """How many events have left, if they make a whole frame, and the frame."""
-        # A second never passes here.
+        """Return the number of events that left as a whole frame, and the frame."""
+        # Time stands still, so that only full frames leave.
         self._writer.beat(0.0)
         if not self._frames:
             return 0, b""

@@ -1,4 +1,4 @@
-"""Made-up journals, with what they must add up to."""
+"""Generates journals, and the totals that they must add up to."""
 
 import random
 import time
@@ -13,14 +13,14 @@ from bench.journal.outlets import EPOCH, Outlet
 from holdfast.journal.schema import Kind
 
 _HOUR_US = 3_600_000_000
-# Events of one turn, about: what the step of time is made from.
+# About the events of one turn; the time between turns follows from it.
 _A_TURN = 90
 
 
 def generate(
     outlet: Outlet, *, events: int, nodes: int, hours: float, seed: int, receivers: int = 5000
 ) -> dict[str, Any]:
-    """Write the days of some nodes; what they add up to."""
+    """Write the journals of some nodes; return their totals."""
     began = time.process_time()
     each = events // nodes
     step_us = max(int(hours * _HOUR_US * _A_TURN / each), 1000)

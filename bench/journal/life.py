@@ -1,6 +1,6 @@
-"""Made-up days of a node: publishes, and what becomes of every copy, as a server reports it.
+"""Generates the events of a node: publishes, and the outcome of every copy.
 
-What is about sessions whose queues are kept is reported as scripts do: they know messages by ids.
+Events of durable sessions come as from the store's scripts, which know messages by their ids.
 """
 
 import random
@@ -20,7 +20,7 @@ _BOOKS_US = int(BOOKS_S * 1e6)
 _FULL = 2000
 # 2025-11-20 00:00 UTC.
 BEGINNING = 1_763_596_800_000_000
-# Publishes of one turn of the event loop, on an average.
+# The average number of publishes in one turn of the event loop.
 _PUBLISHES = 4
 _LATENCY_US = 13_000
 
@@ -41,7 +41,7 @@ _WIRES = [b"x" * size for size in (120, 180, 240, 320, 500, 900, 1700)]
 
 
 class Sort(Enum):
-    """What is heard of a receiver."""
+    """What settles the messages of a receiver, and whether its queue is stored."""
 
     PLAIN = "plain"
     ACKS = "acks"
@@ -61,10 +61,10 @@ class Receiver:
 
 @dataclass(frozen=True, slots=True)
 class Town:
-    """Who lives at a node."""
+    """The channels, receivers and publishers of a node."""
 
     channels: list[str]
-    # How likely each is, added up, and who has subscribed to it.
+    # The cumulative weight of each channel, and its subscribers.
     weights: list[float]
     subscribers: list[list[Receiver]]
     receivers: list[Receiver]
@@ -72,7 +72,7 @@ class Town:
 
 
 def settle_town(node: int, dice: random.Random, receivers: int, channels: int) -> Town:
-    """A few channels have most of the messages, and few have many subscribers."""
+    """Make a town: few channels have most of the messages, and few have many subscribers."""
     people = []
     for n in range(receivers):
         sort = dice.choices((Sort.PLAIN, Sort.ACKS, Sort.KEPT), (3, 4, 3))[0]
@@ -92,11 +92,11 @@ def settle_town(node: int, dice: random.Random, receivers: int, channels: int) -
 
 
 class Life:
-    """One node's events, until there are so many.
+    """The events of one node.
 
     Args:
         write: Gets each frame.
-        step_us: From one turn to the next.
+        step_us: The time from one turn to the next.
     """
 
     def __init__(
@@ -115,17 +115,17 @@ class Life:
         self._turn = 0
         self._now = BEGINNING
         self._last_id = 0
-        # What will happen, when exactly and before which turn.
+        # Future events by the turn that they come before, each with its exact time.
         self._ahead: dict[int, list[tuple[int, Callable[..., None], tuple[object, ...]]]] = {}
         self._books_due = BEGINNING + _BOOKS_US
         self.frames = 0
-        # Events by kind, dead letters by code, and what is open.
+        # Events by kind, dead letters by code, and copies: all of them, and those in flight.
         self.kinds: Counter[str] = Counter()
         self.codes: Counter[str] = Counter()
         self.copies = self.in_flight = 0
 
     def run(self, events: int) -> None:
-        """Live until so many events have happened."""
+        """Generate this number of events."""
         self._change(Kind.NODE, "start")
         self._flush()
         self._change(Kind.BOOKS, "restored", number=0)
@@ -222,7 +222,7 @@ class Life:
     # Failures
 
     def _trouble(self, receiver: Receiver, messages: list[Message], attempt: int = 1) -> None:
-        """The receiver refuses the first of them, loses contact, or holds all back."""
+        """Let the receiver refuse the first message, lose contact, or hold back its queue."""
         luck = self._dice.random()
         if luck < 0.4:
             code = self._dice.choice(_REFUSALS)
@@ -271,7 +271,7 @@ class Life:
         self._redeliver(receiver, messages, attempt)
 
     def _poison(self, receiver: Receiver, message: Message) -> None:
-        """Whoever can refuse it does."""
+        """Let the receiver refuse a message, if it can."""
         if receiver.sort is Sort.PLAIN:
             self._happen(Kind.WRITTEN, receiver, [message], 1)
             return
@@ -279,7 +279,7 @@ class Life:
         self._refuse(receiver, message, "user.update.internalError", 1)
         self._end(Kind.DEAD, receiver, message, "user.update.internalError", 1)
 
-    # What is reported
+    # Journal events
 
     def _happen(
         self, kind: str, receiver: Receiver, messages: list[Message], attempt: int | None = None

@@ -1,4 +1,4 @@
-"""Where made-up frames go: streams as the server has them, or files."""
+"""Writes generated frames to streams, as the server does, or to files."""
 
 from pathlib import Path
 from typing import BinaryIO, Protocol
@@ -25,7 +25,7 @@ class Outlet(Protocol):
 
 
 class Streams:
-    """A namespace of a store, as a server would leave it."""
+    """Writes a namespace of a store, as a server would leave it."""
 
     def __init__(self, url: str, namespace: str) -> None:
         self._redis = Redis.from_url(url)
@@ -49,7 +49,10 @@ class Streams:
 
 
 class Files:
-    """A file for each node. Before each frame its length with its line, in four bytes; the line."""
+    """Writes a file for each node: for each frame the length in four bytes, a line, the frame.
+
+    The length is that of the line and the frame.
+    """
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -71,7 +74,7 @@ class Files:
 
 
 class Nowhere:
-    """Counts."""
+    """Only counts frames and their bytes."""
 
     def __init__(self) -> None:
         self.frames = self.bytes = 0
@@ -81,4 +84,4 @@ class Nowhere:
         self.bytes += len(frame)
 
     def close(self, truth: bytes) -> None:
-        """Nothing is kept."""
+        """Do nothing: no frame was kept."""

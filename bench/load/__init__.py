@@ -1,1 +1,1 @@
-"""The load generator and the server with known faults that it is checked against."""
+"""The load generator, and a server with known faults to test it."""

@@ -1,6 +1,6 @@
 """A small Bayeux server that loses, repeats, reorders and corrupts messages, and counts them.
 
-It also answers in awkward but legal ways, so that the load generator's parsers are tried out.
+It also answers in awkward but legal ways, to test the load generator's parsers.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ MOST_HOLD_MS = 2000
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """Each fault happens to every n-th delivery (`refuse`: publish); 0 is never."""
+    """Each fault happens to every n-th delivery (`refuse`: publish); 0 means never."""
 
     lose: int = 0
     duplicate: int = 0
@@ -30,7 +30,7 @@ class Faults:
 
 @dataclass(frozen=True, slots=True)
 class Manners:
-    """What a server may do and the load generator must bear."""
+    """What a server may do and the load generator must accept."""
 
     is_ugly: bool = False  # odd chunks and splits, shuffled keys, white space, escaped slashes
     piggybacks: bool = False  # messages come along with publish replies
@@ -49,7 +49,7 @@ class Session:
     connects: int = 0
     batch: int = 0
     unacked: list[tuple[int, Message]] = field(default_factory=list)
-    # By channel and publisher: what is to be overtaken by its successor.
+    # By channel and publisher: the message that its successor is to overtake.
     overtaken: dict[tuple[str, int], Message] = field(default_factory=dict)
 
     def wake(self) -> None:
@@ -96,7 +96,7 @@ class FaultyServer:
         return self._encode(replies)
 
     async def _reply(self, message: Message, send: Send | None) -> list[Message] | None:
-        """The replies to one message; None if a later connect took this one's place."""
+        """Return the replies to one message; None if a later connect replaced this one."""
         channel = message["channel"]
         reply = {"id": message.get("id"), "channel": channel, "successful": True}
         if channel == "/meta/handshake":
@@ -180,7 +180,7 @@ class FaultyServer:
             self._deliver(session, delivered)
 
     def _deliver(self, session: Session, message: Message) -> None:
-        """Delivers one message to one subscriber, faults included."""
+        """Deliver one message to one subscriber, with faults."""
         self._deliveries += 1
         source = message["channel"], message["data"]["p"]
         faults, count = self.faults, self._deliveries

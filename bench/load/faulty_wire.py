@@ -1,4 +1,4 @@
-"""HTTP/1.1 and WebSocket as a server may speak them, from tidy to ugly."""
+"""Speaks HTTP/1.1 and WebSocket in all the ways that servers may, from tidy to ugly."""
 
 import asyncio
 import base64
@@ -32,14 +32,14 @@ class Connection:
             while await self._serve_request():
                 pass
         except (asyncio.IncompleteReadError, ConnectionError):
-            pass  # the load generator went away, which is its right
+            pass  # the load generator may leave at any time
         finally:
             for exchange in self._exchanges:
                 exchange.cancel()
             self._writer.close()
 
     async def _serve_request(self) -> bool:
-        """Answers one request; False when it was the last of its connection."""
+        """Answer one request; return False after the last one of the connection."""
         head = await self._reader.readuntil(b"\r\n\r\n")
         headers = parse_headers(head)
         if headers.get(b"upgrade", b"").lower() == b"websocket":
@@ -62,7 +62,7 @@ class Connection:
                 self._writer.write(CONTINUE)
             await self._write_in_two(self._chunked_response(body, extra))
         elif closes:
-            self._writer.write(b"HTTP/1.0 200 OK\r\n\r\n" + body)  # the close is the end of it
+            self._writer.write(b"HTTP/1.0 200 OK\r\n\r\n" + body)  # the close ends the body
         else:
             await self._write_in_two(plain_response(body, extra))
         await self._writer.drain()
@@ -83,7 +83,7 @@ class Connection:
     async def _write_in_two(self, response: bytes) -> None:
         cut = self._server.random.randrange(len(response))
         self._writer.write(response[:cut])
-        # Long enough for the first half to leave alone.
+        # Long enough that the first half leaves alone.
         await asyncio.sleep(0.0005)
         self._writer.write(response[cut:])
 

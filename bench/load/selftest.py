@@ -1,4 +1,4 @@
-"""Checks the load generator: it must report exactly the faults that a server committed.
+"""Tests that the load generator reports exactly the faults that a server made.
 
 python -m bench.load.selftest PATH/TO/bayeux_load
 """
@@ -105,7 +105,7 @@ def all_cases() -> Iterator[tuple[str, Case]]:
 
 
 async def run(loader: str, case: Case) -> list[str]:
-    """What went otherwise than it should."""
+    """Return the differences between the report and what it should be."""
     server = FaultyServer(case.faults, case.manners)
     connections: set[asyncio.Task[None]] = set()
 

@@ -1,4 +1,4 @@
-"""The pipeline's figures for made-up journals, with DuckDB's for the same beside them."""
+"""Measures the pipeline with generated journals, and DuckDB with the same for comparison."""
 
 import argparse
 import asyncio
@@ -24,7 +24,7 @@ _PARTS = ("lives", *ASKED, "audit")
 
 
 class Bar(NamedTuple):
-    """What a figure is to be; of the ingest and the life cycle for so many events."""
+    """The target of a figure; those of the ingest and the life cycle depend on the events."""
 
     text: str
     most: float | None = None
@@ -41,7 +41,7 @@ BARS = {
     "idle": Bar("<= 1", most=1.0),
     "ingest of 2 M": Bar("<= 25", most=25.0),
     "life cycle of 20 M": Bar("<= 60", most=60.0),
-    # Those 60 s were set where DuckDB took 10.6.
+    # The machine for which 60 s are the target takes 10.6 s with DuckDB.
     "ratio of 20 M": Bar("<= 5.7", most=5.7),
 }
 
@@ -50,7 +50,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.pipeline", description=__doc__)
     parser.add_argument("--events", type=int, nargs="+", default=[2_000_000])
     parser.add_argument("--nodes", type=int, default=4)
-    parser.add_argument("--place", type=Path, help="where stores and tables are; else in /tmp")
+    parser.add_argument("--place", type=Path, help="folder of stores and tables; else in /tmp")
     options = parser.parse_args()
     for events in options.events:
         with tempfile.TemporaryDirectory(prefix="holdfast-bench-", dir=options.place) as place:
@@ -119,7 +119,7 @@ def _row(text: str, name: str, value: float) -> list[str]:
 
 
 def _print_comparison(found: dict[str, Step]) -> None:
-    """Seconds of each part; `all` has the start of the process, too."""
+    """Print the seconds of each part; `all` includes the start of the process."""
     rows = []
     for name in ("spark", "duckdb-1", "duckdb-2"):
         cost, figures = found[name]
@@ -133,7 +133,7 @@ def _print_comparison(found: dict[str, Step]) -> None:
 
 
 def _without_lost(states: dict[str, int]) -> dict[str, int]:
-    """DuckDB is not asked which copies went with a process."""
+    """Return the states without `lost`: the query of DuckDB does not look for lost copies."""
     return {name: count for name, count in states.items() if name != "lost_with_process"}
 
 

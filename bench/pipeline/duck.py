@@ -1,4 +1,4 @@
-"""Lives by DuckDB, from the same files of events."""
+"""Computes lives with DuckDB, from the same files of events."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -47,7 +47,7 @@ select * from (from once union all by name from again) left join known using (ms
 
 
 def lives(events: Sequence[Path], place: Path) -> dict[str, int]:
-    """Write the lives to a folder; return how many of them came to each end."""
+    """Write the lives to a folder; return the number of lives in each state."""
     base = duckdb.connect(config={"preserve_insertion_order": False})
     base.read_parquet([*map(str, events)], hive_partitioning=False).create_view("events")
     base.execute(_LIVES)

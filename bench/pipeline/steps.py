@@ -1,4 +1,4 @@
-"""What is measured, each in a process of its own: `-m bench.pipeline.steps STEP URL LAKE`."""
+"""The measurements, each in a process of its own: `-m bench.pipeline.steps STEP URL LAKE`."""
 
 import json
 import os
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 MASTER = "local[2]"
 _ROUNDS = 4
 _IDLE_S = 30.0
-# The reports that are asked of each engine.
+# The reports that each engine makes.
 ASKED = ("latency", "dead", "poison")
 Found = dict[str, Any]
 
@@ -62,7 +62,7 @@ def _seconds(work: Callable[[], object]) -> float:
 
 
 def start(url: str, lake: Lake) -> Found:
-    """From nothing to a session."""
+    """Start Spark."""
     begin = perf_counter()
     with _session():
         return {"s": round(perf_counter() - begin, 2)}
@@ -95,14 +95,14 @@ def _pass_by(url: str, piece: Piece) -> Iterator[pa.Table]:
 
 
 def ingest(url: str, lake: Lake) -> Found:
-    """As `holdfast pipeline ingest --once` does it."""
+    """Ingest the journal as `holdfast pipeline ingest --once` does."""
     with _session(quick=Journals(url, Source(url).namespace).are_small()) as spark:
         taken = take_what_is_there(spark, Source(url), lake, lambda taken: None)
         return {"events": taken.events, "batches": taken.batches}
 
 
 def spark(url: str, lake: Lake) -> Found:
-    """Lives from events, and what is asked most often of them."""
+    """Compute lives from events, and the most common reports about them."""
     with _session() as spark, tempfile.TemporaryDirectory(dir=lake.root.parent) as place:
         files = lake.files(EVENTS)
         made = Lake(Path(place))
@@ -117,7 +117,7 @@ def spark(url: str, lake: Lake) -> Found:
 
 
 def _answers(tables: Tables, lake: Lake) -> Found:
-    """Seconds of reports, and of an audit that remembers nothing."""
+    """Return the seconds of reports, and of an audit that remembers nothing."""
     shutil.rmtree(lake.root / "_audit", ignore_errors=True)
     took = {name: _seconds(partial(tables.ask, REPORTS[name], 20)) for name in ASKED}
     return took | {"audit": _seconds(partial(_audit, tables, lake))}
@@ -130,14 +130,14 @@ def _audit(tables: Tables, lake: Lake) -> None:
 
 
 def _states(lake: Lake) -> dict[str, int]:
-    """How many lives came to each end."""
+    """Return the number of lives in each state."""
     lives = opened(lake.files("life"), pa.schema([("state", pa.string())])).to_table()
     counted = lives["state"].cast(pa.string()).value_counts()
     return {each["values"].as_py(): each["counts"].as_py() for each in counted}
 
 
 def duckdb(cores: int) -> Callable[[str, Lake], Found]:
-    """The same without Spark, on so many cores."""
+    """Return the same step without Spark, on this number of cores."""
 
     def work(url: str, lake: Lake) -> Found:
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
@@ -155,14 +155,14 @@ def duckdb(cores: int) -> Callable[[str, Lake], Found]:
 
 
 def idle(url: str, lake: Lake) -> Found:
-    """An ingest that goes on where nothing happens: shares of a core."""
+    """Return the share of a core that an ingest uses while nothing happens."""
     with _session() as spark:
         is_over = threading.Event()
         waiter = threading.Thread(
             target=go_on, args=(spark, Source(url), lake, lambda taken: None, is_over), daemon=True
         )
         waiter.start()
-        # The first look around is not what it does from then on.
+        # The first round does more than the later ones.
         sleep(_IDLE_S / 2)
         before = cpu_of(os.getpid())
         sleep(_IDLE_S)

@@ -1,4 +1,4 @@
-"""What a process and all that it starts cost: time, processor time and memory."""
+"""Measures a process and its descendants: time, processor time and memory."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ _LOOK_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Seconds and bytes; what is shared by several processes counts for each."""
+    """Seconds and bytes; memory that processes share counts for each."""
 
     wall_s: float
     cpu_s: float
@@ -26,7 +26,7 @@ class Cost:
 
 
 def cpu_of(pid: int) -> float:
-    """Processor seconds of a process, of those that it has started, and of those that ended."""
+    """Return the processor seconds of a process and its descendants, with those that ended."""
     return sum(_ticks(member) for member in family(pid)) / _TICKS
 
 
@@ -49,7 +49,7 @@ def _bytes_of(pid: int) -> int:
 
 
 def run(words: Sequence[str]) -> Cost:
-    """Run a command to its end; what it prints is taken, what it complains of is not."""
+    """Run a command to its end; return its cost and its output, without its errors."""
     begin = perf_counter()
     process = subprocess.Popen([*words], stdout=subprocess.PIPE, text=True)
     cpu, peak = [0.0], [0]

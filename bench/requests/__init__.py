@@ -1,1 +1,1 @@
-"""What a request and its reply cost: `python -m bench.requests`."""
+"""Measures a request and its reply: `python -m bench.requests`."""

@@ -1,6 +1,6 @@
-"""What a request and its reply cost: `python -m bench.requests`.
+"""Measures a request and its reply: `python -m bench.requests`.
 
-Each round starts every server once, so that all meet the same mood of the machine.
+Each round starts every server once, so the machine's other load affects all of them alike.
 """
 
 import argparse
@@ -20,9 +20,9 @@ from bench.requests.pairs import Asking, Echoed, Pair, Relayed, Served
 from bench.run import CACHE
 
 WEBSOCKET, LONG_POLLING = "websocket", "long-polling"
-# Under light load, nothing is asked for so long after an answer.
+# Under light load, the client pauses for this time after an answer.
 REST_S = 0.002
-# How often all ask before anything is measured: compilers need a while to see what matters.
+# Requests of each client before the measurement: just-in-time compilers need some time.
 WARM_UP = 200
 TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 
@@ -53,7 +53,7 @@ WAYS = (
 
 @dataclass(slots=True)
 class Figures:
-    """What was measured of one way, in all rounds."""
+    """The measurements of one way, in all rounds."""
 
     # Round trips under light load, in seconds.
     took: list[float] = field(default_factory=list)
@@ -66,14 +66,14 @@ def parse_arguments() -> argparse.Namespace:
     add = parser.add_argument
     add("--rounds", type=int, default=3)
     add("--alone", type=int, default=1000, help="requests under light load in each round")
-    add("--pairs", type=int, default=20, help="who ask together")
+    add("--pairs", type=int, default=20, help="clients that ask at the same time")
     add("--together", type=int, default=500, help="requests of each of them in each round")
     add("--log", type=Path, default=CACHE / "requests.log")
     return parser.parse_args()
 
 
 def processor_s(server: Server) -> float:
-    """What the server and its store have computed so far."""
+    """Return the processor time that the server and its store have used."""
     stats = [
         Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in server.pids
     ]
@@ -88,18 +88,18 @@ def ask(pairs: Sequence[Pair], number: int) -> None:
         pair.answer()
     for pair in pairs:
         if pair.get() != number:
-            raise RuntimeError("this is the answer to another request")
+            raise RuntimeError("a client got the answer to another request")
     for pair in pairs:
         pair.settle()
 
 
 def waited_s(process: int | str) -> float:
-    """How long its main thread was ready but another one had the processor."""
+    """Return how long the main thread of a process has waited for a processor."""
     return int(Path(f"/proc/{process}/schedstat").read_text().split()[1]) / 1e9
 
 
 def round_trip(pair: Pair, number: int, server: Server) -> float:
-    """Seconds until the answer, without those in which others had the processors."""
+    """Return the seconds until the answer, without the time of waiting for a processor."""
     before = waited_s(server.pids[0]) + waited_s("self")
     begun = time.perf_counter()
     pair.ask(number)

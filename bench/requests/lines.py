@@ -24,7 +24,7 @@ class Line(Protocol):
     def receive(self) -> list[Message]: ...
 
     def has_more(self) -> bool:
-        """Whether the next messages, or a part of them, have come already."""
+        """Return whether the next messages, or a part of them, have arrived."""
 
     def fileno(self) -> int: ...
 
@@ -69,7 +69,7 @@ class _Stream:
 
 
 class Post(_Stream):
-    """HTTP: what is sent is a POST, what is received its response."""
+    """HTTP: sends POSTs and receives their responses."""
 
     def __init__(self, url: str, cookie: str = "") -> None:
         super().__init__(url)
@@ -101,7 +101,7 @@ class Post(_Stream):
 
 
 class Socket(_Stream):
-    """A WebSocket: what is sent and received are text frames."""
+    """A WebSocket: sends and receives text frames."""
 
     def __init__(self, url: str) -> None:
         super().__init__(url)

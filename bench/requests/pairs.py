@@ -1,4 +1,4 @@
-"""Who asks and who answers: four ways to get an answer to a number."""
+"""Pairs of a requester and a responder: four ways to get an answer to a number."""
 
 from typing import Protocol
 
@@ -7,18 +7,18 @@ from bench.requests.people import Person
 
 
 class Pair(Protocol):
-    """One who asks, and one who answers. With many pairs, all take one step before the next."""
+    """A requester and a responder. With many pairs, all take one step before the next."""
 
     def ask(self, number: int) -> None: ...
 
     def answer(self) -> None:
-        """If somebody else does than the server, do so."""
+        """Answer, unless the server itself does."""
 
     def get(self) -> int:
         """Return the number in the answer."""
 
     def settle(self) -> None:
-        """Wait for what else the server says."""
+        """Wait for the remaining replies of the server."""
 
     def close(self) -> None: ...
 
@@ -39,7 +39,7 @@ class _Two:
 
 
 class Asking(_Two):
-    """A request of Holdfast; with `calls`, what `remoteCall` of cometd.js makes of it."""
+    """A request of Holdfast; with `calls`, a remote call as cometd.js makes it."""
 
     def __init__(self, url: str, transport: str, number: int, *, calls: bool = False) -> None:
         channel = f"/data/power/{number}"
@@ -66,7 +66,7 @@ class Asking(_Two):
 
 
 class Relayed(_Two):
-    """What an application on CometD for Node does so that a client answers another one."""
+    """A request to another client, as an application on CometD for Node passes it on."""
 
     def __init__(self, url: str, transport: str, number: int) -> None:
         self._to = number
@@ -89,7 +89,7 @@ class Relayed(_Two):
 
 
 class Served:
-    """A service of the server itself answers."""
+    """A request that a service of the server answers."""
 
     def __init__(self, url: str, transport: str, number: int) -> None:
         self._ann = Person(url, transport)
@@ -113,7 +113,7 @@ class Served:
 
 
 class Echoed:
-    """A bare server of aiohttp sends back what it gets."""
+    """A message that a bare aiohttp server sends back."""
 
     def __init__(self, url: str, transport: str, number: int) -> None:
         is_socket = transport == "websocket"

@@ -1,4 +1,4 @@
-"""Sessions of those who ask and of those who answer."""
+"""The sessions of requesters and responders."""
 
 import selectors
 
@@ -8,7 +8,7 @@ _HANDSHAKE = {"channel": "/meta/handshake", "version": "1.0"}
 
 
 class Person:
-    """A session: with WebSocket one line, with long-polling one to talk and one to listen."""
+    """A session: it has one line with WebSocket, and two with long-polling."""
 
     def __init__(self, url: str, transport: str, **ext: object) -> None:
         is_socket = transport == "websocket"
@@ -27,11 +27,11 @@ class Person:
         self._listen.send([{**self._connect, "advice": {"timeout": 0}}])
         self._listen.receive()
         self._listen.send([self._connect])
-        # Replies to what it said that have not come yet.
+        # The number of messages that have no reply yet.
         self._unanswered = 0
 
     def say(self, channel: str, data: object, **ext: object) -> None:
-        """Send a message; it is answered some time."""
+        """Send a message without waiting for its reply."""
         message = {"channel": channel, "data": data, **self._own}
         self._talk.send([{**message, "ext": ext} if ext else message])
         self._unanswered += 1
@@ -42,10 +42,10 @@ class Person:
         self.settle()
 
     def settle(self) -> None:
-        """Wait until all that it said is answered; nothing else may come meanwhile."""
+        """Wait for the replies to all messages; no event may arrive meanwhile."""
         while self._unanswered:
             if self._hear():
-                raise RuntimeError("an event came that nobody waits for")
+                raise RuntimeError("an unexpected event arrived")
 
     def hear(self) -> list[Message]:
         """Wait for events."""

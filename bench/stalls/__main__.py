@@ -1,4 +1,4 @@
-"""How long one client's dearest requests keep everybody else waiting."""
+"""Measures how long one client's most expensive requests make other clients wait."""
 
 import argparse
 import statistics
@@ -15,14 +15,14 @@ from bench.stalls.admin import ADMIN, Administration
 from bench.stalls.cases import CASES, Attack
 from bench.stalls.clients import Bystander
 
-# What a bystander may wait, in ms, on the reference machine.
+# The targets for a bystander's waits on the reference machine.
 _LONGEST_MS, _MEDIAN_MS = 50, 10
-# What an attack left to be done, as letters on their way to the store, counts too.
+# The work that an attack leaves behind, such as writing letters to the store, counts too.
 _AFTERMATH_S = 0.5
 
 
 class Stall(NamedTuple):
-    """What a bystander met, in ms, and how long the attack took, in s."""
+    """The waits of a bystander, in ms, and the duration of the attack, in s."""
 
     longest: float
     # The longest processor time of the server's event loop during one wait. A much longer wait was
@@ -42,12 +42,12 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.stalls", description=__doc__)
     add = parser.add_argument
     names = ", ".join((*CASES, *ADMIN))
-    add("cases", nargs="*", metavar="case", help=f"all but the admin ones, or some of {names}")
+    add("cases", nargs="*", metavar="case", help=f"else all but the admin ones; from {names}")
     add("--server", default="holdfast")
     add("--letters", type=int, default=100_000, help="for the admin cases")
-    add("--cpus", default="0", help="those of the server")
-    add("--times", type=int, default=1, help="send the request so often, one after the other")
-    add("--budget", type=float, default=180.0, help="begin no case after so many seconds")
+    add("--cpus", default="0", help="processors of the server")
+    add("--times", type=int, default=1, help="how often to send the request, without pauses")
+    add("--budget", type=float, default=180.0, help="seconds after which no case begins")
     add("--log", type=Path, default=CACHE / "stalls.log")
     add("--strict", action="store_true", help="exit code 1 when a bar is missed")
     options = parser.parse_args()
@@ -58,7 +58,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def measure(attack: Attack, bystander: Bystander, times: int) -> Stall:
-    """Send the request and hear what the bystander waited until all of it was done."""
+    """Send the request; return the waits of the bystander until all of its work was done."""
     begun, answer = time.perf_counter(), b""
     try:
         for _ in range(times):
@@ -93,7 +93,7 @@ def run_case(name: str, server: Server, times: int) -> Stall:
 
 
 def run_admin(names: list[str], server: Server, letters: int) -> dict[str, Stall]:
-    """The admin cases have their letters in common."""
+    """Run the admin cases, which share their letters."""
     administration = Administration(server)
     administration.fill(letters)
     found = {}

@@ -1,4 +1,4 @@
-"""Administrative calls over very many dead letters."""
+"""Administrative calls about many dead letters."""
 
 import http.client
 import json
@@ -20,7 +20,7 @@ class Administration:
         self._token = (Path(server.data) / "admin-token").read_text().strip()
 
     def ask(self, method: str, path: str, body: object = None) -> bytes:
-        """The answer to one call."""
+        """Send one call; return the response."""
         link = http.client.HTTPConnection(urlsplit(self._server.url).netloc, timeout=_TIMEOUT_S)
         headers = {"Authorization": f"Bearer {self._token}"}
         text = None
@@ -37,7 +37,7 @@ class Administration:
         return found
 
     def fill(self, letters: int) -> None:
-        """Make dead letters: one is refused, the others are imported like it."""
+        """Make dead letters: a refusal makes one, the others are imported copies of it."""
         client = Client(self._server.url, {"delivery": {"session": "stall-dead/1"}})
         client.connect()
         client.say({"channel": "/meta/subscribe", "subscription": "/dead"})
@@ -64,7 +64,7 @@ def _list(admin: Administration) -> int:
 
 
 def _find(admin: Administration) -> int:
-    """What has nothing of what it looks for makes it look at most."""
+    """Search for something that no letter has: this reads the most letters."""
     return len(admin.ask("GET", "/dead-letters?channel=/dead&state=replayed"))
 
 
@@ -86,7 +86,7 @@ def _purge(admin: Administration) -> int:
     return len(admin.ask("POST", "/dead-letters/purge", wanted))
 
 
-# In this order, for the last one leaves nothing.
+# In this order, because the last one leaves no letters.
 ADMIN: dict[str, Call] = {
     "admin-list": _list,
     "admin-find": _find,

@@ -1,4 +1,4 @@
-"""The most expensive requests that the limits allow: each case prepares one and says who sends it.
+"""The most expensive requests that the limits allow: each case prepares one and its client.
 
 Most need something first: a session with ten thousand messages in flight, or a room of a thousand.
 """
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from bench.stalls.clients import Client, Message, connect, publish, subscribe
 
 # The limits: messages of a request, entries of a queue, subscriptions of a session, channels with
-# places of their own, segments of a channel, bytes of a request, depth of JSON, and values in it.
+# cursors of their own, segments of a channel, bytes of a request, depth of JSON, and values in it.
 _BATCH = 5_000
 _QUEUE = 10_000
 _PATTERNS = 10_000
@@ -24,21 +24,21 @@ _DEPTH = 500
 _VALUES = 65_000 - 50
 _MEMBERS = _VALUES // 2
 _ROOM = 1_000
-# Sessions that end together, and what waits for each.
+# Sessions that end together, the messages that wait for each, and its session timeout.
 _EXPIRING, _LETTERS_EACH, _EXPIRE_MS = 100, 500, 1_000
-# Different filters of the server, of which one channel can meet so many in a session, and the
-# characters of a text that patterns search.
+# Different filters of the server, those of one session that apply to the same channel, and the
+# length of the text that their patterns search.
 _FILTERS, _FILTERS_EACH, _SEARCHED = 250, 50, 1024
-# Topics of the server, and those that one call lists or erases.
+# Topics of the server, and topics that one call lists or erases.
 _TOPICS, _PAGE = 60_000, 1_000
 # Requests that wait for one responder, and those of one session.
 _REQUESTS, _OUTSTANDING = 10_000, 250
-# A queue holds less than a batch too many, and the last batch must fit.
+# Nearly a full queue: the last batch must fit.
 _IN_FLIGHT = 9_900
 
 
 class Attack(NamedTuple):
-    """A request, who sends it, and who must stay connected meanwhile."""
+    """A request, the client that sends it, and the clients that must stay connected meanwhile."""
 
     client: Client
     body: bytes
@@ -61,7 +61,7 @@ def _member(url: str, name: str, *, acks: bool = False, retries: int = 0) -> Cli
 
 
 def _fill(url: str, channel: str, count: int, **fields: object) -> None:
-    """Publish so many messages; what is kept leaves room for few at a time."""
+    """Publish this number of messages, a few at a time: pending publishes are limited."""
     publisher = Client(url)
     for at in range(0, count, 250):
         messages = [publish(channel, **fields) for _ in range(min(250, count - at))]
@@ -72,7 +72,7 @@ def _fill(url: str, channel: str, count: int, **fields: object) -> None:
 def _awaited(
     url: str, name: str, *, patterns: int = 0, acks: bool = False, retries: int = 0
 ) -> Client:
-    """A named session with a full queue."""
+    """Return a named session with a full queue of waiting messages."""
     client = _member(url, name, acks=acks, retries=retries)
     client.say(subscribe(f"/stall/{name}"))
     if patterns:
@@ -84,7 +84,7 @@ def _awaited(
 def _laden(
     url: str, name: str, *, patterns: int = 0, acks: bool = False, retries: int = 0
 ) -> tuple[Client, list[int]]:
-    """A named session with as much of a full queue in flight as may be, and the numbers of that."""
+    """Return a named session with as many entries in flight as possible, and their numbers."""
     client = _awaited(url, name, patterns=patterns, acks=acks, retries=retries)
     numbers: list[int] = []
     is_more = True
@@ -92,7 +92,7 @@ def _laden(
         ext: Message = {"ack": 0} if acks else {}
         events = [each for each in client.connect(**ext) if "data" in each]
         numbers += [each["ext"]["delivery"]["seq"] for each in events]
-        # Without an ack, the next reply would repeat this one; without acks, it carries the rest.
+        # With acks, the next reply would repeat this one; without them, it has more entries.
         is_more = bool(events) and not acks
     return client, numbers
 
@@ -204,12 +204,12 @@ def repeats(url: str) -> Attack:
 def pending(url: str) -> Attack:
     client, numbers = _laden(url, "pending", acks=True)
     ext = {"ack": 0, "delivery": {"pending": numbers}}
-    # As often as the values of a request allow.
+    # As many times as `max_values` allows.
     return _attack(client, *[connect(ext, advice={"timeout": 0})] * 7)
 
 
 def expiries(url: str) -> Attack:
-    """Sessions that end together, while a connect is held; each leaves letters."""
+    """Many sessions end together while a connect is held; each leaves letters."""
     crowd = []
     for number in range(_EXPIRING):
         terms = {"name": f"stall-expires-{number}/1", "timeout": _EXPIRE_MS}
@@ -238,14 +238,14 @@ def asked(url: str) -> Attack:
     client = Client(url)
     client.say(subscribe("/stall/asked"))
     crowd = tuple(_asker(url) for _ in range(_REQUESTS // _OUTSTANDING))
-    # It has got them all; what waits would go with the reply.
+    # Receive all requests first: those that wait would come with the reply.
     while any("data" in each for each in client.connect()):
         pass
     return _attack(client, {"channel": "/meta/disconnect"})._replace(crowd=crowd)
 
 
 def _asker(url: str) -> Client:
-    """Somebody who waits for as many replies as may be."""
+    """Return a client that waits for as many replies as the limits allow."""
     client = Client(url, {"request": True})
     client.connect()
     reply_to = client.ext["ret"] + "/4{:06}"
@@ -285,7 +285,10 @@ def _address(url: str, subject: str) -> None:
 
 
 def filters(url: str) -> Attack:
-    """As many filters as may be, whose patterns make a state for each character of random text."""
+    """The server has as many filters as the limits allow.
+
+    Their patterns need a new state for each character of a random text.
+    """
     crowd = tuple(Client(url) for _ in range(_FILTERS // _FILTERS_EACH))
     for place, each in enumerate(crowd):
         each.connect()
@@ -332,7 +335,7 @@ def kept_publishes(url: str) -> Attack:
 
 
 def topics_list(url: str) -> Attack:
-    """A page in the order of names, although the names have just changed."""
+    """A call lists topics in the order of their names, just after the names have changed."""
     _topics(url, "listed", _TOPICS)
     new = publish("/listed/new", ext={"delivery": {"topic": {"destroyDelay": -1}}})
     return _attack(Client(url), new, _of_topics({"list": "/listed/*", "limit": _PAGE}))
@@ -349,7 +352,7 @@ def catching_up(url: str) -> Attack:
 
 
 def catching_up_deep(url: str) -> Attack:
-    """As much of one channel as half of a queue holds."""
+    """A replay of all messages of a channel with a deep history."""
     publisher = Client(url)
     topic = {"destroyDelay": -1, "history": {"maxEntries": _QUEUE}}
     for _ in range(0, _QUEUE, 250):
@@ -359,7 +362,7 @@ def catching_up_deep(url: str) -> Attack:
 
 
 def catching_up_nested(url: str) -> Attack:
-    """What many patterns of one subscribe cover in common, behind a place."""
+    """A replay of channels that many patterns of one subscribe match, behind a cursor."""
     stem = "/nested" + "/x" * (_SEGMENTS - 3)
     _topics(url, stem[1:], _BATCH, history=1)
     patterns = [stem[: 7 + 2 * n] + "/**" for n in range(_SEGMENTS - 2)]
@@ -373,14 +376,14 @@ def catching_up_named(url: str) -> Attack:
 
 
 def catching_up_filtered(url: str) -> Attack:
-    """The filter is asked about everything, and selects nothing."""
+    """A subscription checks all kept messages with a filter that selects none of them."""
     _topics(url, "sifted", _BATCH, history=1)
     options = {"filter": "data = 'nothing'", "history": {"numEntries": -1}}
     return _attack(Client(url), {**subscribe("/sifted/**"), "ext": {"delivery": options}})
 
 
 def _topics(url: str, name: str, count: int, history: int = 0) -> None:
-    """Make so many topics; the later ones are not the last ones by name."""
+    """Make this number of topics; the later ones are not the last ones by name."""
     publisher = Client(url)
     topic = {"destroyDelay": -1, "history": {"maxEntries": history}}
     ext = {"delivery": {"topic": topic}}
@@ -443,12 +446,12 @@ def wide_object(url: str) -> Attack:
 
 
 def wide_texts(url: str) -> Attack:
-    """Names and texts with commas in them, which are no values."""
+    """Names and strings contain commas, which do not count as values."""
     return _json(url, json.dumps({f",{n}": f"{n}," for n in range(_MEMBERS)}))
 
 
 def wide_letters(url: str) -> Attack:
-    """Names of characters beyond all that processors are good at."""
+    """Names have characters that JSON parsers cannot process several at a time."""
     return _json(url, json.dumps({f"\U0001f600{n}": n for n in range(_MEMBERS)}))
 
 
@@ -457,12 +460,12 @@ def long_numbers(url: str) -> Attack:
 
 
 def hard_numbers(url: str) -> Attack:
-    """In the middle between two doubles, as far as a quick look goes."""
+    """Numbers are so near the middle between two doubles that parsing them is slow."""
     return _json(url, _array("2.4703282292062327208e-324", _VALUES))
 
 
 def surrogate_escapes(url: str) -> Attack:
-    """Pairs, and one half at the end that makes the message unfit."""
+    """Surrogate pairs, and a lone surrogate at the end that makes the message unfit."""
     return _json(url, '"' + "\\ud83d\\ude00" * (_REQUEST // 12 - 30) + '\\ud83d"')
 
 
@@ -487,13 +490,13 @@ def many_strings(url: str) -> Attack:
 
 
 def records(url: str) -> Attack:
-    """A table as applications send it."""
+    """A table, as applications send them."""
     row = {"id": 1, "name": "Smith, Joe", "price": 1.25, "sold": True, "note": "as [is]"}
     return _json(url, _array(json.dumps(row), _VALUES // 12))
 
 
 def compressed(url: str) -> Attack:
-    """Eight kilobytes that are eight megabytes of blanks."""
+    """Eight kilobytes that inflate to eight megabytes of blanks."""
     client = Client(url)
     body = client.body([publish("/json")])
     return Attack(client, gzip.compress(body[:-1] + b" " * 2 * _REQUEST + body[-1:]))

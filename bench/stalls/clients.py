@@ -1,4 +1,4 @@
-"""Clients that wait for each answer: who attacks and prepares it, and who stands by."""
+"""Clients that wait for each reply: those of an attack, and the bystander."""
 
 import http.client
 import json
@@ -11,17 +11,17 @@ from urllib.parse import urlsplit
 
 Message = dict[str, Any]
 
-# Who waits longer counts as having waited so long.
+# Longer waits count as this long.
 _TIMEOUT_S = 20.0
 _GZIP = b"\x1f\x8b"
-# How long the bystander rests between two questions.
+# How long the bystander pauses between two publishes.
 _REST_S = 0.001
-# How often a refused handshake is tried, and how long to wait between.
+# How often a client tries a refused handshake, and how long it waits between attempts.
 _HANDSHAKES, _LATER_S = 20, 0.5
 
 
 class Client:
-    """One session over one connection of long-polling."""
+    """One session over one long-polling connection."""
 
     def __init__(self, url: str, ext: Message | None = None) -> None:
         split = urlsplit(url)
@@ -36,17 +36,17 @@ class Client:
         self.id = self._shake_hands(hello)
 
     def _shake_hands(self, hello: Message) -> str:
-        """The client id; a server that is late, as on a busy machine, says: come back later."""
+        """Return the client id; a server on a busy machine may refuse the first handshakes."""
         for _ in range(_HANDSHAKES):
             [reply, *_] = self.say(hello)
             if "clientId" in reply:
                 self.ext = reply.get("ext", {})
                 return str(reply["clientId"])
             time.sleep(_LATER_S)
-        raise RuntimeError("the server takes no handshake")
+        raise RuntimeError("the server refuses handshakes")
 
     def begin(self, body: bytes) -> None:
-        """Send a request; its answer is not read yet."""
+        """Send a request without reading its response."""
         headers = {"Content-Type": "application/json"}
         if self._cookie:
             headers["Cookie"] = self._cookie
@@ -55,7 +55,7 @@ class Client:
         self._http.request("POST", self._path, body, headers)
 
     def post(self, body: bytes) -> bytes:
-        """The answer to these bytes, whatever it says."""
+        """Send these bytes; return the response, whatever it says."""
         self.begin(body)
         response = self._http.getresponse()
         cookie = response.headers.get("Set-Cookie")
@@ -64,17 +64,17 @@ class Client:
         return response.read()
 
     def body(self, messages: Sequence[Message]) -> bytes:
-        """The bytes of a request of this session."""
+        """Return the bytes of a request of this session."""
         own = {"clientId": self.id} if self.id else {}
         return json.dumps([{**each, **own} for each in messages]).encode()
 
     def say(self, *messages: Message) -> list[Message]:
-        """The answers to some messages of this session."""
+        """Send some messages of this session; return the replies."""
         replies: list[Message] = json.loads(self.post(self.body(messages)))
         return replies
 
     def connect(self, **ext: object) -> list[Message]:
-        """What a connect brings that does not wait."""
+        """Send a connect that does not wait; return its messages."""
         return self.say(connect(ext, advice={"timeout": 0}))
 
     def close(self) -> None:
@@ -82,18 +82,18 @@ class Client:
 
 
 def connect(ext: Message | None = None, **fields: object) -> Message:
-    """A connect; it waits unless its advice says otherwise."""
+    """Return a connect; it waits unless its advice says otherwise."""
     connect = {"channel": "/meta/connect", "connectionType": "long-polling"}
     return {**connect, "ext": ext or {}, **fields}
 
 
 def publish(channel: str, data: object = 1, **fields: object) -> Message:
-    """A publish."""
+    """Return a publish."""
     return {"channel": channel, "data": data, **fields}
 
 
 def subscribe(*patterns: str) -> Message:
-    """One message that subscribes to all of these."""
+    """Return one message that subscribes to all these patterns."""
     return {"channel": "/meta/subscribe", "subscription": list(patterns)}
 
 
@@ -107,10 +107,10 @@ class Wait(NamedTuple):
 
 
 class Bystander(threading.Thread):
-    """Publishes something small again and again, and measures how long each answer takes.
+    """Publishes small messages in a loop, and measures how long each reply takes.
 
     Time in which the bystander or the server waited for a processor does not count: it depends on
-    what else the machine does.
+    the other load of the machine.
     """
 
     def __init__(self, url: str, server: int) -> None:
@@ -148,14 +148,14 @@ class Bystander(threading.Thread):
         self._client.close()
 
     def waits(self, begun: float, ended: float) -> list[Wait]:
-        """The questions that were open in this time."""
+        """Return the publishes that waited for their replies in this time."""
         while self.is_alive() and not (self._waits and self._waits[-1].asked > ended):
             time.sleep(_REST_S)
         return [wait for wait in self._waits if begun - wait.took <= wait.asked <= ended]
 
 
 class _Schedule(NamedTuple):
-    """What the kernel counts for a thread: seconds on a processor, and ready but not on one."""
+    """What the kernel counts for a thread: seconds on a processor, and waiting for one."""
 
     ran: float
     queued: float

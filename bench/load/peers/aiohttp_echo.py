@@ -1,4 +1,4 @@
-"""Sends back what it gets, in aiohttp and nothing else.  usage: aiohttp_echo.py PORT"""
+"""Sends back what it receives, with aiohttp alone.  usage: aiohttp_echo.py PORT"""
 
 import sys
 

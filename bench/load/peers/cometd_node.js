@@ -1,5 +1,5 @@
 // CometD for Node on node:http.  usage: node cometd_node.js PORT
-// (TIMEOUT: seconds that a connect is held; ACK=0 leaves the ack extension out)
+// (TIMEOUT: seconds that a connect is held; ACK=0 omits the ack extension)
 'use strict';
 const cometd = require('cometd-nodejs-server');
 const ack = require('cometd-nodejs-server/ack-extension.js');
@@ -12,7 +12,7 @@ if (process.env.ACK !== '0') {
   bayeux.addExtension(new ack.AcknowledgedMessagesExtension());
 }
 
-// What an application adds for bench.requests: an echo, and a way from who asks to who answers.
+// An application for bench.requests: an echo, and a service that passes requests and answers on.
 const answerers = new Map();
 const serve = (channel, listener) =>
   bayeux.createServerChannel(channel).addListener('message', (session, _, message, callback) => {

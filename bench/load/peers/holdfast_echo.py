@@ -1,4 +1,4 @@
-"""A service of Holdfast that answers with what it gets: `--extension holdfast_echo:install`."""
+"""A service of Holdfast that sends back what it receives: `--extension holdfast_echo:install`."""
 
 from holdfast import ServerApi
 
