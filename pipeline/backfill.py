@@ -1,6 +1,6 @@
 """Rebuilds all tables that derive from events: day by day in another folder, then at once.
 
-A step builds tables as an ingest would. After a kill, a backfill continues behind the last complete
+A step builds tables as an ingest would. After a kill, a backfill continues after the last complete
 step; readers never see incomplete tables.
 """
 
@@ -54,7 +54,7 @@ class Backfill:
         """Do the remaining steps; `report` is called with the number of complete ones."""
         self._do(spark, report)
         with self._lake.changing():
-            # For events that an ingest has added meanwhile.
+            # An ingest may have added events meanwhile.
             self._add_steps()
             self._do(spark, report)
             self._put_in_place()
@@ -74,8 +74,8 @@ class Backfill:
         """Plan a step for each day.
 
         Raises:
-            PipelineFailed: There is nothing to do it with, or there are lives of days whose events
-                are gone: these would be lost.
+            PipelineFailed: There are no events, or there are lives of days whose events are gone:
+                these lives would be lost.
         """
         shutil.rmtree(self._scratch.root, ignore_errors=True)
         self._add_steps()
@@ -96,7 +96,7 @@ class Backfill:
     def _events(self) -> Iterable[tuple[str, str]]:
         """Yield the files of events in their table, and their days."""
         base = self._lake.root / EVENTS
-        # Tables of an older version have a state before they can be read.
+        # Tables of an older version have a state that other readers refuse.
         for path in self._lake.files(EVENTS, at=self._lake.state()):
             yield str(path.relative_to(base)), path.parent.name.partition("=")[2]
 
@@ -115,17 +115,17 @@ class Backfill:
         made = []
         for table in MADE:
             for file in self._scratch.files(table):
-                # A new name each time: a killed run may have done it already.
+                # Each attempt uses a new name: a killed run may have made the file already.
                 made.append(Made(table, f"{uuid4().hex}.parquet"))
                 os.link(file, self._lake.root / table / made[-1].file)
         self._lake.commit(made, self._lake.offset(), anew=MADE)
 
 
 def check_reach(lives: Iterable[Path], first: str) -> None:
-    """Refuse to rebuild lives from events that do not go back as far.
+    """Refuse to rebuild lives from events that do not go back as far as the lives.
 
     Raises:
-        PipelineFailed: They do not.
+        PipelineFailed: The events begin later than the lives.
     """
     oldest = min(filter(None, map(_oldest, lives)), default=None)
     if oldest is not None and oldest < first:

@@ -1,4 +1,4 @@
-"""Counts the events of each kind and run, which must be known before the work begins."""
+"""Counts the events of each kind and run, before the work on them begins."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path

@@ -1,6 +1,6 @@
 """An archive of Spark's classes in Java's memory format; it saves a second or two at each start.
 
-It is made once for each Java and Spark, by a process that does a little of everything and ends.
+A process that does a little of everything makes it, once for each Java and Spark.
 """
 
 import hashlib

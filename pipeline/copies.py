@@ -5,5 +5,5 @@ from holdfast.journal.schema import SETTLED
 MESSAGE = ("msg", "origin")
 COPY = (*MESSAGE, "receiver")
 ENDS = sorted(SETTLED)
-# It was only in the memory of a process that ended.
+# The copy was only in the memory of a process that ended.
 LOST = "lost_with_process"

@@ -29,7 +29,7 @@ from holdfast.pipeline.failures import PipelineFailed
 # The application that counts the states in the logs.
 _WHO = "holdfast"
 _SETTINGS = {
-    # Readers that begin look at fewer commits than these.
+    # New readers read fewer commits than these.
     "delta.checkpointInterval": "50",
     "delta.logRetentionDuration": "interval 1 days",
 }
@@ -41,7 +41,7 @@ _TYPES: dict[str, PrimitiveType | ArrayType] = {
     "timestamp": PrimitiveType("timestamp"),
     "array<bigint>": ArrayType(PrimitiveType("long"), contains_null=True),
 }
-# The size of merged files: some million events. Two that are not half as large are worth merging.
+# The size of merged files: some million events. Files of less than half this size are merged.
 _MERGED = 32 * 1024**2
 SMALL = _MERGED // 2
 _PACKING = WriterProperties(compression="ZSTD", compression_level=1, max_row_group_size=65_536)
@@ -57,7 +57,7 @@ class File(NamedTuple):
 
     @property
     def fault(self) -> str | None:
-        """What has happened to it, if anything."""
+        """What happened to the file, or None."""
         try:
             size = self.path.stat().st_size
         except FileNotFoundError:
@@ -69,8 +69,8 @@ class Table:
     """The table in one folder.
 
     Args:
-        columns: Those in its files.
-        by: The one that the names of its folders encode, if any.
+        columns: The columns in its files.
+        by: The column that the names of its folders encode, if any.
     """
 
     def __init__(self, place: Path, columns: str, by: str) -> None:
@@ -92,7 +92,7 @@ class Table:
             configuration=_SETTINGS,
         )
         with suppress(FileNotFoundError):
-            # A log is cut off some time after its table has begun.
+            # Old entries of a log are deleted after some time.
             sync(self._place / "_delta_log" / f"{0:020d}.json")
 
     def lacking(self) -> list[Field]:
@@ -109,7 +109,7 @@ class Table:
         return DeltaTable(str(self._place))
 
     def at(self, number: int) -> DeltaTable:
-        """Return the table as it belongs to a state; it may be some commits ahead."""
+        """Return the table at a state; its newest version may be some commits ahead."""
         found = self.newest()
         while _number(found) > number:
             found.load_as_version(found.version() - 1)
@@ -132,14 +132,14 @@ class Table:
             )
 
     def files(self, number: int) -> Iterator[File]:
-        """Yield the files of the table as it belongs to a state."""
+        """Yield the files of the table at a state."""
         actions = self.at(number).get_add_actions()
         names = ("path", "size_bytes", "num_records")
         for name, size, rows in zip(*(actions[each].to_pylist() for each in names), strict=True):
             yield File(self._place / name, self._parts(name).get("d"), size, rows)
 
     def undo(self, number: int) -> None:
-        """Return to an earlier state, behind which a killed process has begun another."""
+        """Return to an earlier state, after which a killed process has begun another."""
         if _number(self.newest()) > number:
             with self._settling() as newest:
                 newest.restore(self.at(number).version(), commit_properties=_of(number))
@@ -158,7 +158,7 @@ class Table:
             newest.delete(condition, _PACKING)
 
     def exchange(self, files: Iterable[File], names: Iterable[str]) -> None:
-        """Do without these files, and add others in its folder."""
+        """Replace these files by others in its folder."""
         ms = time.time_ns() // 10**6
         changes: list[AddAction | RemoveAction] = [self._removed(file, ms) for file in files]
         changes += map(self._added, names)
@@ -201,11 +201,11 @@ class Table:
 
     @contextmanager
     def _settling(self) -> Iterator[DeltaTable]:
-        """Have all that is committed to the table survive a power cut, and the files it names."""
+        """Make all commits of the block, and the files that they name, survive a power cut."""
         newest = self.newest()
         before = newest.version()
         yield newest
-        # Others may have committed meanwhile; readers take an empty commit for one without files.
+        # Others may have committed meanwhile; to readers, an empty commit is one without files.
         for version in range(before + 1, self.newest().version() + 1):
             log = self._place / "_delta_log" / f"{version:020d}.json"
             for action in map(json.loads, log.read_text("utf-8").splitlines()):

@@ -24,7 +24,7 @@ class Check(NamedTuple):
 
 
 def examine() -> Iterator[Check]:
-    """Check everything that is needed."""
+    """Check everything that the pipeline needs."""
     for package in _PACKAGES:
         yield _package(package)
     yield _shell()
@@ -69,7 +69,7 @@ def try_out(engine: Engine) -> Iterator[Check]:
 
 
 def prepare() -> Check:
-    """Make the class archive, if all that it needs is installed."""
+    """Make the class archive, if everything that it needs is installed."""
     java = find_java()
     if java.can_archive and not make_archive(java):
         return Check(_ARCHIVE, False, "it could not be created: --start shows whether Spark works")

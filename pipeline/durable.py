@@ -1,4 +1,4 @@
-"""Files that survive a power cut, which may leave others empty under their names."""
+"""Writes files that survive a power cut, which may leave other files empty."""
 
 import os
 from pathlib import Path

@@ -18,7 +18,7 @@ _ENDED = (
     "Spark's Java process died: run the command again; nothing is lost. If it was killed for lack "
     "of memory, reduce spark.driver.memory"
 )
-# Errors of others, and what they mean to the user.
+# Errors of other packages, and what they mean to the user.
 _KNOWN = {
     "No space left on device": _FULL,
     "Disk quota exceeded": _FULL,
@@ -34,7 +34,7 @@ _PLAIN = {"_duckdb": "DuckDB", "_internal": "deltalake"}
 _OTHERS = frozenset(("pyspark", "py4j", "pyarrow", "grpc", *_PLAIN))
 _CAUSE = re.compile(r"^(?:Caused by: )?(?:[\w$]+\.)*\w*(?:Exception|Error): (.+)$", re.MULTILINE)
 
-# The sign of a text that is not meant for users.
+# A text with this is not meant for users.
 _LONG = "\tat "
 
 
@@ -44,7 +44,7 @@ def is_of_others(error: Exception) -> bool:
 
 
 def in_words(error: Exception) -> str:
-    """Return one sentence: the text of our own error, or the meaning of another's."""
+    """Return one sentence: the text of our own error, or the meaning of another package's."""
     if isinstance(error, PipelineFailed):
         text = str(error)
         return in_short(text) if _LONG in text else text

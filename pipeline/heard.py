@@ -1,6 +1,6 @@
-"""When servers were heard of last: one that has nothing to do writes no events, but a time.
+"""When servers were last heard of: an idle server writes no events, but the time.
 
-The tables have all events up to it, so it is kept beside them.
+The tables have all events up to that time, which is kept beside them.
 """
 
 import json

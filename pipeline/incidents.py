@@ -22,7 +22,7 @@ class Incident(StrEnum):
     UNREADABLE = "frame.unreadable"
     # Only a newer holdfast can read the frame.
     NEWER = "frame.newer"
-    # Files of the tables were lost, and somebody does without their events.
+    # Files of the tables were lost, and an operator gave up their events.
     GIVEN_UP = "events.given_up"
 
 

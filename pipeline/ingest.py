@@ -1,4 +1,4 @@
-"""Reads the journal into the tables: every event once, whenever a process is killed."""
+"""Reads the journal into the tables: every event exactly once, even if processes are killed."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -31,11 +31,11 @@ from holdfast.pipeline.upkeep import tidy
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Limits a batch, and so the memory.
+# The maximum of a batch, which limits the memory.
 MOST_EVENTS = 5_000_000
-# Seconds from one look at the journal to the next.
+# Seconds between two looks at the journal.
 _PAUSE_S = 5.0
-# So many frames are worth a batch at once; each batch has costs of its own, and files.
+# This number of frames is worth a batch at once; each batch costs time, and makes files.
 _ENOUGH = 200
 
 
@@ -46,7 +46,7 @@ class Taken:
     batches: int = 0
     events: int = 0
     incidents: dict[str, int] = field(default_factory=dict)
-    # By node: frames that were written after the last one read, but are missing.
+    # By node: the number of frames that were written after the last one read, but are missing.
     lacking: dict[str, int] = field(default_factory=dict)
 
     def add(self, groups: Iterable[Group]) -> None:
@@ -67,7 +67,7 @@ class Source:
     namespace: str = "holdfast"
     most: int = MOST_EVENTS
     accepts_loss: bool = False
-    # Seconds between small batches of an ingest that goes on.
+    # Seconds between small batches of a continuous ingest.
     every_s: float = 0.0
 
     def journals(self) -> Journals:
@@ -75,7 +75,7 @@ class Source:
 
 
 class Pace:
-    """Decides when an ingest that goes on begins its next batch."""
+    """Decides when a continuous ingest begins its next batch."""
 
     def __init__(self, every_s: float) -> None:
         self._every_s = every_s
@@ -83,7 +83,7 @@ class Pace:
         self._begun = -math.inf
 
     def is_due(self, waiting: int, now: float) -> bool:
-        """Return whether to begin one, given the frames that wait and the time in seconds."""
+        """Return whether to begin a batch, given the frames that wait and the time in seconds."""
         if not waiting or (waiting < _ENOUGH and now < self._begun + self._every_s):
             return False
         self._begun = now
@@ -91,7 +91,7 @@ class Pace:
 
 
 class _Ingest:
-    """An ingest into a lake that nobody else fills."""
+    """An ingest into a lake; no other process may fill it."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class _Ingest:
         )
 
     def open(self) -> None:
-        """Check and begin the tables; from now on the server keeps what comes for them."""
+        """Check and create the tables; from now on, the server keeps later frames for them."""
         self._lake.check_version()
         with answering(self._source.url):
             self._check_store()
@@ -125,9 +125,9 @@ class _Ingest:
         check_store(self._journals, self._lake, accepts_loss=self._source.accepts_loss)
 
     def look(self) -> int:
-        """Return the number of frames that wait; if there are none, note who was heard of."""
+        """Return the number of frames that wait; if there are none, note who was heard of when."""
         with answering(self._source.url):
-            # First of all: what is there later may be of another process.
+            # Read this first: later frames may be those of another process.
             times = self._journals.heard()
             waiting = self._planner.waiting(self._lake.offset(), self.taken.lacking)
         if not waiting:
@@ -135,9 +135,9 @@ class _Ingest:
         return waiting
 
     def take_all(self, is_over: Callable[[], bool] = lambda: False) -> None:
-        """Take what there is now, unless told to stop between two batches; note what is missing."""
+        """Ingest all present frames; stop after a batch if `is_over`; note the missing frames."""
         with answering(self._source.url):
-            # First of all: what is numbered later may be read later.
+            # Read this first: later frames are for a later ingest.
             numbered = self._journals.numbered()
             goal = self._planner.newest()
         while self.take(goal):
@@ -147,13 +147,13 @@ class _Ingest:
         lacking.remember(self._lake, self.taken.lacking)
 
     def take(self, goal: Mapping[str, str]) -> bool:
-        """Take a batch of what there is up to these frames; return whether there was any."""
+        """Ingest a batch of the frames up to these; return whether there were any."""
         with self._lake.changing():
             start = self._lake.offset()
             with answering(self._source.url):
                 end = self._planner.advance(start, goal, self._source.most)
                 pieces = self._planner.pieces(start, end)
-                # Last of all: it may have been emptied or replaced meanwhile.
+                # Check this last: the store may have been emptied or replaced meanwhile.
                 self._check_store()
             if not pieces:
                 return False
@@ -168,7 +168,7 @@ class _Ingest:
         return True
 
     def _report_read(self) -> None:
-        """Report to the server what the tables have, which it may then trim."""
+        """Report to the server which frames the tables have; it may trim them."""
         with answering(self._source.url):
             place = f"{gethostname()}:{self._lake.root}"
             Readers(self._journals).report(self._lake.id, place, self._lake.positions())
@@ -203,7 +203,7 @@ def go_on(
     report: Callable[[Taken], None],
     is_over: Event,
 ) -> None:
-    """Ingest everything that is there and arrives, until told to stop behind a batch.
+    """Ingest all frames, also those that arrive later, until `is_over` after a batch.
 
     Raises:
         PipelineFailed: The journal lacks something, or cannot be read; what is in the tables stays.
@@ -218,10 +218,10 @@ def go_on(
 
 
 def check_store(journals: Journals, lake: Lake, *, accepts_loss: bool) -> None:
-    """Refuse to put the events of two stores into the same tables.
+    """Refuse to ingest the events of two stores into the same tables.
 
     Raises:
-        PipelineFailed: These are of another store, or of this one before it was emptied.
+        PipelineFailed: The tables are of another store, or of this one before it was emptied.
     """
     seed = seed_of(journals.epoch())
     known = {at.seed for at in lake.positions().values()}
@@ -256,7 +256,7 @@ def write_batch(
 def write_lives(
     spark: "SparkSession", events: Iterable[Path], lake: Lake, runs: Runs
 ) -> list[Made]:
-    """Write files of the tables that derive from events and from what the last state carries."""
+    """Write files of the tables that derive from events and from the carried tables."""
     is_first = lake.state() is None
     carried = {table: [] if is_first else lake.files(table) for table in CARRIED}
     return make(spark, {EVENTS: events, **carried}, runs, lake.root)

@@ -17,7 +17,7 @@ OLDEST = 17
 _LOOK_LIMIT_S = 10
 _HOME = re.compile(r"^\s*java\.home = (.+)$", re.MULTILINE)
 _VERSION = re.compile(r"^\s*java\.version = (.+)$", re.MULTILINE)
-# Spark always requests a module that only speeds up linear algebra, and that small Javas lack.
+# Spark requests a module that only speeds up linear algebra; small Javas lack it.
 _SHIM = """#!/bin/sh
 for word do
     shift

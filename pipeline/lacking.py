@@ -1,4 +1,4 @@
-"""Frames that were written, but missing at the end of a journal when it was read.
+"""Frames that were written, but were missing at the end of a journal when it was read.
 
 Once later frames arrive, the events show a gap. Until then only the store's count of frames shows
 the loss, so it is kept beside the tables.

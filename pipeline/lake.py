@@ -1,8 +1,8 @@
 """The tables: a folder for each, which change together.
 
-A state of all tables has a number. Whoever makes the next one writes its files, and commits them:
-to `events` last, which is when the state begins. What a killed process has committed before that
-is undone. Readers take all tables as they belong to the state of `events`.
+A state of all tables has a number. A process that makes the next state writes its files, and
+commits them: to `events` last, which is when the state begins. Earlier commits of a killed process
+are undone. Readers read all tables at the state of `events`.
 """
 
 import json
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 EVENTS = "events"
 # The copies that have not ended.
 OPEN = "open"
-# The columns of each table, and the one that its folder names encode.
+# The columns of each table, and the column that its folder names encode.
 TABLES = {
     EVENTS: (schemas.JOURNAL, "d date"),
     "life": (schemas.LIFE, ""),
@@ -41,11 +41,11 @@ MADE = tuple(name for name in TABLES if name != EVENTS)
 # Each state replaces these.
 CARRIED = ("messages", OPEN)
 
-# Fewer bytes than this are read before Java has warmed up.
+# Reading fewer bytes than this takes no longer than Java's warm-up.
 _SMALL = 32 * 1024**2
 # Increased by every change that invalidates existing tables.
 VERSION = 5
-# Of tables since this version, events are as they are now.
+# Since this version, events have their present form.
 OLDEST = 3
 
 
@@ -64,7 +64,7 @@ class Lake:
         self._version = self.root / "_version"
         self._id = self.root / "_id"
         self._narrow = self.root / "_narrow"
-        # By the number of the state: how far the journal was read.
+        # How far the journal was read, by the number of the state.
         self._offsets = self.root / "_offsets"
 
     @contextmanager
@@ -85,7 +85,7 @@ class Lake:
 
     @contextmanager
     def alone_with_tables(self, who: str, *, oldest: int = VERSION) -> Iterator[None]:
-        """The same, where there must be tables.
+        """Hold the lock for work on existing tables.
 
         Raises:
             PipelineFailed: There are none, or those of another version, or another process holds
@@ -98,7 +98,7 @@ class Lake:
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Lock out others who make a state; first undo what a killed process has left of one."""
+        """Lock out other changes of the state; first undo what a killed process has left of one."""
         with self._lock("change") as file:
             flock(file, LOCK_EX)
             number = self.state()
@@ -140,10 +140,10 @@ class Lake:
         return sum(file.stat().st_size for file in self.root.rglob("*.parquet")) < _SMALL
 
     def offset(self) -> dict[str, Any]:
-        """Return how far each node's journal was read, as the source wrote it down.
+        """Return how far each node's journal was read, as the source recorded it.
 
         Raises:
-            PipelineFailed: Nobody knows, so that reading on would count events once more.
+            PipelineFailed: The record is missing, so reading on could count events twice.
         """
         number = self.state()
         if number is None:
@@ -163,11 +163,11 @@ class Lake:
 
     @property
     def id(self) -> str:
-        """The name under which the server knows how far these tables are."""
+        """The name of these tables at the server, which knows how far they are."""
         return self._id.read_text("utf-8")
 
     def sign(self) -> None:
-        """Begin tables that are missing; record their version, and their id, which they keep."""
+        """Create tables that are missing; record their version, and their id, which they keep."""
         self.root.mkdir(parents=True, exist_ok=True)
         if not self._id.exists():
             write_text(self._id, token_hex(4))
@@ -176,8 +176,8 @@ class Lake:
         write_text(self._version, str(VERSION))
 
     def widen(self) -> None:
-        """Add columns that tables lack; the files of an older version stay without them."""
-        # If it were undone afterwards, the columns would be lost.
+        """Add columns that tables lack; files of an older version stay without them."""
+        # A later undo would remove the columns.
         with self.changing():
             narrow = [table for table in map(self.open, TABLES) if table.lacking()]
             if narrow:
@@ -186,7 +186,7 @@ class Lake:
                 table.widen()
 
     def note_narrow(self) -> None:
-        """Note that there are files without columns that new ones have."""
+        """Note that some files lack columns that new ones have."""
         self._narrow.touch()
 
     @property
@@ -212,20 +212,20 @@ class Lake:
         raise PipelineFailed(f"{self.root} has tables of {text}")
 
     def version(self) -> int | None:
-        """Return the version of the tables; None if there are none, 0 if nobody knows."""
+        """Return the version of the tables; None if there are none, 0 if it is unknown."""
         if not (self.root / EVENTS).exists():
             return None
         try:
             version = self._version.read_text("utf-8")
         except FileNotFoundError:
-            # A killed process has begun them.
+            # A killed process began to create them.
             return VERSION if self.open(EVENTS).exists else 0
         return int(version) if version.isdecimal() else 0
 
     def commit(
         self, made: Iterable[Made], offset: Mapping[str, Any], *, anew: Iterable[str] = CARRIED
     ) -> None:
-        """Make the next state of these files and of all others in their tables.
+        """Make the next state from these files and the other files in their tables.
 
         Args:
             offset: How far the journal was read.
@@ -252,15 +252,15 @@ class Lake:
     ) -> list[Path]:
         """Return the files of a table.
 
-        Every reader takes them from here. Of events, only those of the days from `since` to `until`
-        are returned.
+        Every reader gets them here. The files of events are those of the days from `since` to
+        `until`.
 
         Args:
             at: The number of the state; default: the newest.
 
         Raises:
-            PipelineFailed: There are no tables, or a file is gone or not whole, as a power cut
-                leaves it.
+            PipelineFailed: There are no tables, or a file is missing or incomplete, as after a
+                power cut.
         """
         number = self.newest() if at is None else at
         found = [*self.open(table).files(number)]
@@ -287,7 +287,7 @@ class Lake:
         """Return one of the tables.
 
         Raises:
-            PipelineFailed: The library that they need is not installed.
+            PipelineFailed: The library for tables is not installed.
         """
         try:
             from holdfast.pipeline.delta import Table
@@ -298,10 +298,10 @@ class Lake:
 
 
 def refuse(lost: Mapping[Path, str]) -> None:
-    """Raise an error that names the first file with its fault and says what to do, if any is lost.
+    """Raise an error if files are lost; it names the first one and says what to do.
 
     Raises:
-        PipelineFailed: There is one.
+        PipelineFailed: A file is lost.
     """
     if not lost:
         return
@@ -324,7 +324,7 @@ def write_down(place: Path, value: object) -> None:
 def _is_wanted(day: str | None, since: date | None, until: date | None) -> bool:
     if since is None and until is None:
         return True
-    # Days in this form are in the order of their names.
+    # The names of days sort by time.
     return day is not None and str(since or "") <= day <= str(until or "9")
 
 

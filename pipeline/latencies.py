@@ -1,7 +1,7 @@
 """Times from publish to hand-over, and from there to the ack, as histograms.
 
 The histogram of a channel has a row for each time that copies took, and their number. Times are
-rounded so that they stay few, and rows with the same time are added up by whoever reads them.
+rounded so that they stay few; readers add up rows with the same time.
 """
 
 import math
@@ -32,8 +32,8 @@ _BY = tuple(LATENCY.names[:-1])
 def latencies(life: pa.Table) -> pa.Table:
     """Return the histograms of these lives by hour of publish and channel: LATENCY.
 
-    Lives that ended before are in earlier batches, open ones in later batches; replays would tell
-    how long an operator took.
+    Lives that ended before are in earlier batches, open ones in later batches. Replays do not
+    count: their time is that of an operator.
     """
     is_closed = pc.and_(pc.is_valid(life["handed_ts"]), pc.not_equal(life["state"], OPEN))
     first = life.filter(pc.and_(is_closed, pc.equal(life["generation"], 0)))
@@ -48,7 +48,7 @@ def latencies(life: pa.Table) -> pa.Table:
 
 
 def _took(begin: pa.ChunkedArray, end: pa.ChunkedArray) -> dict[str, pa.Array]:
-    """Return the rounded times between; at least zero, because clocks of two nodes may disagree."""
+    """Return the rounded differences, at least zero, because clocks of two nodes may disagree."""
     us = pc.max_element_wise(pc.subtract(end, begin), 0)
     return {"us": pa.array(rounded(us.to_numpy()))}
 

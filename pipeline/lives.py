@@ -41,7 +41,7 @@ _NUMBERS: Sums = {
     # Only if no later event is known.
     "over_us": ("over_us", "max"),
 }
-# Of events in order.
+# The last or largest value of the events in order.
 _WORDS: Sums = {
     "code": ("code", "last"),
     "wording": ("wording", "last"),
@@ -83,9 +83,9 @@ def _parts(events: pa.Table) -> pa.Table:
             "attempts": events["attempt"],
             "redelivered": pc.equal(kind, Kind.REDELIVERED).cast(pa.int64()),
             "refused": pc.equal(kind, Kind.REFUSED).cast(pa.int64()),
-            # That of an earlier failure does not belong to this code.
+            # The wording of an earlier failure does not belong to this code.
             "wording": only_if(pc.is_valid(events["code"]), pc.coalesce(events["wording"], "")),
-            # A replay names the letter that it is made of.
+            # A replay names the letter that it replays.
             "letter": only_if(pc.invert(is_replay), events["letter"]),
         },
     )
@@ -184,5 +184,5 @@ def _ended(lives: pa.Table) -> pa.Table:
 
 
 def _is_passing(lives: pa.Table) -> pa.ChunkedArray:
-    """Return whether the store lacks the copy; null if the beginning of its message was trimmed."""
+    """Return whether the store lacks the copy; null if the publish of its message was trimmed."""
     return pc.or_(pc.equal(lives["kept"], 0).fill_null(False), is_unnamed(lives["receiver"]))

@@ -1,4 +1,4 @@
-"""The known facts of messages, and the number of their open copies."""
+"""The known facts about messages, and the number of their open copies."""
 
 from collections.abc import Mapping
 
@@ -22,10 +22,11 @@ _THEN = "_then"
 def known(events: pa.Table, carried: pa.Table) -> pa.Table:
     """Return every message that has events or was unsettled, with its known facts.
 
-    Unknown facts are null, such as the stored copies of a message whose beginning was trimmed.
+    Unknown facts are null, such as the stored copies of a message whose first events were trimmed.
 
     Args:
-        events: With their runs, as `carried` is: see `holdfast.pipeline.runs`.
+        events: The events, with their runs as in `carried`: see `holdfast.pipeline.runs`.
+        carried: The messages with open copies, with their runs.
     """
     both = pa.concat_tables([_parts(events), carried])
     sums: Sums = {name: (name, "sum") for name in _SUMS}
@@ -78,7 +79,7 @@ def messages(known: pa.Table) -> pa.Table:
 
 
 def _gone(kept: pa.ChunkedArray, then: Mapping[str, pa.ChunkedArray]) -> pa.ChunkedArray:
-    """Of the copies that were open at that time, return those that the store did not have."""
+    """Return the copies that were open at that time and that the store did not have."""
     unnamed = pc.subtract(then["unnamed_replayed"], then["unnamed_ended"])
     some = pc.add(pc.subtract(then["copies"], pc.coalesce(then["kept"], _ZERO)), unnamed)
     on_their_way = pc.subtract(pc.add(then["copies"], then["replayed"]), then["ended"])

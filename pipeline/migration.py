@@ -1,6 +1,6 @@
-"""Takes over the events of tables that an older version wrote, with a folder for each batch.
+"""Converts tables of an older version, which had a folder for the events of each batch.
 
-The other tables are then made anew: until that is done, the tables stay those of the older version.
+The other tables are then rebuilt; until then, the tables count as those of the older version.
 """
 
 import json
@@ -17,7 +17,7 @@ _OTHERS = ("_checkpoint", "_receipts")
 
 
 def take_over(lake: Lake) -> None:
-    """Make a first state of the events of an older version; repeatable after a kill.
+    """Make a first state of the events of an older version; it can be repeated after a kill.
 
     Raises:
         PipelineFailed: There are no events, or files of them are lost, or an upkeep of the older
@@ -53,7 +53,7 @@ def take_over(lake: Lake) -> None:
 
 
 def _files(lake: Lake, newest: int) -> Iterator[Path]:
-    """Yield the files of events of all batches that were committed."""
+    """Yield the files of events of all committed batches."""
     for folder in sorted((lake.root / EVENTS).glob("batch=*")):
         if int(folder.name.partition("=")[2]) <= newest:
             _check_receipt(lake.root / "_receipts" / EVENTS / folder.name, folder)
@@ -66,7 +66,7 @@ def _check_receipt(receipt: Path, folder: Path) -> None:
 
 
 def clean_up(lake: Lake) -> None:
-    """Remove what only the older version needs, once the tables are made."""
+    """Remove the files that only the older version needs, once the tables are rebuilt."""
     lake.sign()
     places = [lake.root / name for name in _OTHERS]
     for place in (*places, *lake.root.glob("*/batch=*")):

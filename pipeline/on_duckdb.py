@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 _SETTINGS = {
     "TimeZone": "UTC",
-    # As Spark does it.
+    # The same order as Spark's.
     "default_null_order": "nulls_first_on_asc_last_on_desc",
     "preserve_insertion_order": "false",
-    # Each question reads the same files.
+    # All questions read the same files.
     "parquet_metadata_cache": "true",
-    # Nothing is fetched from anywhere.
+    # DuckDB fetches nothing from the network.
     "autoinstall_known_extensions": "false",
 }
 _TYPES = {" timestamp": " timestamptz", "array<bigint>": "bigint[]"}
-# Functions that have other names here.
+# Functions of Spark that have other names in DuckDB.
 _FUNCTIONS = (
     "unix_micros(ts) as epoch_us(ts)",
     "timestamp_micros(us) as make_timestamptz(us)",
@@ -34,7 +34,7 @@ _FUNCTIONS = (
     "sequence(first, last) as generate_series(first, last)",
     "collect_set(word) as list(distinct word)",
     "array_join(list, gap) as array_to_string(list, gap)",
-    # Everywhere, not only at the first place.
+    # Spark replaces all occurrences, not only the first.
     "regexp_replace(text, part, word) as system.main.regexp_replace(text, part, word, 'g')",
     "try_divide(part, whole) as part / nullif(whole, 0)",
 )
@@ -44,7 +44,7 @@ class DuckTables:
     """Tables of a DuckDB of its own; those of a lake have a state.
 
     Args:
-        is_mixed: Whether some files lack columns that others have; it takes time to look.
+        is_mixed: Whether some files lack columns that others have; checking this takes time.
     """
 
     state: int
@@ -91,7 +91,7 @@ class DuckTables:
 
 
 def _lacking(found: Sequence[str], schema: str) -> list[str]:
-    """Return columns that none of the files has: an older version wrote all of them."""
+    """Return the columns that no file has, because an older version wrote all of them."""
     wanted = (column.split() for column in _types(schema).split(", "))
     return [f"cast(null as {kind}) as {name}" for name, kind in wanted if name not in found]
 
@@ -104,7 +104,7 @@ def _types(schema: str) -> str:
 
 
 def _plain(question: str) -> str:
-    """Return the question with tables named as they are here."""
+    """Return the question with DuckDB's names of tables."""
     return question.replace("{", "").replace("}", "")
 
 
@@ -129,10 +129,10 @@ def of_lake(lake: Lake, scope: Scope = EVERYTHING) -> Iterator[DuckTables]:
 
 @contextmanager
 def opened(*, is_mixed: bool) -> Iterator[DuckTables]:
-    """Start DuckDB; what does not fit into memory goes to a temporary folder.
+    """Start DuckDB; it uses a temporary folder for what does not fit into memory.
 
     Raises:
-        PipelineFailed: It is not installed.
+        PipelineFailed: DuckDB is not installed.
     """
     try:
         import duckdb

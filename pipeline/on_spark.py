@@ -50,7 +50,7 @@ class SparkTables:
             self.add(name, schema, [])
 
     def add_frame(self, name: str, frame: "DataFrame") -> None:
-        """Let questions name these rows."""
+        """Give these rows a name for later questions."""
         self._frames[name] = frame
 
     def keep(self, question: str, place: Path) -> None:

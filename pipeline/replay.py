@@ -1,7 +1,7 @@
 """Plans replays of dead letters, which the server then carries out.
 
-The server finds letters by common properties while it has them. Here they are found over any time
-span, and by the fate of others: a message that killed most of its receivers can be left out.
+The server selects letters by their properties while it has them. The pipeline selects them over any
+time span, and by other letters: it can leave out messages that died of most of their receivers.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,8 +30,8 @@ _FRESH = """
     from {life} anti join (select explode(replay_of) as letter from {life}) using (letter)
     where state = 'dead' and letter is not null
 """
-# Without messages that a replay brought to this receiver, and repeats of a message. If a copy was
-# expired, discarded or lost, this receiver may still get the message.
+# Omits messages that a replay already delivered to this receiver, and repeats of a message. If a
+# copy expired, was discarded or lost, this receiver may still get the message.
 _WITHOUT_REPEATS = """
     with had as (
         select msg, origin, bool_and(state = 'dead') as only_died from {life}
@@ -63,7 +63,7 @@ def plan(
     without_poison: bool = False,
     to: str | None = None,
 ) -> None:
-    """Hold the matching letters that were not replayed yet as `plan`.
+    """Make the table `plan`: the matching letters that were not replayed yet.
 
     Args:
         conditions: Fields of the server's filter, each with its value: those of CONDITIONS.

@@ -1,7 +1,7 @@
 """Results for the console: computed here, and written to the store as whole values.
 
 Each value is JSON under `{NAMESPACE}:pipeline:NAME`, with the time of computation and the period
-covered. Writing replaces the value, so nothing is counted twice, whenever a process is killed.
+covered. Writing replaces the value, so nothing is counted twice, even if a process is killed.
 """
 
 import time
@@ -18,7 +18,7 @@ from holdfast.pipeline.reports.tables import Tables
 from holdfast.pipeline.source.streams import answering, connect
 
 VERSION = 1
-# Each result with the most rows that it has; there are more hours than kinds of death.
+# Each result with its maximum number of rows; there are more hours than kinds of death.
 _RESULTS = {
     "dead": (DEAD, 200),
     "causes": (CAUSES, 200),

@@ -1,4 +1,4 @@
-"""Runs of a node: when a process starts again, what only the former process had is lost.
+"""Runs of a node: when a process starts again, what only the earlier process had is lost.
 
 Each run has its own epoch: a seed, which stays until the store is emptied, and a number that grows.
 A process that lost its store for a while has several epochs, but only one start.
@@ -19,7 +19,7 @@ NEVER = 2**62
 
 
 class Runs(NamedTuple):
-    """The runs that are over, and since when: microseconds since 1970."""
+    """The times since which runs are over: microseconds since 1970."""
 
     # By node and epoch.
     over_us: dict[str, int]

@@ -1,7 +1,7 @@
 """The scope of reports and audits: all tables, or a time, a channel, a receiver.
 
-Messages are selected by the time of their publish, and everything about them belongs to them,
-whenever it happened. What is about no message is selected by its own time.
+A scope selects messages by the time of their publish, with all events about them, whatever their
+times. It selects other events by their own time.
 """
 
 from dataclasses import dataclass, replace
@@ -29,16 +29,16 @@ class Scope:
 
     @property
     def has_names(self) -> bool:
-        """Whether it is about a part of the messages of a time."""
+        """Whether the scope has a part of the messages of its time."""
         return self.channel is not None or self.receiver is not None
 
     @classmethod
     def of_day(cls, day: int) -> Self:
-        """Return a day since 1970."""
+        """Return the scope of a day, counted since 1970."""
         return cls(day * _MS_PER_DAY, (day + 1) * _MS_PER_DAY)
 
     def within(self, day: "Scope") -> "Scope | None":
-        """Return the part of it that is of a day."""
+        """Return the part of the scope within a day."""
         since, until = (day.since or 0, day.until or 0)
         if self.since is not None:
             since = max(since, self.since)
@@ -48,7 +48,7 @@ class Scope:
 
     @property
     def first_day(self) -> date | None:
-        """The first day whose events can belong to it; those of messages can be later than any."""
+        """The first day with events of the scope; there is no last one, as events may come late."""
         return None if self.since is None else _day(self.since)
 
     @property

@@ -31,8 +31,8 @@ _TIMEOUT_S = 10.0
 MASTERS = ("local", "spark://", "k8s://")
 # Speeds up short work, at the cost of a third of the speed of long work.
 _QUICK = "-XX:TieredStopAtLevel=1"
-# Otherwise the second compiler is busy all the time with code that runs a few thousand times; code
-# that runs for every event gets compiled quickly even so.
+# With Java's usual thresholds, the second compiler is always busy with code that runs a few
+# thousand times; code that runs for every event is compiled early anyway.
 _LONG = (
     "-XX:Tier4InvocationThreshold=100000 -XX:Tier4MinInvocationThreshold=12000 "
     "-XX:Tier4CompileThreshold=300000 -XX:Tier4BackEdgeThreshold=800000"
@@ -42,13 +42,13 @@ _EVERYWHERE = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.parquet.compression.codec": "zstd",
-    # The packed size that is combined in memory at once.
+    # The compressed size of data that is combined in memory at once.
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",
-    # The usual format, at half the work.
+    # The common format, which takes half the work.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
 }
-# For each file and folder, Java would start chmod once and readlink four times. So files have no
-# checksums and markers, which nobody reads, and are renamed by a system call.
+# For each file and folder, Java would start chmod once and readlink four times. So files are
+# renamed by a system call, and have no checksums or markers, which nothing reads.
 _FILES = {
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
@@ -56,16 +56,16 @@ _FILES = {
 # Partitions of large shuffles for each core; each fits into memory.
 _PIECES = 16
 _HERE = {
-    # Nobody needs the call sites of plans, and a remote Spark cannot be configured.
+    # Call sites of plans are not needed, and a remote Spark cannot be configured.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "2g",
-    # Files are local: each core gets its share, however small they are.
+    # Files are local: each core gets its share, even of small ones.
     "spark.sql.files.openCostInBytes": "262144",
-    # About a million packed events; what a task makes of them fits into memory.
+    # About a million compressed events, so a task's results fit into memory.
     "spark.sql.files.maxPartitionBytes": "4m",
 }
 
@@ -101,7 +101,7 @@ def open_session(engine: Engine) -> "SparkSession":
     """Start or join a session, which the caller stops.
 
     Raises:
-        PipelineFailed: Spark or its Java is not there or does not start; the text says what to do.
+        PipelineFailed: Spark or its Java is missing or does not start; the text says what to do.
     """
     _prepare_python()
     if engine.remote is not None:
@@ -164,16 +164,16 @@ def _start(engine: Engine) -> "SparkSession":
 
 def _silence(context: "SparkContext") -> None:
     """Keep threads that talk to Java from printing tracebacks when it dies; an error follows."""
-    # There is no public access.
+    # Spark has no public access to it.
     server: Any = context._accumulatorServer
     server.handle_error = lambda *_: None
-    # Otherwise the first message makes one that prints.
+    # Without a handler, the first log message would create one that prints.
     logging.getLogger().addHandler(logging.NullHandler())
 
 
 @contextmanager
 def _later_ctrl_c() -> Iterator[None]:
-    """Delay ctrl-C: a Java whose start is interrupted would run for ever, unknown to anyone."""
+    """Delay Ctrl-C: if the start of Java is interrupted, its process would run for ever."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -189,7 +189,7 @@ def _later_ctrl_c() -> Iterator[None]:
 
 @contextmanager
 def _same_ctrl_c() -> Iterator[None]:
-    """Keep our handler of ctrl-C; Spark's own prints long traces."""
+    """Keep our handler of Ctrl-C; Spark's own prints long tracebacks."""
     before = signal.getsignal(signal.SIGINT)
     yield
     if threading.current_thread() is threading.main_thread():

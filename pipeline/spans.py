@@ -47,7 +47,7 @@ def spans(tables: Mapping[str, Iterable[Path]], cores: int) -> list[Span]:
     """Divide the messages in these files for this many cores; return at least one span.
 
     Raises:
-        PipelineFailed: One of the files is none that can be read.
+        PipelineFailed: One of the files cannot be read.
     """
     parts = {table: [*_parts(files)] for table, files in tables.items()}
     ends = [*_ends([part for each in parts.values() for part in each], cores)]
@@ -65,7 +65,7 @@ def _parts(files: Iterable[Path]) -> Iterator[_Part]:
             group = metadata.row_group(number)
             known = group.column(column).statistics
             if known is None or not (known.has_min_max or known.null_count == group.num_rows):
-                # Written by another program, which did not state them.
+                # Another program wrote the file without them.
                 yield _Part(file, _FIRST, _LAST - 1, group.num_rows)
             elif known.has_min_max:
                 yield _Part(file, known.min, known.max, group.num_rows)
@@ -75,7 +75,7 @@ def footer(file: Path) -> pq.FileMetaData:
     """Read the metadata of a file.
 
     Raises:
-        PipelineFailed: It is none that can be read.
+        PipelineFailed: The file cannot be read.
     """
     try:
         return pq.read_metadata(file)

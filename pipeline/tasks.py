@@ -1,4 +1,4 @@
-"""Work that tasks do themselves, on files and Arrow columns; Spark only gets the results."""
+"""Runs work in tasks, on files and Arrow columns; Spark only gets the results."""
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

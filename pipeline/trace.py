@@ -1,6 +1,6 @@
-"""The way of one message, as the tables have it: longer than the journal.
+"""The steps of one message, from the tables, which go back further than the journal.
 
-A server that is asked for it runs this module as a program, because it has no libraries for tables:
+A server runs this module as a program, because it does not load the libraries for tables:
 `python -m holdfast.pipeline.trace NODE NS FOLDER...` prints the steps, or a sentence, as JSON.
 """
 
@@ -18,7 +18,7 @@ from holdfast.pipeline.on_duckdb import opened
 
 _NS_PER_S = 1_000_000_000
 _LONGEST_S = 20
-# The clocks of nodes differ, and are put back.
+# The clocks of nodes differ, and may be set back.
 _BEFORE = timedelta(days=1)
 _STEPS = """
     select epoch_us(ts) as at_us, node, kind, receiver, channel, attempt, code,
@@ -43,7 +43,7 @@ def steps(lake: Lake, origin: str, ns: int) -> list[dict[str, Any]]:
 
 
 def _main(origin: str, number: str, *folders: str) -> None:
-    # The server comes first, and may be killed before it can end this program.
+    # The server has priority, and may be killed before it can end this program.
     os.nice(19)
     signal.alarm(_LONGEST_S)
     place = next((folder for folder in folders if Path(folder).is_dir()), folders[0])

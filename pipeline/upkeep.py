@@ -20,12 +20,12 @@ from holdfast.pipeline.lake import CARRIED, EVENTS, TABLES, Lake, refuse
 from holdfast.pipeline.source.keeping import keep
 from holdfast.pipeline.spans import footer
 
-# Growing tables, each with the column that gives a row's time.
+# Growing tables, each with the column of a row's time.
 _TIMES = {EVENTS: "d", "life": "ended_ts", "latency": "hour", "lost": "found_ts"}
 # An ingest merges this many small files, and cleans up after this many batches: those of an hour,
 # at a batch a minute.
 _MANY = 60
-# Hours for which files stay that no longer belong to their table: no reader takes longer.
+# Hours that files stay after they are removed from their table: no reader takes longer.
 _READ_H = 24
 # Each batch replaces the carried tables.
 _CARRIED_H = 1
@@ -61,7 +61,7 @@ def to_compact(lake: Lake, least: int = 2) -> Iterator[Merge]:
 
 
 def compact(lake: Lake, merges: Sequence[Merge], report: Callable[[], None]) -> None:
-    """Do these merges; `report` is called for each that is done.
+    """Do these merges; call `report` after each.
 
     Raises:
         PipelineFailed: Files are lost; all days without such files are done.
@@ -79,7 +79,7 @@ def compact(lake: Lake, merges: Sequence[Merge], report: Callable[[], None]) -> 
 
 def clean(lake: Lake) -> None:
     """Delete files that no longer belong to the tables."""
-    # A killed process may have replaced files of the newest state: first they become its own again.
+    # First undo what a killed process did: it may have replaced files of the newest state.
     with lake.changing():
         for table in TABLES:
             lake.open(table).vacuum(_READ_H, is_whole=True)
@@ -89,7 +89,7 @@ def clean(lake: Lake) -> None:
 
 def tidy(lake: Lake) -> None:
     """Merge the small files of one table and day if there are many; clean up now and then."""
-    # A file may be lost, which readers say: all else is merged.
+    # Files may be lost, which readers report; the others are merged.
     examined = _examined(lake, to_compact(lake, _MANY))
     merge = next((merge for merge, faults in examined if not faults), None)
     # Another process may be doing this: an ingest continues.
@@ -101,15 +101,15 @@ def tidy(lake: Lake) -> None:
 
 
 def _merge(lake: Lake, merge: Merge) -> None:
-    # Remains of a killed process are undone first: at the same time, one of both would fail.
+    # First undo what a killed process did: if two processes undo it together, one fails.
     with lake.changing():
         lake.open(merge.table).merge(merge.day)
 
 
 def _examined(lake: Lake, merges: Iterable[Merge]) -> Iterator[tuple[Merge, dict[Path, str]]]:
-    """Yield merges with the lost files of their table and day, and what has happened to each.
+    """Yield merges with the lost files of their table and day, and what happened to each.
 
-    The files of a table are listed once, for the merges of a table come one after another.
+    The merges of a table come one after another, so its files are listed once.
     """
     for table, its_merges in groupby(merges, attrgetter("table")):
         files = [*lake.open(table).files(lake.newest())]
@@ -119,7 +119,7 @@ def _examined(lake: Lake, merges: Iterable[Merge]) -> Iterator[tuple[Merge, dict
 
 
 def to_forget(lake: Lake, *, before: date, events_before: date) -> list[Cut]:
-    """Return what is older than these days."""
+    """Return the cuts that remove rows older than these days."""
     cuts = []
     for table, column in _TIMES.items():
         day = events_before if table == EVENTS else before
@@ -143,7 +143,7 @@ def _rows(lake: Lake, table: str, column: str, before: date) -> int:
 
 
 def forget(lake: Lake, cuts: Sequence[Cut]) -> None:
-    """Remove these rows: first of all events, which the other tables derive from."""
+    """Remove these rows, first those of events, which the other tables derive from."""
     with lake.changing():
         for table, before, _ in cuts:
             lake.open(table).delete(f"{_TIMES[table]} < {_literal(table, before)}")
@@ -151,10 +151,7 @@ def forget(lake: Lake, cuts: Sequence[Cut]) -> None:
 
 
 def give_up_lost(lake: Lake) -> int:
-    """Do without files of events that are lost; return how many they are.
-
-    Incidents take their place, so that the audit keeps reporting it.
-    """
+    """Replace lost files of events by incidents, which the audit reports; return their number."""
     lake.widen()
     events = lake.open(EVENTS)
     with lake.changing():
@@ -167,7 +164,7 @@ def give_up_lost(lake: Lake) -> int:
 
 
 def _given_up(lost: Sequence[File]) -> Iterator[pa.RecordBatch]:
-    """Yield the incident of each day, as of its first and its last moment."""
+    """Yield two incidents for each day, at its first and its last moment."""
     for day, files in groupby(sorted(lost, key=attrgetter("day")), attrgetter("day")):
         rows = [file.rows for file in files]
         first = datetime.fromisoformat(day).replace(tzinfo=UTC)
@@ -175,7 +172,7 @@ def _given_up(lost: Sequence[File]) -> Iterator[pa.RecordBatch]:
             "ts": pa.array([first, first + timedelta(days=1, microseconds=-1)]),
             "kind": pa.repeat(Incident.GIVEN_UP.value, 2),
             "what": pa.repeat(f"files of this day's events were lost: {len(rows)}", 2),
-            # The sum of both.
+            # The sum of both incidents is the number of lost events.
             "number": pa.array([sum(rows), 0]),
             # Not the position of an event in its frame.
             "pos": pa.repeat(-1, 2),

@@ -1,4 +1,4 @@
-"""Runs everything that the pipeline does on tiny data, so that its classes are archived."""
+"""Runs all work of the pipeline on tiny data, so that its classes are archived."""
 
 import sys
 import tempfile
@@ -31,7 +31,7 @@ _US = 1_000_000_000_000_000
 
 
 def main() -> None:
-    """Run, and wait until Java has ended and written its archive."""
+    """Do the work, then wait until Java has ended and written its archive."""
     spark = open_session(Engine(master="local[2]"))
     # There is no public access to the process.
     gateway: Any = spark.sparkContext._gateway

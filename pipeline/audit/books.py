@@ -18,10 +18,10 @@ _ALL_SUMS = ", ".join(
 )
 _OF_EVENTS = " ".join(f"when '{name}' then coalesce({name}, 0)" for name in BOOKS)
 
-# Where the last counters of a run differ from the events of that run. A run begins with the start
-# of the process; a run whose start is gone, with its first counters that are left. Events that a
-# node counted as dropped may be missing, and may be reported later. All other events that counters
-# include are in earlier frames. Without events about the store, the open copies cannot be compared.
+# Runs whose last counters differ from their events. A run begins with the start of the process, or,
+# if that is gone, with the first remaining counters. Events that a node counted as dropped may be
+# missing, and may be reported later. All other events that counters include are in earlier frames.
+# Without events about the store, open copies cannot be compared.
 UNBALANCED = f"""
     with own as (
         select *, regexp_replace(epoch, '-[^-]*$', '') as seed, {_AMOUNT} as amount from {{ledger}}

@@ -1,7 +1,7 @@
-"""Finds what the journal cannot know: runs that were killed, and those without books.
+"""Finds what the journal cannot know: the ends of killed runs, and runs without books.
 
-A run begins with the start of a process and ends with its stop. A process that is killed takes the
-events with it that were in no frame.
+A run begins with the start of a process and ends with its stop. If a process is killed, the events
+that were not in a frame yet are lost.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from typing import NamedTuple
 from holdfast.journal.schema import BOOKS_S, FULL, LONGEST_WAIT_S, Kind
 from holdfast.pipeline.epochs import parts
 
-# It was killed; it has no books; it has not ended; nor has it written anything; its start is gone.
+# A run was killed; has no books; has not ended; is silent, too; or lacks its start.
 UNCLEAN, UNBOOKED, OPEN = "run.unclean", "run.unbooked", "run.open"
 SILENT, CUT = "run.silent", "run.cut"
 # In these times, violations could be hidden.
@@ -56,7 +56,7 @@ class Stretch(NamedTuple):
 
 
 class Unknown(NamedTuple):
-    """A time of which not everything is known; `until_us` is None if it has not ended."""
+    """A time of which not everything is known; `until_us` is None if it goes on."""
 
     kind: str
     node: str
@@ -68,10 +68,10 @@ class Unknown(NamedTuple):
 def unknowns_of(
     stretches: Iterable[Stretch], heard: Mapping[str, int], now_us: int
 ) -> Iterator[Unknown]:
-    """Yield what is not known now of all nodes, in the order of their runs.
+    """Yield the unknowns of all nodes, in the order of their runs.
 
     Args:
-        heard: By node, when its server was heard of last, in ms since 1970.
+        heard: By node, when its server was last heard of, in ms since 1970.
     """
     for node, of_node in groupby(sorted(stretches), attrgetter("node")):
         found = _runs(list(of_node))
@@ -126,7 +126,7 @@ def _of_run(
 
 
 def _of_last(run: Stretch, heard_us: int, now_us: int) -> Unknown:
-    """Return what is not known of a run that may go on: it is heard of every minute."""
+    """Return the unknown of a run that may go on; while it does, it is heard of every minute."""
     silent_us = now_us - heard_us
     if silent_us <= 2 * _BOOKS_US:
         text = "it has not stopped: it is running, or was killed; nothing later is known"

@@ -1,9 +1,8 @@
 """Checks that every accepted copy has exactly one end, and that no receiver got a copy twice.
 
 Each finding is a row: its kind, its subject, its time if it is about the journal, the excess or
-shortage, and a text. Copies without an end so far are no violation. Coverage says what cannot be
-checked. The messages of a day are checked together, and not again while nothing new is known of
-them.
+shortage, and a text. Open copies are no violation. Coverage says what cannot be checked. The
+messages of a day are checked together, and again only when there are new events about them.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -21,7 +20,7 @@ from holdfast.pipeline.reports.views import narrow
 from holdfast.pipeline.scope import Scope
 
 _NAMES = "kind, node, msg, receiver, since, until, number, what"
-# The times of which not everything is known are first.
+# Unknowns come first.
 FINDINGS = f"select {_NAMES} from {{findings}} order by kind not like 'run.%', {_NAMES}"
 COUNTS = "select kind, count(*) as n from {findings} group by kind"
 
@@ -38,15 +37,15 @@ def find(
     now_us: int,
     report: Report,
 ) -> None:
-    """Hold all violations as `findings`, and the times of which not everything is known now.
+    """Make the table `findings`: all violations, and the present unknowns.
 
     Args:
-        lacking: By node, frames that should have come behind the last one.
-        heard: By node, when its server was heard of last, in ms since 1970.
+        lacking: By node, the number of missing frames after the last one.
+        heard: By node, when its server was last heard of, in ms since 1970.
     """
     unread = memory.unread
     for done, day in enumerate(unread):
-        # So many more days are to be checked, or about as many.
+        # About as many days remain to be checked.
         report(done, 2 * len(unread))
         memory.read(tables, day)
     tables.add_files("ledger", memory.ledgers(), SCHEMA)
@@ -68,7 +67,7 @@ def find(
 
 
 def _spans(memory: AuditMemory, scope: Scope) -> list[tuple[Scope, Path | None]]:
-    """Return what is to be checked; whole days with the file that says that they are clean."""
+    """Return the scopes to check; whole days with the file that marks them as clean."""
     if scope.has_names:
         return [(scope, None)]
     spans: list[tuple[Scope, Path | None]] = []
@@ -84,7 +83,7 @@ def _spans(memory: AuditMemory, scope: Scope) -> list[tuple[Scope, Path | None]]
 
 def _row(unknown: Unknown) -> tuple[object, ...]:
     kind, node, since_us, until_us, what = unknown
-    # A clock that was put back leaves no time between.
+    # If a clock was set back, the time between is negative.
     ms = None if until_us is None else max(until_us - since_us, 0) // 1000
     return kind, node, since_us, until_us, ms, what
 
@@ -95,7 +94,7 @@ def _lacking(lacking: Mapping[str, int]) -> Iterator[tuple[object, ...]]:
         yield "frame.lacking", node, None, None, frames, text
 
 
-# Since when there are events of a node.
+# The time of the first events of each node.
 _REACH = """
     select node as origin, min(unix_micros(since)) as begin_us
     from {ledger} where seq is not null group by node
@@ -106,7 +105,7 @@ _UNKNOWNS = """
         timestamp_micros(since_us) as since, timestamp_micros(until_us) as until, number, what
     from {unknowns}
 """
-# Events that are missing from the journal, or that it must not contain.
+# Events that the journal lacks, or must not contain.
 _LOST = f"""
     select kind, node, cast(null as bigint) as msg, cast(null as string) as receiver,
         since, until, number, case when kind = '{Kind.DROPPED}'

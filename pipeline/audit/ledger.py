@@ -1,4 +1,4 @@
-"""The ledger: the journal in short, for whatever is about whole frames and runs.
+"""The ledger: a summary of the journal, for checks of whole frames and runs.
 
 A row counts the events of one kind in one frame. Events about the journal and its node have rows of
 their own.
@@ -21,7 +21,7 @@ _IS_SINGLE = f"kind in {words(Kind.NODE, Kind.BOOKS, Kind.DROPPED, *INCIDENTS)}"
 
 
 def ledger_where(condition: str) -> str:
-    """Return the question for the ledger of some of the events, in order, which takes less room."""
+    """Return the question for the ledger of some events, in an order that compresses well."""
     return f"""
     with chosen as (
         select node, epoch, seq, kind, ts, copies, number,

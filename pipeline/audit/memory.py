@@ -20,7 +20,7 @@ class AuditMemory(Memory):
 
     def read(self, tables: Tables, day: str) -> None:
         """Read a day of events."""
-        # Events without a time are of no day.
+        # Events without a time belong to no day.
         is_of_day = f"cast(d as string) = '{day}'" if day[:1].isdigit() else "d is null"
         with self.writing(day) as draft:
             keep(tables, ledger_where(is_of_day), draft / _LEDGER)
@@ -43,9 +43,9 @@ class AuditMemory(Memory):
 
 @contextmanager
 def remembering(lake: Lake) -> Iterator[AuditMemory]:
-    """What is known of a lake's events.
+    """Yield the memory of a lake's events.
 
-    Open the tables to be audited in it: later files, which they may have, do no harm.
+    Callers open the tables of the audit within it; these may have later files.
 
     Raises:
         PipelineFailed: There are no tables.

@@ -35,8 +35,8 @@ _OF_COPIES = (
     ),
 )
 _IS_KNOWN, _IS_UNKNOWN = (f"published {sign} 0 and not is_old" for sign in (">", "="))
-# A message has no more ends and receivers than copies, and its events need a publish. Of messages
-# from before the journal, only a part is known.
+# A message has no more ends and receivers than copies, and its events need a publish. Messages from
+# before the journal are known only in part.
 _OF_MESSAGES = (
     _Fault("too_many_ends", f"ends > room and {_IS_KNOWN}", "ends - room", "more ends than copies"),
     _Fault(
@@ -54,12 +54,12 @@ def _any(faults: Iterable[_Fault]) -> str:
 
 
 def examine(tables: Tables, name: str) -> bool:
-    """Return whether messages and their copies have faults; materialize these under this name.
+    """Return whether messages and their copies have faults; materialize the faults as `name`.
 
-    Faults are rare: all messages are checked as if the journal knew them whole, and only those with
-    faults are looked at again.
+    Faults are rare: a first check of all messages treats the journal as complete, and a second one
+    examines only those with faults.
     """
-    # Spark then has the copies of a message in one place.
+    # Spark then keeps the copies of a message together.
     tables.define(
         "events_of_messages",
         "select /*+ repartition(msg, origin) */ * from {events} where msg is not null",
@@ -91,9 +91,9 @@ def _is_there(tables: Tables, name: str) -> bool:
 def _copies(events: str) -> str:
     """Return the question for the events of each copy, in numbers.
 
-    The message itself counts as a copy for nobody. What has moved to another queue of its subject
-    may come back. A message made from an imported or edited letter begins with its replay. Clocks
-    may jump and frames may overtake each other, but not both at once.
+    The message itself counts as a copy without a receiver. A message that moved to another queue of
+    its subject may return. A message made from an imported or edited letter begins with its replay.
+    Clocks may jump and frames may overtake each other, but not both at the same time.
     """
     return f"""
     select msg, origin, receiver,

@@ -12,7 +12,7 @@ from holdfast.pipeline.reports.catalogue import Result
 
 # The number of colours in the style sheet.
 _COLOURS = 6
-# The most rows of a table.
+# The maximum number of rows in a table.
 _MOST = 200
 
 

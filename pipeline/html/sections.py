@@ -39,7 +39,7 @@ def _bars(value: str, *labels: str, unit: str = "", colour: int = 0) -> Callable
 
 
 def _backlog(result: Result) -> str:
-    """Draw the most that waited in each hour, the oldest first."""
+    """Draw the largest backlog of each hour, the oldest first."""
     hours, most = words(result, "hour"), numbers(result, "most")
     return lines([hour[:16].replace("T", " ") for hour in reversed(hours)], {"waiting": most[::-1]})
 
@@ -59,7 +59,7 @@ def _days_found(result: Result) -> str:
 
 
 def _unusual(result: Result) -> str:
-    """Draw the distances, whether there was too much or too little."""
+    """Draw the distances, whether the count was too high or too low."""
     hours = [hour[:16].replace("T", " ") for hour in words(result, "hour")]
     measures = [_MEASURES[measure] for measure in words(result, "measure")]
     named = map(" · ".join, zip(hours, words(result, "channel"), measures, strict=True))
@@ -203,7 +203,7 @@ SECTIONS = {
     ),
     "backlog": Section(
         "Backlog",
-        "Copies that waited or were with their receivers: the most of each hour.",
+        "Copies that waited or were in flight: the maximum of each hour.",
         "No message was published.",
         _backlog_found,
         _backlog,

@@ -7,7 +7,7 @@ from holdfast.pipeline.html.columns import numbers, words
 from holdfast.pipeline.reports.catalogue import Result
 
 _FLOWS = ("handed", "published", "dead")
-# More points do not make a line look smoother.
+# The number of points; more do not make a line look smoother.
 _POINTS = 240
 # The colour of failures.
 BAD = 2

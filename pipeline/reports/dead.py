@@ -9,8 +9,8 @@ DEAD = """
     order by dead desc, code, channel, fingerprint
 """
 
-# What fails alike, with the number of its channels, and one of them as an example: words with a
-# digit are shown as a star.
+# Similar failures, with the number of their channels, and one of them as an example: a star
+# replaces words with a digit.
 _EXAMPLE = "regexp_replace(channel, '[A-Za-z0-9_~-]*[0-9][A-Za-z0-9_~-]*', '*')"
 CAUSES = f"""
     select code, wording, cast(sum(refused) as bigint) as refusals,

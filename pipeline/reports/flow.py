@@ -1,4 +1,4 @@
-"""How many messages pass, and what becomes of them."""
+"""The number of messages, and their outcomes."""
 
 from holdfast.pipeline.copies import ENDS
 from holdfast.pipeline.reports.sums import COUNTS
@@ -7,7 +7,7 @@ _ENDS = ", ".join(map(repr, ENDS))
 
 _COUNTS = ", ".join(f"cast(coalesce(sum({name}), 0) as bigint) as {name}" for name in COUNTS)
 # By channel: publishes, copies, and the number of each end. `lost` copies were in the memory of a
-# process that ended. Messages from before the journal are left out, because their ends may be known
+# process that ended. Messages from before the journal are omitted, because their ends may be known
 # but not their copies. If frames are missing, there may be more ends than copies.
 FUNNEL = f"""
     with counted as (
@@ -39,8 +39,8 @@ THROUGHPUT = """
     group by date_trunc('minute', ts), node order by minute desc, node
 """
 
-# By hour, the newest first: the copies that came and went, the most that waited at the end of a
-# minute, and those left at the end of the hour. Messages from before the journal are left out.
+# By hour, the newest first: the copies that began and ended, the maximum that was open at the end
+# of a minute, and those open at the end of the hour. Messages from before the journal are omitted.
 BACKLOG = f"""
     with known as (
         select timestamp_micros(cast((msg - msg % 1000) / 1000 as bigint)) as ts, copies as came,

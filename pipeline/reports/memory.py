@@ -1,6 +1,6 @@
 """Remembers what audits and reports found out about files: the next one reads only new files.
 
-Everything here follows from files of tables, which never change. It holds while a group has the
+Everything in it follows from files of tables, which never change. It is valid while a group has the
 same files, and may be removed at any time.
 """
 
@@ -18,7 +18,7 @@ from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.reports.tables import Tables
 
-# Increased by every change of what is found out.
+# Increased by every change of what is remembered.
 _VERSION = "1"
 
 
@@ -30,18 +30,18 @@ class Memory:
         self.parts = {name: self.part(name, map(_named, files)) for name, files in groups.items()}
 
     def part(self, name: str, facts: Iterable[str]) -> Path:
-        """Return where something is that follows from these facts."""
+        """Return the place of what follows from these facts."""
         text = "\n".join([_VERSION, *sorted(facts)])
         return self._place / f"{name}-{blake2b(text.encode(), digest_size=16).hexdigest()}"
 
     @property
     def unread(self) -> list[str]:
-        """The groups of which nothing is known as they are now."""
+        """Return the groups whose present files were not read yet."""
         return [group for group, part in self.parts.items() if not part.exists()]
 
     @contextmanager
     def writing(self, group: str) -> Iterator[Path]:
-        """A new folder for what is found out about a group."""
+        """Yield a new folder for what is found out about a group."""
         draft = self._place / "draft"
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()
@@ -65,9 +65,9 @@ class Memory:
 
 @contextmanager
 def place_of(lake: Lake, name: str) -> Iterator[Path]:
-    """A folder beside the tables; only one process learns at a time, others wait.
+    """Yield a folder beside the tables; only one process uses it at a time, others wait.
 
-    Whoever may not write there remembers nothing.
+    A process that may not write there gets a temporary folder.
 
     Raises:
         PipelineFailed: There are no tables.
@@ -89,7 +89,7 @@ def keep(tables: Tables, question: str, place: Path) -> None:
     """Write an answer to a new folder.
 
     Raises:
-        PipelineFailed: A cluster has written it where nobody here can read it.
+        PipelineFailed: A cluster has written it to a place that this machine cannot read.
     """
     tables.keep(question, place)
     if not place.is_dir():

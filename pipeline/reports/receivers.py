@@ -58,8 +58,8 @@ HOLDBACK_ADVICE = """
     select *, round(succeeded / retried, 4) as share from counts order by retried desc, channel
 """
 
-# By receiver: the time from a hand-over to the ack, the slowest first. Too little is known of those
-# with less than ten acks.
+# By receiver: the time from a hand-over to the ack, the slowest first. Receivers with less than ten
+# acks are omitted.
 SLOW_RECEIVERS = """
     with answers as (
         select receiver, channel, (unix_micros(ended_ts) - unix_micros(handed_ts)) / 1000 as ms

@@ -1,9 +1,9 @@
-"""The counts that the funnel adds up, found out once for files that never change.
+"""The counts that the funnel adds up; they are computed once for files that never change.
 
-Files of events are in groups by their day, and those of ended lives by the day of their writing. Of
+Files of events are grouped by their day, and those of ended lives by the day of their writing. Of
 each day of publish, all messages of a node count or none: those from before its journal began do
-not, because the tables may have a part of them only. On the day on which it began, each is looked
-at.
+not, because the tables may have only a part of them. On the day on which the journal began, each
+message is checked.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -50,7 +50,7 @@ def _counts(found: Mapping[str, str], rows: str, condition: str) -> str:
 _AND_BEGINS = "left join {begins} using (origin)"
 _IS_KNOWN = "(begin_us is null or msg >= begin_us * 1000)"
 _IS_PUBLISH = "kind = 'published'"
-# Without anything remembered.
+# The sums if nothing is remembered.
 SUMS = (
     f"{_counts(_OF_PUBLISHES, f'{{publishes}} {_AND_BEGINS}', _IS_KNOWN)} union all "
     f"{_counts(_OF_LIVES, f'{{life}} {_AND_BEGINS}', _IS_KNOWN)}"
@@ -58,7 +58,7 @@ SUMS = (
 
 
 def recall(tables: Tables, lake: Lake) -> None:
-    """Define `sums` of all messages of a lake, by what is remembered of its files."""
+    """Define `sums` of all messages of a lake from what is remembered about its files."""
     with place_of(lake, "_sums") as place:
         # Events that arrived after the tables were opened do not count.
         files = {table: lake.files(table, at=tables.state) for table in (EVENTS, "life", OPEN)}
@@ -122,7 +122,7 @@ def _known_parts(tables: Tables) -> Iterator[str]:
     yield _counts(_OF_LIVES, f"{{known_open}} {began}", _IS_KNOWN)
     first = f"cast((begin_us - begin_us % {_US}) / {_US} as bigint)"
     for (day,) in tables.ask(f"select distinct {first} from {{known_begins}}").rows:
-        # Whole days, so that engines pass over all files of others.
+        # Conditions on whole days let engines skip the files of other days.
         is_first = (
             f"msg >= {day * _NS} and msg < {(day + 1) * _NS} and msg >= begin_us * 1000 "
             f"and begin_us > {day * _US}"

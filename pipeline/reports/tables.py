@@ -1,7 +1,7 @@
-"""The tables that questions are asked of, whatever engine answers.
+"""The tables for questions, whichever engine answers them.
 
-A question is one text of SQL that all engines understand alike; tables are named in braces. What an
-engine lacks, its module defines.
+A question is one text of SQL with the same meaning for all engines; the names of tables are in
+braces. The module of an engine defines what the engine lacks.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class Answer(NamedTuple):
 class Tables(Protocol):
     """Tables by name; those that reports read are defined in holdfast.pipeline.reports.views."""
 
-    # The number of the lake's state that they are of.
+    # The number of their lake's state.
     state: int
 
     def ask(self, question: str, most: int | None = None) -> Answer:
@@ -43,7 +43,7 @@ class Tables(Protocol):
         ...
 
     def add_files(self, name: str, files: Sequence[Path], schema: str) -> None:
-        """Let later questions name the rows of these files."""
+        """Give the rows of these files a name for later questions."""
         ...
 
     def keep(self, question: str, place: Path) -> None:

@@ -1,4 +1,4 @@
-"""How days and hours differ from others like them."""
+"""Compares days and hours with similar ones."""
 
 _HOUR_US, _DAY_US = 3_600_000_000, 86_400_000_000
 
@@ -68,9 +68,9 @@ DAYS = f"""
 # Hours that are unlike the same hour of other days, the most unlike first: messages and dead
 # letters of a channel, and its p95. The usual value is the median of all days, and the spread that
 # of the distances to it, so that an unusual day changes neither; 3.5 spreads or more are unusual.
-# Counts vary by their root anyway, and times by a tenth. Hours in which nothing happened count, but
-# not the first and the last, of which a part may be unknown; less than five days, or less than a
-# message an hour, tell nothing.
+# Counts always vary by about their square root, and times by a tenth. Hours without messages count,
+# but not the first and the last, which may be incomplete. Channels with less than five days, or
+# less than a message an hour, are omitted.
 UNUSUAL = f"""
     with counted as (
         select channel, 'published' as measure, {_number(_SENT_US, _HOUR_US)} as number,

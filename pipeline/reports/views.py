@@ -1,4 +1,4 @@
-"""The tables that reports read, as views of the lake's: only what is in question."""
+"""The tables that reports read, as views of the lake's tables, narrowed to a scope."""
 
 from holdfast.pipeline.lake import OPEN
 from holdfast.pipeline.reports.sums import SUMS
@@ -6,7 +6,7 @@ from holdfast.pipeline.reports.tables import Tables
 from holdfast.pipeline.schemas import ANSWER, DELIVERY
 from holdfast.pipeline.scope import EVERYTHING, Scope
 
-# The names of all rows, and the tables of the lake that have them; those in `open` have no end.
+# The views of all rows, and the tables of the lake that have them; copies in `open` have no end.
 PARTS = {
     "all_events": ("events",),
     "all_life": ("life", OPEN),
@@ -18,7 +18,7 @@ _PUBLISHES = "select msg, origin, channel, size, copies from {events} where kind
 _PUBLISHES_TO_ONE = (
     "select msg, origin, channel, 1 as size, 1 as copies from {life} where generation = 0"
 )
-# The same rows as in the table, which knows neither receivers nor minutes.
+# The same rows as in the table, which has neither receivers nor minutes.
 _LATENCY = f"""
     select date_trunc('hour', timestamp_micros(published_us)) as hour, channel,
         '{DELIVERY}' as what, greatest(unix_micros(handed_ts) - published_us, 0) as us, 1 as n
@@ -29,7 +29,7 @@ _LATENCY = f"""
         greatest(unix_micros(ended_ts) - unix_micros(handed_ts), 0) as us, 1 as n
     from {{life}} where handed_ts is not null and generation = 0 and state = 'acked'
 """
-# Since when there are events of a node: older messages may be known in part.
+# The time of the first events of each node: older messages may be known only in part.
 _BEGINS = """
     select node as origin, min(unix_micros(ts)) as begin_us
     from {all_events} where seq is not null group by node
@@ -60,7 +60,7 @@ def _where(*conditions: str) -> str:
 
 def _life(scope: Scope) -> str:
     where = _where(scope.messages, *_conditions(scope, "channel", "receiver"))
-    # Nanoseconds are too many for the numbers that divisions are made of.
+    # Nanoseconds are too large for floating-point division.
     published = "cast((msg - msg % 1000) / 1000 as bigint) as published_us"
     return f"select *, {published} from {{all_life}} where {where}"
 
@@ -68,7 +68,7 @@ def _life(scope: Scope) -> str:
 def _events(scope: Scope) -> str:
     if scope.is_everything:
         return "select * from {all_events}"
-    # Engines then pass over earlier days; events without a time are of no day.
+    # Engines can then skip earlier days; events without a time belong to no day.
     is_recent = f"coalesce(cast(d as string), '9') >= '{scope.first_day or 0}'"
     of_messages = [is_recent, scope.messages, "msg is not null"]
     others = [is_recent, scope.times, "msg is null", *_conditions(scope, "receiver")]
@@ -76,7 +76,7 @@ def _events(scope: Scope) -> str:
         of_messages.append("(kind = 'published' or receiver = (select receiver from {scope}))")
         of_messages.append("(msg, origin) in (select msg, origin from {life})")
     elif scope.channel is not None:
-        # Acks do not name it.
+        # Acks do not name the channel.
         of_messages.append(f"(msg, origin) in ({_on_channel(scope)})")
     if scope.channel is not None:
         of_sessions = "channel is null and receiver in (select receiver from {life})"

@@ -1,7 +1,6 @@
 """Writes events as Parquet in the task that reads them; Spark only gets receipts.
 
-Passing events through Java, where columns become rows and rows columns again, took a third of an
-ingest.
+Java would turn columns into rows and rows into columns again, for a third of the time of an ingest.
 """
 
 from collections.abc import Iterator
@@ -21,13 +20,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-# The file in the folder of the table, and a group of its events.
+# The file in the folder of the table, and one group of its events.
 RECEIPT = f"file string, {GROUP}"
 _US_PER_DAY = 86_400_000_000
-# The rows that are sorted by message, and the rows that are packed together. Readers of a few
-# messages find them in few places.
+# The number of rows that are sorted by message together, and the number in a part of the file.
+# Readers of a few messages find them in few parts.
 _TOGETHER, PACKED = 524_288, 65_536
-# Clocks may be wrong: beyond this many open days, files are closed early.
+# If clocks are wrong, events are of many days: beyond this number of open files, some are closed.
 _MOST_OPEN = 16
 
 
@@ -35,7 +34,7 @@ def packing(schema: pa.Schema) -> dict[str, Any]:
     """Return the Parquet settings of tables."""
     return {
         "compression": "zstd",
-        # The lowest level packs as well.
+        # The lowest level compresses as well as higher ones.
         "compression_level": 1,
         # Dictionaries are useless for columns whose values differ in each row.
         "use_dictionary": [field.name for field in schema if field.type == pa.string()],
@@ -43,7 +42,7 @@ def packing(schema: pa.Schema) -> dict[str, Any]:
 
 
 def keep(tables: Iterator[pa.RecordBatch], folder: Path) -> Iterator[pa.RecordBatch]:
-    """Write all events into files of one day each, in a folder for it; yield the receipts.
+    """Write all events into files, each in the folder of its day; yield the receipts.
 
     The files of a failed task stay there, but have no receipts.
     """

@@ -1,4 +1,4 @@
-"""The outline of a stream, without the content of its frames: enough to plan who reads what."""
+"""The outline of a stream, without the content of its frames: enough to plan the pieces."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from redis import Redis
 
 BEGIN = "0-0"
-# The most entries per call; Valkey serves nobody else meanwhile.
+# The maximum number of entries per call; Valkey serves no other client meanwhile.
 _PAGE = 200
 _HEAD = 400
 # KEYS 1 stream   ARGV after id, up to id, most entries; replies of each frame id, epoch, number,

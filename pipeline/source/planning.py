@@ -18,9 +18,9 @@ from holdfast.pipeline.source.outline import (
 from holdfast.pipeline.source.reading import Piece
 from holdfast.pipeline.source.streams import Journals
 
-# Spark's record of how far all streams were read: by node, as JSON.
+# How far all streams were read: by node, as JSON.
 Offset = dict[str, dict[str, Any]]
-# Smaller pieces cost more to start than they save.
+# The least number of events in a piece: smaller ones cost more to start than they save.
 _SMALLEST = 100_000
 _FATAL = (Incident.GAP, Incident.REWIND)
 
@@ -42,10 +42,10 @@ class Planner:
         return {node: id for node, id in found.items() if id is not None}
 
     def waiting(self, start: Offset, lacking: Mapping[str, int]) -> int:
-        """Return the number of frames that were written since; in an emptied store, of all.
+        """Return the number of frames written since the start; in an emptied store, that of all.
 
         Args:
-            lacking: By node, the number of those that are known to be missing.
+            lacking: By node, the number of frames that are known to be missing.
         """
         found = 0
         for node, number in self._journals.numbered().items():
@@ -54,7 +54,7 @@ class Planner:
         return found
 
     def advance(self, start: Offset, goal: Mapping[str, str], most: int | None) -> Offset:
-        """Return the end of a batch that begins here: at the goal, or after `most` events.
+        """Return the end of a batch that begins at `start`: the goal, or after `most` events.
 
         Raises:
             PipelineFailed: Frames are missing, and loss is not accepted.
@@ -83,7 +83,7 @@ class Planner:
     ) -> tuple[Position, Finding | None]:
         at, finding = advance(at, seen)
         if finding is not None and finding.kind is Incident.BEGINNING:
-            # Asked afterwards, because the server may be trimming.
+            # Read after the frames, because the server may be trimming them.
             finding = beginning(finding, self._journals.ends(node).trimmed)
         self._check(node, finding)
         return at, finding

@@ -1,4 +1,4 @@
-"""Journal readers: the lakes that read the journals of a namespace, and how far each is.
+"""Journal readers: the lakes that read the journals of a namespace, with their progress.
 
 The server keeps a frame until all of them have it, within limits of age and size.
 """
@@ -31,7 +31,7 @@ class Readers:
         self._redis = journals.redis
 
     def report(self, lake: str, place: str, positions: Mapping[str, Position]) -> None:
-        """Report what a lake has for good: the server may trim it if all others have it, too.
+        """Report the frames that a lake has stored; the server trims those that all readers have.
 
         It has read nothing of a node that is missing here.
         """
@@ -58,10 +58,7 @@ class Readers:
         return max((_ms(id) for id in ids if id != BEGIN), default=None)
 
     def drop(self, lake: str) -> bool:
-        """Forget a lake that no longer exists; return whether it was known.
-
-        Frames need not stay for it.
-        """
+        """Forget a lake, for which no frames need to stay; return whether it was known."""
         with self._redis.pipeline(transaction=True) as together:
             for node in self._journals.nodes():
                 together.hdel(self._journals.marks(node), lake)

@@ -111,7 +111,7 @@ def _unfold(
 def _decode(packed: bytes, node: str) -> Frame:
     frame = decode(packed)
     if frame.head.node != node:
-        # Its events are, or were, in another stream; here they would count twice.
+        # Its events are, or were, in another stream too, so they would count twice.
         raise FrameUnreadable(f"a frame of node {frame.head.node} is in another node's journal")
     return frame
 
@@ -119,7 +119,7 @@ def _decode(packed: bytes, node: str) -> Frame:
 def _finding(entry: _Entry, error: FrameUnreadable, *, accepts_loss: bool) -> Finding:
     is_newer = _is_newer(entry.frame)
     if is_newer and not accepts_loss:
-        # Nothing is lost: a newer holdfast can continue from here.
+        # No events are lost: a newer holdfast can continue from here.
         raise PipelineFailed(f"frame {entry.seq}: {error}")
     kind = Incident.NEWER if is_newer else Incident.UNREADABLE
     return Finding(kind, entry.id, entry.epoch, entry.seq, 1, str(error))

@@ -81,7 +81,7 @@ class Journals:
         )
 
     def heard(self) -> dict[str, int]:
-        """Return when each node's server said last that it is there: ms since 1970."""
+        """Return when each node's server was last heard of: ms since 1970."""
         return self._numbers(f"heard {self._stream}")
 
     def numbered(self) -> dict[str, int]:
@@ -89,7 +89,7 @@ class Journals:
         return self._numbers(self._stream)
 
     def _numbers(self, before: str) -> dict[str, int]:
-        """Return the numbers whose names begin so, by what follows: the node."""
+        """Return the numbers whose names begin with this text, by the rest: the node."""
         found = cast("dict[bytes, bytes]", self.redis.hgetall(self._meta))
         prefix = before.encode()
         return {
@@ -107,7 +107,7 @@ class Journals:
 
 @contextmanager
 def answering(url: str) -> Iterator[None]:
-    """Turn errors of the store into clear ones."""
+    """Turn errors of the store into failures that say what to do."""
     from redis.exceptions import AuthenticationError, RedisError, ResponseError
 
     try:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.int64]
 
 _NS_PER_US = 1000
-# The latest time that is accepted.
+# The latest time that a frame may have: the year 2100.
 _LATEST_US = 4_102_444_800_000_000
 _MOST_NS = 2**62
 # The errors that malformed columns cause.
@@ -125,9 +125,9 @@ class _Page:
         _must(per_message.size == per_time.size == home.size)
         receivers, per_group = _nested(body.get("groups", ()) for body in self._bodies)
         per_receiver = per_group[group]
-        # One time for each receiver, or one for all.
+        # Each receiver has a time, or all have the same one.
         _must(bool(((per_time == per_receiver) | (per_time == 1)).all()))
-        # Row by row, message by message, all receivers of each.
+        # The order is by row, then by message, then by receiver.
         counts = per_message * per_receiver
         row = np.repeat(np.arange(home.size), counts)
         k = np.arange(row.size) - np.repeat(_begins(counts), counts)
