@@ -1,4 +1,4 @@
-// A minimal Bayeux client: all that the protocol requires, with fetch and nothing else.
+// A minimal Bayeux client: everything that the protocol requires, with fetch alone.
 const PAUSE_MS = 2000;
 // How long a reply may take beyond the timeout of a held connect: after a sleep or a change of
 // network, a dead connection reports no error.
@@ -13,9 +13,9 @@ export class Client {
     #isLeaving;
 
     /**
-     * Of `show`, `connected` is called with the server's advice after each connect, `failed` with
-     * errors, `message` with each event, and `wire` with all traffic. `ext` is that of the
-     * handshake, `headers` are those of all requests.
+     * Calls `show.connected` with the server's advice after each connect, `show.failed` with
+     * errors, `show.message` with each event, and `show.wire` with all traffic. The handshake has
+     * this `ext`, and all requests have these `headers`.
      */
     constructor(url, channels, show, {ext, headers} = {}) {
         Object.assign(this, {url, channels, show, ext, headers});
@@ -39,7 +39,7 @@ export class Client {
 
     publish = (channel, data) => this.#send({channel, data});
 
-    /** Also ends the held connect. */
+    /** Ends the session and the held connect. */
     leave() {
         this.#isLeaving = true;
         if (this.#clientId) {

@@ -1,11 +1,11 @@
 // Makes elements. Text is always set as text: no page parses HTML.
 const SVG = "http://www.w3.org/2000/svg";
 
-/** `h("a", {href, class, onclick}, "text", child, …)`; null and false are left out. */
+/** Makes an element: `h("a", {href, class, onclick}, "text", child, …)`, without null and false. */
 export const h = (name, given = {}, ...children) =>
     fill(document.createElement(name), given, children);
 
-/** The same for SVG. */
+/** Makes an element of SVG. */
 export const s = (name, given, ...children) =>
     fill(document.createElementNS(SVG, name), given, children);
 
@@ -25,7 +25,7 @@ function fill(element, given, children) {
 
 const isThere = (value) => value !== null && value !== undefined && value !== false;
 
-/** Sets the text only if it changes, because screen readers read changes aloud. */
+/** Sets the text of an element only if it changes, because screen readers read changes aloud. */
 export function say(element, text) {
     if (element.textContent !== text) {
         element.textContent = text;

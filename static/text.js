@@ -1,6 +1,6 @@
-// Others may publish any JSON; a page shows it as text.
+// Shows any JSON as text, because others may publish any.
 
-/** A string as it is, else JSON, cut to a length: `String` throws on {"toString": 1}. */
+/** Returns a string itself, else JSON, cut to a length: `String` throws on {"toString": 1}. */
 export function textOf(value, most = 4000) {
     const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "");
     return text.slice(0, most);

@@ -1,4 +1,4 @@
-// The chat: what happens in the user's rooms, as the page shows it, and what the user does.
+// The chat: shows what happens in the user's rooms, and carries out what the user does.
 import {Connection, PRIVATE, roomChannel} from "./connection.js";
 import {control} from "./controls.js";
 import {Members} from "./members.js";
@@ -9,7 +9,7 @@ import * as view from "./view.js";
 import {wireOf} from "./wire.js";
 
 export class Chat {
-    // What the connection says of itself.
+    // Shows the state of the connection.
     state = view.showState;
     trouble = view.showTrouble;
     typing = new Typing(() => this.#drawTyping());
@@ -66,7 +66,7 @@ export class Chat {
         this.#onRefused(line.code);
     }
 
-    /** A line was redelivered. */
+    /** Marks a line as redelivered. */
     again(id, count) {
         const seen = this.#transcript.find(id);
         if (seen !== undefined) {
@@ -79,19 +79,19 @@ export class Chat {
         this.line(this.#current, {...line, own, again: 0});
     }
 
-    /** The session is in one more room, from before this page was loaded. */
+    /** Shows one more room, which the session was in before this page was loaded. */
     opened() {
         this.#page.onChange();
         this.#drawRooms();
     }
 
-    /** The server has listed the members of a room. */
+    /** Takes the server's list of the members of a room. */
     members(room, presence) {
         this.#membersOf(room).list(presence);
         this.#drawMembers(room);
     }
 
-    /** Members have changed; returns whether their list must be asked for again. */
+    /** Applies a change of members; returns whether the page must request their list again. */
     membersChanged(room, presence) {
         const isIncomplete = this.#membersOf(room).change(presence);
         this.#drawMembers(room);
@@ -154,7 +154,7 @@ export class Chat {
         }
     }
 
-    /** Goes on with a new login of the same subject. */
+    /** Continues with a new login of the same subject. */
     comeBack() {
         view.showTrouble();
         view.showRoom();
@@ -166,7 +166,7 @@ export class Chat {
         this.#transcript.clear();
     }
 
-    /** Leaving a room removes its transcript. */
+    /** Leaves a room and removes its transcript. */
     #leaveRoom(room) {
         this.#me.rooms = this.#me.rooms.filter((each) => each !== room);
         this.#connection.leaveRoom(room);

@@ -24,8 +24,8 @@ const presenceChannel = (room) => `/sys/presence/chat/room/${room}`;
 const typingChannel = (room) => `/chat/typing/${room}`;
 
 /**
- * The sender of a message: the name that the server confirms, or else the name that it gives itself.
- * That name is unverified if this page gets confirmed names.
+ * The sender of a message: the name that the server confirms, or else the one in the message, which
+ * is unverified if this page gets confirmed names.
  */
 function author(data, delivery) {
     const [, subject] = /^client\/(.+)\//.exec(delivery?.sender ?? "") ?? [];
@@ -34,7 +34,7 @@ function author(data, delivery) {
     return {from, unverified: delivery !== undefined && !isKnown};
 }
 
-/** `show` is called with everything that the page displays. */
+/** Passes everything that the page displays to `show`. */
 export class Connection {
     outbox;
     delivery;
@@ -54,7 +54,7 @@ export class Connection {
     #missed = new Set();
     #left = new Set();
 
-    /** `login` is undefined if the server needs none. */
+    /** Needs no `login` if the server has none. */
     constructor(library, me, {show, wire, url, storage, login}) {
         [this.#me, this.#show, this.#login] = [me, show, login];
         this.#cometd = new library.CometD();
@@ -95,19 +95,19 @@ export class Connection {
         const memory = {storage, name: `holdfast.finished.${this.#me.name}`};
         this.delivery = new DeliveryExtension({session}, memory);
         this.#acks = new Acks((id, count) => this.#show.again(id, count));
-        // Incoming messages pass them in this order, outgoing ones in reverse.
+        // Incoming messages pass the extensions in this order, outgoing ones in reverse.
         this.#cometd.registerExtension("acks given", this.#acks);
         this.#cometd.registerExtension("ack", new library.AckExtension());
         this.#cometd.registerExtension("delivery", this.delivery);
     }
 
     join() {
-        // Without reliable messages, too, the session belongs to a name.
+        // Even without reliable messages, the session belongs to a name.
         const named = {ext: {delivery: {session: this.#me.name, oneway: true}}};
         this.#cometd.handshake(this.#me.reliable ? {} : named);
     }
 
-    /** Also ends the session: no messages wait for it any longer. */
+    /** Leaves and ends the session, so that no messages wait for it any longer. */
     leave() {
         this.outbox.close();
         this.#cable.pull(false);
@@ -137,7 +137,7 @@ export class Connection {
         this.#lastTyped = 0;
     }
 
-    /** Notifies the others, but not for each letter. */
+    /** Notifies the others that this person is typing, but not at each key. */
     typing(room) {
         const isNews = Date.now() - this.#lastTyped > TYPING_LIFE_MS / 2;
         if (isNews && this.#cometd.getStatus() === "connected") {
@@ -147,7 +147,7 @@ export class Connection {
         }
     }
 
-    /** Handshakes again to hold the queue back or to resume it. */
+    /** Sends another handshake, to hold the queue back or to resume it. */
     hold(isHeld) {
         this.delivery.nextActive = !isHeld;
         this.again();
@@ -157,7 +157,7 @@ export class Connection {
         if (this.#cometd.isDisconnected()) {
             this.join();
         } else {
-            // Later: cometd.js is still closing its connection when it calls back.
+            // cometd.js is still closing its connection when it calls back, so join later.
             this.#cometd.disconnect(() => setTimeout(() => this.join(), 0));
         }
     }
@@ -202,7 +202,7 @@ export class Connection {
             this.#show.state(`Connected by ${type}`, "good");
             this.#missed.forEach((room) => this.#enter(room));
             if (wasLost) {
-                // Events may have expired. Another server may not know this session, and says so.
+                // Events may have expired, and another server may not know this session.
                 this.#me.rooms.forEach((room) => this.#ask(room));
             }
         } else if (this.#cometd.getStatus() === "disconnecting") {
@@ -261,7 +261,7 @@ export class Connection {
         }
     }
 
-    /** The server has listed the rooms of this session. */
+    /** Takes the server's list of the rooms of this session. */
     #know(...rooms) {
         for (const room of rooms.filter((each) => !this.#me.rooms.includes(each))) {
             this.#left.delete(room);

@@ -1,4 +1,4 @@
-// The controls that cause faults: what each does to the connection, and what to expect.
+// The controls that cause faults: their effects on the connection, and what to expect.
 const find = (id) => document.getElementById(id);
 const press = (button, isPressed) => button.setAttribute("aria-pressed", String(isPressed));
 const isPressed = (button) => button.getAttribute("aria-pressed") === "true";
@@ -35,7 +35,7 @@ const HELD_NOW =
 const isHoldback = (code) => code.endsWith(".holdback");
 const comesBack = (code) => code.startsWith("communication.") || isHoldback(code);
 
-/** Lets the user cause faults of this connection; returns what to call when a message was refused. */
+/** Lets the user cause faults of this connection; returns a function to call after a refusal. */
 export function control(connection) {
     const {delivery} = connection;
     const usual = delivery === undefined ? PLAIN : RELIABLE;

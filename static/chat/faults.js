@@ -36,7 +36,7 @@ export class Cable {
     }
 }
 
-/** An extension in front of the one for acks: it can withhold acks, so that messages are redelivered. */
+/** An extension before the one for acks: it can withhold acks, so that messages are redelivered. */
 export class Acks {
     areGiven = true;
     #last = 0;

@@ -1,4 +1,4 @@
-// The user's login: proves it to the server, renews it, and says in plain words why it failed.
+// The user's login: proves it to the server, renews it, and explains in plain words why it failed.
 import {keep, recall} from "../js/storage.js";
 
 export const LOGIN = "/service/login";
@@ -23,7 +23,7 @@ export class Login {
         this.credentials = token && {token};
     }
 
-    /** Whether the user can renew the login while it lasts. */
+    /** Whether the user can renew the login before it ends. */
     get isRenewable() {
         return this.credentials?.token !== undefined;
     }
@@ -41,7 +41,7 @@ export class Login {
         this.#cometd = cometd;
     }
 
-    /** Resolves with an empty text or, if the server does not accept the token, with the reason. */
+    /** Sends a new token; resolves with an empty text, or with the reason why it was refused. */
     renew(token) {
         this.#renewal = {token};
         return new Promise((resolve) => {
@@ -62,7 +62,7 @@ export class Login {
     }
 }
 
-/** Resolves with the `subject` that the credentials prove, or with the `problem`. */
+/** Checks credentials; resolves with the `subject` that they prove, or with the `problem`. */
 export function prove(library, url, credentials) {
     const cometd = new library.CometD();
     cometd.configure({url, logLevel: "error"});

@@ -18,7 +18,7 @@ const url = new URL(`..${path}`, location.href).href;
 // A server without a login sends a page without this form.
 const login = find("sign-in") ? new Login(storage) : undefined;
 
-// Whether requests of this browser may prove the user, as by a cookie or a proxy.
+// Whether requests of this browser may prove the user, for example by a cookie or a proxy.
 const isByRequest = find("by-request") !== null;
 
 let chat;
@@ -40,7 +40,7 @@ function end() {
     location.reload();
 }
 
-/** What the form says; nothing if the requests of this browser prove the user. */
+/** The credentials in the form; empty if the requests of this browser prove the user. */
 function credentialsIn({user, password, token}) {
     if (token?.value) {
         return {token: token.value.trim()};
@@ -68,7 +68,7 @@ async function signIn(form) {
     comeIn(subject);
 }
 
-/** Goes on with what this tab has of the subject, but with nothing of anybody else's. */
+/** Continues with what this tab has stored of the subject, and with nothing of other people. */
 function comeIn(subject) {
     const me = recall(storage, ME);
     if (chat?.name === subject) {
@@ -85,7 +85,7 @@ function comeIn(subject) {
     }
 }
 
-/** What a form does; not every page has every form. */
+/** Calls `act` when a form is submitted; not every page has every form. */
 function onSubmit(id, act) {
     find(id)?.addEventListener("submit", (event) => {
         event.preventDefault();
@@ -142,7 +142,7 @@ if (library === null) {
     find("door").hidden = true;
 } else {
     listen();
-    // The answer of a login that the page tries itself must not replace the answer to the user's.
+    // The result of the page's own attempt must not replace the result of the user's.
     await resume();
     for (const button of document.querySelectorAll("#join button, #sign-in button")) {
         button.disabled = false;

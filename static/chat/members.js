@@ -1,9 +1,9 @@
-// Who is in a room. Presence tells of sessions, of which a person may have several.
+// The people in a room. Presence lists sessions, of which a person may have several.
 
-// How many sessions the page knows of in a crowd, and from how few on it asks for more.
+// The maximum number of sessions that the page lists, and the number below which it requests more.
 export const MOST = 200;
 const FEW = 100;
-// A person is as near as the nearest of the sessions.
+// The state of a person is that of the nearest session.
 const NEAREST_LAST = ["away", "held", "here"];
 const byName = (one, other) => (one.name < other.name ? -1 : 1);
 
@@ -11,14 +11,14 @@ export class Members {
     #sessions = new Map();
     #count = 0;
 
-    /** Begins anew with the members that the server lists. */
+    /** Replaces the members by those that the server lists. */
     list({count, members}) {
         this.#sessions.clear();
         this.#count = count;
         members.forEach((each) => this.#put(each));
     }
 
-    /** Applies an event; returns whether events were lost, so that the list must be asked for again. */
+    /** Applies an event; returns whether events were lost, so that the page must request the list. */
     change({count, joined, left, changed}) {
         this.#count = count;
         left.forEach(({session}) => this.#sessions.delete(session));
@@ -41,7 +41,7 @@ export class Members {
         return [...people].map(([name, state]) => ({name, state})).sort(byName);
     }
 
-    /** How many sessions are there beside these. */
+    /** The number of sessions that are not listed. */
     get others() {
         return Math.max(this.#count - this.#sessions.size, 0);
     }

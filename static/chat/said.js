@@ -1,4 +1,4 @@
-// Reads chat messages from data that anybody may have published, in any form.
+// Reads chat messages from data that anybody may have published in any form.
 import {textOf} from "../text.js";
 import {MOST} from "./members.js";
 
@@ -6,7 +6,7 @@ const LONGEST_NAME = 63;
 const LONGEST_ID = 100;
 
 export const nameOf = (value) => textOf(value, LONGEST_NAME);
-/** Undefined if there is none. */
+/** The id of a message; undefined if it has none. */
 export const idOf = (data) => (data?.id === undefined ? undefined : textOf(data.id, LONGEST_ID));
 const countOf = (value) => (Number.isSafeInteger(value) && value > 0 ? value : 0);
 const listOf = (value) => (Array.isArray(value) ? value : []);
@@ -25,7 +25,7 @@ const membersOf = (value) =>
             state: textOf(each?.state, LONGEST_NAME),
         }));
 
-/** What presence says of a channel: an answer lists members, an event tells of changes. */
+/** The presence on a channel: an answer lists the members, an event has their changes. */
 export const presenceOf = (data) => ({
     count: countOf(data?.count),
     members: membersOf(data?.members),

@@ -18,7 +18,7 @@ export class Transcript {
     constructor(storage, name) {
         [this.#storage, this.#name] = [storage, `holdfast.chat.${name}`];
         const kept = recall(storage, this.#name);
-        // Data of another form were stored by something else.
+        // Something else has stored data of another form.
         this.#rooms = new Map(isTranscript(kept) ? kept : []);
     }
 
@@ -39,7 +39,7 @@ export class Transcript {
             lines.splice(0, lines.length - LONGEST);
             this.#rooms.set(room, lines);
         }
-        // If storage is full, the line lives as long as the page: no reason to refuse the message.
+        // If storage is full, the line stays until the page is closed; the message is not refused.
         this.#keep();
         return {line: kept, isNew: known === undefined};
     }

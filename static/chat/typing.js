@@ -15,7 +15,7 @@ export class Typing {
         this.#onChange();
     }
 
-    /** The text was sent. */
+    /** Stops showing a person whose text was sent. */
     end(name) {
         this.#forget(name);
         this.#onChange();

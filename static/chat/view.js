@@ -123,7 +123,7 @@ export function showSignIn(problem) {
     find("room").hidden = find("leave").hidden = true;
     showProblem(problem);
     const form = find("sign-in");
-    // Who has begun to fill it in goes on undisturbed.
+    // Do not disturb a user who is filling in the form.
     if (!form.contains(document.activeElement)) {
         form.querySelector("input, button").focus();
     }

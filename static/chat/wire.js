@@ -6,7 +6,7 @@ const MOST = 150;
 const LONGEST_QUOTE = 80;
 const LONGEST_JSON = 20_000;
 
-/** The extension, for this list. */
+/** Returns an extension that writes to this list. */
 export const wireOf = (list) => ({
     incoming: (message) => show(list, message, false),
     outgoing: (message) => show(list, message, true),

@@ -3,17 +3,17 @@
 /** Makes a path from names with any characters. */
 export const path = (...parts) => parts.map(encodeURIComponent).join("/");
 
-/** The object without empty values. */
+/** Returns the object without empty values. */
 export const known = (fields) =>
     Object.fromEntries(Object.entries(fields).filter(([, v]) => v !== "" && v !== null && v !== undefined));
 
-/** The address of a page; the last part may be a filter. */
+/** Returns the address of a page; the last part may be a filter. */
 export function at(...parts) {
     const query = typeof parts.at(-1) === "object" ? new URLSearchParams(known(parts.pop())) : "";
     return `#/${path(...parts)}${String(query) && `?${query}`}`;
 }
 
-/** Takes the address of a page apart: the page, its object, and the filter. */
+/** Splits the address of a page into the page, its object, and the filter. */
 export function apart(hash) {
     const [place, query] = hash.slice(2).split("?");
     const [name, ...rest] = place.split("/").map(plain);

@@ -1,7 +1,7 @@
-// The age of what a page shows: reported as soon as newer data are overdue.
+// The age of the data on a page: reports when newer data are overdue.
 import {time} from "./format.js";
 
-// How long a refresh may take before the shown data count as old.
+// The time that a refresh may take before the data on the page count as old.
 export const LATE_MS = 5000;
 const SILENCE = "The server has sent nothing new.";
 
@@ -11,26 +11,26 @@ export class Age {
     #why = "";
     #isMade = false;
 
-    /** `say` gets the line to show above the page: empty while the data are current. */
+    /** Passes to `say` the line to show above the page, which is empty while the data are current. */
     constructor(say) {
         this.say = say;
         this.begin();
     }
 
-    /** Another page is loading. */
+    /** Begins anew for another page, which is loading. */
     begin() {
         this.#isMade = false;
         this.#know(Date.now(), LATE_MS);
     }
 
-    /** The page has loaded. Data that are never refreshed do not become old. */
+    /** Notes that the page has loaded. Data that are never refreshed do not become old. */
     made() {
         if (!this.#isMade) {
             this.news();
         }
     }
 
-    /** The data are of this moment; newer data are due after this time. */
+    /** Notes the time of the data, and expects newer data within a time. */
     news(withinMs = Infinity, at = Date.now()) {
         this.#isMade = true;
         this.#know(at, withinMs);
@@ -41,13 +41,13 @@ export class Age {
         this.#due = Date.now() + withinMs;
     }
 
-    /** A refresh has failed. */
+    /** Reports a refresh that failed. */
     failed({message}) {
         this.#why = message;
         this.check();
     }
 
-    /** Check whether newer data are overdue. */
+    /** Reports whether newer data are overdue. */
     check() {
         const isOld = this.#why || Date.now() > this.#due;
         this.say(isOld ? `${this.#why || SILENCE} The page shows the state of ${time(this.#at)}.` : "");

@@ -14,13 +14,13 @@ class Failure extends Error {
 export class Api {
     #headers;
 
-    /** `authorization` is empty if the connection, or a proxy, proves who this is. */
+    /** Needs no `authorization` if the connection, or a proxy, proves the user. */
     constructor(authorization, name) {
         this.#headers = {...(authorization && {Authorization: authorization}), ...(name && {"X-Operator": name})};
     }
 
     async get(path, query = {}) {
-        // A connection that died while a laptop slept reports no error.
+        // A connection that broke while a laptop slept reports no error.
         const response = await this.#ask("GET", path, {query, signal: AbortSignal.timeout(TIMEOUT_MS)});
         return parse(await response.text());
     }
@@ -35,7 +35,7 @@ export class Api {
         return response.status === 204 ? null : response.json();
     }
 
-    /** Sends a request; a query is sent without empty values. */
+    /** Sends a request, without the empty values of its query. */
     async #ask(method, path, {query = {}, body, type, signal}) {
         const url = new URL(path, ROOT);
         url.search = new URLSearchParams(known(query));

@@ -1,4 +1,4 @@
-// The audit: who changed what, with the result.
+// The audit: the changes that operators made or tried, with the results.
 import {badge, h} from "../dom.js";
 import {time} from "./format.js";
 import {json, mono, parts} from "./parts.js";

@@ -33,7 +33,7 @@ const list = (app, chosen) => parts(app, "Channels", [
 
 const channelLink = (name) => h("a", {href: at("channels", name), class: "mono"}, name);
 
-/** Past and next probes of a channel that the server holds back; others are not probed. */
+/** The past and the next probes of a channel hold of the server; holds of operators have none. */
 function tried({who, attempts, next_attempt: next}) {
     if (who !== "guard") {
         return "";
@@ -78,14 +78,14 @@ async function one(app, name) {
         app.api.get("sessions", {channel: name, limit: FIRST}),
     ]);
     const shown = await live(app, look, ([channels, topics, holds, kept, sessions]) => {
-        // No other name with this beginning precedes it.
+        // The channel itself comes first among the names that begin with its name.
         const [known] = channels.items.filter((each) => each.name === name);
         const [topic] = topics.items.filter(({channel}) => channel === name);
         const [hold] = holds.items.filter(({channel}) => channel === name);
         return [
             h("h1", {}, name, topic ? [" ", badge(topic.state, topic.state === "ALIVE" ? "good" : "")] : ""),
             hold && h("p", {class: "card panel state warn"}, held(hold), " ", tried(hold)),
-            // Patterns have no messages of their own.
+            // A pattern has no messages of its own.
             !name.includes("*") && actions(app, hold ? release(app, name) : ["Hold back the channel", () => holdBack(app, name)], topic && ["Erase the topic", () => erase(app, name), "danger"]),
             facets(name, known, topic),
             history(kept.items),

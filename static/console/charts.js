@@ -43,7 +43,7 @@ function nice(most) {
     return most ? [1, 2, 5, 10].map((step) => step * power).find((step) => step >= most) : null;
 }
 
-/** Bars for the counts of equal intervals, the latest at the right; `span` is the time of all. */
+/** Bars for the counts of equal intervals, the latest at the right, in `span` altogether. */
 export function bars(values, span) {
     const label = `${count(sum(values))} in the last ${span}`;
     const most = Math.max(...values, 1);

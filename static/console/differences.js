@@ -1,7 +1,7 @@
 // The differences between two texts, line by line.
 const MOST_LINES = 400;
 
-/** The lines of both as `[sign, text]`: "-" is only in the first, "+" only in the second. */
+/** The lines of both as `[sign, text]`: "-" means only in the first, "+" only in the second. */
 export function differences(first, second) {
     const [a, b] = [lines(first), lines(second)];
     const common = lengths(a, b);

@@ -5,7 +5,7 @@ import {Client, pause} from "../bayeux.js";
 const FIGURES = "/sys/figures";
 const ALERT = "/sys/alert";
 const BEARER = "Bearer ";
-// The number of event ids that are remembered, because a batch may be redelivered.
+// The number of event ids to remember, because a batch may be redelivered.
 const REMEMBERED = 1000;
 
 export class Feed {
@@ -14,7 +14,7 @@ export class Feed {
     #isLeaving = false;
     #heard = new Set();
 
-    /** `hear` gets each reading, `alert` each alert, and `state` whether readings arrive. */
+    /** Passes each reading to `hear`, each alert to `alert`, and to `state` whether readings arrive. */
     constructor(url, authorization, {hear, alert, state}) {
         this.#listeners = new Map([[FIGURES, hear], [ALERT, alert]]);
         const token = authorization.startsWith(BEARER) && authorization.slice(BEARER.length);
@@ -27,7 +27,7 @@ export class Feed {
         }, {ext, headers});
     }
 
-    /** Runs until `leave` is called, even if the server ends the session or allows no other. */
+    /** Runs until `leave` is called, even if the server ends the session or refuses another one. */
     async run() {
         while (!this.#isLeaving) {
             await this.#client.run();

@@ -1,4 +1,4 @@
-// Refreshes what a page shows, while the page is visible.
+// Refreshes the data on a page while the page is visible.
 import {LATE_MS} from "./age.js";
 
 const SOON_MS = 3000;
@@ -12,7 +12,7 @@ export class Freshness {
     #isAsking = false;
     #soonMs = SOON_MS;
 
-    /** Reports to `age` when a round begins and how it ends. */
+    /** Reports the beginning and the result of each round to `age`. */
     constructor(age) {
         this.age = age;
         document.addEventListener("visibilitychange", () => this.#seen());

@@ -1,5 +1,5 @@
-// One dead letter: its message, every attempt, and its differences from another letter of its group; and replaying it
-// with other data, as a new message.
+// One dead letter: its message, every attempt, and its differences from another letter of its group; and its replay with
+// other data, as a new message.
 import {badge, h, say} from "../dom.js";
 import {path} from "./address.js";
 import {bytes, count, lasting, time} from "./format.js";
@@ -52,7 +52,7 @@ export async function letter(app, id) {
     ];
 }
 
-/** The letter whose edited data this message has. */
+/** The letter that this message is an edit of. */
 function madeOf({properties}) {
     const from = properties?.[EDITED];
     return typeof from === "string" ? link("another letter (edited)", "dead", "letter", from) : null;

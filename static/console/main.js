@@ -41,13 +41,13 @@ const NAME = "holdfast.operator";
 const SHOWN_MS = 6000;
 // Readings of the live figures, at most one a second.
 const KEPT = 121;
-// A reading is late after this multiple of the time between the last two.
+// A reading is late after this multiple of the time between the last two readings.
 const GAPS = 3;
 const CHECK_MS = 1000;
 // The latest alerts.
 const ALERTS = 10;
 
-// If the browser forbids storage, the token lasts as long as the page.
+// If the browser forbids storage, the token is kept only in this page.
 const tab = storageOf("sessionStorage");
 const browser = storageOf("localStorage");
 
@@ -63,7 +63,7 @@ class App {
         say(find("#age"), text);
     });
     #freshness = new Freshness(this.#age);
-    // When the last reading came, and when the next one is due.
+    // The time of the last reading, and when the next one is due.
     #heardAt = null;
     #readingDue = Date.now() + LATE_MS;
 
@@ -90,7 +90,7 @@ class App {
         return this.show();
     }
 
-    /** Calls back with each reading until the page is left. */
+    /** Calls `hear` with each reading until another page is shown. */
     listen(hear) {
         this.#listeners.add(hear);
         const at = this.#heardAt ?? Date.now();
@@ -129,7 +129,7 @@ class App {
         setTimeout(() => notice.remove(), SHOWN_MS);
     }
 
-    /** Reports a change that was made, and refreshes the page. */
+    /** Reports a completed change, and refreshes the page. */
     done(text) {
         this.tell(text);
         return this.show();
@@ -182,7 +182,7 @@ class App {
     }
 }
 
-/** Asks for credentials again if the server does not know these any longer. */
+/** Asks for credentials again if the server no longer accepts these. */
 function unknown(error) {
     error.status === 401 && signOut();
     throw error;

@@ -1,4 +1,4 @@
-// Where is my message? Its queues, its dead letters, and its steps in the journal.
+// One message: its queues, its dead letters, and its steps in the journal.
 import {badge, h} from "../dom.js";
 import {at, path} from "./address.js";
 import {count, many, precise, span, time} from "./format.js";
@@ -14,7 +14,7 @@ const MOODS = new Map(Object.entries({
 const WORDS = new Map([
     ["acked", "acknowledged"], ["handed", "handed over"], ["redelivered", "redelivered"],
 ]);
-// Parts of the journal that are read before the page asks whether to continue.
+// The parts of the journal that the page reads before it asks whether to continue.
 const PARTS = 20;
 
 export async function show(app, [id]) {

@@ -1,5 +1,5 @@
 // The order of a message's steps. The journal has two sources, which read the clock at different
-// moments of the same turn; so within a copy, an effect is sorted behind its cause.
+// moments of the same turn; so within a copy, effects are sorted after their causes.
 const HANDED = {handed: 0, redelivered: 0};
 const ANSWERED = {refused: 1, returned: 1, acked: 1};
 const ENDED = {dead: 2, expired: 2, discarded: 2};
@@ -8,7 +8,7 @@ const RANKS = ["published", "replayed", "handed", "redelivered", "written", "ref
 // The longest time between two clock readings of one turn.
 const TURN_US = 1_000_000;
 
-/** Sorts steps by time, none before its cause; if necessary, it gets the time of its cause. */
+/** Sorts steps by time; a step before its cause gets the time of the cause. */
 export function inOrder(steps) {
     const copies = new Map();
     const placed = steps.map((step, place) => ({step, place, at: step.at_us}));
@@ -23,12 +23,12 @@ export function inOrder(steps) {
 
 const rank = ({kind}) => (RANKS.includes(kind) ? RANKS.indexOf(kind) : RANKS.length);
 
-/** Gives each step of a copy the time of its cause, if all possible causes came a little later. */
+/** Gives each step of a copy the time of its cause, if all its possible causes came a little later. */
 function settle(copy) {
     let life = 0;
     const byTime = copy.toSorted((a, b) => a.at - b.at);
     for (const each of byTime) {
-        // Each replay begins another copy.
+        // Each replay begins another life.
         life += each.step.kind === "replayed" ? 1 : 0;
         each.life = life;
     }

@@ -1,4 +1,4 @@
-// The overview: what needs attention, throughput, and where all entries are.
+// The overview: what needs attention, the throughput, and where the entries are.
 import {badge, h} from "../dom.js";
 import {lines} from "./charts.js";
 import {brief, count, lasting, many, rate, span} from "./format.js";

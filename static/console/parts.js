@@ -12,7 +12,7 @@ export const when = (ms) => h("time", {title: time(ms)}, ago(ms));
 export const mono = (text) => h("span", {class: "mono"}, text);
 export const json = (value) => h("pre", {class: "json", tabindex: 0}, JSON.stringify(value, null, 2));
 
-/** A list of names and values; null values are left out. */
+/** A list of names and values, without null values. */
 export const facts = (rows, kind = "facts") =>
     h("dl", {class: kind}, rows.filter(([, value]) => value !== null).map(([name, value]) =>
         h("div", {}, h("dt", {}, name), h("dd", {}, value))));
@@ -20,7 +20,7 @@ export const facts = (rows, kind = "facts") =>
 export const card = (title, ...children) =>
     h("section", {class: "card panel"}, title && h("h2", {}, title), children);
 
-/** A table, shown as cards on narrow screens. Columns are `[name, cell, class]`. */
+/** A table, which narrow screens show as cards. Columns are `[name, cell, class]`. */
 export function table(caption, columns) {
     const body = h("tbody");
     const head = columns.map(([name, , kind]) => h("th", {scope: "col", class: kind}, name));
@@ -41,7 +41,7 @@ export function sheet(title, columns, items, nothing) {
 export const section = (title, content) => h("section", {}, h("h2", {}, title),
     h("div", {class: "card sheet", tabindex: 0, role: "region", "aria-label": title}, content));
 
-/** Draws what `look` returns, and refreshes it while the page is visible; it may ask for that sooner. */
+/** Draws what `look` returns, and refreshes it while the page is visible, sooner if `look` asks. */
 export async function live(app, look, draw, soonMs) {
     const shown = h("div", {class: "contents"});
     const again = async () => renewChildren(shown, [draw(await look())].flat().filter(Boolean));
@@ -153,7 +153,7 @@ export const filter = (app, path, place, chosen, first) => {
     return chooser(Object.values(fields), chosen, (asked) => (location.hash = at(...place, asked)), first);
 };
 
-/** A form for finding things. The fields after `first` are hidden until the user asks for them or they have values. */
+/** A search form. The fields after `first` are hidden until they have values or the user asks for them. */
 export function chooser(fields, chosen, go, first = fields.length) {
     const filled = fields.map((field) => ({...field, value: shownOf(field, chosen[field.name] ?? "")}));
     const [open, folded] = [filled.slice(0, first), filled.slice(first)];

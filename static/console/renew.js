@@ -1,8 +1,8 @@
-// Updates shown elements without disturbing their reader.
+// Updates elements on the page without disturbing the reader.
 
 const LISTENERS = ["onclick", "onchange", "onsubmit"];
 
-/** Makes `shown` equal to `fresh` and changes only differences, so focus and open details stay. */
+/** Makes `shown` equal to `fresh`; changes only the differences, so focus and open details stay. */
 export function renew(shown, fresh) {
     if (shown.nodeName !== fresh.nodeName) {
         shown.replaceWith(fresh);
@@ -16,7 +16,7 @@ export function renew(shown, fresh) {
     }
 }
 
-/** The same for all children of an element, matched by `data-key` or else by position. */
+/** Renews all children of an element, matched by `data-key` or else by position. */
 export function renewChildren(parent, fresh) {
     const focused = document.activeElement;
     const keys = new Set(fresh.map(keyOf));
@@ -49,7 +49,7 @@ export function renewChildren(parent, fresh) {
         place.remove();
         place = next;
     }
-    // An element that was moved has lost its focus.
+    // A moved element loses the focus.
     if (focused !== document.activeElement && parent.contains(focused)) {
         focused.focus({preventScroll: true});
     }

@@ -1,4 +1,4 @@
-// Replays: their progress, and ending them.
+// Replays: their progress, and how to end them.
 import {badge, h} from "../dom.js";
 import {path} from "./address.js";
 import {count, time} from "./format.js";
@@ -65,7 +65,7 @@ const drawn = (app, job, here) => [
         card("How", json({filter: filled(job.filter), options: filled({...job.options, edit: null})}))),
 ];
 
-/** The data of the letter, and of its new message. */
+/** Shows the data of the letter, and of its new message. */
 async function edited(app, job) {
     const [id] = job.filter.ids;
     const message = `${app.about.node}-${job.id}`;

@@ -12,7 +12,7 @@ export class Requests {
             ({name, description, schema}) => [name, field({name, description, ...schema})]));
     }
 
-    /** The words that people read for the values of an answer's field. */
+    /** The texts for people of the values of a response's field. */
     words = (name, field) => this.schemas[name].properties[field]["x-words"];
 
     /** The fields of a body, or of one of its parts, by name. */
@@ -40,6 +40,6 @@ function field({anyOf = [{}], ...given}) {
     return {...about, maxlength: it.maxLength, pattern: it.pattern};
 }
 
-/** The values of an address with the types that a body needs. */
+/** The values of an address, converted to the types of a body. */
 export const typed = (fields, chosen) => Object.fromEntries(Object.entries(chosen).map(([name, text]) =>
     [name, ["number", "datetime-local"].includes(fields[name]?.type) ? Number(text) : text]));

@@ -1,4 +1,4 @@
-// What the pipeline found out from the journal: where time goes, what kills, how long to wait.
+// The results of the pipeline: latencies, causes of death, and advice on delays.
 import {h} from "../dom.js";
 import {at} from "./address.js";
 import {count, lasting, span, time} from "./format.js";
@@ -9,7 +9,7 @@ const HOURS = 24;
 const CHANNELS = 20;
 const UNKNOWN = "not known";
 const NONE = "None.";
-// A cell is as warm as its time is long: from a millisecond to ten seconds, by powers of ten.
+// The colours of times from a millisecond to ten seconds, by powers of ten.
 const WARMTHS = ["good", "good", "mild", "warn", "bad"];
 
 const hours = new Intl.DateTimeFormat(undefined, {hour: "2-digit", hourCycle: "h23"});

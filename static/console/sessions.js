@@ -86,14 +86,14 @@ const facets = (it) => h("div", {class: "grid"},
     card(`Subscriptions (${count(it.subscriptions)})`, h("ul", {class: "plain mono"},
         it.channels.map((channel) => h("li", {}, channel)))));
 
-/** By whom, since when, until when and why a session or a channel is held back. */
+/** Who holds a session or a channel back, since when, until when, and why. */
 export function held({reason, who, since, until}) {
     return [`Held back by ${who === "guard" ? "the server" : who} `, when(since), until ? [", until ", time(until)] : "", reason ? `: ${reason}` : "."];
 }
 
 const titled = (shown, total) => (shown < total ? `Queue: the first ${count(shown)} of ${count(total)}` : "Queue");
 
-/** Sessions, with what they have to do. */
+/** Sessions, with their waiting and unacked entries. */
 export const receivers = (app, items, nothing) => sheet("Sessions", [
     ["Session", ({key}) => sessionLink(key)],
     ["State", (each) => stateOf(app, each)],

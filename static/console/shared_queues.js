@@ -1,4 +1,4 @@
-// Queues that sessions share, of subjects and of channels: what waits in them, for whom, and discarding it.
+// Queues of subjects and work queues, which sessions share: their messages, their sessions, and how to discard messages.
 import {h} from "../dom.js";
 import {path} from "./address.js";
 import {bytes, count} from "./format.js";
@@ -8,8 +8,8 @@ import {queue, receivers} from "./sessions.js";
 // The number of messages, and of sessions, that are shown.
 const FIRST = 100;
 
-// One kind of queues: `list` asks for those that have messages, `first` for what waits in one of them, `sessions`
-// for its sessions, and `clear` discards what waits.
+// One kind of queues: `list` requests those that have messages, `first` the waiting messages of one, `sessions` its
+// sessions, and `clear` discards its messages.
 const SUBJECTS = {
     page: "subjects",
     title: "Subjects",

@@ -31,7 +31,7 @@ export function signIn(name, problem, enter) {
     );
 }
 
-/** The header that proves it; empty if there is nothing to prove it with. */
+/** The header that proves the user; empty without a token and a password. */
 function authorization(token, user, password) {
     if (user) {
         const bytes = new TextEncoder().encode(`${user}:${password}`);

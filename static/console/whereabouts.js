@@ -1,4 +1,4 @@
-// Says where a message is, and what is unknown: its id alone proves nothing.
+// Describes where a message is, and what is unknown: its id alone proves nothing.
 import {many, time} from "./format.js";
 
 /** One paragraph; `isWhole` says whether all of the journal was read. */
@@ -20,7 +20,7 @@ export function inTables({id, lakes}) {
     return lakes.length ? ` Older ones are in tables: run holdfast message ${id} --lake with the folder of ${lakes.join(" or ")}.` : "";
 }
 
-/** Those of the tables' steps that the journal did not have. */
+/** The steps of the tables that the journal lacks. */
 export function unknown(steps, known) {
     const texts = new Set(known.map((step) => JSON.stringify(step)));
     return steps.filter((step) => !texts.has(JSON.stringify(step)));

@@ -1,4 +1,4 @@
-// Verdicts for cometd.js: reports to the server what listeners made of each message.
+// Verdicts for cometd.js: reports to the server the outcome of each message in the listeners.
 
 import {HOLDBACK, Ledger} from "./ledger.js";
 import {ListenerWrapper} from "./listeners.js";
@@ -30,7 +30,7 @@ export class DeliveryExtension extends EventTarget {
     #listeners;
     #isAgreed = false;
     #isWoken = false;
-    // The connect that is not answered yet.
+    // The connect that has no reply yet.
     #connect;
 
     constructor(options = {}, memory = {}) {
@@ -39,7 +39,7 @@ export class DeliveryExtension extends EventTarget {
         this.#ledger = new Ledger(memory);
     }
 
-    /** How many messages listeners are still working on. */
+    /** The number of messages that listeners are still processing. */
     get pending() {
         return this.#ledger.size;
     }
@@ -91,7 +91,7 @@ export class DeliveryExtension extends EventTarget {
         this.#changed();
     }
 
-    /** Whether to pass it to listeners: not if they have finished it or are working on it. */
+    /** Whether to pass a message to listeners: not if they finished it or are processing it. */
     #take(said) {
         this.isHeldBack = false;
         const isNew = this.#ledger.take(said);
@@ -112,11 +112,11 @@ export class DeliveryExtension extends EventTarget {
         const done = this.#ledger.settle();
         this.isHeldBack ||= done.some(({refusal}) => refusal?.errorCode === HOLDBACK);
         this.#changed();
-        // Other verdicts travel with the connect that acks their batch, which is about to be sent.
-        this.#tellAtOnce(done.filter(({isTold}) => isTold).map(({seq}) => seq));
+        // Other verdicts go with the connect that acks their batch, which follows soon.
+        this.#reportAtOnce(done.filter(({isReported}) => isReported).map(({seq}) => seq));
     }
 
-    #tellAtOnce(seqs) {
+    #reportAtOnce(seqs) {
         const verdicts = this.#ledger.verdicts.filter(({seq}) => seqs.includes(seq));
         const isHeld = this.#connect !== undefined && !this.#cometd.isDisconnected();
         if (isHeld && verdicts.length > 0) {
@@ -145,7 +145,7 @@ export class DeliveryExtension extends EventTarget {
         }
     }
 
-    /** Verdicts that did not arrive are sent again; unreadable ones are replaced. */
+    /** Keeps verdicts that did not arrive, to send them again; replaces unreadable ones. */
     #settled({successful, error}, verdicts) {
         if (successful) {
             this.#ledger.forget(verdicts);

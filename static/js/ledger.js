@@ -1,8 +1,8 @@
-// What a receiver is working on, what it has finished, and which verdicts the server still needs.
+// The messages that a receiver is processing or has finished, and the verdicts for the server.
 import {keep, recall} from "./storage.js";
 
 export const HOLDBACK = "user.update.holdback";
-// The default size of a queue on the server: the whole queue may be handed over again at once.
+// The default size of a queue on the server, which may hand the whole queue over again at once.
 const REMEMBERED = 10_000;
 
 /** Identifies a message in every hand-over; a replayed dead letter is a different one. */
@@ -15,7 +15,7 @@ export class Ledger {
     #hasAcks = false;
     #entries = new Map();
     #finished;
-    // By the sequence number of the hand-over.
+    // Verdicts by the sequence number of the hand-over.
     #verdicts = new Map();
 
     constructor({storage, name = "holdfast.finished"} = {}) {
@@ -24,12 +24,12 @@ export class Ledger {
         this.#finished = new Set(Array.isArray(kept) ? kept : []);
     }
 
-    /** How many messages are still being worked on. */
+    /** The number of messages that are still being processed. */
     get size() {
         return this.#entries.size;
     }
 
-    /** A new client id: old sequence numbers are void, and unsettled messages will come again. */
+    /** Begins with a new client id: drops old sequence numbers; unsettled messages will come again. */
     begin(hasAcks) {
         this.#hasAcks = hasAcks;
         this.#verdicts.clear();
@@ -40,7 +40,7 @@ export class Ledger {
         return this.#entries.get(keyOf(said));
     }
 
-    /** Whether it is new: neither finished nor being worked on. */
+    /** Takes a message; returns whether it is new: neither finished nor being processed. */
     take(said) {
         const key = keyOf(said);
         const entry = this.#entries.get(key);
@@ -49,7 +49,7 @@ export class Ledger {
         } else if (this.#finished.has(key)) {
             this.#accept(said.seq, !this.#hasAcks);
         } else {
-            this.#entries.set(key, {key, seq: said.seq, running: 0, isTold: false});
+            this.#entries.set(key, {key, seq: said.seq, running: 0, isReported: false});
             return true;
         }
         return false;
@@ -60,7 +60,7 @@ export class Ledger {
         const done = [...this.#entries.values()].filter(({running}) => running === 0);
         done.forEach((entry) => this.#judge(entry));
         if (done.length > 0) {
-            // If the storage is full, it is remembered for as long as the page lives.
+            // If the storage is full, the page itself remembers them until it is closed.
             keep(this.#storage, this.#name, [...this.#finished]);
         }
         return done;
@@ -70,12 +70,12 @@ export class Ledger {
         return [...this.#verdicts.values()];
     }
 
-    /** The server has received these verdicts. */
+    /** Removes verdicts that the server has received. */
     forget(verdicts) {
         verdicts.forEach(({seq}) => this.#verdicts.delete(seq));
     }
 
-    /** The server cannot read this verdict: replace it with a plain refusal. */
+    /** Replaces a verdict that the server cannot read by a plain refusal. */
     rephrase(verdict, message) {
         if (verdict !== undefined && this.#verdicts.get(verdict.seq) === verdict) {
             const {seq} = verdict;
@@ -83,19 +83,19 @@ export class Ledger {
         }
     }
 
-    /** Sequence numbers being worked on; from now on, acks of batches exclude them. */
+    /** Returns the sequence numbers that are being processed; later acks of batches exclude them. */
     pending() {
         const open = [...this.#entries.values()].filter(({seq}) => seq !== undefined);
-        open.forEach((entry) => (entry.isTold = true));
+        open.forEach((entry) => (entry.isReported = true));
         return open.map(({seq}) => seq);
     }
 
-    #judge({key, seq, refusal, isTold}) {
+    #judge({key, seq, refusal, isReported}) {
         this.#entries.delete(key);
         if (refusal === undefined) {
             this.#remember(key);
-            // The ack of a batch excludes what follows a message that will come again.
-            this.#accept(seq, isTold || !this.#hasAcks || this.verdicts.some(comesBack));
+            // The ack of a batch excludes messages after one that will come again.
+            this.#accept(seq, isReported || !this.#hasAcks || this.verdicts.some(comesBack));
         } else if (seq !== undefined) {
             this.#verdicts.set(seq, {seq, ...refusal});
         }

@@ -1,4 +1,4 @@
-// Wraps cometd.js listeners: what they throw, at once or later, is recorded for the message.
+// Wraps cometd.js listeners, to record for each message what they throw, at once or later.
 
 const FAILED = "user.update.error";
 
@@ -17,7 +17,7 @@ export class ListenerWrapper {
     #onDone;
     #originals = {};
 
-    /** `find` returns a message's entry; `onDone` is called when asynchronous work has ended. */
+    /** Gets a message's entry from `find`; calls `onDone` when asynchronous work has ended. */
     constructor(cometd, find, onDone) {
         [this.#cometd, this.#find, this.#onDone] = [cometd, find, onDone];
         for (const method of ["subscribe", "addListener"]) {
@@ -73,7 +73,7 @@ export class ListenerWrapper {
     }
 }
 
-/** Anything can be thrown, even a message's data: `String` throws on {"toString": 1}. */
+/** The text of a thrown value, which can be anything: `String` throws on {"toString": 1}. */
 const textOf = (thrown) => {
     try {
         return String(thrown);
@@ -82,15 +82,15 @@ const textOf = (thrown) => {
     }
 };
 
-/** Cut between characters: half a character would make the verdict unreadable. */
+/** The text without lone surrogates, which would make the verdict unreadable. */
 const whole = (text) => text.replace(/\p{Surrogate}/gu, "\ufffd");
 
-/** If several listeners refuse, the first counts. */
+/** Records a refusal; if several listeners refuse, the first one counts. */
 function refuse(entry, error) {
     if (entry !== undefined) {
         const {errorCode = FAILED, reason = error?.message ?? error, delay} =
             error instanceof Refuse ? error : {};
-        // An unreadable verdict would make the server refuse this connect and all that follow.
+        // An unreadable verdict would make the server refuse this connect and all later ones.
         const isDelay = Number.isFinite(delay) && delay >= 0;
         entry.refusal ??= {
             errorCode: whole(textOf(errorCode)),

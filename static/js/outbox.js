@@ -1,4 +1,4 @@
-// Publishes that survive the page and the network: kept until the server has answered them.
+// Publishes that survive the page and the network: the outbox keeps them until they have a reply.
 import {isRefusal, PublishRefused} from "./refusal.js";
 import {Shelf} from "./shelf.js";
 import {storageOf} from "./storage.js";
@@ -6,10 +6,10 @@ import {storageOf} from "./storage.js";
 export {PublishRefused};
 
 const LONGEST_PAUSE_MS = 30_000;
-// Fields added when a message is sent: ids, and those of extensions.
+// The size of the fields that are added when a message is sent: ids, and those of extensions.
 const ENVELOPE = 500;
 
-/** An unguessable value; pages loaded without TLS have no `randomUUID`. */
+/** Returns an unguessable value; pages loaded without TLS have no `randomUUID`. */
 export const newKey = () =>
     Array.from(crypto.getRandomValues(new Uint32Array(4)), (word) => word.toString(36)).join("-");
 
@@ -24,7 +24,7 @@ export class Outbox extends EventTarget {
     #cometd;
     #shelf;
     #listeners;
-    // Whom the server takes this page for: undefined before the handshake, null without a login.
+    // The subject of this page: undefined before the handshake, null without a login.
     #subject;
     #isSending = false;
     #isClosed = false;
@@ -57,14 +57,14 @@ export class Outbox extends EventTarget {
         return this.#shelf.entries;
     }
 
-    /** False if something exists in this page only: storage is forbidden or was full. */
+    /** Whether the storage has all entries; not if it is forbidden or was full. */
     get isKept() {
         return this.#shelf.isKept;
     }
 
     /**
-     * Resolves with the server's reply or rejects with `PublishRefused`. After a reload the publish
-     * is still sent, but without a promise. Throws if it can never be sent.
+     * Adds a publish; resolves with the server's reply or rejects with `PublishRefused`. After a
+     * reload the publish is still sent, but without a promise. Throws if it can never be sent.
      */
     publish(channel, data, {ext = {}, ...props} = {}) {
         const key = newKey();
@@ -79,7 +79,7 @@ export class Outbox extends EventTarget {
         const answered = new Promise((resolve, reject) =>
             this.#shelf.add(entry, {resolve, reject}),
         );
-        // Callers that ignore the promise learn of refusals by the event.
+        // Callers that ignore the promise see refusals by the event.
         answered.catch(() => {});
         this.#send();
         return answered;
@@ -102,7 +102,7 @@ export class Outbox extends EventTarget {
         this.#subject = subject;
     }
 
-    /** Between two sessions nobody knows whose the next one is: cometd.js would keep it for that. */
+    /** Whether to publish: not between sessions, or cometd.js would keep it for another subject. */
     get #mayPublish() {
         const isAway = this.#cometd.isDisconnected() || this.#cometd.getStatus() === "handshaking";
         return !this.#isSending && !this.#isClosed && !isAway;
@@ -121,7 +121,7 @@ export class Outbox extends EventTarget {
         try {
             this.#cometd.publish(channel, data, props, (reply) => this.#answered(name, reply));
         } catch (error) {
-            // For example, there is no such channel.
+            // For example, the channel does not exist.
             this.#answered(name, {channel, successful: false, error: `400::${error.message}`});
         }
     }

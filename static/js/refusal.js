@@ -5,10 +5,10 @@
 // (1009) read.
 const PASSING = new Set(["402", "408", "429"]);
 const HOPELESS = new Set([400, 413, 1007, 1009]);
-// The server's own code fails on this publish, and would fail again.
+// The server's own code failed on this publish, and would fail again.
 const SERVER_FAULT = "500";
 
-/** The server will never accept this publish. */
+/** The error of a publish that the server will never accept. */
 export class PublishRefused extends Error {
     constructor(reply) {
         super(reply.error ?? reply.failure?.reason ?? "refused");
@@ -16,7 +16,7 @@ export class PublishRefused extends Error {
     }
 }
 
-/** No error at all means that the connection failed: the outcome of the publish is unknown. */
+/** Whether a reply refuses for good; a reply without an error leaves the outcome unknown. */
 export function isRefusal({error, failure}) {
     const number = String(error ?? "").slice(0, 3);
     const code = failure?.websocketCode ?? failure?.httpCode;

@@ -1,4 +1,4 @@
-// Requests for cometd.js: asks those who subscribe to a channel, and waits for the reply.
+// Requests for cometd.js: asks the subscribers of a channel, and waits for the reply.
 
 export class RequestError extends Error {
     constructor(error, data) {
@@ -8,7 +8,7 @@ export class RequestError extends Error {
     }
 }
 
-/** Register before the handshake: adds `ask` and `reply` to cometd. */
+/** Adds `ask` and `reply` to cometd. Register it before the handshake. */
 export class RequestExtension {
     #cometd;
     #ret;
@@ -66,7 +66,7 @@ export class RequestExtension {
                     replies.push(reply);
                 }
             };
-            // The server says so first, unless it cannot be reached.
+            // The server reports the timeout first, unless it is unreachable.
             const {maxNetworkDelay} = this.#cometd.getConfiguration();
             const timer = setTimeout(hear, timeout + maxNetworkDelay, {error: "408::timeout"});
             this.#waiting.set(replyTo, hear);

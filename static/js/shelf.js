@@ -2,8 +2,8 @@
 import {keep, recall} from "./storage.js";
 
 /**
- * All pages with the same storage and prefix share its entries. `onChange` is called when an entry
- * was added or removed, `onSettled` with an entry and the server's reply: in the page that got the
+ * All pages with the same storage and prefix share its entries. Calls `onChange` when an entry was
+ * added or removed, and `onSettled` with an entry and the server's reply: in the page that got the
  * reply, and in the one that waits for it.
  */
 export class Shelf {
@@ -26,7 +26,7 @@ export class Shelf {
         return this.#names().flatMap((name) => this.#read(name) ?? []);
     }
 
-    /** False if something exists in this page only: storage is forbidden or was full. */
+    /** Whether the storage has all entries; not if it is forbidden or was full. */
     get isKept() {
         return this.#storage !== undefined && [...this.#own.values()].every(({isKept}) => isKept);
     }
@@ -42,7 +42,7 @@ export class Shelf {
         return undefined;
     }
 
-    /** Replaces the entries of this page. */
+    /** Changes each entry of this page. */
     changeOwn(change) {
         for (const [name, own] of this.#own) {
             own.entry = change(own.entry);
@@ -60,7 +60,7 @@ export class Shelf {
         this.#onChange();
     }
 
-    /** The server has answered; does nothing if another page has recorded that already. */
+    /** Records the server's reply, unless another page has already recorded it. */
     settle(name, reply) {
         const entry = this.#read(name);
         if (entry !== undefined) {
@@ -82,7 +82,7 @@ export class Shelf {
         return [...new Set([...ours, ...this.#own.keys()])].sort();
     }
 
-    /** Removes unreadable entries, which something else must have written. */
+    /** Reads an entry; removes unreadable ones, which something else must have written. */
     #read(name) {
         const entry = this.#own.get(name)?.entry ?? recall(this.#storage, name);
         if (entry?.channel) {
