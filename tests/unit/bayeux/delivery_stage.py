@@ -67,7 +67,7 @@ class Stage:
             )
             if said != "waits":
                 self.model.replies[self.number] = said
-            self.witness.publications.append((sent, asked))
+            self.witness.accepted.append((sent, asked))
 
     def _publisher(self, number: int) -> Client:
         """A publisher whose session has expired comes back with another."""
@@ -290,7 +290,7 @@ class Stage:
             assert queue.seq >= place.seq
             assert queue.batch >= max((each.batch for each in place.in_flight), default=0)
             place.seq, place.batch = queue.seq, queue.batch
-        self.witness.publications.clear()
+        self.witness.accepted.clear()
         for person in self.people:
             person.move(self.house)
         for publisher in self.publishers:

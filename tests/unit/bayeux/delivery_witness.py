@@ -15,7 +15,7 @@ class Witness:
 
     def __init__(self, people: Sequence[Person]) -> None:
         self._people = people
-        self.publications: list[tuple[Sent, Asked]] = []
+        self.accepted: list[tuple[Sent, Asked]] = []
         # What each client has got; the numbers that were used for each receiver.
         self._told: dict[str, set[int]] = {}
         self._used: dict[int, set[int]] = {}
@@ -26,7 +26,7 @@ class Witness:
         """Look at the answers to all clients, then at the whole server."""
         for person in self._people:
             self._look_at_answers(person)
-        self._look_at_publications(model)
+        self._look_at_accepted(model)
         Comparison(house, backing, model).make()
         self._look_at_taken(model)
 
@@ -82,14 +82,14 @@ class Witness:
         assert used.isdisjoint(seqs)
         used.update(seqs)
 
-    def _look_at_publications(self, model: Model) -> None:
+    def _look_at_accepted(self, model: Model) -> None:
         """No publisher is told that a message is kept before it is, or gets no answer."""
-        for sent, asked in list(self.publications):
+        for sent, asked in list(self.accepted):
             said = model.replies.get(sent.number)
             if said is None:
                 assert asked.is_held
                 continue
-            self.publications.remove((sent, asked))
+            self.accepted.remove((sent, asked))
             assert asked.reply["successful"] == (said == "kept")
             if said != "kept":
                 assert ("unknown" in asked.reply["error"].split(":")[1]) == (said == "unknown")
