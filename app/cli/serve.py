@@ -1,13 +1,14 @@
 """`holdfast serve`: runs the server."""
 
 import asyncio
+import re
 import resource
 import shlex
 import signal
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_origin
 
 import orjson
 import uvloop
@@ -20,10 +21,14 @@ from holdfast import logs, settings
 from holdfast.cli.flags import ConfigFile, GivenSettings
 from holdfast.cli.program import InSections, Program
 from holdfast.compose import CannotStart, serving
-from holdfast.settings import Settings
+from holdfast.settings import ChannelSettings, Settings
+from holdfast.settings.suggestion import did_you_mean
 from holdfast.store.connection import StoreUnavailable
 from holdfast.web.admin.tokens import OPERATOR_FILE
 
+# How lists are written, in the settings file and in variables.
+_LIST = '["…"]'
+_FIELD = re.compile(r'field "(\w+)"')
 _DEFAULT_FILE = Path("holdfast.toml")
 _errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -66,7 +71,9 @@ def read_settings(config: Path | None, given: dict[str, Any]) -> Settings:
         _fail(f"channels: {error}")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         _fail(f"{file}: {error}")
-    except (SettingsError, ValueError) as error:
+    except SettingsError as error:
+        _fail(_unreadable(error))
+    except ValueError as error:
         _fail(str(error))
 
 
@@ -74,8 +81,22 @@ def _complaint(fault: Any) -> str:
     setting = ".".join(str(part) for part in fault["loc"])
     text = fault["msg"].removeprefix("Value error, ")
     if fault["type"] == "extra_forbidden":
-        text = "this setting does not exist"
+        *place, name = fault["loc"]
+        known = (ChannelSettings if place else Settings).model_fields
+        text = f"this setting does not exist{did_you_mean(str(name), known)}"
+    elif fault["type"] == "list_type":
+        text += f": write {_LIST}"
     return f"{setting}: {text}" if setting else text
+
+
+def _unreadable(error: SettingsError) -> str:
+    """Return what is wrong with a variable whose value is no JSON."""
+    named = _FIELD.search(str(error))
+    if named is None:
+        return str(error)
+    field = named[1]
+    is_list = get_origin(Settings.model_fields[field].annotation) is list
+    return f"{field}: HOLDFAST_{field.upper()} must be JSON" + is_list * f": write {_LIST}"
 
 
 def _fail(*complaints: str) -> NoReturn:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from holdfast.cli.version import core
 from holdfast.compose.cannot_start import CannotStart
-from holdfast.compose.data_directory import own_directory
+from holdfast.compose.data_directory import DirectoryTaken, own_directory
 from holdfast.pipeline.doctor import Check
 from holdfast.settings import Settings
 from holdfast.store.address import Address
@@ -119,9 +119,11 @@ def _data_directory(path: Path) -> Check:
     try:
         with own_directory(path):
             return Check("data directory", True, str(path))
+    except DirectoryTaken:
+        return Check("data directory", None, f"{path} belongs to a running server")
     except CannotStart as error:
-        is_used = "another server uses" in str(error)
-        return Check("data directory", None if is_used else False, str(error))
+        # The name of the setting is also that of the check.
+        return Check("data directory", False, str(error).removeprefix("data "))
 
 
 def _space(path: Path) -> Check:

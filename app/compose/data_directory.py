@@ -14,6 +14,10 @@ from holdfast.store.home import STORE
 _LOCK = "lock"
 
 
+class DirectoryTaken(CannotStart):
+    """Another server is running in the data directory."""
+
+
 class DataDirectory:
     """A data directory that this process has locked."""
 
@@ -67,7 +71,10 @@ def _claim(path: Path, directory: int) -> int:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(lock)
-        raise CannotStart(f"data {path}: another server uses this directory") from None
+        raise DirectoryTaken(
+            f"the data directory {str(path)!r} belongs to another running server: stop it, or "
+            "choose another one with --data"
+        ) from None
     return lock
 
 

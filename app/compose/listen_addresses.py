@@ -65,19 +65,38 @@ async def _resolve(setting: str, host: str) -> tuple[str, ...]:
 def _tls(settings: Settings) -> ssl.SSLContext | None:
     if settings.tls_cert is None:
         return None
+    for setting in ("tls_cert", "tls_key", "tls_client_ca"):
+        _check_readable(setting, getattr(settings, setting))
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         tls.load_cert_chain(settings.tls_cert, settings.tls_key)
     except (OSError, ssl.SSLError) as error:
-        raise CannotStart(f"tls_cert, tls_key: {error}") from error
+        raise CannotStart(
+            f"tls_cert, tls_key: {settings.tls_cert} must have a certificate in PEM, and "
+            f"{settings.tls_key} its key: {error}"
+        ) from error
     if settings.tls_client_ca is not None:
         try:
             tls.load_verify_locations(settings.tls_client_ca)
         except (OSError, ssl.SSLError) as error:
-            raise CannotStart(f"tls_client_ca: {error}") from error
+            raise CannotStart(
+                f"tls_client_ca: {settings.tls_client_ca} must have certificates in PEM: {error}"
+            ) from error
         # Extensions decide whether a client without a certificate may connect.
         tls.verify_mode = ssl.CERT_OPTIONAL
     return tls
+
+
+def _check_readable(setting: str, path: Path | None) -> None:
+    """Raise `CannotStart` with the name of a file that cannot be read: OpenSSL names none."""
+    if path is None:
+        return
+    try:
+        path.open("rb").close()
+    except FileNotFoundError:
+        raise CannotStart(f"{setting}: there is no file {path}") from None
+    except OSError as error:
+        raise CannotStart(f"{setting}: {path}: {error.strerror}") from error
 
 
 def log_where_admin_is(place: Address, url: str, data: Path) -> None:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
+from errno import EADDRINUSE
+from os import strerror
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,7 @@ from holdfast.compose.connection_limits import make_limits
 from holdfast.compose.listen_addresses import ListenAddresses, log_where_admin_is
 from holdfast.compose.options import hosts_of
 from holdfast.settings import Settings
+from holdfast.web.addresses import Address
 from holdfast.web.application import Readiness, make_administration_apart, make_application
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.heads import Heads
@@ -50,7 +53,7 @@ async def open_listeners(
         )
         apart = Listener(application, addresses.admin, limits.admin, shutdown_timeout_s=timeout_s)
         stack.push_async_callback(apart.close)
-        with _naming(f"admin: cannot listen on {settings.admin}"):
+        with _naming(addresses.admin, "admin"):
             admin_url = await apart.open(endpoint, parts.heads, has_bayeux=False)
         log_where_admin_is(addresses.admin, admin_url, settings.data)
     metrics = Metrics(endpoint.bayeux, limits.named())
@@ -61,7 +64,7 @@ async def open_listeners(
         login=_sign_in(settings),
     )
     main = Listener(application, addresses.main, limits.main, shutdown_timeout_s=timeout_s)
-    with _naming(f"cannot listen on {settings.unix or f'{settings.host}:{settings.port}'}"):
+    with _naming(addresses.main, "port"):
         return main, await main.open(endpoint, parts.heads)
 
 
@@ -78,9 +81,20 @@ def _sign_in(settings: Settings) -> list[str]:
 
 
 @contextmanager
-def _naming(what: str) -> Iterator[None]:
-    """Raise `CannotStart` if an address cannot be listened at."""
+def _naming(address: Address, setting: str) -> Iterator[None]:
+    """Raise `CannotStart` if the address, whose port this setting has, cannot be listened at."""
+    path = address.unix
+    place = path or f"{address.url_host}:{address.port}"
+    other = "path with --unix" if path else f"port with --{setting}"
     try:
         yield
     except OSError as error:
-        raise CannotStart(f"{what}: {error.strerror or error}") from error
+        if error.errno == EADDRINUSE:
+            text = f"{place} is in use: stop what listens there, or choose another {other}"
+        elif path is not None and not path.parent.exists():
+            text = f"cannot listen on {path}: the directory {path.parent} does not exist: create it"
+        else:
+            text = f"cannot listen on {place}: {strerror(error.errno) if error.errno else error}"
+        if setting == "admin":
+            text = f"admin: {text}"
+        raise CannotStart(text) from error

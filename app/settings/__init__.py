@@ -25,6 +25,7 @@ from holdfast.settings.protocol import BayeuxSettings, TransportSettings
 from holdfast.settings.section import Section
 from holdfast.settings.server import ServerSettings
 from holdfast.settings.store import StoreSettings
+from holdfast.settings.suggestion import did_you_mean
 
 __all__ = ["OF_THE_COMMAND_LINE", "SECTIONS", "ChannelSettings", "Settings", "read"]
 
@@ -136,7 +137,8 @@ def read(file: Path | None, given: dict[str, Any]) -> Settings:
     for name in os.environ:
         is_ours = name.upper().startswith("HOLDFAST_") and not _LINKS.fullmatch(name.upper())
         if is_ours and name.upper() not in fields | OF_THE_COMMAND_LINE:
-            raise ValueError(f"{name}: there is no such setting")
+            meant = did_you_mean(name.upper(), fields)
+            raise ValueError(f"{name}: there is no such setting{meant}")
 
     return _reading(file)(**given)
 

@@ -14,7 +14,7 @@ from holdfast.web.hosts import Hosts
 _SETTING = "host_name"
 _TEXT = (
     "This server does not answer to the name in the address. If it is a name of this server, its "
-    "operator says so: --host-name NAME, or host_name in the settings."
+    "operator must list it with --host-name NAME, or host_name in the settings."
 )
 # The longest part of a host that the log repeats.
 _LONGEST = 100

@@ -78,7 +78,8 @@ def test_a_page_with_a_foreign_name_gets_421_from_the_administration(place: Plac
         assert place.ask(EVIL, line, b"", at=place.admin, **place.bearer).status == 421
     refused = place.ask(EVIL, "POST /admin/feed", at=place.admin, **place.bearer)
     assert refused.status == 421
-    assert "--host-name" in orjson.loads(refused.body)["error"]["message"]
+    told = orjson.loads(refused.body)["error"]["message"]
+    assert "its operator must list it with --host-name NAME" in told
     about = "GET /admin/api/v1/about"
     assert place.ask("localhost:1", about, b"", at=place.admin, **place.bearer).status == 200
 

@@ -58,7 +58,7 @@ def test_the_port_and_the_directory_of_a_running_server_are_no_faults(home: Path
     ):
         code, seen = checks(port=taken.getsockname()[1])
     assert code == 0
-    assert seen["data directory"][0] is None
+    assert seen["data directory"] == (None, "data belongs to a running server")
     assert seen["address"][0] is True
 
 
@@ -67,6 +67,7 @@ def test_a_directory_that_others_can_write_is_a_fault_with_its_remedy(home: Path
     (home / "data").chmod(0o777)
     code, seen = checks()
     assert code == 1
+    assert seen["data directory"][1].startswith("data: other users can write there")
     assert "chmod 700 data" in seen["data directory"][1]
 
 

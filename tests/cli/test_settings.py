@@ -461,7 +461,10 @@ def test_a_wrong_variable_stops_the_start_and_is_named(command: Command) -> None
     ("content", "named"),
     [
         ("timeout = [1]", "timeout"),
-        ("timout = 1", "timout: this setting does not exist"),
+        ("timout = 1", "timout: this setting does not exist: did you mean timeout?\n"),
+        ("zzz = 1", "zzz: this setting does not exist\n"),
+        ("[channels.'/a']\nlazi = true", "does not exist: did you mean lazy?\n"),
+        ("allow_origin = 'https://a.test'", 'a valid list: write ["…"]\n'),
         ('admin = "9000"', "admin: must be HOST:PORT, such as 127.0.0.1:9000"),
         ("transports = []", "transports"),
         ("paths = []", "paths"),
@@ -497,7 +500,21 @@ def test_a_missing_file_stops_the_start(command: Command) -> None:
 def test_an_unknown_variable_stops_the_start(command: Command) -> None:
     result = command.run(timout="1")
     assert result.exit_code == 2
-    assert "HOLDFAST_TIMOUT" in result.stderr
+    assert "HOLDFAST_TIMOUT: there is no such setting" in result.stderr
+    assert "did you mean HOLDFAST_TIMEOUT?" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("allow_origin", 'allow_origin: HOLDFAST_ALLOW_ORIGIN must be JSON: write ["…"]\n'),
+        ("channels", "channels: HOLDFAST_CHANNELS must be JSON\n"),
+    ],
+)
+def test_a_variable_that_is_no_json_is_told_how_it_is_written(
+    command: Command, name: str, told: str
+) -> None:
+    assert told in command.run(**{name: "https://a.test"}).stderr
 
 
 def test_variables_of_a_kubernetes_service_with_this_name_are_ignored(command: Command) -> None:

@@ -126,7 +126,7 @@ def test_the_server_speaks_tls(certificate: tuple[Path, Path]) -> None:
 def test_a_data_directory_belongs_to_one_server(tmp_path: Path) -> None:
     with started("--port", "0", "--data", tmp_path) as process:
         first_line(process)
-        assert "another server uses this directory" in complaint("--data", tmp_path)
+        assert "belongs to another running server" in complaint("--data", tmp_path)
 
 
 def test_a_server_on_a_public_address_does_not_start_without_the_setting_open(

@@ -261,7 +261,7 @@ def test_a_unix_socket_in_use_is_not_replaced(tmp_path: Path) -> None:
         first.place()
         with program("--unix", str(path), "--data", "other", home=tmp_path) as second:
             assert second.ends() == 2
-            assert f"cannot listen on {path}: Address already in use" in second.errors()
+            assert f"{path} is in use: stop what listens there, or choose" in second.errors()
         ask_over_unix(path)
 
 
@@ -297,8 +297,8 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         with program("--port", str(port), home=tmp_path) as running:
             assert running.ends() == 2
-            assert "cannot start" in running.errors()
-            assert f"127.0.0.1:{port}" in running.errors()
+            advice = "stop what listens there, or choose another port with --port"
+            assert f"cannot start: 127.0.0.1:{port} is in use: {advice}\n" in running.errors()
 
 
 def test_a_data_directory_belongs_to_one_server(tmp_path: Path) -> None:
@@ -307,7 +307,9 @@ def test_a_data_directory_belongs_to_one_server(tmp_path: Path) -> None:
         assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
         with program("--port", "0", home=tmp_path) as second:
             assert second.ends() == 2
-            assert "another server uses this directory" in second.errors()
+            advice = "stop it, or choose another one with --data"
+            told = f"the data directory 'data' belongs to another running server: {advice}"
+            assert told in second.errors()
         assert first.stop()[0] == 0
     with program("--port", "0", home=tmp_path) as third:
         assert third.place()
@@ -317,13 +319,27 @@ def test_a_data_directory_belongs_to_one_server(tmp_path: Path) -> None:
 UNUSABLE: dict[str, tuple[dict[str, Any], str]] = {
     "data on a file": ({"data": "file"}, "data file"),
     "data in a file": ({"data": "file/data"}, "data file/data"),
-    "a socket in a directory that is not there": ({"unix": "none/socket"}, "none/socket"),
+    "a socket in a directory that is not there": (
+        {"unix": "none/socket"},
+        "none/socket: the directory none does not exist: create it",
+    ),
     "a socket where a file is": ({"unix": "file"}, "file"),
     "a host that is not ours": ({"open": True, "host": "192.0.2.1"}, "192.0.2.1"),
     "an administration that is not ours": ({"admin": "192.0.2.1:0"}, "admin"),
     "a host that is none": ({"open": True, "host": "no.such.invalid"}, "no.such.invalid"),
-    "no certificate": ({"tls_cert": "none", "tls_key": "none"}, "tls_cert"),
-    "a certificate that is none": ({"tls_cert": "file", "tls_key": "file"}, "tls_cert"),
+    "no certificate": (
+        {"tls_cert": "none", "tls_key": "file"},
+        "tls_cert: there is no file none",
+    ),
+    "no key": ({"tls_cert": "file", "tls_key": "none"}, "tls_key: there is no file none"),
+    "a certificate in a directory": (
+        {"tls_cert": ".", "tls_key": "file"},
+        "tls_cert: .: Is a directory",
+    ),
+    "a certificate that is none": (
+        {"tls_cert": "file", "tls_key": "file"},
+        "tls_cert, tls_key: file must have a certificate in PEM, and file its key: ",
+    ),
     "an extension that is not there": ({"extension": ["no.such:thing"]}, "no.such:thing"),
     "an extension without a factory": ({"extension": ["orjson:thing"]}, "orjson:thing"),
     "an extension that is no function": ({"extension": ["sys:version"]}, "sys:version"),
