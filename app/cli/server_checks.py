@@ -144,7 +144,8 @@ def _address(settings: Settings, *, is_running: bool) -> Check:
     except OSError as error:
         if is_running:
             return Check("address", True, f"{place} seems to be used by the running server")
-        text = f"{place} cannot be used ({error.strerror}): set host or port, such as --port 8081"
+        reason = os.strerror(error.errno) if error.errno else error
+        text = f"{place} cannot be used ({reason}): set host or port, such as --port 8081"
         return Check("address", False, text)
     return Check("address", True, f"{place} is free")
 

@@ -65,12 +65,12 @@ async def _resolve(setting: str, host: str) -> tuple[str, ...]:
 def _tls(settings: Settings) -> ssl.SSLContext | None:
     if settings.tls_cert is None:
         return None
-    for setting in ("tls_cert", "tls_key", "tls_client_ca"):
-        _check_readable(setting, getattr(settings, setting))
     tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         tls.load_cert_chain(settings.tls_cert, settings.tls_key)
     except (OSError, ssl.SSLError) as error:
+        _check_readable("tls_cert", settings.tls_cert)
+        _check_readable("tls_key", settings.tls_key)
         raise CannotStart(
             f"tls_cert, tls_key: {settings.tls_cert} must have a certificate in PEM, and "
             f"{settings.tls_key} its key: {error}"
@@ -79,6 +79,7 @@ def _tls(settings: Settings) -> ssl.SSLContext | None:
         try:
             tls.load_verify_locations(settings.tls_client_ca)
         except (OSError, ssl.SSLError) as error:
+            _check_readable("tls_client_ca", settings.tls_client_ca)
             raise CannotStart(
                 f"tls_client_ca: {settings.tls_client_ca} must have certificates in PEM: {error}"
             ) from error

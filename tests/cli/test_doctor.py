@@ -48,6 +48,7 @@ def test_a_port_in_use_by_another_process_is_a_fault(home: Path) -> None:
         code, seen = checks(port=taken.getsockname()[1])
     assert code == 1
     assert seen["address"][0] is False
+    assert "cannot be used (Address already in use): set host or port" in seen["address"][1]
     assert "--port 8081" in seen["address"][1]
 
 
