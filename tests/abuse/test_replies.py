@@ -41,7 +41,7 @@ class Asker(SocketPerson):
         reply_to = f"{ret or self.ret}/{4_000_000 + serial}"
         return self.message(POWER, data=serial, ext={"replyTo": reply_to, **ext})
 
-    def told(self, *messages: dict[str, Any]) -> list[str]:
+    def errors(self, *messages: dict[str, Any]) -> list[str]:
         """The errors in the replies to these publishes, empty where there is none."""
         errors = []
         for at in range(0, len(messages), FRAME):
@@ -66,14 +66,14 @@ class Asker(SocketPerson):
 def test_a_client_that_knows_a_reply_channel_cannot_forge_a_reply(target: Target) -> None:
     before = target.metric(REFUSED, fault="denied")
     with Asker(target) as ann, Asker(target, POWER) as bob, Asker(target) as eve:
-        assert ann.told(ann.request(1)) == [""]
+        assert ann.errors(ann.request(1)) == [""]
         reply_to = bob.event()["ext"]["replyTo"]
         forged = eve.message(reply_to, data="forged")
         deeper = [eve.message(f"{reply_to}/{each}", data="forged") for each in ("1", "x")]
-        assert eve.told(forged, *deeper) == ["reply_denied"] * 3
+        assert eve.errors(forged, *deeper) == ["reply_denied"] * 3
         # Not even by the requester.
-        assert ann.told(ann.message(reply_to, data="own")) == ["reply_denied"]
-        assert bob.told(bob.message(reply_to, data="true")) == [""]
+        assert ann.errors(ann.message(reply_to, data="own")) == ["reply_denied"]
+        assert bob.errors(bob.message(reply_to, data="true")) == [""]
         assert ann.event()["data"] == "true"
         assert target.metric(REFUSED, fault="denied") - before == 4
 
@@ -82,11 +82,11 @@ def test_a_client_cannot_subscribe_to_the_replies_of_others(target: Target) -> N
     with Asker(target) as ann, Asker(target, POWER) as bob, Asker(target, "/**") as eve:
         for pattern in (f"{ann.ret}/*", f"{ann.ret}/4000001", "/ret/**", "/ret/*"):
             subscribe = eve.message("/meta/subscribe", subscription=pattern)
-            assert eve.told(subscribe) == ["subscribe_denied"]
-        ann.told(ann.request(1))
-        bob.told(bob.message(bob.event()["ext"]["replyTo"], data="secret"))
+            assert eve.errors(subscribe) == ["subscribe_denied"]
+        ann.errors(ann.request(1))
+        bob.errors(bob.message(bob.event()["ext"]["replyTo"], data="secret"))
         assert ann.event()["data"] == "secret"
-        eve.told(eve.message("/the/end", data="end"))
+        eve.errors(eve.message("/the/end", data="end"))
         heard = [eve.event()["channel"] for _ in range(2)]
         assert heard == [POWER, "/the/end"]
 
@@ -94,35 +94,35 @@ def test_a_client_cannot_subscribe_to_the_replies_of_others(target: Target) -> N
 def test_a_request_cannot_send_replies_to_the_channel_of_others(target: Target) -> None:
     with Asker(target) as ann, Asker(target, POWER), Asker(target) as eve:
         strange = [ann.ret, ann.ret + "x", "/ret", "/ret/", POWER, eve.ret + "/..", eve.ret[:-1]]
-        assert set(eve.told(*(eve.request(1, ret) for ret in strange))) == {"reply_denied"}
+        assert set(eve.errors(*(eve.request(1, ret) for ret in strange))) == {"reply_denied"}
         assert target.metric(OUTSTANDING) == 0
 
 
 def test_reply_channels_cannot_be_guessed_and_guesses_are_not_kept(target: Target) -> None:
     before = target.metric(REFUSED, fault="denied")
     with Asker(target) as ann, Asker(target, POWER) as bob, Asker(target) as eve:
-        ann.told(ann.request(1, timeout=120_000))
+        ann.errors(ann.request(1, timeout=120_000))
         guesses = [f"/ret/{token_urlsafe(16)}/4000001" for _ in range(10_000)]
         guesses += [f"{ann.ret}/{4_000_000 + serial}" for serial in range(10_000)]
         with target.bystander():
-            told = eve.told(*(eve.message(guess, data="?") for guess in guesses))
-        assert set(told) == {"reply_denied"}
+            errors = eve.errors(*(eve.message(guess, data="?") for guess in guesses))
+        assert set(errors) == {"reply_denied"}
         assert target.metric(REFUSED, fault="denied") - before == len(guesses)
         assert target.growth_mib() < 30
-        bob.told(bob.message(bob.event()["ext"]["replyTo"], data="true"))
+        bob.errors(bob.message(bob.event()["ext"]["replyTo"], data="true"))
         assert ann.event()["data"] == "true"
 
 
 def test_only_one_of_a_flood_of_replies_arrives(target: Target) -> None:
     before = target.metric("holdfast_replies_total")
     with Asker(target) as ann, Asker(target, POWER) as bob:
-        ann.told(ann.request(1))
+        ann.errors(ann.request(1))
         reply_to = bob.event()["ext"]["replyTo"]
         with target.bystander():
-            told = bob.told(*(bob.message(reply_to, data=number) for number in range(10_000)))
-        assert told == [""] + ["duplicate_reply"] * 9_999
+            errors = bob.errors(*(bob.message(reply_to, data=number) for number in range(10_000)))
+        assert errors == [""] + ["duplicate_reply"] * 9_999
         assert ann.event()["data"] == 0
-        ann.told(ann.message("/the/end", data="end"))
+        ann.errors(ann.message("/the/end", data="end"))
         assert ann.events == []
         assert target.metric("holdfast_replies_total") - before == 1
 
@@ -130,11 +130,11 @@ def test_only_one_of_a_flood_of_replies_arrives(target: Target) -> None:
 def test_late_replies_are_dead_letters_once_each(target: Target) -> None:
     before = target.metric("holdfast_entries_settled_total", outcome="dead")
     with Asker(target) as ann, Asker(target, POWER) as bob:
-        ann.told(ann.request(1, timeout=1000))
+        ann.errors(ann.request(1, timeout=1000))
         assert ann.event()["error"] == f"408:{POWER}:timeout"
         reply_to = bob.event()["ext"]["replyTo"]
-        told = bob.told(*(bob.message(reply_to, data=number) for number in range(1_000)))
-        assert told == ["late_reply"] + ["duplicate_reply"] * 999
+        errors = bob.errors(*(bob.message(reply_to, data=number) for number in range(1_000)))
+        assert errors == ["late_reply"] + ["duplicate_reply"] * 999
         assert target.metric("holdfast_entries_settled_total", outcome="dead") - before == 1
 
 
@@ -144,10 +144,10 @@ def test_the_requests_of_a_session_are_limited_and_others_can_still_ask(
     target = target_with(max_outstanding=100, **PATIENT)
     with Asker(target) as ann, Asker(target, POWER), Asker(target) as eve:
         with target.bystander():
-            told = eve.told(*(eve.request(serial) for serial in range(5_000)))
-        assert told == [""] * 100 + ["requests_exceeded"] * 4_900
+            errors = eve.errors(*(eve.request(serial) for serial in range(5_000)))
+        assert errors == [""] * 100 + ["requests_exceeded"] * 4_900
         assert target.metric(OUTSTANDING) == 100
-        assert ann.told(ann.request(1)) == [""]
+        assert ann.errors(ann.request(1)) == [""]
         eve.say(eve.message("/meta/disconnect"))
         target.until_metric(OUTSTANDING, 1)
 
@@ -156,15 +156,15 @@ def test_the_outstanding_requests_of_all_sessions_are_limited(target_with: MakeT
     target = target_with(max_outstanding=1_000, max_total_outstanding=1_000, **PATIENT)
     with Asker(target) as ann, Asker(target, POWER) as bob, Asker(target) as eve:
         with target.bystander():
-            told = eve.told(*(eve.request(serial) for serial in range(5_000)))
+            errors = eve.errors(*(eve.request(serial) for serial in range(5_000)))
         # Each counts twice: once for its responder.
-        assert told == [""] * 500 + ["requests_used_up"] * 4_500
-        assert ann.told(ann.request(1)) == ["requests_used_up"]
+        assert errors == [""] * 500 + ["requests_used_up"] * 4_500
+        assert ann.errors(ann.request(1)) == ["requests_used_up"]
         bob.say(bob.message("/meta/disconnect"))
         target.until_metric(OUTSTANDING, 0)
-        errors = {eve.event()["error"] for _ in range(500)}
-        assert errors == {f"404:{POWER}:no_responders"}
-        assert ann.told(ann.request(2)) == [""]
+        ends = {eve.event()["error"] for _ in range(500)}
+        assert ends == {f"404:{POWER}:no_responders"}
+        assert ann.errors(ann.request(2)) == [""]
         assert ann.event()["error"] == f"404:{POWER}:no_responders"
 
 
@@ -174,14 +174,14 @@ def test_ten_thousand_outstanding_requests_get_their_own_replies(target_with: Ma
     with Asker(target) as ann, Asker(target, POWER) as bob:
         with target.bystander():
             asked = [ann.request(serial, timeout=120_000) for serial in range(10_000)]
-            assert set(ann.told(*asked)) == {""}
+            assert set(ann.errors(*asked)) == {""}
             requests = [bob.event() for _ in asked]
             assert target.metric(OUTSTANDING) == 10_000
             # The last one first.
             replies = [
                 bob.message(each["ext"]["replyTo"], data=each["data"]) for each in requests[::-1]
             ]
-            assert set(bob.told(*replies)) == {""}
+            assert set(bob.errors(*replies)) == {""}
             heard = [ann.event() for _ in asked]
         assert {each["channel"]: each["data"] for each in heard} == {
             f"{ann.ret}/{4_000_000 + serial}": serial for serial in range(10_000)

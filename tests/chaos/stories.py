@@ -141,7 +141,7 @@ class Story:
 Tale = Callable[[Story], None]
 
 
-def told(tell: Tale) -> Story:
+def story_of(tell: Tale) -> Story:
     """A story that begins with a subscribe."""
     story = Story()
     story.subscribe()

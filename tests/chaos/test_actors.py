@@ -259,12 +259,12 @@ async def test_a_receiver_that_leaves_forgets_its_entries_and_returns(scene: Sce
 
 
 async def test_a_receiver_that_goes_on_subscribes_from_its_last_cursor(scene: Scene) -> None:
-    def told(number: int, cursor: int) -> list[Message]:
+    def caught_up(number: int, cursor: int) -> list[Message]:
         return [yes("/meta/connect", ext={"ack": number, "replay": {"cursor": cursor}})]
 
     manner = Manner(gives_verdicts=False, goes_on=True)
     receiver = scene.receiver(manner, is_named=False)
-    scene.talker.answers = [told(1, 7), no("/meta/connect", GONE), told(1, 9)]
+    scene.talker.answers = [caught_up(1, 7), no("/meta/connect", GONE), caught_up(1, 9)]
     await steps(receiver, 5)
     (first,) = scene.found(What.SUBSCRIBE)
     (again,) = scene.found(What.GO_ON)

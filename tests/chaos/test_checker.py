@@ -6,20 +6,20 @@ from tests.chaos.bad_histories import BAD
 from tests.chaos.checker import EXAMPLES, Invariant, check
 from tests.chaos.good_histories import GOOD
 from tests.chaos.history import Phase
-from tests.chaos.stories import Tale, told
+from tests.chaos.stories import Tale, story_of
 
 ERROR = "user.update.error"
 
 
 @pytest.mark.parametrize("tale", GOOD)
 def test_a_good_history_is_valid(tale: Tale) -> None:
-    result = told(tale).result()
+    result = story_of(tale).result()
     assert result.is_valid, result.report()
 
 
 @pytest.mark.parametrize(("tale", "invariant"), BAD)
 def test_a_bad_history_is_caught(tale: Tale, invariant: Invariant) -> None:
-    result = told(tale).result()
+    result = story_of(tale).result()
     assert invariant in result.broken, result.report()
 
 
@@ -31,7 +31,7 @@ def test_every_invariant_has_been_broken() -> None:
 
 
 def test_the_result_counts_messages_and_copies() -> None:
-    story = told(lambda story: None)
+    story = story_of(lambda story: None)
     story.publish("p-1", "p-2", "p-4")
     story.publish("p-3", outcome=Phase.INFO)
     story.publish("p-5", life_ms=1)
@@ -54,14 +54,14 @@ def test_the_result_counts_messages_and_copies() -> None:
     [({1}, "prefix"), ({2}, "middle"), ({3}, "postfix"), ({1, 2, 3}, "postfix")],
 )
 def test_the_report_says_where_messages_are_missing(missing: set[int], part: str) -> None:
-    story = told(lambda story: None)
+    story = story_of(lambda story: None)
     story.publish("p-1", "p-2", "p-3")
     story.get(*(f"p-{serial}" for serial in (1, 2, 3) if serial not in missing))
     assert f"in the {part} of" in story.result().report()
 
 
 def test_the_report_has_the_counts_and_some_examples() -> None:
-    story = told(lambda story: None)
+    story = story_of(lambda story: None)
     story.publish(*(f"p-{serial}" for serial in range(1, 100)))
     lines = story.result().report().splitlines()
     assert lines[0].startswith("valid? false: attempts 99 acked 99")

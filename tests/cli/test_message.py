@@ -9,9 +9,9 @@ import pytest
 
 from holdfast.web.admin.message_views import TraceStep
 from tests.cli.conftest import Shell
-from tests.pipeline.stored import store_told
+from tests.pipeline.stored import store_events
 from tests.unit.pipeline.events import NODE, START_US, event
-from tests.unit.pipeline.told import one_run
+from tests.unit.pipeline.framed_events import one_run
 from tests.web.fake_operations import NO_MESSAGE
 
 ID = "holdfast-1790000000000000000"
@@ -59,7 +59,7 @@ def test_steps_that_have_left_the_journal_come_from_the_tables(
     published = event("published", 0, 0, channel="/news", sender="pub/1", copies=1)
     end = event("dead", 1, 0, receiver="joe/1", code="user.update.error", letter=7)
     other = event("acked", 1, 1, receiver="joe/1")
-    lake = store_told(tmp_path / "lake", one_run([published, end, other]))
+    lake = store_events(tmp_path / "lake", one_run([published, end, other]))
     id = f"{NODE}-{START_US * 1000:019d}"
     # The journal still has the end, and the steps after it.
     end_us = START_US + 1_000_000

@@ -36,11 +36,11 @@ class Terminal:
     """A command that runs until Ctrl-C."""
 
     def __init__(self, line: str, around: dict[str, str]) -> None:
-        told, errors = os.pipe()
-        self._told = os.fdopen(told)
+        output, errors = os.pipe()
+        self._output = os.fdopen(output)
         with os.fdopen(errors, "wb") as file:
             self._process = started(line, around, file)
-        assert self._told.readline().startswith("Subscribed as client/")
+        assert self._output.readline().startswith("Subscribed as client/")
 
     def lines(self, count: int) -> list[dict[str, Any]]:
         """The next lines that it prints."""
@@ -53,8 +53,8 @@ class Terminal:
         assert self._process.wait(LIMIT_S) == 0
         assert self._process.stdout is not None
         self._process.stdout.close()
-        with self._told:
-            return self._told.read()
+        with self._output:
+            return self._output.read()
 
 
 def started(line: str, around: dict[str, str], errors: IO[bytes]) -> Forked:

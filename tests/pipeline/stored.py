@@ -11,7 +11,7 @@ from holdfast.pipeline.arrow import ARROW, arrow_of
 from holdfast.pipeline.lake import EVENTS, OPEN, Lake, Made
 from holdfast.pipeline.latencies import latencies
 from holdfast.pipeline.messages import LOST
-from tests.unit.pipeline.told import Told, made_of, table_of
+from tests.unit.pipeline.framed_events import FramedEvent, made_of, table_of
 
 LIFE = arrow_of(schemas.LIFE)
 
@@ -49,9 +49,9 @@ def add_events(lake: Lake, batch: int, events: pa.Table) -> None:
     lake.commit(made, {}, anew=())
 
 
-def store_told(place: Path, told: list[Told], lost: pa.Table | None = None) -> Lake:
+def store_events(place: Path, events: list[FramedEvent], lost: pa.Table | None = None) -> Lake:
     """A lake with these events and the tables made of them."""
-    return store(place, made_of(told).life, table_of(told), lost)
+    return store(place, made_of(events).life, table_of(events), lost)
 
 
 def _write(lake: Lake, table: str, name: str, rows: pa.Table) -> Made:

@@ -21,10 +21,10 @@ from holdfast.cli.main import program
 from holdfast.pipeline.lake import Lake
 from holdfast.store.embedded import Durability, EmbeddedValkey
 from tests.pipeline.journals import Writer
-from tests.pipeline.stored import store_told
+from tests.pipeline.stored import store_events
 from tests.store.servers import ValkeyServer
+from tests.unit.pipeline.framed_events import one_run
 from tests.unit.pipeline.stories import acked, start, the_story
-from tests.unit.pipeline.told import one_run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,7 +53,7 @@ def test_importing_the_command_line_does_not_load_spark_or_arrow() -> None:
 def test_reports_and_audits_by_duckdb_load_no_heavy_packages(
     tmp_path: Path, command: str, said: str
 ) -> None:
-    lake = store_told(tmp_path, one_run(the_story()))
+    lake = store_events(tmp_path, one_run(the_story()))
     heavy = "{'pyspark', 'pyarrow', 'pandas', 'numpy', 'redis', 'aiohttp'}"
     ask = f"main.program(['pipeline', *'{command}'.split(), '--lake', '{lake.root}'])"
     check = (

@@ -11,8 +11,8 @@ from holdfast.pipeline.on_duckdb import of_lake
 from holdfast.pipeline.reports.flow import FUNNEL
 from holdfast.pipeline.scope import EVERYTHING, Scope
 from tests.unit.pipeline.events import START_US
+from tests.unit.pipeline.framed_events import one_run, table_of
 from tests.unit.pipeline.stories import the_story
-from tests.unit.pipeline.told import one_run, table_of
 
 DAY_US = 86_400_000_000
 DAYS = ("2025-11-20", "2025-11-21", "2025-11-22")

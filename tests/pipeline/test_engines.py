@@ -14,11 +14,11 @@ from holdfast.pipeline.reports.catalogue import REPORTS
 from holdfast.pipeline.reports.flow import FUNNEL
 from holdfast.pipeline.reports.sums import recall
 from holdfast.pipeline.scope import EVERYTHING, Scope
-from tests.pipeline.stored import store_told
+from tests.pipeline.stored import store_events
 from tests.pipeline.tales import DAY, a_week, more, refusals, requests
 from tests.unit.pipeline.events import START_US
+from tests.unit.pipeline.framed_events import one_run
 from tests.unit.pipeline.stories import acked, handed, the_story
-from tests.unit.pipeline.told import one_run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +35,7 @@ def store_everything(place: Path) -> Lake:
     for n in range(10):
         told += [handed(n + 0.5, n, "eve/1"), acked(n + 0.7, n, "eve/1")]
     lost = {"origin": "n1", "channel": "/poison", "n": 1, "found_ts": START_US}
-    return store_told(place, one_run(told), pa.Table.from_pylist([lost], LOST))
+    return store_events(place, one_run(told), pa.Table.from_pylist([lost], LOST))
 
 
 @pytest.mark.timeout(600)

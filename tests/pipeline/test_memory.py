@@ -15,10 +15,10 @@ from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.on_duckdb import DuckTables, of_lake
 from holdfast.pipeline.scope import EVERYTHING, Scope
 from holdfast.pipeline.upkeep import Cut, forget
-from tests.pipeline.stored import add_events, store_told
+from tests.pipeline.stored import add_events, store_events
 from tests.unit.pipeline.events import START_US
+from tests.unit.pipeline.framed_events import one_run, table_of
 from tests.unit.pipeline.stories import acked, start, the_story
-from tests.unit.pipeline.told import one_run, table_of
 
 DAY_S = 86_400
 
@@ -54,7 +54,7 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     told = [start(-1)]
     for number in range(3):
         told += on_day(number, the_story())
-    lake = store_told(tmp_path_factory.mktemp("audited"), one_run(told))
+    lake = store_events(tmp_path_factory.mktemp("audited"), one_run(told))
     assert Auditor(lake)() == (6, {})
     return lake
 

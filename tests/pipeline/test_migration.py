@@ -26,8 +26,8 @@ from tests.pipeline.stored import store as store_rows
 from tests.pipeline.tales import refusals
 from tests.store.servers import ValkeyServer
 from tests.unit.pipeline.events import published
+from tests.unit.pipeline.framed_events import made_of, one_run, table_of
 from tests.unit.pipeline.stories import died, the_story
-from tests.unit.pipeline.told import made_of, one_run, table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -29,18 +29,18 @@ from holdfast.pipeline.reports.tables import Answer, Tables
 from holdfast.pipeline.results import find_out
 from holdfast.pipeline.scope import EVERYTHING, Scope
 from holdfast.store.letter_filter import LetterFilter, letter_id
-from tests.pipeline.stored import LIFE, store, store_told
+from tests.pipeline.stored import LIFE, store, store_events
 from tests.pipeline.tales import more
 from tests.unit.pipeline.events import START_US, event, published
+from tests.unit.pipeline.framed_events import made_of, one_run
 from tests.unit.pipeline.stories import acked, died, handed, the_story
-from tests.unit.pipeline.told import made_of, one_run
 
 Shelf = Callable[..., Tables]
 LOST_ONE = pa.Table.from_pylist([{"origin": "n1", "channel": "/poison", "n": 1}], LOST)
 
 
 def the_lake(place: Path) -> Lake:
-    return store_told(place, one_run([*the_story(), *more()]), LOST_ONE)
+    return store_events(place, one_run([*the_story(), *more()]), LOST_ONE)
 
 
 @pytest.fixture
@@ -371,7 +371,7 @@ def test_publishers_are_reported_with_their_busiest_minute(tmp_path: Path, shelf
     told = [published(0, 2), published(10, 3), published(70, 1), published(80, 1, sender="eve/1")]
     # Not all of its copies are in the store.
     told.append(published(80, 1, sender="eve/1", kept=0, size=0))
-    found = shelf(store_told(tmp_path, one_run(told))).ask(PUBLISHERS)
+    found = shelf(store_events(tmp_path, one_run(told))).ask(PUBLISHERS)
     columns = ("sender", "published", "copies", "bytes", "most_per_minute")
     assert rows(found, *columns) == [
         ("pub/1", 3, 6, 300, 2),
@@ -389,7 +389,7 @@ def test_receivers_are_ranked_by_ack_time_without_those_with_few_acks(
         told += [handed(n + 0.5, n, "ann/1"), acked(n + 0.6, n, "ann/1")]
         told += [handed(n + 0.5, n, "joe/1"), acked(n + 0.5 + n, n, "joe/1")]
     told += [handed(9.5, 9, "eve/1"), acked(99, 9, "eve/1")]
-    tables = shelf(store_told(tmp_path, one_run(told)))
+    tables = shelf(store_events(tmp_path, one_run(told)))
     assert rows(tables.ask(SLOW_RECEIVERS), "receiver", "acked", "ack_p50", "ack_max") == [
         ("joe/1", 10, 4500, 9000),
         ("ann/1", 10, 100, 100),

@@ -10,11 +10,11 @@ from holdfast.pipeline.on_duckdb import of_lake
 from holdfast.pipeline.reports import sums
 from holdfast.pipeline.reports.flow import FUNNEL
 from holdfast.pipeline.upkeep import Cut, forget
-from tests.pipeline.stored import add_events, store_told
+from tests.pipeline.stored import add_events, store_events
 from tests.pipeline.tales import DAY, a_week, more
 from tests.unit.pipeline.events import published
+from tests.unit.pipeline.framed_events import one_run, table_of
 from tests.unit.pipeline.stories import acked, handed, the_story
-from tests.unit.pipeline.told import one_run, table_of
 
 if TYPE_CHECKING:
     from holdfast.pipeline.lake import Lake
@@ -26,7 +26,7 @@ def lake(tmp_path: Path) -> "Lake":
     """A week; on its first day there are messages from before the journal, too."""
     told = [*the_story(), *more(), *a_week()]
     told += [acked(2 * DAY, -5, "ann/1"), handed(3, -DAY, "ann/1"), acked(DAY, -DAY, "ann/1")]
-    return store_told(tmp_path, one_run(told))
+    return store_events(tmp_path, one_run(told))
 
 
 @pytest.fixture

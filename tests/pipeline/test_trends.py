@@ -9,11 +9,11 @@ from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.on_duckdb import of_lake
 from holdfast.pipeline.reports.catalogue import REPORTS
 from holdfast.pipeline.scope import EVERYTHING, Scope
-from tests.pipeline.stored import store_told
+from tests.pipeline.stored import store_events
 from tests.pipeline.tales import DAY, HOUR, USUAL, a_week, refusals, requests
 from tests.unit.pipeline.events import START_US, event, published
+from tests.unit.pipeline.framed_events import one_run
 from tests.unit.pipeline.stories import acked, died, handed
-from tests.unit.pipeline.told import one_run
 
 if TYPE_CHECKING:
     from holdfast.journal.schema import Event
@@ -30,7 +30,7 @@ def after_start(row: dict[str, Any], name: str, unit: int) -> float:
 
 @pytest.fixture(scope="module")
 def week(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    return store_told(tmp_path_factory.mktemp("week"), one_run(a_week()))
+    return store_events(tmp_path_factory.mktemp("week"), one_run(a_week()))
 
 
 def test_hours_that_differ_from_those_of_other_days_are_unusual(week: Lake) -> None:
@@ -56,7 +56,7 @@ def test_slow_hours_and_bursts_of_deaths_are_unusual_too(tmp_path: Path) -> None
             told += [published(at, 1), handed(at + took, at, "ann/1")]
             told += died(at + 6, at, "ann/1") if day == 2 else [acked(at + 6, at, "ann/1")]
     told += [published(0, 1), published(5 * DAY + 3 * HOUR, 1)]
-    found = {row["measure"]: row for row in ask(store_told(tmp_path, one_run(told)), "unusual")}
+    found = {row["measure"]: row for row in ask(store_events(tmp_path, one_run(told)), "unusual")}
     assert found.keys() == {"dead", "delivery_p95"}
     assert after_start(found["dead"], "hour", DAY) == pytest.approx(2, abs=0.1)
     assert (found["dead"]["found"], found["dead"]["usual"]) == (10, 0)
@@ -94,7 +94,7 @@ def test_the_backlog_counts_copies_that_came_and_have_not_gone(tmp_path: Path) -
     told += [acked(90, n, "ann/1") for n in range(10)]
     told += [*died(HOUR, 0, "bob/1"), event("replayed", HOUR, 0, receiver="bob/1", generation=1)]
     told += [event("expired", 2 * HOUR, n, receiver="bob/1") for n in range(9)]
-    found = ask(store_told(tmp_path, one_run(told)), "backlog")
+    found = ask(store_events(tmp_path, one_run(told)), "backlog")
     names = ("came", "went", "most", "waiting")
     assert [tuple(row[name] for name in names) for row in found] == [
         (0, 9, 1, 1),
@@ -114,7 +114,7 @@ def causes(lake: Lake) -> list[tuple[Any, ...]]:
 def test_refusals_with_the_same_code_and_wording_are_one_cause_on_all_channels(
     tmp_path: Path,
 ) -> None:
-    assert causes(store_told(tmp_path, one_run(refusals()))) == [
+    assert causes(store_events(tmp_path, one_run(refusals()))) == [
         ("user.update.error", "order * of * is unknown", 39, 39, 3, 39, "/orders/eu/*"),
         ("user.update.error", "no room for order *", 2, 2, 2, 2, "/orders/eu/*"),
         ("user.update.internalError", "order * of * is unknown", 1, 1, 1, 1, "/chat"),
@@ -124,7 +124,7 @@ def test_refusals_with_the_same_code_and_wording_are_one_cause_on_all_channels(
 
 @pytest.fixture
 def asked(tmp_path: Path) -> Lake:
-    return store_told(tmp_path, one_run(requests()))
+    return store_events(tmp_path, one_run(requests()))
 
 
 def test_requests_are_reported_with_their_ends_and_answer_times(asked: Lake) -> None:

@@ -23,8 +23,8 @@ SESSIONS = ["joe/1", "ann/1", "eve/1"]
 EPOCH = "seed-1"
 
 
-class Told(Protocol):
-    """A store that is told what to keep, or something that takes its place."""
+class StoreLike(Protocol):
+    """The store, or something that takes its place."""
 
     def save(self, record: "Recorded") -> None: ...
 
@@ -123,22 +123,22 @@ class Model:
 
 
 class Both:
-    """Tells a store and the model the same."""
+    """Does the same to a store and to the model."""
 
-    def __init__(self, told: Told) -> None:
-        self.told = told
+    def __init__(self, store: StoreLike) -> None:
+        self.store = store
         self.model = Model()
         self.letters = 0
         self.jobs = 0
 
     def save(self, key: str) -> None:
-        self.told.save(session(key))
+        self.store.save(session(key))
         self.model.sessions.add(key)
 
     def keep(self, n: int, keys: Sequence[str]) -> None:
         # A message that was handed over only comes again as a replayed one.
         keys = [key for key in keys if BASE + n not in self.model.known[key]]
-        self.told.keep(message(n), keys, ignore)
+        self.store.keep(message(n), keys, ignore)
         for key in keys:
             self.model.queues[key].setdefault(BASE + n, "")
 
@@ -147,7 +147,7 @@ class Both:
         # Only a session with nothing in flight gets a batch that needs no marks.
         waiting = [id for id, entry in queue.items() if " " not in entry]
         if waiting and in_flight.isdisjoint(queue):
-            self.told.mark_batch(key, BatchMark(2, seq, waiting))
+            self.store.mark_batch(key, BatchMark(2, seq, waiting))
             self.model.batches[key] = set(waiting)
             self.model.known[key] |= self.model.batches[key]
             for at, id in enumerate(waiting, seq):
@@ -158,7 +158,7 @@ class Both:
         self.model.batches[key].discard(BASE + n)
         # Nobody hands over what is not in the queue.
         if BASE + n in queue:
-            self.told.mark(key, [Mark(BASE + n, seq, 1, 1, 0)])
+            self.store.mark(key, [Mark(BASE + n, seq, 1, 1, 0)])
             _, is_replayed, generation = queue[BASE + n].partition("g")
             queue[BASE + n] = f"0 {seq} 1 1 0{is_replayed}{generation}"
 
@@ -174,7 +174,7 @@ class Both:
             moved = moved.tried(FormerAttempts(attempts, attempts, ()))
         # A session that has a copy keeps its own attempts.
         new = int(BASE + n not in queues[target])
-        self.told.move([Move(moved, source, [target], new, new)])
+        self.store.move([Move(moved, source, [target], new, new)])
         del queues[source][BASE + n]
         self.model.batches[source].discard(BASE + n)
         if new:
@@ -183,21 +183,21 @@ class Both:
     def settle(self, n: int, key: str) -> None:
         # Nobody settles what is not in the queue: it may have moved on.
         if BASE + n in self.model.queues[key]:
-            self.told.settle(key, [BASE + n], ACKED)
+            self.store.settle(key, [BASE + n], ACKED)
             del self.model.queues[key][BASE + n]
 
     def dead_letter(self, n: int, key: str, *, is_durable: bool) -> None:
         self.letters += 1
         dead = letter(1000 + self.letters, of=n, receiver=key, channel=f"/orders/{n % 2}")
         is_queued = is_durable and BASE + n in self.model.queues[key]
-        self.told.dead_letter([dead], key if is_queued else None)
+        self.store.dead_letter([dead], key if is_queued else None)
         if is_queued:
             del self.model.queues[key][BASE + n]
         self.model.letters[dead.id] = dead
 
     def forget(self, key: str) -> None:
         queue = self.model.queues[key]
-        self.told.forget(key, list(queue))
+        self.store.forget(key, list(queue))
         self.model.sessions.discard(key)
         queue.clear()
 
@@ -218,7 +218,7 @@ class Both:
         if is_there and id not in self.model.replayed:
             self.model.replayed.add(id)
             queue[dead.message] = "g1"
-            self.told.marked(dead.key, (dead.message,))
+            self.store.marked(dead.key, (dead.message,))
         # A job asks again for what it took only if it was not answered.
         self.jobs += 1
         return scripts.replay_take(KEYS, EPOCH, str(self.jobs), [Take(dead, dead.key, True)])

@@ -97,7 +97,7 @@ async def test_figures_need_no_store(house: LiveHouse) -> None:
     assert (await desk(house, away).read()).letters is None
 
 
-class Told:
+class FramedEvent:
     """A feed, and a subscriber that may receive it and acknowledges."""
 
     def __init__(self, house: LiveHouse) -> None:
@@ -130,7 +130,7 @@ class Told:
 
 
 async def test_subscribers_get_figures_once_a_second(house: LiveHouse) -> None:
-    told = Told(house)
+    told = FramedEvent(house)
     for _ in range(3):
         [figures] = await told.waited_for()
         assert figures.keys() == Figures.__dataclass_fields__.keys()
@@ -140,7 +140,7 @@ async def test_subscribers_get_figures_once_a_second(house: LiveHouse) -> None:
 
 
 async def test_nothing_is_measured_without_subscribers(house: LiveHouse) -> None:
-    told = Told(house)
+    told = FramedEvent(house)
     await told.second()
     assert house.bayeux.state.hub.watch is not None
     told.client.unsubscribe(CHANNEL)
@@ -150,7 +150,7 @@ async def test_nothing_is_measured_without_subscribers(house: LiveHouse) -> None
 
 
 async def test_a_subscriber_that_connects_rarely_finds_one_reading(house: LiveHouse) -> None:
-    told = Told(house)
+    told = FramedEvent(house)
     for _ in range(9):
         await told.second()
         assert told.client.session.queue.count == 1
@@ -166,7 +166,7 @@ async def test_a_subscriber_that_connects_rarely_finds_one_reading(house: LiveHo
 async def test_a_closed_console_leaves_no_dead_letters(
     house: LiveHouse, is_noticed: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told = Told(house)
+    told = FramedEvent(house)
     assert len(await told.waited_for()) == 1
     waiting = told.wait()
     if is_noticed:
@@ -185,7 +185,7 @@ async def test_a_closed_console_leaves_no_dead_letters(
 
 
 async def test_latency_is_measured_while_somebody_subscribes(house: LiveHouse) -> None:
-    told = Told(house)
+    told = FramedEvent(house)
     assert await told.waited_for()
     waiting = told.wait()
     await told.second()

@@ -29,7 +29,7 @@ async def becomes(client: aiohttp.ClientSession, expected: str) -> None:
             await asyncio.sleep(0.02)
 
 
-async def is_told_again(valkey: ValkeyServer, namespace: str) -> None:
+async def is_stored_again(valkey: ValkeyServer, namespace: str) -> None:
     held = RedisKeys(namespace).held
     async with asyncio.timeout(TIMEOUT_S):
         while not valkey.ask("EXISTS", held):  # noqa: ASYNC110 - it is seen in the store alone
@@ -100,7 +100,7 @@ async def test_a_channel_that_is_held_back_stays_so_when_the_server_starts_again
             assert await reasons(client, tmp_path) == [held]
             valkey.ask("FLUSHALL")
             await say(client, HANDSHAKE)
-            await is_told_again(valkey, strict.namespace)
+            await is_stored_again(valkey, strict.namespace)
         async with serving(strict) as url, aiohttp.ClientSession(url) as client:
             assert await reasons(client, tmp_path) == [held], "the store was told again"
             await held_channels(client, tmp_path, release="/a")

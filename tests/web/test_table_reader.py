@@ -12,11 +12,11 @@ import pytest
 import holdfast
 from holdfast.web.admin.faults import RequestFailed
 from holdfast.web.admin.table_reader import TableReader
-from tests.pipeline.stored import store_told
+from tests.pipeline.stored import store_events
 from tests.store.desk import until
 from tests.store.servers import ValkeyServer
 from tests.unit.pipeline.events import NODE, START_US, event
-from tests.unit.pipeline.told import one_run
+from tests.unit.pipeline.framed_events import one_run
 from tests.web.live_house import LiveHouse, house_at
 
 ID = f"{NODE}-{START_US * 1000:019d}"
@@ -49,7 +49,7 @@ async def refusal(reader: TableReader, *folders: str) -> str:
 async def test_steps_are_read_from_the_first_folder_that_exists(tmp_path: Path) -> None:
     published = event("published", 0, 0, channel="/news", sender="pub/1", copies=1)
     end = event("dead", 1, 0, receiver="joe/1", code="user.update.error", letter=7)
-    lake = store_told(tmp_path / "lake", one_run([published, end]))
+    lake = store_events(tmp_path / "lake", one_run([published, end]))
     steps = await TableReader().steps(NODE, NS, [str(tmp_path / "gone"), str(lake.root)])
     assert [(step.kind, step.receiver) for step in steps] == [
         ("published", None),
@@ -64,7 +64,7 @@ async def test_a_folder_without_tables_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("package", ["deltalake", "duckdb"])
 async def test_packages_that_are_missing_are_named(tmp_path: Path, package: str) -> None:
-    lake = store_told(tmp_path, one_run([event("published", 0, 0, copies=0)]))
+    lake = store_events(tmp_path, one_run([event("published", 0, 0, copies=0)]))
     code = f"import runpy, sys\nsys.modules[{package!r}] = None\n"
     without = reader(f"{code}runpy.run_module('holdfast.pipeline.trace', run_name='__main__')")
     assert "pip install 'holdfast[pipeline]'" in await refusal(without, str(lake.root))

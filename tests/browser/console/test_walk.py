@@ -10,9 +10,9 @@ from playwright.sync_api import BrowserContext, Error, Page, Route, TimeoutError
 
 from tests.browser.console.steps import answer, go, look_at, sign_in
 from tests.browser.console.world import World, examined, troubled
-from tests.pipeline.stored import store_told
+from tests.pipeline.stored import store_events
 from tests.unit.pipeline.events import NODE, START_US, event
-from tests.unit.pipeline.told import one_run
+from tests.unit.pipeline.framed_events import one_run
 
 MOST_BYTES = 150 * 1024
 
@@ -286,7 +286,7 @@ def test_operators_but_not_readers_can_look_for_steps_in_the_tables(
 ) -> None:
     published = event("published", 0, 0, channel="/news", sender="pub/1", copies=1)
     end = event("dead", 1, 0, receiver="joe/1", code="user.update.error", letter=7)
-    world.lake(store_told(tmp_path, one_run([published, end])).root)
+    world.lake(store_events(tmp_path, one_run([published, end])).root)
     message = f"#/messages/{NODE}-{START_US * 1000}"
     look_at(page, message)
     expect(page.locator("#content")).to_contain_text("No message with this id is known")

@@ -68,11 +68,11 @@ class Stage:
             **told,
         }
         self._actors: dict[str, Actor] = {}
-        self._told: list[str] = []
+        self._played: list[str] = []
 
     async def play(self) -> None:
         for step in self._story.steps_on(self._transport):
-            self._told.append(f"{step.line:5}  {step.text}")
+            self._played.append(f"{step.line:5}  {step.text}")
             try:
                 await self._perform(step)
             except (AssertionError, OSError, aiohttp.ClientError, NotationError) as error:
@@ -211,6 +211,6 @@ class Stage:
         return self._actors[name]
 
     def _report(self, error: Exception) -> str:
-        chapter, line = self._story.chapter.name, self._told[-1].split()[0]
+        chapter, line = self._story.chapter.name, self._played[-1].split()[0]
         reason = str(error) or type(error).__name__
-        return "\n".join([self._story.title, *self._told, f"{chapter}:{line}: {reason}"])
+        return "\n".join([self._story.title, *self._played, f"{chapter}:{line}: {reason}"])

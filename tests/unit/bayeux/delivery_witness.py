@@ -17,7 +17,7 @@ class Witness:
         self._people = people
         self.accepted: list[tuple[Sent, Asked]] = []
         # What each client has got; the numbers that were used for each receiver.
-        self._told: dict[str, set[int]] = {}
+        self._received: dict[str, set[int]] = {}
         self._used: dict[int, set[int]] = {}
         # What publishers were told was kept, for each durable receiver.
         self._promised: list[tuple[str, int]] = []
@@ -54,7 +54,7 @@ class Witness:
                     if person.kind.settles == "batch" and question.batch:
                         assert question.batch > max(person.acks)
                     person.hear(asked, question.batch)
-                    self._told.setdefault(question.client, set()).update(asked.data)
+                    self._received.setdefault(question.client, set()).update(asked.data)
             case "emptied":
                 assert asked.events == []
             case "superseded":
@@ -99,7 +99,7 @@ class Witness:
     def _look_at_taken(self, model: Model) -> None:
         """No message counts as taken by a client that has not got it."""
         for client, number in model.takers:
-            assert number in self._told.get(client, ()), number
+            assert number in self._received.get(client, ()), number
         model.takers.clear()
 
     def look_for_promised(self, model: Model) -> None:

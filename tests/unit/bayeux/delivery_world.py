@@ -160,7 +160,7 @@ class Comparison:
             (number, mark.attempts, mark.redelivered, mark.batch, _last(place, mark), mark.position)
             for number, mark in marks[: len(tried)]
         ] == [
-            (c.number, c.attempts, c.redelivered, _batch(c), _told(place, c), c.place)
+            (c.number, c.attempts, c.redelivered, _batch(c), _stored_seq(place, c), c.place)
             for c in tried
         ], place.key
         for copy, (_, mark) in zip(tried, marks, strict=False):
@@ -207,7 +207,7 @@ def _last(place: Place, mark: Mark) -> int:
     return abs(mark.seq) if place.kind.settles == "written" else mark.seq
 
 
-def _told(place: Place, copy: Copy) -> int:
+def _stored_seq(place: Place, copy: Copy) -> int:
     """The number that the store should have: negative if the entry was returned."""
     return copy.seq if copy in place.in_flight or place.kind.settles == "written" else -copy.seq
 

@@ -11,12 +11,12 @@ from holdfast.delivery.receivers import Receiver
 
 
 class Channels:
-    """A publish order, what was delivered to whom, and what publishers were told."""
+    """A publish order, what was delivered to whom, and the outcomes for publishers."""
 
     def __init__(self) -> None:
         self.order: PublishOrder[Receiver] = PublishOrder(self._show)
         self.shown: list[str] = []
-        self.told: list[str] = []
+        self.outcomes: list[str] = []
 
     def _show(self, accepted: AcceptedPublish[Receiver]) -> None:
         leave_out = accepted.leave_out
@@ -30,7 +30,7 @@ class Channels:
         ]
 
         def done(outcome: PersistOutcome) -> None:
-            self.told.append(f"{text} {outcome.value}")
+            self.outcomes.append(f"{text} {outcome.value}")
 
         message = Message(text.encode())
         return AcceptedPublish(message, receivers, receivers[1], done if is_asked else None)
@@ -53,7 +53,7 @@ def test_a_kept_message_is_delivered_to_the_receivers_that_it_was_accepted_for()
     answer = channels.keep("a")
     assert channels.shown == []
     answer(PersistOutcome.KEPT)
-    assert (channels.shown, channels.told) == (shown("a"), ["a kept"])
+    assert (channels.shown, channels.outcomes) == (shown("a"), ["a kept"])
     assert not channels.order.waiting
 
 
@@ -63,7 +63,7 @@ def test_a_passing_message_is_delivered_at_once_if_none_waits_on_its_channel() -
     channels.keep("b", "/b")
     assert channels.enter("c") is PersistOutcome.KEPT
     assert channels.shown == shown("a", "c")
-    assert channels.told == []
+    assert channels.outcomes == []
 
 
 def test_later_messages_wait_until_the_store_has_answered_for_all_earlier_ones() -> None:
@@ -74,7 +74,7 @@ def test_later_messages_wait_until_the_store_has_answered_for_all_earlier_ones()
     assert channels.shown == []
     first(PersistOutcome.KEPT)
     assert channels.shown == shown("a", "b", "c")
-    assert channels.told == ["a kept", "b kept", "c kept"]
+    assert channels.outcomes == ["a kept", "b kept", "c kept"]
     assert not channels.order.waiting
 
 
@@ -84,7 +84,7 @@ def test_a_message_that_the_store_refuses_is_not_delivered_and_delays_no_other()
     channels.enter("b")
     first(PersistOutcome.REFUSED)
     assert channels.shown == shown("b")
-    assert channels.told == ["a refused", "b kept"]
+    assert channels.outcomes == ["a refused", "b kept"]
 
 
 def test_a_message_that_the_store_calls_repeated_is_not_delivered() -> None:
@@ -95,7 +95,7 @@ def test_a_message_that_the_store_calls_repeated_is_not_delivered() -> None:
     second(PersistOutcome.REPEATED)
     first(PersistOutcome.REPEATED)
     assert channels.shown == shown("c")
-    assert channels.told == ["a unknown", "b repeated", "c kept"]
+    assert channels.outcomes == ["a unknown", "b repeated", "c kept"]
 
 
 def test_a_message_of_unknown_outcome_delays_no_other_and_is_delivered_once_kept() -> None:
@@ -107,13 +107,13 @@ def test_a_message_of_unknown_outcome_delays_no_other_and_is_delivered_once_kept
     first(PersistOutcome.KEPT)
     second(PersistOutcome.REFUSED)
     assert channels.shown == shown("c", "a")
-    assert channels.told == ["a unknown", "b unknown"]
+    assert channels.outcomes == ["a unknown", "b unknown"]
 
 
 def test_a_publish_without_a_callback_is_delivered_when_kept() -> None:
     channels = Channels()
     channels.keep("a", is_asked=False)(PersistOutcome.KEPT)
-    assert (channels.shown, channels.told) == (shown("a"), [])
+    assert (channels.shown, channels.outcomes) == (shown("a"), [])
 
 
 def test_the_callback_of_a_publish_may_publish_on_the_same_channel() -> None:

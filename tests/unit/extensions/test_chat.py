@@ -29,7 +29,7 @@ def enter(here: House, name: str, *rooms: str) -> Client:
     return client
 
 
-def told(client: Client, channel: str) -> list[Json]:
+def data_on(client: Client, channel: str) -> list[Json]:
     client.house.turn()
     return [each["data"] for each in client.hear() if each["channel"] == channel and "data" in each]
 
@@ -39,7 +39,7 @@ def test_a_member_may_see_who_is_in_its_room() -> None:
     enter(here, "ada")
     bob = enter(here, "bob")
     bob.publish("/service/presence", {"channel": LOBBY})
-    (answer,) = told(bob, "/service/presence")
+    (answer,) = data_on(bob, "/service/presence")
     members = [(each["subject"], each["state"]) for each in answer["members"]]
     assert members == [("ada", "here"), ("bob", "here")]
 
@@ -52,7 +52,7 @@ def test_a_client_that_returns_can_list_its_rooms() -> None:
     again.connect()
     again.publish(LIST, {})
     again.connect(advice={"timeout": 0})
-    (answer,) = told(again, LIST)
+    (answer,) = data_on(again, LIST)
     assert sorted(answer["rooms"]) == ["__proto__", "lobby"]
 
 
@@ -60,7 +60,7 @@ def test_the_list_of_rooms_has_fifty_at_most() -> None:
     here = house()
     ada = enter(here, "ada", *(f"{ROOMS}{n}" for n in range(60)))
     ada.publish(LIST, {})
-    assert len(told(ada, LIST)[-1]["rooms"]) == 50
+    assert len(data_on(ada, LIST)[-1]["rooms"]) == 50
 
 
 @pytest.mark.parametrize("name", ["bob", "constructor", "toString", "None"])
@@ -69,9 +69,9 @@ def test_a_private_message_reaches_its_receiver_and_its_sender_alone(name: str) 
     ada, bob, eve = enter(here, "ada"), enter(here, name), enter(here, "eve")
     ada.publish(PRIVATE, {"id": "1", "to": name, "text": "hush"})
     words = {"id": "1", "to": name, "text": "hush", "from": "ada"}
-    assert told(bob, PRIVATE) == [words]
-    assert told(ada, PRIVATE) == [{**words, "receivers": 1}]
-    assert told(eve, PRIVATE) == []
+    assert data_on(bob, PRIVATE) == [words]
+    assert data_on(ada, PRIVATE) == [{**words, "receivers": 1}]
+    assert data_on(eve, PRIVATE) == []
 
 
 def test_a_private_message_reaches_all_sessions_of_its_receiver_in_the_chat() -> None:
@@ -79,8 +79,8 @@ def test_a_private_message_reaches_all_sessions_of_its_receiver_in_the_chat() ->
     ada, other = enter(here, "ada"), enter(here, "ada")
     enter(here, "ada", "/elsewhere")
     ada.publish(PRIVATE, {"id": "1", "to": "ada", "text": "note"})
-    assert [each["receivers"] for each in told(ada, PRIVATE)] == [2]
-    assert [each["text"] for each in told(other, PRIVATE)] == ["note"]
+    assert [each["receivers"] for each in data_on(ada, PRIVATE)] == [2]
+    assert [each["text"] for each in data_on(other, PRIVATE)] == ["note"]
 
 
 @pytest.mark.parametrize("name", ["bob", "eve", "anonymous"])
@@ -92,7 +92,7 @@ def test_the_sender_of_a_private_message_learns_that_nobody_in_the_chat_has_the_
     enter(here, "bob").disconnect()
     enter(here, "eve", "/elsewhere")
     ada.publish(PRIVATE, {"id": "1", "to": name, "text": "hush"})
-    assert [words["error"] for words in told(ada, PRIVATE)] == [UNKNOWN]
+    assert [words["error"] for words in data_on(ada, PRIVATE)] == [UNKNOWN]
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ class Scene:
         self.house = house_of(keeper=self.store, journal=self.store.writer)
         self.store.serve(self.house.bayeux)
 
-    def told(self) -> list[str]:
+    def changes(self) -> list[str]:
         """The changes since the last call: what, how, and of which session."""
         found = [
             " ".join(filter(None, (event.kind, event.what, event.receiver)))
@@ -34,7 +34,7 @@ def test_the_journal_records_that_a_session_is_opened_taken_over_left_and_ended(
     again = scene.house.guest()
     take(again)
     again.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
-    assert scene.told() == [
+    assert scene.changes() == [
         "session opened joe/1",
         "dispatcher alive joe/1",
         "session taken_over joe/1",
@@ -60,7 +60,7 @@ def test_the_journal_records_who_held_a_queue_back_and_how_the_hold_ended() -> N
         ext={"ack": True, "delivery": {"session": "ann/1", "dispatcherActive": False}}
     )
     assert asleep.session.key == "ann/1"
-    assert scene.told() == [
+    assert scene.changes() == [
         "session opened joe/1",
         "dispatcher alive joe/1",
         "held verdict joe/1",
@@ -79,13 +79,13 @@ def test_the_journal_records_that_a_dispatcher_is_polling_alive_again_and_dead()
     connect(client, 0)
     scene.house.advance(10.2)
     connect(client, 0)
-    assert scene.told()[1:] == [
+    assert scene.changes()[1:] == [
         "dispatcher alive joe/1",
         "dispatcher polling joe/1",
         "dispatcher alive joe/1",
     ]
     scene.house.advance(30.0)
-    assert scene.told() == [
+    assert scene.changes() == [
         "dispatcher polling joe/1",
         "dispatcher dead joe/1",
         "session given_up joe/1",

@@ -49,7 +49,7 @@ def events_of(builder: FrameBuilder) -> list[Event]:
     return unfold(decode(frame)) if frame else []
 
 
-def told(builder: FrameBuilder) -> Counter[tuple[object, ...]]:
+def counts_of(builder: FrameBuilder) -> Counter[tuple[object, ...]]:
     return Counter((e.msg, e.receiver, e.ts, e.kind, e.attempt) for e in events_of(builder))
 
 
@@ -69,8 +69,8 @@ def test_hand_overs_of_several_turns_unfold_into_the_same_events(
             notes.end()
     notes.end()
     assert builder.count == sum(expected.values())
-    assert told(builder) == expected
-    assert told(builder) == Counter()
+    assert counts_of(builder) == expected
+    assert counts_of(builder) == Counter()
 
 
 def test_hand_overs_of_a_later_turn_have_a_later_time_although_the_first_was_not_ended() -> None:
@@ -154,7 +154,7 @@ def test_each_frame_names_its_own_crowds() -> None:
         for receiver in RECEIVERS:
             notes.add(receiver, MESSAGES[:1], 1.0)
         notes.end()
-        assert {receiver for _, receiver, *_ in told(builder)} == {
+        assert {receiver for _, receiver, *_ in counts_of(builder)} == {
             receiver.key for receiver in RECEIVERS
         }
 

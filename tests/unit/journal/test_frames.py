@@ -32,7 +32,7 @@ def of(message: Message, kind: str, after: int) -> Event:
     return Event("here", NOW + after, kind, msg=message.id, origin="here", channel=message.channel)
 
 
-def told(builder: FrameBuilder) -> list[Event]:
+def events_of(builder: FrameBuilder) -> list[Event]:
     return unfold(decode(builder.frame()))
 
 
@@ -42,7 +42,7 @@ def test_a_publish_has_its_copies_its_size_and_its_sender() -> None:
     builder.published(MESSAGES[1], copies=0)
     first = of(MESSAGES[0], "published", 0)._replace(copies=3, kept=2, size=100, priority=5)
     second = of(MESSAGES[1], "published", 1)._replace(copies=0, kept=0, size=100, priority=5)
-    assert told(builder) == [first._replace(sender="joe/1"), second]
+    assert events_of(builder) == [first._replace(sender="joe/1"), second]
 
 
 def test_each_publish_has_its_own_priority() -> None:
@@ -51,7 +51,7 @@ def test_each_publish_has_its_own_priority() -> None:
     urgent.priority = 9
     for each in (MESSAGES[0], urgent, MESSAGES[1]):
         builder.published(each, copies=1)
-    assert [event.priority for event in told(builder)] == [5, 9, 5]
+    assert [event.priority for event in events_of(builder)] == [5, 9, 5]
 
 
 def test_many_receivers_of_the_same_messages_are_one_row_with_a_time_for_each() -> None:
@@ -88,7 +88,7 @@ def test_an_event_with_a_code_does_not_share_it_with_others() -> None:
     builder.happened(Kind.DEAD, [MESSAGES[0].id], "ann/1", NOW)
     builder.explained(Kind.DEAD, MESSAGES[0], "joe/1", NOW, code="user.x")
     builder.happened(Kind.DEAD, [MESSAGES[0].id], "eve/1", NOW)
-    assert [(event.receiver, event.code) for event in told(builder)] == [
+    assert [(event.receiver, event.code) for event in events_of(builder)] == [
         ("ann/1", None),
         ("joe/1", "user.x"),
         ("eve/1", None),
@@ -98,7 +98,9 @@ def test_an_event_with_a_code_does_not_share_it_with_others() -> None:
 def test_a_message_known_only_by_its_id_has_no_channel() -> None:
     builder = FrameBuilder("here")
     builder.happened(Kind.ACKED, [MESSAGES[0].id], "ann/1", NOW)
-    assert told(builder) == [of(MESSAGES[0], "acked", 0)._replace(channel=None, receiver="ann/1")]
+    assert events_of(builder) == [
+        of(MESSAGES[0], "acked", 0)._replace(channel=None, receiver="ann/1")
+    ]
 
 
 def note(kind: str) -> DecodedNote:
@@ -145,7 +147,7 @@ def test_a_message_known_by_its_id_first_gets_the_channel_of_a_later_event() -> 
     builder = FrameBuilder("here")
     builder.happened(Kind.ACKED, [each.id for each in MESSAGES[:2]], "ann/1", NOW)
     builder.delivered(Kind.ACKED, MESSAGES[1:3], "joe/-17", NOW)
-    assert [event.channel for event in told(builder)] == [
+    assert [event.channel for event in events_of(builder)] == [
         None,
         MESSAGES[1].channel,
         MESSAGES[1].channel,
@@ -160,7 +162,7 @@ def test_a_failure_has_its_code_and_its_letter() -> None:
     )
     builder.explained(Kind.REPLAYED, MESSAGES[0], "ann/1", NOW + 9, letter=NOW, generation=1)
     event = of(MESSAGES[0], "dead", 0)._replace(receiver="ann/1", letter=NOW)
-    assert told(builder) == [
+    assert events_of(builder) == [
         event._replace(attempt=2, code="user.x", fingerprint="ab"),
         event._replace(kind="replayed", ts=NOW + 9, generation=1),
     ]
@@ -171,7 +173,7 @@ def test_changes_name_their_channel_or_session() -> None:
     builder.changed(Kind.NODE, NOW, "start")
     builder.changed(Kind.HELD, NOW + 5, "guard", channel="/a")
     builder.changed(Kind.SESSION, NOW + 6, "ended", name="ann/1", number=3)
-    assert told(builder) == [
+    assert events_of(builder) == [
         Event("here", NOW, "node", what="start"),
         Event("here", NOW + 5, "held", channel="/a", what="guard"),
         Event("here", NOW + 6, "session", receiver="ann/1", what="ended", number=3),
@@ -181,10 +183,10 @@ def test_changes_name_their_channel_or_session() -> None:
 def test_a_builder_is_empty_after_each_frame() -> None:
     builder = FrameBuilder("here")
     builder.changed(Kind.NODE, NOW, "start")
-    assert len(told(builder)) == 1
+    assert len(events_of(builder)) == 1
     assert builder.frame() == b""
     builder.changed(Kind.NODE, NOW, "stop")
-    assert [event.what for event in told(builder)] == ["stop"]
+    assert [event.what for event in events_of(builder)] == ["stop"]
 
 
 def test_times_in_a_frame_may_go_back() -> None:
@@ -227,7 +229,7 @@ def test_every_event_put_into_a_frame_is_read_from_it(
             of(each, kind, after)._replace(receiver=receiver, attempt=attempt) for each in messages
         ]
     assert builder.count == len(expected)
-    found = told(builder)
+    found = events_of(builder)
     assert sorted(found, key=repr) == sorted(expected, key=repr)
 
 

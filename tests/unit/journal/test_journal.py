@@ -138,9 +138,9 @@ def test_publishes_have_the_time_of_their_frame_after_the_clock_was_set_back(
 def books(shelf: Shelf) -> list[dict[str | None, int | None]]:
     """The books of each frame that has any; such a frame has nothing else."""
     frames = [unfold(decode(frame)) for frame in shelf.frames]
-    found = [told for told in frames if any(event.kind == Kind.BOOKS for event in told)]
-    assert all(event.kind == Kind.BOOKS for told in found for event in told)
-    return [{event.what: event.number for event in told if event.number} for told in found]
+    found = [events for events in frames if any(event.kind == Kind.BOOKS for event in events)]
+    assert all(event.kind == Kind.BOOKS for events in found for event in events)
+    return [{event.what: event.number for event in events if event.number} for events in found]
 
 
 def test_books_are_written_after_each_minute_with_events_behind_what_they_count() -> None:
@@ -152,13 +152,13 @@ def test_books_are_written_after_each_minute_with_events_behind_what_they_count(
     assert books(at.shelf) == []
     at.tell(1, now=BOOKS_S)
     at.journal.beat(BOOKS_S)
-    told = {"accepted": 5, "acked": 4, "dead": 1}
-    assert (books(at.shelf), at.shelf.events[-1].kind) == ([told], Kind.BOOKS)
+    counts = {"accepted": 5, "acked": 4, "dead": 1}
+    assert (books(at.shelf), at.shelf.events[-1].kind) == ([counts], Kind.BOOKS)
     at.journal.beat(2 * BOOKS_S)
-    assert books(at.shelf) == [told]
+    assert books(at.shelf) == [counts]
     at.tell(1, now=3 * BOOKS_S - 1)
     at.journal.beat(3 * BOOKS_S)
-    assert books(at.shelf) == [told, {**told, "acked": 5}]
+    assert books(at.shelf) == [counts, {**counts, "acked": 5}]
 
 
 def test_books_count_every_event_of_every_row_and_nothing_of_a_former_run() -> None:
@@ -279,7 +279,7 @@ def stream(count: int) -> list[Message]:
     return [Message(b"{}", id=WALL * 1000 + n, channel="/a") for n in range(count)]
 
 
-def told(shelf: Shelf) -> list[tuple[int | None, str | None, str | None]]:
+def events_of(shelf: Shelf) -> list[tuple[int | None, str | None, str | None]]:
     return [(each.msg, each.receiver, each.code) for each in shelf.events]
 
 
@@ -292,7 +292,7 @@ def test_a_message_that_many_receivers_cannot_take_is_one_row_with_all_of_them()
     assert writer.journal.weight == len(messages)
     writer.flush(1.0)
     code = Reason.OVERFLOW_ENTRIES.value
-    assert told(shelf) == [(each.id, who.key, code) for each in messages for who in crowd]
+    assert events_of(shelf) == [(each.id, who.key, code) for each in messages for who in crowd]
 
 
 def test_sessions_that_leave_the_same_messages_for_one_reason_share_a_row() -> None:
@@ -306,7 +306,7 @@ def test_sessions_that_leave_the_same_messages_for_one_reason_share_a_row() -> N
     assert writer.journal.weight == 2
     writer.flush(1.0)
     expired, ended = Reason.SESSION_EXPIRED.value, Reason.SESSION_ENDED.value
-    assert sorted(told(shelf), key=str) == sorted(
+    assert sorted(events_of(shelf), key=str) == sorted(
         [
             (each.id, who.key, code)
             for each in messages

@@ -25,7 +25,7 @@ def writer_and_shelf() -> tuple[JournalWriter, Shelf]:
     return JournalWriter("here", shelf, now=0.0, now_ns=lambda: ID), shelf
 
 
-def told(
+def written(
     writer: JournalWriter, shelf: Shelf
 ) -> list[tuple[str, int | None, str | None, str | None]]:
     writer.flush(0.0)
@@ -42,9 +42,9 @@ def test_the_note_of_a_settlement_has_its_outcome_and_reason() -> None:
     for outcome in OUTCOMES:
         writer, shelf = writer_and_shelf()
         assert writer.note_settled({ID: ["joe/1"]}, outcome)
-        assert told(writer, shelf) == []
+        assert written(writer, shelf) == []
         writer.answered(1, is_there=True)
-        assert told(writer, shelf) == expected(outcome, "joe/1")
+        assert written(writer, shelf) == expected(outcome, "joe/1")
         assert outcome.way.value in SETTLED
 
 
@@ -53,7 +53,7 @@ def test_a_settlement_without_the_store_has_the_same_events_as_one_with_a_note()
     for outcome in (EXPIRED, DISCARDED[Reason.CLEARED]):
         writer, shelf = writer_and_shelf()
         writer.settled(receiver, [Message(b"{}", id=ID, channel="/a")], outcome)
-        assert told(writer, shelf) == expected(outcome, receiver.key)
+        assert written(writer, shelf) == expected(outcome, receiver.key)
 
 
 def test_the_settlement_of_an_entry_that_was_never_kept_has_no_note() -> None:
@@ -88,15 +88,15 @@ def test_a_refusal_of_a_durable_session_is_in_the_note_of_the_call_that_follows(
             (Kind.REFUSED, [ID, ID + 2], 1, keys),
             (Kind.REFUSED, [ID + 1], 2, keys),
         ]
-        assert told(writer, shelf) == []
+        assert written(writer, shelf) == []
         writer.answered(1, is_there=True)
-        assert [each[0] for each in told(writer, shelf)].count(Kind.REFUSED) == 3
+        assert [each[0] for each in written(writer, shelf)].count(Kind.REFUSED) == 3
 
 
 def test_a_refusal_that_no_call_follows_enters_the_journal_live() -> None:
     writer, shelf = writer_and_shelf()
     writer.refused(durable(), failed(1), INTERNAL_ERROR, "")
-    assert [each[0] for each in told(writer, shelf)] == [Kind.REFUSED]
+    assert [each[0] for each in written(writer, shelf)] == [Kind.REFUSED]
     assert writer.note_marked({}) == b""
 
 
@@ -106,7 +106,7 @@ def test_refusals_beyond_the_first_hundred_of_a_turn_enter_the_journal_live() ->
     for _ in range(150):
         writer.refused(receiver, failed(1), INTERNAL_ERROR, "")
     _, rows = notes.unpacked(writer.note_marked({}))
-    assert (len(rows), len(told(writer, shelf))) == (100, 50)
+    assert (len(rows), len(written(writer, shelf))) == (100, 50)
 
 
 def test_the_journal_writer_implements_every_method_of_the_delivery_journal() -> None:

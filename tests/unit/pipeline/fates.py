@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.journal.schema import Event
 from tests.unit.pipeline.events import SECOND, START_US, event
-from tests.unit.pipeline.told import Told
+from tests.unit.pipeline.framed_events import FramedEvent
 
 _CODES = ("user.update.error", "user.update.internalError")
 _NAMES = ("ann/1", "bob/2", "anonymous/-1", "eve/x/-2")
@@ -29,17 +29,17 @@ class _Copy:
     code: str | None = None
     letter: int | None = None
     # The journal has no event about a copy until something happens to it.
-    is_told: bool = False
+    is_reported: bool = False
 
 
-_SEEN = [each.name for each in fields(_Copy) if each.name not in ("msg", "is_told")]
+_SEEN = [each.name for each in fields(_Copy) if each.name not in ("msg", "is_reported")]
 
 
 class Fates:
     """Lets the dice decide what happens to the copies of one node, in one process after another."""
 
     def __init__(self) -> None:
-        self.told: list[Told] = []
+        self.events: list[FramedEvent] = []
         self.lost: dict[str, int] = {}
         self._kept: dict[int, bool] = {}
         self._copies: list[_Copy] = []
@@ -68,42 +68,42 @@ class Fates:
         names = _NAMES[: count + 1]
         self._copies += [_Copy(msg, name) for name in names]
         in_store = sum("/-" not in name for name in names) if kept else 0
-        self._tell(event("published", 0, msg, copies=len(names), kept=in_store, size=9))
+        self._report(event("published", 0, msg, copies=len(names), kept=in_store, size=9))
 
-    def _tell(self, event: Event) -> int:
+    def _report(self, event: Event) -> int:
         """Add the event, with the present time."""
-        now = START_US + len(self.told) // 2 * SECOND
-        seq = len(self.told) + 1
+        now = START_US + len(self.events) // 2 * SECOND
+        seq = len(self.events) + 1
         channel = None if event.msg is None else f"/{_number(event.msg) % 2}"
         tells = event.kind in ("published", "replayed")
-        told = event._replace(ts=now, channel=channel if tells else None)
-        self.told.append(Told(told, f"seed-{self._epoch}", seq))
+        timed = event._replace(ts=now, channel=channel if tells else None)
+        self.events.append(FramedEvent(timed, f"seed-{self._epoch}", seq))
         return now
 
-    def _tell_of(self, copy: _Copy, kind: str, **more: Any) -> int:
-        copy.is_told = True
-        return self._tell(event(kind, 0, copy.msg, receiver=copy.receiver, **more))
+    def _report_of(self, copy: _Copy, kind: str, **more: Any) -> int:
+        copy.is_reported = True
+        return self._report(event(kind, 0, copy.msg, receiver=copy.receiver, **more))
 
     def _hand(self, copy: _Copy, dice: int) -> None:
         kind = "handed" if copy.handed is None else "redelivered"
         copy.attempts = (copy.attempts or 0) + 1
-        us = self._tell_of(copy, kind, attempt=copy.attempts)
+        us = self._report_of(copy, kind, attempt=copy.attempts)
         copy.redelivered += copy.handed is not None
         copy.handed = us if copy.handed is None else copy.handed
 
     def _refuse(self, copy: _Copy, dice: int) -> None:
         copy.code = _CODES[dice % 2]
         copy.refused += 1
-        self._tell_of(copy, "refused", code=copy.code, attempt=copy.attempts)
+        self._report_of(copy, "refused", code=copy.code, attempt=copy.attempts)
 
     def _die(self, copy: _Copy, dice: int) -> None:
         self._letters += 1
         copy.state, copy.letter = "dead", self._letters
-        copy.ended = self._tell_of(copy, "dead", letter=copy.letter, fingerprint="f")
+        copy.ended = self._report_of(copy, "dead", letter=copy.letter, fingerprint="f")
 
     def _end(self, copy: _Copy, dice: int) -> None:
         copy.state = ("acked", "expired", "discarded", "written")[dice % 4]
-        copy.ended = self._tell_of(copy, copy.state)
+        copy.ended = self._report_of(copy, copy.state)
         if copy.state == "written" and copy.handed is None:
             copy.handed = copy.ended
 
@@ -115,12 +115,12 @@ class Fates:
             return
         again = _Copy(copy.msg, copy.receiver, copy.generation + 1, [copy.letter])
         self._copies.append(again)
-        self._tell_of(again, "replayed", letter=copy.letter, generation=again.generation)
+        self._report_of(again, "replayed", letter=copy.letter, generation=again.generation)
 
     def _start(self) -> None:
         """The process ends with all that was only in its memory, and another one starts."""
         self._epoch += 1
-        now = self._tell(event("node", 0, what="start", number=0))
+        now = self._report(event("node", 0, what="start", number=0))
         for copy in self._copies:
             if copy.state == "open" and ("/-" in copy.receiver or not self._kept[copy.msg]):
                 channel = f"/{copy.msg % 2}"
@@ -132,7 +132,7 @@ class Fates:
         return [
             (copy.msg, f"/{copy.msg % 2}", *(getattr(copy, name) for name in _SEEN))
             for copy in self._copies
-            if copy.is_told
+            if copy.is_reported
         ]
 
     def unsettled(self) -> list[int]:

@@ -63,7 +63,7 @@ def rows_of(frames: Sequence[Frame]) -> list[dict[str, Any]]:
     return sorted(rows, key=repr)
 
 
-def told_by(frames: Sequence[Frame]) -> list[dict[str, Any]]:
+def events_of(frames: Sequence[Frame]) -> list[dict[str, Any]]:
     """The events that the server unfolds, in the same form."""
     return sorted([each._asdict() for frame in frames for each in unfold(frame)], key=repr)
 
@@ -83,7 +83,7 @@ def test_the_columns_of_a_generated_journal_have_the_events_that_the_server_unfo
     shelf = Shelf()
     generate(shelf, events=4000, nodes=2, hours=0.05, seed=1, receivers=60)
     frames = [decode(frame) for frame in shelf.frames]
-    assert rows_of(frames) == told_by(frames)
+    assert rows_of(frames) == events_of(frames)
 
 
 def test_omitted_columns_have_defaults_and_a_single_value_stands_for_a_list_of_one() -> None:
@@ -105,12 +105,12 @@ def test_omitted_columns_have_defaults_and_a_single_value_stands_for_a_list_of_o
     worded = frame_of(with_block("delivered", wording=["no stock", None, "no room"]), 9)
     assert [each.wording for each in unfold(worded)[2:5]] == ["no stock", None, "no room"]
     frames = [usual, other, changes, worded, usual]
-    assert rows_of(frames) == told_by(frames)
+    assert rows_of(frames) == events_of(frames)
 
 
 def test_a_publish_is_never_later_than_its_frame() -> None:
     frames = [frame_of(WHOLE, 9, t1=T0 - 7), frame_of(WHOLE, 9)]
-    assert rows_of(frames) == told_by(frames)
+    assert rows_of(frames) == events_of(frames)
     assert {row["ts"] - T0 for row in rows_of(frames) if row["kind"] == "published"} == {0, -7}
 
 
@@ -150,7 +150,7 @@ def test_a_publish_is_never_later_than_its_frame() -> None:
 )
 def test_a_frame_with_inconsistent_columns_is_unreadable(body: Body) -> None:
     for events in range(7, 11):
-        for read in (rows_of, told_by):
+        for read in (rows_of, events_of):
             with pytest.raises(FrameUnreadable):
                 read([frame_of(body, events)])
 
@@ -199,4 +199,4 @@ def test_an_altered_frame_has_the_rows_that_the_server_unfolds_or_is_unreadable(
             rows = rows_of([frame])
         except FrameUnreadable:
             continue
-        assert rows == told_by([frame])
+        assert rows == events_of([frame])

@@ -12,8 +12,8 @@ from hypothesis import strategies as some
 
 from holdfast.pipeline.latencies import latencies, rounded
 from tests.unit.pipeline.events import event, published
+from tests.unit.pipeline.framed_events import made_of, one_run
 from tests.unit.pipeline.stories import acked, died, handed
-from tests.unit.pipeline.told import made_of, one_run
 
 # An hour and more.
 TIMES = some.integers(0, 10**10)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from holdfast.journal.schema import Event
 from tests.unit.pipeline.events import SECOND, START_US, event, published
 from tests.unit.pipeline.fates import Fates, seen
+from tests.unit.pipeline.framed_events import FramedEvent, made_of, one_run, open_of
 from tests.unit.pipeline.stories import acked, died, handed, start
-from tests.unit.pipeline.told import Told, made_of, one_run, open_of
 
 
 def replayed(after_s: float, msg: int, receiver: str, letter: int = 1) -> Event:
@@ -150,7 +150,7 @@ def test_lives_agree_with_those_of_a_naive_model(dice: list[int], cuts: list[int
     for each in dice:
         fates.go_on(each)
     batch, life, lost = made_of([]), list[dict[str, Any]](), Counter[str]()
-    for part in _parts(fates.told, cuts):
+    for part in _parts(fates.events, cuts):
         batch = made_of(part, batch)
         life += [row for row in batch.life.to_pylist() if row["state"] != "open"]
         lost.update({row["channel"]: row["n"] for row in batch.lost.to_pylist()})
@@ -160,5 +160,5 @@ def test_lives_agree_with_those_of_a_naive_model(dice: list[int], cuts: list[int
     assert sorted(batch.messages["msg"].to_pylist()) == fates.unsettled()
 
 
-def _parts(told: Sequence[Told], cuts: Sequence[int]) -> list[Sequence[Told]]:
+def _parts(told: Sequence[FramedEvent], cuts: Sequence[int]) -> list[Sequence[FramedEvent]]:
     return [told[first:end] for first, end in pairwise([0, *sorted(cuts), len(told)])]

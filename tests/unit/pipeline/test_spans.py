@@ -20,8 +20,8 @@ from holdfast.pipeline.making import Settled, make_of
 from holdfast.pipeline.runs import runs_of
 from holdfast.pipeline.spans import Span, parts, read, spans
 from tests.unit.pipeline.events import published
+from tests.unit.pipeline.framed_events import group_of, made_of, one_run, open_of, table_of
 from tests.unit.pipeline.stories import handed, start, the_story
-from tests.unit.pipeline.told import group_of, made_of, one_run, open_of, table_of
 
 _MESSAGES = ARROW.empty_table().select(["msg"]).schema
 

@@ -12,12 +12,12 @@ class Crowd:
     """Connections by number, and those that were evicted, in order."""
 
     def __init__(self, limit: int, *, for_operators: bool = False) -> None:
-        self.told = 0
+        self.refusals = 0
         self.room = ConnectionLimit(limit, self._count, for_operators=for_operators)
         self.sent_away: list[int] = []
 
     def _count(self) -> None:
-        self.told += 1
+        self.refusals += 1
 
     def arrive(self, guest: int) -> bool:
         if not self.room.has_place():
@@ -42,7 +42,7 @@ def test_new_connections_are_turned_away_if_all_others_have_sent_a_request() -> 
         crowd.arrive(guest)
         crowd.room.hear(guest)
     assert not crowd.arrive(3)
-    assert (crowd.sent_away, crowd.room.turned_away, crowd.told) == ([], 1, 1)
+    assert (crowd.sent_away, crowd.room.turned_away, crowd.refusals) == ([], 1, 1)
     crowd.room.leave(1)
     assert crowd.arrive(4)
 

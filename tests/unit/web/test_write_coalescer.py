@@ -31,8 +31,10 @@ class Street:
     def __init__(self) -> None:
         self.began = 0
         self.left: list[str] = []
-        self.told: list[int] = []
-        self.coalescer = WriteCoalescer(self._begin, ahead=lambda: self.told.append(len(self.left)))
+        self.calls: list[int] = []
+        self.coalescer = WriteCoalescer(
+            self._begin, ahead=lambda: self.calls.append(len(self.left))
+        )
         self.a, self.b = Wire("a", self.left), Wire("b", self.left)
 
     def _begin(self) -> None:
@@ -90,7 +92,7 @@ def test_the_callback_runs_before_anything_leaves() -> None:
         street.write(street.a, 1)
     street.write(street.b, 100_000)
     street.coalescer.send()
-    assert street.told == [0, 64, 66]
+    assert street.calls == [0, 64, 66]
 
 
 def test_a_closed_connection_does_not_stop_the_writes_of_others() -> None:

@@ -16,7 +16,7 @@ from holdfast.pipeline.messages import MESSAGES
 from holdfast.pipeline.runs import runs_of
 
 
-class Told(NamedTuple):
+class FramedEvent(NamedTuple):
     """An event in a frame of its own."""
 
     event: Event
@@ -24,29 +24,29 @@ class Told(NamedTuple):
     seq: int
 
 
-def one_run(events: Iterable[Event]) -> list[Told]:
+def one_run(events: Iterable[Event]) -> list[FramedEvent]:
     """The events as those of one run of each node."""
     seqs: dict[str, int] = {}
-    told = []
+    framed = []
     for event in events:
         seqs[event.node] = seqs.get(event.node, 0) + 1
-        told.append(Told(event, "seed-1", seqs[event.node]))
-    return told
+        framed.append(FramedEvent(event, "seed-1", seqs[event.node]))
+    return framed
 
 
-def table_of(told: Sequence[Told]) -> pa.Table:
-    rows = ((*each.event, each.epoch, each.seq, 0) for each in told)
+def table_of(framed: Sequence[FramedEvent]) -> pa.Table:
+    rows = ((*each.event, each.epoch, each.seq, 0) for each in framed)
     named = [dict(zip(ARROW.names, row, strict=True)) for row in rows]
     return pa.Table.from_pylist(named, ARROW)
 
 
-def made_of(told: Sequence[Told], before: Settled | None = None) -> Settled:
+def made_of(framed: Sequence[FramedEvent], before: Settled | None = None) -> Settled:
     """The batch that these events make, after another one."""
     carried = (LIFE.empty_table(), MESSAGES.empty_table())
     if before is not None:
         carried = (open_of(before), before.messages)
-    events = table_of([each for each in told if each.event.msg is not None])
-    return settle(events, *carried, runs_of(map(group_of, told)))
+    events = table_of([each for each in framed if each.event.msg is not None])
+    return settle(events, *carried, runs_of(map(group_of, framed)))
 
 
 def open_of(batch: Settled) -> pa.Table:
@@ -54,8 +54,10 @@ def open_of(batch: Settled) -> pa.Table:
     return batch.life.filter(pc.equal(batch.life["state"], OPEN))
 
 
-def group_of(told: Told) -> Group:
+def group_of(framed: FramedEvent) -> Group:
     """The group that it has in a receipt."""
-    event = told.event
+    event = framed.event
     is_start = event.kind == Kind.NODE and event.what == "start"
-    return Group(event.node, told.epoch, event.kind, 1, 0, event.ts, event.ts if is_start else None)
+    return Group(
+        event.node, framed.epoch, event.kind, 1, 0, event.ts, event.ts if is_start else None
+    )
