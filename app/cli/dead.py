@@ -221,7 +221,8 @@ async def _export(remote: Remote, conditions: Conditions, file: IO[bytes]) -> in
 def import_letters(
     *,
     file: Annotated[
-        typer.FileBinaryRead, typer.Argument(help="Exported JSON lines; - is standard input.")
+        typer.FileBinaryRead,
+        typer.Argument(metavar="FILE", help="Exported JSON lines; - is standard input."),
     ],
     server: ToServer,
 ) -> None:

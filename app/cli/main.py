@@ -100,7 +100,8 @@ def _show_version(wanted: bool) -> None:
 @program.callback()
 def about(
     version: Annotated[
-        bool, typer.Option(callback=_show_version, is_eager=True, help="Show the version.")
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     """Reliable messaging for browsers and scripts: a Bayeux/CometD server."""

@@ -13,6 +13,7 @@ import typer
 
 from holdfast.cli.failures import MEANINGS
 from holdfast.cli.main import COMMANDS, GROUPS, load
+from holdfast.cli.program import help_record
 
 _ENVIRONMENT = (
     ("HOLDFAST_URL", "The server's URL, as --url."),
@@ -94,7 +95,7 @@ def _description(command: Any) -> str:  # noqa: ANN401 - as above
 
 def _options(words: str, command: Any) -> str:  # noqa: ANN401 - as above
     context = _context(words, command)
-    records = [each.get_help_record(context) for each in command.params]
+    records = [help_record(each, context) for each in command.params]
     return _terms([record for record in records if record is not None])
 
 

@@ -1,7 +1,6 @@
 """Commands: their options come in groups, and their helps are laid out in sections."""
 
 import inspect
-from collections import defaultdict
 from collections.abc import Callable
 from copy import copy
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
@@ -15,23 +14,34 @@ from holdfast.cli.model_options import shown_value
 if TYPE_CHECKING:
     from typer._click import HelpFormatter
 
-_FIRST = ("Arguments", "Options")
+_ARGUMENTS, _OPTIONS = "Arguments", "Options"
 
 Command = TypeVar("Command", bound=Callable[..., None])
 
 
-class InSections(TyperCommand):
-    """Shows its options under the headings of their panels."""
+class _InTwoSections(TyperCommand):
+    """Shows its arguments, and its options below them."""
 
     def format_options(self, context: typer.Context, formatter: "HelpFormatter") -> None:  # type: ignore[override]
-        sections = defaultdict(list)
+        sections: dict[str, list[tuple[str, str]]] = {_ARGUMENTS: [], _OPTIONS: []}
         for option in self.get_params(context):
-            if row := option.get_help_record(context):
-                heading, name = _placed(option, row[0])
-                sections[heading].append((name, row[1]))
-        for heading in sorted(sections, key=lambda each: each not in _FIRST):
-            with formatter.section(heading):
-                formatter.write_dl(sections[heading])
+            if row := help_record(option, context):
+                sections.setdefault(self._heading(option), []).append(row)
+        for heading, rows in sections.items():
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
+
+    def _heading(self, option: object) -> str:
+        return _ARGUMENTS if isinstance(option, TyperArgument) else _OPTIONS
+
+
+class InSections(_InTwoSections):
+    """Shows its options under the headings of their panels."""
+
+    def _heading(self, option: object) -> str:
+        panel = option.rich_help_panel if isinstance(option, TyperOption) else None
+        return panel or super()._heading(option)
 
 
 class _CommandGroup(TyperGroup):
@@ -48,11 +58,12 @@ def _sentence(help: str | None) -> str:
     return " ".join((help or "").partition("\n\n")[0].split())
 
 
-def _placed(option: object, shown: str) -> tuple[str, str]:
-    """Return the heading of an option or argument, and what it is called there."""
-    if isinstance(option, TyperArgument):
-        return "Arguments", option.display_name_raw
-    return (option.rich_help_panel if isinstance(option, TyperOption) else None) or "Options", shown
+def help_record(option: Any, context: typer.Context) -> tuple[str, str] | None:  # noqa: ANN401 - typer has click inside
+    """Return the name and the help of an option, or of an argument without its Python type."""
+    record: tuple[str, str] | None = option.get_help_record(context)
+    if record is not None and isinstance(option, TyperArgument):
+        return option.display_name_raw, record[1]
+    return record
 
 
 class Program(typer.Typer):
@@ -72,7 +83,7 @@ class Program(typer.Typer):
         name: str | None = None,
         **more: Any,  # noqa: ANN401 - as typer takes it
     ) -> Callable[[Command], Command]:
-        register = super().command(name, **more)
+        register = super().command(name, **{"cls": _InTwoSections, **more})
 
         def add(command: Command) -> Command:
             register(_gathered(command))

@@ -20,6 +20,8 @@ from holdfast.login.rights_file import RightsFile, read_claim, read_rights, with
 from holdfast.login.rules import Decision, LoginRules, Rule, RuleSource
 from holdfast.login.watched_file import read_file
 
+_OPERATIONS = "The operation: " + ", ".join(each.value for each in Operation) + "."
+
 program = Program(no_args_is_help=True)
 
 
@@ -33,8 +35,10 @@ def check(*, file: RightsPath, as_json: AsJson = False) -> None:
 @program.command()
 def explain(
     subject: Annotated[str, typer.Argument(metavar="SUBJECT", help="The subject, or anonymous.")],
-    operation: Annotated[Operation, typer.Argument(help="The operation.")],
-    channel: Annotated[str, typer.Argument(help="The channel, or a pattern to subscribe to.")],
+    operation: Annotated[Operation, typer.Argument(metavar="OPERATION", help=_OPERATIONS)],
+    channel: Annotated[
+        str, typer.Argument(metavar="CHANNEL", help="The channel, or a pattern to subscribe to.")
+    ],
     *,
     file: OptionalRightsPath = None,
     group: Groups = None,

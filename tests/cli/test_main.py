@@ -47,6 +47,22 @@ def test_options_name_their_values_in_words(name: str) -> None:
             assert not shown.startswith("-") or "<" not in shown
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_helps_of_commands_show_arguments_without_python_types(name: str) -> None:
+    command: Any = load(name)
+    for each in getattr(command, "commands", {}).values() or [command]:
+        shown = each.get_help(typer.Context(each))
+        assert not re.findall(r"^  \w+ <.*", shown, re.MULTILINE)
+        for argument in each.params:
+            if argument.param_type_name == "argument":
+                assert re.search(rf"^  {argument.metavar}\s", shown, re.MULTILINE)
+
+
+def test_the_version_is_a_flag_without_an_opposite() -> None:
+    shown = CliRunner().invoke(program, ["--help"]).output
+    assert re.search(r"^  --version +Show the version\.$", shown, re.MULTILINE)
+
+
 def test_descriptions_of_groups_are_whole_sentences() -> None:
     told = " ".join(CliRunner().invoke(program, ["channel", "--help"]).output.split())
     assert "hold Hold back a channel. release" in told

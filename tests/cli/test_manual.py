@@ -39,6 +39,11 @@ def test_a_manual_page_has_all_options_and_commands_with_their_help(name: str) -
     assert all(f"\\fB{exit.value}\\fR" in page for exit in Exit)
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_manual_page_shows_arguments_without_python_types(name: str) -> None:
+    assert not re.findall(r"^\\fB\w+ <.*", PAGES[f"holdfast-{name}"], re.MULTILINE)
+
+
 @pytest.mark.skipif(shutil.which("groff") is None, reason="there is no groff")
 def test_groff_formats_the_pages_without_warnings() -> None:
     words = ["groff", "-man", "-Tutf8", "-ww", "-Wbreak", "-z"]

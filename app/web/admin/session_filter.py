@@ -53,7 +53,7 @@ class SessionFilter(BaseModel):
     seen_before: Ms | None = Field(
         default=None,
         title="Not seen since",
-        description="Its client was last seen before this time.",
+        description="Its client has not been seen since this time.",
     )
     begun_before: Ms | None = Field(
         default=None, title="Begun before", description="It began before this time."
