@@ -32,6 +32,7 @@ from holdfast.cli.output import (
     answer,
     brief,
     complain,
+    counted,
     note,
     print_facts,
     print_items,
@@ -163,9 +164,9 @@ def purge(
         server,
         "/dead-letters/purge",
         wanted(ids, conditions, everything=everything),
-        question="Remove {matched} dead letters for good?",
-        would="{matched} dead letters would be removed",
-        did="{purged} dead letters removed",
+        question=lambda plan: f"Remove {counted(plan['matched'], 'dead letter')} for good?",
+        would=lambda plan: f"{counted(plan['matched'], 'dead letter')} would be removed",
+        did=lambda done: f"{counted(done['purged'], 'dead letter')} removed",
         counts="purged",
         doing="Removing",
         dry_run=dry_run,
@@ -194,7 +195,7 @@ def export(
             file.flush()
         if part and output:
             part.replace(output)
-            note(f"{count} dead letters written to {output}")
+            note(f"{counted(count, 'dead letter')} written to {output}")
     except BrokenPipeError:
         # The reader of the pipe has closed it; the caller ends the program silently.
         raise

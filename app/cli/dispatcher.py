@@ -7,7 +7,7 @@ import typer
 
 from holdfast.cli.holds import Reason, Until, hold_body, hold_text
 from holdfast.cli.options import Key, ToServer, path_of
-from holdfast.cli.output import Json, print_facts, print_json, print_table, since, when
+from holdfast.cli.output import Json, counted, print_facts, print_json, print_table, since, when
 from holdfast.cli.program import group_of_commands
 from holdfast.cli.remote import Remote, Server
 
@@ -22,7 +22,7 @@ def _why(channel: Json) -> str:
     if channel["who"] != "guard":
         return hold_text(channel)
     again = "now" if channel["next_attempt"] is None else f"at {when(channel['next_attempt'])}"
-    return f"{channel['reason']}; {channel['attempts']} failed probes, next {again}"
+    return f"{channel['reason']}; {counted(channel['attempts'], 'failed probe')}, next {again}"
 
 
 def _row(held: Json) -> list[object]:
@@ -66,7 +66,8 @@ def _report(server: Server, session: Json, change: str = "") -> None:
     if server.as_json:
         print_json({**facts, "hold": session["hold"]})
     elif change:
-        sys.stdout.write(f"{facts['key']} is {change}; {facts['waiting']} entries are waiting\n")
+        waiting = counted(facts["waiting"], "entry is", "entries are")
+        sys.stdout.write(f"{facts['key']} is {change}; {waiting} waiting\n")
     else:
         again = when(session["next_attempt"])
         print_facts({**facts, "hold": hold_text(session["hold"]), "next attempt": again})

@@ -66,6 +66,11 @@ def visible(value: object) -> str:
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
+def counted(count: int, one: str, several: str = "") -> str:
+    """Return a number of things: 1 message, 2 messages; `several` is another plural than one -s."""
+    return f"{count} {one if count == 1 else several or f'{one}s'}"
+
+
 def when(ms: int | None) -> str:
     """Return a server time as local time."""
     if ms is None:

@@ -17,6 +17,7 @@ from holdfast.cli.moments import moment, now_ms
 from holdfast.cli.options import AsJson, Limit
 from holdfast.cli.output import (
     complain,
+    counted,
     note,
     print_json,
     print_rows,
@@ -128,7 +129,7 @@ def ingest(
             taken = take_what_is_there(session, source, lake, report)
         if taken.batches:
             results.write_present(lake, asked, url, journal.namespace)
-    _print_taken(taken, as_json=as_json)
+    print_taken(taken, as_json=as_json)
     if not lake.positions():
         complain(
             f"this store has no journal in the namespace {journal.namespace}: "
@@ -157,15 +158,15 @@ def _progress_of_frames(journals: "Journals", lake: Lake) -> "Iterator[Callable[
         yield lambda taken: bar.update(task, completed=read() - before)
 
 
-def _print_taken(taken: "Taken", *, as_json: bool) -> None:
+def print_taken(taken: "Taken", *, as_json: bool) -> None:
     if as_json:
         print_json(asdict(taken), is_line=True)
     else:
-        note(f"{taken.events} events in {taken.batches} batches")
+        note(f"{counted(taken.events, 'event')} in {counted(taken.batches, 'batch', 'batches')}")
         for kind, frames in sorted(taken.incidents.items()):
-            complain(f"{kind}: {frames} frames")
+            complain(f"{kind}: {counted(frames, 'frame')}")
     for node, frames in sorted(taken.lacking.items()):
-        complain(f"the journal of node {node} lacks its last {frames} frames")
+        complain(f"the journal of node {node} lacks its last {counted(frames, 'frame')}")
     if taken.lacking:
         raise typer.Exit(Exit.FAILED)
 
@@ -307,12 +308,13 @@ def audit(
         print_rows(*result, as_json=as_json)
     violations = sum(counts[kind] for kind in counts if not kind.startswith("run."))
     if violations:
-        complain(f"{violations} violations" if violations > 1 else "1 violation")
+        complain(counted(violations, "violation"))
         raise typer.Exit(Exit.FAILED)
     note("No violations")
     times = sum(counts.get(kind, 0) for kind in UNCERTAIN)
     if times:
         complain(
-            f"not everything is known about {times} times: see the rows {', '.join(UNCERTAIN)}"
+            f"not everything is known about {counted(times, 'time')}: see the rows "
+            f"{', '.join(UNCERTAIN)}"
         )
         raise typer.Exit(Exit.UNCERTAIN)

@@ -18,7 +18,7 @@ from holdfast.cli.options import (
     Yes,
     confirm,
 )
-from holdfast.cli.output import Json, complain, note, print_rows, spinner
+from holdfast.cli.output import Json, complain, counted, note, print_rows, spinner
 from holdfast.cli.remote import Remote
 from holdfast.cli.replay import HowToReplay, report, watch_job
 from holdfast.cli.spark import ChosenEngine, Parquet
@@ -70,9 +70,9 @@ def replay(
         complain("no dead letters match, or all of them were replayed")
         raise typer.Exit(Exit.FAILED)
     if dry_run:
-        note(f"{count} dead letters")
+        note(counted(count, "dead letter"))
         return
-    confirm(f"Have the server replay {count} dead letters?", yes=yes)
+    confirm(f"Have the server replay {counted(count, 'dead letter')}?", yes=yes)
     job = server.talk(lambda remote: _carry_out(remote, letters, options))
     report(job, as_json=server.as_json)
 

@@ -8,7 +8,7 @@ import typer
 from holdfast.cli import spark
 from holdfast.cli.journal_place import AtJournal
 from holdfast.cli.options import AsJson, DryRun, Yes, confirm
-from holdfast.cli.output import note, print_json, print_rows, progress, spinner
+from holdfast.cli.output import counted, note, print_json, print_rows, progress, spinner
 from holdfast.cli.spark import ChosenEngine, failing, refuse_remote
 from holdfast.pipeline.lake import OLDEST, VERSION, Lake
 
@@ -36,7 +36,7 @@ def compact(*, dry_run: DryRun = False, as_json: AsJson = False, journal: AtJour
             return
         task = bar.add_task("Days", total=len(merges))
         take(lake, merges, lambda: bar.advance(task))
-    note(f"{len(merges)} days of tables compacted" if merges else _NOTHING)
+    note(f"{counted(len(merges), 'day')} of tables compacted" if merges else _NOTHING)
 
 
 def retain(
@@ -75,7 +75,7 @@ def retain(
             note(_NOTHING)
         if dry_run or not cuts:
             return
-        confirm(f"Remove {sum(cut.rows for cut in cuts)} rows?", yes=yes)
+        confirm(f"Remove {counted(sum(cut.rows for cut in cuts), 'row')}?", yes=yes)
         forget(lake, cuts)
     note("Removed")
 
@@ -103,7 +103,7 @@ def backfill(
         if is_older:
             take_over(lake)
         if accept_loss:
-            note(f"{give_up_lost(lake)} files of events given up")
+            note(f"{counted(give_up_lost(lake), 'file')} of events given up")
         work = Backfill(lake)
         with spark.session(engine(False)) as session, progress() as bar:
             done = work.done
@@ -116,4 +116,4 @@ def backfill(
     if as_json:
         print_json(summary, is_line=True)
     else:
-        note(f"{len(days)} days rebuilt, {days[0]} to {days[-1]}")
+        note(f"{counted(len(days), 'day')} rebuilt, {days[0]} to {days[-1]}")

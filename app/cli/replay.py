@@ -27,6 +27,7 @@ from holdfast.cli.output import (
     Json,
     age,
     complain,
+    counted,
     note,
     print_items,
     print_json,
@@ -38,6 +39,11 @@ from holdfast.store.replay_options import ReplayOptions
 
 _POLL_S = 0.5
 _OVER = frozenset(["done", "stopped", "cancelled", "failed"])
+# What lets letters be replayed that were skipped for these reasons.
+_REMEDIES = {
+    "receiver": "name another with --to",
+    "generation": "allow more replays with --max-replays",
+}
 _DIED = ("DIED", itemgetter("failed"))
 _SKIPPED = ("LEFT OUT", itemgetter("skipped"))
 _REPLAYS = (
@@ -82,6 +88,10 @@ def replay(
         job = server.talk(partial(_plan, letters=letters) if dry_run else begin)
     else:
         job = server.talk(_known(watch, cancel))
+    has_nothing_to_do = job["total"] == job["skipped"] and not (dry_run and job["total"])
+    if job["state"] == "planned" and has_nothing_to_do and not server.as_json:
+        complain(_why_nothing(job, ids, options.get("to")))
+        raise typer.Exit(Exit.FAILED)
     report(job, as_json=server.as_json)
 
 
@@ -110,7 +120,7 @@ async def _begin(remote: Remote, letters: Json, *, detach: bool, yes: bool, is_q
         note(_summary(plan))
     to = letters["options"].get("to")
     whom = f" to {to}" if to else ""
-    confirm(f"Deliver {left} dead letters again{whom}?", yes=yes)
+    confirm(f"Deliver {counted(left, 'dead letter')} again{whom}?", yes=yes)
     job = await remote.ask("POST", "/replays", {**letters, "dry_run": False})
     if detach:
         return job
@@ -153,20 +163,56 @@ def report(job: Json, *, as_json: bool) -> None:
 
 
 def _summary(plan: Json) -> str:
-    matching = f"{plan['total']} dead letters match, {plan['skipped']} of them would be skipped"
-    parts = [matching + _why(plan)]
+    total, skipped = plan["total"], plan["skipped"]
+    if total == 1:
+        would = ", and would be skipped" if skipped else ""
+    else:
+        would = f", {skipped} of them would be skipped"
+    parts = [_matching(total) + would + _why(plan)]
     for name in ("channels", "receivers"):
         counts = ", ".join(f"{key} {count}" for key, count in plan[name].items())
         parts.append(f"{name}: {counts or 'none'}")
     return "; ".join(parts)
 
 
+def _matching(total: int) -> str:
+    return counted(total, "dead letter matches", "dead letters match")
+
+
+def _why_nothing(plan: Json, ids: list[str] | None, to: str | None) -> str:
+    """Return why no letter would be replayed, and what to do about it."""
+    total = plan["total"]
+    if not total:
+        match ids:
+            case [id]:
+                which = f"there is no dead letter {id}"
+            case [_, *_]:
+                which = "there is no dead letter with one of these ids"
+            case _:
+                which = "no dead letters match"
+        return f"{which}: list them with holdfast dead list"
+    why = _reasons(plan)
+    if [*plan["skips"]] == ["receiver"]:
+        gone = [to] if to else [*plan["receivers"]]
+        whose = "its" if total == 1 else "their"
+        why = (
+            f"{whose} receiver {gone[0]} is gone" if len(gone) == 1 else "their receivers are gone"
+        )
+    remedies = [remedy for reason, remedy in _REMEDIES.items() if reason in plan["skips"]]
+    return "; ".join([f"{_matching(total)}. Nothing was replayed: {why}", *remedies])
+
+
 def _why(job: Json) -> str:
+    reasons = _reasons(job)
+    return f" ({reasons})" if reasons else ""
+
+
+def _reasons(job: Json) -> str:
     # Commands that only look at tables need not wait until the store's modules are loaded.
     from holdfast.store.replay_jobs import SKIP_WORDS
 
-    reasons = [f"{count} {SKIP_WORDS.get(why, why)}" for why, count in job["skips"].items()]
-    return f" ({', '.join(reasons)})" if reasons else ""
+    skips = job["skips"].items()
+    return ", ".join(f"{count} {SKIP_WORDS.get(why, why)}" for why, count in skips)
 
 
 async def watch_job(remote: Remote, id: str) -> Json:

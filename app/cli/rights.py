@@ -11,7 +11,7 @@ from holdfast.bayeux.operation import Operation
 from holdfast.cli.failures import Exit
 from holdfast.cli.login_files import Groups, OptionalRightsPath, RightsPath, usable_files
 from holdfast.cli.options import AsJson
-from holdfast.cli.output import answer
+from holdfast.cli.output import answer, counted
 from holdfast.cli.program import Program
 from holdfast.delivery.channels import Channels
 from holdfast.delivery.receivers import NOBODY
@@ -29,7 +29,7 @@ program = Program(no_args_is_help=True)
 def check(*, file: RightsPath, as_json: AsJson = False) -> None:
     """Check the file of rights."""
     rules = len([rule for rule in _read(file).rules if rule.source is RuleSource.FILE])
-    answer({"rules": rules}, f"{file} is valid: {rules} rules", as_json=as_json)
+    answer({"rules": rules}, f"{file} is valid: {counted(rules, 'rule')}", as_json=as_json)
 
 
 @program.command()

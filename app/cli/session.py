@@ -22,6 +22,7 @@ from holdfast.cli.output import (
     Json,
     age,
     answer,
+    counted,
     note,
     print_facts,
     print_items,
@@ -111,7 +112,7 @@ def kill(*, key: Key, yes: Yes = False, server: ToServer) -> None:
     async def conversation(remote: Remote) -> Json:
         found = await remote.get(path)
         entries = found["waiting"] + found["handed"]
-        confirm(f"End {found['key']}? {entries} entries become dead letters.", yes=yes)
+        confirm(f"End {found['key']}? {_become(entries)}.", yes=yes)
         await remote.ask("DELETE", path)
         return {"key": found["key"], "ended": True, "dead": entries}
 
@@ -142,11 +143,17 @@ def end(
         server,
         "/sessions/end",
         {"filter": filter, "all": everything, "limit": _AT_ONCE},
-        question="End {matched} sessions? {entries} entries become dead letters.",
-        would="{matched} sessions would be ended",
-        did="{ended} sessions have ended",
+        question=lambda plan: (
+            f"End {counted(plan['matched'], 'session')}? {_become(plan['entries'])}."
+        ),
+        would=lambda plan: f"{counted(plan['matched'], 'session')} would be ended",
+        did=lambda done: counted(done["ended"], "session has ended", "sessions have ended"),
         counts="ended",
         doing="Ending",
         dry_run=dry_run,
         yes=yes,
     )
+
+
+def _become(entries: int) -> str:
+    return counted(entries, "entry becomes a dead letter", "entries become dead letters")

@@ -5,7 +5,7 @@ from typing import Any
 
 from holdfast.cli.lists import First, Range, print_first, print_list
 from holdfast.cli.options import ToServer, Yes, confirm
-from holdfast.cli.output import Columns, age, answer
+from holdfast.cli.output import Columns, age, answer, counted
 from holdfast.cli.program import Program
 from holdfast.cli.remote import Params
 from holdfast.cli.session import ENTRIES
@@ -49,4 +49,5 @@ def add_queue_commands(
         confirm(f"Discard all messages that wait {wait} {queue}?", yes=yes)
         path, params = place(queue)
         done = server.talk(lambda remote: remote.ask("DELETE", path, params=params))
-        answer(done, f"{done['discarded']} messages were discarded", as_json=server.as_json)
+        text = counted(done["discarded"], "message was discarded", "messages were discarded")
+        answer(done, text, as_json=server.as_json)

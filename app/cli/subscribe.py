@@ -10,7 +10,7 @@ import typer
 
 from holdfast.cli.clients import AsClient, Count, Session
 from holdfast.cli.failures import Exit
-from holdfast.cli.output import complain, note, speed
+from holdfast.cli.output import complain, counted, note, speed
 from holdfast.cli.program import InSections, Program
 from holdfast.cli.qos import SubscribeOptions
 from holdfast.cli.received import print_received
@@ -114,7 +114,7 @@ def subscribe(
     finally:
         subscriber.sum_up()
     if subscriber.lacks_messages:
-        complain(f"fewer than {count} messages arrived")
+        complain(f"fewer than {counted(count or 0, 'message')} arrived")
         raise typer.Exit(Exit.FAILED)
 
 

@@ -1,5 +1,7 @@
 """Commands that remove many things: they count, ask, and report what was done."""
 
+from collections.abc import Callable
+
 import typer
 
 from holdfast.cli.failures import Exit
@@ -13,9 +15,9 @@ def sweep(
     path: str,
     wanted: Json,
     *,
-    question: str,
-    would: str,
-    did: str,
+    question: Callable[[Json], str],
+    would: Callable[[Json], str],
+    did: Callable[[Json], str],
     counts: str,
     doing: str,
     dry_run: bool,
@@ -23,7 +25,7 @@ def sweep(
 ) -> None:
     """Count the matching items at this path on the server; remove them after confirmation.
 
-    The texts are formatted with the counts; `counts` names the count of removed things. A request
+    The texts are made of the counts; `counts` names the count of removed things. A request
     may remove a part of them: the next one removes more. The program fails if nothing matched or
     something is left.
     """
@@ -33,7 +35,7 @@ def sweep(
             plan = await remote.ask("POST", path, {**wanted, "dry_run": True})
         if dry_run or not plan["matched"]:
             return plan, False
-        confirm(question.format_map(plan), yes=yes)
+        confirm(question(plan), yes=yes)
         removed, is_left = 0, True
         with progress() as bar:
             task = bar.add_task(doing, total=plan["matched"])
@@ -48,6 +50,6 @@ def sweep(
 
     done, is_left = server.talk(conversation)
     is_plan = done["dry_run"] and done["matched"]
-    answer(done, (would if is_plan else did).format_map(done), as_json=server.as_json)
+    answer(done, (would if is_plan else did)(done), as_json=server.as_json)
     if not done["matched"] or is_left:
         raise typer.Exit(Exit.FAILED)

@@ -12,7 +12,7 @@ from holdfast.cli.options import (
     Yes,
     confirm,
 )
-from holdfast.cli.output import Json, answer, print_facts
+from holdfast.cli.output import Json, answer, counted, print_facts
 from holdfast.cli.program import group_of_commands
 from holdfast.cli.remote import Remote
 
@@ -49,10 +49,10 @@ def erase_topic(
 
     async def conversation(remote: Remote) -> Json:
         found = await remote.get(_PATH, {"channel": channel})
-        waiting = f"{found['queued']} waiting messages are " + (
-            "discarded" if force else "still delivered"
-        )
-        confirm(f"Erase {channel}? {found['subscribers']} subscriptions end; {waiting}.", yes=yes)
+        end = counted(found["subscribers"], "subscription ends", "subscriptions end")
+        waiting = counted(found["queued"], "waiting message is", "waiting messages are")
+        what = "discarded" if force else "still delivered"
+        confirm(f"Erase {channel}? {end}; {waiting} {what}.", yes=yes)
         await remote.ask("DELETE", _PATH, params={"channel": channel, "force": force})
         return {"channel": channel, "erased": True}
 

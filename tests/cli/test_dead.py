@@ -116,9 +116,12 @@ def test_a_dry_run_of_a_purge_says_what_it_would_remove(shell: Shell) -> None:
 def test_a_purge_removes_the_selected_letters(shell: Shell) -> None:
     done = shell.run("dead", "purge", LETTER, f"{3:019}", "--yes")
     assert (done.exit_code, done.stdout) == (0, "2 dead letters removed\n")
+    for flags, told in ((["--dry-run"], "would be removed"), (["--yes"], "removed")):
+        done = shell.run("dead", "purge", f"{1:019}", *flags)
+        assert (done.exit_code, done.stdout) == (0, f"1 dead letter {told}\n")
     done = shell.run("dead", "purge", "--fingerprint", "f2", "-y", "--json")
     assert json.loads(done.stdout)["purged"] == 2
-    (change, _) = shell.operations.changes
+    (change, *_) = shell.operations.changes
     assert (change.who, change.action) == ("operator/ann", "dead.purge")
     assert shell.run("dead", "purge", LETTER, "--yes").exit_code == 1
 
@@ -224,7 +227,38 @@ def test_a_replay_that_would_skip_all_letters_does_not_start(shell: Shell) -> No
     shell.operations.skips = {"receiver": 5}
     done = shell.run("dead", "replay", "--all")
     assert (done.exit_code, shell.operations.jobs) == (1, {})
-    assert "5 of them would be skipped (5 without a receiver)" in done.stdout
+    assert done.stdout == ""
+    told = "5 dead letters match. Nothing was replayed: their receiver joe/1 is gone"
+    assert f"{told}; name another with --to\n" in done.stderr
+    shell.operations.skips = {"receiver": 2, "generation": 3}
+    told = "Nothing was replayed: 2 without a receiver, 3 replayed too often; name another with "
+    advice = "--to; allow more replays with --max-replays\n"
+    assert told + advice in shell.run("dead", "replay", "--all").stderr
+    shell.operations.skips = {"receiver": 1}
+    told = "1 dead letter matches. Nothing was replayed: its receiver joe/9 is gone; "
+    assert told in shell.run("dead", "replay", LETTER, "--to", "joe/9", "--yes").stderr
+
+
+def test_a_replay_of_letters_that_do_not_exist_says_so(shell: Shell) -> None:
+    lists = "list them with holdfast dead list\n"
+    unknown = "9" * 19
+    for words, told in [
+        ((unknown,), f"there is no dead letter {unknown}: {lists}"),
+        ((unknown, "8" * 19), f"there is no dead letter with one of these ids: {lists}"),
+        (("--channel", "/none"), f"no dead letters match: {lists}"),
+    ]:
+        for how in ("--yes", "--dry-run"):
+            done = shell.run("dead", "replay", *words, how)
+            assert (done.exit_code, done.stdout) == (1, "")
+            assert told in done.stderr
+
+
+def test_a_dry_run_for_one_letter_is_in_the_singular(shell: Shell) -> None:
+    done = shell.run("dead", "replay", LETTER, "--dry-run")
+    assert done.stdout.startswith("1 dead letter matches; ")
+    shell.operations.skips = {"replayed": 1}
+    done = shell.run("dead", "replay", LETTER, "--dry-run")
+    assert done.stdout.startswith("1 dead letter matches, and would be skipped (1 replayed ")
 
 
 def test_a_replay_cannot_be_watched_and_cancelled_at_once(shell: Shell) -> None:

@@ -43,6 +43,9 @@ def test_a_file_is_checked(rights: str) -> None:
     result = CliRunner().invoke(program, ["check", "--file", rights])
 
     assert (result.exit_code, result.output.strip()) == (0, f"{rights} is valid: 2 rules")
+    Path(rights).write_text("[[rule]]" + FILE.split("[[rule]]")[1])
+    result = CliRunner().invoke(program, ["check", "--file", rights])
+    assert result.output.strip() == f"{rights} is valid: 1 rule"
 
 
 def test_an_error_in_a_file_is_reported_with_its_place(tmp_path: Path) -> None:

@@ -140,7 +140,9 @@ def test_ending_all_sessions_needs_the_option_all(shell: Shell) -> None:
     assert shell.run("session", "end", "--yes").exit_code == 2
     assert shell.run("session", "end", "--all", "--prefix", "joe/", "--yes").exit_code == 2
     assert len(shell.operations.by_key) == 2
-    assert shell.run("session", "end", "--all", "--yes").stdout == "2 sessions have ended\n"
+    done = shell.run("session", "end", "--prefix", "joe/1", "--yes")
+    assert done.stdout == "1 session has ended\n"
+    assert shell.run("session", "end", "--all", "--yes").stdout == "1 session has ended\n"
 
 
 def test_the_command_stops_when_remaining_sessions_cannot_be_ended(shell: Shell) -> None:

@@ -2,6 +2,9 @@
 
 import json
 
+import pytest
+
+from holdfast.cli import options
 from tests.cli.conftest import Shell
 
 
@@ -18,6 +21,15 @@ def test_one_topic_is_shown_with_its_configuration(shell: Shell) -> None:
     assert "UNREFERENCED" in shown
     assert json.loads(shell.run("topic", "show", "/orders/8", "--json").stdout)["readonly"] is True
     assert shell.run("topic", "show", "/plain").exit_code == 1
+
+
+def test_the_question_before_a_topic_is_erased_says_what_ends(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(options, "_is_somebody_there", lambda: True)
+    done = shell.run("topic", "erase", "/orders/7", input="n\n")
+    told = "Erase /orders/7? 1 subscription ends; 2 waiting messages are still delivered."
+    assert told in done.stderr
 
 
 def test_a_topic_is_erased(shell: Shell) -> None:

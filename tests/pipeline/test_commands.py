@@ -18,6 +18,8 @@ from typer.testing import CliRunner, Result
 from holdfast.cli import pipeline_results
 from holdfast.cli.journal_place import JournalPlace
 from holdfast.cli.main import program
+from holdfast.cli.pipeline import print_taken
+from holdfast.pipeline.ingest import Taken
 from holdfast.pipeline.lake import Lake
 from holdfast.store.embedded import Durability, EmbeddedValkey
 from tests.pipeline.journals import Writer
@@ -95,7 +97,7 @@ def test_a_journal_with_gaps_is_ingested_reported_on_and_audited(
         "lacking": {"n1": 1, "n2": 1},
     }
     assert (lines(taken), taken.exit_code) == ([told], 1)
-    assert "the journal of node n1 lacks its last 1 frames" in taken.stderr
+    assert "the journal of node n1 lacks its last 1 frame\n" in taken.stderr
     shown = orjson.loads(store.ask("GET", "{holdfast}:pipeline:dead"))
     assert [row["dead"] for row in shown["rows"]] == [1]
     store.ask("DEL", "{holdfast}:pipeline:dead")
@@ -120,6 +122,16 @@ def test_a_journal_with_gaps_is_ingested_reported_on_and_audited(
     assert table[0].split("\t")[:4] == ["MINUTE", "NODE", "PUBLISHED", "COPIES"]
     assert table[1].split("\t")[:4] == ["2025-11-20T10:00:00.000Z", "n1", "8", "16"]
     assert [*parquet.glob("*.parquet")]
+
+
+def test_what_an_ingest_has_read_is_told_in_the_right_number(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    print_taken(Taken(1, 977, {"frame.gap": 1}, {}), as_json=False)
+    told = capsys.readouterr().err
+    assert told == "977 events in 1 batch\nholdfast: frame.gap: 1 frame\n"
+    print_taken(Taken(2, 1, {}, {}), as_json=False)
+    assert capsys.readouterr().err == "1 event in 2 batches\n"
 
 
 def test_the_console_gets_results_after_each_batch_of_a_continuing_ingest(
