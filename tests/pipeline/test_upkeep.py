@@ -256,8 +256,11 @@ def test_the_files_of_a_table_are_listed_once_for_all_its_days(
     real = Table.files
 
     def files(table: Table, number: int) -> Iterator[File]:
-        listed.append(table)
-        return real(table, number)
+        found = [*real(table, number)]
+        # A stream of an earlier test may still be tidying its own lake.
+        if any(file.path.is_relative_to(small.root) for file in found):
+            listed.append(table)
+        return iter(found)
 
     monkeypatch.setattr(Table, "files", files)
     upkeep.compact(small, steps, lambda: None)

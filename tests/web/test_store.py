@@ -153,6 +153,8 @@ async def refuse(client: aiohttp.ClientSession, data: Path) -> None:
             verdict["seq"] = event["ext"]["delivery"]["seq"]
             await say(client, {"channel": "/service/delivery", "data": verdict, **who})
             verdict = {"errorCode": "user.update.error"}
+            # The administration answers a limited number of requests in a row.
+            await asyncio.sleep(0.05)
 
 
 async def reasons(client: aiohttp.ClientSession, data: Path) -> list[tuple[str, str, int]]:
