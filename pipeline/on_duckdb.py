@@ -110,7 +110,7 @@ def _plain(question: str) -> str:
 
 @contextmanager
 def of_lake(lake: Lake, scope: Scope = EVERYTHING) -> Iterator[DuckTables]:
-    """Open the tables of a lake that reports read; of events, only the days in question.
+    """Open the tables of a lake that reports read, with the events of the scope's days only.
 
     Raises:
         PipelineFailed: DuckDB is not installed, or there are no tables.

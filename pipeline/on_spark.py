@@ -62,7 +62,7 @@ class SparkTables:
 
 
 def of_lake(lake: Lake, spark: "SparkSession", scope: Scope = EVERYTHING) -> SparkTables:
-    """Open the tables of a lake that reports read; of events, only the days in question."""
+    """Open the tables of a lake that reports read, with the events of the scope's days only."""
     tables = SparkTables(spark, lake.newest())
     for name, parts in PARTS.items():
         frames = [lake.table(spark, part, scope.first_day, at=tables.state) for part in parts]

@@ -1,4 +1,4 @@
-"""Keeps the tables small: merges small files, and removes old rows and files that nobody reads."""
+"""Keeps the tables small: merges small files, and removes old rows and unused files."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress

@@ -192,7 +192,7 @@ class Report(StrEnum):
     ALL = "all"
 
 
-# Charts include all rows; nobody reads more of the table.
+# Charts include all rows; a longer table would be unreadable.
 _MOST_ON_PAGE = 20_000
 _ON_PAGE = [each for each in Report if each is not Report.ALL]
 

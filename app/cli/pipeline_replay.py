@@ -24,7 +24,7 @@ from holdfast.cli.replay import HowToReplay, report, watch_job
 from holdfast.cli.spark import ChosenEngine, Parquet
 from holdfast.store.letter_filter import LetterFilter
 
-# The most ids that the server takes.
+# The maximum number of ids that the server accepts.
 _PART = 1000
 _COUNTS = ("total", "sent", "acked", "failed", "skipped")
 _MOST_ROWS = 50

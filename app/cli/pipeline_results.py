@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # The console need not show the latest minute.
 _EVERY_S = 60.0
-# The share of time that results may take: they are found out of all tables.
+# The share of time that results may take, as they are computed from all tables.
 _SHARE = 0.05
 _ROWS = ("ROWS", lambda result: len(result["rows"]))
 _RESULTS = ("result", _ROWS, time_of("since"), time_of("until"))

@@ -45,7 +45,7 @@ class SparkOptions:
 
     @property
     def are_given(self) -> bool:
-        """Whether somebody asks for Spark where DuckDB would do."""
+        """Whether the options ask for Spark where DuckDB would suffice."""
         return bool(self.master or self.remote or self.settings)
 
 
@@ -81,7 +81,7 @@ def _setting(word: str) -> tuple[str, str]:
 
 @contextmanager
 def failing() -> Iterator[None]:
-    """Report what keeps the pipeline from working, without a traceback."""
+    """Report failures of the pipeline without a traceback."""
     try:
         yield
     except Exception as error:
@@ -93,7 +93,7 @@ def failing() -> Iterator[None]:
 
 @contextmanager
 def session(engine: Engine) -> "Iterator[SparkSession]":
-    """Spark, for as long as a command needs it."""
+    """Yield a session of Spark while a command needs it."""
     with silent_ctrl_c():
         with spinner("Starting Spark"):
             spark = open_session(engine)
@@ -107,7 +107,7 @@ def session(engine: Engine) -> "Iterator[SparkSession]":
 def questions(
     journal: JournalPlace, engine: SparkOptions, scope: Scope = EVERYTHING
 ) -> "Iterator[Tables]":
-    """The tables of a journal for questions: DuckDB answers, or Spark if its options are given."""
+    """Yield the tables of a journal; DuckDB answers, or Spark if its options are given."""
     lake = Lake(journal.lake)
     with failing(), ExitStack() as opened:
         # Spark need not start where there is nothing to read.
@@ -122,8 +122,8 @@ def questions(
 def answering(
     lake: Lake, spark: "SparkSession | None", scope: Scope = EVERYTHING
 ) -> "Iterator[Tables]":
-    """The tables of a lake for questions; without a session, DuckDB answers them."""
-    # Nobody need wait until the other engine is loaded.
+    """Yield the tables of a lake; without a session, DuckDB answers questions."""
+    # Import only the engine that is used: both take long to load.
     if spark is not None:
         from holdfast.pipeline import on_spark
 
@@ -168,7 +168,7 @@ def _break_off(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def until_ctrl_c() -> Iterator[Event]:
-    """An event set by the first Ctrl-C, so that work ends in order; the second breaks it off."""
+    """Yield an event that the first Ctrl-C sets, to end work in order; the second one aborts it."""
     is_over = Event()
 
     def end(number: int, frame: FrameType | None) -> None:

@@ -26,7 +26,7 @@ _LOSS = (
 )
 
 # The stretches of all nodes, without incidents: these are the pipeline's. The last event is not the
-# latest, because clocks are put back.
+# latest, because clocks are set back.
 STRETCHES = f"""
     with frames as (
         select node, epoch, seq, min(since) as since, max(until) as until,

@@ -14,7 +14,7 @@ PARTS = {
     "all_lost": ("lost",),
 }
 _PUBLISHES = "select msg, origin, channel, size, copies from {events} where kind = 'published'"
-# For one receiver, each message is one copy, whoever published it.
+# For one receiver, each message is one copy.
 _PUBLISHES_TO_ONE = (
     "select msg, origin, channel, 1 as size, 1 as copies from {life} where generation = 0"
 )

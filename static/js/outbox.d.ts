@@ -7,7 +7,7 @@ export interface Reply {
     ext?: Record<string, unknown>;
 }
 
-/** The server will never accept this publish. */
+/** The error of a publish that the server will never accept. */
 export class PublishRefused extends Error {
     constructor(reply: Reply);
     readonly reply: Reply;
@@ -23,20 +23,20 @@ export interface Entry {
 export interface OutboxOptions {
     /** Without a login, people who share a browser need outboxes with different names. */
     name?: string;
-    /** Whose page it is, if that is known before the handshake. */
+    /** The subject of the page, if it is known before the handshake. */
     subject?: string;
-    /** Without one, publishes last only as long as the page. */
+    /** Without a storage, publishes are lost when the page is closed. */
     storage?: Storage;
 }
 
-/** An unguessable value, also on pages loaded without TLS. */
+/** Returns an unguessable value, also on pages loaded without TLS. */
 export function newKey(): string;
 
 /** Dispatches "change", and "refused" with the entry and its reply as `detail`. */
 export class Outbox extends EventTarget {
     constructor(cometd: object, options?: OutboxOptions);
     readonly entries: Entry[];
-    /** False if something exists in this page only: storage is forbidden or was full. */
+    /** Whether the storage has all entries; not if it is forbidden or was full. */
     readonly isKept: boolean;
     publish(channel: string, data: unknown, props?: Record<string, unknown>): Promise<Reply>;
     close(): void;

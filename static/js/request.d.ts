@@ -19,7 +19,7 @@ export interface Asks {
     reply(request: object, data?: unknown, props?: object): void;
 }
 
-/** The request failed; `message` is the server's error, such as "404:/power:no_responders". */
+/** The error of a failed request; `message` is the server's, such as "404:/power:no_responders". */
 export class RequestError extends Error {
     constructor(error: string, data?: unknown);
     readonly code: number;
