@@ -85,7 +85,7 @@ MEANINGS = {
     ErrorReply.CONNECTION_TYPES_UNSUPPORTED: "The handshake names no connection type that the "
     "server supports",
     ErrorReply.REQUEST_TIMEOUT: "The request was not complete within `request_timeout`",
-    ErrorReply.CONNECT_SUPERSEDED: "A newer connect of the session replaced this held connect",
+    ErrorReply.CONNECT_SUPERSEDED: "A newer connect of the session superseded this held connect",
     ErrorReply.ERASE_DENIED: "The client may not erase these [topics](topics.md)",
     ErrorReply.HISTORY_DENIED: "The client may not see what the channel [keeps](replay.md)",
     ErrorReply.REPLAY_DENIED: "The client may not begin in what the channel [keeps](replay.md)",

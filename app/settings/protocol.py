@@ -58,7 +58,7 @@ class BayeuxSettings(Section):
         409,
         ge=400,
         le=599,
-        description="HTTP status of a held connect that a newer connect replaces.",
+        description="HTTP status of a held connect that a newer connect supersedes.",
     )
     channels: dict[str, ChannelSettings] = Field(
         {}, description="Settings of channels, by pattern."

@@ -96,7 +96,7 @@ class FaultyServer:
         return self._encode(replies)
 
     async def _reply(self, message: Message, send: Send | None) -> list[Message] | None:
-        """Return the replies to one message; None if a later connect replaced this one."""
+        """Return the replies to one message; None if a later connect superseded this one."""
         channel = message["channel"]
         reply = {"id": message.get("id"), "channel": channel, "successful": True}
         if channel == "/meta/handshake":

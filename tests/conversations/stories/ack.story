@@ -383,7 +383,7 @@ alice <- /ack/overtaken {"data": 2}
          /ack/overtaken {"data": 3}
          /meta/connect ok {"ext": {"ack": 4}}
 
-# A held connect that a newer one replaces takes no messages with it
+# A held connect that a newer one supersedes takes no messages with it
 transports: long-polling, callback-polling
 alice handshakes with ack
 alice subscribes to /ack/replaced
@@ -557,7 +557,7 @@ alice <- /ack/cumulative {"data": 2}
 alice -> /meta/connect {"ext": {"ack": 4}, "advice": {"timeout": 0}}
 alice <- /meta/connect ok {"ext": {"ack": 5}, "advice": <any>}
 
-# Over a socket, messages come with the connect that replaced a held one
+# Over a socket, messages come with the connect that superseded a held one
 transports: websocket
 alice handshakes with ack
 alice subscribes to /ack/twice

@@ -444,7 +444,7 @@ alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "time
 alice ~> /meta/connect
 alice is held
 
-# A connect that replaces an older one of the same session is not counted twice
+# A connect that supersedes an older one of the same session is not counted twice
 transports: long-polling, callback-polling
 alice handshakes
 alice connects

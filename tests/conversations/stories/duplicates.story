@@ -1,6 +1,6 @@
 -- A connect of a session that already has one held.
 
-# A newer connect replaces the held one, which fails
+# A newer connect supersedes the held one, which fails
 pins: 33
 transports: long-polling, callback-polling
 alice handshakes
@@ -15,7 +15,7 @@ bob publishes "hello" to /duplicates/newer
 alice <~ /duplicates/newer {"data": "hello"}
          /meta/connect ok {"id": "newer"}
 
-# Over a socket, a newer connect replaces the held one without a reply
+# Over a socket, a newer connect supersedes the held one without a reply
 pins: 33
 transports: websocket
 ! timeout = 600
@@ -27,7 +27,7 @@ alice is held
 alice <~ /meta/connect ok {"id": "newer"}
 alice is held for 100 ms
 
-# The status of a replaced connect is a setting
+# The status of a superseded connect is a setting
 pins: 33
 transports: long-polling, callback-polling
 ! duplicate_meta_connect_http_response_code = 500
@@ -72,7 +72,7 @@ alice <- /meta/connect ok {"advice": {"reconnect": "retry", "interval": 0, "time
 alice ~> /meta/connect
 alice is held
 
-# A connect over another socket replaces the held one
+# A connect over another socket supersedes the held one
 pins: 54
 transports: websocket
 alice handshakes
@@ -86,7 +86,7 @@ carol publishes "hello" to /duplicates/socket
 bob <- /duplicates/socket {"data": "hello"}
 alice hears nothing
 
-# A connect in a batch replaces the held one, which fails
+# A connect in a batch supersedes the held one, which fails
 transports: long-polling, callback-polling
 alice handshakes
 alice connects
