@@ -50,7 +50,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.pipeline", description=__doc__)
     parser.add_argument("--events", type=int, nargs="+", default=[2_000_000])
     parser.add_argument("--nodes", type=int, default=4)
-    parser.add_argument("--place", type=Path, help="folder of stores and tables; else in /tmp")
+    parser.add_argument("--place", type=Path, help="folder of stores and tables; default: in /tmp")
     options = parser.parse_args()
     for events in options.events:
         with tempfile.TemporaryDirectory(prefix="holdfast-bench-", dir=options.place) as place:

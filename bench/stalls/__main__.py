@@ -42,7 +42,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.stalls", description=__doc__)
     add = parser.add_argument
     names = ", ".join((*CASES, *ADMIN))
-    add("cases", nargs="*", metavar="case", help=f"else all but the admin ones; from {names}")
+    add("cases", nargs="*", metavar="case", help=f"some of {names}; default: all but admin")
     add("--server", default="holdfast")
     add("--letters", type=int, default=100_000, help="for the admin cases")
     add("--cpus", default="0", help="processors of the server")
