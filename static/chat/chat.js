@@ -31,7 +31,7 @@ export class Chat {
         [this.#me, this.#page, this.#current] = [me, page, me.rooms[0]];
         const {url, storage, login} = page;
         this.#transcript = new Transcript(storage, me.name);
-        const wire = wireOf(document.getElementById("wire"));
+        const wire = wireOf(document.getElementById("wire"), () => this.#connection.isOffline);
         this.#connection = new Connection(library, me, {show: this, wire, url, storage, login});
         this.#onRefused = control(this.#connection);
         const {outbox} = this.#connection;

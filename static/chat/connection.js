@@ -47,6 +47,8 @@ export class Connection {
     #show;
     #login;
     #isLost = false;
+    // Called once, when a lost connection is back.
+    #onRestored;
     // When the others were last notified that this person is typing.
     #lastTyped = 0;
     // Subscriptions by room; rooms whose subscription failed, and rooms that were left.
@@ -166,12 +168,18 @@ export class Connection {
         this.#acks.areGiven = areGiven;
     }
 
+    get isOffline() {
+        return this.#cable.isPulled;
+    }
+
     goOffline(isOffline) {
         this.#cable.pull(isOffline);
         this.#show.state(isOffline ? "Offline by choice" : "Connecting …", "warn");
     }
 
-    kill() {
+    /** Cuts the connection, and calls back when it is restored. */
+    kill(onRestored) {
+        this.#onRestored = onRestored;
         this.#cable.cut();
         this.#show.state("Connecting …", "warn");
     }
@@ -204,6 +212,8 @@ export class Connection {
             if (wasLost) {
                 // Events may have expired, and another server may not know this session.
                 this.#me.rooms.forEach((room) => this.#ask(room));
+                this.#onRestored?.();
+                this.#onRestored = undefined;
             }
         } else if (this.#cometd.getStatus() === "disconnecting") {
             this.#show.state("Connecting …", "warn");

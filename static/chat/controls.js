@@ -1,7 +1,12 @@
 // The controls that cause faults: their effects on the connection, and what to expect.
 const find = (id) => document.getElementById(id);
 const press = (button, isPressed) => button.setAttribute("aria-pressed", String(isPressed));
-const isPressed = (button) => button.getAttribute("aria-pressed") === "true";
+
+/** A button with two names: the second one while it is on. */
+function turn(button, isOn, [off, on]) {
+    button.classList.toggle("on", isOn);
+    button.textContent = isOn ? on : off;
+}
 
 const RELIABLE =
     "The server queues every message for this page until the page acknowledges it. Go offline, " +
@@ -13,14 +18,17 @@ const SILENT =
     "This page acknowledges nothing, so the server keeps redelivering the same messages. The " +
     "page recognises them and shows each one once, marked as redelivered.";
 const HELD =
-    "Your messages wait in your queue on the server until you resume. The others see how many " +
-    "waits.";
+    "Messages to you wait on the server until you press “Resume”. The others see that you are " +
+    "held back.";
 const OFFLINE =
     "Messages that you send wait in this browser, even across a reload. Messages to you wait on " +
     "the server.";
 const KILLED =
-    "The connection was cut and restored. Messages in flight were redelivered, and are shown " +
-    "once.";
+    "The connection is cut; the page is reconnecting. Messages in flight come again, and are " +
+    "shown once.";
+const RESTORED =
+    "The connection was cut and is restored. Messages that were in flight came again, and are " +
+    "shown once.";
 const AGAIN = "The next message is refused temporarily and redelivered: nothing is lost.";
 const DEAD =
     "The next message is refused permanently. It becomes a dead letter, which operators can " +
@@ -30,7 +38,9 @@ const DEAD_NOW =
     "behind it were delivered.";
 const AGAIN_NOW = "Refused temporarily. The server redelivers it in a second.";
 const HELD_NOW =
-    "Refused, and all your messages are held back. Press “Hold back” to release them.";
+    "Refused, and all messages to you are held back. Press “Resume” to get them.";
+const HOLD_NAMES = ["Hold back", "Resume"];
+const OFFLINE_NAMES = ["Go offline", "Go online"];
 
 const isHoldback = (code) => code.endsWith(".holdback");
 const comesBack = (code) => code.startsWith("communication.") || isHoldback(code);
@@ -49,7 +59,7 @@ export function control(connection) {
         press(find("refuse"), code !== undefined);
         explain(code === undefined ? usual : comesBack(code) ? AGAIN : DEAD);
     };
-    delivery?.addEventListener("change", () => press(find("hold"), delivery.isHeldBack));
+    delivery?.addEventListener("change", () => turn(find("hold"), delivery.isHeldBack, HOLD_NAMES));
     find("hold").onclick = () => {
         const isHeld = !delivery.isHeldBack;
         connection.hold(isHeld);
@@ -60,14 +70,16 @@ export function control(connection) {
         explain(target.checked ? usual : SILENT);
     };
     find("offline").onclick = ({currentTarget: button}) => {
-        const isOffline = !isPressed(button);
-        press(button, isOffline);
+        const isOffline = !connection.isOffline;
+        turn(button, isOffline, OFFLINE_NAMES);
+        // Both need the server.
+        find("hold").disabled = find("kill").disabled = isOffline;
         connection.goOffline(isOffline);
         explain(isOffline && delivery ? OFFLINE : usual);
     };
     find("kill").onclick = () => {
-        connection.kill();
         explain(delivery ? KILLED : PLAIN);
+        connection.kill(() => find("explanation").textContent === KILLED && explain(RESTORED));
     };
     explain(usual);
     return (code) => {

@@ -20,7 +20,7 @@ function face(name) {
 const button = (onclick, ...children) => h("button", {type: "button", onclick}, ...children);
 
 function lineItem(line) {
-    const text = line.code ? `You refused a message of ${line.from}.` : line.text;
+    const text = line.code ? `You refused a message from ${line.from}.` : line.text;
     const time = new Date(line.at).toLocaleTimeString([], {hour: "2-digit", minute: "2-digit"});
     const item = h("li", {class: "line", "data-id": line.id}, face(line.from), h("div", {},
         h("p", {class: "head"},

@@ -6,15 +6,16 @@ const MOST = 150;
 const LONGEST_QUOTE = 80;
 const LONGEST_JSON = 20_000;
 
-/** Returns an extension that writes to this list. */
-export const wireOf = (list) => ({
-    incoming: (message) => show(list, message, false),
-    outgoing: (message) => show(list, message, true),
+/** Returns an extension that writes to this list; `isOffline` returns whether messages stay on this page. */
+export const wireOf = (list, isOffline) => ({
+    incoming: (message) => show(list, message, "received"),
+    outgoing: (message) => show(list, message, isOffline() ? "unsent" : "sent"),
 });
 
-function show(list, message, isSent) {
+/** `way` is "sent", "received" or "unsent". */
+function show(list, message, way) {
     atItsEnd(list, () => {
-        list.append(item(message, isSent));
+        list.append(item(message, way));
         if (list.children.length > MOST) {
             list.firstElementChild.remove();
         }
@@ -22,27 +23,28 @@ function show(list, message, isSent) {
     return message;
 }
 
-function item(message, isSent) {
+function item(message, way) {
     const {channel, data} = message;
     const quote = typeof data?.text === "string" && data.text.slice(0, LONGEST_QUOTE);
     const summary = h("summary", {},
-        h("span", {class: "hidden"}, isSent ? "sent " : "received "),
+        way !== "unsent" && h("span", {class: "hidden"}, `${way} `),
         h("code", {}, channel),
-        [...badges(message, isSent)].map((each) => [" ", each]),
+        way === "unsent" && [" ", badge("not sent", "warn")],
+        [...badges(message, way !== "received")].map((each) => [" ", each]),
         quote !== false && [" ", h("span", {class: "quote"}, quote)],
     );
     const details = h("details", {}, summary);
     const json = JSON.stringify(message, null, 2).slice(0, LONGEST_JSON);
     details.addEventListener("toggle", () => details.append(h("pre", {}, json)), {once: true});
-    return h("li", {class: isSent ? "sent" : "received"}, details);
+    return h("li", {class: way}, details);
 }
 
 /** The notable parts of a message. */
-function* badges({channel, data, ext, successful, error}, isSent) {
+function* badges({channel, data, ext, successful, error}, isOutgoing) {
     const ack = ext?.ack;
     const delivery = ext?.delivery ?? {};
     if (typeof ack === "number") {
-        yield isSent ? badge(`ack ${ack}`, "good") : badge(`batch ${ack}`);
+        yield isOutgoing ? badge(`ack ${ack}`, "good") : badge(`batch ${ack}`);
     }
     yield* (delivery.verdicts ?? []).map(verdict);
     if (channel === "/service/delivery" && Array.isArray(data)) {
@@ -55,7 +57,7 @@ function* badges({channel, data, ext, successful, error}, isSent) {
         yield badge(`seq ${delivery.seq}`);
     }
     if (delivery.redelivered) {
-        yield badge(`again ×${delivery.redelivered}`, "warn");
+        yield badge(`redelivered ×${delivery.redelivered}`, "warn");
     }
     if (delivery.key) {
         yield badge("key");

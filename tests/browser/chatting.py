@@ -16,7 +16,7 @@ def join(
     page.get_by_label("Your name").fill(name)
     page.get_by_label("Room", exact=True).fill(room)
     page.get_by_label("Transport").select_option(transport)
-    page.get_by_label("Enable reliable messaging?").set_checked(reliable)
+    page.get_by_label("Enable reliable messaging").set_checked(reliable)
     page.get_by_role("button", name="Join").click()
     is_connected(page)
 

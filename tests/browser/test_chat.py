@@ -21,6 +21,13 @@ INJECTIONS = [
     "</p><iframe srcdoc='<script>parent.hacked=6</script>'>",
     "<style>*{display:none}</style>",
 ]
+# Collects the texts that explain a fault, from now on.
+REMEMBER_EXPLANATIONS = """() => {
+    window.explanations = [];
+    const element = document.getElementById("explanation");
+    const remember = () => window.explanations.push(element.textContent);
+    new MutationObserver(remember).observe(element, {childList: true});
+}"""
 # Draws the members of a room, as after a message of the server.
 DRAW_MEMBERS = """async ([members, others]) => {
     const view = await import("/static/chat/view.js");
@@ -83,16 +90,18 @@ def test_a_member_who_is_held_back_is_shown_so_and_gets_the_messages_afterwards(
     ada, bob = two
     hold = bob.get_by_role("button", name="Hold back")
     hold.click()
-    expect(hold).to_have_attribute("aria-pressed", "true")
+    resume = bob.get_by_role("button", name="Resume")
+    expect(resume).to_be_visible()
+    expect(hold).to_have_count(0)
     is_connected(bob)
     say(ada, "while you pause")
     expect(line(ada, "while you pause")).to_be_visible()
     expect(ada.locator("#members .member").nth(1)).to_contain_text("held back")
     expect(lines(bob)).to_have_count(0)
-    hold.click()
+    resume.click()
     expect(lines(bob)).to_have_text(["while you pause"])
     expect(ada.locator("#members .member").nth(1)).not_to_contain_text("held back")
-    expect(hold).to_have_attribute("aria-pressed", "false")
+    expect(hold).to_be_visible()
 
 
 def test_an_unacknowledged_message_is_redelivered_and_shown_once(two: tuple[Page, Page]) -> None:
@@ -110,10 +119,32 @@ def test_an_unacknowledged_message_is_redelivered_and_shown_once(two: tuple[Page
 
 def test_a_killed_connection_is_replaced(two: tuple[Page, Page]) -> None:
     ada, bob = two
+    # The page says that the connection is cut before it says that it is restored.
+    bob.evaluate(REMEMBER_EXPLANATIONS)
     press(bob, "Kill the connection")
     say(ada, "are you back?")
     expect(lines(bob)).to_have_text(["are you back?"])
     is_connected(bob)
+    expect(bob.locator("#explanation")).to_contain_text("is restored")
+    cut, restored = bob.evaluate("window.explanations")
+    assert "The connection is cut" in cut
+    assert "is restored" in restored
+
+
+def test_a_page_that_is_offline_sends_nothing_and_says_so(two: tuple[Page, Page]) -> None:
+    ada, bob = two
+    kill = bob.get_by_role("button", name="Kill the connection")
+    before = kill.bounding_box()
+    press(bob, "Go offline")
+    expect(kill).to_be_disabled()
+    assert kill.bounding_box() == before
+    expect(bob.locator("#state")).to_have_text("Offline by choice")
+    say(bob, "from the tunnel")
+    expect(wire(bob).filter(has_text="from the tunnel").first).to_contain_text("not sent")
+    press(bob, "Go online")
+    expect(line(ada, "from the tunnel")).to_be_visible()
+    expect(kill).to_be_enabled()
+    expect(wire(bob).filter(has_text="from the tunnel").last).not_to_contain_text("not sent")
 
 
 def test_private_messages_and_typing_are_shown(two: tuple[Page, Page]) -> None:
@@ -253,7 +284,7 @@ def test_a_room_opened_offline_is_entered_when_the_connection_is_back(
     for page in two:
         page.get_by_label("Another room").fill(f"{room}-b")
         press(page, "Open")
-    press(bob, "Go offline")
+    press(bob, "Go online")
     expect(ada.locator("#members .name")).to_have_text(["ada", "bob"])
     say(ada, "welcome")
     expect(lines(bob)).to_have_text(["welcome"])

@@ -40,7 +40,7 @@ def test_messages_are_shown_once_despite_reloads_a_killed_server_and_offline_tim
     press(bob, "Go offline")
     tell(ada, "you are offline", "still offline")
     expect(lines(ada)).to_have_text(said)
-    press(bob, "Go offline")
+    press(bob, "Go online")
     expect(lines(bob)).to_have_text(said)
 
     bob.reload()
@@ -86,7 +86,7 @@ def test_a_chat_without_reliable_messages_continues_after_a_restart_without_dupl
     mortal.start()
     # A message reaches bob only after he has come back.
     expect(bob.locator("#members .name")).to_have_text([f"bob-{room}"])
-    press(ada, "Go offline")
+    press(ada, "Go online")
     for page in (ada, bob):
         expect(lines(page)).to_have_text(["before", "meanwhile"])
         expect(page.locator("#members .name")).to_have_text([f"ada-{room}", f"bob-{room}"])
