@@ -31,7 +31,7 @@ export class Client {
                 await pause(this.#advice.interval ?? 0);
             } catch (error) {
                 this.show.failed(error);
-                await pause(Math.max(this.#advice.interval ?? 0, PAUSE_MS));
+                await (this.#isLeaving || pause(Math.max(this.#advice.interval ?? 0, PAUSE_MS)));
             }
         }
         this.#clientId = undefined;
@@ -76,7 +76,7 @@ export class Client {
         this.show.wire?.("sent", sent);
         const response = await fetch(this.url, request).catch(() => null);
         if (!response?.ok) {
-            throw new Error(`The server did not answer (${response ? `HTTP ${response.status}` : "unreachable"}).`);
+            throw unanswered(response?.status);
         }
         const received = await response.json();
         received.forEach((each) => this.show.wire?.("received", each));
@@ -91,4 +91,12 @@ export class Client {
         }
         return reply;
     }
+}
+
+/** The error of a request that was not answered with messages; with the HTTP `status`, if it was answered. */
+function unanswered(status) {
+    const isElsewhere = status === 404 || status === 405;
+    const text = isElsewhere ? "There is no Bayeux server at this path"
+        : status ? "The server refused the request" : "The server does not answer";
+    return Object.assign(new Error(`${text}${status ? ` (HTTP ${status})` : ""}.`), {status, isElsewhere});
 }

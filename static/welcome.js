@@ -32,7 +32,11 @@ async function visit({path, channel}) {
             const how = advice["multiple-clients"] ? ", now and then: another tab does too" : "";
             tellState(`Listening on ${channel.value}${how}.`, "good");
         },
-        failed,
+        failed: (error) => {
+            const isWrongPath = error.isElsewhere && path.value !== path.defaultValue;
+            tellState(isWrongPath ? `${error.message} Try ${path.defaultValue}.` : error.message, "bad");
+            error.isElsewhere && client.leave();
+        },
         message: ({data}) => append(find("#messages"), data?.text ?? data, ""),
         wire: (kind, message) => append(find("#wire"), message, kind),
     });

@@ -53,6 +53,16 @@ def test_a_published_line_is_shown_to_both_visitors(
     assert complaints == [[], []]
 
 
+def test_a_wrong_path_is_named_and_not_tried_again(profile: BrowserContext, server: Server) -> None:
+    page = profile.new_page()
+    page.goto(server.url)
+    page.get_by_label("Path").fill("/nope")
+    page.get_by_role("button", name="Connect", exact=True).click()
+    why = "There is no Bayeux server at this path (HTTP 404). Try /cometd."
+    expect(page.locator("#state")).to_have_text(why)
+    expect(page.get_by_role("button", name="Connect", exact=True)).to_be_visible()
+
+
 def listen_to(page: Page) -> tuple[list[str], list[str]]:
     """The errors on the page, and the addresses that it requests, from now on."""
     complaints: list[str] = []

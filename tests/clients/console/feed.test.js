@@ -80,7 +80,7 @@ test("a server that is away is asked again, and says so meanwhile", async () => 
     const {done, channels, states} = feed(null, hello, {}, {ext: {ack: 1}}, null, {ext: {ack: 1}});
     await done;
     assert.deepEqual(channels().slice(0, 2), ["/meta/handshake", "/meta/handshake"]);
-    const away = "The server did not answer (unreachable).";
+    const away = "The server does not answer.";
     assert.deepEqual(states.slice(0, 4), [away, "live", away, "live"]);
 });
 
