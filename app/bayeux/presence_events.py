@@ -2,11 +2,11 @@
 
 from enum import Enum
 from itertools import islice
-from math import inf
 from typing import Final
 
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.session_status import is_away
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.system_events import publish_event
 from holdfast.delivery.channels import PRESENCE
@@ -93,5 +93,4 @@ def _state_of(session: Session) -> MemberState:
     dispatcher = session.dispatcher
     if dispatcher is not None and dispatcher.hold_record is not None:
         return MemberState.HELD
-    # It waits for its client.
-    return MemberState.AWAY if session.deadline == inf else MemberState.HERE
+    return MemberState.AWAY if is_away(session) else MemberState.HERE

@@ -29,6 +29,11 @@ def is_connected(session: Session) -> bool:
     return session.held_connect is not None or session.pipe is not None
 
 
+def is_away(session: Session) -> bool:
+    """Return whether the session waits for its client, who has left or was silent for too long."""
+    return session.deadline == float("inf")
+
+
 def limits(server: ServerState, session: Session) -> QueueLimits:
     """Return the limits of the session's queue."""
     ours = server.options.queue_limits

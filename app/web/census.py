@@ -4,6 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.session_status import is_away
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.dispatcher import DispatcherState as Contact
 from holdfast.delivery.latency import first_free
@@ -31,6 +32,8 @@ class Census:
     # Accepted and restored entries, less settled, waiting and in flight; must be 0.
     unaccounted: int = 0
     connects_held: int = 0
+    # Sessions whose client has connected, and has neither left nor been lost.
+    connected: int = 0
     held_back: int = 0
     durable: int = 0
     polling: int = 0
@@ -59,7 +62,9 @@ class Census:
         self.waiting += waiting
         self.handed += queue.count - waiting
         self.connects_held += session.held_connect is not None
-        self.states[_COUNTED_AS.get(session.state, session.state)] += 1
+        state = _COUNTED_AS.get(session.state, session.state)
+        self.states[state] += 1
+        self.connected += state is SessionState.CONNECTED and not is_away(session)
         self.durable += session.is_durable
         is_active = True
         if dispatcher is not None:

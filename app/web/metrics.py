@@ -327,7 +327,7 @@ class BayeuxCollector(Collector):
         )
         yield GaugeMetricFamily(
             "holdfast_sessions_polling",
-            "Sessions whose dispatcher is POLLING: their client is away and expected back.",
+            "Sessions whose dispatcher is POLLING: they have lost contact, or wait for a retry.",
             value=census.polling,
         )
         living = GaugeMetricFamily("holdfast_sessions", "Sessions by state.", labels=["state"])

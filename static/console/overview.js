@@ -39,7 +39,7 @@ function verdict(now, before) {
         now.held_back > 0 &&
             ["warn", `${many(now.held_back, "session is", "sessions are")} held back.`, ["sessions", {held: "true"}]],
         now.polling > 0 &&
-            ["warn", `${many(now.polling, "session is", "sessions are")} reconnecting.`, ["sessions", {state: "POLLING"}]],
+            ["warn", `${many(now.polling, "session has", "sessions have")} lost contact or ${now.polling === 1 ? "waits" : "wait"} for a retry.`, ["sessions", {state: "POLLING"}]],
     ].filter(Boolean);
     const rows = problems.map(([mood, text, place]) =>
         h("p", {class: `state ${mood}`}, place ? link(text, ...place) : text));
@@ -66,7 +66,7 @@ function charts(readings) {
     return [
         chart("Messages per second", rate, ["published", "one", perSecond("published")]),
         chart("Deliveries per second", rate, ["acknowledged", "one", perSecond("acked")], ["failed", "two", perSecond("failed")]),
-        chart("Latency from receipt to hand-over", span, ["p50", "one", latency("p50")], ["p99", "two", latency("p99")]),
+        chart("Latency to hand-over", span, ["p50", "one", latency("p50")], ["p99", "two", latency("p99")]),
         chart("In queues", brief, ["waiting", "one", ({now}) => now.waiting], ["in flight", "two", ({now}) => now.handed]),
     ];
 }
@@ -84,16 +84,16 @@ function accounting(now) {
             term("dead", now.dead, "+"), term("expired", now.expired, "+"),
             term("discarded", now.discarded, "+")),
         now.unaccounted === 0 ? badge("balanced", "good") : badge(`${count(now.unaccounted)} missing`, "bad"),
-        h("p", {class: "faint small"}, "Messages times receivers, since the server started. ",
+        h("p", {class: "faint small"}, "Each message counts once per receiver, since the server started. ",
             now.restored > 0 ? "Restored entries were in the store at that time. " : "",
             now.oldest_ms === null ? "No message is waiting." : `The oldest waiting message is ${lasting(now.oldest_ms)} old.`));
 }
 
 const sessions = (now) => card("Sessions", figures([
     ["living", now.sessions, ["sessions"]],
-    ["connected", now.connected],
+    ["connected", now.connected, ["sessions", {unconnected: "false"}]],
     ["named, away", now.away],
-    ["reconnecting", now.polling, ["sessions", {state: "POLLING"}]],
+    ["contact lost or retrying", now.polling, ["sessions", {state: "POLLING"}]],
     ["held back", now.held_back, ["sessions", {held: "true"}]],
     ["durable", now.durable],
 ]));

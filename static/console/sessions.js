@@ -5,6 +5,9 @@ import {bytes, count, time} from "./format.js";
 import {actions, asked, card, confirmed, facts, filter, json, link, live, messageLink, mono, parts, sheet, when} from "./parts.js";
 
 const MOODS = new Map([["ALIVE", "good"], ["POLLING", "warn"], ["DEAD", "bad"]]);
+// Words for states of sessions whose client has left or was lost, and of others.
+const WORDS_AWAY = new Map([["ALIVE", "away"], ["UNDEF", "away"], ["POLLING", "contact lost"]]);
+const WORDS_HERE = new Map([["POLLING", "retrying"]]);
 // The number of queue entries that are shown.
 const FIRST = 100;
 
@@ -18,9 +21,10 @@ function split(key) {
     return [key.slice(0, slash), key.slice(slash + 1)];
 }
 
-function stateOf(app, {state, active}) {
+function stateOf(app, {state, active, away}) {
     const words = new Map(app.requests.query("/sessions").state.options);
-    const mood = badge(words.get(state) ?? state, MOODS.get(state));
+    const word = away ? WORDS_AWAY.get(state) : WORDS_HERE.get(state);
+    const mood = badge(word ?? words.get(state) ?? state, word === "away" ? "" : MOODS.get(state));
     return active ? mood : [mood, " ", badge("held back", "warn")];
 }
 
@@ -28,7 +32,7 @@ async function list(app, chosen) {
     const found = await parts(app, "Sessions", [
         ["Session", ({key}) => sessionLink(key)],
         ["State", (each) => stateOf(app, each)],
-        ["Over", ({transport, connected}) => [transport ?? "–", connected ? "" : h("span", {class: "faint"}, ", away")]],
+        ["Over", ({transport}) => transport ?? "–"],
         ["Waiting", ({waiting}) => count(waiting), "number"],
         ["In flight", ({handed}) => count(handed), "number"],
         ["Attempts", ({attempts}) => count(attempts), "number"],
@@ -75,7 +79,7 @@ const facets = (it) => h("div", {class: "grid"},
     card("Client", facts([
         ["name", mono(it.name)],
         ["over", it.transport ?? "–"],
-        ["connected", it.connected ? "yes" : "no"],
+        ["connection", it.connected ? "open" : "none"],
         ["durable", it.durable ? "yes" : "no"],
         ["settles by", it.gives_verdicts ? "verdicts" : it.acknowledges ? "acknowledgements" : "writing"],
         ["published", count(it.published)],

@@ -59,6 +59,7 @@ def a_session(key: str = "joe/1", **changes: Any) -> Session:
         active=True,
         hold=None,
         connected=True,
+        away=False,
         transport="websocket",
         durable=int(number) > 0,
         waiting=2,

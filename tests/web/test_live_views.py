@@ -62,6 +62,27 @@ async def test_figures_count_messages_entries_and_letters(house: LiveHouse) -> N
     assert figures.latency is None
 
 
+async def test_sessions_whose_client_has_left_or_was_lost_are_not_connected(
+    house: LiveHouse,
+) -> None:
+    await house.receiver("joe/1", retries=5, delay=60_000)
+    house.advance(9.0)
+    ann = await house.receiver("ann/1")
+    leaving = await house.receiver("eve/1")
+    leaving.disconnect()
+    house.advance(1.5)
+    figures = await house.api.system.figures()
+    assert (figures.sessions, figures.connected, figures.away, figures.polling) == (3, 1, 1, 1)
+    found = await house.api.sessions.sessions(SessionFilter(unconnected=False), None, 10)
+    assert [each.key for each in found.items] == [ann.session.key]
+    sessions = (await house.api.sessions.sessions(SessionFilter(), None, 10)).items
+    assert {each.key: (each.state, each.away) for each in sessions} == {
+        "ann/1": ("ALIVE", False),
+        "eve/1": ("ALIVE", True),
+        "joe/1": ("POLLING", True),
+    }
+
+
 async def test_entries_of_a_held_back_session_do_not_count_as_oldest(house: LiveHouse) -> None:
     await house.receiver("joe/1")
     await house.api.sessions.hold("joe/1", "", None, who="operator")

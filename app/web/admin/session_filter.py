@@ -26,7 +26,7 @@ class SessionFilter(BaseModel):
         json_schema_extra={
             "x-words": {
                 "ALIVE": "alive",
-                "POLLING": "reconnecting",
+                "POLLING": "contact lost or retrying",
                 "UNDEF": "never connected",
                 "DEAD": "dead",
             }

@@ -86,11 +86,19 @@ class Figures:
         ),
     ]
     sessions: Count
-    connected: Count
-    away: Count
+    connected: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="Sessions whose client has connected, and has neither left nor been lost.",
+        ),
+    ]
+    away: Annotated[int, Field(ge=0, description="Named sessions whose client has left.")]
     durable: Count
     held_back: Count
-    polling: Count
+    polling: Annotated[
+        int, Field(ge=0, description="Sessions that have lost contact or wait for a retry.")
+    ]
     connects_held: Count
     created: Annotated[int, Field(ge=0, description="Sessions that have begun.")]
     ended: Count

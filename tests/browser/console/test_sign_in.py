@@ -31,7 +31,7 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def enter(page: Page, url: str, user: str, password: str) -> None:
     page.goto(f"{url}/console/")
     if user:
-        page.get_by_text("Sign in with a password").click()
+        page.get_by_text("Sign in without a token").click()
         page.get_by_label("User", exact=True).fill(user)
         page.get_by_label("Password", exact=True).fill(password)
     page.get_by_role("button", name="Sign in").click()

@@ -227,6 +227,31 @@ def test_a_channel_is_shown_with_its_subscribers(page: Page) -> None:
     expect(page.get_by_role("link", name="stock/1")).to_be_visible()
 
 
+def test_dead_letters_of_channels_are_counted(page: Page, world: World) -> None:
+    go(page, "Channels")
+    letters = world.ask("GET", "dead-letters?channel=/orders/cancelled")["items"]
+    count = page.get_by_role("row").filter(has_text="/orders/cancelled").get_by_role("cell").nth(3)
+    expect(count).to_have_text(str(len(letters)))
+    none = page.get_by_role("row").filter(has_text="/orders/shipped").get_by_role("cell").nth(3)
+    expect(none).to_have_text("0")
+    expect(none.get_by_role("link")).to_have_count(0)
+    count.get_by_role("link").click()
+    expect(page.get_by_role("row")).to_have_count(len(letters) + 1)
+
+
+def test_the_badge_of_a_session_says_that_its_client_has_left(page: Page, world: World) -> None:
+    meter = world.receiver("meter/1", "/power")
+    meter.send("/meta/disconnect")
+    look_at(page, "#/sessions?prefix=meter/")
+    row = page.get_by_role("row").filter(has_text="meter/1")
+    expect(row.get_by_text("away", exact=True)).to_be_visible()
+    expect(row.get_by_text("alive")).to_have_count(0)
+    look_at(page, "#/sessions/meter/1")
+    expect(page.get_by_role("heading", name="meter/1 away")).to_be_visible()
+    ending = {"delivery": {"end": True, "discard": True}}
+    world.receiver("meter/1").send("/meta/disconnect", ext=ending)
+
+
 def test_a_topic_is_shown_with_its_history_and_erased(page: Page, world: World) -> None:
     look_at(page, "#/channels/%2Fprices")
     expect(page.get_by_role("heading", name="/prices ALIVE")).to_be_visible()
