@@ -72,17 +72,18 @@ function charts(readings) {
 }
 
 function accounting(now) {
+    // Each term with the sign behind it.
     const term = (name, value, sign) =>
-        h("div", {class: "term reading"}, h("span", {class: "sign faint", "aria-hidden": "true"}, sign),
-            h("strong", {class: "figure"}, brief(value)), h("span", {class: "faint small"}, name));
+        h("div", {class: "term reading"}, h("strong", {class: "figure"}, brief(value)),
+            h("span", {class: "faint small"}, name), h("span", {class: "sign faint", "aria-hidden": "true"}, sign));
     return card("Accounting",
         h("div", {class: "identity"},
-            term("accepted", now.accepted, ""),
-            now.restored > 0 && term("restored", now.restored, "+"),
-            term("acknowledged", now.acked, "="),
+            term("accepted", now.accepted, now.restored > 0 ? "+" : "="),
+            now.restored > 0 && term("restored", now.restored, "="),
+            term("acknowledged", now.acked, "+"),
             term("waiting", now.waiting, "+"), term("in flight", now.handed, "+"),
             term("dead", now.dead, "+"), term("expired", now.expired, "+"),
-            term("discarded", now.discarded, "+")),
+            term("discarded", now.discarded, "")),
         now.unaccounted === 0 ? badge("balanced", "good") : badge(`${count(now.unaccounted)} missing`, "bad"),
         h("p", {class: "faint small"}, "Each message counts once per receiver, since the server started. ",
             now.restored > 0 ? "Restored entries were in the store at that time. " : "",
