@@ -172,7 +172,7 @@ $(STAMPS)/pipeline: requirements-pipeline.lock $(STAMPS)/dev
 # What is installed is a copy, with a compiled core where there is a compiler. `python -m holdfast` in
 # this folder runs the sources as they are.
 $(STAMPS)/holdfast: pyproject.toml hatch_build.py $(SOURCES) $(STAMPS)/run | setup-pages
-	@echo 'building holdfast: when its core has changed, that takes a minute or two'
+	@echo 'building holdfast; compiling its core takes a minute or two, the first time'
 	@rm -rf $(VENV)/wheel
 	@$(BUILD) -t wheel -d $(VENV)/wheel >/dev/null
 	$(PIP) install --no-index --no-deps --force-reinstall $(VENV)/wheel/*.whl
@@ -186,7 +186,7 @@ dist: setup-pages $(STAMPS)/run ## a source distribution and a wheel in dist/, w
 .PHONY: setup-pages
 setup-pages:
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory static/cometd/.installed; \
-	else echo 'node and npm are missing: no cometd.js for the page at /chat/' >&2; fi
+	else echo 'node and npm are missing, so the page at /chat/ lacks cometd.js: install Node, then run make setup-pages' >&2; fi
 
 static/cometd/.installed: static/npm/package-lock.json
 	npm ci --prefix static/npm --no-audit --no-fund --loglevel=error

@@ -86,7 +86,8 @@ class Build(BuildHookInterface[Any]):
     def _check_pages(self) -> None:
         if Path(self.root, "static/cometd/cometd.js").exists():
             return
-        lack = "static/cometd has no cometd.js, which the chat needs: make setup-pages gets it"
+        lack = "static/cometd has no cometd.js, which the chat needs"
+        lack += ": install Node, then run make setup-pages"
         if self.target_name == "sdist":
             raise SystemExit(lack)
         sys.stderr.write(f"{lack}\n")

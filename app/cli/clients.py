@@ -8,7 +8,7 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import typer
 
@@ -16,6 +16,7 @@ from holdfast.cli.failures import EXITS, Exit, RemoteFailed
 from holdfast.cli.options import AsJson
 from holdfast.cli.output import complain, note
 from holdfast.cli.remote import DEFAULT_URL, Server, address
+from holdfast.cli.unreachable import does_not_trust, is_nobody_there, reason, unreachable
 from holdfast.client import (
     Client,
     ClientError,
@@ -50,8 +51,17 @@ class ClientLogin:
     user: str | None = None
     as_json: bool = False
 
-    def client(self, *, channels: Sequence[str] = (), **options: Any) -> Client:  # noqa: ANN401
-        """Return a client for these channels; those of operators need their token."""
+    def client(
+        self,
+        *,
+        channels: Sequence[str] = (),
+        waits: bool = False,
+        **options: Any,  # noqa: ANN401
+    ) -> Client:
+        """Return a client for these channels; those of operators need their token.
+
+        If no server is there, it tries again for a while if it `waits`.
+        """
         address(self.url)
         token = credentials = None
         if self.token_file is not None:
@@ -61,8 +71,9 @@ class ClientLogin:
         elif any(channel.startswith(_SYSTEM) for channel in channels):
             named = os.environ.get("HOLDFAST_TOKEN_FILE")
             token = Server(token_file=Path(named) if named else None).token()
-        return Client(
+        return _CommandClient(
             self.url,
+            waits=waits,
             token=token,
             credentials=credentials,
             connect_timeout_s=_CONNECT_TIMEOUT_S,
@@ -78,10 +89,7 @@ class ClientLogin:
             exit, text = error.exit, str(error)
         except NotConnected as error:
             exit = Exit.UNREACHABLE
-            text = (
-                f"{self.url} cannot be reached: {error}. Is a server running there? Start one with "
-                "holdfast serve, or set its address with --url or HOLDFAST_URL"
-            )
+            text = unreachable(self.url, error)
         except ReplyError as error:
             is_mistake = error.text in _MISTAKES
             exit = Exit.USAGE if is_mistake else EXITS.get(error.code, Exit.FAILED)
@@ -116,6 +124,33 @@ async def _until_interrupted(conversation: Callable[[], Awaitable[None]]) -> boo
     except asyncio.CancelledError:
         return False
     return True
+
+
+class _CommandClient(Client):
+    """Says at once that no server is there, which may be the command's end."""
+
+    def __init__(self, url: str, *, waits: bool, **options: Any) -> None:  # noqa: ANN401
+        super().__init__(url, **options)
+        self._url = url
+        self._waits = waits
+        self._is_first_attempt = True
+
+    async def __aenter__(self) -> Self:
+        await super().__aenter__()
+        self._is_first_attempt = False
+        return self
+
+    def contact_failed(self, error: Exception) -> None:
+        """Report the failure of the first attempt. Raises `NotConnected` to give up."""
+        is_first, self._is_first_attempt = self._is_first_attempt, False
+        if not (is_first and is_nobody_there(error)):
+            return
+        if not self._waits or does_not_trust(error):
+            raise NotConnected(str(error)) from error
+        note(
+            f"{self._url} cannot be reached ({reason(error)}); trying again for "
+            f"{_CONNECT_TIMEOUT_S:g} s"
+        )
 
 
 class _Contact:

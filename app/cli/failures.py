@@ -73,12 +73,3 @@ def advice(status: int, code: str, message: str, *, path: str, retry_after: str 
             return f"{message} ({code}): try again when the server is ready, see its /readyz"
         case _:
             return f"{message} ({code})"
-
-
-def reason(error: Exception) -> str:
-    """Why there was no response."""
-    if isinstance(error, TimeoutError):
-        return "no answer"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return type(error).__name__

@@ -250,9 +250,11 @@ def spinner(text: str) -> Iterator[None]:
 
 
 def speed(count: int, seconds: float) -> str:
-    """Return a number of messages with the time that they took, and their rate."""
-    rate = f", {count / seconds:,.0f} per second" if seconds >= _MEASURABLE_S else ""
-    return f"{count:,} message{'' if count == 1 else 's'} in {seconds:.2f} s{rate}"
+    """Return a number of messages, with the time that they took and their rate if it is known."""
+    text = f"{count:,} message{'' if count == 1 else 's'}"
+    if seconds < _MEASURABLE_S:
+        return text
+    return f"{text} in {seconds:.2f} s, {count / seconds:,.0f} per second"
 
 
 def brief(value: object) -> str:

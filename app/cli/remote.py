@@ -17,8 +17,9 @@ from urllib.parse import urlsplit
 import orjson
 import typer
 
-from holdfast.cli.failures import EXITS, Exit, RemoteFailed, advice, reason
+from holdfast.cli.failures import EXITS, Exit, RemoteFailed, advice
 from holdfast.cli.output import Json, complain
+from holdfast.cli.unreachable import unreachable
 from holdfast.delivery.json_text import to_json
 from holdfast.web.admin.address import API, LINES
 from holdfast.web.admin.tokens import OPERATOR_FILE, OPERATOR_NAME
@@ -213,22 +214,12 @@ class Remote:
         raise RemoteFailed(EXITS.get(response.status, Exit.FAILED), text)
 
     def _unreachable(self, error: Exception) -> NoReturn:
-        from aiohttp import ClientPayloadError, ClientSSLError
+        from aiohttp import ClientPayloadError
 
         if isinstance(error, ClientPayloadError):
             text = "the response is incomplete: try again"
             raise RemoteFailed(Exit.FAILED, text) from None
-        if isinstance(error, ClientSSLError):
-            text = (
-                f"{self._server.url}: its certificate is not trusted: set SSL_CERT_FILE to its "
-                "authority's certificate"
-            )
-            raise RemoteFailed(Exit.UNREACHABLE, text) from None
-        raise RemoteFailed(
-            Exit.UNREACHABLE,
-            f"{self._server.url} cannot be reached ({reason(error)}). Is a server running there? "
-            "Start one with holdfast serve, or set its address with --url or HOLDFAST_URL",
-        ) from None
+        raise RemoteFailed(Exit.UNREACHABLE, unreachable(self._server.url, error)) from None
 
 
 def address(url: str) -> tuple[str, str | None]:

@@ -65,7 +65,7 @@ def respond(
     answering = Answering(reply, command, count, login.as_json)
 
     async def conversation() -> None:
-        async with login.client(channels=[channel], session=session) as client:
+        async with login.client(channels=[channel], waits=True, session=session) as client:
             await asyncio.gather(client.respond(channel, answering))
             note(f"Responding as {client.session_name or 'a client'}; Ctrl-C ends")
             await answering.ended.wait()

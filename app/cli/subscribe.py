@@ -97,7 +97,9 @@ def subscribe(
     async def conversation() -> None:
         # A message that the end of the time interrupts is not processed.
         with suppress(TimeoutError):
-            async with login.client(channels=channels, session=session, terms=terms) as client:
+            async with login.client(
+                channels=channels, waits=True, session=session, terms=terms
+            ) as client:
                 if client.session_name is None and options["filter"] is not None:
                     # Not Holdfast: other servers have no filters.
                     subscriber.filter = _compiled(options["filter"])

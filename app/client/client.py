@@ -473,6 +473,9 @@ class Client:
             return
         self._inbox.subscribe_again()
 
+    def contact_failed(self, error: Exception) -> None:
+        """Do nothing: the client tries again."""
+
     def state_changed(self, state: ClientState) -> None:
         """Pass the new state on."""
         if self._on_state is None:

@@ -54,6 +54,10 @@ class SessionParty(Protocol):
         """Take a session that has just begun."""
         ...
 
+    def contact_failed(self, error: Exception) -> None:
+        """Take note that the server sent no reply. An exception ends the conversation."""
+        ...
+
     def state_changed(self, state: ClientState) -> None:
         """Take note of a new state."""
         ...
@@ -115,7 +119,8 @@ class Conversation:
             async with asyncio.timeout(timeout_s):
                 await asyncio.shield(self._opened)
         except TimeoutError:
-            raise NotConnected(f"no session within {timeout_s:g} s: {self._failure}") from None
+            text = f"no session within {timeout_s:g} s: {self._failure}"
+            raise NotConnected(text) from self._failure
 
     @property
     def ended(self) -> asyncio.Task[None] | None:
@@ -260,6 +265,7 @@ class Conversation:
     def _lose(self, error: Exception) -> float:
         """Note that there was no reply; return how long to wait."""
         self._failure = error
+        self._party.contact_failed(error)
         self._unless_closing(ClientInput.LOSS)
         pause_s = self._pacing.unanswered()
         _log.info("no reply from the server (%s); next attempt in %.1f s", error, pause_s)

@@ -68,6 +68,9 @@ class Subscription:
         # Why no further message comes.
         self._end: Exception | None = None
 
+    def __repr__(self) -> str:
+        return f"Subscription({self.channel!r})"
+
     def __aiter__(self) -> Self:
         return self
 

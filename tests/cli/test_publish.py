@@ -3,6 +3,7 @@
 import gc
 import re
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -161,11 +162,23 @@ def test_the_end_of_the_session_is_reported_once(
     assert caplog.messages == []
 
 
-def test_an_unreachable_server_is_reported(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.cli.clients._CONNECT_TIMEOUT_S", 0.05)
-    done = run("publish", "/a", "1", HOLDFAST_URL="http://127.0.0.1:1")
+@pytest.mark.parametrize("command", [("publish", "/a", "1"), ("request", "/a", "1"), ("bench",)])
+def test_the_command_fails_at_the_first_attempt_if_no_server_is_there(
+    run: Run, monkeypatch: pytest.MonkeyPatch, command: Sequence[str]
+) -> None:
+    # Later attempts would hang.
+    monkeypatch.setattr("holdfast.client.pacing._FIRST_LIMIT_S", 1e9)
+    monkeypatch.setattr("holdfast.cli.clients._CONNECT_TIMEOUT_S", 1e9)
+    done = run(*command, HOLDFAST_URL="http://127.0.0.1:1")
     assert done.exit_code == 3
+    told = (
+        "holdfast: http://127.0.0.1:1 cannot be reached (Connection refused). Is a server running"
+    )
+    assert done.stderr.startswith(told)
     assert "Start one with holdfast serve" in done.stderr
+
+
+def test_an_invalid_address_is_a_usage_error(run: Run) -> None:
     assert run("publish", "/a", "1", HOLDFAST_URL="nonsense").exit_code == 2
 
 

@@ -2,14 +2,19 @@
 
 import os
 import re
+import socket
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
+from ssl import SSLCertVerificationError, SSLError
 
 import pytest
+from aiohttp import ServerDisconnectedError
 
 from holdfast.cli.failures import Exit, RemoteFailed
 from holdfast.cli.remote import Server
+from holdfast.cli.unreachable import unreachable
 from holdfast.web.admin.faults import RequestFailed
 from tests.cli.conftest import Shell
 from tests.serving import ROOT, free_port
@@ -22,6 +27,27 @@ def test_an_address_without_a_server_is_an_error(shell: Shell) -> None:
     assert done.exit_code == Exit.UNREACHABLE
     assert "holdfast serve" in done.stderr
     assert "--url" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("url", "causes", "told"),
+    [
+        ("http://a", [ServerDisconnectedError()], "(Server disconnected)"),
+        ("http://a", [ServerDisconnectedError()], "or, if it uses TLS, write https://"),
+        ("http://a", [ConnectionResetError(104, "x")], "or, if it uses TLS, write https://"),
+        ("https://a", [SSLError(1, "x")], "(the TLS handshake failed)"),
+        ("https://a", [SSLError(1, "x")], "or, if it does not use TLS, write http://"),
+        ("https://a", [ValueError(), SSLCertVerificationError(1, "x")], "set SSL_CERT_FILE"),
+        ("http://a", [ValueError("x"), TimeoutError()], "(no answer)"),
+        ("http://a", [socket.gaierror(-2, "unknown")], "(unknown)"),
+    ],
+)
+def test_the_reason_decides_what_is_advised(url: str, causes: list[Exception], told: str) -> None:
+    for error, cause in pairwise(causes):
+        error.__cause__ = cause
+    advised = unreachable(url, causes[0])
+    assert told in advised
+    assert not told.startswith("(") or "HOLDFAST_URL" in advised
 
 
 @pytest.mark.parametrize(

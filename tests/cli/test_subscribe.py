@@ -5,7 +5,7 @@ import gc
 import json
 import signal
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, cast
 
 import pytest
@@ -57,7 +57,7 @@ def test_a_message_is_a_line_with_tabs_in_a_pipe(run: Run) -> None:
     assert (channel, data) == ("/news", '"a\\tb"')
     assert sender.startswith("client/anonymous/")
     assert "Subscribed as client/lines/1" in done.stderr
-    assert "Received 1 message " in done.stderr
+    assert "Received 1 message\n" in done.stderr
 
 
 def test_messages_beyond_the_count_stay_with_the_session(run: Run) -> None:
@@ -199,6 +199,19 @@ def test_options_that_make_no_sense_are_usage_errors(
     assert (done.exit_code, complaint in done.stderr) == (2, True)
     gc.collect()
     assert caplog.messages == []
+
+
+@pytest.mark.parametrize("command", [("subscribe", "/a"), ("respond", "/a", "--reply", "1")])
+def test_the_command_says_that_it_tries_again_while_no_server_is_there(
+    run: Run, monkeypatch: pytest.MonkeyPatch, command: Sequence[str]
+) -> None:
+    monkeypatch.setattr("holdfast.cli.clients._CONNECT_TIMEOUT_S", 0.05)
+    done = run(*command, HOLDFAST_URL="http://127.0.0.1:1")
+    assert done.exit_code == 3
+    first, last = done.stderr.splitlines()
+    refused = "http://127.0.0.1:1 cannot be reached (Connection refused)"
+    assert first == f"{refused}; trying again for 0.05 s"
+    assert last.startswith(f"holdfast: {refused}. Is a server running there?")
 
 
 def test_an_invalid_channel_is_a_usage_error(run: Run) -> None:

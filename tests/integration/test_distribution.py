@@ -109,7 +109,7 @@ def test_building_a_source_distribution_without_cometd_js_fails_with_the_remedy(
     command = [sys.executable, "-m", "hatchling", "build", "--target", "sdist", "-d", str(tmp_path)]
     built = subprocess.run(command, cwd=bare, env=environment(), capture_output=True, text=True)
     assert built.returncode != 0
-    assert "make setup-pages" in built.stderr
+    assert "install Node, then run make setup-pages" in built.stderr
 
 
 def test_a_wheel_installs_only_the_package_holdfast_and_its_manual_pages(wheel: ZipFile) -> None:

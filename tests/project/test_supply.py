@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +65,21 @@ def test_packages_from_maven_have_one_version() -> None:
         name = version.removeprefix("${").removesuffix("}")
         given = project.findtext(f"{MAVEN}properties/{MAVEN}{name}") if name != version else version
         assert re.fullmatch(r"\d+\.\d+\.\d+", given or ""), each.findtext(f"{MAVEN}artifactId")
+
+
+@pytest.mark.skipif(not shutil.which("make"), reason="needs make")
+def test_make_without_node_says_what_to_install(tmp_path: Path) -> None:
+    for name in ("sh", "find"):
+        (tmp_path / name).symlink_to(str(shutil.which(name)))
+    made = subprocess.run(
+        [str(shutil.which("make")), "setup-pages"],
+        cwd=ROOT,
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert made.stderr.endswith("install Node, then run make setup-pages\n")
 
 
 def test_modules_that_execute_what_they_read_do_not_pass_the_linter(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from holdfast import client, interface
 from holdfast.client.finished_ids import FinishedIds
 from holdfast.client.life import ClientInput, ClientState, WrongUse, next_state
 from holdfast.client.subscription_table import SubscriptionTable
+from holdfast.client.subscriptions import NewSubscription
 from holdfast.client.transport_choice import LONG_POLLING, WEBSOCKET, TransportChoice
 from holdfast.client.wire import is_reply, part_of
 
@@ -113,3 +114,10 @@ def test_clients_and_extensions_share_no_name() -> None:
 def test_all_names_of_the_client_can_be_imported_from_holdfast() -> None:
     for name in client.__all__:
         assert getattr(holdfast, name) is getattr(client, name)
+
+
+def test_a_subscription_is_shown_with_its_channel() -> None:
+    # Nothing but its channel is set: making one needs an event loop.
+    subscription = NewSubscription.__new__(NewSubscription)
+    subscription.channel = "/orders/**"
+    assert repr(subscription) == "Subscription('/orders/**')"
