@@ -42,15 +42,14 @@ class Posting:
         try:
             await asyncio.wait(replies)
         finally:
-            # If the client is closed meanwhile, nobody hears what became of them.
-            for reply in replies:
-                reply.cancel()
-        settled = [
-            number
-            for (number, message), reply in zip(waiting, replies, strict=True)
-            if self._is_settled(message, reply.exception())
-        ]
-        self._outbox.remove(settled)
+            # If the client is closed meanwhile, the replies that have come still count: only
+            # others can be cancelled.
+            settled = [
+                number
+                for (number, message), reply in zip(waiting, replies, strict=True)
+                if not reply.cancel() and self._is_settled(message, reply.exception())
+            ]
+            self._outbox.remove(settled)
         if len(settled) < len(waiting):
             return self._pace.unanswered()
         self._pace.failures = 0

@@ -6,12 +6,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from holdfast import Client, OutboxFull, ReplyError, SyncClient, WrongUse
 from holdfast.client.outbox import Outbox
+from holdfast.client.posting import Posting
 from tests.client.conftest import Basket, Enter
 from tests.clients.mortal_server import MortalServer
 from tests.serving import ROOT, Server, environment
@@ -34,7 +36,10 @@ async def test_messages_posted_while_the_server_is_away_arrive_once_and_in_order
             await writer.post("/outbox/away", number, persistent=True)
         mortal.kill_and_start()
         assert await basket.data(100) == [*range(100)]
-    assert len(outbox) == 0
+        async with asyncio.timeout(20):
+            # The replies to the writer may come later than the messages to the reader.
+            while len(outbox):
+                await asyncio.sleep(0.01)
 
 
 async def test_a_client_with_an_outbox_is_entered_without_a_server(
@@ -53,6 +58,31 @@ async def test_a_client_with_an_outbox_is_entered_without_a_server(
         await reader.subscribe("/outbox/later", basket)
         async with Client(server.url, outbox=Outbox(path)):
             assert await basket.data(2) == [1, 2]
+
+
+async def test_messages_whose_replies_have_come_leave_the_outbox_even_if_posting_is_cancelled(
+    tmp_path: Path,
+) -> None:
+    outbox = Outbox(tmp_path / "outbox")
+    outbox.open()
+    for number in range(3):
+        outbox.add({"channel": "/outbox/cancelled", "data": number})
+    sent: list[asyncio.Future[Any]] = []
+
+    def send(*_: Any, **__: Any) -> Any:
+        sent.append(asyncio.get_running_loop().create_future())
+        return SimpleNamespace(reply=sent[-1])
+
+    refusal = {"channel": "/outbox/cancelled", "error": "403::publish_denied"}
+
+    posting = asyncio.create_task(Posting(outbox, send, longest_pause_s=0.1).send_all())
+    await asyncio.sleep(0)
+    sent[0].set_result({})
+    sent[1].set_exception(ReplyError(refusal))
+    posting.cancel()
+    await asyncio.wait([posting])
+    assert [message["data"] for _, message in outbox.first(3)] == [2]
+    outbox.close()
 
 
 async def test_closing_a_client_sends_what_is_in_its_outbox(enter: Enter, tmp_path: Path) -> None:
