@@ -15,7 +15,7 @@ def unreachable(url: str, error: Exception) -> str:
     advice = "set its address with --url or HOLDFAST_URL"
     if url.startswith("http:") and _was_closed(error):
         advice += ", or, if it uses TLS, write https://"
-    elif any(isinstance(each, SSLError) for each in _causes(error)):
+    elif _is_caused_by(error, SSLError):
         advice += ", or, if it does not use TLS, write http://"
     return (
         f"{url} cannot be reached ({reason(error)}). Is a server running there? Start one with "
@@ -41,19 +41,22 @@ def is_nobody_there(error: Exception) -> bool:
     # Commands that talk to no server need not wait until it is loaded.
     from aiohttp import ClientConnectorError
 
-    return any(isinstance(each, ClientConnectorError) for each in _causes(error))
+    return _is_caused_by(error, ClientConnectorError)
 
 
 def does_not_trust(error: Exception) -> bool:
     """Return whether a certificate is the reason."""
-    return any(isinstance(each, SSLCertVerificationError) for each in _causes(error))
+    return _is_caused_by(error, SSLCertVerificationError)
 
 
 def _was_closed(error: Exception) -> bool:
     from aiohttp import ServerDisconnectedError
 
-    closed = (ServerDisconnectedError, ConnectionResetError)
-    return any(isinstance(each, closed) for each in _causes(error))
+    return _is_caused_by(error, ServerDisconnectedError, ConnectionResetError)
+
+
+def _is_caused_by(error: Exception, *kinds: type[Exception]) -> bool:
+    return any(isinstance(each, kinds) for each in _causes(error))
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:

@@ -1,10 +1,21 @@
 """Fixtures of the tests of the web layer."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from math import inf
 
 import pytest
 from blockbuster import blockbuster_ctx
+
+from tests.store.servers import ValkeyServer
+from tests.web.live_house import LiveHouse, house_at
+
+
+@pytest.fixture
+async def house() -> AsyncIterator[LiveHouse]:
+    """A server with operators, with a store of its own."""
+    with ValkeyServer() as server:
+        async with house_at(server) as house:
+            yield house
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 from typing import Any
 
 import orjson
@@ -20,13 +19,6 @@ from tests.store.servers import ValkeyServer
 from tests.web.live_house import LiveHouse, house_at, refused_with
 
 REFUSED = "user.update.error"
-
-
-@pytest.fixture
-async def house() -> AsyncIterator[LiveHouse]:
-    with ValkeyServer() as server:
-        async with house_at(server) as house:
-            yield house
 
 
 # Sessions

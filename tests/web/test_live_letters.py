@@ -10,19 +10,11 @@ from holdfast.store.letter_filter import LetterFilter
 from holdfast.store.replay_options import Edit, ReplayOptions
 from holdfast.web.admin.letter_views import Replay
 from tests.store.desk import until
-from tests.store.servers import ValkeyServer
-from tests.web.live_house import LETTER_AGE_MS, LiveHouse, house_at, refused_with
+from tests.web.live_house import LETTER_AGE_MS, LiveHouse, refused_with
 
 ALL = LetterFilter()
 REFUSED = "user.update.error"
 CAREFUL = ReplayOptions(rate=1000, canary=1)
-
-
-@pytest.fixture
-async def house() -> AsyncIterator[LiveHouse]:
-    with ValkeyServer() as server:
-        async with house_at(server) as house:
-            yield house
 
 
 # Dead letters

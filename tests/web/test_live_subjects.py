@@ -1,18 +1,6 @@
 """What operators see of messages that wait for subjects."""
 
-from collections.abc import AsyncIterator
-
-import pytest
-
-from tests.store.servers import ValkeyServer
-from tests.web.live_house import LiveHouse, house_at
-
-
-@pytest.fixture
-async def house() -> AsyncIterator[LiveHouse]:
-    with ValkeyServer() as server:
-        async with house_at(server) as house:
-            yield house
+from tests.web.live_house import LiveHouse
 
 
 async def write(house: LiveHouse, *subjects: str) -> None:

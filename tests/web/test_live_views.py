@@ -1,7 +1,6 @@
 """What operators see: figures and their feed, channels, and the trace of a message."""
 
 import time
-from collections.abc import AsyncIterator
 from dataclasses import asdict
 from typing import Any
 
@@ -21,18 +20,10 @@ from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.session_filter import SessionFilter
 from holdfast.web.admin.system_views import Figures
 from tests.store.desk import until
-from tests.store.servers import ValkeyServer
 from tests.unit.bayeux.harness import Asked
-from tests.web.live_house import LiveHouse, house_at
+from tests.web.live_house import LiveHouse
 
 REFUSED = "user.update.error"
-
-
-@pytest.fixture
-async def house() -> AsyncIterator[LiveHouse]:
-    with ValkeyServer() as server:
-        async with house_at(server) as house:
-            yield house
 
 
 def desk(house: LiveHouse, letters: Any = None) -> LiveFigures:

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 from socket import gethostname
 
@@ -14,10 +13,9 @@ from holdfast.web.admin.faults import RequestFailed
 from holdfast.web.admin.table_reader import TableReader
 from tests.pipeline.stored import store_events
 from tests.store.desk import until
-from tests.store.servers import ValkeyServer
 from tests.unit.pipeline.events import NODE, START_US, event
 from tests.unit.pipeline.framed_events import one_run
-from tests.web.live_house import LiveHouse, house_at
+from tests.web.live_house import LiveHouse
 
 ID = f"{NODE}-{START_US * 1000:019d}"
 NS = START_US * 1000
@@ -27,13 +25,6 @@ NS = START_US * 1000
 def _sources(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the process run the sources that the tests run."""
     monkeypatch.setenv("PYTHONPATH", str(Path(str(holdfast.__file__)).parent.parent))
-
-
-@pytest.fixture
-async def house() -> AsyncIterator[LiveHouse]:
-    with ValkeyServer() as server:
-        async with house_at(server) as house:
-            yield house
 
 
 def reader(code: str, timeout_s: float = 20.0) -> TableReader:
