@@ -2,10 +2,13 @@
 
 from collections import deque
 
+from holdfast.bayeux.backlog import Backlog
 from holdfast.bayeux.codec import Json
-from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
-from holdfast.bayeux.system_events import publish_event
+from holdfast.bayeux.system_events import SystemEvents
+from holdfast.delivery.channels import Channels
+from holdfast.delivery.node import Node
+from holdfast.delivery.routes import Routes
 
 LOGIN = "/sys/login"
 LOGOUT = "/sys/logout"
@@ -14,19 +17,29 @@ LOGOUT = "/sys/logout"
 class LoginEvents:
     """Reports which sessions begin and end; thousands that end at once, over some turns."""
 
-    def __init__(self, state: ServerState) -> None:
-        self._state = state
-        self._login, self._logout = state.channels.named(LOGIN), state.channels.named(LOGOUT)
+    def __init__(
+        self,
+        channels: Channels,
+        routes: Routes[Session],
+        node: Node,
+        backlog: Backlog,
+        events: SystemEvents,
+    ) -> None:
+        self._routes = routes
+        self._node = node
+        self._backlog = backlog
+        self._events = events
+        self._login, self._logout = channels.named(LOGIN), channels.named(LOGOUT)
         self._unpublished: deque[Json] = deque()
 
     def began(self, session: Session) -> None:
         """Report a session's first client, but not those that take it over later."""
-        if self._state.routes.receivers(self._login):
+        if self._routes.receivers(self._login):
             self._report(LOGIN, session, {})
 
     def ended(self, session: Session, how: str) -> None:
         """Report the end of a session, unless it never had a client."""
-        if not session.is_unclaimed and self._state.routes.receivers(self._logout):
+        if not session.is_unclaimed and self._routes.receivers(self._logout):
             self._report(LOGOUT, session, {"how": how})
 
     def _report(self, channel: str, session: Session, more: Json) -> None:
@@ -39,16 +52,16 @@ class LoginEvents:
                     "properties": {
                         "_subjectId": session.subject,
                         "_absoluteName": session.name,
-                        "_nodeId": self._state.node.name,
+                        "_nodeId": self._node.name,
                     }
                 }
             },
         }
         if not self._unpublished:
-            self._state.backlog.add(self._publish_next)
+            self._backlog.add(self._publish_next)
         self._unpublished.append(event)
 
     def _publish_next(self, now: float) -> bool:
         """Publish one event; return whether any are left."""
-        publish_event(self._state, self._unpublished.popleft())
+        self._events.publish(self._unpublished.popleft())
         return bool(self._unpublished)

@@ -4,13 +4,15 @@ from enum import Enum
 from itertools import islice
 from typing import Final
 
+from holdfast.bayeux.backlog import Backlog
 from holdfast.bayeux.codec import Json
-from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_status import is_away
 from holdfast.bayeux.sessions import Session
-from holdfast.bayeux.system_events import publish_event
-from holdfast.delivery.channels import PRESENCE
+from holdfast.bayeux.system_events import SystemEvents
+from holdfast.delivery.channels import PRESENCE, Channels
 from holdfast.delivery.node import NS_PER_MS
+from holdfast.delivery.presence import Presence
+from holdfast.delivery.routes import Routes
 
 # Sessions that one event names.
 _MOST_NAMED: Final = 100
@@ -31,20 +33,31 @@ class MemberState(Enum):
 class PresenceEvents:
     """Tells watchers who has joined, left or changed: one event for all changes of a turn."""
 
-    def __init__(self, state: ServerState) -> None:
-        self._state = state
+    def __init__(
+        self,
+        presence: Presence[Session],
+        channels: Channels,
+        routes: Routes[Session],
+        backlog: Backlog,
+        events: SystemEvents,
+    ) -> None:
+        self._presence = presence
+        self._channels = channels
+        self._routes = routes
+        self._backlog = backlog
+        self._events = events
         # By channel, the sessions that have changed, and whether they have joined or left. An event
         # tells their states when it is made, so each is here once, however often it changes.
         self._changes: dict[str, dict[Session, bool]] = {}
 
     def note(self, name: str, session: Session, has_moved: bool) -> None:
         """Report the change to the channel's watchers, if any, at the end of the turn."""
-        channel = self._state.channels.get(PRESENCE + name[1:])
+        channel = self._channels.get(PRESENCE + name[1:])
         # With its prefix, the name may be too long.
-        if channel is None or not self._state.routes.receivers(channel):
+        if channel is None or not self._routes.receivers(channel):
             return
         if not self._changes:
-            self._state.backlog.add(self._publish_next)
+            self._backlog.add(self._publish_next)
         sessions = self._changes.setdefault(name, {})
         sessions[session] = has_moved or sessions.get(session, False)
 
@@ -58,11 +71,11 @@ class PresenceEvents:
         if sessions:
             # After the other channels.
             self._changes[name] = sessions
-        publish_event(self._state, self._event(name, named), life_ms=_LIFE_MS)
+        self._events.publish(self._event(name, named), life_ms=_LIFE_MS)
         return bool(self._changes)
 
     def _event(self, name: str, sessions: dict[Session, bool]) -> Json:
-        presence = self._state.presence
+        presence = self._presence
         joined: list[Json] = []
         left: list[Json] = []
         changed: list[Json] = []

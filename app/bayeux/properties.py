@@ -9,7 +9,6 @@ from typing import Any, Generic, TypeVar
 import orjson
 
 from holdfast.bayeux import interventions
-from holdfast.bayeux.channel_holds import hold_channel, release_channel
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.command_scope import CommandScope
 from holdfast.bayeux.session_status import (
@@ -188,9 +187,9 @@ def _activate(at: CommandScope, session: Session, is_active: bool, who: str) -> 
 
 def _activate_channel(at: CommandScope, topic: Topic, is_active: bool, who: str) -> None:
     if is_active:
-        release_channel(at.state, topic.name, "operator", who)
+        at.life.channel_holds.release(topic.name, "operator", who)
     elif not at.state.guard.is_held(topic.name):
-        hold_channel(at.state, topic.name, "dispatcherActive=false", who)
+        at.life.channel_holds.hold(topic.name, "dispatcherActive=false", who)
 
 
 def _agreed(at: CommandScope, session: Session) -> str:

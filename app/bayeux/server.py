@@ -3,7 +3,6 @@
 from typing import Final
 
 from holdfast.bayeux.asking import Asking
-from holdfast.bayeux.channel_holds import release_what_is_over
 from holdfast.bayeux.due_sessions import DueSessions
 from holdfast.bayeux.identities import Identities
 from holdfast.bayeux.presence_events import PresenceEvents
@@ -41,7 +40,9 @@ class Bayeux:
         self.subscribe_handler = SubscribeHandler(state, life.answers)
         state.services.add(TOPICS, TopicService(state, life.topics).serve)
         state.services.add(PRESENCE_SERVICE, PresenceService(state).serve)
-        state.presence.changed = PresenceEvents(state).note
+        state.presence.changed = PresenceEvents(
+            state.presence, state.channels, state.routes, state.backlog, life.system_events
+        ).note
         state.hub.recheck = life.reauthorizations.recheck
         self.publishing.asking = Asking(state, self.publishing.encoded, life.undelivered)
         self.slots = SessionSlots(state, life.ends, life.undelivered, life.unconnected)
@@ -95,7 +96,7 @@ class Bayeux:
         self.life.topics.tick(wall_ms)
         self._due.tick(now)
         self.slots.tick(now)
-        release_what_is_over(state, wall_ms)
+        self.life.channel_holds.tick(wall_ms)
         self._probes.tick(now)
         state.requests.tick(now)
         state.notices.beat(now)

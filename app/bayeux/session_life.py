@@ -5,6 +5,7 @@
 
 from holdfast.bayeux.advice import session_advice
 from holdfast.bayeux.answers import Answers
+from holdfast.bayeux.channel_holds import ChannelHolds
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.login_events import LoginEvents
 from holdfast.bayeux.message_expiry import MessageExpiry
@@ -16,6 +17,7 @@ from holdfast.bayeux.session_clock import SessionClock
 from holdfast.bayeux.session_ends import SessionEnds
 from holdfast.bayeux.session_owner import SessionOwner
 from holdfast.bayeux.sessions import Exchange, Pipe, Session
+from holdfast.bayeux.system_events import SystemEvents
 from holdfast.bayeux.terms import Terms
 from holdfast.bayeux.topic_life import TopicLife
 from holdfast.bayeux.unconnected import UnconnectedSessions
@@ -33,7 +35,17 @@ class SessionLife:
         self.state = state
         self.unconnected = UnconnectedSessions()
         self.clock = SessionClock(state, self.unconnected)
-        self.owner = SessionOwner(state, self.clock)
+        self.system_events = SystemEvents(state.channels, state.hub, state.node)
+        self.channel_holds = ChannelHolds(
+            state.guard,
+            state.hub,
+            state.channels,
+            state.node,
+            state.journal,
+            state.notices,
+            self.system_events,
+        )
+        self.owner = SessionOwner(state, self.clock, self.system_events, self.channel_holds)
         self.settlement: Settlement[Session] = Settlement(
             self.owner,
             state.store,
@@ -50,7 +62,9 @@ class SessionLife:
         self.hand_overs = self.settlement.hand_overs
         self.message_expiry = MessageExpiry(state, self.undelivered)
         self.answers = Answers(state, self.clock, self.settlement, self.message_expiry)
-        self.login_events = LoginEvents(state)
+        self.login_events = LoginEvents(
+            state.channels, state.routes, state.node, state.backlog, self.system_events
+        )
         self.ends = SessionEnds(
             state,
             publishing,

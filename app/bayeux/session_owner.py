@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from holdfast.bayeux.changed_session import ChangedSession
-from holdfast.bayeux.channel_holds import held_by_guard, release_by_server
+from holdfast.bayeux.channel_holds import ChannelHolds
 from holdfast.bayeux.point_to_point import is_ptp
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_clock import SessionClock
 from holdfast.bayeux.sessions import Session
-from holdfast.bayeux.system_events import publish_event
+from holdfast.bayeux.system_events import SystemEvents
 from holdfast.delivery.channels import REPLIES, SERVICES
 from holdfast.delivery.dead_letters import CHANNEL
 from holdfast.delivery.entries import SettledBy
@@ -43,9 +43,17 @@ class SessionOwner:
     # Set by `serve`: the ends of sessions need the settlement, which needs this owner.
     _ends: Endings
 
-    def __init__(self, state: ServerState, clock: SessionClock) -> None:
+    def __init__(
+        self,
+        state: ServerState,
+        clock: SessionClock,
+        events: SystemEvents,
+        channel_holds: ChannelHolds,
+    ) -> None:
         self._state = state
         self._clock = clock
+        self._events = events
+        self._channel_holds = channel_holds
         self._random = state.random
         # The channel of dead letters.
         self._channel = state.channels.named(CHANNEL)
@@ -75,7 +83,7 @@ class SessionOwner:
     def _announce_next(self, now: float) -> bool:
         """Report some letters; return whether any are left."""
         dead, done = self._unannounced.popleft()
-        publish_event(self._state, dead.letter().event())
+        self._events.publish(dead.letter().event())
         if done is not None:
             done()
         return bool(self._unannounced)
@@ -93,10 +101,10 @@ class SessionOwner:
                 yield session.person
 
     def alert(self, channel: str, reason: str) -> None:
-        held_by_guard(self._state, channel, reason)
+        self._channel_holds.held_by_guard(channel, reason)
 
     def release(self, channel: str) -> None:
-        release_by_server(self._state, channel, "guard", _PASSES)
+        self._channel_holds.release_by_server(channel, "guard", _PASSES)
 
     def note(self, session: Session, now: float) -> None:
         if session.is_gone:

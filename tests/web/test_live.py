@@ -7,7 +7,6 @@ from typing import Any
 import orjson
 import pytest
 
-from holdfast.bayeux.channel_holds import release_what_is_over
 from holdfast.bayeux.grammar import ILLEGAL, CommandRefused
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letter_filter import LetterFilter
@@ -387,9 +386,9 @@ async def test_an_operator_holds_a_channel_back_for_a_time(house: LiveHouse) -> 
     assert (held.attempts, held.next_attempt) == (0, None)
     await house.publish("waits")
     assert (await house.connect(joe)).data == []
-    release_what_is_over(house.bayeux.state, until - 1)
+    house.bayeux.life.channel_holds.tick(until - 1)
     assert [each.channel for each in await house.api.system.held_channels()] == ["/a"]
-    release_what_is_over(house.bayeux.state, until)
+    house.bayeux.life.channel_holds.tick(until)
     assert await house.api.system.held_channels() == []
     assert (await house.connect(joe)).data == ["waits"]
 

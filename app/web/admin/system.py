@@ -5,7 +5,6 @@ from typing import Annotated, Literal, cast
 
 from pydantic import Field
 
-from holdfast.bayeux.channel_holds import hold_channel, release_channel
 from holdfast.bayeux.commands import Command, Result, carry_out, understand
 from holdfast.bayeux.grammar import Verb
 from holdfast.bayeux.session_status import wall_ms
@@ -52,6 +51,7 @@ class System:
     ) -> None:
         self._server = server
         self._state = server.state
+        self._channel_holds = server.life.channel_holds
         self._audit = server.audit
         self._figures = figures
         self._results = results
@@ -136,14 +136,14 @@ class System:
     ) -> HeldChannel:
         """Hold back a channel until the given time, or until it is released."""
         async with self._server.change(who, "channel.hold", channel, reason=reason, until=until):
-            hold_channel(self._state, channel, reason, who, until)
+            self._channel_holds.hold(channel, reason, who, until)
         return self._held_channel(channel, self._state.guard.held[channel])
 
     @route("DELETE", "/held-channels")
     async def release(self, channel: Channel, who: str) -> None:
         """Release a held channel."""
         async with self._server.change(who, "channel.release", channel):
-            if not release_channel(self._state, channel, "operator", who):
+            if not self._channel_holds.release(channel, "operator", who):
                 raise RequestFailed(UNKNOWN, f"{channel} is not held back")
 
     # Commands and the audit

@@ -4,7 +4,6 @@ import copy
 from collections.abc import Sequence
 from math import inf
 
-from holdfast.bayeux.channel_holds import release_channel
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.guard import ChannelHold
 from tests.unit.bayeux.delivery_books import PATIENT
@@ -215,7 +214,7 @@ class Stage:
             bayeux.state.hub.store.save_channel_hold(PATIENT, held)
             self.model.held = {PATIENT}
         else:
-            release_channel(bayeux.state, PATIENT, "operator", "operator/ann")
+            bayeux.life.channel_holds.release(PATIENT, "operator", "operator/ann")
             self.model.held = set()
         self.end_turn()
 

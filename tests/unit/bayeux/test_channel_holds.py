@@ -2,12 +2,7 @@
 
 import pytest
 
-from holdfast.bayeux.channel_holds import (
-    TOO_MANY,
-    hold_channel,
-    release_by_server,
-    release_channel,
-)
+from holdfast.bayeux.channel_holds import TOO_MANY
 from holdfast.bayeux.grammar import ILLEGAL, CommandRefused
 from holdfast.delivery.guard import GuardLimits
 from tests.unit.bayeux.desk import connect, house_of, receiver
@@ -17,7 +12,7 @@ ANN = "operator/ann"
 
 
 def hold(house: House, channel: str = "/a", until_ms: int | None = None) -> None:
-    hold_channel(house.bayeux.state, channel, "stock-taking", ANN, until_ms)
+    house.bayeux.life.channel_holds.hold(channel, "stock-taking", ANN, until_ms)
 
 
 def test_messages_of_a_held_channel_wait_until_it_is_released() -> None:
@@ -27,8 +22,9 @@ def test_messages_of_a_held_channel_wait_until_it_is_released() -> None:
     joe.publish("/a", 1)
     house.turn()
     assert connect(joe) == []
-    assert release_channel(house.bayeux.state, "/a", "operator", ANN)
-    assert not release_channel(house.bayeux.state, "/a", "operator", ANN)
+    holds = house.bayeux.life.channel_holds
+    assert holds.release("/a", "operator", ANN)
+    assert not holds.release("/a", "operator", ANN)
     assert connect(joe) == [1]
 
 
@@ -43,7 +39,7 @@ def test_a_hold_ends_when_its_time_has_come() -> None:
 
 def test_a_release_of_a_channel_that_is_not_held_has_no_effect() -> None:
     house = house_of()
-    release_by_server(house.bayeux.state, "/a", "guard", "it was taken")
+    house.bayeux.life.channel_holds.release_by_server("/a", "guard", "it was taken")
     assert not house.bayeux.state.guard.held
 
 

@@ -1,6 +1,5 @@
 """The time from receipt to hand-over, as the console shows it, without waiting on purpose."""
 
-from holdfast.bayeux.channel_holds import release_channel
 from holdfast.delivery.guard import ChannelHold
 from holdfast.delivery.latency import LatencySampler
 from tests.unit.bayeux.harness import Asked, Client, House, Socket
@@ -59,7 +58,7 @@ def test_waiting_for_a_held_channel_does_not_count_as_latency() -> None:
     assert longest(house, watch) == 1
     waiting = wait(client)
     house.advance(1.0)
-    release_channel(house.bayeux.state, "/a", "operator", "operator/ann")
+    house.bayeux.life.channel_holds.release("/a", "operator", "operator/ann")
     house.turn()
     assert waiting.data == ["held back"]
     assert longest(house, watch) is None

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from holdfast.bayeux.channel_holds import release_channel
 from holdfast.delivery.dispatcher import DispatcherState as Contact
 from holdfast.delivery.guard import GuardLimits
 from tests.unit.bayeux.harness import Asked, Client, House, Json
@@ -100,7 +99,7 @@ def test_a_channel_whose_receivers_all_break_down_is_held_until_an_operator_rele
     publish(house, "later")
     assert connect(clients[0]).data[-1:] != ["later"]
     assert len(codes(house)) == before
-    release_channel(house.bayeux.state, "/a", "operator", "operator/ann")
+    house.bayeux.life.channel_holds.release("/a", "operator", "operator/ann")
     assert connect(clients[0]).data[-1] == "later"
     assert house.keeper.held == {}
 
@@ -371,7 +370,7 @@ def test_a_publish_with_refuse_held_is_refused_while_its_channel_is_held() -> No
     assert ann.publish("/a", "urgent", ext=asked).reply["error"] == HELD_BACK
     assert ann.publish("/a", "patient", ext={"delivery": {"refuseHeld": False}}).reply["successful"]
     assert ann.publish("/b", "urgent", ext=asked).reply["successful"]
-    release_channel(house.bayeux.state, "/a", "operator", "operator/ann")
+    house.bayeux.life.channel_holds.release("/a", "operator", "operator/ann")
     assert ann.publish("/a", "urgent", ext=asked).reply["successful"]
     assert connect(clients[0]).data[-2:] == ["patient", "urgent"]
     wrong = ann.publish("/a", "x", ext={"delivery": {"refuseHeld": "yes"}}).reply["error"]
