@@ -36,6 +36,10 @@ class ChannelRules:
         channel = self._channels.get(name) if self._rules else None
         return ORDINARY_RULE if channel is None else self.of(channel)
 
+    def has_presence(self, channel: Channel) -> bool:
+        """Return whether the channel's rule asks for presence."""
+        return self.of(channel).has_presence
+
     def topic(self, name: str) -> TopicConfig | None:
         """Return the configuration of the channel if it is a topic by its rule."""
         channel = self._channels.get(name)

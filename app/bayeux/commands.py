@@ -273,7 +273,7 @@ def _find(target: Target, scope: CommandScope) -> Any:  # noqa: ANN401 - what th
             if found := [each for each in scope.state.sessions if each.subject == target.subject]:
                 return found
         case Level.SESSION:
-            if (session := find(scope.state, target.key)) is not None:
+            if (session := find(scope.state.sessions, target.key)) is not None:
                 return session
         case Level.TOPIC:
             if (topic := scope.state.topics.get(target.channel)) is not None:

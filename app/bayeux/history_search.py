@@ -4,9 +4,8 @@ from collections import deque
 from collections.abc import Callable
 from itertools import islice
 
-from holdfast.bayeux.server_state import ServerState
 from holdfast.delivery.channels import Channel
-from holdfast.delivery.kept_messages import MOST_LOOKS
+from holdfast.delivery.kept_messages import MOST_LOOKS, Histories
 from holdfast.delivery.messages import Message
 from holdfast.delivery.selections import Candidate, Filter
 
@@ -26,19 +25,20 @@ class HistorySearch:
 
     def __init__(
         self,
-        state: ServerState,
+        histories: Histories,
         pattern: Channel,
         count: int,
         limit: int,
         filter: Filter | None,
         done: Callable[["HistorySearch"], None],
+        *,
+        now_ms: int,
     ) -> None:
         self._filter = filter
         self._limit = limit
         self._done = done
-        now_ms = state.node.now_ms()
-        histories, looked = state.hub.histories.covered_by(pattern)
-        kept = (each for own in histories for each in reversed(own.newest(count, now_ms)))
+        covered, looked = histories.covered_by(pattern)
+        kept = (each for own in covered for each in reversed(own.newest(count, now_ms)))
         most = limit if filter is None else _MOST_MESSAGES
         self._candidates = deque(islice(kept, most))
         # How many messages a filter tests.

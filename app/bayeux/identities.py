@@ -4,8 +4,10 @@ from collections import OrderedDict
 from math import inf
 from typing import Final
 
-from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.options import Options
+from holdfast.bayeux.rights import Rights
 from holdfast.bayeux.session_owner import SessionOwner
+from holdfast.bayeux.session_registry import Sessions
 from holdfast.bayeux.sessions import Exchange, Session
 
 # The number of remembered identities of sockets.
@@ -22,9 +24,13 @@ class Identities:
     cookie is resumed by its id, over a socket without signs of a browser.
     """
 
-    def __init__(self, state: ServerState, owner: SessionOwner) -> None:
-        self._state, self._owner = state, owner
-        self._trusting = self._state.options.trust_client_session
+    def __init__(
+        self, options: Options, sessions: Sessions, rights: Rights, owner: SessionOwner
+    ) -> None:
+        self._trusting = options.trust_client_session
+        self._sessions = sessions
+        self._rights = rights
+        self._owner = owner
         # Identities that were given to sockets, with the opening times; only the latest ones.
         self._newcomers: OrderedDict[str, float] = OrderedDict()
 
@@ -37,7 +43,7 @@ class Identities:
         if (
             identity.login is not None
             and speaker.caller is not identity.proved_by
-            and not self._state.rights.still_proves(identity, speaker.caller)
+            and not self._rights.still_proves(identity, speaker.caller)
         ):
             return None
         if len(speaker.browsers) > 1:
@@ -65,7 +71,7 @@ class Identities:
 
     def by_id(self, client_id: object) -> Session | None:
         """Return the session with this id, without proof; the id may be any JSON value."""
-        return self._state.sessions.of_client(client_id) if type(client_id) is str else None
+        return self._sessions.of_client(client_id) if type(client_id) is str else None
 
     def _join(self, session: Session, exchange: Exchange) -> bool:
         """Let a newcomer's second identity join the session of its handshake, once."""

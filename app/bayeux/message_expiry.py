@@ -3,10 +3,13 @@
 `Undelivered.expire_waiting` settles them.
 """
 
+from collections.abc import Callable
+
 from holdfast.bayeux.newest_only import drop_outdated
-from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import ExpiryTimer, Session
+from holdfast.delivery.kept_messages import Histories
 from holdfast.delivery.messages import Message, release
+from holdfast.delivery.node import Node
 from holdfast.delivery.timers import Timers
 from holdfast.delivery.undelivered import Undelivered
 
@@ -21,9 +24,17 @@ _FEW = 16
 class MessageExpiry:
     """Looks at queues when a lifetime in them ends, and when they are full."""
 
-    def __init__(self, state: ServerState, undelivered: Undelivered[Session]) -> None:
-        self._state = state
+    def __init__(
+        self,
+        undelivered: Undelivered[Session],
+        histories: Histories,
+        node: Node,
+        log_fault: Callable[[Session], None],
+    ) -> None:
         self._undelivered = undelivered
+        self._histories = histories
+        self._node = node
+        self._log_fault = log_fault
         self._timers: Timers[ExpiryTimer] = Timers()
 
     def watch(self, session: Session) -> None:
@@ -49,7 +60,7 @@ class MessageExpiry:
 
         The time is the wall clock's: lifetimes also pass while the server is not running.
         """
-        self._state.hub.histories.forget_expired(wall_ms, _MOST)
+        self._histories.forget_expired(wall_ms, _MOST)
         left, now = _MOST, wall_ms / 1000
         while left > 0 and (rung := self._timers.ring(now, most=1)):
             session = rung[0].session
@@ -57,7 +68,7 @@ class MessageExpiry:
             try:
                 left -= self._undelivered.expire_waiting(session, max(left, 1))
             except BaseException:
-                self._state.log_fault(session)
+                self._log_fault(session)
             self.watch(session)
 
     def finds_room(self, session: Session, message: Message) -> bool:
@@ -69,7 +80,7 @@ class MessageExpiry:
         while self._undelivered.expire_waiting(session, _FEW):
             if session.queue.offer(message) is None:
                 return True
-        if 0 < message.expires_ms <= self._state.node.now_ms():
+        if 0 < message.expires_ms <= self._node.now_ms():
             self._undelivered.expire(session, [message])
             release([message])
             return True

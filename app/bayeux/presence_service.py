@@ -5,9 +5,11 @@ from typing import Any, Final
 
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.presence_events import member_of
-from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.rights import Rights
 from holdfast.bayeux.services import ILLEGAL, CallInvalid, ServiceCall, limit_of
-from holdfast.delivery.channels import Kind
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.channels import Channels, Kind
+from holdfast.delivery.presence import Presence
 
 PRESENCE_SERVICE: Final = "/service/presence"
 _OPTIONS: Final = frozenset(("channel", "limit", "after"))
@@ -16,8 +18,10 @@ _OPTIONS: Final = frozenset(("channel", "limit", "after"))
 class PresenceService:
     """Answers calls of `/service/presence`: `{channel}`, with `limit` and `after`."""
 
-    def __init__(self, state: ServerState) -> None:
-        self._state = state
+    def __init__(self, presence: Presence[Session], channels: Channels, rights: Rights) -> None:
+        self._presence = presence
+        self._channels = channels
+        self._rights = rights
 
     def serve(self, call: ServiceCall) -> None:
         """Answer the call. Raises `Refused` if the client has not the right."""
@@ -32,19 +36,18 @@ class PresenceService:
         if given.keys() - _OPTIONS:
             raise CallInvalid(ILLEGAL, "data has only channel, limit and after")
         name = given.get("channel")
-        channel = self._state.channels.get(name) if isinstance(name, str) else None
+        channel = self._channels.get(name) if isinstance(name, str) else None
         if channel is None or channel.kind is not Kind.BROADCAST or channel.is_wild:
             raise CallInvalid(
                 ILLEGAL, "channel must be a single channel that clients can publish on"
             )
-        self._state.rights.check_presence(call.session, channel, call.message)
-        if not self._state.has_presence(channel):
+        self._rights.check_presence(call.session, channel, call.message)
+        if not self._presence.is_visible(channel):
             raise CallInvalid(ILLEGAL, f"{channel.name} has no presence")
         limit, after = limit_of(given, least=0), _after(given)
-        presence = self._state.presence
-        answer: Json = {"channel": channel.name, "count": presence.count(channel.name)}
+        answer: Json = {"channel": channel.name, "count": self._presence.count(channel.name)}
         if limit:
-            found = presence.page(channel.name, after, limit + 1)
+            found = self._presence.page(channel.name, after, limit + 1)
             page = found[:limit]
             answer["members"] = [member_of(*each) for each in page]
             # As text: JavaScript's numbers are not exact enough.

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from itertools import chain, islice
 
-from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
+from holdfast.delivery.channels import Channels
+from holdfast.delivery.guard import Guard
+from holdfast.delivery.hub import Hub
 from holdfast.delivery.messages import Message
 from holdfast.delivery.probe import Probe
 
@@ -22,12 +24,14 @@ _MESSAGES = 5000
 class Probes:
     """Finds the message and the receiver that may show that a channel works again."""
 
-    def __init__(self, state: ServerState) -> None:
-        self._state = state
+    def __init__(self, guard: Guard, hub: Hub[Session], channels: Channels) -> None:
+        self._guard = guard
+        self._hub = hub
+        self._channels = channels
 
     def tick(self, now: float) -> None:
         """Probe the channels whose time has come."""
-        probes, now = self._state.guard.probes, now
+        probes, now = self._guard.probes, now
         if not probes:
             return
         due = [(name, each) for name, each in probes.items() if each.due <= now]
@@ -44,8 +48,8 @@ class Probes:
         session, message = found
         probe.begin(session, message, now)
         # A late verdict counts, too.
-        self._state.guard.watch(now)
-        self._state.hub.flow_again(session)
+        self._guard.watch(now)
+        self._hub.flow_again(session)
         return True
 
     def _find(self, name: str, probe: Probe, now: float) -> tuple[Session, Message] | None:
@@ -64,8 +68,8 @@ class Probes:
 
     def _candidates(self, name: str, searches: int, now: float) -> Iterator[Session]:
         """Yield the receivers that may be given a message of the channel now."""
-        channel = self._state.channels.get(name)
-        receivers = () if channel is None else self._state.routes.receivers(channel)
+        channel = self._channels.get(name)
+        receivers = () if channel is None else self._hub.routes.receivers(channel)
         first = int(searches * _SPREAD % 1.0 * len(receivers))
         for place in range(first, first + min(len(receivers), _LOOKS)):
             session = receivers[place % len(receivers)]

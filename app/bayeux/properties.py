@@ -226,12 +226,12 @@ _ENTRIES = Listing(_entries, ValueForm.QUERY)
 
 SESSION: Mapping[str, Property[Session]] = {
     "aliveSinceDate": Reading(
-        lambda at, session: _date(since_ms(at.state, session, DispatcherState.ALIVE, at.now))
+        lambda at, session: _date(since_ms(at.state.node, session, DispatcherState.ALIVE, at.now))
     ),
     "callbackQueueEntries": _ENTRIES,
     "cbQueueBytes": Reading(lambda _, session: session.queue.size),
     "cbQueueEntries": _ENTRIES,
-    "cbQueueMaxMsgs": Reading(lambda at, session: limits(at.state, session).entries),
+    "cbQueueMaxMsgs": Reading(lambda at, session: limits(at.state.options, session).entries),
     "cbQueueNumMsgs": Reading(lambda _, session: session.queue.count),
     "clearCallbackQueue": Action(lambda at, session, _, __: at.life.clear(session)),
     "clearLastCallbackException": Action(lambda _, session, __, ___: _forget_exception(session)),
@@ -261,7 +261,7 @@ SESSION: Mapping[str, Property[Session]] = {
     "numUpdate": Reading(lambda _, session: session.acked),
     "peekCallbackMessages": Listing(_entries, ValueForm.COUNT),
     "pollingSinceDate": Reading(
-        lambda at, session: _date(since_ms(at.state, session, DispatcherState.POLLING, at.now))
+        lambda at, session: _date(since_ms(at.state.node, session, DispatcherState.POLLING, at.now))
     ),
     "publicSessionId": Reading(lambda _, session: int(session.key.rpartition("/")[2])),
     "qos": Reading(_agreed),
@@ -278,7 +278,7 @@ SESSION: Mapping[str, Property[Session]] = {
         takes=ValueForm.COUNT,
     ),
     "sessionTimeoutExpireDate": Reading(
-        lambda at, session: _date(expires_ms(at.state, session, at.now))
+        lambda at, session: _date(expires_ms(at.state.options, at.state.node, session, at.now))
     ),
     "subscribe": Action(
         lambda at, session, channel, _: interventions.subscribe(at.life, session, channel, at.now),

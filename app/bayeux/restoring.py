@@ -130,7 +130,7 @@ def _subscribe(life: SessionLife, session: Session, record: SessionRecord) -> No
             state.log.warning("%s has lost its subscription to %s: %s", session.name, name, invalid)
         else:
             add(state, session, pattern, qos)
-            if state.has_presence(pattern):
+            if state.presence.is_visible(pattern):
                 state.presence.restore(pattern.name, session)
 
 

@@ -16,6 +16,7 @@ from holdfast.bayeux.session_slots import SessionSlots
 from holdfast.bayeux.sessions import Exchange, Pipe, Session
 from holdfast.bayeux.subscribe_handler import SubscribeHandler
 from holdfast.bayeux.topic_service import TOPICS, TopicService
+from holdfast.bayeux.topic_status import TopicStatuses
 from holdfast.bayeux.unclaimed_sessions import UnclaimedSessions
 
 # After this many sessions, `_send_news` checks whether the turn is over.
@@ -38,8 +39,21 @@ class Bayeux:
         life = self.life
         self.publish_handler = PublishHandler(state, life.answers, self.publishing)
         self.subscribe_handler = SubscribeHandler(state, life.answers)
-        state.services.add(TOPICS, TopicService(state, life.topics).serve)
-        state.services.add(PRESENCE_SERVICE, PresenceService(state).serve)
+        topic_service = TopicService(
+            life.topics,
+            TopicStatuses(state.topics, state.rules, state.work, state.routes),
+            channels=state.channels,
+            topics=state.topics,
+            histories=state.hub.histories,
+            node=state.node,
+            rights=state.rights,
+            budgets=state.budgets,
+            backlog=state.backlog,
+        )
+        state.services.add(TOPICS, topic_service.serve)
+        state.services.add(
+            PRESENCE_SERVICE, PresenceService(state.presence, state.channels, state.rights).serve
+        )
         state.presence.changed = PresenceEvents(
             state.presence, state.channels, state.routes, state.backlog, life.system_events
         ).note
@@ -48,9 +62,9 @@ class Bayeux:
         self.slots = SessionSlots(state, life.ends, life.undelivered, life.unconnected)
         if state.options.ptp_create_session:
             state.ptp.open = UnclaimedSessions(life, self.slots).open
-        self.identities = Identities(state, life.owner)
+        self.identities = Identities(state.options, state.sessions, state.rights, life.owner)
         self._due = DueSessions(self.life)
-        self._probes = Probes(state)
+        self._probes = Probes(state.guard, state.hub, state.channels)
 
     def flush(self, now: float) -> bool:
         """End the turn: send news to sessions, and continue long work.
@@ -62,7 +76,8 @@ class Bayeux:
         state.backlog.end_turn(now)
         state.is_awake = False
         if state.lingering:
-            self.life.clock.begin_lingering(now)
+            lingering, state.lingering = state.lingering, []
+            self.life.clock.begin_lingering(lingering, now)
         if state.hub.ready:
             self._send_news(state.hub.take_ready(), now)
         if state.backlog:

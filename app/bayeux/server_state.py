@@ -20,7 +20,7 @@ from holdfast.bayeux.services import Services
 from holdfast.bayeux.session_registry import Sessions
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.shared_queue_sessions import SharedQueueSessions
-from holdfast.delivery.channels import Channel, Channels
+from holdfast.delivery.channels import Channels
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.guard import Guard
 from holdfast.delivery.hub import Hub
@@ -102,7 +102,9 @@ class ServerState:
         self.keeps_history = any(rule.history is not None for rule in rules)
         self.topics = self.routes.topics = self._topics()
         self.presence: Presence[Session] = Presence(
-            is_used=any(rule.has_presence for rule in rules), stamp=node.stamp
+            is_used=any(rule.has_presence for rule in rules),
+            by_rule=self.rules.has_presence,
+            stamp=node.stamp,
         )
         self.sessions = Sessions(new_id, first=node.stamp() // 1000)
         self.waiting_places = self._waiting_places()
@@ -182,9 +184,3 @@ class ServerState:
         From now on publishes may wait for the store even if nobody is subscribed.
         """
         self.keeps_history = self.hub.keeps_history = True
-
-    def has_presence(self, channel: Channel) -> bool:
-        """Return whether clients may see who is on the channel."""
-        if not self.presence.is_used or channel.is_wild or channel.is_system:
-            return False
-        return self.rules.of(channel).has_presence or self.presence.is_offered(channel.name)

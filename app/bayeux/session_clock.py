@@ -1,12 +1,16 @@
 """The deadlines of sessions, and what moves them."""
 
+from collections.abc import Sequence
 from math import inf
 from typing import Final
 
-from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.options import Options
+from holdfast.bayeux.session_registry import Sessions
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.terms import session_timeout_s
 from holdfast.bayeux.unconnected import UnconnectedSessions
+from holdfast.delivery.node import Node
+from holdfast.delivery.presence import Presence
 from holdfast.delivery.session_states import SessionState
 
 _HANDSHAKEN: Final = SessionState.HANDSHAKEN
@@ -17,16 +21,26 @@ _JUMP_MS: Final = 1000
 class SessionClock:
     """Sets the deadlines of sessions and schedules them in the timers."""
 
-    def __init__(self, state: ServerState, unconnected: UnconnectedSessions) -> None:
-        self._state = state
-        self._timers = state.sessions.timers
+    def __init__(
+        self,
+        options: Options,
+        sessions: Sessions,
+        unconnected: UnconnectedSessions,
+        presence: Presence[Session],
+        node: Node,
+    ) -> None:
+        self._options = options
+        self._sessions = sessions
+        self._timers = sessions.timers
         self._unconnected = unconnected
+        self._presence = presence
+        self._node = node
         # How far the wall clock is ahead of the core's.
         self._ahead_ms = 0.0
 
     def touch(self, session: Session, now: float) -> None:
         """Restart the client's timeout, because it has sent something."""
-        due = now + self._state.options.max_interval_s
+        due = now + self._options.max_interval_s
         if session.held_connect is None and session.deadline < due and not session.is_gone:
             session.deadline = due
         if session.state is _HANDSHAKEN or session.deadline == inf:
@@ -35,8 +49,8 @@ class SessionClock:
     def await_return(self, session: Session, now: float) -> None:
         """Start the client's timeout; a client that takes over a session is answered now."""
         if session.deadline == inf:
-            self._state.presence.show(session, session.subscriptions)
-        due = now + session.rest_interval_s + self._state.options.max_interval_s
+            self._presence.show(session, session.subscriptions)
+        due = now + session.rest_interval_s + self._options.max_interval_s
         session.deadline = due
         dispatcher = session.dispatcher
         if dispatcher is not None:
@@ -56,7 +70,7 @@ class SessionClock:
     def detach(self, session: Session, now: float) -> None:
         """Start to wait for the return of a client that has left."""
         session.deadline = inf
-        timeout_s = session_timeout_s(session.terms, self._state.options.max_session_timeout_s)
+        timeout_s = session_timeout_s(session.terms, self._options.max_session_timeout_s)
         session.ends_at = now + timeout_s if timeout_s else 0.0
         self._unconnected.desert(session)
         self.schedule(session)
@@ -64,7 +78,7 @@ class SessionClock:
     def attach(self, session: Session) -> None:
         """Stop waiting for the client: it is connected."""
         if session.deadline == inf:
-            self._state.presence.show(session, session.subscriptions)
+            self._presence.show(session, session.subscriptions)
         session.ends_at = 0.0
         self._unconnected.leave(session)
 
@@ -79,7 +93,7 @@ class SessionClock:
         if hold is None or hold.until is None:
             session.hold_ends_at = 0.0
         else:
-            left_ms = max(hold.until - self._state.node.now_ms(), 0)
+            left_ms = max(hold.until - self._node.now_ms(), 0)
             session.hold_ends_at = now + left_ms / 1000
         self.schedule(session)
 
@@ -91,13 +105,12 @@ class SessionClock:
         ahead_ms = wall_ms - now * 1000
         if abs(ahead_ms - self._ahead_ms) > _JUMP_MS:
             self._ahead_ms = ahead_ms
-            for session in self._state.sessions:
+            for session in self._sessions:
                 if session.hold_ends_at:
                     self.schedule_hold_end(session, now)
 
-    def begin_lingering(self, now: float) -> None:
+    def begin_lingering(self, lingering: Sequence[tuple[Session, float]], now: float) -> None:
         """Start the delays of the turn's lazy messages."""
-        lingering, self._state.lingering = self._state.lingering, []
         for session, linger_s in lingering:
             due = now + linger_s
             if session.queue.count and (not session.lazy_due or due < session.lazy_due):

@@ -34,7 +34,9 @@ class SessionLife:
     def __init__(self, state: ServerState, publishing: Publishing) -> None:
         self.state = state
         self.unconnected = UnconnectedSessions()
-        self.clock = SessionClock(state, self.unconnected)
+        self.clock = SessionClock(
+            state.options, state.sessions, self.unconnected, state.presence, state.node
+        )
         self.system_events = SystemEvents(state.channels, state.hub, state.node)
         self.channel_holds = ChannelHolds(
             state.guard,
@@ -60,7 +62,9 @@ class SessionLife:
         self.failures = self.settlement.failures
         self.reauthorizations = Reauthorizations(state, self.owner, self.undelivered)
         self.hand_overs = self.settlement.hand_overs
-        self.message_expiry = MessageExpiry(state, self.undelivered)
+        self.message_expiry = MessageExpiry(
+            self.undelivered, state.hub.histories, state.node, state.log_fault
+        )
         self.answers = Answers(state, self.clock, self.settlement, self.message_expiry)
         self.login_events = LoginEvents(
             state.channels, state.routes, state.node, state.backlog, self.system_events

@@ -2,21 +2,22 @@
 
 from collections.abc import Iterator
 
-from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.options import Options
+from holdfast.bayeux.session_registry import Sessions
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.terms import session_timeout_s
 from holdfast.delivery import dispatcher
 from holdfast.delivery.entries import Entry, SettledBy
-from holdfast.delivery.node import NS_PER_MS
+from holdfast.delivery.node import NS_PER_MS, Node
 from holdfast.delivery.queue import CallbackQueue, QueueLimits
 
 
-def find(server: ServerState, key: str) -> Session | None:
+def find(sessions: Sessions, key: str) -> Session | None:
     """Return the session of this name, whether its client or the server chose it."""
-    named = server.sessions.named(key)
+    named = sessions.named(key)
     if named is not None:
         return named
-    return next((session for session in server.sessions if session.key == key), None)
+    return next((session for session in sessions if session.key == key), None)
 
 
 def hold_of(session: Session) -> dispatcher.QueueHold | None:
@@ -34,9 +35,9 @@ def is_away(session: Session) -> bool:
     return session.deadline == float("inf")
 
 
-def limits(server: ServerState, session: Session) -> QueueLimits:
+def limits(options: Options, session: Session) -> QueueLimits:
     """Return the limits of the session's queue."""
-    ours = server.options.queue_limits
+    ours = options.queue_limits
     agreed = {} if session.terms is None else session.terms.queue
     return QueueLimits(
         min(ours.entries, agreed.get("maxEntries", ours.entries)),
@@ -48,19 +49,19 @@ def created_ms(session: Session) -> int:
     return session.created // NS_PER_MS
 
 
-def wall_ms(server: ServerState, moment: float, now: float) -> int:
+def wall_ms(node: Node, moment: float, now: float) -> int:
     """Convert a time of the core's clock to milliseconds since 1970."""
-    return server.node.now_ms() + round((moment - now) * 1000)
+    return node.now_ms() + round((moment - now) * 1000)
 
 
 def since_ms(
-    server: ServerState, session: Session, state: dispatcher.DispatcherState, now: float
+    node: Node, session: Session, state: dispatcher.DispatcherState, now: float
 ) -> int | None:
     """Return since when the dispatcher has been in the state; None if it is in another."""
     if session.connection_state is not state:
         return None
     since = None if session.dispatcher is None else session.dispatcher.since
-    return created_ms(session) if since is None else wall_ms(server, since, now)
+    return created_ms(session) if since is None else wall_ms(node, since, now)
 
 
 def is_stalled(session: Session) -> bool:
@@ -68,10 +69,10 @@ def is_stalled(session: Session) -> bool:
     return any(way is not None and way.is_draining() for way in (session.pipe, session.carrier))
 
 
-def expires_ms(server: ServerState, session: Session, now: float) -> int | None:
+def expires_ms(options: Options, node: Node, session: Session, now: float) -> int | None:
     """Return when the session ends unless its client returns; None if it does not expire."""
     if session.ends_at:
-        return wall_ms(server, session.ends_at, now)
+        return wall_ms(node, session.ends_at, now)
     if is_connected(session) or session.deadline == float("inf"):
         return None
     terms = session.terms
@@ -80,28 +81,28 @@ def expires_ms(server: ServerState, session: Session, now: float) -> int | None:
     else:
         waits = hold_of(session) is not None or terms.retries != 0
     return wall_ms(
-        server, session.deadline + (_session_timeout_s(server, session) if waits else 0.0), now
+        node, session.deadline + (_session_timeout_s(options, session) if waits else 0.0), now
     )
 
 
-def _session_timeout_s(server: ServerState, session: Session) -> float:
-    return session_timeout_s(session.terms, server.options.max_session_timeout_s)
+def _session_timeout_s(options: Options, session: Session) -> float:
+    return session_timeout_s(session.terms, options.max_session_timeout_s)
 
 
-def last_seen_ms(server: ServerState, session: Session, now: float) -> int:
+def last_seen_ms(options: Options, node: Node, session: Session, now: float) -> int:
     """Return when the client was last seen, or an earlier time if that is not known exactly."""
     if is_connected(session):
-        return server.node.now_ms()
+        return node.now_ms()
     if session.seen_ms and session.connection_state is dispatcher.DispatcherState.UNDEF:
         # The client left before this server started.
         return session.seen_ms
     if session.ends_at:
-        seen = session.ends_at - _session_timeout_s(server, session)
+        seen = session.ends_at - _session_timeout_s(options, session)
     elif session.deadline != float("inf"):
-        seen = session.deadline - session.rest_interval_s - server.options.max_interval_s
+        seen = session.deadline - session.rest_interval_s - options.max_interval_s
     else:
         return created_ms(session)
-    return max(created_ms(session), wall_ms(server, min(seen, now), now))
+    return max(created_ms(session), wall_ms(node, min(seen, now), now))
 
 
 def first_entries(queue: CallbackQueue, count: int) -> Iterator[Entry]:

@@ -27,7 +27,7 @@ def join(
     more = check_join(state, session, patterns, message, qos)
     for channel in patterns.values():
         add(state, session, channel, qos)
-        if state.has_presence(channel):
+        if state.presence.is_visible(channel):
             state.presence.join(channel.name, session)
     if more:
         count_subscriptions(state, session, more)

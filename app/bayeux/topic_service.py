@@ -4,19 +4,23 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from holdfast.bayeux.backlog import Works
+from holdfast.bayeux.backlog import Backlog, Works
+from holdfast.bayeux.budgets import Budgets
 from holdfast.bayeux.commands import NOT_ALLOWED
 from holdfast.bayeux.errors import Refused
 from holdfast.bayeux.history_search import HistorySearch
 from holdfast.bayeux.operation import Operation
-from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.rights import Rights
 from holdfast.bayeux.services import ILLEGAL, CallInvalid, ServiceCall, limit_of
 from holdfast.bayeux.topic_life import TopicLife
-from holdfast.bayeux.topic_status import event_of, page_of, status_of, statuses_of
-from holdfast.delivery.channels import Channel, Kind
+from holdfast.bayeux.topic_status import TopicStatuses, event_of, page_of
+from holdfast.delivery.channels import Channel, Channels, Kind
 from holdfast.delivery.filter_language import FilterInvalid
+from holdfast.delivery.kept_messages import Histories
+from holdfast.delivery.node import Node
 from holdfast.delivery.numbers import whole
 from holdfast.delivery.selections import Filter
+from holdfast.delivery.topics import Topics
 
 TOPICS: Final = "/service/topics"
 UNKNOWN: Final = "user.oid.unknown"
@@ -27,9 +31,28 @@ Options = Mapping[str, Any]
 class TopicService:
     """Answers calls of `/service/topics`: `{<action>: <channel or pattern>}`, with options."""
 
-    def __init__(self, state: ServerState, life: TopicLife) -> None:
-        self._state = state
+    def __init__(
+        self,
+        life: TopicLife,
+        statuses: TopicStatuses,
+        *,
+        channels: Channels,
+        topics: Topics,
+        histories: Histories,
+        node: Node,
+        rights: Rights,
+        budgets: Budgets,
+        backlog: Backlog,
+    ) -> None:
         self._life = life
+        self._statuses = statuses
+        self._channels = channels
+        self._topics = topics
+        self._histories = histories
+        self._node = node
+        self._rights = rights
+        self._budgets = budgets
+        self._backlog = backlog
         # Each action with the options that it has.
         self._actions: dict[
             str, tuple[Callable[[ServiceCall, Channel, Options], None], frozenset[str]]
@@ -63,7 +86,7 @@ class TopicService:
         carry_out(call, self._channel(given[action]), given)
 
     def _channel(self, name: object) -> Channel:
-        channel = self._state.channels.get(name) if isinstance(name, str) else None
+        channel = self._channels.get(name) if isinstance(name, str) else None
         if channel is None or channel.kind is not Kind.BROADCAST:
             raise CallInvalid(
                 ILLEGAL, "this is not a channel that clients can publish on, nor a pattern of such"
@@ -72,31 +95,32 @@ class TopicService:
 
     def _check_reading(self, call: ServiceCall, channel: Channel) -> None:
         """Refuse what the client could not subscribe to."""
-        rights = self._state.rights
+        rights = self._rights
         rights.check_system(call.session, channel, call.message)
         if not rights.are_open:
             rights.check_subscribe(call.session, channel, call.message, exists=True)
 
     def _show(self, call: ServiceCall, channel: Channel, _: Options) -> None:
         self._check_reading(call, channel)
-        topic = self._state.topics.get(channel.name)
+        topic = self._topics.get(channel.name)
         if topic is None:
             raise CallInvalid(UNKNOWN, f"{channel.name} is not a topic")
-        call.answer(status_of(self._state, topic).to_json())
+        call.answer(self._statuses.of(topic).to_json())
 
     def _list(self, call: ServiceCall, pattern: Channel, given: Options) -> None:
         self._check_reading(call, pattern)
         names, after = self._page(pattern, given)
-        found = [each.to_json() for each in statuses_of(self._state, names)]
+        found = [each.to_json() for each in self._statuses.of_all(names)]
         call.answer({"topics": found, "next": after})
 
     def _get(self, call: ServiceCall, pattern: Channel, given: Options) -> None:
         self._check_get(call, pattern)
         count, limit = _entries(given, 1), limit_of(given)
         done = partial(self._found, call, pattern)
-        search = HistorySearch(self._state, pattern, count, limit, _filter_of(given), done)
-        self._state.budgets.spend_catch_up(call.session, search.asked, call.now)
-        self._state.backlog.begin(search.go_on, call.now)
+        filter, now_ms = _filter_of(given), self._node.now_ms()
+        search = HistorySearch(self._histories, pattern, count, limit, filter, done, now_ms=now_ms)
+        self._budgets.spend_catch_up(call.session, search.asked, call.now)
+        self._backlog.begin(search.go_on, call.now)
 
     def _found(self, call: ServiceCall, pattern: Channel, search: HistorySearch) -> None:
         """Answer with what was found, unless the client has lost the right meanwhile."""
@@ -105,19 +129,19 @@ class TopicService:
         except Refused:
             call.fail(CallInvalid(NOT_ALLOWED, f"{pattern.name} may not be read").to_json())
             return
-        events = [event_of(self._state, each) for each in search.messages]
+        events = [event_of(self._node.name, each) for each in search.messages]
         call.answer({"messages": events, "complete": search.is_complete})
 
     def _check_get(self, call: ServiceCall, pattern: Channel) -> None:
         self._check_reading(call, pattern)
-        self._state.rights.check_rules(Operation.HISTORY, call.session, pattern)
+        self._rights.check_rules(Operation.HISTORY, call.session, pattern)
 
     def _erase(self, call: ServiceCall, pattern: Channel, given: Options) -> None:
         is_forced = given.get("forceDestroy", False)
         if type(is_forced) is not bool:
             raise CallInvalid(ILLEGAL, "forceDestroy must be true or false")
-        if not self._state.rights.are_open:
-            self._state.rights.check_erase(call.session, pattern, call.message)
+        if not self._rights.are_open:
+            self._rights.check_erase(call.session, pattern, call.message)
         if "history" in given:
             self._empty(call, pattern, given)
             return
@@ -130,24 +154,23 @@ class TopicService:
         """Empty histories only, in as many turns as they take."""
         if _entries(given, 0) >= 0:
             raise CallInvalid(ILLEGAL, "history.numEntries must be -1: everything")
-        histories = self._state.hub.histories
-        covered, _ = histories.covered_by(pattern)
+        covered, _ = self._histories.covered_by(pattern)
         names = [each.channel for each in covered[: limit_of(given)]]
         answer: dict[str, Any] = {"emptied": names, "messages": 0}
 
         def empty(name: str, _: float) -> bool:
-            answer["messages"] += histories.erase(name)
+            answer["messages"] += self._histories.erase(name)
             return False
 
         works = (partial(empty, name) for name in names)
         emptying = Works(works, partial(call.answer, answer))
-        self._state.backlog.begin(emptying.go_on, call.now)
+        self._backlog.begin(emptying.go_on, call.now)
 
     def _page(self, pattern: Channel, given: Options) -> tuple[Sequence[str], str | None]:
         after = given.get("after") or ""
         if not isinstance(after, str):
             raise CallInvalid(ILLEGAL, "after must be the name of a topic")
-        return page_of(self._state.topics.names.covered_by(pattern, after), limit_of(given))
+        return page_of(self._topics.names.covered_by(pattern, after), limit_of(given))
 
 
 def _filter_of(given: Options) -> Filter | None:

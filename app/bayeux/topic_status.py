@@ -6,13 +6,16 @@ from typing import Literal, cast
 
 from orjson import loads
 
+from holdfast.bayeux.channel_rules import ChannelRules
 from holdfast.bayeux.codec import Json
-from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.topic_publishing import depth_of
 from holdfast.delivery.kept_messages import MOST_LOOKS
 from holdfast.delivery.messages import Message
+from holdfast.delivery.routes import Routes
 from holdfast.delivery.sorted_names import Look
-from holdfast.delivery.topics import Topic
+from holdfast.delivery.topics import Topic, Topics
+from holdfast.delivery.work_queues import WorkQueues
 
 # Fields that have another name for clients.
 _NAMES = {"destroy_delay": "destroyDelay"}
@@ -42,28 +45,42 @@ class TopicStatus:
         return {_NAMES.get(name, name): value for name, value in asdict(self).items()}
 
 
-def statuses_of(state: ServerState, names: Iterable[str]) -> list[TopicStatus]:
-    """Return the status of each topic."""
-    found = map(state.topics.get, names)
-    return [status_of(state, topic) for topic in found if topic is not None]
+class TopicStatuses:
+    """Tells the status of topics."""
 
+    def __init__(
+        self,
+        topics: Topics,
+        rules: ChannelRules,
+        work: WorkQueues[Session],
+        routes: Routes[Session],
+    ) -> None:
+        self._topics = topics
+        self._rules = rules
+        self._work = work
+        self._routes = routes
 
-def status_of(state: ServerState, topic: Topic) -> TopicStatus:
-    """Return the status of a topic."""
-    config, channel = topic.config, state.channels.named(topic.name)
-    depth = depth_of(state.rules.of(channel), config)
-    worker = state.work.of(topic.name)
-    return TopicStatus(
-        topic.name,
-        cast("StateName", topic.state.value),
-        config.destroy_delay_ms,
-        config.is_readonly,
-        0 if depth is None else depth.entries,
-        topic.kept,
-        topic.queued,
-        0 if worker is None else worker.queue.count,
-        len(state.routes.subscribers(topic.name)),
-    )
+    def of_all(self, names: Iterable[str]) -> list[TopicStatus]:
+        """Return the status of each topic."""
+        found = map(self._topics.get, names)
+        return [self.of(topic) for topic in found if topic is not None]
+
+    def of(self, topic: Topic) -> TopicStatus:
+        """Return the status of a topic."""
+        config = topic.config
+        depth = depth_of(self._rules.named(topic.name), config)
+        worker = self._work.of(topic.name)
+        return TopicStatus(
+            topic.name,
+            cast("StateName", topic.state.value),
+            config.destroy_delay_ms,
+            config.is_readonly,
+            0 if depth is None else depth.entries,
+            topic.kept,
+            topic.queued,
+            0 if worker is None else worker.queue.count,
+            len(self._routes.subscribers(topic.name)),
+        )
 
 
 def page_of(looks: Iterable[Look], limit: int) -> tuple[list[str], str | None]:
@@ -79,11 +96,11 @@ def page_of(looks: Iterable[Look], limit: int) -> tuple[list[str], str | None]:
     return names, None
 
 
-def event_of(state: ServerState, message: Message) -> Json:
+def event_of(node: str, message: Message) -> Json:
     """Return a kept message as an event, with what receivers would learn of it."""
     event: Json = loads(message.wire)
     delivery = {
-        "id": f"{state.node.name}-{message.id}",
+        "id": f"{node}-{message.id}",
         "state": "OK",
         "sender": message.sender,
         "rcvTimestamp": str(message.id),

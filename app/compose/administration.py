@@ -67,7 +67,7 @@ def make_administration(
 ) -> Administration:
     """Install the operators' extension and build the API of the running server."""
     bayeux, clock = endpoint.bayeux, endpoint.clock
-    store, node = storage.store, bayeux.state.node
+    state, store, node = bayeux.state, storage.store, bayeux.state.node
     redis = open_reader(storage.url)
     stack.push_async_callback(redis.aclose)
     process = _process(settings, node.now_ms())
@@ -83,12 +83,20 @@ def make_administration(
         new_id=lambda: f"{node.stamp():019d}",
     )
     stack.push_async_callback(replays.close)
-    waits = QueueWaits(bayeux.state, clock)
+    waits = QueueWaits(state.sessions, clock)
     stack.push_async_callback(waits.close)
     figures = LiveFigures(
-        bayeux.state, clock=clock, version=scope.process.version, letters=letters.search.statistics
+        state.hub,
+        state.sessions,
+        state.waiting_places,
+        state.guard,
+        node,
+        clock=clock,
+        version=scope.process.version,
+        letters=letters.search.statistics,
     )
-    stack.push_async_callback(cancel, asyncio.create_task(Feed(bayeux.state, figures).run()))
+    feed = Feed(figures, state.channels, state.hub, node)
+    stack.push_async_callback(cancel, asyncio.create_task(feed.run()))
     upkeep = LetterUpkeep(letters, store.letter_quota, age_s=settings.dead_letter_age / 1000)
     stack.push_async_callback(cancel, asyncio.create_task(upkeep.run()))
     server.extend(_operators(server, tokens, scope, audit, waits))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Hashable, Iterable
 from itertools import islice
 from typing import Generic, TypeVar
 
-from holdfast.delivery.channels import covers
+from holdfast.delivery.channels import Channel, covers
 
 R = TypeVar("R", bound=Hashable)
 
@@ -14,11 +14,15 @@ class Presence(Generic[R]):
 
     Args:
         is_used: Whether the rule of any channel asks for it.
+        by_rule: Returns whether the channel's rule asks for it.
         stamp: Returns the time: ascending, each value once.
     """
 
-    def __init__(self, *, is_used: bool, stamp: Callable[[], int]) -> None:
+    def __init__(
+        self, *, is_used: bool, by_rule: Callable[[Channel], bool], stamp: Callable[[], int]
+    ) -> None:
         self.is_used = is_used
+        self._by_rule = by_rule
         self._stamp = stamp
         # Patterns of channels that have it whatever their rules say.
         self._offered: set[str] = set()
@@ -36,10 +40,12 @@ class Presence(Generic[R]):
         self.is_used = True
         self._offered.add(pattern)
 
-    def is_offered(self, channel: str) -> bool:
-        """Return whether a pattern that matches the channel was offered."""
-        # There are few of these, but a channel with many segments has many that match.
-        return any(covers(pattern, channel) for pattern in self._offered)
+    def is_visible(self, channel: Channel) -> bool:
+        """Return whether clients may see who is on the channel."""
+        if not self.is_used or channel.is_wild or channel.is_system:
+            return False
+        # There are few offered patterns, but a channel with many segments has many that match.
+        return self._by_rule(channel) or any(covers(each, channel.name) for each in self._offered)
 
     def restore(self, channel: str, member: R) -> None:
         """Add a member that was on the channel before a restart."""

@@ -3,12 +3,15 @@
 from collections.abc import Collection
 from dataclasses import dataclass, field
 
-from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.session_registry import Sessions
 from holdfast.bayeux.session_status import is_away
 from holdfast.bayeux.sessions import Session
+from holdfast.delivery.counters import Counters
 from holdfast.delivery.dispatcher import DispatcherState as Contact
+from holdfast.delivery.guard import Guard
 from holdfast.delivery.latency import first_free
 from holdfast.delivery.session_states import SessionState
+from holdfast.delivery.waiting_places import WaitingPlaces
 
 # Messages examined in each queue while channels are held.
 _DEPTH = 20
@@ -42,15 +45,15 @@ class Census:
     oldest: int = 0
 
     @classmethod
-    def of(cls, state: ServerState) -> "Census":
+    def of(
+        cls, sessions: Sessions, places: WaitingPlaces[Session], guard: Guard, counters: Counters
+    ) -> "Census":
         census = cls()
-        for session in state.sessions:
-            census.count(session, state.guard.held)
-        places = state.waiting_places
+        for session in sessions:
+            census.count(session, guard.held)
         census.addressed = sum([each.queue.count for each in places.subjects.queues()])
         census.work = sum([each.queue.count for each in places.work.queues()])
         census.waiting += census.addressed + census.work
-        counters = state.counters
         here = census.waiting + census.handed
         census.unaccounted = counters.entered() - counters.settled() - here
         return census

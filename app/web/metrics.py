@@ -290,7 +290,8 @@ class BayeuxCollector(Collector):
         yield turned_away
 
     def _living(self) -> Iterator[Metric]:
-        census = Census.of(self._bayeux.state)
+        parts = self._bayeux.state
+        census = Census.of(parts.sessions, parts.waiting_places, parts.guard, parts.counters)
         yield GaugeMetricFamily(
             "holdfast_entries_waiting",
             "Entries that wait to be handed over, for the first time or again.",

@@ -77,9 +77,13 @@ class LiveHouse(House):
         )
         scope = CommandScope(self.bayeux.life, Process("1.2", 0), lambda: self.now)
         server = RunningServer(scope, self.audit, LETTER_AGE_MS, keeps_journal=True)
-        search, keys = self.letters.search, here.store.keys
+        search, keys, state = self.letters.search, here.store.keys, self.bayeux.state
         desk = LiveFigures(
-            self.bayeux.state,
+            state.hub,
+            state.sessions,
+            state.waiting_places,
+            state.guard,
+            state.node,
             clock=lambda: self.now,
             version="1.2",
             letters=self.letters.search.statistics,
@@ -94,7 +98,7 @@ class LiveHouse(House):
                 server,
                 figures=desk,
                 results=PipelineResults(reader, keys),
-                queue_waits=QueueWaits(self.bayeux.state, lambda: self.now),
+                queue_waits=QueueWaits(state.sessions, lambda: self.now),
             ),
         )
 

@@ -27,8 +27,13 @@ REFUSED = "user.update.error"
 
 
 def desk(house: LiveHouse, letters: Any = None) -> LiveFigures:
+    state = house.bayeux.state
     return LiveFigures(
-        house.bayeux.state,
+        state.hub,
+        state.sessions,
+        state.waiting_places,
+        state.guard,
+        state.node,
         clock=lambda: house.now,
         version="1",
         letters=letters or house.letters.search.statistics,
@@ -114,8 +119,8 @@ class FramedEvent:
 
     def __init__(self, house: LiveHouse) -> None:
         self.house = house
-        self.desk = desk(house)
-        self.feed = Feed(house.bayeux.state, self.desk)
+        self.desk, state = desk(house), house.bayeux.state
+        self.feed = Feed(self.desk, state.channels, state.hub, state.node)
         self.client = house.guest()
         self.client.learn(self.client.handshake(ext={"ack": True, "delivery": True}))
         self.client.session.identity.role = "reader"

@@ -11,7 +11,6 @@ from pydantic import BaseModel
 
 from holdfast.bayeux.command_scope import CommandScope
 from holdfast.bayeux.commands import audited
-from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.store.audit import Audit
 from holdfast.store.connection import StoreUnavailable
@@ -39,11 +38,6 @@ class RunningServer:
     def clock(self) -> Callable[[], float]:
         return self.scope.clock
 
-    @property
-    def state(self) -> ServerState:
-        """The state that the parts of the server share."""
-        return self.scope.state
-
     @asynccontextmanager
     async def change(
         self, who: str, action: str, target: str, **detail: object
@@ -58,7 +52,7 @@ class RunningServer:
 
     async def kept(self) -> None:
         """Wait until the store has all changes so far, if it is available."""
-        store, kept = self.state.store, asyncio.Event()
+        store, kept = self.life.state.store, asyncio.Event()
         if store.is_available:
             store.after(kept.set)
             with suppress(TimeoutError):

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
+from holdfast.delivery.channels import Channels
+from holdfast.delivery.hub import Hub
 from holdfast.delivery.messages import Message
+from holdfast.delivery.node import Node
 from holdfast.web.admin.figures import LiveFigures
 
 if TYPE_CHECKING:
@@ -26,10 +28,13 @@ _LIFE_MS = 5_000
 class Feed:
     """Publishes live figures while a client waits for them."""
 
-    def __init__(self, state: ServerState, figures: LiveFigures) -> None:
-        self._state = state
+    def __init__(
+        self, figures: LiveFigures, channels: Channels, hub: Hub[Session], node: Node
+    ) -> None:
         self._figures = figures
-        self._channel = state.channels.named(CHANNEL)
+        self._hub = hub
+        self._node = node
+        self._channel = channels.named(CHANNEL)
         self._published: Figures | None = None
         # Numbers of sessions that were waiting for a reading when there was one.
         self._waiting: set[int] = set()
@@ -53,14 +58,13 @@ class Feed:
             self._publish(orjson.dumps({"channel": CHANNEL, "data": figures}))
 
     def _subscribers(self) -> Sequence[Session]:
-        return self._state.routes.receivers(self._channel)
+        return self._hub.routes.receivers(self._channel)
 
     def _publish(self, wire: bytes) -> None:
-        state = self._state
-        message = Message(wire, id=state.node.stamp(), channel=CHANNEL)
+        message = Message(wire, id=self._node.stamp(), channel=CHANNEL)
         message.limit_life(_LIFE_MS, is_forced=True)
         message.leaves_no_letter = True
-        state.hub.publish_to([each for each in self._subscribers() if self._wants(each)], message)
+        self._hub.publish_to([each for each in self._subscribers() if self._wants(each)], message)
         self._waiting &= {each.number for each in self._subscribers()}
 
     def _wants(self, session: Session) -> bool:

@@ -3,10 +3,14 @@
 import time
 from collections.abc import Awaitable, Callable
 
-from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.session_registry import Sessions
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.guard import Guard
+from holdfast.delivery.hub import Hub
 from holdfast.delivery.latency import Latencies, LatencySampler
-from holdfast.delivery.node import NS_PER_MS
+from holdfast.delivery.node import NS_PER_MS, Node
 from holdfast.delivery.session_states import SessionInput, SessionState
+from holdfast.delivery.waiting_places import WaitingPlaces
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letter_search import LetterStatistics
 from holdfast.web.admin.system_views import Figures, Latency
@@ -27,23 +31,31 @@ class LiveFigures:
 
     def __init__(
         self,
-        state: ServerState,
+        hub: Hub[Session],
+        sessions: Sessions,
+        waiting_places: WaitingPlaces[Session],
+        guard: Guard,
+        node: Node,
         *,
         clock: Callable[[], float],
         version: str,
         letters: Callable[[], Awaitable[LetterStatistics]],
     ) -> None:
-        self._state = state
+        self._hub = hub
+        self._sessions = sessions
+        self._waiting_places = waiting_places
+        self._guard = guard
+        self._node = node
         self._clock = clock
         self._version = version
         self._letters = letters
-        self._started = state.node.now_ms()
+        self._started = node.now_ms()
         self._latest: Figures | None = None
         self._good_until = 0.0
 
     def watch(self, *, is_watched: bool) -> None:
         """Begin or end the measurement of latencies and rates, which costs time."""
-        hub = self._state.hub
+        hub = self._hub
         if is_watched != (hub.watch is not None):
             hub.watch = LatencySampler(self._clock()) if is_watched else None
 
@@ -58,9 +70,8 @@ class LiveFigures:
 
     def _take(self, letters: LetterStatistics) -> Figures:
         begun = time.thread_time()
-        state, now = self._state, self._clock()
-        census = Census.of(state)
-        watch = state.hub.watch
+        now, watch = self._clock(), self._hub.watch
+        census = Census.of(self._sessions, self._waiting_places, self._guard, self._hub.counters)
         figures = self._figures(census, letters, None if watch is None else watch.read(now))
         # At most a hundredth of the processor is spent here.
         self._good_until = now + max(_FRESH_S, 100 * (time.thread_time() - begun))
@@ -69,9 +80,8 @@ class LiveFigures:
     def _figures(
         self, census: Census, letters: LetterStatistics, times: Latencies | None
     ) -> Figures:
-        state = self._state
-        hub, counters, sessions = state.hub, state.counters, state.sessions
-        now_ns = state.node.stamp()
+        hub, counters, sessions = self._hub, self._hub.counters, self._sessions
+        now_ns = self._node.stamp()
         oldest_ms = None if not census.oldest else max(0, now_ns - census.oldest) // NS_PER_MS
         return view_of(
             Figures,
@@ -79,7 +89,7 @@ class LiveFigures:
             counters,
             letters,
             time=now_ns // NS_PER_MS,
-            node=state.node.name,
+            node=self._node.name,
             version=self._version,
             started=self._started,
             discarded=counters.discarded.total(),
@@ -93,7 +103,7 @@ class LiveFigures:
                 for how in (SessionInput.DISCONNECT, SessionInput.EXPIRE, SessionInput.FAIL)
             ),
             channels=len(hub.routes),
-            channels_held_back=len(state.guard.held),
+            channels_held_back=len(self._guard.held),
             store_available=hub.store.takes_messages,
             latency=None if times is None else Latency(*times),
         )

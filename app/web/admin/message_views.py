@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal
 import orjson
 from pydantic import Field
 
-from holdfast.bayeux.server_state import ServerState
 from holdfast.delivery.json_text import part
 from holdfast.delivery.messages import Message
 from holdfast.delivery.node import NS_PER_MS
@@ -83,13 +82,13 @@ class Trace:
     ]
 
 
-def kept_message(state: ServerState, message: Message) -> KeptMessage:
+def kept_message(node: str, message: Message) -> KeptMessage:
     """Return a message without what only one receiver has of it."""
     is_cut = len(message.wire) > _LARGEST
     return view_of(
         KeptMessage,
         message,
-        id=f"{state.node.name}-{message.id}",
+        id=f"{node}-{message.id}",
         published=message.id // NS_PER_MS,
         durable=message.is_durable,
         bytes=len(message.wire),

@@ -34,8 +34,9 @@ class Messages:
     """Finds a message in queues, among dead letters and in the journal, all of it bounded."""
 
     def __init__(self, server: RunningServer, letters: LetterSearch, frames: JournalFrames) -> None:
-        self._server, self._state = server, server.state
-        self._node = server.state.node.name
+        state = server.life.state
+        self._server, self._node = server, state.node.name
+        self._sessions, self._waiting_places = state.sessions, state.waiting_places
         self._letters = letters
         self._frames = frames
         self._tables = TableReader()
@@ -85,7 +86,7 @@ class Messages:
         """
         found: list[TraceQueue] = []
         looked_at = 0
-        for session in (*self._state.sessions, *self._state.waiting_places.queues()):
+        for session in (*self._sessions, *self._waiting_places.queues()):
             found += islice(_places(session, ns), 1)
             looked_at += session.queue.count + 1
             if len(found) > _MOST_QUEUES:

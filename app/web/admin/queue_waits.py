@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from holdfast.bayeux.commands import LONGEST_WAIT_MS, Command
 from holdfast.bayeux.properties import QueueQuery
-from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.session_registry import Sessions
 from holdfast.bayeux.session_status import find
 from holdfast.web.tasks import Tasks
 
@@ -20,8 +20,8 @@ class QueueWaits:
         clock: Monotonic seconds, as the server counts them.
     """
 
-    def __init__(self, state: ServerState, clock: Callable[[], float]) -> None:
-        self._state = state
+    def __init__(self, sessions: Sessions, clock: Callable[[], float]) -> None:
+        self._sessions = sessions
         self._clock = clock
         self._tasks = Tasks(clock, limit_s=LONGEST_WAIT_MS / 1000 + 1)
 
@@ -35,7 +35,7 @@ class QueueWaits:
         if not isinstance(query, QueueQuery) or not query.waiting_delay_ms:
             return
         deadline = self._clock() + query.waiting_delay_ms / 1000
-        session = find(self._state, command.target.key)
+        session = find(self._sessions, command.target.key)
         while session is not None and not session.is_gone and self._clock() < deadline:
             if session.queue.count >= query.max_entries:
                 return

@@ -6,7 +6,7 @@ from typing import Annotated, Literal, cast
 from pydantic import Field
 
 from holdfast.bayeux import sessions
-from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.options import Options
 from holdfast.bayeux.session_status import (
     created_ms,
     expires_ms,
@@ -21,7 +21,7 @@ from holdfast.bayeux.session_status import (
 from holdfast.delivery import entries
 from holdfast.delivery.dead_letters import DeadLetter
 from holdfast.delivery.dispatcher import DEFAULT_POLICY, DispatcherState
-from holdfast.delivery.node import NS_PER_MS
+from holdfast.delivery.node import NS_PER_MS, Node
 from holdfast.delivery.queue import CallbackQueue
 from holdfast.store.fields import Count, Ms
 from holdfast.web.admin.message_views import KeptMessage, kept_message
@@ -140,15 +140,17 @@ def state_of(session: sessions.Session) -> DispatcherStateName:
     return cast("DispatcherStateName", session.connection_state.name)
 
 
-def session_summary(state: ServerState, session: sessions.Session, now: float) -> SessionSummary:
+def session_summary(
+    options: Options, node: Node, session: sessions.Session, now: float
+) -> SessionSummary:
     """Return a session as lists show it."""
-    queue, hold, limit = session.queue, hold_of(session), limits(state, session)
+    queue, hold, limit = session.queue, hold_of(session), limits(options, session)
     head = next(first_entries(queue, 1), None)
     return view_of(
         SessionSummary,
         session,
         number=int(session.key.rpartition("/")[2]),
-        node=state.node.name,
+        node=node.name,
         state=state_of(session),
         active=hold is None,
         hold=None if hold is None else view_of(Hold, hold),
@@ -164,12 +166,13 @@ def session_summary(state: ServerState, session: sessions.Session, now: float) -
         attempts=0 if head is None else head.attempts,
         subscriptions=len(session.subscriptions),
         created=created_ms(session),
-        last_seen=last_seen_ms(state, session, now),
+        last_seen=last_seen_ms(options, node, session, now),
     )
 
 
 def whole_session(
-    state: ServerState,
+    options: Options,
+    node: Node,
     session: sessions.Session,
     dead: int,
     last_letter: DeadLetter | None,
@@ -183,16 +186,16 @@ def whole_session(
     queue = session.queue
     return view_of(
         Session,
-        session_summary(state, session, now),
+        session_summary(options, node, session, now),
         session,
         channels=sorted(session.subscriptions)[:_CHANNELS],
         acknowledges=queue.settling is entries.SettledBy.BATCH,
         gives_verdicts=terms is not None and queue.settling is not entries.SettledBy.WRITTEN,
-        expires=expires_ms(state, session, now),
+        expires=expires_ms(options, node, session, now),
         retries=policy.retries,
         delay_ms=round(policy.delay_s * 1000),
         retry=0 if dispatcher is None else dispatcher.attempt,
-        next_attempt=None if deadline is None else wall_ms(state, deadline, now),
+        next_attempt=None if deadline is None else wall_ms(node, deadline, now),
         redelivered=sum(entry.redelivered for entry in first_entries(queue, queue.count)),
         dead=dead,
         last_failure=_last_failure(queue, last_letter),
@@ -209,12 +212,12 @@ def _last_failure(queue: CallbackQueue, letter: DeadLetter | None) -> str | None
     return max(failures)[1] if failures else None
 
 
-def entry(state: ServerState, session: sessions.Session, entry: entries.Entry) -> Entry:
+def entry(node: str, session: sessions.Session, entry: entries.Entry) -> Entry:
     """One message in the queue of one session."""
     message = entry.message
     return view_of(
         Entry,
-        kept_message(state, message),
+        kept_message(node, message),
         entry,
         message,
         state="handed" if entry.seq in session.queue.in_flight() else "waiting",

@@ -42,8 +42,9 @@ class Sessions:
     """Answers requests about sessions; every change is audited."""
 
     def __init__(self, server: RunningServer, letters: LetterSearch) -> None:
-        self._server = server
-        self._life, self._state = server.life, server.state
+        self._server, self._life = server, server.life
+        state = server.life.state
+        self._options, self._node, self._all = state.options, state.node, state.sessions
         self._letters = letters
 
     @route("GET", "/sessions")
@@ -57,7 +58,7 @@ class Sessions:
             fit = ((each.key, each) for each in stretch if each.key > after)
             found = nsmallest(limit + 1, chain(found, fit), key=itemgetter(0))
         items = [
-            views.session_summary(self._state, session, self._server.clock())
+            views.session_summary(self._options, self._node, session, self._server.clock())
             for _, session in found[:limit]
             if not session.is_gone
         ]
@@ -105,7 +106,7 @@ class Sessions:
         """Show the first entries of a session's queue, in order of delivery."""
         session = self._find(key)
         entries = first_entries(session.queue, limit)
-        return [views.entry(self._state, session, entry) for entry in entries]
+        return [views.entry(self._node.name, session, entry) for entry in entries]
 
     @route("DELETE", _SESSION + "/queue")
     async def clear(self, key: str, who: str) -> views.ClearedQueue:
@@ -121,7 +122,7 @@ class Sessions:
         """Hold back a session's delivery until the given time, or until it is resumed."""
         async with self._server.change(who, "session.hold", key, reason=reason, until=until):
             session = self._find(key)
-            if until is not None and until <= self._state.node.now_ms():
+            if until is not None and until <= self._node.now_ms():
                 raise illegal("until: this time is in the past")
             self._life.hold_back(session, reason, who, self._server.clock(), until)
         return await self._view(session)
@@ -136,7 +137,7 @@ class Sessions:
 
     async def _matching(self, filter: SessionFilter) -> AsyncIterator[list[Session]]:
         """Yield the matching sessions in parts; other tasks run between them."""
-        sessions = iter(list(self._state.sessions))
+        sessions = iter(list(self._all))
         while stretch := list(islice(sessions, _STRETCH)):
             yield [
                 session
@@ -153,11 +154,11 @@ class Sessions:
                 if self._life.undelivered.is_congested:
                     return
             yield session
-            if self._state.is_turn_over():
+            if self._life.state.is_turn_over():
                 await asyncio.sleep(0)
 
     def _find(self, key: str) -> Session:
-        session = find(self._state, key)
+        session = find(self._all, key)
         if session is None:
             raise RequestFailed(UNKNOWN_SESSION, f"there is no session {key}")
         return session
@@ -171,7 +172,9 @@ class Sessions:
         except StoreUnavailable as error:
             # The change has been made, and the server itself knows most of the answer.
             log.warning("cannot read the dead letters of session %s: %s", session.key, error)
-        return views.whole_session(self._state, session, dead, last, self._server.clock())
+        return views.whole_session(
+            self._options, self._node, session, dead, last, self._server.clock()
+        )
 
 
 def _fits(life: SessionLife, session: Session, filter: SessionFilter, now: float) -> bool:
@@ -186,6 +189,6 @@ def _fits(life: SessionLife, session: Session, filter: SessionFilter, now: float
         and (filter.begun_before is None or created_ms(session) < filter.begun_before)
         and (
             filter.seen_before is None
-            or last_seen_ms(life.state, session, now) < filter.seen_before
+            or last_seen_ms(life.state.options, life.state.node, session, now) < filter.seen_before
         )
     )

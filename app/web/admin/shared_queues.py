@@ -54,8 +54,11 @@ class SharedQueues:
     """Answers requests about queues that sessions share; every change is audited."""
 
     def __init__(self, server: RunningServer) -> None:
+        state = server.life.state
         self._server = server
-        self._subjects, self._work = server.state.ptp.subjects, server.state.work
+        self._subjects, self._work = state.ptp.subjects, state.work
+        self._channels, self._routes = state.channels, state.routes
+        self._options, self._node = state.options, state.node
 
     @route("GET", "/subjects")
     async def subjects(self, cursor: Cursor = None, limit: Limit = 100) -> Page[SubjectQueue]:
@@ -94,12 +97,15 @@ class SharedQueues:
         self, channel: Channel, limit: EntryLimit = 20
     ) -> list[SessionSummary]:
         """Show the receivers of a work queue, with their waiting and unacked entries."""
-        state, now = self._server.state, self._server.clock()
-        return [session_summary(state, each, now) for each in self._receivers(channel)[:limit]]
+        now = self._server.clock()
+        return [
+            session_summary(self._options, self._node, each, now)
+            for each in self._receivers(channel)[:limit]
+        ]
 
     def _receivers(self, name: str) -> Sequence[Session]:
-        channel = self._server.state.channels.get(name)
-        return () if channel is None else self._server.state.routes.receivers(channel)
+        channel = self._channels.get(name)
+        return () if channel is None else self._routes.receivers(channel)
 
     @route("DELETE", _WORK)
     async def clear_work_queue(self, channel: Channel, who: str) -> ClearedQueue:
@@ -110,8 +116,7 @@ class SharedQueues:
         """Return the first messages of a queue, which need not exist while nothing waits."""
         if home is None:
             return []
-        state = self._server.state
-        return [entry(state, home, each) for each in first_entries(home.queue, limit)]
+        return [entry(self._node.name, home, each) for each in first_entries(home.queue, limit)]
 
     async def _clear(self, action: str, name: str, home: Session | None, who: str) -> ClearedQueue:
         async with self._server.change(who, action, name) as detail:

@@ -50,13 +50,14 @@ class System:
         queue_waits: QueueWaits,
     ) -> None:
         self._server = server
-        self._state = server.state
+        state = server.life.state
+        self._hub, self._guard, self._node = state.hub, state.guard, state.node
         self._channel_holds = server.life.channel_holds
         self._audit = server.audit
         self._figures = figures
         self._results = results
         self._queue_waits = queue_waits
-        self._started = server.state.node.now_ms()
+        self._started = state.node.now_ms()
 
     @route("GET", "/about")
     async def about(self, who: str) -> views.About:
@@ -64,10 +65,10 @@ class System:
         return views.About(
             role=cast("Literal['reader', 'operator']", who.partition("/")[0]),
             who=who,
-            node=self._state.node.name,
+            node=self._node.name,
             version=self._server.scope.process.version,
             started=self._started,
-            now=self._state.node.now_ms(),
+            now=self._node.now_ms(),
             journal=self._server.keeps_journal,
         )
 
@@ -92,7 +93,7 @@ class System:
         self, prefix: Prefix = "", cursor: Cursor = None, limit: Limit = 100
     ) -> Page[views.ChannelSummary]:
         """List channels and patterns with subscribers or messages, by name."""
-        hub, held = self._state.hub, self._state.guard.held
+        hub, held = self._hub, self._guard.held
         rates = None if hub.watch is None else hub.watch.rates
         sizes = dict(hub.routes.sizes())
         names = sizes.keys() | (rates or {}).keys() | held.keys()
@@ -112,15 +113,15 @@ class System:
     @route("GET", "/held-channels")
     async def held_channels(self) -> list[HeldChannel]:
         """List held channels."""
-        held = self._state.guard.held
+        held = self._guard.held
         return [self._held_channel(channel, held[channel]) for channel in sorted(held)]
 
     def _held_channel(self, channel: str, held: ChannelHold) -> HeldChannel:
-        probe = self._state.guard.probes.get(channel)
+        probe = self._guard.probes.get(channel)
         next_attempt = (
             None
             if probe is None or probe.is_under_way
-            else wall_ms(self._state, probe.due, self._server.clock())
+            else wall_ms(self._node, probe.due, self._server.clock())
         )
         return view_of(
             HeldChannel,
@@ -137,7 +138,7 @@ class System:
         """Hold back a channel until the given time, or until it is released."""
         async with self._server.change(who, "channel.hold", channel, reason=reason, until=until):
             self._channel_holds.hold(channel, reason, who, until)
-        return self._held_channel(channel, self._state.guard.held[channel])
+        return self._held_channel(channel, self._guard.held[channel])
 
     @route("DELETE", "/held-channels")
     async def release(self, channel: Channel, who: str) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from holdfast.bayeux.history_search import HistorySearch
-from holdfast.bayeux.topic_status import TopicStatus, page_of, status_of, statuses_of
+from holdfast.bayeux.topic_status import TopicStatus, TopicStatuses, page_of
 from holdfast.delivery.filter_language import FilterInvalid
 from holdfast.delivery.selections import Filter
 from holdfast.delivery.topic_states import TopicState
@@ -26,22 +26,26 @@ class Topics:
     """Answers requests about topics; every change is audited."""
 
     def __init__(self, server: RunningServer) -> None:
+        state = server.life.state
         self._server = server
-        self._state = server.state
+        self._topics, self._channels = state.topics, state.channels
+        self._histories, self._node = state.hub.histories, state.node
+        self._backlog = state.backlog
+        self._statuses = TopicStatuses(state.topics, state.rules, state.work, state.routes)
 
     @route("GET", "/topics")
     async def topics(
         self, prefix: Prefix = "", cursor: Cursor = None, limit: Limit = 100
     ) -> Page[TopicStatus]:
         """List topics by name."""
-        names = self._state.topics.names.beginning(prefix, cursor or "")
+        names = self._topics.names.beginning(prefix, cursor or "")
         found, after = page_of(names, limit)
-        return Page(statuses_of(self._state, found), after)
+        return Page(self._statuses.of_all(found), after)
 
     @route("GET", "/topic")
     async def topic(self, channel: Channel) -> TopicStatus:
         """Show one topic."""
-        return status_of(self._state, self._find(channel))
+        return self._statuses.of(self._find(channel))
 
     @route("GET", "/topic/history")
     async def topic_history(
@@ -51,7 +55,7 @@ class Topics:
 
         A filter is asked about 10,000 messages at most.
         """
-        pattern = self._state.channels.get(channel)
+        pattern = self._channels.get(channel)
         if pattern is None:
             raise illegal(f"{channel} is not a channel")
         try:
@@ -65,10 +69,13 @@ class Topics:
                 found.set_result(None)
 
         count = limit if compiled is None else -1
-        search = HistorySearch(self._state, pattern, count, limit, compiled, done)
-        self._state.backlog.begin(search.go_on, self._server.clock())
+        now_ms = self._node.now_ms()
+        search = HistorySearch(
+            self._histories, pattern, count, limit, compiled, done, now_ms=now_ms
+        )
+        self._backlog.begin(search.go_on, self._server.clock())
         await found
-        return [kept_message(self._state, each) for each in search.messages]
+        return [kept_message(self._node.name, each) for each in search.messages]
 
     @route("DELETE", "/topic")
     async def erase_topic(self, channel: Channel, who: str, *, force: Force = False) -> None:
@@ -78,7 +85,7 @@ class Topics:
             life.erase(self._find(channel), is_forced=force, now=now)
 
     def _find(self, channel: str) -> Topic:
-        topic = self._state.topics.get(channel)
+        topic = self._topics.get(channel)
         if topic is None or topic.state is TopicState.DEAD:
             raise RequestFailed(UNKNOWN, f"{channel} is not a topic")
         return topic

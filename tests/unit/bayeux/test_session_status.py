@@ -58,12 +58,12 @@ def test_a_session_without_a_dispatcher_has_been_alive_since_its_login() -> None
 
 
 def _relative(
-    house: House, look: Callable[[Any, Any, float], int | None]
+    house: House, look: Callable[[Any, Any, Any, float], int | None]
 ) -> Callable[[Client], int | None]:
+    state = house.bayeux.state
+
     def ask_for(client: Client) -> int | None:
-        found = look(house.bayeux.state, client.session, house.now)
-        return (
-            None if found is None else round((found - house.bayeux.state.node.now_ms()) / 100) * 100
-        )
+        found = look(state.options, state.node, client.session, house.now)
+        return None if found is None else round((found - state.node.now_ms()) / 100) * 100
 
     return ask_for

@@ -2,11 +2,12 @@
 
 from itertools import count
 
+from holdfast.delivery.channels import Channels
 from holdfast.delivery.presence import Presence
 
 
 def presence() -> Presence[str]:
-    return Presence(is_used=True, stamp=count(1).__next__)
+    return Presence(is_used=True, by_rule=lambda _: False, stamp=count(1).__next__)
 
 
 def test_members_are_listed_in_the_order_of_joining() -> None:
@@ -46,12 +47,13 @@ def test_a_member_state_is_reported_only_on_channels_of_the_member() -> None:
 
 
 def test_presence_is_used_once_it_is_offered() -> None:
-    here: Presence[str] = Presence(is_used=False, stamp=count(1).__next__)
-    assert not here.is_offered("/a/b")
+    here: Presence[str] = Presence(is_used=False, by_rule=lambda _: False, stamp=count(1).__next__)
+    channels = Channels()
+    assert not here.is_visible(channels.named("/a/b"))
     here.offer("/a/*")
     assert here.is_used
-    assert here.is_offered("/a/b")
-    assert not here.is_offered("/b/a")
+    assert here.is_visible(channels.named("/a/b"))
+    assert not here.is_visible(channels.named("/b/a"))
 
 
 def test_a_channel_without_members_is_forgotten() -> None:
