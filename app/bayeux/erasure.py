@@ -6,7 +6,6 @@ from itertools import islice
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_owner import SessionOwner
 from holdfast.bayeux.sessions import Session
-from holdfast.bayeux.subscriptions import part
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.json_text import to_json
 from holdfast.delivery.messages import Message
@@ -57,7 +56,7 @@ class Erasure:
         subscribers = self._state.routes.subscribers(name)
         for session in subscribers[:_MOST]:
             is_notified = self._notifies(session)
-            part(self._state, session, name)
+            self._state.subscriptions.part(session, name)
             self._owner.note(session, now)
             if is_notified:
                 is_covered = session.subscription(name) is not None

@@ -12,7 +12,6 @@ from holdfast.bayeux.errors import ErrorReply, Refused, RequestRefused
 from holdfast.bayeux.extension_chain import run_incoming
 from holdfast.bayeux.handshake import Handshake, check_capacity
 from holdfast.bayeux.pending_replies import begin_pending, finish
-from holdfast.bayeux.reading import read_ext
 from holdfast.bayeux.rights import BY_POLICY
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.sessions import Exchange, Pipe, Session
@@ -379,7 +378,7 @@ def _handshake(bayeux: Bayeux, message: Json, exchange: Exchange, reply: Json) -
     # First, because one caller must not use up what is for all.
     bayeux.state.budgets.spend_handshake(exchange.speaker.caller, exchange.now)
     check_capacity(bayeux.state, bayeux.slots, message, exchange.now)
-    handshake = Handshake(bayeux.life, bayeux.slots, exchange, message, reply)
+    handshake = Handshake(bayeux.life, bayeux.slots, bayeux.claims, exchange, message, reply)
     if handshake.start(exchange.now):
         _begin_request(exchange)
         return True
@@ -413,7 +412,7 @@ def _carry_out(
             raise _congested(bayeux)
         ext = message.get("ext")
         exchange.client_verdicts = (
-            read_ext(bayeux.state, session, channel, message, exchange.now) if ext else SILENT
+            bayeux.ext_reader.read(session, channel, message, exchange.now) if ext else SILENT
         )
     if session.extensions:
         run_incoming(session, message, exchange.now, begin, notices=bayeux.state.notices)

@@ -5,12 +5,10 @@ from collections.abc import Awaitable, Callable
 from holdfast.bayeux.advice import reconnect_advice, session_advice
 from holdfast.bayeux.asking import MODE
 from holdfast.bayeux.catching_up import give_cursors
-from holdfast.bayeux.claims import claim
+from holdfast.bayeux.claims import Claims
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.extension import ServerExtension, SessionExtension
-from holdfast.bayeux.quotas import check_session
-from holdfast.bayeux.reading import check_ext
 from holdfast.bayeux.server_state import Outcome, ServerState
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.session_slots import SessionSlots, busy, later
@@ -30,12 +28,13 @@ class Handshake:
         self,
         life: SessionLife,
         slots: SessionSlots,
+        claims: Claims,
         exchange: Exchange,
         message: Json,
         reply: Json,
     ) -> None:
         self._life, self._state = life, life.state
-        self._slots = slots
+        self._slots, self._claims = slots, claims
         self._exchange = exchange
         self._message = message
         self._reply = reply
@@ -51,7 +50,7 @@ class Handshake:
         try:
             self._check_connection_types()
             if self._message.get("ext"):
-                check_ext(self._state, self._message)
+                self._state.installed.check(self._message)
                 replay = self._message["ext"].get("replay")
                 self._starts = starts_of(replay, self._state.epoch)
             self._state.rights.check_handshake(self._session, self._message)
@@ -198,11 +197,11 @@ class Handshake:
         terms = draft.terms
         self._state.budgets.spend_claim(draft, now)
         if terms is None or not terms.is_named:
-            check_session(self._state, draft)
+            self._state.quotas.check_session(draft)
             self._slots.give(now)
             self._life.open(draft)
             return draft
-        known = claim(self._state, self._life.ends, self._slots, draft, terms, self._message, now)
+        known = self._claims.claim(draft, terms, self._message, now)
         if known is not None:
             take_over(self._life, known, draft, now)
             return known

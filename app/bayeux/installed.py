@@ -10,7 +10,7 @@ from holdfast.bayeux.reserved import RESERVED_EXT, refuse_ext
 from holdfast.bayeux.sessions import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 class InstalledExtensions:
@@ -45,6 +45,17 @@ class InstalledExtensions:
             others = self.checks.get(name, ()) if name in self.owned else ()
             self.checks[name] = (*others, *own) if others else own
         self.owned |= extension.owns
+
+    def check(self, message: Json) -> None:
+        """Let the owners of keys of `ext` check their values. Raises `Refused`."""
+        done: Sequence[Callable[[Json], None]] = ()
+        for name in message["ext"]:
+            checks = self.checks.get(name, ())
+            if checks is not done:
+                # Keys of one extension, which usually stand side by side, are checked together.
+                for check in checks:
+                    check(message)
+                done = checks
 
     def complete(self, event: Json) -> None:
         """Let each extension complete a message that is about to be published."""

@@ -6,14 +6,12 @@ from dataclasses import replace
 
 from holdfast.bayeux.errors import Refused
 from holdfast.bayeux.grammar import ILLEGAL, CommandRefused
-from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.sessions import Session
-from holdfast.bayeux.subscriptions import join, part
 from holdfast.bayeux.takeover import leave
 from holdfast.bayeux.terms import Terms, TermsInvalid
 from holdfast.delivery import error_codes
-from holdfast.delivery.channels import Channel, Kind
+from holdfast.delivery.channels import Channel, Channels, Kind
 from holdfast.delivery.counters import Reason
 
 
@@ -78,10 +76,10 @@ def remove_first(life: SessionLife, session: Session, count: int) -> int:
 
 def subscribe(life: SessionLife, session: Session, name: str, now: float) -> None:
     """Subscribe the session to a channel that its rights cover."""
-    channel = _broadcast(life.state, name)
+    channel = _broadcast(life.state.channels, name)
     asked = {"channel": "/meta/subscribe", "subscription": channel.name}
     try:
-        join(life.state, session, {channel.name: channel}, asked)
+        life.state.subscriptions.join(session, {channel.name: channel}, asked)
     except Refused as refused:
         raise CommandRefused(
             ILLEGAL, f"the session may not subscribe to this channel ({refused})"
@@ -91,15 +89,15 @@ def subscribe(life: SessionLife, session: Session, name: str, now: float) -> Non
 
 def unsubscribe(life: SessionLife, session: Session, name: str, now: float) -> None:
     """Remove one of the session's subscriptions."""
-    channel = _broadcast(life.state, name)
+    channel = _broadcast(life.state.channels, name)
     if channel.name not in session.subscriptions:
         raise CommandRefused(ILLEGAL, "the session has no such subscription")
-    part(life.state, session, channel.name)
+    life.state.subscriptions.part(session, channel.name)
     life.note(session, now)
 
 
-def _broadcast(state: ServerState, name: str) -> Channel:
-    channel = state.channels.get(name)
+def _broadcast(channels: Channels, name: str) -> Channel:
+    channel = channels.get(name)
     if channel is None or channel.kind is not Kind.BROADCAST:
         raise CommandRefused(
             ILLEGAL, "the value after the = must be a channel or a pattern for subscriptions"

@@ -8,10 +8,9 @@ from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.options import ChannelRule
 from holdfast.bayeux.point_to_point import SenderOverQuota, account_of, accounts_of
 from holdfast.bayeux.qos import Qos
-from holdfast.bayeux.quotas import too_much_waits
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
-from holdfast.bayeux.topic_publishing import configure, depth_for, repeated_by, topic_of
+from holdfast.bayeux.topic_publishing import TopicPublishing
 from holdfast.delivery.channels import Channel, Kind
 from holdfast.delivery.json_text import NoNumber, to_json, to_strict_json
 from holdfast.delivery.messages import ORDINARY_PRIORITY, Message
@@ -31,6 +30,9 @@ class Publishing:
 
     def __init__(self, state: ServerState) -> None:
         self._state = state
+        self._topics = TopicPublishing(
+            state.topics, state.hub, state.node, state.quotas, state.keep_history
+        )
 
     def broadcast(
         self,
@@ -56,18 +58,20 @@ class Publishing:
         wire = self.encoded(event, sender)
         rule, topic = state.rules.of(channel), None
         if state.topics.are_used or (qos is not None and qos.concerns_topic):
-            topic = topic_of(state, channel, rule, qos, sender)
+            topic = self._topics.topic_of(channel, rule, qos, sender)
             if topic is not None and qos is not None and qos.is_administrative:
-                configure(state, rule, topic)
+                self._topics.configure(rule, topic)
                 return PersistOutcome.KEPT
             if qos is not None and not qos.force_update:
-                repeated = repeated_by(state, channel, event)
+                repeated = self._topics.repeated_by(channel, event)
                 if repeated is not None:
                     return state.hub.outcome_of(repeated, done)
         message = self._message(channel, wire, sender, now)
         message.linger_s = rule.lazy_timeout_s if lazy_s is None else lazy_s
         message.topic = topic
-        message.depth = rule.history if topic is None else depth_for(state, rule, topic, message)
+        message.depth = (
+            rule.history if topic is None else self._topics.depth_for(rule, topic, message)
+        )
         persistent = rule.durable
         if message.depth is not None:
             message.account = account_of(sender)
@@ -135,7 +139,7 @@ class Publishing:
         try:
             addressing = state.ptp.address(message, qos.destinations, sender, now)
         except SenderOverQuota as over:
-            raise too_much_waits(state, over.sender, over.kind, over.outcomes) from None
+            raise state.quotas.too_much_waits(over.sender, over.kind, over.outcomes) from None
         qos.outcomes = addressing.outcomes
         if persistent is not False and not addressing.harden(state.store):
             addressing.release(PersistOutcome.REFUSED)
@@ -173,7 +177,7 @@ class Publishing:
             home = state.work.accept(channel.name, message, accounts_of(sender))
         except OverQuota as over:
             # Only sessions have a quota.
-            raise too_much_waits(state, cast("Session", sender), over.quota, ()) from over
+            raise state.quotas.too_much_waits(cast("Session", sender), over.quota, ()) from over
         except Undeliverable as full:
             error = ErrorReply.DESTINATION_FULL
             raise Refused(error, full.code.text, channel.name) from full

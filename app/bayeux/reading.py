@@ -4,15 +4,16 @@ The ack beside an ignored verdict would count as consent. So an unreadable part 
 message, and the error names the path of the part.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
+from holdfast.bayeux.budgets import Budgets
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.disconnect import parting_of
 from holdfast.bayeux.errors import ErrorReply, Refused
+from holdfast.bayeux.installed import InstalledExtensions
 from holdfast.bayeux.known_options import SAID_BY_RECEIVERS, QosInvalid, refuse_others
 from holdfast.bayeux.options import Options
 from holdfast.bayeux.publish_handler import publish_qos
-from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.subscribe_handler import subscribe_qos
 from holdfast.delivery.channels import Channel, Kind
@@ -29,34 +30,58 @@ from holdfast.delivery.verdicts import (
 _LEAST_MOST = 10_000
 
 
-def read_ext(
-    state: ServerState,
-    session: Session,
-    channel: Channel,
-    message: Json,
-    now: float,
-) -> ClientVerdicts:
-    """Read what the message says of deliveries. Raises `Refused`."""
-    check_ext(state, message)
-    asked = message["ext"].get("delivery")
-    if asked is None:
-        return SILENT
-    try:
-        return _read_delivery(state, session, channel, message, asked, now)
-    except (Unreadable, QosInvalid) as invalid:
-        raise _refused(invalid) from invalid
+class ExtReader:
+    """Reads the `ext` of messages."""
 
+    def __init__(self, options: Options, installed: InstalledExtensions, budgets: Budgets) -> None:
+        self._options = options
+        self._installed = installed
+        self._budgets = budgets
 
-def check_ext(state: ServerState, message: Json) -> None:
-    """Let the owners of keys of `ext` check their values. Raises `Refused`."""
-    done: Sequence[Callable[[Json], None]] = ()
-    for name in message["ext"]:
-        checks = state.installed.checks.get(name, ())
-        if checks is not done:
-            # Keys of one extension, which usually stand side by side, are checked together.
-            for check in checks:
-                check(message)
-            done = checks
+    def read(
+        self,
+        session: Session,
+        channel: Channel,
+        message: Json,
+        now: float,
+    ) -> ClientVerdicts:
+        """Read what the message says of deliveries. Raises `Refused`."""
+        self._installed.check(message)
+        asked = message["ext"].get("delivery")
+        if asked is None:
+            return SILENT
+        try:
+            return self._read_delivery(session, channel, message, asked, now)
+        except (Unreadable, QosInvalid) as invalid:
+            raise _refused(invalid) from invalid
+
+    def _read_delivery(
+        self,
+        session: Session,
+        channel: Channel,
+        message: Json,
+        asked: object,
+        now: float,
+    ) -> ClientVerdicts:
+        if type(asked) is not dict:
+            raise Unreadable("delivery")
+        client_verdicts = read_client_verdicts(asked, most_verdicts(self._options))
+        if session.terms is None and (client_verdicts.verdicts or client_verdicts.pending):
+            # Without terms, it does not know the ids of entries.
+            raise Unreadable("verdicts" if client_verdicts.verdicts else "pending")
+        self._budgets.spend_letters(session, client_verdicts.verdicts, now)
+        name = message["channel"]
+        if name == "/meta/disconnect":
+            parting_of(message)
+        elif channel.kind is Kind.META and name != "/meta/subscribe":
+            refuse_others(asked, SAID_BY_RECEIVERS)
+        elif client_verdicts.verdicts:
+            # Without verdicts, QoS is read when it is needed: nothing has had effect before.
+            if channel.kind is Kind.META:
+                subscribe_qos(session, message)
+            else:
+                publish_qos(channel, message)
+        return client_verdicts
 
 
 def most_verdicts(options: Options) -> int:
@@ -71,35 +96,6 @@ def verdicts_of(options: Options, client_verdicts: object) -> Sequence[Verdict]:
         return read_verdicts(listed, most_verdicts(options))
     except Unreadable as unreadable:
         raise _refused(unreadable) from unreadable
-
-
-def _read_delivery(
-    state: ServerState,
-    session: Session,
-    channel: Channel,
-    message: Json,
-    asked: object,
-    now: float,
-) -> ClientVerdicts:
-    if type(asked) is not dict:
-        raise Unreadable("delivery")
-    client_verdicts = read_client_verdicts(asked, most_verdicts(state.options))
-    if session.terms is None and (client_verdicts.verdicts or client_verdicts.pending):
-        # Without terms, it does not know the ids of entries.
-        raise Unreadable("verdicts" if client_verdicts.verdicts else "pending")
-    state.budgets.spend_letters(session, client_verdicts.verdicts, now)
-    name = message["channel"]
-    if name == "/meta/disconnect":
-        parting_of(message)
-    elif channel.kind is Kind.META and name != "/meta/subscribe":
-        refuse_others(asked, SAID_BY_RECEIVERS)
-    elif client_verdicts.verdicts:
-        # Without verdicts, QoS is read when it is needed: nothing has had effect before.
-        if channel.kind is Kind.META:
-            subscribe_qos(session, message)
-        else:
-            publish_qos(channel, message)
-    return client_verdicts
 
 
 def _refused(invalid: Exception) -> Refused:

@@ -6,7 +6,6 @@ from holdfast.bayeux.errors import Refused
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_owner import SessionOwner
 from holdfast.bayeux.sessions import RightsReview, Session
-from holdfast.bayeux.subscriptions import part
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.messages import Message
 from holdfast.delivery.undelivered import Undelivered
@@ -116,7 +115,7 @@ class Reauthorization(RightsReview):
             pattern = self._patterns.pop()
             self._answers[pattern] = self._may_have(pattern)
             if not self._answers[pattern]:
-                part(self._state, self._session, pattern)
+                self._state.subscriptions.part(self._session, pattern)
             return True
         if not self._channels:
             # Messages on other channels may have come meanwhile.

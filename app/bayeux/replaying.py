@@ -3,13 +3,16 @@
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.session_registry import Sessions
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.dead_letters import DeadLetter
+from holdfast.delivery.delivery_journal import DeliveryJournal
 from holdfast.delivery.error_codes import DELIVERY_ENDED
+from holdfast.delivery.hub import Hub
 from holdfast.delivery.messages import Message
-from holdfast.delivery.notices import DEAD_LETTER
-from holdfast.delivery.work_queues import PREFIX
+from holdfast.delivery.node import Node
+from holdfast.delivery.notices import DEAD_LETTER, Notices
+from holdfast.delivery.work_queues import PREFIX, WorkQueues
 
 # The maximum age of the list of sessions without chosen names, if sessions were added since.
 _FRESH_S = 1.0
@@ -25,8 +28,22 @@ class Replaying:
         clock: Monotonic seconds, as the server counts them.
     """
 
-    def __init__(self, state: ServerState, clock: Callable[[], float]) -> None:
-        self._state = state
+    def __init__(
+        self,
+        hub: Hub[Session],
+        sessions: Sessions,
+        work: WorkQueues[Session],
+        node: Node,
+        journal: DeliveryJournal,
+        notices: Notices,
+        clock: Callable[[], float],
+    ) -> None:
+        self._hub = hub
+        self._sessions = sessions
+        self._work = work
+        self._node = node
+        self._journal = journal
+        self._notices = notices
         self._clock = clock
         # Client ids by session name. There may be a hundred thousand, with letters of sessions that
         # ended long ago.
@@ -48,7 +65,7 @@ class Replaying:
             if session.has_shared_queue:
                 # Receivers that refused it before may get it again.
                 message.refusals = ()
-            self._state.hub.replay(session, message, letter)
+            self._hub.replay(session, message, letter)
         else:
             self._dead_letter(key, message, letter)
 
@@ -66,22 +83,22 @@ class Replaying:
         text = "the session ended before the replay reached it"
         another = DeadLetter.of(
             message,
-            id=f"{self._state.node.stamp():019d}",
+            id=f"{self._node.stamp():019d}",
             receiver=f"client/{key}",
             code=DELIVERY_ENDED.text,
             reason=DELIVERY_ENDED.explained(text),
             text=text,
         )
-        self._state.journal.replayed(key, message, letter)
-        self._state.counters.accepted += 1
-        self._state.counters.dead += 1
-        self._state.notices.report(DEAD_LETTER, key, DELIVERY_ENDED.text)
-        self._state.store.dead_letter([another], key if message.is_durable else None)
+        self._journal.replayed(key, message, letter)
+        self._hub.counters.accepted += 1
+        self._hub.counters.dead += 1
+        self._notices.report(DEAD_LETTER, key, DELIVERY_ENDED.text)
+        self._hub.store.dead_letter([another], key if message.is_durable else None)
 
     def _find(self, key: str) -> Session | None:
         if key.startswith(PREFIX):
-            return self._state.work.reopen(key.rpartition("/")[0])
-        sessions = self._state.sessions
+            return self._work.reopen(key.rpartition("/")[0])
+        sessions = self._sessions
         session = sessions.named(key)
         if session is None:
             now = self._clock()

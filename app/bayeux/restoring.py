@@ -11,7 +11,6 @@ from holdfast.bayeux.rights import Rights
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.subscribe_qos import SubscribeQos
-from holdfast.bayeux.subscriptions import add
 from holdfast.bayeux.terms import Terms
 from holdfast.bayeux.transports import ConnectionType
 from holdfast.delivery.channels import PRESENCE, SYSTEM
@@ -129,7 +128,7 @@ def _subscribe(life: SessionLife, session: Session, record: SessionRecord) -> No
             # Without its filter, the subscription would bring what the client does not expect.
             state.log.warning("%s has lost its subscription to %s: %s", session.name, name, invalid)
         else:
-            add(state, session, pattern, qos)
+            state.subscriptions.add(session, pattern, qos)
             if state.presence.is_visible(pattern):
                 state.presence.restore(pattern.name, session)
 

@@ -3,6 +3,7 @@
 from typing import Final
 
 from holdfast.bayeux.asking import Asking
+from holdfast.bayeux.claims import Claims
 from holdfast.bayeux.due_sessions import DueSessions
 from holdfast.bayeux.identities import Identities
 from holdfast.bayeux.presence_events import PresenceEvents
@@ -10,6 +11,7 @@ from holdfast.bayeux.presence_service import PRESENCE_SERVICE, PresenceService
 from holdfast.bayeux.probes import Probes
 from holdfast.bayeux.publish_handler import PublishHandler
 from holdfast.bayeux.publishing import Publishing
+from holdfast.bayeux.reading import ExtReader
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.session_slots import SessionSlots
@@ -62,6 +64,10 @@ class Bayeux:
         self.slots = SessionSlots(state, life.ends, life.undelivered, life.unconnected)
         if state.options.ptp_create_session:
             state.ptp.open = UnclaimedSessions(life, self.slots).open
+        self.claims = Claims(
+            state.options, state.sessions, state.rights, state.quotas, life.ends, self.slots
+        )
+        self.ext_reader = ExtReader(state.options, state.installed, state.budgets)
         self.identities = Identities(state.options, state.sessions, state.rights, life.owner)
         self._due = DueSessions(self.life)
         self._probes = Probes(state.guard, state.hub, state.channels)

@@ -15,11 +15,13 @@ from holdfast.bayeux.extension import SessionExtension
 from holdfast.bayeux.installed import InstalledExtensions
 from holdfast.bayeux.options import Options
 from holdfast.bayeux.point_to_point import PointToPoint
+from holdfast.bayeux.quotas import Quotas
 from holdfast.bayeux.rights import Rights
 from holdfast.bayeux.services import Services
 from holdfast.bayeux.session_registry import Sessions
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.shared_queue_sessions import SharedQueueSessions
+from holdfast.bayeux.subscriptions import Subscriptions
 from holdfast.delivery.channels import Channels
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.guard import Guard
@@ -112,7 +114,11 @@ class ServerState:
         self.ptp = PointToPoint(self.waiting_places)
         self.admission = Admission(options.handshake_rate, random)
         self.budgets = Budgets(options, self.admission, self.notices)
+        self.quotas = Quotas(options, self.sessions.usages, node, self.admission, self.notices)
         self.rights, self.requests = Rights(self.channels), Requests[Session](journal)
+        self.subscriptions = Subscriptions(
+            options, self.hub, self.presence, self.rights, self.work, self.quotas
+        )
         self.services, self.error_handlers = Services(self.channels), ErrorHandlers(self.channels)
         self.installed = InstalledExtensions()
 

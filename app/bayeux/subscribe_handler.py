@@ -15,7 +15,6 @@ from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Exchange, Session
 from holdfast.bayeux.starts import Starts, initial_update, starts_of
 from holdfast.bayeux.subscribe_qos import PLAIN, SubscribeQos
-from holdfast.bayeux.subscriptions import check_join, join, part, too_many
 from holdfast.bayeux.turn_over import TurnOver
 from holdfast.delivery.channels import REPLIES, Channel, Kind
 
@@ -59,10 +58,10 @@ class SubscribeHandler:
                 qos, initial = subscribe_qos(session, message)
                 starts = starts_of(message["ext"].get("replay"), state.epoch) or initial
             if starts is None:
-                join(state, session, patterns, message, qos)
+                state.subscriptions.join(session, patterns, message, qos)
             else:
                 # Whoever may not subscribe costs no reading.
-                check_join(state, session, patterns, message, qos)
+                state.subscriptions.check_join(session, patterns, message, qos)
                 catch_up = progress.catch_up = CatchUp(state, session, starts, qos, patterns)
         if catch_up is not None:
             try:
@@ -71,7 +70,7 @@ class SubscribeHandler:
                 exchange.progress = progress
                 raise
             state.budgets.spend_catch_up(session, len(catch_up.messages), exchange.now)
-            join(state, session, catch_up.patterns, message, catch_up.qos)
+            state.subscriptions.join(session, catch_up.patterns, message, catch_up.qos)
             catch_up.deliver()
             answer = catch_up.answer()
             if answer is not None:
@@ -92,7 +91,7 @@ class SubscribeHandler:
         if not all(pattern in state.routes for pattern in patterns):
             raise Refused(ErrorReply.CHANNEL_MISSING)
         for pattern in patterns:
-            part(state, session, pattern)
+            state.subscriptions.part(session, pattern)
         return self._confirm(exchange, session, message, reply)
 
     def _patterns(self, session: Session, channels: Sequence[Channel]) -> dict[str, Channel]:
@@ -127,7 +126,7 @@ class SubscribeHandler:
         names = subscription if isinstance(subscription, list) else [subscription]
         state, channels = self._state, progress.channels
         if len(names) > state.options.max_subscriptions:
-            raise too_many(state)
+            raise state.subscriptions.too_many()
         for name in islice(names, len(channels), None):
             channel = state.channels.get(name) if isinstance(name, str) else None
             if channel is None:

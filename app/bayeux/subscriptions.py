@@ -5,126 +5,142 @@ from dataclasses import replace
 
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
-from holdfast.bayeux.quotas import check_subscriptions, count_subscriptions
-from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.options import Options
+from holdfast.bayeux.quotas import Quotas
+from holdfast.bayeux.rights import Rights
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.subscribe_qos import PLAIN, SubscribeQos
 from holdfast.delivery.channels import Channel, overlaps
+from holdfast.delivery.hub import Hub
+from holdfast.delivery.presence import Presence
 from holdfast.delivery.selections import Filter
+from holdfast.delivery.work_queues import WorkQueues
 
 
-def join(
-    state: ServerState,
-    session: Session,
-    patterns: Mapping[str, Channel],
-    message: Json,
-    qos: SubscribeQos = PLAIN,
-) -> None:
-    """Subscribe the session to all of the patterns, or to none.
+class Subscriptions:
+    """Adds and removes subscriptions."""
 
-    The QoS replaces that of existing subscriptions. Raises `Refused`.
-    """
-    more = check_join(state, session, patterns, message, qos)
-    for channel in patterns.values():
-        add(state, session, channel, qos)
-        if state.presence.is_visible(channel):
-            state.presence.join(channel.name, session)
-    if more:
-        count_subscriptions(state, session, more)
-        state.work.look(session)
+    def __init__(
+        self,
+        options: Options,
+        hub: Hub[Session],
+        presence: Presence[Session],
+        rights: Rights,
+        work: WorkQueues[Session],
+        quotas: Quotas,
+    ) -> None:
+        self._options = options
+        self._routes, self._counters = hub.routes, hub.counters
+        self._presence = presence
+        self._rights = rights
+        self._work = work
+        self._quotas = quotas
 
+    def join(
+        self,
+        session: Session,
+        patterns: Mapping[str, Channel],
+        message: Json,
+        qos: SubscribeQos = PLAIN,
+    ) -> None:
+        """Subscribe the session to all of the patterns, or to none.
 
-def check_join(
-    state: ServerState,
-    session: Session,
-    patterns: Mapping[str, Channel],
-    message: Json,
-    qos: SubscribeQos = PLAIN,
-) -> int:
-    """Check that the session may subscribe to the patterns; return how many are new to it.
+        The QoS replaces that of existing subscriptions. Raises `Refused`.
+        """
+        more = self.check_join(session, patterns, message, qos)
+        for channel in patterns.values():
+            self.add(session, channel, qos)
+            if self._presence.is_visible(channel):
+                self._presence.join(channel.name, session)
+        if more:
+            self._quotas.count_subscriptions(session, more)
+            self._work.look(session)
 
-    Raises `Refused`.
-    """
-    if qos.filter is not None:
-        _check_filters(state, session, qos.filter, patterns)
-    if qos.choice:
-        _refuse_choice(state, patterns, qos.choice)
-    more = sum(name not in session.subscriptions for name in patterns)
-    if more:
-        _check_room(state, session, more)
-    routes = state.routes
-    for channel in patterns.values():
-        state.rights.check_system(session, channel, message)
-    if not state.rights.are_open:
-        for name, channel in patterns.items():
-            state.rights.check_subscribe(session, channel, message, exists=name in routes)
-    return more
+    def check_join(
+        self,
+        session: Session,
+        patterns: Mapping[str, Channel],
+        message: Json,
+        qos: SubscribeQos = PLAIN,
+    ) -> int:
+        """Check that the session may subscribe to the patterns; return how many are new to it.
 
+        Raises `Refused`.
+        """
+        if qos.filter is not None:
+            self._check_filters(session, qos.filter, patterns)
+        if qos.choice:
+            self._refuse_choice(patterns, qos.choice)
+        more = sum(name not in session.subscriptions for name in patterns)
+        if more:
+            self._check_room(session, more)
+        routes = self._routes
+        for channel in patterns.values():
+            self._rights.check_system(session, channel, message)
+        if not self._rights.are_open:
+            for name, channel in patterns.items():
+                self._rights.check_subscribe(session, channel, message, exists=name in routes)
+        return more
 
-def add(state: ServerState, session: Session, channel: Channel, qos: SubscribeQos) -> None:
-    """Add a subscription, or replace the QoS of an existing one."""
-    routes = state.routes
-    if qos.filter is not None:
-        qos = replace(qos, filter=routes.filters.shared(qos.filter))
-    routes.add(channel, session, qos.selection(session.name) if qos.is_selective else None)
-    session.subscriptions.add(channel.name)
-    if qos is not PLAIN and qos != PLAIN:
-        if session.subscription_qos is None:
-            session.subscription_qos = {}
-        session.subscription_qos[channel.name] = qos
-        session.has_newest_only |= qos.newest_only
-    elif session.subscription_qos is not None:
-        session.subscription_qos.pop(channel.name, None)
+    def add(self, session: Session, channel: Channel, qos: SubscribeQos) -> None:
+        """Add a subscription, or replace the QoS of an existing one."""
+        routes = self._routes
+        if qos.filter is not None:
+            qos = replace(qos, filter=routes.filters.shared(qos.filter))
+        routes.add(channel, session, qos.selection(session.name) if qos.is_selective else None)
+        session.subscriptions.add(channel.name)
+        if qos is not PLAIN and qos != PLAIN:
+            if session.subscription_qos is None:
+                session.subscription_qos = {}
+            session.subscription_qos[channel.name] = qos
+            session.has_newest_only |= qos.newest_only
+        elif session.subscription_qos is not None:
+            session.subscription_qos.pop(channel.name, None)
 
+    def _check_filters(
+        self, session: Session, filter: Filter, patterns: Mapping[str, Channel]
+    ) -> None:
+        """Check that subscriptions to these patterns may have the filter; raises `Refused`."""
+        options, filters = self._options, self._routes.filters
+        known = session.subscription_qos or {}
+        others = sum(qos.filter is not None for name, qos in known.items() if name not in patterns)
+        if others + len(patterns) > options.max_session_filters:
+            most = str(options.max_session_filters)
+            raise Refused(ErrorReply.SUBSCRIPTIONS_EXCEEDED, "filter", most)
+        if len(filters) >= options.max_filters and not filters.shared(filter).uses:
+            raise Refused(ErrorReply.SUBSCRIPTIONS_USED_UP, "filter")
 
-def _check_filters(
-    state: ServerState, session: Session, filter: Filter, patterns: Mapping[str, Channel]
-) -> None:
-    """Check that subscriptions to these patterns may have the filter; raises `Refused`."""
-    options, filters = state.options, state.routes.filters
-    known = session.subscription_qos or {}
-    others = sum(qos.filter is not None for name, qos in known.items() if name not in patterns)
-    if others + len(patterns) > options.max_session_filters:
-        most = str(options.max_session_filters)
-        raise Refused(ErrorReply.SUBSCRIPTIONS_EXCEEDED, "filter", most)
-    if len(filters) >= options.max_filters and not filters.shared(filter).uses:
-        raise Refused(ErrorReply.SUBSCRIPTIONS_USED_UP, "filter")
+    def _refuse_choice(self, patterns: Iterable[str], option: str) -> None:
+        """Refuse an option by which a receiver would choose among the messages of a work queue."""
+        for work in self._options.work_patterns:
+            if any(overlaps(work, pattern) for pattern in patterns):
+                raise Refused(ErrorReply.DELIVERY_INVALID, "user.illegalArgument", option)
 
+    def _check_room(self, session: Session, more: int) -> None:
+        """Check that the session may have this many more subscriptions; raises `Refused`."""
+        options, wanted = self._options, len(session.subscriptions) + more
+        if wanted > options.max_subscriptions:
+            raise self.too_many()
+        most = options.max_total_subscriptions
+        # A session that uses up the total must not keep others from subscribing.
+        if self._routes.count + more > most and wanted > most // options.max_sessions:
+            self._counters.subscriptions_refused += 1
+            raise Refused(ErrorReply.SUBSCRIPTIONS_USED_UP)
+        self._quotas.check_subscriptions(session, more)
 
-def _refuse_choice(state: ServerState, patterns: Iterable[str], option: str) -> None:
-    """Refuse an option by which a receiver would choose among the messages of a work queue."""
-    for work in state.options.work_patterns:
-        if any(overlaps(work, pattern) for pattern in patterns):
-            raise Refused(ErrorReply.DELIVERY_INVALID, "user.illegalArgument", option)
+    def part(self, session: Session, pattern: str) -> None:
+        """Remove the subscription, if the session has it."""
+        if pattern not in session.subscriptions:
+            return
+        self._routes.remove(pattern, session)
+        session.subscriptions.remove(pattern)
+        if self._presence.is_used:
+            self._presence.leave(pattern, session)
+        session.unsubscribed += 1
+        if session.subscription_qos is not None:
+            session.subscription_qos.pop(pattern, None)
+        self._work.relieve(session)
 
-
-def _check_room(state: ServerState, session: Session, more: int) -> None:
-    """Check that the session may have this many more subscriptions; raises `Refused`."""
-    options, wanted = state.options, len(session.subscriptions) + more
-    if wanted > options.max_subscriptions:
-        raise too_many(state)
-    most = options.max_total_subscriptions
-    # A session that uses up the total must not keep others from subscribing.
-    if state.routes.count + more > most and wanted > most // options.max_sessions:
-        state.counters.subscriptions_refused += 1
-        raise Refused(ErrorReply.SUBSCRIPTIONS_USED_UP)
-    check_subscriptions(state, session, more)
-
-
-def part(state: ServerState, session: Session, pattern: str) -> None:
-    """Remove the subscription, if the session has it."""
-    if pattern not in session.subscriptions:
-        return
-    state.routes.remove(pattern, session)
-    session.subscriptions.remove(pattern)
-    if state.presence.is_used:
-        state.presence.leave(pattern, session)
-    session.unsubscribed += 1
-    if session.subscription_qos is not None:
-        session.subscription_qos.pop(pattern, None)
-    state.work.relieve(session)
-
-
-def too_many(state: ServerState) -> Refused:
-    """Return the refusal of a subscription beyond the limit."""
-    return Refused(ErrorReply.SUBSCRIPTIONS_EXCEEDED, str(state.options.max_subscriptions))
+    def too_many(self) -> Refused:
+        """Return the refusal of a subscription beyond the limit."""
+        return Refused(ErrorReply.SUBSCRIPTIONS_EXCEEDED, str(self._options.max_subscriptions))

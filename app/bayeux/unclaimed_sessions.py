@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from holdfast.bayeux.destinations import Destination
 from holdfast.bayeux.options import Options
-from holdfast.bayeux.quotas import used_up
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.session_slots import SessionSlots
 from holdfast.bayeux.sessions import Session
@@ -59,7 +58,7 @@ class UnclaimedSessions:
         lacking = draft.queue.lacks_room(size)
         if lacking is not None:
             raise Undeliverable(CODES[lacking.value])
-        quota = "" if sender is None else used_up(state, sender)
+        quota = "" if sender is None else state.quotas.used_up(sender)
         if quota:
             raise OverQuota(quota)
         if self._slots.free() <= 0:

@@ -21,7 +21,7 @@ from holdfast.bayeux.server_state import ServerState
 from holdfast.compose.administration import make_administration
 from holdfast.compose.cannot_start import CannotStart as CannotStart
 from holdfast.compose.data_directory import own_directory
-from holdfast.compose.journal import begin_journal, open_journal
+from holdfast.compose.journal import Books, begin_journal, open_journal
 from holdfast.compose.listen_addresses import ListenAddresses, find_addresses
 from holdfast.compose.listeners import ServedApplications, open_listeners
 from holdfast.compose.login import make_logins
@@ -81,7 +81,7 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         )
         ticker.collector.begin()
         await storage.load(bayeux, clock)
-        begin_journal(writer, bayeux.state, storage.store, settings, stack, clock)
+        begin_journal(writer, _books(bayeux.state), storage.store, settings, stack, clock)
         await administration.replays.resume()
         websockets = WebSocketFrontEnd(endpoint)
         watch = storage.watch(directory, stack)
@@ -154,6 +154,10 @@ def _make_bayeux(
             is_turn_over=ticker.turn_budget.is_over,
         )
     )
+
+
+def _books(state: ServerState) -> Books:
+    return Books(state.counters, state.sessions, state.waiting_places)
 
 
 async def _close(websockets: WebSocketFrontEnd, listener: Listener) -> None:

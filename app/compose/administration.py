@@ -78,7 +78,9 @@ def make_administration(
         store,
         letters.search,
         redis,
-        receivers=Replaying(bayeux.state, clock),
+        receivers=Replaying(
+            state.hub, state.sessions, state.work, node, state.journal, state.notices, clock
+        ),
         audit=audit,
         new_id=lambda: f"{node.stamp():019d}",
     )

@@ -5,8 +5,12 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 
-from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.session_registry import Sessions
+from holdfast.bayeux.sessions import Session
+from holdfast.delivery.counters import Counters
+from holdfast.delivery.waiting_places import WaitingPlaces
 from holdfast.journal.journal_writer import JournalWriter
 from holdfast.journal.schema import Kind
 from holdfast.settings import Settings
@@ -20,6 +24,28 @@ log = logging.getLogger(__name__)
 _TRIM_EVERY_S = 60.0
 # How long a stopping server waits for the store before it writes the final totals.
 _TIMEOUT_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """The server's own counts, which the journal audit compares with its events."""
+
+    counters: Counters
+    sessions: Sessions
+    waiting_places: WaitingPlaces[Session]
+
+    def totals(self) -> dict[str, int]:
+        counters = self.counters
+        receivers = (*self.sessions, *self.waiting_places.queues())
+        return {
+            "accepted": counters.accepted,
+            "acked": counters.acked,
+            "dead": counters.dead,
+            "expired": counters.expired,
+            "discarded": counters.discarded.total(),
+            "moved": counters.moved,
+            "open": sum(each.queue.count for each in receivers),
+        }
 
 
 async def open_journal(settings: Settings, store: Store, now: float) -> JournalWriter | None:
@@ -36,7 +62,7 @@ async def open_journal(settings: Settings, store: Store, now: float) -> JournalW
 
 def begin_journal(
     writer: JournalWriter | None,
-    state: ServerState,
+    books: Books,
     store: Store,
     settings: Settings,
     stack: AsyncExitStack,
@@ -44,10 +70,10 @@ def begin_journal(
 ) -> None:
     """Journal what was restored; the stack writes the final totals when the server stops."""
     if writer is not None:
-        writer.changed(Kind.BOOKS, "restored", number=state.counters.restored)
+        writer.changed(Kind.BOOKS, "restored", number=books.counters.restored)
         writer.flush(clock())
         stack.push_async_callback(cancel, asyncio.create_task(_trim(writer, store, settings)))
-        stack.push_async_callback(_close_books, writer, state, store, clock)
+        stack.push_async_callback(_close_books, writer, books, store, clock)
 
 
 async def _trim(writer: JournalWriter, store: Store, settings: Settings) -> None:
@@ -73,7 +99,7 @@ async def _trim(writer: JournalWriter, store: Store, settings: Settings) -> None
 
 
 async def _close_books(
-    writer: JournalWriter, state: ServerState, store: Store, clock: Callable[[], float]
+    writer: JournalWriter, books: Books, store: Store, clock: Callable[[], float]
 ) -> None:
     # The totals cover everything recorded before, including the store's notes.
     try:
@@ -81,20 +107,7 @@ async def _close_books(
     except TimeoutError:
         return
     writer.flush(clock())
-    for what, number in _books(state).items():
+    for what, number in books.totals().items():
         writer.changed(Kind.BOOKS, what, number=number)
     writer.changed(Kind.NODE, "stop")
     writer.flush(clock())
-
-
-def _books(state: ServerState) -> dict[str, int]:
-    counters = state.counters
-    return {
-        "accepted": counters.accepted,
-        "acked": counters.acked,
-        "dead": counters.dead,
-        "expired": counters.expired,
-        "discarded": counters.discarded.total(),
-        "moved": counters.moved,
-        "open": sum(each.queue.count for each in (*state.sessions, *state.waiting_places.queues())),
-    }

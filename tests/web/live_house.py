@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import pytest
 
 from holdfast.bayeux.command_scope import CommandScope, Process
-from holdfast.bayeux.replaying import Replaying
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.store.audit import Audit, AuditEntry
@@ -32,6 +31,7 @@ from holdfast.web.admin.system import System
 from holdfast.web.admin.topics import Topics
 from tests.store.desk import Desk, desk, until
 from tests.store.servers import ValkeyServer
+from tests.unit.bayeux.desk import replaying_of
 from tests.unit.bayeux.harness import Asked, Client, House, Json
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class LiveHouse(House):
             here.store,
             self.letters.search,
             reader,
-            receivers=Replaying(self.bayeux.state, lambda: self.now),
+            receivers=replaying_of(self),
             audit=self.audit,
             new_id=lambda: f"{stamp():019d}",
         )

@@ -5,6 +5,7 @@ from typing import Any
 
 from holdfast.bayeux.command_scope import CommandScope, Process
 from holdfast.bayeux.commands import Result, run, understand
+from holdfast.bayeux.replaying import Replaying
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Client, House
@@ -36,6 +37,19 @@ def connect(client: Client) -> list[Any]:
 def scope_of(house: House, **fields: Any) -> CommandScope:
     return CommandScope(
         house.bayeux.life, Process("1.2", 1_700_000_000_000), lambda: house.now, **fields
+    )
+
+
+def replaying_of(house: House) -> Replaying:
+    state = house.bayeux.state
+    return Replaying(
+        state.hub,
+        state.sessions,
+        state.work,
+        state.node,
+        state.journal,
+        state.notices,
+        lambda: house.now,
     )
 
 

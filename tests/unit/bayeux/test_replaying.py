@@ -1,9 +1,8 @@
 """Replays into the queues of living sessions."""
 
-from holdfast.bayeux.replaying import Replaying
 from holdfast.delivery.marks import Mark
 from holdfast.delivery.messages import Message
-from tests.unit.bayeux.desk import connect, house_of, letters, publish, receiver
+from tests.unit.bayeux.desk import connect, house_of, letters, publish, receiver, replaying_of
 from tests.unit.bayeux.harness import House
 
 
@@ -16,7 +15,7 @@ def a_message(house: House, data: str = "7") -> Message:
 
 def test_a_replayed_message_counts_as_waiting_until_it_is_acked() -> None:
     house = house_of()
-    replaying = Replaying(house.bayeux.state, lambda: house.now)
+    replaying = replaying_of(house)
     client = receiver(house)
     message = a_message(house)
     assert replaying.is_durable("joe/1") is True
@@ -33,7 +32,7 @@ def test_a_replayed_message_counts_as_waiting_until_it_is_acked() -> None:
 
 def test_a_replayed_message_reaches_an_unnamed_session() -> None:
     house = house_of()
-    replaying = Replaying(house.bayeux.state, lambda: house.now)
+    replaying = replaying_of(house)
     client = receiver(house, session=None)
     key = client.session.key
     assert replaying.is_durable(key) is False
@@ -45,7 +44,7 @@ def test_a_replayed_message_reaches_an_unnamed_session() -> None:
 
 def test_a_replay_finds_sessions_that_began_after_it() -> None:
     house = house_of()
-    replaying = Replaying(house.bayeux.state, lambda: house.now)
+    replaying = replaying_of(house)
     assert replaying.is_durable("anonymous/-1") is None
     client = house.connected()
     house.advance(1.1)
@@ -55,7 +54,7 @@ def test_a_replay_finds_sessions_that_began_after_it() -> None:
 
 def test_a_replayed_message_without_a_receiver_is_a_dead_letter_again() -> None:
     house = house_of()
-    replaying = Replaying(house.bayeux.state, lambda: house.now)
+    replaying = replaying_of(house)
     message = a_message(house)
     replaying.deliver("joe/1", message, 1)
     (letter,) = house.keeper.letters
@@ -69,7 +68,7 @@ def test_a_replayed_message_leaves_the_stored_queue_of_an_ended_session() -> Non
     message = a_message(house)
     message.is_durable = True
     house.keeper.queues["joe/1"] = {message.id: Mark(message.id)}
-    Replaying(house.bayeux.state, lambda: house.now).deliver("joe/1", message, 1)
+    replaying_of(house).deliver("joe/1", message, 1)
     assert (house.keeper.queues, letters(house)) == ({"joe/1": {}}, [7])
 
 
@@ -77,6 +76,6 @@ def test_a_replayed_message_that_finds_no_room_is_a_dead_letter_again() -> None:
     house = house_of()
     receiver(house, queue={"maxEntries": 1})
     publish(house, 1)
-    Replaying(house.bayeux.state, lambda: house.now).deliver("joe/1", a_message(house), 1)
+    replaying_of(house).deliver("joe/1", a_message(house), 1)
     assert letters(house) == [7]
     assert house.balances()

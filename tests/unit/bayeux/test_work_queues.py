@@ -6,12 +6,12 @@ import pytest
 
 from holdfast.bayeux.caller import Caller
 from holdfast.bayeux.options import ChannelRule, Durable, QuotaLimits
-from holdfast.bayeux.replaying import Replaying
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.marks import Mark
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.shared_queues import SharedQueueLimits
 from holdfast.store.records import message_of
+from tests.unit.bayeux.desk import replaying_of
 from tests.unit.bayeux.harness import Asked, Client, House, Json
 from tests.unit.bayeux.test_point_to_point import leave, restarted
 from tests.unit.extensions.delivering import codes, connect, data_of, house_of, no, redelivered
@@ -597,7 +597,7 @@ def test_a_dead_letter_of_a_work_queue_returns_to_it_when_replayed() -> None:
     fetch(ann, no(job, REFUSED))
     (letter,) = house.keeper.letters
     assert letter.key == f"work:{JOBS}/0"
-    replaying = Replaying(house.bayeux.state, lambda: house.now)
+    replaying = replaying_of(house)
     assert replaying.is_durable(letter.key) is True
     house.turn()
     assert not house.bayeux.state.work.queues()
