@@ -19,7 +19,7 @@ FUNNEL = f"""
         ) group by channel
     )
     select channel, published, copies, replayed, handed, acked, dead, expired, discarded, lost,
-        greatest(copies + replayed - ended - lost, in_hands) as open,
+        greatest(copies + replayed - ended - lost, in_flight) as open,
         round(try_divide(acked, copies + replayed), 4) as share
     from counted order by copies desc, channel
 """

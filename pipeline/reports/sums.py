@@ -29,7 +29,7 @@ _OF_LIVES = {
     "expired": "count(case when state = 'expired' then 1 end)",
     "discarded": "count(case when state = 'discarded' then 1 end)",
     "ended": "count(case when state not in ('open', 'lost_with_process') then 1 end)",
-    "in_hands": "count(case when state = 'open' then 1 end)",
+    "in_flight": "count(case when state = 'open' then 1 end)",
 }
 # All files have the same types.
 _NONE = "cast(0 as bigint)"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holdfast.pipeline.on_duckdb import of_lake
-from holdfast.pipeline.reports import sums
+from holdfast.pipeline.reports import memory, sums
 from holdfast.pipeline.reports.flow import FUNNEL
 from holdfast.pipeline.upkeep import Cut, forget
 from tests.pipeline.stored import add_events, store_events
@@ -58,6 +58,18 @@ def test_remembered_sums_give_the_same_funnel_without_reading_files_again(
     read.clear()
     check(lake)
     assert read == []
+
+
+def test_sums_of_another_version_are_computed_anew(
+    lake: "Lake", read: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as older:
+        older.setattr(memory, "_VERSION", "1")
+        check(lake)
+    all_files = read.copy()
+    read.clear()
+    check(lake)
+    assert read == all_files
 
 
 def test_only_a_new_day_is_read(lake: "Lake", read: list[str]) -> None:

@@ -121,9 +121,9 @@ alice leaves while waiting
 walter watches the dead letters
 alice takes /s76/leaves
 bob handshakes
-bob publishes "in hands" to /s76/leaves
+bob publishes "in flight" to /s76/leaves
 alice -> /meta/connect {"ext": {"ack": 1}}
-alice <- /s76/leaves {"data": "in hands", ...}
+alice <- /s76/leaves {"data": "in flight", ...}
          /meta/connect ok {"ext": {"ack": 2}}
 bob publishes "waiting" to /s76/leaves
 -- Events travel with connects only, and she will not connect again.

@@ -106,9 +106,9 @@ dora disconnects
 # After an erasure, a receiver may finish what is in flight before the topic ends
 alice takes /topics/soft
 bob handshakes
-bob publishes "in hands" to /topics/soft
+bob publishes "in flight" to /topics/soft
 alice -> /meta/connect {"ext": {"ack": 1}}
-alice <- /topics/soft {"data": "in hands", ...}
+alice <- /topics/soft {"data": "in flight", ...}
          /meta/connect ok {"ext": {"ack": 2}}
 bob finds /topics/soft ALIVE
 bob erases /topics/soft
