@@ -35,12 +35,13 @@ class Census:
     # Accepted and restored entries, less settled, waiting and in flight; must be 0.
     unaccounted: int = 0
     connects_held: int = 0
-    # Sessions whose client has connected, and has neither left nor been lost.
-    connected: int = 0
     held_back: int = 0
     durable: int = 0
     polling: int = 0
+    # Without the sessions whose client is lost.
     states: dict[SessionState, int] = field(default_factory=lambda: dict.fromkeys(_COUNTED, 0))
+    # Sessions whose client was silent for too long, and may come back.
+    lost: int = 0
     # Id of the message that has waited longest, other than on held channels; 0 if there is none.
     oldest: int = 0
 
@@ -66,8 +67,10 @@ class Census:
         self.handed += queue.count - waiting
         self.connects_held += session.held_connect is not None
         state = _COUNTED_AS.get(session.state, session.state)
-        self.states[state] += 1
-        self.connected += state is SessionState.CONNECTED and not is_away(session)
+        if state is not SessionState.AWAY and is_away(session):
+            self.lost += 1
+        else:
+            self.states[state] += 1
         self.durable += session.is_durable
         is_active = True
         if dispatcher is not None:

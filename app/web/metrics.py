@@ -334,6 +334,7 @@ class BayeuxCollector(Collector):
         living = GaugeMetricFamily("holdfast_sessions", "Sessions by state.", labels=["state"])
         for state, count in census.states.items():
             living.add_metric([state.value], count)
+        living.add_metric(["lost"], census.lost)
         yield living
 
 

@@ -18,6 +18,7 @@ from holdfast.delivery.queue import QueueLimits
 from holdfast.delivery.requests import ReplyFault, RequestEnd
 from holdfast.delivery.session_states import SessionInput
 from holdfast.extensions.ack import Ack
+from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.web.connection_limit import ConnectionLimit
 from holdfast.web.metrics import Metrics
 from tests.web.requests import CLIENT_ID, CONNECT, DISCONNECT, HANDSHAKE, PUBLISH, SUBSCRIBE
@@ -155,6 +156,15 @@ async def test_sessions_are_counted_by_their_state(rig: Rig) -> None:
     assert found("holdfast_sessions_created_total") == 1
 
 
+async def test_a_session_whose_client_is_lost_does_not_count_as_connected(rig: Rig) -> None:
+    rig.bayeux.state.installed.extend(DeliveryWire(rig.server))
+    await subscriber(rig, ext={"ack": True, "delivery": {"retries": 5, "delay": 60_000}})
+    rig.pass_time(rig.bayeux.state.options.max_interval_s + 1)
+    found = await figures(rig)
+    assert found("holdfast_sessions", state="connected") == 0
+    assert found("holdfast_sessions", state="lost") == 1
+
+
 async def test_labels_have_only_values_of_their_tables(rig: Rig) -> None:
     await subscriber(rig, ext={"ack": True})
     await publish(rig, 5)
@@ -168,7 +178,7 @@ async def test_labels_have_only_values_of_their_tables(rig: Rig) -> None:
         "outcome": {"acked", "dead", "expired", "discarded", "moved"},
         "reason": {reason.value for reason in Reason},
         "state": {
-            *("handshaken", "connected", "away"),
+            *("handshaken", "connected", "away", "lost"),
             *("UNCONFIGURED", "ALIVE", "UNREFERENCED", "SOFTERASED"),
         },
         "listener": {"main"},

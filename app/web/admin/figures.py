@@ -96,6 +96,7 @@ class LiveFigures:
             failed=counters.refused.total(),
             oldest_ms=oldest_ms,
             sessions=len(sessions),
+            connected=census.states[SessionState.CONNECTED],
             away=census.states[SessionState.AWAY],
             created=sessions.created,
             ended=sum(
