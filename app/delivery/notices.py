@@ -51,6 +51,7 @@ WRONG_TOKEN = _kind(logging.WARNING, "a wrong token came from %s to %s")
 LOGIN_FAILED = _kind(logging.WARNING, "a login from %s failed: %s")
 LOGIN_ENDED = _kind(logging.INFO, "the login of session %s ended: %s")
 MISDIRECTED = _kind(logging.INFO, "a request for the host %s was refused: %s")
+FOREIGN = _kind(logging.INFO, "a request from the origin %s was refused: %s")
 
 _OTHERS = "(others)"
 

@@ -13,7 +13,7 @@ from holdfast.web.hosts import Hosts
 from holdfast.web.long_polling import long_poll, refusal
 from holdfast.web.metrics import Metrics
 from holdfast.web.misdirected import answering_to
-from holdfast.web.origins import only_value
+from holdfast.web.origins import OriginTrust, only_value
 from holdfast.web.pages import PAGE_HEADERS, add_console, add_pages
 from holdfast.web.publish_requests import PublishRequests
 from holdfast.web.static_files import StaticFiles
@@ -82,6 +82,9 @@ def _bayeux_handler(
 
 
 def _preflight(request: web.Request, endpoint: Endpoint) -> web.Response:
+    if endpoint.options.origins.trust_of(request.headers) is OriginTrust.FOREIGN:
+        # Its browser will not send the request.
+        endpoint.report_foreign(request.headers)
     origin, host = only_value(request.headers, "Origin"), request.headers.get("Host")
     headers = FIXED_HEADERS | endpoint.options.origins.preflight_headers(origin, host)
     return web.Response(headers=headers)

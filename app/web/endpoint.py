@@ -14,10 +14,11 @@ from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.sessions import Exchange
 from holdfast.bayeux.transports import Source
 from holdfast.delivery.messages import Event
+from holdfast.delivery.notices import FOREIGN
 from holdfast.web.cookies import BrowserCookie, is_cookieless
 from holdfast.web.hosts import Hosts
 from holdfast.web.intake import Intake
-from holdfast.web.origins import Origins, OriginTrust, only_value
+from holdfast.web.origins import Origins, OriginTrust, only_value, shown_origin
 from holdfast.web.peers import Peers
 from holdfast.web.request_scheduler import RequestScheduler
 from holdfast.web.write_coalescer import WriteCoalescer
@@ -37,6 +38,8 @@ FIXED_HEADERS = {
 JSON_TYPE = "application/json;charset=UTF-8"
 # Where scripts publish without a session.
 PUBLISH_PATH = "/publish"
+# The longest part of a host or an origin that the log repeats.
+LONGEST_SHOWN = 100
 
 _wire_of = attrgetter("wire")
 
@@ -88,8 +91,14 @@ class Endpoint:
         """
         trust = self.options.origins.trust_of(headers)
         if trust is OriginTrust.FOREIGN:
+            self.report_foreign(headers)
             raise RequestRefused(ErrorReply.ORIGIN_DENIED)
         return trust
+
+    def report_foreign(self, headers: "Headers") -> None:
+        """Log that a request of a foreign page is refused."""
+        why = "allow_origin does not have it"
+        self.bayeux.state.notices.report(FOREIGN, shown_origin(headers)[:LONGEST_SHOWN], why)
 
     def caller(self, request: "web.BaseRequest") -> Caller:
         """Identify and admit the caller of a request. Raises `RequestRefused` beyond a budget."""

@@ -268,7 +268,10 @@ class FastLane(RequestHandler):
         caller = endpoint.options.peers.caller(headers, self.transport)
         self._speaker = endpoint.speaker(headers, caller, source_of(trust))
         self._cors = endpoint.cors(headers)
-        return trust is not OriginTrust.FOREIGN
+        if trust is OriginTrust.FOREIGN:
+            endpoint.report_foreign(headers)
+            return False
+        return True
 
     def _remember(self, head: KnownHead | None) -> None:
         """Store a head; the parser is now right behind its request."""

@@ -8,7 +8,14 @@ from holdfast.bayeux.commands import NOT_ALLOWED
 from holdfast.bayeux.errors import ErrorReply
 from holdfast.delivery.notices import MISDIRECTED
 from holdfast.web.admin import faults
-from holdfast.web.endpoint import FIXED_HEADERS, JSON_TYPE, PUBLISH_PATH, Endpoint, error_body
+from holdfast.web.endpoint import (
+    FIXED_HEADERS,
+    JSON_TYPE,
+    LONGEST_SHOWN,
+    PUBLISH_PATH,
+    Endpoint,
+    error_body,
+)
 from holdfast.web.hosts import Hosts
 
 _SETTING = "host_name"
@@ -16,8 +23,6 @@ _TEXT = (
     "This server does not answer to the name in the address. If it is a name of this server, its "
     "operator must list it with --host-name NAME, or host_name in the settings."
 )
-# The longest part of a host that the log repeats.
-_LONGEST = 100
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -31,7 +36,7 @@ def answering_to(hosts: Hosts, endpoint: Endpoint) -> Callable[..., Awaitable[we
         if hosts.are_ours(host):
             return await handler(request)
         why = f"{_SETTING} does not have it"
-        endpoint.bayeux.state.notices.report(MISDIRECTED, (host or "")[:_LONGEST], why)
+        endpoint.bayeux.state.notices.report(MISDIRECTED, (host or "")[:LONGEST_SHOWN], why)
         refused = _refusal(request.path, endpoint)
         if not request.content.is_eof():
             # Do not read the rest of the body.

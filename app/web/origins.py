@@ -18,6 +18,8 @@ _ANY = "*"
 _NO_PAGE = ("none", None)
 # Browsers send each of these headers once, so a repeated header counts as foreign.
 _SEVERAL = "several"
+# Browsers send this as `Origin` of pages that have none to show.
+_HIDDEN = "null"
 _PRINTABLE = re.compile(r"[!-~]+")
 
 
@@ -54,8 +56,8 @@ class Origins:
         if site == "same-origin":
             return OriginTrust.OWN
         if referer:
-            return self.trust("/".join(referer.split("/", 3)[:3]), host)
-        return OriginTrust.UNKNOWN if site in _NO_PAGE else self.trust("null", host)
+            return self.trust(_origin_of(referer), host)
+        return OriginTrust.UNKNOWN if site in _NO_PAGE else self.trust(_HIDDEN, host)
 
     def trust(self, origin: str, host: str | None) -> OriginTrust:
         """Judge a page's origin; `host` is the name by which it reached the server."""
@@ -90,12 +92,24 @@ class Origins:
         return headers
 
 
+def shown_origin(headers: "Headers") -> str:
+    """Return the origin of the page that sent a request, as far as its browser shows it."""
+    origin = only_value(headers, "Origin")
+    if origin is None and (referer := only_value(headers, "Referer")):
+        origin = _origin_of(referer)
+    return origin or _HIDDEN
+
+
 def only_value(headers: "Headers", name: str) -> str | None:
     """Return the value of a header; if it is repeated, a value that no origin or site equals."""
     lines = headers.getall(name, ())
     if len(lines) > 1:
         return _SEVERAL
     return lines[0] if lines else None
+
+
+def _origin_of(url: str) -> str:
+    return "/".join(url.split("/", 3)[:3])
 
 
 def _normal(origin: str) -> tuple[str, str] | None:

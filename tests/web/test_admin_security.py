@@ -101,13 +101,16 @@ def test_routes_that_change_something_require_the_role_of_operators() -> None:
     ],
 )
 async def test_pages_of_other_origins_cannot_change_anything(
-    admin: Admin, origin: str, is_own: bool
+    admin: Admin, origin: str, is_own: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     host = f"{admin.client.host}:{admin.client.port}"
     headers = {"Origin": origin.format(host=host)}
     tried = await admin.ask("DELETE", "/sessions/joe/1", headers=headers)
     assert tried.status == (204 if is_own else 403)
     assert bool(admin.operations.changes) is is_own
+    refused = f"a request from the origin {headers['Origin']} was refused"
+    assert any(refused in line for line in caplog.messages) is not is_own
     read = await admin.ask("GET", "/sessions", headers=headers)
     preflight = await admin.ask("OPTIONS", "/sessions", headers=headers, token=None)
     assert preflight.status == 401

@@ -15,7 +15,7 @@ from holdfast.bayeux.buckets import Rate
 from holdfast.bayeux.caller import Caller, credentials_in
 from holdfast.bayeux.commands import NOT_ALLOWED, OUR_FAULT
 from holdfast.bayeux.grammar import ILLEGAL, CommandRefused
-from holdfast.delivery.notices import WRONG_TOKEN, Notices
+from holdfast.delivery.notices import FOREIGN, WRONG_TOKEN, Notices
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.fields import first_fault
 from holdfast.web.admin import faults, ndjson
@@ -27,7 +27,7 @@ from holdfast.web.admin.throttle import STRANGERS, Throttle
 from holdfast.web.admin.tokens import OPERATOR_NAME, Role, Tokens
 from holdfast.web.admin.views import Items
 from holdfast.web.encodings import encoding_of, is_transfer_known
-from holdfast.web.endpoint import Endpoint
+from holdfast.web.endpoint import LONGEST_SHOWN, Endpoint
 from holdfast.web.fast_lane import FastLane
 from holdfast.web.long_polling import long_poll
 from holdfast.web.origins import Origins, OriginTrust
@@ -162,7 +162,7 @@ class _AccessControl:
         if isinstance(request.protocol, FastLane):
             request.protocol.keep_place()
         if request.method != "GET":
-            _check_origin(request)
+            self._check_origin(request)
         return Person(role, f"{role.title} {subject}" if subject else _who(request, role))
 
     def _role(self, request: web.Request) -> Role | None:
@@ -172,12 +172,13 @@ class _AccessControl:
         token = credentials_in(presented[0], "bearer")
         return None if token is None else self._tokens.role(token)
 
-
-def _check_origin(request: web.Request) -> None:
-    """Refuse changes requested by pages of other origins."""
-    for origin in request.headers.getall("Origin", []):
-        if Origins().trust(origin, request.headers.get("Host")) is not OriginTrust.OWN:
-            raise RequestFailed(NOT_ALLOWED, "pages of other origins may not change anything")
+    def _check_origin(self, request: web.Request) -> None:
+        """Refuse changes requested by pages of other origins."""
+        for origin in request.headers.getall("Origin", []):
+            if Origins().trust(origin, request.headers.get("Host")) is not OriginTrust.OWN:
+                why = "pages of other origins may not change anything"
+                self._notices.report(FOREIGN, origin[:LONGEST_SHOWN], why)
+                raise RequestFailed(NOT_ALLOWED, why)
 
 
 def _who(request: web.Request, role: Role) -> str:
