@@ -54,18 +54,7 @@ class Asking:
         self._encoded = encoded
         self._undelivered = undelivered
         self._requests = state.requests
-        self._is_awake = False
-        state.requests.notify, state.requests.wake = self._notify, self._wake
-        state.requests.changed = self._keep
-
-    def _wake(self) -> None:
-        if not self._is_awake:
-            self._is_awake = True
-            self._state.backlog.add(self._go_on)
-
-    def _go_on(self, now: float) -> bool:
-        self._is_awake = self._requests.go_on(now)
-        return self._is_awake
+        state.requests.notify, state.requests.changed = self._notify, self._keep
 
     def _keep(self, request: Request[Session]) -> None:
         """Keep with its session what a later process needs to bring replies."""

@@ -26,7 +26,7 @@ class ForExtensions(ServerApi):
 
     def __init__(self, bayeux: Bayeux, clock: Callable[[], float]) -> None:
         self._state, self._life = bayeux.state, bayeux.life
-        self._publishing = bayeux.publishing
+        self._publishing, self._asking = bayeux.publishing, bayeux.asking
         self._verdicts = VerdictHandler(
             self._life.settlement,
             self._state.hub,
@@ -53,7 +53,7 @@ class ForExtensions(ServerApi):
         self._state.requests.is_offered = True
 
     def give_reply_channel(self, session: Session, resumes: str) -> None:
-        self._publishing.asking.give_channel(session, resumes)
+        self._asking.give_channel(session, resumes)
 
     @property
     def extensions(self) -> Sequence[ServerExtension]:

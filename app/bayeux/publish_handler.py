@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from holdfast.bayeux.answers import Answers
-from holdfast.bayeux.asking import REPLY_TO, TIMEOUT
+from holdfast.bayeux.asking import REPLY_TO, TIMEOUT, Asking
 from holdfast.bayeux.backlog import Step
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.destinations import DestinationInvalid, destinations_of
@@ -56,10 +56,13 @@ _LONGEST_CALL_ID: Final = 100
 class PublishHandler:
     """Handles what clients publish."""
 
-    def __init__(self, state: ServerState, answers: Answers, publishing: Publishing) -> None:
+    def __init__(
+        self, state: ServerState, answers: Answers, publishing: Publishing, asking: Asking
+    ) -> None:
         self.state = state
         self.answers = answers
         self.publishing = publishing
+        self.asking = asking
 
     def publish(
         self, exchange: Exchange, session: Session, channel: Channel, message: Json, reply: Json
@@ -215,7 +218,7 @@ class _ClientPublish:
         if not handler.state.requests.is_offered:
             refuse_replies(channel)
         event = handler.event(channel, self._message)
-        asking = handler.publishing.asking
+        asking = handler.asking
         return self._is_complete(asking.answer(self._session, channel, event, self._answered))
 
     def serve(self) -> bool:
@@ -252,7 +255,7 @@ class _ClientPublish:
         id = str(message.get("id", ""))
         if len(id) > _LONGEST_CALL_ID:
             raise Refused(ErrorReply.MESSAGE_ID_INVALID)
-        asking = self._handler.publishing.asking
+        asking = self._handler.asking
         call = self._channel.name, id
         qos = Qos()
         qos.request = asking.call_of(self._session, target, call, self._exchange.now)
@@ -269,7 +272,7 @@ class _ClientPublish:
         self._qos = qos = self._qos or Qos()
         if qos.is_administrative:
             raise Refused(ErrorReply.DELIVERY_INVALID, "user.publish", "administrative")
-        asking = handler.publishing.asking
+        asking = handler.asking
         qos.request = asking.request_of(self._session, self._channel, ext, self._exchange.now)
         # A request is a new one, whatever its data.
         qos.force_update = True
@@ -279,9 +282,8 @@ class _ClientPublish:
     def _publish(
         self, channel: Channel, event: Json, qos: Qos | None, candidate: Candidate | None
     ) -> bool:
-        publishing = self._handler.publishing
         broadcast = partial(
-            publishing.broadcast,
+            self._handler.publishing.broadcast,
             channel,
             event,
             self._exchange.now,
@@ -289,7 +291,7 @@ class _ClientPublish:
             qos=qos,
             candidate=candidate,
         )
-        return self._is_complete(publishing.asking.publish(qos, broadcast, self._answered))
+        return self._is_complete(self._handler.asking.publish(qos, broadcast, self._answered))
 
     # Its reply
 

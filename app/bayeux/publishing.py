@@ -1,7 +1,7 @@
 """Makes the message of each publish, with its id and its bytes, and gives it to the hub."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
@@ -18,15 +18,9 @@ from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.selections import Candidate
 from holdfast.delivery.shared_queues import OverQuota, Undeliverable
 
-if TYPE_CHECKING:
-    from holdfast.bayeux.asking import Asking
-
 
 class Publishing:
     """Publishes for clients, extensions and the server itself."""
-
-    # Set when the server is assembled.
-    asking: "Asking"
 
     def __init__(self, state: ServerState) -> None:
         self._state = state

@@ -39,7 +39,8 @@ class Bayeux:
         self.publishing = Publishing(state)
         self.life = SessionLife(state, self.publishing)
         life = self.life
-        self.publish_handler = PublishHandler(state, life.answers, self.publishing)
+        self.asking = Asking(state, self.publishing.encoded, life.undelivered)
+        self.publish_handler = PublishHandler(state, life.answers, self.publishing, self.asking)
         self.subscribe_handler = SubscribeHandler(state, life.answers)
         topic_service = TopicService(
             life.topics,
@@ -60,7 +61,6 @@ class Bayeux:
             state.presence, state.channels, state.routes, state.backlog, life.system_events
         ).note
         state.hub.recheck = life.reauthorizations.recheck
-        self.publishing.asking = Asking(state, self.publishing.encoded, life.undelivered)
         self.slots = SessionSlots(state, life.ends, life.undelivered, life.unconnected)
         if state.options.ptp_create_session:
             state.ptp.open = UnclaimedSessions(life, self.slots).open

@@ -115,7 +115,8 @@ class ServerState:
         self.admission = Admission(options.handshake_rate, random)
         self.budgets = Budgets(options, self.admission, self.notices)
         self.quotas = Quotas(options, self.sessions.usages, node, self.admission, self.notices)
-        self.rights, self.requests = Rights(self.channels), Requests[Session](journal)
+        self.rights = Rights(self.channels)
+        self.requests = Requests[Session](journal, self.backlog.add)
         self.subscriptions = Subscriptions(
             options, self.hub, self.presence, self.rights, self.work, self.quotas
         )

@@ -243,23 +243,28 @@ class Request(Timed, Generic[R]):
 
 
 def _ignore(_: object) -> None:
-    """Ignore the end: nobody waits for it."""
-
-
-def _sleep() -> None:
-    """Ignore the call."""
+    """Ignore what nobody waits for."""
 
 
 class Requests(Generic[R]):
-    """All requests of this server, by the channels that their responders publish to."""
+    """All requests of this server, by the channels that their responders publish to.
 
-    def __init__(self, journal: DeliveryJournal = NO_JOURNAL) -> None:
+    Args:
+        begin: Calls what it is given from the end of this turn on, until nothing is left to do.
+    """
+
+    def __init__(
+        self,
+        journal: DeliveryJournal = NO_JOURNAL,
+        begin: Callable[[Callable[[float], bool]], None] = _ignore,
+    ) -> None:
         self._journal = journal
-        # Tells its requester that a request has ended; and asks for calls of `go_on` in this turn.
+        self._begin = begin
+        self._is_awake = False
+        # Tells its requester that a request has ended.
         self.notify: Callable[[Request[R]], None] = _ignore
         # Learns that a request was handed out, answered or ended, so that it can be kept.
         self.changed: Callable[[Request[R]], None] = _ignore
-        self.wake: Callable[[], None] = _sleep
         # Whether clients may ask for replies.
         self.is_offered = False
         self._by_address: dict[str, Request[R]] = {}
@@ -406,7 +411,12 @@ class Requests(Generic[R]):
         if left:
             self.grants -= len(left)
             self._left.extend([(request, key) for request in left])
-            self.wake()
+            self._wake()
+
+    def _wake(self) -> None:
+        if not self._is_awake:
+            self._is_awake = True
+            self._begin(self.go_on)
 
     def go_on(self, _: float) -> bool:
         """Do one piece of what is left to do; return whether there is more."""
@@ -418,7 +428,8 @@ class Requests(Generic[R]):
                 self._end_if_spent(request)
         elif self._to_notify:
             self.notify(self._to_notify.popleft())
-        return bool(self._left or self._to_notify)
+        self._is_awake = bool(self._left or self._to_notify)
+        return self._is_awake
 
     def tick(self, now: float) -> None:
         """End requests whose deadline is over."""
@@ -449,7 +460,7 @@ class Requests(Generic[R]):
         is_notified = request.replies and request.mode is not ReplyMode.ALL
         if not is_notified and end not in (RequestEnd.ABANDONED, RequestEnd.UNSENT):
             self._to_notify.append(request)
-            self.wake()
+            self._wake()
 
     def _close(self, request: Request[R]) -> None:
         """Take the request out of those that are outstanding."""
