@@ -3,14 +3,17 @@
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
-from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_owner import SessionOwner
 from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.subscriptions import Subscriptions
+from holdfast.delivery.channels import Channels
 from holdfast.delivery.counters import Reason
+from holdfast.delivery.hub import Hub
 from holdfast.delivery.json_text import to_json
 from holdfast.delivery.messages import Message
+from holdfast.delivery.node import Node
 from holdfast.delivery.topic_states import TopicState
-from holdfast.delivery.topics import Topic
+from holdfast.delivery.topics import Topic, Topics
 from holdfast.delivery.undelivered import Undelivered
 
 # Sessions that are looked at between two checks whether the turn is over.
@@ -22,18 +25,31 @@ class Erasure:
 
     Until all exact subscriptions are gone, the topic lives on. The sessions that asked for it
     are notified at its end.
+
+    Args:
+        receivers: All who have queues. Shared queues come first, as these pass on to sessions; what
+            a session that was not searched yet returns is discarded when it enters one.
     """
 
     def __init__(
         self,
-        state: ServerState,
-        owner: SessionOwner,
-        undelivered: Undelivered[Session],
         topic: Topic,
+        receivers: Iterator[Session],
         *,
         is_forced: bool,
+        topics: Topics,
+        channels: Channels,
+        subscriptions: Subscriptions,
+        hub: Hub[Session],
+        node: Node,
+        owner: SessionOwner,
+        undelivered: Undelivered[Session],
     ) -> None:
-        self._state = state
+        self._topics = topics
+        self._channels = channels
+        self._subscriptions = subscriptions
+        self._hub = hub
+        self._node = node
         self._owner = owner
         self._undelivered = undelivered
         self._topic = topic
@@ -42,7 +58,7 @@ class Erasure:
         self._exact: list[Session] = []
         self._others: list[Session] = []
         # The receivers whose queues have yet to be searched.
-        self._left = self._places()
+        self._left = receivers
         # Does the next piece of the work; returns whether any is left.
         self._step: Callable[[float], bool] = self._unsubscribe
 
@@ -53,10 +69,10 @@ class Erasure:
     def _unsubscribe(self, now: float) -> bool:
         """Remove some exact subscriptions; with the last ones, erase the topic."""
         name = self._topic.name
-        subscribers = self._state.routes.subscribers(name)
+        subscribers = self._hub.routes.subscribers(name)
         for session in subscribers[:_MOST]:
             is_notified = self._notifies(session)
-            self._state.subscriptions.part(session, name)
+            self._subscriptions.part(session, name)
             self._owner.note(session, now)
             if is_notified:
                 is_covered = session.subscription(name) is not None
@@ -76,19 +92,19 @@ class Erasure:
         return session.terms is not None and (qos is None or qos.notify)
 
     def _erase(self) -> None:
-        state, topic = self._state, self._topic
-        channel = state.channels.named(topic.name)
+        topic = self._topic
+        channel = self._channels.named(topic.name)
         notified = set(self._others)
         self._others += [
             session
-            for session in state.routes.receivers(channel)
+            for session in self._hub.routes.receivers(channel)
             if session not in notified and self._notifies(session)
         ]
         if self._is_forced:
-            topic.discards_before = state.node.stamp()
-        state.hub.histories.erase(topic.name)
+            topic.discards_before = self._node.stamp()
+        self._hub.histories.erase(topic.name)
         if topic.state is not TopicState.DEAD:
-            state.topics.erase(topic)
+            self._topics.erase(topic)
         self._notify(self._exact, {"subscription": topic.name})
         self._notify(self._others, {})
 
@@ -99,18 +115,10 @@ class Erasure:
             return
         delivery = {"state": "ERASED", **fields}
         event = {"channel": self._topic.name, "data": None, "ext": {"delivery": delivery}}
-        message = Message(to_json(event), id=self._state.node.stamp(), channel=self._topic.name)
+        message = Message(to_json(event), id=self._node.stamp(), channel=self._topic.name)
         # It is about a moment, and no subscription brings it any longer.
         message.leaves_no_letter = message.is_direct = True
-        self._state.hub.publish_to(living, message)
-
-    def _places(self) -> Iterator[Session]:
-        """All who have queues: shared queues come first, as these pass on to sessions.
-
-        What a session that was not searched yet returns is discarded when it enters a shared queue.
-        """
-        yield from self._state.waiting_places.queues()
-        yield from [*self._state.sessions]
+        self._hub.publish_to(living, message)
 
     def _discard(self, _: float) -> bool:
         """Discard what waits in some queues."""
@@ -120,6 +128,5 @@ class Erasure:
             gone = [each for each in queue.messages() if each.is_erased] if queue.has_topics else ()
             if gone:
                 queue.take_away(gone)
-                self._undelivered.discard(session, gone, Reason.ERASED)
-                self._state.waiting_places.made_room(session)
+                self._undelivered.clear_out(session, gone, Reason.ERASED)
         return len(some) == _MOST

@@ -68,8 +68,7 @@ def refresh(life: SessionLife, session: Session, now: float) -> None:
 def remove_first(life: SessionLife, session: Session, count: int) -> int:
     """Discard the first entries; return their number."""
     gone = session.queue.take_first(count)
-    life.undelivered.discard(session, gone, Reason.CLEARED)
-    life.state.waiting_places.made_room(session)
+    life.undelivered.clear_out(session, gone, Reason.CLEARED)
     life.state.hub.make_ready(session)
     return len(gone)
 

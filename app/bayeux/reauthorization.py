@@ -164,8 +164,7 @@ class Reauthorization(RightsReview):
         queue, key = self._session.queue, self._session.key
         messages = queue.withdraw_routed(key, denied, without_history)
         if messages:
-            self._undelivered.discard(self._session, messages, Reason.NOT_ALLOWED)
-            self._state.waiting_places.made_room(self._session)
+            self._undelivered.clear_out(self._session, messages, Reason.NOT_ALLOWED)
 
 
 def _denied(answers: Mapping[str, bool]) -> set[str]:

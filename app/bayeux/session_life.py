@@ -213,8 +213,7 @@ class SessionLife:
         """Discard the session's queue; return the number of entries."""
         messages = session.queue.messages()
         session.queue.clear()
-        self.undelivered.discard(session, messages, Reason.CLEARED)
-        self.state.waiting_places.made_room(session)
+        self.undelivered.clear_out(session, messages, Reason.CLEARED)
         return len(messages)
 
     def store_is_back(self) -> None:

@@ -1,6 +1,6 @@
 """The life of topics: what follows when one has changed, its destroy timer, its erasure."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from holdfast.bayeux.backlog import Work, Works
 from holdfast.bayeux.erasure import Erasure
@@ -133,5 +133,22 @@ class TopicLife:
         self._state.backlog.begin(Works(works, done).go_on, now)
 
     def _erasure(self, topic: Topic, *, is_forced: bool) -> Work:
-        erasure = Erasure(self._state, self._owner, self._undelivered, topic, is_forced=is_forced)
+        state = self._state
+        erasure = Erasure(
+            topic,
+            self._receivers(),
+            is_forced=is_forced,
+            topics=state.topics,
+            channels=state.channels,
+            subscriptions=state.subscriptions,
+            hub=state.hub,
+            node=state.node,
+            owner=self._owner,
+            undelivered=self._undelivered,
+        )
         return erasure.go_on
+
+    def _receivers(self) -> Iterator[Session]:
+        """Yield all who have queues, as they are when it comes to them."""
+        yield from self._state.waiting_places.queues()
+        yield from [*self._state.sessions]

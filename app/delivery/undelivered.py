@@ -135,6 +135,11 @@ class Undelivered(Generic[R]):
         self._counters.discarded[reason] += len(messages)
         self._settle(receiver, messages, DISCARDED[reason])
 
+    def clear_out(self, receiver: R, messages: Sequence[Message], reason: Reason) -> None:
+        """Discard messages that were taken out of a queue, and use the room that they have left."""
+        self.discard(receiver, messages, reason)
+        self.waiting_places.made_room(receiver)
+
     def _settle(self, receiver: R, messages: Sequence[Message], outcome: Outcome) -> None:
         """Report the outcome to the store, or to the journal for messages never stored."""
         kept, others = self._of_store(receiver, messages)
