@@ -16,7 +16,13 @@ from holdfast.cli.failures import EXITS, Exit, RemoteFailed
 from holdfast.cli.options import AsJson
 from holdfast.cli.output import complain, note
 from holdfast.cli.remote import DEFAULT_URL, Server, address
-from holdfast.cli.unreachable import does_not_trust, is_nobody_there, reason, unreachable
+from holdfast.cli.unreachable import (
+    does_not_trust,
+    is_nobody_there,
+    reason,
+    unreachable,
+    was_closed,
+)
 from holdfast.client import (
     Client,
     ClientError,
@@ -127,7 +133,7 @@ async def _until_interrupted(conversation: Callable[[], Awaitable[None]]) -> boo
 
 
 class _CommandClient(Client):
-    """Says at once that no server is there, which may be the command's end."""
+    """Says at once that no server is there or answers, which may be the command's end."""
 
     def __init__(self, url: str, *, waits: bool, **options: Any) -> None:  # noqa: ANN401
         super().__init__(url, **options)
@@ -143,7 +149,7 @@ class _CommandClient(Client):
     def contact_failed(self, error: Exception) -> None:
         """Report the failure of the first attempt. Raises `NotConnected` to give up."""
         is_first, self._is_first_attempt = self._is_first_attempt, False
-        if not (is_first and is_nobody_there(error)):
+        if not is_first or not (is_nobody_there(error) or was_closed(error)):
             return
         if not self._waits or does_not_trust(error):
             raise NotConnected(str(error)) from error

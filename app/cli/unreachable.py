@@ -13,7 +13,7 @@ def unreachable(url: str, error: Exception) -> str:
             "SSL_CERT_FILE to its authority's certificate"
         )
     advice = "set its address with --url or HOLDFAST_URL"
-    if url.startswith("http:") and _was_closed(error):
+    if url.startswith("http:") and was_closed(error):
         advice += ", or, if it uses TLS, write https://"
     elif _is_caused_by(error, SSLError):
         advice += ", or, if it does not use TLS, write http://"
@@ -49,7 +49,8 @@ def does_not_trust(error: Exception) -> bool:
     return _is_caused_by(error, SSLCertVerificationError)
 
 
-def _was_closed(error: Exception) -> bool:
+def was_closed(error: Exception) -> bool:
+    """Return whether a connection was closed without an answer."""
     from aiohttp import ServerDisconnectedError
 
     return _is_caused_by(error, ServerDisconnectedError, ConnectionResetError)

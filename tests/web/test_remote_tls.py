@@ -10,6 +10,25 @@ from tests.web.programs import program
 from tests.web.test_start import self_signed
 
 
+def test_a_publish_without_tls_fails_at_the_first_attempt(tmp_path: Path) -> None:
+    cert, key = self_signed(tmp_path)
+    with program("--port", "0", "--tls-cert", cert, "--tls-key", key, home=tmp_path) as running:
+        url = f"http://localhost:{urlsplit(running.place()).port}"
+        done = subprocess.run(
+            [*PROGRAM, "publish", "/a", "1", "--url", url],
+            cwd=ROOT,
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=30,
+        )
+        assert done.returncode == Exit.UNREACHABLE
+        assert "or, if it uses TLS, write https://" in done.stderr
+        assert "no session within" not in done.stderr
+        assert running.stop()[0] == 0
+
+
 def test_the_token_is_not_sent_to_an_untrusted_server(tmp_path: Path) -> None:
     cert, key = self_signed(tmp_path)
     with program("--port", "0", "--tls-cert", cert, "--tls-key", key, home=tmp_path) as running:
