@@ -1,10 +1,7 @@
-"""What docs/getting-started.md and docs/operations.md say about the command and its settings."""
+"""The command and its settings behave as docs/getting-started.md and docs/operations.md say."""
 
-import http.client
 import re
-import shutil
 import socket
-import ssl
 import subprocess
 import urllib.request
 from collections.abc import Iterator
@@ -14,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from docs import generate
-from tests.clients.node_client import require
 from tests.integration.talker import Talker
 from tests.serving import PROGRAM, ROOT, Server, Servers, environment, kill_orphans_in
 
@@ -64,18 +60,6 @@ def server(servers: Servers) -> Server:
     return servers.with_settings({})
 
 
-@pytest.fixture
-def certificate(tmp_path: Path) -> tuple[Path, Path]:
-    require(shutil.which("openssl"), "openssl")
-    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
-    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2"
-    command += " -subj /CN=localhost -addext subjectAltName=IP:127.0.0.1"
-    subprocess.run(
-        [*command.split(), "-keyout", key, "-out", cert], check=True, stderr=subprocess.DEVNULL
-    )
-    return cert, key
-
-
 def test_a_start_prints_one_line_and_the_first_start_two_and_a_signal_ends_it_with_code_0(
     tmp_path: Path,
 ) -> None:
@@ -95,38 +79,13 @@ def test_a_start_prints_one_line_and_the_first_start_two_and_a_signal_ends_it_wi
         assert (code, complained) == (0, "")
 
 
-def test_the_server_listens_on_a_unix_socket(tmp_path: Path) -> None:
+def test_the_command_publishes_over_a_unix_socket(tmp_path: Path) -> None:
     path = tmp_path / "bayeux.sock"
     with started("--unix", path, "--data", tmp_path / "data") as process:
         assert first_line(process) == f"holdfast is ready: unix:{path}\n"
-        connection = http.client.HTTPConnection("localhost", timeout=LIMIT_S)
-        connection.sock = socket.socket(socket.AF_UNIX)
-        connection.sock.connect(str(path))
-        connection.request("GET", "/readyz")
-        assert connection.getresponse().read() == b"ready\n"
-        connection.close()
         words = (*PROGRAM, "publish", "/sockets", "1", "--url", f"unix:{path}")
         published = subprocess.run(words, cwd=ROOT, env=environment(), timeout=LIMIT_S)
         assert published.returncode == 0
-
-
-def test_the_server_speaks_tls(certificate: tuple[Path, Path]) -> None:
-    cert, key = certificate
-    server = Server({"tls_cert": str(cert), "tls_key": str(key)})
-    try:
-        assert server.url.startswith("https://127.0.0.1:")
-        trusting = urllib.request.HTTPSHandler(context=ssl.create_default_context(cafile=cert))
-        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), trusting)
-        with opener.open(f"{server.url}/readyz", timeout=LIMIT_S) as response:
-            assert response.read() == b"ready\n"
-    finally:
-        assert server.stop() == 0
-
-
-def test_a_data_directory_belongs_to_one_server(tmp_path: Path) -> None:
-    with started("--port", "0", "--data", tmp_path) as process:
-        first_line(process)
-        assert "belongs to another running server" in complaint("--data", tmp_path)
 
 
 def test_a_server_on_a_public_address_does_not_start_without_the_setting_open(
