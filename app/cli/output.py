@@ -67,8 +67,8 @@ def visible(value: object) -> str:
 
 
 def counted(count: int, one: str, several: str = "") -> str:
-    """Return a number of things: 1 message, 2 messages; `several` is another plural than one -s."""
-    return f"{count} {one if count == 1 else several or f'{one}s'}"
+    """Return a number of things: 1 message, 2,000 messages; `several` is a plural without -s."""
+    return f"{count:,} {one if count == 1 else several or f'{one}s'}"
 
 
 def when(ms: int | None) -> str:
@@ -251,7 +251,7 @@ def spinner(text: str) -> Iterator[None]:
 
 def speed(count: int, seconds: float) -> str:
     """Return a number of messages, with the time that they took and their rate if it is known."""
-    text = f"{count:,} message{'' if count == 1 else 's'}"
+    text = counted(count, "message")
     if seconds < _MEASURABLE_S:
         return text
     return f"{text} in {seconds:.2f} s, {count / seconds:,.0f} per second"

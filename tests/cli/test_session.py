@@ -112,11 +112,11 @@ def test_sessions_that_meet_conditions_are_ended(shell: Shell) -> None:
         shell.operations.by_key[key] = a_session(key, connected=False)
     which = ["--prefix", "thief/", "--unconnected"]
     done = shell.run("session", "end", *which, "--dry-run")
-    assert (done.exit_code, done.stdout) == (0, "2001 sessions would be ended\n")
+    assert (done.exit_code, done.stdout) == (0, "2,001 sessions would be ended\n")
     assert shell.run("session", "end", *which).exit_code == 2, "nobody can be asked"
     assert shell.operations.changes == []
     done = shell.run("session", "end", *which, "--yes")
-    assert (done.exit_code, done.stdout) == (0, "2001 sessions have ended\n")
+    assert (done.exit_code, done.stdout) == (0, "2,001 sessions have ended\n")
     assert sorted(shell.operations.by_key) == ["joe/1", "joe/2"]
     assert [change.detail["ended"] for change in shell.operations.changes] == [2000, 1]
     done = shell.run("session", "end", *which, "--yes", "--json")
