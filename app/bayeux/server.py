@@ -60,7 +60,6 @@ class Bayeux:
         state.presence.changed = PresenceEvents(
             state.presence, state.channels, state.routes, state.backlog, life.system_events
         ).note
-        state.hub.recheck = life.reauthorizations.recheck
         self.slots = SessionSlots(state, life.ends, life.undelivered, life.unconnected)
         if state.options.ptp_create_session:
             state.ptp.open = UnclaimedSessions(life, self.slots).open

@@ -1,4 +1,4 @@
-"""State that the parts of one server share: options, sessions, routes."""
+"""The parts of one server that others are given: options, sessions, routes."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -55,7 +55,7 @@ class RunLater(Protocol):
 
 
 class ServerState:
-    """Holds the parts that depend on no other; ends no session and answers no request."""
+    """Makes the parts that need no session life; ends no session and answers no request."""
 
     def __init__(
         self,

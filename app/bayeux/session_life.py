@@ -80,6 +80,7 @@ class SessionLife:
         )
         self.owner.serve(self.ends)
         state.hub.turned_away = self.undelivered.turned_away
+        state.hub.recheck = self.reauthorizations.recheck
         state.hub.message_expiry = self.message_expiry
         self.topics = TopicLife(state, self.owner, self.undelivered)
         state.work.dead_letter = self.undelivered.dead_letter
