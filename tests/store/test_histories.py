@@ -16,7 +16,7 @@ from holdfast.journal.journal_writer import JournalWriter
 from holdfast.journal.unfold import unfold
 from tests.store.desk import BASE, KEYS, Desk, batch, desk, ids, message, session, until
 from tests.store.servers import ValkeyServer
-from tests.unit.bayeux.harness import House
+from tests.unit.bayeux.harness import Server
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,13 +35,13 @@ def bodies(at: Desk) -> list[int]:
     return sorted(int(id) - BASE for id in at.server.ask("HKEYS", KEYS.bodies))
 
 
-async def restarted(at: Desk, rule: ChannelRule) -> House:
+async def restarted(at: Desk, rule: ChannelRule) -> Server:
     """The next server, after it has loaded what is in the store."""
-    house = House(keeper=at.store, channels={"/orders/**": rule})
-    async for loaded in at.store.load(partial(restore_without_session, house.bayeux.life)):
-        restore(house.bayeux.life, loaded.record, loaded.entries, house.now)
+    server = Server(keeper=at.store, channels={"/orders/**": rule})
+    async for loaded in at.store.load(partial(restore_without_session, server.bayeux.life)):
+        restore(server.bayeux.life, loaded.record, loaded.entries, server.now)
     await at.answered()
-    return house
+    return server
 
 
 async def test_a_message_stays_while_a_queue_or_the_history_has_it(at: Desk) -> None:
@@ -116,15 +116,15 @@ async def test_the_next_server_loads_histories_and_shares_their_messages_with_qu
         at.keep(kept(n), "joe/1", CHANNEL)
     await at.answered()
     async with desk(shared_valkey) as other:
-        house = await restarted(other, ChannelRule(history=DEPTH, durable=True))
-        histories = house.bayeux.state.hub.histories
+        server = await restarted(other, ChannelRule(history=DEPTH, durable=True))
+        histories = server.bayeux.state.hub.histories
         assert [each.id - BASE for each in histories] == [3, 4, 5]
-        (joe,) = house.bayeux.state.sessions
+        (joe,) = server.bayeux.state.sessions
         assert joe.queue.messages()[-1] is list(histories)[-1], "queue and history share it"
         other.store.settle("joe/1", ids(1, 2, 3, 4, 5), ACKED)
         await other.answered()
         assert bodies(other) == [3, 4, 5]
-        assert house.balances()
+        assert server.balances()
 
 
 async def test_the_next_server_removes_a_history_that_its_rules_no_longer_keep(
@@ -144,8 +144,8 @@ async def test_histories_of_many_channels_are_loaded(at: Desk, shared_valkey: Va
         at.keep(each, each.channel)
     await at.answered()
     async with desk(shared_valkey) as other:
-        house = await restarted(other, ChannelRule(history=DEPTH))
-        histories = house.bayeux.state.hub.histories
+        server = await restarted(other, ChannelRule(history=DEPTH))
+        histories = server.bayeux.state.hub.histories
         assert len(histories) == 2000
         found = histories.get("/orders/42")
         assert found is not None

@@ -14,7 +14,7 @@ from holdfast.journal.unfold import unfold
 from holdfast.store.scripts import Take
 from tests.store.desk import BASE, KEYS, Desk, batch, desk, ids, letter, message, session
 from tests.store.servers import ValkeyServer
-from tests.unit.bayeux.harness import House
+from tests.unit.bayeux.harness import Server
 
 NOW_US = BASE // 1000
 
@@ -51,13 +51,13 @@ async def report_left_notes(at: Desk) -> None:
     journalling = Journalling(at)
     await at.store.remove_reported(journalling.writer.find(await at.store.left_notes()))
     journalling.writer.flush(0.0)
-    house = House(keeper=at.store, journal=journalling.writer)
-    async for loaded in at.store.load(partial(restore_without_session, house.bayeux.life)):
-        restore(house.bayeux.life, loaded.record, loaded.entries, house.now)
+    server = Server(keeper=at.store, journal=journalling.writer)
+    async for loaded in at.store.load(partial(restore_without_session, server.bayeux.life)):
+        restore(server.bayeux.life, loaded.record, loaded.entries, server.now)
     await at.answered()
     journalling.writer.flush(0.0)
     await at.answered()
-    assert house.balances()
+    assert server.balances()
 
 
 async def test_the_next_process_reports_left_notes_once(

@@ -7,15 +7,15 @@ import pytest
 from blockbuster import blockbuster_ctx
 
 from tests.store.servers import ValkeyServer
-from tests.web.live_house import LiveHouse, house_at
+from tests.web.live_server import LiveServer, server_at
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[LiveHouse]:
+async def server() -> AsyncIterator[LiveServer]:
     """A server with operators, with a store of its own."""
-    with ValkeyServer() as server:
-        async with house_at(server) as house:
-            yield house
+    with ValkeyServer() as valkey:
+        async with server_at(valkey) as server:
+            yield server
 
 
 @pytest.fixture(scope="module")

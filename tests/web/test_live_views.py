@@ -21,36 +21,36 @@ from holdfast.web.admin.session_filter import SessionFilter
 from holdfast.web.admin.system_views import Figures
 from tests.store.desk import until
 from tests.unit.bayeux.harness import Asked
-from tests.web.live_house import LiveHouse
+from tests.web.live_server import LiveServer
 
 REFUSED = "user.update.error"
 
 
-def desk(house: LiveHouse, letters: Any = None) -> LiveFigures:
-    state = house.bayeux.state
+def desk(server: LiveServer, letters: Any = None) -> LiveFigures:
+    state = server.bayeux.state
     return LiveFigures(
         state.hub,
         state.sessions,
         state.waiting_places,
         state.guard,
         state.node,
-        clock=lambda: house.now,
+        clock=lambda: server.now,
         version="1",
-        letters=letters or house.letters.search.statistics,
+        letters=letters or server.letters.search.statistics,
     )
 
 
-async def test_figures_count_messages_entries_and_letters(house: LiveHouse) -> None:
-    joe = await house.receiver("joe/1")
-    ann = await house.receiver("ann/1")
-    await house.publish(1, 2)
-    await house.refuse(joe, REFUSED)
-    await house.connect(ann)
-    await house.publish(3)
-    figures = await house.api.system.figures()
+async def test_figures_count_messages_entries_and_letters(server: LiveServer) -> None:
+    joe = await server.receiver("joe/1")
+    ann = await server.receiver("ann/1")
+    await server.publish(1, 2)
+    await server.refuse(joe, REFUSED)
+    await server.connect(ann)
+    await server.publish(3)
+    figures = await server.api.system.figures()
     assert (figures.published, figures.accepted) == (3, 6)
     assert (figures.dead, figures.letters, figures.failed) == (2, 2, 2)
-    oldest = (await house.dead())[-1]
+    oldest = (await server.dead())[-1]
     assert (figures.letters_lately, figures.letters_oldest) == (2, oldest.died)
     assert (figures.waiting, figures.handed, figures.unaccounted) == (2, 2, 0)
     assert (figures.sessions, figures.durable, figures.store_available) == (2, 2, True)
@@ -59,19 +59,19 @@ async def test_figures_count_messages_entries_and_letters(house: LiveHouse) -> N
 
 
 async def test_sessions_whose_client_has_left_or_was_lost_are_not_connected(
-    house: LiveHouse,
+    server: LiveServer,
 ) -> None:
-    await house.receiver("joe/1", retries=5, delay=60_000)
-    house.advance(9.0)
-    ann = await house.receiver("ann/1")
-    leaving = await house.receiver("eve/1")
+    await server.receiver("joe/1", retries=5, delay=60_000)
+    server.advance(9.0)
+    ann = await server.receiver("ann/1")
+    leaving = await server.receiver("eve/1")
     leaving.disconnect()
-    house.advance(1.5)
-    figures = await house.api.system.figures()
+    server.advance(1.5)
+    figures = await server.api.system.figures()
     assert (figures.sessions, figures.connected, figures.away, figures.polling) == (3, 1, 1, 1)
-    found = await house.api.sessions.sessions(SessionFilter(unconnected=False), None, 10)
+    found = await server.api.sessions.sessions(SessionFilter(unconnected=False), None, 10)
     assert [each.key for each in found.items] == [ann.session.key]
-    sessions = (await house.api.sessions.sessions(SessionFilter(), None, 10)).items
+    sessions = (await server.api.sessions.sessions(SessionFilter(), None, 10)).items
     assert {each.key: (each.state, each.away) for each in sessions} == {
         "ann/1": ("ALIVE", False),
         "eve/1": ("ALIVE", True),
@@ -79,56 +79,56 @@ async def test_sessions_whose_client_has_left_or_was_lost_are_not_connected(
     }
 
 
-async def test_entries_of_a_held_back_session_do_not_count_as_oldest(house: LiveHouse) -> None:
-    await house.receiver("joe/1")
-    await house.api.sessions.hold("joe/1", "", None, who="operator")
-    await house.publish(1)
-    figures = await house.api.system.figures()
+async def test_entries_of_a_held_back_session_do_not_count_as_oldest(server: LiveServer) -> None:
+    await server.receiver("joe/1")
+    await server.api.sessions.hold("joe/1", "", None, who="operator")
+    await server.publish(1)
+    figures = await server.api.system.figures()
     assert (figures.waiting, figures.held_back, figures.oldest_ms) == (1, 1, None)
 
 
-async def test_entries_of_a_held_channel_do_not_count_as_oldest(house: LiveHouse) -> None:
-    client = await house.receiver("joe/1")
+async def test_entries_of_a_held_channel_do_not_count_as_oldest(server: LiveServer) -> None:
+    client = await server.receiver("joe/1")
     client.subscribe("/b")
-    house.bayeux.state.guard.restore("/a", ChannelHold(0, "most refuse"), house.now)
-    await house.publish(1)
-    assert (await house.api.system.figures()).oldest_ms is None
-    house.server.publish("/b", 2)
-    await house.desk.answered()
-    house.now += 1
-    assert (await house.api.system.figures()).oldest_ms is not None
+    server.bayeux.state.guard.restore("/a", ChannelHold(0, "most refuse"), server.now)
+    await server.publish(1)
+    assert (await server.api.system.figures()).oldest_ms is None
+    server.for_extensions.publish("/b", 2)
+    await server.desk.answered()
+    server.now += 1
+    assert (await server.api.system.figures()).oldest_ms is not None
 
 
-async def test_all_callers_share_one_reading_a_second(house: LiveHouse) -> None:
-    first = await house.api.system.figures()
-    await house.publish(1)
-    assert await house.api.system.figures() is first
-    house.now += 1
-    assert (await house.api.system.figures()).published == 1
+async def test_all_callers_share_one_reading_a_second(server: LiveServer) -> None:
+    first = await server.api.system.figures()
+    await server.publish(1)
+    assert await server.api.system.figures() is first
+    server.now += 1
+    assert (await server.api.system.figures()).published == 1
 
 
-async def test_figures_need_no_store(house: LiveHouse) -> None:
+async def test_figures_need_no_store(server: LiveServer) -> None:
     async def away() -> int:
         raise StoreUnavailable("it is away")
 
-    assert (await desk(house, away).read()).letters is None
+    assert (await desk(server, away).read()).letters is None
 
 
 class FramedEvent:
     """A feed, and a subscriber that may receive it and acknowledges."""
 
-    def __init__(self, house: LiveHouse) -> None:
-        self.house = house
-        self.desk, state = desk(house), house.bayeux.state
+    def __init__(self, server: LiveServer) -> None:
+        self.server = server
+        self.desk, state = desk(server), server.bayeux.state
         self.feed = Feed(self.desk, state.channels, state.hub, state.node)
-        self.client = house.guest()
+        self.client = server.guest()
         self.client.learn(self.client.handshake(ext={"ack": True, "delivery": True}))
         self.client.session.identity.role = "reader"
         self.client.connect()
         assert self.client.subscribe(CHANNEL).reply["successful"]
 
     async def second(self) -> None:
-        self.house.now += 1
+        self.server.now += 1
         await self.feed.publish()
 
     def wait(self) -> Asked:
@@ -143,11 +143,11 @@ class FramedEvent:
         return waiting.data
 
     async def heard(self) -> list[Any]:
-        return (await self.house.connect(self.client)).data
+        return (await self.server.connect(self.client)).data
 
 
-async def test_subscribers_get_figures_once_a_second(house: LiveHouse) -> None:
-    told = FramedEvent(house)
+async def test_subscribers_get_figures_once_a_second(server: LiveServer) -> None:
+    told = FramedEvent(server)
     for _ in range(3):
         [figures] = await told.waited_for()
         assert figures.keys() == Figures.__dataclass_fields__.keys()
@@ -156,92 +156,92 @@ async def test_subscribers_get_figures_once_a_second(house: LiveHouse) -> None:
         assert waiting.is_held
 
 
-async def test_nothing_is_measured_without_subscribers(house: LiveHouse) -> None:
-    told = FramedEvent(house)
+async def test_nothing_is_measured_without_subscribers(server: LiveServer) -> None:
+    told = FramedEvent(server)
     await told.second()
-    assert house.bayeux.state.hub.watch is not None
+    assert server.bayeux.state.hub.watch is not None
     told.client.unsubscribe(CHANNEL)
     await told.second()
-    assert house.bayeux.state.hub.watch is None
+    assert server.bayeux.state.hub.watch is None
     assert (await told.desk.read()).published == 1
 
 
-async def test_a_subscriber_that_connects_rarely_finds_one_reading(house: LiveHouse) -> None:
-    told = FramedEvent(house)
+async def test_a_subscriber_that_connects_rarely_finds_one_reading(server: LiveServer) -> None:
+    told = FramedEvent(server)
     for _ in range(9):
         await told.second()
         assert told.client.session.queue.count == 1
     assert len(await told.heard()) == 1
-    house.advance(60.0)
-    await house.desk.answered()
+    server.advance(60.0)
+    await server.desk.answered()
     assert told.client.session.is_gone
-    assert await house.dead() == []
-    assert house.balances()
+    assert await server.dead() == []
+    assert server.balances()
 
 
 @pytest.mark.parametrize("is_noticed", [True, False])
 async def test_a_closed_console_leaves_no_dead_letters(
-    house: LiveHouse, is_noticed: bool, caplog: pytest.LogCaptureFixture
+    server: LiveServer, is_noticed: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told = FramedEvent(house)
+    told = FramedEvent(server)
     assert len(await told.waited_for()) == 1
     waiting = told.wait()
     if is_noticed:
-        house.abort(waiting)
+        server.abort(waiting)
     for _ in range(9):
         await told.second()
-        house.bayeux.life.owner.alert("/a", "most refuse")
-        await house.desk.answered()
-    house.advance(60.0)
-    await house.desk.answered()
+        server.bayeux.life.owner.alert("/a", "most refuse")
+        await server.desk.answered()
+    server.advance(60.0)
+    await server.desk.answered()
     assert told.client.session.is_gone
-    counters = house.bayeux.state.hub.counters
+    counters = server.bayeux.state.hub.counters
     assert (counters.expired, counters.dead, counters.refused.total()) == (0, 0, 0)
-    assert house.balances()
+    assert server.balances()
     assert "given up" not in caplog.text
 
 
-async def test_latency_is_measured_while_somebody_subscribes(house: LiveHouse) -> None:
-    told = FramedEvent(house)
+async def test_latency_is_measured_while_somebody_subscribes(server: LiveServer) -> None:
+    told = FramedEvent(server)
     assert await told.waited_for()
     waiting = told.wait()
     await told.second()
     await until(lambda: not waiting.is_held)
-    house.now += 1
+    server.now += 1
     latency = (await told.desk.read()).latency
     assert latency is not None
     assert latency.count == 1
     assert 0 <= latency.p50 <= latency.p99 <= latency.longest
 
 
-async def test_channels_come_by_name_with_subscribers_and_rates(house: LiveHouse) -> None:
-    await house.receiver("joe/1")
-    await house.receiver("ann/1")
-    house.bayeux.state.hub.watch = LatencySampler(house.now)
-    house.server.publish("/nobody", 1)
-    await house.publish(1, 2)
-    house.bayeux.state.hub.watch.read(house.now + 2)
-    first = await house.api.system.channels("", None, 1)
-    rest = await house.api.system.channels("", first.cursor, 9)
+async def test_channels_come_by_name_with_subscribers_and_rates(server: LiveServer) -> None:
+    await server.receiver("joe/1")
+    await server.receiver("ann/1")
+    server.bayeux.state.hub.watch = LatencySampler(server.now)
+    server.for_extensions.publish("/nobody", 1)
+    await server.publish(1, 2)
+    server.bayeux.state.hub.watch.read(server.now + 2)
+    first = await server.api.system.channels("", None, 1)
+    rest = await server.api.system.channels("", first.cursor, 9)
     told = [
         (each.name, each.subscribers, each.rate, each.held) for each in first.items + rest.items
     ]
     assert told == [("/a", 2, 1.0, False), ("/nobody", 0, 0.5, False)]
     assert rest.cursor is None
-    assert (await house.api.system.channels("/x", None, 9)).items == []
-    found = await house.api.sessions.sessions(SessionFilter(channel="/a"), None, 9)
+    assert (await server.api.system.channels("/x", None, 9)).items == []
+    found = await server.api.sessions.sessions(SessionFilter(channel="/a"), None, 9)
     assert [each.key for each in found.items] == ["ann/1", "joe/1"]
 
 
 async def test_a_message_is_found_waiting_in_flight_and_among_dead_letters(
-    house: LiveHouse,
+    server: LiveServer,
 ) -> None:
-    joe, ann, _ = [await house.receiver(key) for key in ("joe/1", "ann/1", "zoe/1")]
-    await house.publish("lost")
-    [event] = (await house.connect(ann)).events
+    joe, ann, _ = [await server.receiver(key) for key in ("joe/1", "ann/1", "zoe/1")]
+    await server.publish("lost")
+    [event] = (await server.connect(ann)).events
     id = event["ext"]["delivery"]["id"]
-    await house.refuse(joe, REFUSED)
-    trace = await house.api.messages.trace(id, None)
+    await server.refuse(joe, REFUSED)
+    trace = await server.api.messages.trace(id, None)
     found = [(each.receiver, each.state, each.attempts) for each in trace.queues]
     assert sorted(found) == [("ann/1", "handed", 1), ("zoe/1", "waiting", 0)]
     assert [letter.receiver for letter in trace.letters] == ["joe/1"]
@@ -249,63 +249,63 @@ async def test_a_message_is_found_waiting_in_flight_and_among_dead_letters(
     assert (trace.published, trace.is_cut) == (int(id.rpartition("-")[2]) // 1_000_000, False)
 
 
-async def test_the_trace_of_a_message_that_never_existed_is_empty(house: LiveHouse) -> None:
-    await house.receiver("joe/1")
-    await house.publish(1)
-    nothing = await house.api.messages.trace(f"test-{time.time_ns()}", None)
+async def test_the_trace_of_a_message_that_never_existed_is_empty(server: LiveServer) -> None:
+    await server.receiver("joe/1")
+    await server.publish(1)
+    nothing = await server.api.messages.trace(f"test-{time.time_ns()}", None)
     assert (nothing.queues, nothing.letters, nothing.happenings) == ([], [], [])
     assert nothing.lakes == []
     assert (nothing.published, nothing.is_cut) == (None, False)
 
 
-async def test_a_trace_names_the_tables_that_the_journal_is_read_into(house: LiveHouse) -> None:
-    keys = house.desk.store.keys
-    await house.desk.redis.hset(keys.lakes, mapping={"2": "shelf:/lake", "1": "desk:/data/lake"})
-    trace = await house.api.messages.trace(f"test-{time.time_ns()}", None)
+async def test_a_trace_names_the_tables_that_the_journal_is_read_into(server: LiveServer) -> None:
+    keys = server.desk.store.keys
+    await server.desk.redis.hset(keys.lakes, mapping={"2": "shelf:/lake", "1": "desk:/data/lake"})
+    trace = await server.api.messages.trace(f"test-{time.time_ns()}", None)
     assert trace.lakes == ["desk:/data/lake", "shelf:/lake"]
 
 
 async def test_a_trace_says_when_it_is_incomplete(
-    house: LiveHouse, monkeypatch: pytest.MonkeyPatch
+    server: LiveServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    joe, _ = [await house.receiver(key) for key in ("joe/1", "ann/1")]
-    await house.publish(1)
-    [event] = (await house.connect(joe)).events
+    joe, _ = [await server.receiver(key) for key in ("joe/1", "ann/1")]
+    await server.publish(1)
+    [event] = (await server.connect(joe)).events
     id = event["ext"]["delivery"]["id"]
     monkeypatch.setattr(messages, "_MOST_QUEUES", 1)
-    trace = await house.api.messages.trace(id, None)
+    trace = await server.api.messages.trace(id, None)
     assert (len(trace.queues), trace.is_cut) == (1, True)
     monkeypatch.setattr(messages, "_MOST_QUEUES", 2)
-    assert not (await house.api.messages.trace(id, None)).is_cut
+    assert not (await server.api.messages.trace(id, None)).is_cut
     for key in ("joe/1", "ann/1"):
-        await house.api.sessions.kill(key, "operator")
-    await house.desk.answered()
+        await server.api.sessions.kill(key, "operator")
+    await server.desk.answered()
     monkeypatch.setattr(messages, "_MOST_LETTERS", 1)
-    trace = await house.api.messages.trace(id, None)
+    trace = await server.api.messages.trace(id, None)
     assert (len(trace.letters), trace.is_cut) == (1, True)
 
 
-async def test_a_trace_reads_the_journal_in_pages(house: LiveHouse) -> None:
+async def test_a_trace_reads_the_journal_in_pages(server: LiveServer) -> None:
     now = time.time_ns()
     message = Message(b"{}", id=now, channel="/a")
     for number in range(101):
         builder = FrameBuilder("test")
         builder.delivered(Kind.HANDED, [message], "joe/1", now // 1000, number + 1)
-        house.desk.store.write_frame(builder.frame())
-    await house.desk.answered()
-    first = await house.api.messages.trace(f"test-{now}", None)
-    rest = await house.api.messages.trace(f"test-{now}", first.cursor)
+        server.desk.store.write_frame(builder.frame())
+    await server.desk.answered()
+    first = await server.api.messages.trace(f"test-{now}", None)
+    rest = await server.api.messages.trace(f"test-{now}", first.cursor)
     attempts = [each.attempt for each in first.happenings + rest.happenings]
     assert attempts == [*range(1, 102)]
     assert (len(first.happenings), rest.cursor) == (100, None)
 
 
-async def test_results_of_the_pipeline_are_shown_unchanged(house: LiveHouse) -> None:
+async def test_results_of_the_pipeline_are_shown_unchanged(server: LiveServer) -> None:
     told = {"result": "dead", "at": 3, "since": 1, "until": 2, "rows": [{"dead": 7}]}
-    key = house.desk.store.keys.pipeline_result("dead")
-    await house.desk.redis.set(key, orjson.dumps({"v": 1, **told}))
-    assert asdict(await house.api.system.pipeline_result("dead")) == told
-    await house.desk.redis.set(key, orjson.dumps({"v": 2, "shape": "nobody knows"}))
+    key = server.desk.store.keys.pipeline_result("dead")
+    await server.desk.redis.set(key, orjson.dumps({"v": 1, **told}))
+    assert asdict(await server.api.system.pipeline_result("dead")) == told
+    await server.desk.redis.set(key, orjson.dumps({"v": 2, "shape": "nobody knows"}))
     for name in ("dead", "poison"):
         with pytest.raises(RequestFailed):
-            await house.api.system.pipeline_result(name)
+            await server.api.system.pipeline_result(name)

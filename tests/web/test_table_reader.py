@@ -15,7 +15,7 @@ from tests.pipeline.stored import store_events
 from tests.store.desk import until
 from tests.unit.pipeline.events import NODE, START_US, event
 from tests.unit.pipeline.framed_events import one_run
-from tests.web.live_house import LiveHouse
+from tests.web.live_server import LiveServer
 
 ID = f"{NODE}-{START_US * 1000:019d}"
 NS = START_US * 1000
@@ -86,11 +86,11 @@ async def test_one_process_reads_at_a_time_and_ends_with_its_request(tmp_path: P
         os.kill(int(pid.read_text()), 0)
 
 
-async def test_only_tables_on_this_machine_are_read(house: LiveHouse, tmp_path: Path) -> None:
-    redis, lakes = house.desk.redis, house.desk.store.keys.lakes
+async def test_only_tables_on_this_machine_are_read(server: LiveServer, tmp_path: Path) -> None:
+    redis, lakes = server.desk.redis, server.desk.store.keys.lakes
     await redis.hset(lakes, "1", f"elsewhere.{gethostname()}:{tmp_path}")
     with pytest.raises(RequestFailed, match="no tables on this machine"):
-        await house.api.messages.table_steps(ID)
+        await server.api.messages.table_steps(ID)
     await redis.hset(lakes, "2", f"{gethostname()}:{tmp_path}")
     with pytest.raises(RequestFailed, match="has no tables"):
-        await house.api.messages.table_steps(ID)
+        await server.api.messages.table_steps(ID)

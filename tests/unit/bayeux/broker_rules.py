@@ -44,9 +44,9 @@ from tests.unit.bayeux.broker_places import (
 )
 from tests.unit.bayeux.delivery_store import number_in
 from tests.unit.bayeux.delivery_world import Loud
-from tests.unit.bayeux.harness import Client, House, Json
+from tests.unit.bayeux.harness import Client, Json, Server
 from tests.unit.delivery.fake_keeper import Found
-from tests.unit.extensions.delivering import connect, house_of, no
+from tests.unit.extensions.delivering import connect, no, server_of
 
 # Longer than a session waits for its client.
 LONG_S = 1001.0
@@ -125,7 +125,7 @@ class Person:
 class BrokerRules(RuleBasedStateMachine):
     """Each rule does the same to the server and to the model."""
 
-    house: House
+    server: Server
     model: Model
 
     def open_shelf(self) -> Shelf:
@@ -134,22 +134,22 @@ class BrokerRules(RuleBasedStateMachine):
     @initialize()
     def open(self) -> None:
         self.shelf = self.open_shelf()
-        self.house = self.new_house(None)
-        self.model = Model(self.house.now)
+        self.server = self.new_server(None)
+        self.model = Model(self.server.now)
         self.model.holders = self.holders
-        self.publisher = self.house.client()
+        self.publisher = self.server.client()
         self.people: dict[int, Person] = {}
         self.number = 0
         self.loaded = 0
 
-    def new_house(self, after: House | None) -> House:
-        house = house_of(keeper=self.shelf.keeper, after=after, **OPTIONS)
-        house.bayeux.state.log = Loud("loud")
-        return house
+    def new_server(self, after: Server | None) -> Server:
+        server = server_of(keeper=self.shelf.keeper, after=after, **OPTIONS)
+        server.bayeux.state.log = Loud("loud")
+        return server
 
     def end_turn(self) -> None:
         """What follows from a step happens in the server and in the model."""
-        self.house.turn()
+        self.server.turn()
         self.model.follow()
 
     # What happens
@@ -166,7 +166,7 @@ class BrokerRules(RuleBasedStateMachine):
         self.fetch(self.people[number])
 
     def shake_hands(self, number: int, role: Role) -> None:
-        client = self.house.guest()
+        client = self.server.guest()
         terms: Json = {
             "ptp": role.takes_addressed,
             "queue": {"maxEntries": role.room},
@@ -197,7 +197,7 @@ class BrokerRules(RuleBasedStateMachine):
         """It acks and refuses what it has, and gets what waits."""
         batch = person.batch if acks else 0
         asked = connect(person.client, *verdicts, ack=batch)
-        self.house.turn()
+        self.server.turn()
         place = person.place
         if place.key not in self.model.sessions:
             assert not asked.replies[-1]["successful"]
@@ -326,7 +326,7 @@ class BrokerRules(RuleBasedStateMachine):
             life_s = 0.0 if sent.is_volatile else LIFE_S
             qos["expiration"] = {"lifeTime": int(life_s * 1000)}
             if not sent.is_volatile:
-                sent.ends = self.house.now + life_s
+                sent.ends = self.server.now + life_s
             if life == "everywhere":
                 qos["expiration"]["forceDestroy"] = True
                 sent.expires = sent.ends
@@ -394,46 +394,46 @@ class BrokerRules(RuleBasedStateMachine):
     def operate(self, who: int, what: str) -> None:
         places = [*self.model.sessions.values()]
         place = places[who % len(places)]
-        life, session = self.house.bayeux.life, self.session(place)
+        life, session = self.server.bayeux.life, self.session(place)
         if what == "hold":
-            life.hold_back(session, "lunch", "ops", self.house.now)
+            life.hold_back(session, "lunch", "ops", self.server.now)
             self.model.hold(place)
         elif what == "clear":
             life.clear(session)
             self.model.clear(place)
         elif place.is_named or not place.is_lost:
-            life.resume(session, self.house.now)
+            life.resume(session, self.server.now)
             place.is_held = False
         self.end_turn()
 
     @rule(channel=st.sampled_from(CHANNELS), how=st.sampled_from(["soft", "forced", "history"]))
     def erase(self, channel: str, how: str) -> None:
-        topic = self.house.bayeux.state.topics.get(channel)
+        topic = self.server.bayeux.state.topics.get(channel)
         if how == "history":
-            self.house.bayeux.state.hub.histories.erase(channel)
+            self.server.bayeux.state.hub.histories.erase(channel)
             self.model.empty(channel)
         elif topic is not None:
             is_forced = how == "forced"
-            self.house.bayeux.life.topics.erase(topic, is_forced=is_forced, now=self.house.now)
+            self.server.bayeux.life.topics.erase(topic, is_forced=is_forced, now=self.server.now)
             self.model.erase(channel, is_forced=is_forced)
         self.end_turn()
 
     @rule(seconds=st.sampled_from([1.0, 1.0, 3.0, LONG_S]))
     def wait(self, seconds: float) -> None:
         """Lifetimes, destroy delays and session timeouts end."""
-        self.house.now = round(self.house.now + seconds, 1)
-        self.model.now = self.house.now
+        self.server.now = round(self.server.now + seconds, 1)
+        self.model.now = self.server.now
         self.let_time_pass()
         if seconds == LONG_S:
             self.model.lose_all()
             self.forget_ended()
-            self.publisher = self.house.client()
+            self.publisher = self.server.client()
         self.let_time_pass()
 
     def let_time_pass(self) -> None:
         """What is due now happens."""
-        self.house.bayeux.tick(self.house.now)
-        self.house.turn()
+        self.server.bayeux.tick(self.server.now)
+        self.server.turn()
         self.model.expire()
         self.model.follow()
 
@@ -441,21 +441,23 @@ class BrokerRules(RuleBasedStateMachine):
     def restart(self, is_clean: bool) -> None:
         """Another server takes the place of this one, which is stopped or killed."""
         if is_clean:
-            self.house.stop()
-            self.house.turn()
+            self.server.stop()
+            self.server.turn()
         self.shelf.reopen()
-        house = self.new_house(self.house)
-        house.bayeux.life.topics.expect(dict(self.shelf.topic_records()))
-        for record, entries in self.shelf.load(partial(restore_without_session, house.bayeux.life)):
-            restore(house.bayeux.life, record, entries, house.now)
-        house.bayeux.life.topics.restore()
-        self.house = house
-        self.publisher = house.client()
+        server = self.new_server(self.server)
+        server.bayeux.life.topics.expect(dict(self.shelf.topic_records()))
+        for record, entries in self.shelf.load(
+            partial(restore_without_session, server.bayeux.life)
+        ):
+            restore(server.bayeux.life, record, entries, server.now)
+        server.bayeux.life.topics.restore()
+        self.server = server
+        self.publisher = server.client()
         self.model.restart()
         self.loaded = sum(len(place.copies) for place in self.model.places)
         self.forget_ended()
         for person in self.people.values():
-            client = Client(house, browser=person.client.browser)
+            client = Client(server, browser=person.client.browser)
             client.client_id = person.client.client_id
             person.client = client
         self.end_turn()
@@ -464,7 +466,7 @@ class BrokerRules(RuleBasedStateMachine):
 
     @property
     def sessions(self) -> dict[str, Session]:
-        state = self.house.bayeux.state
+        state = self.server.bayeux.state
         everybody = (*state.sessions, *state.waiting_places.queues())
         publisher = self.publisher.client_id
         return {each.key: each for each in everybody if each.client_id != publisher}
@@ -499,7 +501,7 @@ class BrokerRules(RuleBasedStateMachine):
             assert is_held is place.is_held, place.key
 
     def topics_and_histories_are_as_they_must_be(self) -> None:
-        state = self.house.bayeux.state
+        state = self.server.bayeux.state
         kept = {
             name: [number_in(each.wire) for each in state.hub.histories.get(name) or ()]
             for name in CHANNELS
@@ -511,8 +513,8 @@ class BrokerRules(RuleBasedStateMachine):
         assert found == {name: topic.state for name, topic in self.model.topics.items()}
 
     def everything_is_accounted_for(self) -> None:
-        assert self.house.balances()
-        counters = self.house.bayeux.state.counters
+        assert self.server.balances()
+        counters = self.server.bayeux.state.counters
         left = Counter({"acked": counters.acked, "dead": counters.dead})
         left["expired"] = counters.expired
         left.update({reason.value: count for reason, count in counters.discarded.items()})

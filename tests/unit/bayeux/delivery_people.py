@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.unit.bayeux.delivery_model import SESSION_S
 from tests.unit.bayeux.delivery_place import MOST, Kind, Question
-from tests.unit.bayeux.harness import Asked, Client, House, Json
+from tests.unit.bayeux.harness import Asked, Client, Json, Server
 
 # What receivers say about messages, and what that means to the server.
 WORDS = {
@@ -79,7 +79,7 @@ class Person:
         # What this client was handed, by number.
         self.seqs: dict[int, int] = {}
 
-    def shake_hands(self, house: House, active: bool | None) -> Asked:
+    def shake_hands(self, server: Server, active: bool | None) -> Asked:
         """As a new client, on another machine."""
         ext: Json = {"ack": True} if self.kind.settles == "batch" else {}
         if self.kind.options is not None:
@@ -87,7 +87,7 @@ class Person:
             if active is not None:
                 options["dispatcherActive"] = active
             ext["delivery"] = options
-        self.client = Client(house)
+        self.client = Client(server)
         self.questions = []
         self.acks, self.seqs = [0], {}
         handshake = {
@@ -98,10 +98,10 @@ class Person:
         }
         return self.client.send(handshake)
 
-    def move(self, house: House) -> None:
+    def move(self, server: Server) -> None:
         """Its client talks to another server now."""
         assert self.client is not None
-        self.client.house = house
+        self.client.server = server
         self.questions = []
 
     def ask(self, verdicts: Sequence[Json], pending: Sequence[int], ack: int | None) -> Json:

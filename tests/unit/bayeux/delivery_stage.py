@@ -12,7 +12,7 @@ from tests.unit.bayeux.delivery_people import Person, Said, meant, verdict
 from tests.unit.bayeux.delivery_place import MAX_INTERVAL_S, Kind, Place, Question, Sent
 from tests.unit.bayeux.delivery_store import Backing
 from tests.unit.bayeux.delivery_witness import Witness
-from tests.unit.bayeux.delivery_world import new_house
+from tests.unit.bayeux.delivery_world import new_server
 from tests.unit.bayeux.harness import ABSENT, Client, Json, Wire
 
 # How much later than it is due something may happen (seconds).
@@ -26,14 +26,14 @@ class Stage:
 
     def __init__(self, backing: Backing, kinds: Sequence[Kind]) -> None:
         self.backing = backing
-        self.house = new_house(backing)
-        self.model = Model(self.house.now)
+        self.server = new_server(backing)
+        self.model = Model(self.server.now)
         # What a server finds that starts while the store is away.
         self.kept: Model | None = None
         # Whether the store answers only when the test lets it.
         self.is_slow = False
         self.number = 0
-        self.publishers: list[Client] = [self.house.client() for _ in range(2)]
+        self.publishers: list[Client] = [self.server.client() for _ in range(2)]
         self.people = [Person(kind) for kind in kinds]
         self.witness = Witness(self.people)
         for person in self.people:
@@ -41,7 +41,7 @@ class Stage:
             self.connect(person, ack=0)
 
     def session(self, place: Place) -> Session:
-        return next(each for each in self.house.bayeux.state.sessions if each.name == place.key)
+        return next(each for each in self.server.bayeux.state.sessions if each.name == place.key)
 
     def place(self, person: Person) -> Place | None:
         """Where its client is, if it still has a session."""
@@ -58,7 +58,7 @@ class Stage:
             self.number += 1
             places = [place for place in self.model.places if channel in place.channels()]
             life_ms = qos.get("expiration", {}).get("lifeTime", inf)
-            ends = self.house.now + life_ms / 1000
+            ends = self.server.now + life_ms / 1000
             sent = Sent(self.number, channel, by, qos.get("priority", 5), places, ends)
             asked = self._publisher(by).publish(channel, self.number, ext={"delivery": qos})
             said = self.model.publish(
@@ -71,8 +71,10 @@ class Stage:
     def _publisher(self, number: int) -> Client:
         """A publisher whose session has expired comes back with another."""
         publisher = self.publishers[number]
-        if publisher.client_id not in {each.client_id for each in self.house.bayeux.state.sessions}:
-            publisher = self.publishers[number] = self.house.client()
+        if publisher.client_id not in {
+            each.client_id for each in self.server.bayeux.state.sessions
+        }:
+            publisher = self.publishers[number] = self.server.client()
         return publisher
 
     # Receivers
@@ -83,15 +85,15 @@ class Stage:
             return
         if person.kind.name is not None and not self.model.is_store_there:
             return
-        asked = person.shake_hands(self.house, active)
-        place = self.model.claim(person.kind, self.house.now, active=active)
+        asked = person.shake_hands(self.server, active)
+        place = self.model.claim(person.kind, self.server.now, active=active)
         if person.kind.name is not None:
             self.end_turn(is_quick=True)
         client = person.client
         assert client is not None
         client.learn(asked)
         place.client, place.key = client.client_id or "", client.session.name
-        place.deadline = self.house.now + MAX_INTERVAL_S
+        place.deadline = self.server.now + MAX_INTERVAL_S
         client.subscribe(*place.channels())
         self.end_turn(is_quick=person.kind.name is not None)
 
@@ -105,7 +107,7 @@ class Stage:
         is_patient: bool = False,
         fate: str = "heard",
     ) -> None:
-        place, client, now = self.place(person), person.client, self.house.now
+        place, client, now = self.place(person), person.client, self.server.now
         if place is None or client is None:
             return
         message: Json = {"channel": "/meta/connect", "connectionType": "long-polling"}
@@ -139,7 +141,7 @@ class Stage:
     ) -> None:
         """Verdicts first, then the ack."""
         if person.kind.options is not None:
-            has_refused = self.model.judge(place, meant(said), self.house.now)
+            has_refused = self.model.judge(place, meant(said), self.server.now)
             if place.is_durable and has_refused:
                 self.model.wait_for_store(question)
             self.model.keep_pending(place, pending)
@@ -154,16 +156,16 @@ class Stage:
         if place is not None and client is not None and person.kind.options is not None:
             client.publish("/service/delivery", [verdict(*each) for each in said])
             if not self.model.is_full:
-                self.model.judge(place, meant(said), self.house.now)
-            self.model.hear(place, self.house.now)
+                self.model.judge(place, meant(said), self.server.now)
+            self.model.hear(place, self.server.now)
             self.end_turn()
 
     def give_up_waiting(self, person: Person) -> None:
         """The connection of the last request is closed."""
         if person.questions:
             question, asked, _ = person.questions[-1]
-            self.house.abort(asked)
-            self.model.abort(question, self.house.now)
+            self.server.abort(asked)
+            self.model.abort(question, self.server.now)
             self.end_turn()
 
     def go(self, person: Person, how: str) -> None:
@@ -174,40 +176,40 @@ class Stage:
         asked = {"leave": {}, "end": {"end": True}, "discard": {"end": True, "discard": True}}
         client.send({"channel": "/meta/disconnect", "ext": {"delivery": asked[how]}})
         if person.kind.options is not None and self.model.is_full:
-            self.model.hear(place, self.house.now)
+            self.model.hear(place, self.server.now)
         elif person.kind.name is not None and how == "leave":
-            self.model.go_away(place, self.house.now)
+            self.model.go_away(place, self.server.now)
         elif person.kind.name is not None and how == "end":
-            self.model.stop(place, self.house.now)
+            self.model.stop(place, self.server.now)
         else:
-            self.model.say_goodbye(place, self.house.now)
+            self.model.say_goodbye(place, self.server.now)
         self.end_turn()
 
     # Operators
 
     def hold(self, place: Place, seconds: float | None) -> None:
-        bayeux, until_ms = self.house.bayeux, None
+        bayeux, until_ms = self.server.bayeux, None
         if seconds is not None:
             until_ms = bayeux.state.node.now_ms() + round(seconds * 1000)
         bayeux.life.hold_back(
-            self.session(place), "maintenance", "operator", self.house.now, until_ms
+            self.session(place), "maintenance", "operator", self.server.now, until_ms
         )
-        self.model.hold(place, None if seconds is None else self.house.now + seconds)
+        self.model.hold(place, None if seconds is None else self.server.now + seconds)
         self.end_turn()
 
     def resume(self, place: Place) -> None:
-        self.house.bayeux.life.resume(self.session(place), self.house.now)
-        self.model.resume(place, self.house.now)
+        self.server.bayeux.life.resume(self.session(place), self.server.now)
+        self.model.resume(place, self.server.now)
         self.end_turn()
 
     def clear(self, place: Place) -> None:
-        self.house.bayeux.life.clear(self.session(place))
+        self.server.bayeux.life.clear(self.session(place))
         self.model.clear(place)
         self.end_turn()
 
     def hold_channel(self, *, is_held: bool) -> None:
         """As the guard does when most receivers of the channel refuse its messages."""
-        bayeux = self.house.bayeux
+        bayeux = self.server.bayeux
         if is_held:
             held = ChannelHold(bayeux.state.node.now_ms(), "nobody wants it")
             bayeux.state.guard._held[PATIENT] = held
@@ -247,24 +249,24 @@ class Stage:
             self.kept = None
             self.model.is_store_there = True
             self.backing.come_back()
-            self.house.bayeux.life.store_is_back()
+            self.server.bayeux.life.store_is_back()
             self.end_turn()
 
     # Time, and the end of the server
 
     def wait(self, seconds: float) -> None:
         self.end_turn()
-        target = self.house.now + seconds
-        while self.house.now < target:
-            self.house.now = self._next_time(target)
-            self.house.bayeux.tick(self.house.now)
-            self.model.tick(self.house.now)
+        target = self.server.now + seconds
+        while self.server.now < target:
+            self.server.now = self._next_time(target)
+            self.server.bayeux.tick(self.server.now)
+            self.model.tick(self.server.now)
             self.end_turn()
             self.look()
 
     def _next_time(self, target: float) -> float:
         """Shortly after something is due, when it is certain that nothing else is due just now."""
-        now = self.house.now
+        now = self.server.now
         dues = sorted(due for place in self.model.places for due in place.dues(now))
         time = min(dues[0] + LATE_S, target) if dues else target
         for due in dues:
@@ -277,9 +279,9 @@ class Stage:
         self.model = self.kept or self.model
         self.kept = None
         # A start takes time, however little.
-        self.house.now += 0.001
-        self.house = new_house(self.backing, after=self.house)
-        self.model.restart(self.house.now)
+        self.server.now += 0.001
+        self.server = new_server(self.backing, after=self.server)
+        self.model.restart(self.server.now)
         for place in self.model.places:
             session = self.session(place)
             queue = session.queue
@@ -291,22 +293,22 @@ class Stage:
             place.seq, place.batch = queue.seq, queue.batch
         self.witness.accepted.clear()
         for person in self.people:
-            person.move(self.house)
+            person.move(self.server)
         for publisher in self.publishers:
-            publisher.house = self.house
+            publisher.server = self.server
         self.end_turn()
 
     def end_turn(self, *, is_quick: bool = False) -> None:
         """All receivers with news are told, and the store answers if it may."""
         while True:
-            is_busy = self.house.flush()
-            self.model.tell(self.house.now)
+            is_busy = self.server.flush()
+            self.model.tell(self.server.now)
             if self.model.is_store_there and (is_quick or not self.is_slow):
                 is_busy |= self.backing.answer()
-                self.model.store_answers(self.house.now)
+                self.model.store_answers(self.server.now)
             if not is_busy:
                 return
 
     def look(self) -> None:
         """Both must agree."""
-        self.witness.look(self.house, self.backing, self.model)
+        self.witness.look(self.server, self.backing, self.model)

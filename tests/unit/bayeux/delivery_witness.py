@@ -7,7 +7,7 @@ from tests.unit.bayeux.delivery_people import Person
 from tests.unit.bayeux.delivery_place import Question, Sent
 from tests.unit.bayeux.delivery_store import Backing
 from tests.unit.bayeux.delivery_world import Comparison
-from tests.unit.bayeux.harness import Asked, House
+from tests.unit.bayeux.harness import Asked, Server
 
 
 class Witness:
@@ -22,12 +22,12 @@ class Witness:
         # What publishers were told was kept, for each durable receiver.
         self._promised: list[tuple[str, int]] = []
 
-    def look(self, house: House, backing: Backing, model: Model) -> None:
+    def look(self, server: Server, backing: Backing, model: Model) -> None:
         """Look at the answers to all clients, then at the whole server."""
         for person in self._people:
             self._look_at_answers(person)
         self._look_at_accepted(model)
-        Comparison(house, backing, model).make()
+        Comparison(server, backing, model).make()
         self._look_at_taken(model)
 
     def _look_at_answers(self, person: Person) -> None:

@@ -27,7 +27,7 @@ from tests.unit.bayeux.delivery_books import (
 from tests.unit.bayeux.delivery_model import Model
 from tests.unit.bayeux.delivery_place import MAX_INTERVAL_S, MOST, Copy, Place
 from tests.unit.bayeux.delivery_store import Backing, number_in
-from tests.unit.bayeux.harness import House
+from tests.unit.bayeux.harness import Server
 
 
 class Loud(logging.Logger):
@@ -37,11 +37,11 @@ class Loud(logging.Logger):
         raise
 
 
-def new_house(backing: Backing, after: House | None = None) -> House:
+def new_server(backing: Backing, after: Server | None = None) -> Server:
     """A server; one that comes after another finds what the store has."""
     if after is not None:
         backing.reopen()
-    house = House(
+    server = Server(
         DeliveryWire,
         partial(Ack, announces_batch=False),
         keeper=backing.keeper,
@@ -59,24 +59,24 @@ def new_house(backing: Backing, after: House | None = None) -> House:
             "/**": ChannelRule(topic=TopicConfig(destroy_delay_ms=1000)),
         },
     )
-    backing.serve(house.bayeux)
-    house.bayeux.state.log = Loud("loud", logging.CRITICAL)
+    backing.serve(server.bayeux)
+    server.bayeux.state.log = Loud("loud", logging.CRITICAL)
     if after is not None:
-        life = house.bayeux.life
+        life = server.bayeux.life
         for record, entries in backing.load(partial(restore_without_session, life)):
-            restore(life, record, entries, house.now)
+            restore(life, record, entries, server.now)
         life.topics.restore()
-    return house
+    return server
 
 
 class Comparison:
     """Compares the server with the model."""
 
-    def __init__(self, house: House, backing: Backing, model: Model) -> None:
-        self._house = house
+    def __init__(self, server: Server, backing: Backing, model: Model) -> None:
+        self._server = server
         self._backing = backing
         self._model = model
-        self._sessions = {session.name: session for session in house.bayeux.state.sessions}
+        self._sessions = {session.name: session for session in server.bayeux.state.sessions}
 
     def make(self) -> None:
         for place in self._model.places:
@@ -117,11 +117,11 @@ class Comparison:
             assert session.dispatcher.is_dead == place.is_shut, place.key
             if not place.is_shut:
                 assert session.dispatcher.is_active != place.contact.is_held, place.key
-        assert session.flows(self._house.now) == place.flows(self._house.now), place.key
+        assert session.flows(self._server.now) == place.flows(self._server.now), place.key
 
     def _same_books(self) -> None:
-        counters, books = self._house.bayeux.state.hub.counters, self._model.books
-        assert self._house.balances()
+        counters, books = self._server.bayeux.state.hub.counters, self._model.books
+        assert self._server.balances()
         assert {
             "accepted": counters.accepted,
             "restored": counters.restored,

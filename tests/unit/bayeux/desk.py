@@ -8,21 +8,21 @@ from holdfast.bayeux.commands import Result, run, understand
 from holdfast.bayeux.replaying import Replaying
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
-from tests.unit.bayeux.harness import Client, House
+from tests.unit.bayeux.harness import Client, Server
 
 
-def house_of(**options: Any) -> House:
-    return House(DeliveryWire, partial(Ack, announces_batch=False), **options)
+def server_of(**options: Any) -> Server:
+    return Server(DeliveryWire, partial(Ack, announces_batch=False), **options)
 
 
-def receiver(house: House, session: str | None = "joe/1", **options: Any) -> Client:
+def receiver(server: Server, session: str | None = "joe/1", **options: Any) -> Client:
     """A session with an empty queue, subscribed to /a."""
     if session is not None:
         options["session"] = session
-    client = house.client(ext={"ack": True, "delivery": options or True})
+    client = server.client(ext={"ack": True, "delivery": options or True})
     connect(client)
     client.subscribe("/a")
-    house.turn()
+    server.turn()
     return client
 
 
@@ -30,18 +30,18 @@ def connect(client: Client) -> list[Any]:
     batch = client.session.queue.batch
     asked = client.connect(advice={"timeout": 0}, ext={"ack": batch})
     # A reply with a redelivery is sent when the store knows of it.
-    client.house.turn()
+    client.server.turn()
     return asked.data
 
 
-def scope_of(house: House, **fields: Any) -> CommandScope:
+def scope_of(server: Server, **fields: Any) -> CommandScope:
     return CommandScope(
-        house.bayeux.life, Process("1.2", 1_700_000_000_000), lambda: house.now, **fields
+        server.bayeux.life, Process("1.2", 1_700_000_000_000), lambda: server.now, **fields
     )
 
 
-def replaying_of(house: House) -> Replaying:
-    state = house.bayeux.state
+def replaying_of(server: Server) -> Replaying:
+    state = server.bayeux.state
     return Replaying(
         state.hub,
         state.sessions,
@@ -49,24 +49,24 @@ def replaying_of(house: House) -> Replaying:
         state.node,
         state.journal,
         state.notices,
-        lambda: house.now,
+        lambda: server.now,
     )
 
 
-def ask(house: House, text: str, value: str | None = None) -> Result:
-    return run(understand(text, value), scope_of(house), "operator")
+def ask(server: Server, text: str, value: str | None = None) -> Result:
+    return run(understand(text, value), scope_of(server), "operator")
 
 
-def value_of(house: House, text: str) -> str:
-    return ask(house, text).value
+def value_of(server: Server, text: str) -> str:
+    return ask(server, text).value
 
 
-def publish(house: House, *numbers: object) -> None:
+def publish(server: Server, *numbers: object) -> None:
     for number in numbers:
-        house.server.publish("/a", number)
+        server.for_extensions.publish("/a", number)
     # What a named session gets is stored first.
-    house.turn()
+    server.turn()
 
 
-def letters(house: House) -> list[Any]:
-    return [letter.envelope()["content"] for letter in house.keeper.letters]
+def letters(server: Server) -> list[Any]:
+    return [letter.envelope()["content"] for letter in server.keeper.letters]

@@ -146,7 +146,7 @@ class Asked:
         return [element for element in self.elements if "successful" in element]
 
 
-class House:
+class Server:
     """One server, and everything that its shell would do for it."""
 
     def __init__(
@@ -154,7 +154,7 @@ class House:
         *extensions: Installed,
         keeper: StorePort | None = None,
         journal: DeliveryJournal = NO_JOURNAL,
-        after: "House | None" = None,
+        after: "Server | None" = None,
         is_turn_over: Callable[[], bool] = lambda: False,
         **options: Any,
     ) -> None:
@@ -184,10 +184,10 @@ class House:
             )
         )
         # The server as extensions see it.
-        self.server = ForExtensions(self.bayeux, lambda: self.now)
+        self.for_extensions = ForExtensions(self.bayeux, lambda: self.now)
         for extension in extensions:
             if not isinstance(extension, ServerExtension):
-                extension = extension(self.server)
+                extension = extension(self.for_extensions)
             self.bayeux.state.installed.extend(extension)
         self.pending: list[tuple[Awaitable[object], Callable[[Outcome, float], None]]] = []
         self._is_ready = False
@@ -349,14 +349,14 @@ class Client:
 
     def __init__(
         self,
-        house: House,
+        server: Server,
         *,
         browser: str | None = None,
         socket: Socket | None = None,
         is_cookieless: bool = False,
         caller: Caller = UNKNOWN,
     ) -> None:
-        self.house = house
+        self.server = server
         self.caller = caller
         self.browser = browser
         self.socket = socket
@@ -368,7 +368,7 @@ class Client:
     @property
     def session(self) -> Session:
         """The session of this client on the server, even if it has ended."""
-        for session in self.house.bayeux.state.sessions:
+        for session in self.server.bayeux.state.sessions:
             if session.client_id == self.client_id:
                 self._session = session
         return self._session
@@ -388,7 +388,7 @@ class Client:
     def send_bytes(self, body: bytes, *, wire: Wire | None = None) -> Asked:
         """Over the socket if there is one, over HTTP if not or if a wire is given."""
         if self.socket is None or wire is not None:
-            asked = self.house.receive(
+            asked = self.server.receive(
                 body,
                 browser=self.browser,
                 wire=wire,
@@ -399,7 +399,7 @@ class Client:
             return asked
         heard = len(self.socket.frames)
         wire = Wire(ConnectionType.WEBSOCKET)
-        exchange = self.house.receive_over(
+        exchange = self.server.receive_over(
             self.socket,
             body,
             self.browser,
@@ -428,7 +428,7 @@ class Client:
         asked = self.send(message, wire=wire)
         if asked.is_held:
             # The store may have to be asked first.
-            self.house.turn()
+            self.server.turn()
         if not asked.is_held:
             self.learn(asked)
         return asked

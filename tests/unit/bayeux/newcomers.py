@@ -4,11 +4,11 @@ from typing import Any
 
 from holdfast.bayeux.extension import ServerExtension, SessionExtension
 from holdfast.bayeux.sessions import Session
-from tests.unit.bayeux.harness import Asked, House, Json
+from tests.unit.bayeux.harness import Asked, Json, Server
 
 
-def sessions(house: House) -> list[Session]:
-    return list(house.bayeux.state.sessions)
+def sessions(server: Server) -> list[Session]:
+    return list(server.bayeux.state.sessions)
 
 
 def assert_turned_away(asked: Asked, interval: int, error: str = "503::server_busy") -> None:
@@ -23,18 +23,20 @@ def assert_turned_away(asked: Asked, interval: int, error: str = "503::server_bu
 class Greeter(ServerExtension):
     """Delivers two messages to every new session."""
 
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, server: Server) -> None:
+        self._server = server
 
     def negotiate(
         self, session: Session, handshake: Json, reply: Json, now: float
     ) -> SessionExtension | None:
         for number in (1, 2):
-            self._house.server.deliver_event(session, {"channel": "/hello", "data": number})
+            self._server.for_extensions.deliver_event(
+                session, {"channel": "/hello", "data": number}
+            )
         return None
 
 
-def greeting(**options: Any) -> House:
-    house = House(**options)
-    house.bayeux.state.installed.extend(Greeter(house))
-    return house
+def greeting(**options: Any) -> Server:
+    server = Server(**options)
+    server.bayeux.state.installed.extend(Greeter(server))
+    return server

@@ -7,13 +7,13 @@ from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.delivery_store import SlowStore
-from tests.unit.bayeux.harness import Asked, Client, House, Json
+from tests.unit.bayeux.harness import Asked, Client, Json, Server
 
 
-class KeptHouse(House):
+class RestartableServer(Server):
     """A server whose store survives it."""
 
-    def __init__(self, *, after: "KeptHouse | None" = None, **options: Any) -> None:
+    def __init__(self, *, after: "RestartableServer | None" = None, **options: Any) -> None:
         self.store: SlowStore = SlowStore() if after is None else after.store
         super().__init__(
             DeliveryWire,
@@ -24,10 +24,10 @@ class KeptHouse(House):
         )
         self._options = options
 
-    def reborn(self, **options: Any) -> "KeptHouse":
+    def reborn(self, **options: Any) -> "RestartableServer":
         """The server that starts a moment after this one was killed."""
         self.now = round(self.now + 0.1, 1)
-        new = KeptHouse(after=self, **{**self._options, **options})
+        new = RestartableServer(after=self, **{**self._options, **options})
         new.bayeux.life.topics.expect(dict(self.store.topics))
         self.store.reopen()
         for record, entries in self.store.load(partial(restore_without_session, new.bayeux.life)):
@@ -37,13 +37,13 @@ class KeptHouse(House):
         return new
 
 
-def named(house: House, *, ack: bool = True, name: str = "joe/1", **options: Any) -> Client:
+def named(server: Server, *, ack: bool = True, name: str = "joe/1", **options: Any) -> Client:
     """A client of a named session that is connected and subscribed to /a."""
-    client = house.guest()
+    client = server.guest()
     take(client, ack=ack, name=name, **options)
     connect(client, 0 if ack else None)
     client.subscribe("/a")
-    house.turn()
+    server.turn()
     return client
 
 
@@ -54,9 +54,9 @@ def take(client: Client, *, ack: bool = True, name: str = "joe/1", **options: An
     return client.handshake(ext=ext)
 
 
-def again(client: Client, house: House) -> Client:
+def again(client: Client, server: Server) -> Client:
     """The same client at another server."""
-    other = Client(house, browser=client.browser)
+    other = Client(server, browser=client.browser)
     other.client_id = client.client_id
     return other
 
@@ -69,7 +69,7 @@ def connect(client: Client, ack: int | None, *verdicts: Json, **fields: Any) -> 
         ext["ack"] = ack
     asked = client.connect(ext=ext, **{"advice": {"timeout": 0}, **fields})
     if fields.get("wire") is None:
-        client.house.turn()
+        client.server.turn()
     return asked
 
 
@@ -88,10 +88,10 @@ def drain(client: Client, ack: int | None) -> tuple[list[object], list[int]]:
     return data, counts
 
 
-def publish(house: House, *numbers: object) -> None:
+def publish(server: Server, *numbers: object) -> None:
     for number in numbers:
-        house.server.publish("/a", number)
-    house.turn()
+        server.for_extensions.publish("/a", number)
+    server.turn()
 
 
 def batch(asked: Asked) -> int:
@@ -116,5 +116,5 @@ def ok(seq: int) -> Json:
     return {"seq": seq, "state": "OK"}
 
 
-def codes(house: KeptHouse) -> list[str]:
-    return [letter.code for letter in house.store.letters]
+def codes(server: RestartableServer) -> list[str]:
+    return [letter.code for letter in server.store.letters]

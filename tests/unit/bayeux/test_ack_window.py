@@ -21,7 +21,7 @@ from hypothesis.stateful import (
 
 from holdfast.delivery.queue import QueueLimits
 from holdfast.extensions.ack import Ack
-from tests.unit.bayeux.harness import Asked, House, Json, Wire
+from tests.unit.bayeux.harness import Asked, Json, Server, Wire
 
 LIMIT = 8
 
@@ -90,13 +90,13 @@ class AckWindow(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.house = House(
+        self.server = Server(
             partial(Ack, announces_batch=False),
             queue_limits=QueueLimits(entries=LIMIT),
             max_interval_s=100_000.0,
         )
         self.model = Model()
-        self.client = self.house.client(ext={"ack": True})
+        self.client = self.server.client(ext={"ack": True})
         self.client.subscribe("/a")
         self.number = 0
         self.taken: list[int] = []
@@ -124,7 +124,7 @@ class AckWindow(RuleBasedStateMachine):
     def publish(self, number_of_messages: int, ends_turn: bool) -> None:
         for _ in range(number_of_messages):
             self.number += 1
-            self.house.server.publish("/a", self.number)
+            self.server.for_extensions.publish("/a", self.number)
             if self.model.publish(self.number):
                 self.taken.append(self.number)
         if ends_turn:
@@ -132,13 +132,13 @@ class AckWindow(RuleBasedStateMachine):
 
     @rule()
     def end_turn(self) -> None:
-        self.house.turn()
+        self.server.turn()
         self.look_at_answers()
 
     @rule(tenths=st.integers(1, 12))
     def wait(self, tenths: int) -> None:
         for _ in range(tenths):
-            self.house.advance(0.1)
+            self.server.advance(0.1)
             self.look_at_answers()
 
     # The client's side
@@ -218,7 +218,7 @@ class AckWindow(RuleBasedStateMachine):
         _, asked = self.answers.pop(index % len(self.answers))
         if asked.is_held:
             self.asked.remove(asked)
-            self.house.abort(asked)
+            self.server.abort(asked)
 
     @precondition(lambda self: self.answers)
     @rule()
@@ -251,14 +251,14 @@ class AckWindow(RuleBasedStateMachine):
 
     @invariant()
     def books_balance(self) -> None:
-        assert self.house.balances()
+        assert self.server.balances()
         queue = self.client.session.queue
         assert queue.count == len(self.model.window) <= LIMIT
         tried = [*queue.in_flight().values(), *queue.returned.values()]
         here = [*queue.waiting, *(entry.message for entry in tried)]
         assert queue.size == sum(len(message.wire) for message in here)
         assert len(tried) >= sum(len(carried) > 0 for _, carried in self.model.window)
-        assert self.house.bayeux.state.hub.counters.acks_out_of_range == self.model.out_of_range
+        assert self.server.bayeux.state.hub.counters.acks_out_of_range == self.model.out_of_range
 
     @invariant()
     def client_has_everything_once_and_in_order(self) -> None:
@@ -295,38 +295,38 @@ def test_a_session_with_acks_loses_and_reorders_nothing_over_an_unreliable_netwo
 @pytest.mark.slow
 def test_a_message_is_handed_over_once_if_no_reply_is_lost() -> None:
     """Some messages find a held connect, others wait for the next one."""
-    house = House(partial(Ack, announces_batch=False))
-    client = house.client(ext={"ack": True})
+    server = Server(partial(Ack, announces_batch=False))
+    client = server.client(ext={"ack": True})
     client.subscribe("/a")
     ack = 0
     received: list[Any] = []
     for number in range(50):
         asked = client.connect(ext={"ack": ack})
         for offset in range(number % 3):
-            house.server.publish("/a", (number, offset))
-        house.turn()
+            server.for_extensions.publish("/a", (number, offset))
+        server.turn()
         if asked.is_held:
-            house.advance(30.1)
+            server.advance(30.1)
         received += [tuple(each) for each in asked.data]
         ack = asked.elements[-1]["ext"]["ack"]
     client.connect(ext={"ack": ack}, advice={"timeout": 0})
-    assert house.bayeux.state.hub.counters.redelivered == 0
-    assert len(received) == len(set(received)) == house.bayeux.state.hub.counters.accepted
+    assert server.bayeux.state.hub.counters.redelivered == 0
+    assert len(received) == len(set(received)) == server.bayeux.state.hub.counters.accepted
 
 
 @pytest.mark.parametrize("cut", [False, True])
 def test_a_full_queue_has_room_again_when_its_batch_is_acked(cut: bool) -> None:
-    house = House(partial(Ack, announces_batch=False), queue_limits=QueueLimits(entries=2))
-    client = house.connected(ext={"ack": True})
+    server = Server(partial(Ack, announces_batch=False), queue_limits=QueueLimits(entries=2))
+    client = server.connected(ext={"ack": True})
     client.subscribe("/a")
     for number in range(4):
-        house.server.publish("/a", number)
+        server.for_extensions.publish("/a", number)
     wire = Wire()
     wire.is_cut = cut
     client.connect(ext={"ack": 1}, wire=wire)
-    house.server.publish("/a", 4)
+    server.for_extensions.publish("/a", 4)
     answer = client.connect(ext={"ack": 1 if cut else 2}, advice={"timeout": 0})
     assert answer.data == ([0, 1] if cut else [])
     assert client.session.queue.count == (2 if cut else 0)
-    assert house.bayeux.state.hub.counters.dead == 3
-    assert house.balances()
+    assert server.bayeux.state.hub.counters.dead == 3
+    assert server.balances()

@@ -11,7 +11,7 @@ from holdfast.bayeux.advice import (
     session_advice,
 )
 from holdfast.bayeux.options import Options
-from tests.unit.bayeux.harness import House
+from tests.unit.bayeux.harness import Server
 
 SHORT = Options(timeout_s=20.0, interval_s=1.5, max_interval_s=7.0)
 LONG = Options(timeout_s=20.0, max_interval_s=7.0, handshake_reconnect=True)
@@ -23,7 +23,7 @@ def test_times_on_the_wire_are_whole_milliseconds() -> None:
 
 
 def test_the_advice_of_a_session_has_its_own_timeout_and_current_interval() -> None:
-    session = House(timeout_s=20.0).client().session
+    session = Server(timeout_s=20.0).client().session
     session.timeout_s, session.rest_interval_s = 3.0, 0.25
     assert session_advice(session, SHORT) == {
         "reconnect": "retry",
@@ -57,7 +57,7 @@ def test_the_multiple_clients_advice_says_to_poll_or_to_stop(
 
 def every_kind_of_advice(options: Options) -> list[dict[str, Any]]:
     return [
-        session_advice(House().client().session, options),
+        session_advice(Server().client().session, options),
         reconnect_advice(options, "none"),
         multiple_clients_advice(options),
     ]

@@ -12,7 +12,7 @@ from holdfast.bayeux.rights import Vote
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.timestamp import Timestamp
 from holdfast.extensions.timesync import TimeSync
-from tests.unit.bayeux.harness import Asked, Client, House, Json, Socket, Wire
+from tests.unit.bayeux.harness import Asked, Client, Json, Server, Socket, Wire
 from tests.unit.bayeux.json_oracle import in_doubles
 
 # Requests of a careless client
@@ -102,26 +102,26 @@ OBJECTS = st.one_of(
 )
 
 
-def busy_house() -> House:
+def busy_server() -> Server:
     """A server with all extensions, an authorizer and a service."""
-    house = House(
+    server = Server(
         partial(Ack, announces_batch=True),
         TimeSync(lambda: 1_000_000),
         Timestamp(lambda: 1_000_000),
         allow_message_delivery_during_handshake=True,
     )
-    house.bayeux.state.rights.add("/b", lambda *_: Vote.IGNORE)
-    house.bayeux.state.services.add("/service/*", lambda call: call.answer(call.data))
-    return house
+    server.bayeux.state.rights.add("/b", lambda *_: Vote.IGNORE)
+    server.bayeux.state.services.add("/service/*", lambda call: call.answer(call.data))
+    return server
 
 
 class Conversation:
     """Requests of alice, some of which may be held; it checks each answer when it comes."""
 
-    def __init__(self, house: House) -> None:
-        self.house = house
+    def __init__(self, server: Server) -> None:
+        self.server = server
         ext = {"ack": True, "timesync": {"tc": 1, "l": 0, "o": 0}}
-        self.alice, self.bob = house.connected(ext=ext), house.connected()
+        self.alice, self.bob = server.connected(ext=ext), server.connected()
         # Kept for when it is gone.
         self._session = self.alice.session
         self._held: list[tuple[Asked, list[Json]]] = []
@@ -130,7 +130,7 @@ class Conversation:
         wire = Wire()
         sent = addressed(messages, self.alice, self.bob)
         asked = self.alice.send_bytes(json.dumps(sent).encode(), wire=wire)
-        self.house.turn()
+        self.server.turn()
         if asked.is_held:
             self._held.append((asked, sent))
         else:
@@ -140,17 +140,17 @@ class Conversation:
         socket = Socket()
         sent = addressed(messages, self.alice, self.bob)
         body = json.dumps(sent).encode()
-        exchange = self.house.receive_over(socket, body, self.alice.browser)
+        exchange = self.server.receive_over(socket, body, self.alice.browser)
         if self._session.held_connect is not exchange:
             check_replies(socket.take(), sent)
-        self.house.turn()
-        self.house.close(socket)
+        self.server.turn()
+        self.server.close(socket)
 
     def end(self) -> None:
-        self.house.advance(31.0)
+        self.server.advance(31.0)
         for asked, sent in self._held:
             check_replies(asked.elements, sent)
-        assert self.house.balances()
+        assert self.server.balances()
 
 
 def written(value: object) -> str:
@@ -204,7 +204,7 @@ REQUESTS = st.lists(FIELDS, min_size=1, max_size=4)
 def test_every_message_gets_exactly_one_reply_with_its_channel_id_and_subscription(
     requests: list[tuple[list[Json], bool]],
 ) -> None:
-    conversation = Conversation(busy_house())
+    conversation = Conversation(busy_server())
     for messages, over_socket in requests:
         if over_socket:
             conversation.ask_over_socket(messages)
@@ -220,6 +220,6 @@ def test_every_message_gets_exactly_one_reply_with_its_channel_id_and_subscripti
 def test_every_json_object_gets_exactly_one_reply(
     messages: list[Json],
 ) -> None:
-    conversation = Conversation(busy_house())
+    conversation = Conversation(busy_server())
     conversation.ask(messages)
     conversation.end()

@@ -12,7 +12,7 @@ from holdfast.bayeux.options import BudgetRates, ChannelRule
 from holdfast.delivery.history_depth import HistoryDepth
 from holdfast.delivery.receivers import NOBODY
 from holdfast.extensions.delivery_wire import DeliveryWire
-from tests.unit.bayeux.harness import Client, House, Json, Socket
+from tests.unit.bayeux.harness import Client, Json, Server, Socket
 
 HERE, THERE = "203.0.113.7", "198.51.100.9"
 OVER = "429:{}:budget_exceeded"
@@ -22,16 +22,18 @@ def caller(network: str) -> Caller:
     return Caller(address=network, network=network)
 
 
-def house(**rates: int) -> House:
+def server(**rates: int) -> Server:
     """Its buckets hold ten times the rate."""
-    return House(DeliveryWire, budgets=BudgetRates(**rates))
+    return Server(DeliveryWire, budgets=BudgetRates(**rates))
 
 
-def client(house: House, network: str = HERE, subject: str | None = None, **fields: Any) -> Client:
+def client(
+    server: Server, network: str = HERE, subject: str | None = None, **fields: Any
+) -> Client:
     ext: Json = {"delivery": True}
     if subject is not None:
         ext["delivery"] = {"session": f"{subject}/1"}
-    client = house.client(caller=caller(network), ext=ext, **fields)
+    client = server.client(caller=caller(network), ext=ext, **fields)
     assert client.client_id is not None
     return client
 
@@ -40,12 +42,12 @@ def errors(client: Client, count: int) -> list[str | None]:
     return [client.publish("/a", each).reply.get("error") for each in range(count)]
 
 
-def overspent(house: House) -> dict[str, int]:
-    return {each.kind: each.overspent for each in house.bayeux.state.budgets.all if each.overspent}
+def overspent(server: Server) -> dict[str, int]:
+    return {each.kind: each.overspent for each in server.bayeux.state.budgets.all if each.overspent}
 
 
 def test_publishes_beyond_the_budget_of_an_address_are_refused() -> None:
-    place = house(publishes=1)
+    place = server(publishes=1)
     spender, neighbour = client(place), client(place)
     elsewhere = client(place, THERE)
     assert errors(spender, 10) == [None] * 10
@@ -57,7 +59,7 @@ def test_publishes_beyond_the_budget_of_an_address_are_refused() -> None:
 
 
 def test_a_refused_publish_gets_an_interval_as_advice_and_later_connects_do_not() -> None:
-    place = house(publishes=1)
+    place = server(publishes=1)
     spender = client(place)
     spender.connect()
     errors(spender, 10)
@@ -72,7 +74,7 @@ def test_a_refused_publish_gets_an_interval_as_advice_and_later_connects_do_not(
 
 
 def test_a_publish_beyond_the_budget_is_not_delivered() -> None:
-    place = house(publishes=1)
+    place = server(publishes=1)
     spender, reader = client(place), client(place, THERE)
     reader.subscribe("/a")
     batch = [{"channel": "/a", "data": each} for each in range(12)]
@@ -82,7 +84,7 @@ def test_a_publish_beyond_the_budget_is_not_delivered() -> None:
 
 
 def test_a_subject_has_one_budget_for_all_its_addresses() -> None:
-    place = house(publishes=1)
+    place = server(publishes=1)
     at_home, at_work = client(place, HERE, "ada"), client(place, THERE, "grace")
     away = place.client(caller=caller(THERE), ext={"delivery": {"session": "ada/2"}})
     assert errors(at_home, 6) + errors(away, 4) == [None] * 10
@@ -92,7 +94,7 @@ def test_a_subject_has_one_budget_for_all_its_addresses() -> None:
 
 
 def test_a_handshake_beyond_the_budget_is_refused_and_advised_to_come_back_later() -> None:
-    place = house(handshakes=1)
+    place = server(handshakes=1)
     for _ in range(10):
         client(place)
     refused = place.guest(caller=caller(HERE)).handshake().reply
@@ -103,7 +105,7 @@ def test_a_handshake_beyond_the_budget_is_refused_and_advised_to_come_back_later
 
 
 def test_a_subject_has_one_budget_of_handshakes_for_all_its_addresses() -> None:
-    place = house(handshakes=1)
+    place = server(handshakes=1)
     for number in range(10):
         client(place, f"10.0.0.{number}", "ada")
     guest = place.guest(caller=caller(THERE))
@@ -116,7 +118,7 @@ def test_a_subject_has_one_budget_of_handshakes_for_all_its_addresses() -> None:
 
 
 def test_refusals_beyond_the_budget_have_no_effect_and_can_be_given_later() -> None:
-    place = house(letters=1)
+    place = server(letters=1)
     receiver, publisher = client(place), client(place, THERE)
     receiver.subscribe("/a")
     errors(publisher, 12)
@@ -147,7 +149,7 @@ def test_refusals_beyond_the_budget_have_no_effect_and_can_be_given_later() -> N
 
 
 def test_the_messages_of_websocket_requests_beyond_the_budget_are_refused() -> None:
-    place = house(requests=1)
+    place = server(requests=1)
     socket = Socket()
     spender = client(place, socket=socket)
     other = client(place, THERE, socket=Socket())
@@ -159,7 +161,7 @@ def test_the_messages_of_websocket_requests_beyond_the_budget_are_refused() -> N
 
 
 def test_a_subject_pays_for_the_bytes_of_its_http_requests() -> None:
-    place = house(bytes=100)
+    place = server(bytes=100)
     ada = client(place, HERE, "ada")
     large = ada.publish("/a", "x" * 900).reply
     assert large["successful"]
@@ -170,19 +172,19 @@ def test_a_subject_pays_for_the_bytes_of_its_http_requests() -> None:
 
 
 def test_a_client_without_address_and_subject_is_not_limited() -> None:
-    place = house(requests=1, handshakes=1, publishes=1, bytes=1, letters=1)
+    place = server(requests=1, handshakes=1, publishes=1, bytes=1, letters=1)
     for sender in (place.client(caller=UNKNOWN), place.client(socket=Socket())):
         assert errors(sender, 50) == [None] * 50
 
 
 @pytest.mark.slow
 def test_a_budget_of_zero_is_no_limit() -> None:
-    place = house(requests=0, handshakes=0, publishes=0, bytes=0, letters=0)
+    place = server(requests=0, handshakes=0, publishes=0, bytes=0, letters=0)
     assert errors(client(place, subject="ada"), 500) == [None] * 500
 
 
 def test_handshakes_refused_by_a_budget_do_not_use_up_the_rate_of_admission() -> None:
-    place = House(budgets=BudgetRates(handshakes=1), handshake_rate=15.0)
+    place = Server(budgets=BudgetRates(handshakes=1), handshake_rate=15.0)
     for _ in range(100):
         place.guest(caller=caller(HERE)).handshake()
     replies = [place.guest(caller=caller(THERE)).handshake().reply for _ in range(5)]
@@ -220,9 +222,9 @@ def test_address_and_subject_both_pay_or_neither_does(
 
 def test_a_subscribe_is_charged_for_its_kept_messages_before_it_has_an_effect() -> None:
     rules = {"/kept": ChannelRule(history=HistoryDepth(100))}
-    place = House(DeliveryWire, channels=rules, budgets=BudgetRates(requests=1))
+    place = Server(DeliveryWire, channels=rules, budgets=BudgetRates(requests=1))
     for number in range(100):
-        place.server.publish("/kept", number)
+        place.for_extensions.publish("/kept", number)
     message = {"channel": "/meta/subscribe", "subscription": "/kept", "ext": {"replay": -2}}
     first, second = client(place), client(place)
     assert first.send(message).reply["ext"]["replay"]["messages"] == 100

@@ -12,7 +12,7 @@ from holdfast.bayeux.rights import Denial, SecurityPolicy, Vote
 from holdfast.bayeux.services import ServiceCall
 from holdfast.bayeux.sessions import Session
 from holdfast.extensions.delivery_wire import DeliveryWire
-from tests.unit.bayeux.harness import House, Json, Socket
+from tests.unit.bayeux.harness import Json, Server, Socket
 
 ADA = Caller(address="203.0.113.7", headers={"Cookie": "login=ada"})
 ADA_ELSEWHERE = Caller(address="2001:db8::7", headers={"Cookie": "login=ada"})
@@ -62,24 +62,24 @@ class Watch(ServerExtension, SessionExtension, SecurityPolicy):
         return Vote.GRANT
 
 
-def watched(**options: Any) -> tuple[House, Watch]:
+def watched(**options: Any) -> tuple[Server, Watch]:
     watch = Watch()
-    house = House(watch, DeliveryWire, **options)
-    house.bayeux.state.rights.policy = watch
-    house.bayeux.state.rights.add("/a", watch.authorize)
-    house.bayeux.state.services.add("/service/who", watch.serve)
-    return house, watch
+    server = Server(watch, DeliveryWire, **options)
+    server.bayeux.state.rights.policy = watch
+    server.bayeux.state.rights.add("/a", watch.authorize)
+    server.bayeux.state.services.add("/service/who", watch.serve)
+    return server, watch
 
 
 def test_each_hook_of_a_handshake_sees_its_caller() -> None:
-    house, watch = watched()
-    house.client(caller=ADA)
+    server, watch = watched()
+    server.client(caller=ADA)
     assert watch.seen == [("can_handshake", ADA), ("negotiate", ADA), ("outgoing", ADA)]
 
 
 def test_each_hook_of_a_message_sees_the_caller_that_sent_it() -> None:
-    house, watch = watched()
-    client = house.client(caller=ADA)
+    server, watch = watched()
+    client = server.client(caller=ADA)
     client.caller = ADA_ELSEWHERE
     watch.seen.clear()
     client.publish("/a", 1)
@@ -90,38 +90,38 @@ def test_each_hook_of_a_message_sees_the_caller_that_sent_it() -> None:
 
 
 def test_the_hooks_of_messages_over_a_websocket_see_its_caller() -> None:
-    house, watch = watched()
-    client = house.client(socket=Socket(), caller=ADA)
+    server, watch = watched()
+    client = server.client(socket=Socket(), caller=ADA)
     client.publish("/a", 1)
     assert {caller for _, caller in watch.seen} == {ADA}
 
 
 def test_a_policy_can_decide_on_a_session_name_by_a_cookie() -> None:
-    house, _ = watched()
+    server, _ = watched()
     name = {"delivery": {"session": "ada/1"}}
-    refused = house.guest(caller=GRACE).handshake(ext=name).reply
+    refused = server.guest(caller=GRACE).handshake(ext=name).reply
     assert refused["error"] == "403:not_your_name:session_name_denied"
-    assert house.guest(caller=ADA).handshake(ext=name).reply["successful"]
+    assert server.guest(caller=ADA).handshake(ext=name).reply["successful"]
 
 
 def test_a_session_forgets_its_caller_when_the_client_disconnects() -> None:
-    house, _ = watched()
-    client = house.client(caller=ADA, ext={"delivery": {"session": "ada/1"}})
-    (session,) = house.bayeux.state.sessions
+    server, _ = watched()
+    client = server.client(caller=ADA, ext={"delivery": {"session": "ada/1"}})
+    (session,) = server.bayeux.state.sessions
     client.disconnect()
     assert session.caller is UNKNOWN
-    house.client(caller=ADA_ELSEWHERE, ext={"delivery": {"session": "ada/1"}})
+    server.client(caller=ADA_ELSEWHERE, ext={"delivery": {"session": "ada/1"}})
     assert session.caller is ADA_ELSEWHERE
 
 
 def test_an_unfinished_request_keeps_its_caller() -> None:
-    house, watch = watched(is_turn_over=lambda: True)
-    client = house.client(caller=ADA)
+    server, watch = watched(is_turn_over=lambda: True)
+    client = server.client(caller=ADA)
     watch.seen.clear()
     client.send(*[{"channel": "/a", "data": each} for each in range(3)])
     client.caller = ADA_ELSEWHERE
     client.publish("/a", 3)
-    house.turn()
+    server.turn()
     published = [caller for hook, caller in watch.seen if hook == "can_publish"]
     assert published == [ADA, ADA, ADA, ADA_ELSEWHERE]
 

@@ -10,7 +10,7 @@ from holdfast.bayeux.extension import ServerExtension, SessionExtension
 from holdfast.bayeux.rights import Denial, SecurityPolicy
 from holdfast.bayeux.sessions import Session
 from tests.unit.bayeux.harness import Asked, Client
-from tests.unit.bayeux.second_lives import KeptHouse, connect, named, publish
+from tests.unit.bayeux.second_lives import RestartableServer, connect, named, publish
 
 DENIED = "403:user.security.authorization.notAuthorized:session_name_denied"
 
@@ -34,93 +34,93 @@ class Badge(ServerExtension):
         session.identity.role = handshake.get("ext", {}).get("badge", "")
 
 
-def clear_others(house: KeptHouse, name: str = "joe/2", **ext: object) -> Asked:
+def clear_others(server: RestartableServer, name: str = "joe/2", **ext: object) -> Asked:
     """A handshake that asks to end all other sessions of its subject."""
     wanted = {"name": name, "clearSessions": True}
-    asked = house.guest().handshake(ext={"ack": True, "delivery": {"session": wanted}, **ext})
-    house.turn()
+    asked = server.guest().handshake(ext={"ack": True, "delivery": {"session": wanted}, **ext})
+    server.turn()
     return asked
 
 
-def keys(house: KeptHouse) -> list[str]:
-    return sorted(session.key for session in house.bayeux.state.sessions)
+def keys(server: RestartableServer) -> list[str]:
+    return sorted(session.key for session in server.bayeux.state.sessions)
 
 
-def letters(house: KeptHouse) -> list[tuple[str, object]]:
-    return [(letter.key, letter.code) for letter in house.store.letters]
+def letters(server: RestartableServer) -> list[tuple[str, object]]:
+    return [(letter.key, letter.code) for letter in server.store.letters]
 
 
 # Ending the other sessions of a subject
 
 
 def test_clear_sessions_ends_the_subjects_other_sessions_and_dead_letters_their_messages() -> None:
-    house = KeptHouse()
-    first = named(house)
-    named(house, name="ann/1")
-    publish(house, 1)
+    server = RestartableServer()
+    first = named(server)
+    named(server, name="ann/1")
+    publish(server, 1)
     connect(first, 1)
-    publish(house, 2)
-    assert clear_others(house).reply["successful"]
-    assert keys(house) == ["ann/1", "joe/2"]
-    assert letters(house) == [("joe/1", "communication.noConnection.dead")] * 2
-    assert all("ended by client/joe/2" in letter.reason for letter in house.store.letters)
-    assert sorted(house.store.sessions) == ["ann/1", "joe/2"]
-    assert house.balances()
+    publish(server, 2)
+    assert clear_others(server).reply["successful"]
+    assert keys(server) == ["ann/1", "joe/2"]
+    assert letters(server) == [("joe/1", "communication.noConnection.dead")] * 2
+    assert all("ended by client/joe/2" in letter.reason for letter in server.store.letters)
+    assert sorted(server.store.sessions) == ["ann/1", "joe/2"]
+    assert server.balances()
 
 
 def test_the_client_of_a_session_ended_by_clear_sessions_is_advised_not_to_reconnect() -> None:
-    house = KeptHouse()
-    waiting = named(house).connect(ext={"ack": 0})
-    assert clear_others(house).reply["successful"]
+    server = RestartableServer()
+    waiting = named(server).connect(ext={"ack": 0})
+    assert clear_others(server).reply["successful"]
     goodbye, reply = waiting.elements
     assert goodbye["channel"] == "/meta/disconnect"
     assert reply["advice"]["reconnect"] == "none"
 
 
 def test_a_refused_handshake_ends_no_other_session() -> None:
-    house = KeptHouse()
-    client = named(house)
-    publish(house, 1)
-    house.bayeux.state.installed.extend(Door())
-    asked = clear_others(house)
+    server = RestartableServer()
+    client = named(server)
+    publish(server, 1)
+    server.bayeux.state.installed.extend(Door())
+    asked = clear_others(server)
     assert asked.is_held
-    assert keys(house) == ["joe/1"], "nothing ends before the handshake is accepted"
-    house.resolve(Refused(ErrorReply.HANDSHAKE_DENIED))
+    assert keys(server) == ["joe/1"], "nothing ends before the handshake is accepted"
+    server.resolve(Refused(ErrorReply.HANDSHAKE_DENIED))
     assert asked.reply["error"] == "403::handshake_denied"
     assert connect(client, 0).data == [1]
-    assert letters(house) == []
+    assert letters(server) == []
 
 
 def test_a_pending_handshake_ends_other_sessions_only_when_it_is_accepted() -> None:
-    house = KeptHouse()
-    named(house)
-    house.bayeux.state.installed.extend(Door())
-    clear_others(house)
-    late = house.guest()
+    server = RestartableServer()
+    named(server)
+    server.bayeux.state.installed.extend(Door())
+    clear_others(server)
+    late = server.guest()
     late.handshake(ext={"delivery": {"session": "joe/3"}})
-    assert keys(house) == ["joe/1"]
-    house.resolve(None)
-    house.turn()
-    assert keys(house) == ["joe/2"]
-    house.resolve(None)
-    house.turn()
-    assert keys(house) == ["joe/2", "joe/3"]
+    assert keys(server) == ["joe/1"]
+    server.resolve(None)
+    server.turn()
+    assert keys(server) == ["joe/2"]
+    server.resolve(None)
+    server.turn()
+    assert keys(server) == ["joe/2", "joe/3"]
 
 
 @pytest.mark.parametrize("role", ["operator", "reader"])
 def test_clear_sessions_without_a_role_is_refused_if_it_would_end_a_session_with_one(
     role: str,
 ) -> None:
-    house = KeptHouse()
-    house.bayeux.state.installed.extend(Badge())
-    named(house)
-    operator = house.guest()
+    server = RestartableServer()
+    server.bayeux.state.installed.extend(Badge())
+    named(server)
+    operator = server.guest()
     operator.handshake(ext={"delivery": {"session": "joe/7"}, "badge": role})
-    house.turn()
-    assert clear_others(house).reply["error"] == DENIED
-    assert keys(house) == ["joe/1", "joe/7"]
-    assert clear_others(house, badge="operator").reply["successful"]
-    assert keys(house) == ["joe/2"]
+    server.turn()
+    assert clear_others(server).reply["error"] == DENIED
+    assert keys(server) == ["joe/1", "joe/7"]
+    assert clear_others(server, badge="operator").reply["successful"]
+    assert keys(server) == ["joe/2"]
 
 
 def test_clear_sessions_is_refused_if_the_policy_denies_a_claim_of_another_session() -> None:
@@ -131,51 +131,51 @@ def test_clear_sessions_is_refused_if_the_policy_denies_a_claim_of_another_sessi
             mine = handshake.get("ext", {}).get("mine", [number])
             return None if number in mine else Denial("not_yours")
 
-    house = KeptHouse()
-    house.bayeux.state.rights.policy = Own()
-    named(house)
-    assert clear_others(house, mine=[2]).reply["error"] == "403:not_yours:session_name_denied"
-    assert keys(house) == ["joe/1"]
-    assert clear_others(house, mine=[1, 2]).reply["successful"]
-    assert keys(house) == ["joe/2"]
+    server = RestartableServer()
+    server.bayeux.state.rights.policy = Own()
+    named(server)
+    assert clear_others(server, mine=[2]).reply["error"] == "403:not_yours:session_name_denied"
+    assert keys(server) == ["joe/1"]
+    assert clear_others(server, mine=[1, 2]).reply["successful"]
+    assert keys(server) == ["joe/2"]
 
 
 def test_clear_sessions_is_refused_while_no_dead_letters_can_be_written() -> None:
-    house = KeptHouse()
-    client = named(house)
-    publish(house, 1)
-    house.store.is_full = True
-    assert clear_others(house).reply["error"] == "503::server_busy"
-    house.store.is_full = False
+    server = RestartableServer()
+    client = named(server)
+    publish(server, 1)
+    server.store.is_full = True
+    assert clear_others(server).reply["error"] == "503::server_busy"
+    server.store.is_full = False
     assert connect(client, 0).data == [1]
-    assert clear_others(house).reply["successful"]
-    assert len(letters(house)) == 1
+    assert clear_others(server).reply["successful"]
+    assert len(letters(server)) == 1
 
 
 # How many sessions a subject has
 
 
 def test_the_last_session_of_a_subject_goes_to_the_handshake_that_is_accepted_first() -> None:
-    house = KeptHouse()
-    house.bayeux.state.installed.extend(Door())
+    server = RestartableServer()
+    server.bayeux.state.installed.extend(Door())
     asked = [
-        house.guest().handshake(ext={"delivery": {"session": {"name": name, "maxSessions": 1}}})
+        server.guest().handshake(ext={"delivery": {"session": {"name": name, "maxSessions": 1}}})
         for name in ("joe/1", "joe/2")
     ]
     for _ in asked:
-        house.resolve(None)
-    house.turn()
+        server.resolve(None)
+    server.turn()
     assert asked[0].reply["successful"]
     assert asked[1].reply["error"] == "403:user.configuration.maxSession:sessions_exceeded"
 
 
 def test_a_session_can_be_resumed_although_its_subject_has_too_many() -> None:
-    house = KeptHouse()
-    named(house)
-    named(house, name="joe/2")
+    server = RestartableServer()
+    named(server)
+    named(server, name="joe/2")
     wanted = {"name": "joe/1", "maxSessions": 1}
-    asked = house.guest().handshake(ext={"delivery": {"session": wanted}})
-    house.turn()
+    asked = server.guest().handshake(ext={"delivery": {"session": wanted}})
+    server.turn()
     assert asked.reply["ext"]["delivery"]["resumed"] is True
 
 
@@ -185,12 +185,12 @@ def test_a_session_can_be_resumed_although_its_subject_has_too_many() -> None:
 def test_a_handshake_can_lower_the_limit_of_sessions_per_subject_but_not_raise_it(
     asked: Json, agreed: int
 ) -> None:
-    house = KeptHouse(max_sessions_per_subject=2)
+    server = RestartableServer(max_sessions_per_subject=2)
     replies = []
     for number in (1, 2, 3):
         named_so = {"name": f"joe/{number}", **asked}
-        replies.append(house.guest().handshake(ext={"delivery": {"session": named_so}}))
-        house.turn()
+        replies.append(server.guest().handshake(ext={"delivery": {"session": named_so}}))
+        server.turn()
     assert [each.reply["successful"] for each in replies].count(True) == agreed
     told = replies[0].reply["ext"]["delivery"]["session"]
     assert told["maxSessions"] == agreed
@@ -200,24 +200,24 @@ def test_a_handshake_can_lower_the_limit_of_sessions_per_subject_but_not_raise_i
 
 
 def test_the_messages_of_a_named_session_become_dead_letters_when_the_server_ends_it() -> None:
-    house = KeptHouse()
-    client = named(house)
-    publish(house, 1)
+    server = RestartableServer()
+    client = named(server)
+    publish(server, 1)
     connect(client, 1)
-    publish(house, 2)
-    house.server.end_by_server(client.session)
-    house.turn()
-    assert letters(house) == [("joe/1", "communication.noConnection.dead")] * 2
-    assert house.store.sessions == {}
-    assert house.balances()
+    publish(server, 2)
+    server.for_extensions.end_by_server(client.session)
+    server.turn()
+    assert letters(server) == [("joe/1", "communication.noConnection.dead")] * 2
+    assert server.store.sessions == {}
+    assert server.balances()
 
 
 def test_a_pending_publish_becomes_a_dead_letter_when_the_server_ends_its_named_receiver() -> None:
-    house = KeptHouse()
-    client: Client = named(house)
-    asked = house.connected().publish("/a", 1)
-    house.server.end_by_server(client.session)
-    house.turn()
+    server = RestartableServer()
+    client: Client = named(server)
+    asked = server.connected().publish("/a", 1)
+    server.for_extensions.end_by_server(client.session)
+    server.turn()
     assert asked.reply["successful"]
-    assert letters(house) == [("joe/1", "communication.noConnection.dead")]
-    assert house.balances()
+    assert letters(server) == [("joe/1", "communication.noConnection.dead")]
+    assert server.balances()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from holdfast.bayeux.transports import ConnectionType
-from tests.unit.bayeux.harness import House, Json, Socket, Wire
+from tests.unit.bayeux.harness import Json, Server, Socket, Wire
 
 BARE: Json = {"channel": "/meta/connect", "successful": True}
 
@@ -18,30 +18,30 @@ def bare(reply: Json) -> bool:
 
 
 def test_a_connect_without_a_session_is_refused_at_once() -> None:
-    reply = House().guest(browser="known").connect().reply
+    reply = Server().guest(browser="known").connect().reply
     assert reply["error"] == "402::session_unknown"
     assert reply["advice"] == {"reconnect": "handshake", "interval": 0, "timeout": 30000}
 
 
 def test_only_an_untrusted_connect_without_a_cookie_is_advised_to_wait() -> None:
-    house = House()
-    client = house.client()
+    server = Server()
+    client = server.client()
     client.browser = None
     assert client.connect().reply["advice"]["interval"] == 3000
-    client = House(trust_client_session=True).guest()
+    client = Server(trust_client_session=True).guest()
     assert client.connect().reply["advice"]["interval"] == 0
 
 
 def test_a_connect_beside_other_messages_is_answered_at_once() -> None:
-    client = House().connected()
+    client = Server().connected()
     answer = client.send({"channel": "/meta/connect"}, {"channel": "/a", "data": 1})
     assert [reply["channel"] for reply in answer.elements] == ["/meta/connect", "/a"]
     assert client.connect().is_held
 
 
 def test_a_connect_with_messages_waiting_is_answered_at_once_with_them() -> None:
-    house = House()
-    alice, bob = house.connected(), house.client()
+    server = Server()
+    alice, bob = server.connected(), server.client()
     alice.subscribe("/a")
     bob.publish("/a", 1)
     bob.publish("/a", 2)
@@ -51,49 +51,49 @@ def test_a_connect_with_messages_waiting_is_answered_at_once_with_them() -> None
 
 
 def test_a_connect_gets_waiting_messages_even_if_its_browser_has_a_held_connect() -> None:
-    house = House()
-    alice = house.connected(browser="shared")
-    bob = house.connected(browser="shared")
+    server = Server()
+    alice = server.connected(browser="shared")
+    bob = server.connected(browser="shared")
     bob.subscribe("/a")
     assert alice.connect().is_held
-    house.server.publish("/a", 1)
+    server.for_extensions.publish("/a", 1)
     answer = bob.connect()
     assert answer.data == [1]
     assert "advice" not in answer.elements[-1]
 
 
 def test_a_first_connect_gets_multiple_clients_advice_if_its_browser_has_a_held_one() -> None:
-    house = House()
-    alice = house.connected(browser="shared")
+    server = Server()
+    alice = server.connected(browser="shared")
     assert alice.connect().is_held
-    bob = house.client(browser="shared")
+    bob = server.client(browser="shared")
     assert bob.connect().reply["advice"]["multiple-clients"] is True
 
 
 @pytest.mark.parametrize("fields", [{}, {"advice": {"timeout": 5000}}, {"advice": {}}])
 def test_the_first_connect_is_answered_at_once_whatever_it_asks_for(fields: Json) -> None:
-    client = House().client()
+    client = Server().client()
     assert client.connect(**fields).reply["successful"]
     assert client.connect().is_held
 
 
 def test_a_connect_after_a_first_connect_in_a_batch_is_held() -> None:
-    client = House().client()
+    client = Server().client()
     client.send({"channel": "/meta/connect"}, {"channel": "/a", "data": 1})
     assert client.connect().is_held
 
 
 def test_a_connect_with_a_timeout_of_zero_is_answered_at_once() -> None:
-    client = House().connected()
+    client = Server().connected()
     assert client.connect(advice={"timeout": 0}).reply["successful"]
 
 
 def test_a_later_connect_without_messages_is_held_for_the_timeout() -> None:
-    house = House(timeout_s=20.0)
-    asked = house.connected().connect()
-    house.advance(19.9)
+    server = Server(timeout_s=20.0)
+    asked = server.connected().connect()
+    server.advance(19.9)
     assert asked.is_held
-    house.advance(0.2)
+    server.advance(0.2)
     assert bare(asked.reply)
 
 
@@ -113,74 +113,74 @@ def test_a_later_connect_without_messages_is_held_for_the_timeout() -> None:
 def test_a_client_can_ask_for_a_shorter_timeout_than_the_servers_but_not_for_a_longer_one(
     timeout: Any, seconds: int
 ) -> None:
-    house = House(timeout_s=20.0)
-    asked = house.connected().connect(advice={"timeout": timeout})
-    house.advance(seconds - 0.1)
+    server = Server(timeout_s=20.0)
+    asked = server.connected().connect(advice={"timeout": timeout})
+    server.advance(seconds - 0.1)
     assert asked.is_held
-    house.advance(0.2)
+    server.advance(0.2)
     assert asked.reply["successful"]
 
 
 def test_a_timeout_that_a_client_asks_for_counts_for_one_connect_only() -> None:
-    house = House(timeout_s=20.0)
-    client = house.connected()
+    server = Server(timeout_s=20.0)
+    client = server.connected()
     assert not client.connect(advice={"timeout": 0}).is_held
     asked = client.connect()
-    house.advance(19.9)
+    server.advance(19.9)
     assert asked.is_held
 
 
 def test_the_timeout_of_a_session_overrides_the_servers() -> None:
-    house = House(timeout_s=20.0)
-    client = house.connected()
+    server = Server(timeout_s=20.0)
+    client = server.connected()
     client.session.timeout_s = 2.0
     asked = client.connect()
-    house.advance(2.1)
+    server.advance(2.1)
     assert not asked.is_held
 
 
 def test_a_server_with_a_timeout_of_zero_answers_connects_at_once() -> None:
-    assert bare(House(timeout_s=0.0).connected().connect().reply)
+    assert bare(Server(timeout_s=0.0).connected().connect().reply)
 
 
 # What ends the waiting
 
 
 def test_a_message_releases_the_held_connect_at_the_end_of_the_turn() -> None:
-    house = House()
-    alice, bob = house.connected(), house.client()
+    server = Server()
+    alice, bob = server.connected(), server.client()
     alice.subscribe("/a")
     asked = alice.connect()
     bob.publish("/a", 1)
     bob.publish("/a", 2)
     assert asked.is_held
-    house.turn()
+    server.turn()
     assert asked.data == [1, 2]
     assert bare(asked.elements[-1])
 
 
 def test_a_message_on_another_channel_does_not_release_the_held_connect() -> None:
-    house = House()
-    alice, bob = house.connected(), house.client()
+    server = Server()
+    alice, bob = server.connected(), server.client()
     alice.subscribe("/a")
     asked = alice.connect()
     bob.publish("/b", 1)
-    house.turn()
+    server.turn()
     assert asked.is_held
 
 
 def test_other_requests_of_the_client_do_not_release_its_held_connect() -> None:
-    house = House()
-    client = house.connected()
+    server = Server()
+    client = server.connected()
     asked = client.connect()
     client.subscribe("/a")
     assert client.publish("/a", 1).data == [1]
-    house.turn()
+    server.turn()
     assert asked.is_held
 
 
 def test_a_disconnect_releases_the_held_connect_with_the_advice_not_to_reconnect() -> None:
-    client = House().connected()
+    client = Server().connected()
     asked = client.connect()
     assert client.disconnect().reply["successful"]
     assert asked.reply["successful"]
@@ -188,10 +188,10 @@ def test_a_disconnect_releases_the_held_connect_with_the_advice_not_to_reconnect
 
 
 def test_the_held_connect_of_a_session_that_the_server_ends_brings_a_disconnect_first() -> None:
-    house = House()
-    client = house.connected()
+    server = Server()
+    client = server.connected()
     asked = client.connect()
-    house.server.end_by_server(client.session)
+    server.for_extensions.end_by_server(client.session)
     farewell, reply = asked.elements
     assert farewell == {"channel": "/meta/disconnect", "successful": True}
     assert reply["advice"]["reconnect"] == "none"
@@ -199,31 +199,31 @@ def test_the_held_connect_of_a_session_that_the_server_ends_brings_a_disconnect_
 
 
 def test_a_connect_whose_connection_closes_is_not_answered() -> None:
-    house = House()
-    client = house.connected()
+    server = Server()
+    client = server.connected()
     asked = client.connect()
-    house.abort(asked)
-    house.advance(5.0)
+    server.abort(asked)
+    server.advance(5.0)
     assert asked.is_held
     assert client.connect().is_held
 
 
 def test_aborting_an_answered_request_changes_nothing() -> None:
-    house = House()
-    client = house.connected()
+    server = Server()
+    client = server.connected()
     first = client.connect()
     second = client.connect()
-    house.abort(first)
+    server.abort(first)
     assert client.session.held_connect is second.exchange
-    house.abort(house.guest().publish("/a"))
+    server.abort(server.guest().publish("/a"))
 
 
 # Superseded connects
 
 
 def test_a_newer_connect_supersedes_the_held_connect() -> None:
-    house = House()
-    client = house.connected()
+    server = Server()
+    client = server.connected()
     old = client.connect()
     new = client.connect()
     assert old.reply == {
@@ -237,8 +237,8 @@ def test_a_newer_connect_supersedes_the_held_connect() -> None:
 
 
 def test_a_superseded_connect_takes_no_messages_with_it() -> None:
-    house = House()
-    alice, bob = house.connected(), house.client()
+    server = Server()
+    alice, bob = server.connected(), server.client()
     alice.subscribe("/a")
     old = alice.connect()
     bob.publish("/a", 1)
@@ -248,14 +248,14 @@ def test_a_superseded_connect_takes_no_messages_with_it() -> None:
 
 
 def test_a_connect_beside_other_messages_supersedes_the_held_connect() -> None:
-    client = House().connected()
+    client = Server().connected()
     old = client.connect()
     client.send({"channel": "/a", "data": 1}, {"channel": "/meta/connect"})
     assert old.exchange.is_superseded
 
 
 def test_a_refused_connect_does_not_supersede_the_held_connect() -> None:
-    client = House().connected()
+    client = Server().connected()
     asked = client.connect()
     client.connect(id="not-valid")
     client.connect(ext=5)
@@ -263,7 +263,7 @@ def test_a_refused_connect_does_not_supersede_the_held_connect() -> None:
 
 
 def test_a_superseded_connect_over_a_websocket_gets_no_reply() -> None:
-    client = House().connected(socket=Socket(), browser="mine")
+    client = Server().connected(socket=Socket(), browser="mine")
     client.connect()
     client.connect()
     assert client.hear() == []
@@ -273,14 +273,14 @@ def test_a_superseded_connect_over_a_websocket_gets_no_reply() -> None:
 
 
 def test_advice_is_given_when_the_request_has_some() -> None:
-    client = House(timeout_s=20.0).client()
+    client = Server(timeout_s=20.0).client()
     first = client.connect(advice={"timeout": 0})
     assert first.reply["advice"] == {"reconnect": "retry", "interval": 0, "timeout": 20000}
     assert "advice" not in client.send({"channel": "/meta/connect"}, {"channel": "/a"}).elements[0]
 
 
 def test_advice_is_given_when_the_transport_changes() -> None:
-    client = House(timeout_s=20.0).client()
+    client = Server(timeout_s=20.0).client()
     assert bare(client.connect().reply)
     wire = Wire(ConnectionType.CALLBACK_POLLING)
     changed = client.connect(wire=wire, advice={"timeout": 0})
@@ -291,21 +291,21 @@ def test_advice_is_given_when_the_transport_changes() -> None:
 
 
 def test_a_first_connect_on_another_transport_than_the_handshake_gets_advice() -> None:
-    client = House().client()
+    client = Server().client()
     wire = Wire(ConnectionType.CALLBACK_POLLING)
     assert client.connect(wire=wire).reply["advice"]["reconnect"] == "retry"
 
 
 def test_advice_is_given_once_after_the_server_has_changed_it() -> None:
-    house = House()
-    client = house.connected()
+    server = Server()
+    client = server.connected()
     session = client.session
     session.timeout_s, session.interval_s, session.is_advised = 5.0, 1.0, False
     asked = client.connect()
-    house.advance(5.1)
+    server.advance(5.1)
     assert asked.reply["advice"] == {"reconnect": "retry", "interval": 1000, "timeout": 5000}
     asked = client.connect()
-    house.advance(5.1)
+    server.advance(5.1)
     assert bare(asked.reply)
 
 
@@ -316,13 +316,13 @@ def test_advice_is_given_once_after_the_server_has_changed_it() -> None:
 def test_the_advice_has_the_interval_that_the_client_asks_for_within_limits(
     interval: Any, advised: int
 ) -> None:
-    client = House(interval_s=0.5).client()
+    client = Server(interval_s=0.5).client()
     reply = client.connect(advice={"interval": interval, "timeout": 0}).reply
     assert reply["advice"] == {"reconnect": "retry", "interval": advised, "timeout": 30000}
 
 
 def test_an_interval_that_a_client_asked_for_counts_once() -> None:
-    client = House(interval_s=0.5).client()
+    client = Server(interval_s=0.5).client()
     client.connect(advice={"interval": 2000, "timeout": 0})
     reply = client.connect(advice={"timeout": 0}).reply
     assert reply["advice"]["interval"] == 500
@@ -332,10 +332,10 @@ def test_an_interval_that_a_client_asked_for_counts_once() -> None:
 
 
 def test_a_stop_releases_held_connects_with_the_advice_to_retry_after_an_interval() -> None:
-    house = House()
-    asked = house.connected().connect()
-    idle = house.connected()
-    house.stop()
+    server = Server()
+    asked = server.connected().connect()
+    idle = server.connected()
+    server.stop()
     assert asked.reply["successful"]
     assert asked.reply["advice"] == {"reconnect": "retry", "interval": 3000, "timeout": 30000}
     again = idle.connect()
@@ -343,10 +343,10 @@ def test_a_stop_releases_held_connects_with_the_advice_to_retry_after_an_interva
 
 
 def test_a_stop_releases_held_connects_with_their_messages() -> None:
-    house = House()
-    client = house.connected()
+    server = Server()
+    client = server.connected()
     client.subscribe("/a")
     asked = client.connect()
-    house.server.publish("/a", 1)
-    house.stop()
+    server.for_extensions.publish("/a", 1)
+    server.stop()
     assert asked.data == [1]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.bayeux.harness import Client, House, Json, Socket
+from tests.unit.bayeux.harness import Client, Json, Server, Socket
 
 BARE: Json = {"channel": "/meta/connect", "successful": True}
 
@@ -13,9 +13,9 @@ def bare(reply: Json) -> bool:
     return {name: value for name, value in reply.items() if name != "id"} == BARE
 
 
-def crowd(number: int, **options: Any) -> tuple[House, list[Client]]:
-    house = House(**options)
-    return house, [house.connected(browser="shared") for _ in range(number)]
+def crowd(number: int, **options: Any) -> tuple[Server, list[Client]]:
+    server = Server(**options)
+    return server, [server.connected(browser="shared") for _ in range(number)]
 
 
 def test_only_one_connect_of_a_browser_is_held_and_the_others_poll() -> None:
@@ -33,9 +33,9 @@ def test_only_one_connect_of_a_browser_is_held_and_the_others_poll() -> None:
 
 
 def test_connects_of_different_browsers_are_all_held() -> None:
-    house, (alice,) = crowd(1)
+    server, (alice,) = crowd(1)
     assert alice.connect().is_held
-    assert house.connected().connect().is_held
+    assert server.connected().connect().is_held
 
 
 def test_a_second_connect_of_the_same_session_is_held() -> None:
@@ -48,21 +48,21 @@ def test_a_second_connect_of_the_same_session_is_held() -> None:
 def test_a_connect_of_another_session_is_held_when_the_held_connect_of_the_browser_ends(
     how: str,
 ) -> None:
-    house, (alice, bob) = crowd(2)
+    server, (alice, bob) = crowd(2)
     alice.subscribe("/a")
     asked = alice.connect()
     assert not bob.connect().is_held
     if how == "answered":
-        house.server.publish("/a", 1)
-        house.turn()
+        server.for_extensions.publish("/a", 1)
+        server.turn()
     elif how == "aborted":
-        house.abort(asked)
+        server.abort(asked)
     elif how == "disconnected":
         alice.disconnect()
     else:
         bob.session.interval_s = 60.0
         bob.connect()
-        house.advance(30.1)
+        server.advance(30.1)
     assert bob.connect().is_held
 
 
@@ -97,17 +97,17 @@ def test_each_held_connect_that_ends_makes_room_for_another_of_the_browser() -> 
 
 
 def test_connects_over_websockets_do_not_count_towards_the_limit_of_a_browser() -> None:
-    house = House()
-    clients = [house.connected(browser="shared", socket=Socket()) for _ in range(3)]
+    server = Server()
+    clients = [server.connected(browser="shared", socket=Socket()) for _ in range(3)]
     for client in clients:
         client.connect()
     assert all(client.session.held_connect is not None for client in clients)
-    assert house.connected(browser="shared").connect().is_held
+    assert server.connected(browser="shared").connect().is_held
 
 
 def test_connects_of_trusted_clients_without_a_cookie_are_all_held() -> None:
-    house = House(trust_client_session=True)
-    clients = [house.connected() for _ in range(3)]
+    server = Server(trust_client_session=True)
+    clients = [server.connected() for _ in range(3)]
     for client in clients:
         client.browser = None
     assert all(client.connect().is_held for client in clients)

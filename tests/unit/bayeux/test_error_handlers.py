@@ -8,7 +8,7 @@ from holdfast.delivery.dispatcher import Dispatcher
 from holdfast.delivery.reactions import REFUSED_FOR_GOOD, Failure, ForMessage, ForRest, Reaction
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
-from tests.unit.bayeux.harness import Client, House, Json
+from tests.unit.bayeux.harness import Client, Json, Server
 
 ERROR = "user.update.error"
 THREE_TIMES = ChannelRule(attempts=3, backoff_s=1.0, longest_backoff_s=1.0)
@@ -26,31 +26,31 @@ class Handler:
         return self._reaction
 
 
-def house_of(**options: Any) -> House:
-    return House(DeliveryWire, partial(Ack, announces_batch=False), **options)
+def server_of(**options: Any) -> Server:
+    return Server(DeliveryWire, partial(Ack, announces_batch=False), **options)
 
 
-def receiver(house: House, channel: str = "/a/b", **terms: Any) -> Client:
-    client = house.client(ext={"ack": True, "delivery": terms or True})
+def receiver(server: Server, channel: str = "/a/b", **terms: Any) -> Client:
+    client = server.client(ext={"ack": True, "delivery": terms or True})
     client.connect(advice={"timeout": 0})
     client.subscribe(channel)
     return client
 
 
-def refuse(house: House, client: Client, *numbers: int, channel: str = "/a/b") -> list[Any]:
+def refuse(server: Server, client: Client, *numbers: int, channel: str = "/a/b") -> list[Any]:
     """Publish these and refuse the first one; return what was handed over."""
     for number in numbers:
-        house.server.publish(channel, number)
-    return refuse_next(house, client)
+        server.for_extensions.publish(channel, number)
+    return refuse_next(server, client)
 
 
-def refuse_next(house: House, client: Client) -> list[Any]:
+def refuse_next(server: Server, client: Client) -> list[Any]:
     """Refuse the first message, report the rest as pending, and let a second pass."""
     events = client.connect(advice={"timeout": 0}).events
     verdict = {"seq": _seq(events[0]), "errorCode": ERROR, "message": "no"}
     ext: Json = {"delivery": {"verdicts": [verdict], "pending": list(map(_seq, events[1:]))}}
     client.connect(ext=ext, advice={"timeout": 0})
-    house.advance(1.0)
+    server.advance(1.0)
     return [event["data"] for event in events]
 
 
@@ -59,103 +59,103 @@ def _seq(event: Json) -> int:
     return found
 
 
-def letters(house: House) -> list[Any]:
-    return [letter.envelope()["content"] for letter in house.keeper.letters]
+def letters(server: Server) -> list[Any]:
+    return [letter.envelope()["content"] for letter in server.keeper.letters]
 
 
 # Handlers
 
 
 def test_an_error_handler_decides_instead_of_the_table() -> None:
-    house = house_of()
+    server = server_of()
     again = Reaction(ForMessage.STAYS, ForRest.STAYS, counts_redelivered=True, pause_s=0.5)
-    house.bayeux.state.error_handlers.add("/a/b", Handler(again))
-    client = receiver(house)
-    refuse(house, client, 1)
+    server.bayeux.state.error_handlers.add("/a/b", Handler(again))
+    client = receiver(server)
+    refuse(server, client, 1)
     event = client.connect(advice={"timeout": 0}).events[0]
     assert (event["data"], event["ext"]["delivery"]["redelivered"]) == (1, 1)
-    assert letters(house) == []
+    assert letters(server) == []
 
 
 def test_an_error_handler_gets_the_code_text_and_channel_of_a_refusal() -> None:
-    house, handler = house_of(), Handler()
-    house.bayeux.state.error_handlers.add("/**", handler)
-    refuse(house, receiver(house), 1)
+    server, handler = server_of(), Handler()
+    server.bayeux.state.error_handlers.add("/**", handler)
+    refuse(server, receiver(server), 1)
     [failure] = handler.asked
     assert (failure.code.text, failure.text, failure.channel) == (ERROR, "no", "/a/b")
     assert (failure.attempts, failure.by_client) == (1, True)
 
 
 def test_an_error_handler_is_asked_about_a_response_timeout() -> None:
-    house, handler = house_of(), Handler()
-    house.bayeux.state.error_handlers.add("/a/*", handler)
-    client = receiver(house, responseTimeout=1000, retries=1)
-    house.server.publish("/a/b", 1)
+    server, handler = server_of(), Handler()
+    server.bayeux.state.error_handlers.add("/a/*", handler)
+    client = receiver(server, responseTimeout=1000, retries=1)
+    server.for_extensions.publish("/a/b", 1)
     client.connect(advice={"timeout": 0})
-    house.advance(1.5)
+    server.advance(1.5)
     [failure] = handler.asked
     assert (failure.code.text, failure.channel) == ("communication.responseTimeout", "/a/b")
     assert not failure.by_client
 
 
 def test_handlers_are_asked_from_the_most_exact_pattern_on_until_one_decides() -> None:
-    house = house_of()
+    server = server_of()
     exact, wide, wider = Handler(), Handler(REFUSED_FOR_GOOD), Handler()
     for pattern, handler in (("/**", wider), ("/a/*", wide), ("/a/b", exact)):
-        house.bayeux.state.error_handlers.add(pattern, handler)
-    client = receiver(house)
-    refuse(house, client, 1, 2)
+        server.bayeux.state.error_handlers.add(pattern, handler)
+    client = receiver(server)
+    refuse(server, client, 1, 2)
     assert (len(exact.asked), len(wide.asked), len(wider.asked)) == (1, 1, 0)
-    assert letters(house) == [1, 2]
+    assert letters(server) == [1, 2]
 
 
 def test_the_table_decides_on_channels_that_no_handlers_pattern_covers() -> None:
-    house, handler = house_of(), Handler(REFUSED_FOR_GOOD)
-    house.bayeux.state.error_handlers.add("/other/**", handler)
-    client = receiver(house)
-    refuse(house, client, 1, 2)
-    assert (handler.asked, letters(house)) == ([], [1])
+    server, handler = server_of(), Handler(REFUSED_FOR_GOOD)
+    server.bayeux.state.error_handlers.add("/other/**", handler)
+    client = receiver(server)
+    refuse(server, client, 1, 2)
+    assert (handler.asked, letters(server)) == ([], [1])
 
 
 def test_the_attempts_of_the_channel_count_if_the_handler_has_no_opinion() -> None:
-    house = house_of(channels={"/a/**": THREE_TIMES})
-    house.bayeux.state.error_handlers.add("/a/**", Handler())
-    client = receiver(house)
-    refuse(house, client, 1)
-    assert letters(house) == []
-    assert refuse_next(house, client) == refuse_next(house, client) == [1]
-    assert letters(house) == [1]
+    server = server_of(channels={"/a/**": THREE_TIMES})
+    server.bayeux.state.error_handlers.add("/a/**", Handler())
+    client = receiver(server)
+    refuse(server, client, 1)
+    assert letters(server) == []
+    assert refuse_next(server, client) == refuse_next(server, client) == [1]
+    assert letters(server) == [1]
 
 
 # Attempts, and the choice of the session
 
 
 def test_the_choice_of_the_session_applies_after_the_last_attempt() -> None:
-    house = house_of(channels={"/a/**": THREE_TIMES})
-    client = receiver(house, onUserException="dead")
-    assert refuse(house, client, 1, 2) == [1, 2]
-    assert letters(house) == []
-    refuse_next(house, client)
-    assert letters(house) == []
-    refuse_next(house, client)
-    assert letters(house) == [1, 2]
-    house.server.publish("/a/b", 3)
+    server = server_of(channels={"/a/**": THREE_TIMES})
+    client = receiver(server, onUserException="dead")
+    assert refuse(server, client, 1, 2) == [1, 2]
+    assert letters(server) == []
+    refuse_next(server, client)
+    assert letters(server) == []
+    refuse_next(server, client)
+    assert letters(server) == [1, 2]
+    server.for_extensions.publish("/a/b", 3)
     assert client.connect(advice={"timeout": 0}).data == []
-    assert letters(house) == [1, 2, 3]
+    assert letters(server) == [1, 2, 3]
 
 
 def test_each_session_on_a_channel_has_its_own_choice() -> None:
-    house = house_of(channels={"/a/**": THREE_TIMES})
-    dying, lasting = receiver(house, onUserException="dead"), receiver(house)
+    server = server_of(channels={"/a/**": THREE_TIMES})
+    dying, lasting = receiver(server, onUserException="dead"), receiver(server)
     for number in (1, 2):
-        house.server.publish("/a/b", number)
+        server.for_extensions.publish("/a/b", number)
     for client in (dying, lasting) * 3:
-        refuse_next(house, client)
-    assert letters(house) == [1, 2, 1]
+        refuse_next(server, client)
+    assert letters(server) == [1, 2, 1]
     assert lasting.connect(advice={"timeout": 0}).data == [2]
 
 
 def test_a_more_exact_rule_without_attempts_overrides_one_with_attempts() -> None:
-    house = house_of(channels={"/a/**": THREE_TIMES, "/a/b": ChannelRule()})
-    refuse(house, receiver(house), 1)
-    assert letters(house) == [1]
+    server = server_of(channels={"/a/**": THREE_TIMES, "/a/b": ChannelRule()})
+    refuse(server, receiver(server), 1)
+    assert letters(server) == [1]

@@ -9,15 +9,15 @@ import pytest
 from holdfast.bayeux.codec import RequestLimits
 from holdfast.bayeux.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.services import ServiceCall
-from tests.unit.bayeux.harness import ABSENT, House, Json
+from tests.unit.bayeux.harness import ABSENT, Json, Server
 
 # Refusals that do not depend on the sender
 
 
 def refusals(message: Json) -> list[str | None]:
     """The errors that a message gets with a session and without one."""
-    house = House()
-    known, unknown = house.client(), house.guest()
+    server = Server()
+    known, unknown = server.client(), server.guest()
     known_reply = known.send(message).replies[0]
     return [known_reply.get("error"), unknown.send(message).reply.get("error")]
 
@@ -67,21 +67,21 @@ def test_a_message_may_have_an_id_of_letters_and_digits_or_none(message_id: Any)
 
 @pytest.mark.parametrize(("sent", "echoed"), [("a1", "a1"), (5, "5"), (0, "0"), (-5, "-5")])
 def test_the_reply_has_the_id_as_text(sent: Any, echoed: str) -> None:
-    reply = House().client().publish("/a", 1, id=sent).reply
+    reply = Server().client().publish("/a", 1, id=sent).reply
     assert reply["id"] == echoed
 
 
 @pytest.mark.parametrize("sent", [None, ABSENT, True, [], {}])
 def test_the_reply_has_no_id_if_that_of_the_message_is_neither_text_nor_number(sent: Any) -> None:
-    assert "id" not in House().client().publish("/a", 1, id=sent).reply
+    assert "id" not in Server().client().publish("/a", 1, id=sent).reply
 
 
 def test_the_reply_has_a_refused_fractional_id_as_text() -> None:
-    assert House().client().publish("/a", 1, id=1.5).reply["id"] == "1.5"
+    assert Server().client().publish("/a", 1, id=1.5).reply["id"] == "1.5"
 
 
 def test_the_reply_repeats_the_channel_as_it_was_sent_if_it_is_text() -> None:
-    client = House().client()
+    client = Server().client()
     assert client.publish("/a/", 1).reply["channel"] == "/a/"
     assert client.publish("no channel", 1).reply["channel"] == "no channel"
     assert "channel" not in client.send({"channel": 5}).reply
@@ -90,13 +90,13 @@ def test_the_reply_repeats_the_channel_as_it_was_sent_if_it_is_text() -> None:
 @pytest.mark.parametrize("subscription", ["/a", ["/a", "/b"], [], {}, 5, False, "", "no channel"])
 def test_the_reply_repeats_the_subscription_with_its_type(subscription: Any) -> None:
     message = {"channel": "/meta/subscribe", "subscription": subscription}
-    house = House()
-    for client in (house.client(), house.guest()):
+    server = Server()
+    for client in (server.client(), server.guest()):
         assert client.send(message).reply["subscription"] == subscription
 
 
 def test_the_reply_repeats_no_other_fields() -> None:
-    reply = House().client().publish("/a", 1, ext={"a": 1}, advice={}, custom=1).reply
+    reply = Server().client().publish("/a", 1, ext={"a": 1}, advice={}, custom=1).reply
     assert reply == {"channel": "/a", "id": "2", "successful": True}
 
 
@@ -104,7 +104,7 @@ def test_the_reply_repeats_no_other_fields() -> None:
 
 
 def test_messages_without_a_session_are_refused_and_connects_advised_to_handshake() -> None:
-    guest = House().guest(browser="known")
+    guest = Server().guest(browser="known")
     for channel in ("/a", "/service/a", "/meta/subscribe", "/meta/unsubscribe", "/meta/disconnect"):
         reply = guest.send({"channel": channel, "data": 1, "subscription": "/a"}).reply
         assert (reply["successful"], reply["error"]) == (False, "402::session_unknown")
@@ -115,26 +115,26 @@ def test_messages_without_a_session_are_refused_and_connects_advised_to_handshak
 
 
 def test_an_unknown_meta_channel_cannot_be_created() -> None:
-    reply = House().client().send({"channel": "/meta/foo"}).reply
+    reply = Server().client().send({"channel": "/meta/foo"}).reply
     assert reply["error"] == "403:denied_by_security_policy:channel_create_denied"
 
 
 @pytest.mark.parametrize("channel", ["/meta/connect/", "/meta/connect ", "/meta/", "/meta/*"])
 def test_a_channel_that_only_resembles_a_meta_channel_cannot_be_created(channel: str) -> None:
-    reply = House().client().send({"channel": channel}).reply
+    reply = Server().client().send({"channel": channel}).reply
     assert reply["error"] == "403:denied_by_security_policy:channel_create_denied"
 
 
 @pytest.mark.parametrize("client_id", [ABSENT, None, 5, True, [], {}, "", "0" * 32])
 def test_a_message_with_a_missing_or_wrong_client_id_has_no_session(client_id: Any) -> None:
-    client = House().client()
+    client = Server().client()
     reply = client.publish("/a", 1, clientId=client_id).reply
     assert reply["error"] == "402::session_unknown"
 
 
 def test_every_message_of_a_batch_is_checked_by_itself() -> None:
-    house = House()
-    alice, mallory = house.connected(), house.connected()
+    server = Server()
+    alice, mallory = server.connected(), server.connected()
     alice.subscribe("/private")
     stolen = {"channel": "/meta/disconnect", "clientId": alice.client_id}
     answer = mallory.send({"channel": "/a", "data": 1}, stolen, {"channel": "/b", "data": 2})
@@ -147,7 +147,7 @@ def test_every_message_of_a_batch_is_checked_by_itself() -> None:
 
 
 def test_a_batch_whose_first_message_has_no_client_id_has_no_session() -> None:
-    client = House().client()
+    client = Server().client()
     first = {"channel": "/a", "data": 1, "clientId": ABSENT}
     answer = client.send(first, {"channel": "/a", "data": 2})
     assert {reply["error"] for reply in answer.elements} == {"402::session_unknown"}
@@ -157,15 +157,15 @@ def test_a_batch_whose_first_message_has_no_client_id_has_no_session() -> None:
 
 
 def test_a_single_object_is_answered_with_an_array() -> None:
-    house = House()
-    client = house.client()
+    server = Server()
+    client = server.client()
     message = {"channel": "/a", "data": 1, "clientId": client.client_id}
-    answer = house.receive(json.dumps(message).encode(), browser=client.browser)
+    answer = server.receive(json.dumps(message).encode(), browser=client.browser)
     assert answer.elements == [{"channel": "/a", "successful": True}]
 
 
 def test_messages_are_handled_and_answered_in_order() -> None:
-    client = House().client()
+    client = Server().client()
     answer = client.send(
         {"channel": "/a", "data": "unheard"},
         {"channel": "/meta/subscribe", "subscription": "/a"},
@@ -178,8 +178,8 @@ def test_messages_are_handled_and_answered_in_order() -> None:
 
 
 def test_waiting_messages_come_before_the_replies() -> None:
-    house = House()
-    alice, bob = house.client(), house.client()
+    server = Server()
+    alice, bob = server.client(), server.client()
     alice.subscribe("/a")
     bob.publish("/a", 1)
     answer = alice.publish("/a", 2)
@@ -189,7 +189,7 @@ def test_waiting_messages_come_before_the_replies() -> None:
 
 @pytest.mark.parametrize("place", [0, 1, 2])
 def test_a_connect_in_a_batch_is_answered_in_its_place_and_at_once(place: int) -> None:
-    client = House().connected()
+    client = Server().connected()
     messages: list[Json] = [
         {"channel": "/meta/subscribe", "subscription": "/a"},
         {"channel": "/a", "data": 1},
@@ -202,7 +202,7 @@ def test_a_connect_in_a_batch_is_answered_in_its_place_and_at_once(place: int) -
 
 
 def test_each_of_several_connects_in_a_batch_is_answered_in_its_place() -> None:
-    client = House().connected()
+    client = Server().connected()
     connect, publish = {"channel": "/meta/connect"}, {"channel": "/a", "data": 1}
     answer = client.send(connect, publish, connect, connect, publish)
     channels = [reply["channel"] for reply in answer.elements]
@@ -211,8 +211,8 @@ def test_each_of_several_connects_in_a_batch_is_answered_in_its_place() -> None:
 
 
 def test_messages_after_a_disconnect_in_a_batch_have_no_session() -> None:
-    house = House()
-    alice, bob = house.client(), house.client()
+    server = Server()
+    alice, bob = server.client(), server.client()
     bob.subscribe("/a")
     answer = alice.send(
         {"channel": "/a", "data": "before"},
@@ -231,10 +231,10 @@ def test_messages_after_a_disconnect_in_a_batch_have_no_session() -> None:
 
 
 def test_messages_beside_a_handshake_are_refused_and_have_no_effect() -> None:
-    house = House()
-    bob = house.client()
+    server = Server()
+    bob = server.client()
     bob.subscribe("/a")
-    guest = house.guest()
+    guest = server.guest()
     handshake = {
         "channel": "/meta/handshake",
         "supportedConnectionTypes": ["long-polling"],
@@ -246,7 +246,7 @@ def test_messages_beside_a_handshake_are_refused_and_have_no_effect() -> None:
     assert [reply["id"] for reply in answer.elements] == ["2", "1", "3", "4"]
     assert [reply["successful"] for reply in answer.elements] == [True, False, False, False]
     assert {r["error"] for r in answer.elements[1:]} == {"400::handshake_batched"}
-    assert len(house.bayeux.state.sessions) == 2
+    assert len(server.bayeux.state.sessions) == 2
     assert bob.publish("/b").events == []
 
 
@@ -256,13 +256,13 @@ def test_messages_beside_a_handshake_are_refused_and_have_no_effect() -> None:
 def test_a_failing_service_affects_no_other_message_of_the_request(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    house = House()
+    server = Server()
 
     def fail(call: ServiceCall) -> None:
         raise ZeroDivisionError("a secret")
 
-    house.bayeux.state.services.add("/service/broken", fail)
-    client = house.client()
+    server.bayeux.state.services.add("/service/broken", fail)
+    client = server.client()
     with caplog.at_level(logging.ERROR):
         answer = client.send(
             {"channel": "/service/broken", "data": 1}, {"channel": "/a", "data": 1}
@@ -273,8 +273,8 @@ def test_a_failing_service_affects_no_other_message_of_the_request(
 
 
 def test_a_refused_request_has_no_effect() -> None:
-    house = House(request_limits=RequestLimits(messages=2))
-    client = house.client()
+    server = Server(request_limits=RequestLimits(messages=2))
+    client = server.client()
     body = json.dumps([client.dress({"channel": "/meta/disconnect"})] * 3).encode()
     with pytest.raises(RequestRefused) as refused:
         client.send_bytes(body)

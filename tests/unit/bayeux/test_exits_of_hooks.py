@@ -15,8 +15,8 @@ from holdfast.bayeux.sessions import Session
 from holdfast.delivery.dispatcher import Dispatcher
 from holdfast.delivery.reactions import Failure, Reaction
 from holdfast.web.tasks import Tasks
-from tests.unit.bayeux.harness import House, Json
-from tests.unit.extensions.delivering import codes, connect, house_of, no, publish, receiver
+from tests.unit.bayeux.harness import Json, Server
+from tests.unit.extensions.delivering import codes, connect, no, publish, receiver, server_of
 
 EXITS = [asyncio.CancelledError, SystemExit, KeyboardInterrupt, GeneratorExit]
 Exit = type[BaseException]
@@ -62,79 +62,79 @@ class Exiting(ServerExtension, SessionExtension):
 
 
 def test_a_hook_that_exits_at_a_handshake_refuses_it(exit_: Exit) -> None:
-    house = House(Exiting("negotiate", exit_))
-    reply = house.guest().handshake(ext={"exit": True}).reply
-    assert (reply["error"], len(house.bayeux.state.sessions)) == (FAULT, 0)
-    assert house.client().publish("/b", 1).reply["successful"]
+    server = Server(Exiting("negotiate", exit_))
+    reply = server.guest().handshake(ext={"exit": True}).reply
+    assert (reply["error"], len(server.bayeux.state.sessions)) == (FAULT, 0)
+    assert server.client().publish("/b", 1).reply["successful"]
 
 
 @pytest.mark.parametrize("hook", ["incoming", "event"])
 def test_a_hook_that_exits_at_a_publish_refuses_it(hook: str, exit_: Exit) -> None:
-    house = House(Exiting(hook, exit_))
-    client = house.client(ext={"exit": True})
+    server = Server(Exiting(hook, exit_))
+    client = server.client(ext={"exit": True})
     assert client.publish("/a", 1).reply["error"] == FAULT
     assert client.publish("/b", 1).reply["successful"]
-    assert house.client().publish("/b", 1).reply["successful"]
+    assert server.client().publish("/b", 1).reply["successful"]
 
 
 def test_a_hook_that_exits_at_a_publish_of_the_server_raises_an_error_there(exit_: Exit) -> None:
-    house = House(Exiting("event", exit_))
+    server = Server(Exiting("event", exit_))
     with pytest.raises(HookFailed, match="Exiting"):
-        house.server.publish("/a", 1)
+        server.for_extensions.publish("/a", 1)
 
 
 def test_a_hook_that_exits_at_a_reply_does_not_prevent_it(exit_: Exit) -> None:
-    house = House(Exiting("outgoing", exit_))
-    assert house.client(ext={"exit": True}).publish("/a", 1).reply["successful"]
+    server = Server(Exiting("outgoing", exit_))
+    assert server.client(ext={"exit": True}).publish("/a", 1).reply["successful"]
 
 
 def test_a_service_that_exits_refuses_the_call(exit_: Exit) -> None:
-    house = House()
+    server = Server()
 
     def serve(call: ServiceCall) -> None:
         raise exit_
 
-    house.bayeux.state.services.add("/service/exit", serve)
-    client = house.client()
+    server.bayeux.state.services.add("/service/exit", serve)
+    client = server.client()
     assert client.publish("/service/exit", 1).reply["error"] == FAULT
     assert client.publish("/a", 1).reply["successful"]
 
 
 def test_an_authorizer_that_exits_grants_nothing(exit_: Exit) -> None:
-    house = House()
+    server = Server()
 
     def judge(operation: Operation, channel: str, session: Session, message: Json) -> Vote | Denial:
         raise exit_
 
-    house.bayeux.state.rights.add("/a", judge)
-    client = house.client()
+    server.bayeux.state.rights.add("/a", judge)
+    client = server.client()
     assert client.publish("/a", 1).reply["error"] == FAULT
     assert client.subscribe("/a").reply["error"] == FAULT
 
 
 def test_a_policy_that_exits_refuses_the_handshake(exit_: Exit) -> None:
-    house = House()
+    server = Server()
 
     class Policy(SecurityPolicy):
         def can_handshake(self, session: Session, handshake: Json) -> Denial | None:
             raise exit_
 
-    house.bayeux.state.rights.policy = Policy()
-    assert house.guest().handshake().reply["error"] == FAULT
+    server.bayeux.state.rights.policy = Policy()
+    assert server.guest().handshake().reply["error"] == FAULT
 
 
 def test_an_error_handler_that_exits_is_passed_over(exit_: Exit) -> None:
-    house = house_of()
+    server = server_of()
 
     class Handler:
         def react(self, failure: Failure, dispatcher: Dispatcher, now: float) -> Reaction | None:
             raise exit_
 
-    house.bayeux.state.error_handlers.add("/a", Handler())
-    client = receiver(house)
-    publish(house, 1)
+    server.bayeux.state.error_handlers.add("/a", Handler())
+    client = receiver(server)
+    publish(server, 1)
     connect(client, no(connect(client).events[0], "user.update.error"))
-    assert codes(house) == ["user.update.error"]
+    assert codes(server) == ["user.update.error"]
 
 
 def outcome_of(work: Callable[[], Awaitable[object]]) -> object:
@@ -187,12 +187,12 @@ def test_a_handshake_whose_work_exits_is_no_longer_counted_as_pending(exit_: Exi
 
             return work()
 
-    house = House(Late())
-    asked = house.guest().handshake()
-    assert house.bayeux.state.handshakes_pending == 1
-    house.resolve(exit_())
+    server = Server(Late())
+    asked = server.guest().handshake()
+    assert server.bayeux.state.handshakes_pending == 1
+    server.resolve(exit_())
     assert asked.reply["error"] == FAULT
-    assert house.bayeux.state.handshakes_pending == 0
+    assert server.bayeux.state.handshakes_pending == 0
 
 
 def test_closing_the_tasks_ends_their_work_without_an_outcome() -> None:

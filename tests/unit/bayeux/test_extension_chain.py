@@ -9,10 +9,10 @@ import pytest
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.extension import ServerExtension, SessionExtension
 from holdfast.bayeux.sessions import Session
-from tests.unit.bayeux.harness import Client, House, Json
+from tests.unit.bayeux.harness import Client, Json, Server
 
 
-class Server(ServerExtension):
+class ForSessions(ServerExtension):
     """Gives every session the same session extension."""
 
     def __init__(self, extension: SessionExtension) -> None:
@@ -65,9 +65,9 @@ class Drops(SessionExtension):
         return False
 
 
-def extended(*extensions: SessionExtension) -> tuple[House, Client]:
-    house = House(*(Server(extension) for extension in extensions))
-    return house, house.client()
+def extended(*extensions: SessionExtension) -> tuple[Server, Client]:
+    server = Server(*(ForSessions(extension) for extension in extensions))
+    return server, server.client()
 
 
 def test_extensions_see_messages_in_order_and_replies_in_reverse_order() -> None:
@@ -81,12 +81,12 @@ def test_extensions_see_messages_in_order_and_replies_in_reverse_order() -> None
 
 def test_extensions_see_the_reply_to_a_held_connect_when_it_is_about_to_be_written() -> None:
     notes: list[str] = []
-    house, client = extended(Notes("a", notes))
+    server, client = extended(Notes("a", notes))
     client.connect()
     notes.clear()
     client.connect()
     assert notes == ["a < /meta/connect"]
-    house.advance(30.1)
+    server.advance(30.1)
     assert notes == ["a < /meta/connect", "a > /meta/connect"]
 
 
@@ -101,16 +101,16 @@ def test_extensions_do_not_see_the_reply_to_a_superseded_connect() -> None:
 
 
 def test_an_extension_may_leave_out_hooks() -> None:
-    house, client = extended(SessionExtension())
-    house.bayeux.state.installed.extend(ServerExtension())
+    server, client = extended(SessionExtension())
+    server.bayeux.state.installed.extend(ServerExtension())
     assert client.publish("/x", 1).reply["successful"]
-    assert house.client().publish("/x", 1).reply["successful"]
+    assert server.client().publish("/x", 1).reply["successful"]
 
 
 def test_a_session_extension_does_not_see_messages_of_another_browser() -> None:
     notes: list[str] = []
-    house, client = extended(Notes("a", notes))
-    thief = house.guest(browser="another")
+    server, client = extended(Notes("a", notes))
+    thief = server.guest(browser="another")
     thief.client_id = client.client_id
     notes.clear()
     thief.publish("/x", 1)
@@ -121,8 +121,8 @@ def test_a_dropped_message_is_refused_and_later_extensions_do_not_see_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     notes: list[str] = []
-    house, client = extended(Notes("a", notes), Drops(), Notes("c", notes))
-    other = House.guest(house)
+    server, client = extended(Notes("a", notes), Drops(), Notes("c", notes))
+    other = Server.guest(server)
     notes.clear()
     with caplog.at_level(logging.INFO):
         reply = client.publish("/x", 1).reply
@@ -136,11 +136,11 @@ def test_a_dropped_message_is_refused_and_later_extensions_do_not_see_it(
 def test_many_dropped_messages_of_a_session_leave_few_lines_in_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    house, client = extended(Drops())
+    server, client = extended(Drops())
     caplog.set_level(logging.INFO)
     for _ in range(30):
         client.publish("/x", 1)
-    house.bayeux.state.notices.end_window()
+    server.bayeux.state.notices.end_window()
     line = f"a message of session {client.session.key} was dropped by Drops"
     assert caplog.messages == [line, f"{line}, 29 more"]
 
@@ -153,7 +153,7 @@ def test_an_extension_can_refuse_a_message_with_an_error_and_ext_of_its_own() ->
 
 
 def test_an_extension_that_fails_refuses_the_message(caplog: pytest.LogCaptureFixture) -> None:
-    house, client = extended(Fails())
+    server, client = extended(Fails())
     client.subscribe("/x")
     with caplog.at_level(logging.ERROR):
         reply = client.publish("/x", 1).reply
@@ -161,7 +161,7 @@ def test_an_extension_that_fails_refuses_the_message(caplog: pytest.LogCaptureFi
     assert "secret" not in str(reply)
     assert "ZeroDivisionError" in caplog.text
     assert client.session.subscriptions == set()
-    assert house.bayeux.state.hub.counters.published == 0
+    assert server.bayeux.state.hub.counters.published == 0
 
 
 def test_an_optional_extension_that_fails_lets_the_message_pass(
@@ -184,18 +184,18 @@ def test_a_reply_is_sent_even_if_an_extension_fails_at_it() -> None:
 def test_a_message_is_refused_if_an_extension_ends_its_session() -> None:
     class Ends(SessionExtension):
         def incoming(self, session: Session, message: Json, now: float) -> bool:
-            house.server.end_by_server(session)
+            server.for_extensions.end_by_server(session)
             return True
 
-    house = House(Server(Ends()))
-    client = house.client()
+    server = Server(ForSessions(Ends()))
+    client = server.client()
     reply = client.connect().elements[-1]
     assert reply["error"] == "402::session_unknown"
     assert reply["advice"]["reconnect"] == "none"
-    client = house.client()
+    client = server.client()
     reply = client.publish("/x", 1).elements[-1]
     assert reply["error"] == "402::session_unknown"
-    assert house.balances()
+    assert server.balances()
 
 
 def test_a_message_that_an_extension_delivers_while_a_reply_is_written_goes_with_it_once() -> None:
@@ -204,20 +204,20 @@ def test_a_message_that_an_extension_delivers_while_a_reply_is_written_goes_with
             self, session: Session, reply: Json, asked: Mapping[str, Any], now: float
         ) -> None:
             if reply["channel"] == "/meta/connect":
-                house.server.deliver_event(session, {"channel": "/news", "data": "extra"})
+                server.for_extensions.deliver_event(session, {"channel": "/news", "data": "extra"})
 
-    house = House(Server(Announces()))
-    client = house.client()
+    server = Server(ForSessions(Announces()))
+    client = server.client()
     client.subscribe("/x")
-    house.server.publish("/x", "first")
+    server.for_extensions.publish("/x", "first")
     assert client.connect().data == ["first", "extra"]
-    assert house.balances()
-    house.turn()
+    assert server.balances()
+    server.turn()
     asked = client.connect()
-    house.server.publish("/x", "second")
-    house.turn()
+    server.for_extensions.publish("/x", "second")
+    server.turn()
     assert asked.data == ["second", "extra"]
-    assert house.balances()
+    assert server.balances()
 
 
 class Stamps(ServerExtension):
@@ -228,23 +228,23 @@ class Stamps(ServerExtension):
 
 
 def test_extensions_complete_an_event_for_all_its_receivers() -> None:
-    house = House(Stamps())
-    alice, bob = house.client(), house.client()
+    server = Server(Stamps())
+    alice, bob = server.client(), server.client()
     for client in (alice, bob):
         client.subscribe("/x")
-    house.server.publish("/x", 1)
+    server.for_extensions.publish("/x", 1)
     for client in (alice, bob):
         assert client.publish("/y").events == [{"channel": "/x", "data": 1, "stamp": 1}]
 
 
 def test_extensions_complete_events_for_a_single_session() -> None:
-    house = House(Stamps())
-    house.bayeux.state.services.add("/service/echo", lambda call: call.answer(call.data))
-    client = house.client()
+    server = Server(Stamps())
+    server.bayeux.state.services.add("/service/echo", lambda call: call.answer(call.data))
+    client = server.client()
     assert client.publish("/service/echo", 1).elements[0]["stamp"] == 1
-    asked = house.connected()
+    asked = server.connected()
     held = asked.connect()
-    house.server.end_by_server(asked.session)
+    server.for_extensions.end_by_server(asked.session)
     assert held.elements[0]["stamp"] == 1
 
 
@@ -253,8 +253,8 @@ def test_a_publish_is_refused_if_an_extension_fails_at_its_event() -> None:
         def event(self, event: Json) -> None:
             raise ZeroDivisionError
 
-    house = House(FailsOverEvents())
-    client = house.client()
+    server = Server(FailsOverEvents())
+    client = server.client()
     client.subscribe("/x")
     answer = client.publish("/x", 1)
     assert answer.reply["error"] == "500::server_fault"

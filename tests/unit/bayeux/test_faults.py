@@ -15,7 +15,7 @@ from holdfast.bayeux.sessions import Exchange, Session
 from holdfast.delivery.messages import Event
 from holdfast.delivery.queue import QueueLimits
 from holdfast.extensions.ack import Ack
-from tests.unit.bayeux.harness import House, Socket, Wire
+from tests.unit.bayeux.harness import Server, Socket, Wire
 
 
 class Bytes(SessionExtension):
@@ -36,8 +36,8 @@ class ForThoseWhoAsk(ServerExtension):
 def test_a_reply_that_cannot_be_encoded_is_replaced_by_an_error(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    house = House(ForThoseWhoAsk())
-    odd = house.client(ext={"odd": True})
+    server = Server(ForThoseWhoAsk())
+    odd = server.client(ext={"odd": True})
     asked = odd.publish("/a", 1)
     assert asked.reply["error"] == "500::server_fault"
     assert asked.reply["channel"] == "/a"
@@ -46,13 +46,13 @@ def test_a_reply_that_cannot_be_encoded_is_replaced_by_an_error(
 
 
 def test_a_reply_that_cannot_be_encoded_does_not_stop_the_clocks_of_other_sessions() -> None:
-    house = House(ForThoseWhoAsk(), timeout_s=5.0, max_interval_s=10.0)
-    people = [house.connected(ext={"odd": True}), *(house.connected() for _ in range(5))]
+    server = Server(ForThoseWhoAsk(), timeout_s=5.0, max_interval_s=10.0)
+    people = [server.connected(ext={"odd": True}), *(server.connected() for _ in range(5))]
     held = [person.connect() for person in people]
-    house.advance(6.0)
+    server.advance(6.0)
     assert not any(asked.is_held for asked in held)
-    house.advance(11.0)
-    assert len(house.bayeux.state.sessions) == 0
+    server.advance(11.0)
+    assert len(server.bayeux.state.sessions) == 0
 
 
 class BrokenWire(Wire):
@@ -66,24 +66,24 @@ class BrokenWire(Wire):
 def test_a_failing_connection_does_not_affect_others(
     moment: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    house = House(timeout_s=5.0)
-    people = [house.connected() for _ in range(3)]
+    server = Server(timeout_s=5.0)
+    people = [server.connected() for _ in range(3)]
     for person in people:
         person.subscribe("/a")
     people[1].connect(wire=BrokenWire())
     held = [people[0].connect(), people[2].connect()]
     if moment == "end of a turn":
-        house.server.publish("/a", 1)
-        house.turn()
+        server.for_extensions.publish("/a", 1)
+        server.turn()
     elif moment == "tick":
-        house.advance(5.1)
+        server.advance(5.1)
     else:
-        house.stop()
+        server.stop()
     assert not any(asked.is_held for asked in held)
     assert "could not be served" in caplog.text
-    house.advance(20.0)
-    assert house.balances()
-    assert len(house.bayeux.state.sessions) == 0
+    server.advance(20.0)
+    assert server.balances()
+    assert len(server.bayeux.state.sessions) == 0
 
 
 class Faulty(ServerExtension):
@@ -93,65 +93,65 @@ class Faulty(ServerExtension):
 
 
 def test_a_session_goes_on_if_a_hook_fails_when_the_server_ends_it() -> None:
-    house = House(Faulty())
+    server = Server(Faulty())
     socket = Socket()
-    alice = house.connected(socket=socket, browser="mine")
+    alice = server.connected(socket=socket, browser="mine")
     asked = alice.connect()
     with pytest.raises(RuntimeError):
-        house.server.end_by_server(alice.session)
+        server.for_extensions.end_by_server(alice.session)
     assert asked.is_held
     assert not alice.session.is_gone
 
 
 def test_lazy_messages_that_fall_due_between_connects_go_with_the_next() -> None:
-    house = House(channels={"/lazy": ChannelRule(lazy_timeout_s=2.0)}, max_interval_s=60.0)
-    alice, bob = house.connected(), house.client()
+    server = Server(channels={"/lazy": ChannelRule(lazy_timeout_s=2.0)}, max_interval_s=60.0)
+    alice, bob = server.connected(), server.client()
     alice.subscribe("/lazy")
     bob.publish("/lazy", 1)
-    house.advance(3.0)
+    server.advance(3.0)
     assert alice.connect().data == [1]
 
 
 def test_lazy_messages_that_are_not_due_between_connects_keep_waiting() -> None:
-    house = House(channels={"/lazy": ChannelRule(lazy_timeout_s=4.0)}, max_interval_s=60.0)
-    alice, bob = house.connected(), house.client()
+    server = Server(channels={"/lazy": ChannelRule(lazy_timeout_s=4.0)}, max_interval_s=60.0)
+    alice, bob = server.connected(), server.client()
     alice.subscribe("/lazy")
     bob.publish("/lazy", 1)
-    house.advance(3.0)
+    server.advance(3.0)
     asked = alice.connect()
     assert asked.is_held
-    house.advance(1.5)
+    server.advance(1.5)
     assert asked.data == [1]
 
 
 def test_a_single_message_can_be_lazy() -> None:
-    house = House()
-    alice = house.connected()
+    server = Server()
+    alice = server.connected()
     alice.subscribe("/a")
     asked = alice.connect()
-    house.server.publish("/a", "later", lazy_s=2.0)
-    house.turn()
+    server.for_extensions.publish("/a", "later", lazy_s=2.0)
+    server.turn()
     assert asked.is_held
-    house.advance(2.5)
+    server.advance(2.5)
     assert asked.data == ["later"]
 
 
 def test_a_client_that_publishes_and_disconnects_in_one_request_gets_no_duplicates() -> None:
-    house = House(partial(Ack, announces_batch=False))
-    alice = house.connected(ext={"ack": True})
+    server = Server(partial(Ack, announces_batch=False))
+    alice = server.connected(ext={"ack": True})
     alice.subscribe("/a")
     held = alice.connect(ext={"ack": 1})
     goodbye = alice.send({"channel": "/a", "data": 1}, {"channel": "/meta/disconnect"})
     assert held.data + goodbye.data == [1]
-    assert house.balances()
+    assert server.balances()
 
 
 def test_a_late_message_on_an_old_websocket_does_not_take_the_session_back() -> None:
-    house = House()
+    server = Server()
     old, new = Socket(), Socket()
-    alice = house.connected(socket=old, browser="mine")
+    alice = server.connected(socket=old, browser="mine")
     alice.subscribe("/a")
-    again = house.guest(socket=new, browser="mine")
+    again = server.guest(socket=new, browser="mine")
     again.client_id = alice.client_id
     again.connect()
     alice.publish("/b", 1)
@@ -160,7 +160,7 @@ def test_a_late_message_on_an_old_websocket_does_not_take_the_session_back() -> 
 
 @pytest.mark.parametrize("pattern", ["/secret/**/", "secret/*", "", "/a//b", "/a/*/b"])
 def test_a_misspelt_pattern_raises_an_error_unless_it_only_ends_in_a_slash(pattern: str) -> None:
-    bayeux = House().bayeux
+    bayeux = Server().bayeux
     if pattern == "/secret/**/":
         # A slash at the end is only another way to write the pattern.
         bayeux.state.rights.add(pattern, lambda *_: Vote.IGNORE)
@@ -180,8 +180,8 @@ class Denies(ServerExtension):
 
 
 def test_the_ext_of_one_extension_is_left_out_if_another_fails_at_the_handshake() -> None:
-    house = House(partial(Ack, announces_batch=False), Denies())
-    reply = house.guest().handshake(ext={"ack": True}).reply
+    server = Server(partial(Ack, announces_batch=False), Denies())
+    reply = server.guest().handshake(ext={"ack": True}).reply
     assert reply["error"] == "500::server_fault"
     assert "ext" not in reply
 
@@ -190,20 +190,20 @@ def test_a_queue_that_fills_up_twice_is_logged_once_and_then_with_a_count(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.WARNING)
-    house = House(queue_limits=QueueLimits(entries=1))
-    alice, bob = house.connected(), house.client()
+    server = Server(queue_limits=QueueLimits(entries=1))
+    alice, bob = server.connected(), server.client()
     alice.subscribe("/a")
     for number in range(3):
         bob.publish("/a", number)
     assert caplog.text.count("is full") == 1
     assert alice.connect().data == [0]
     for number in range(3):
-        house.server.deliver_event(alice.session, {"channel": "/a", "data": number})
+        server.for_extensions.deliver_event(alice.session, {"channel": "/a", "data": number})
     assert caplog.text.count("is full") == 1
     # The second time is in the summary at the end of the window.
-    house.bayeux.state.notices.end_window()
+    server.bayeux.state.notices.end_window()
     assert caplog.messages[-1].endswith("is full: resource.overflow.queue.entries, 1 more")
-    assert house.balances()
+    assert server.balances()
 
 
 def test_a_session_that_ends_after_a_fault_in_its_request_leaves_nothing_in_its_queue() -> None:
@@ -214,14 +214,14 @@ def test_a_session_that_ends_after_a_fault_in_its_request_leaves_nothing_in_its_
             raise fault
         return False
 
-    house = House(is_turn_over=is_turn_over)
-    client = house.connected()
+    server = Server(is_turn_over=is_turn_over)
+    client = server.connected()
     client.subscribe("/a")
     session = client.session
-    house.server.publish("/a", 1)
+    server.for_extensions.publish("/a", 1)
     with pytest.raises(RuntimeError, match="broken"):
         client.send({"channel": "/meta/connect"}, {"channel": "/meta/connect"})
-    house.server.end_by_server(session)
+    server.for_extensions.end_by_server(session)
     # No answer is left that the message could go with.
     assert session.queue.count == 0
-    assert house.balances()
+    assert server.balances()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from holdfast.bayeux.options import ChannelRule
 from holdfast.delivery.history_depth import HistoryDepth, HistoryLimits
 from tests.unit.bayeux.harness import Client, Json
-from tests.unit.bayeux.second_lives import KeptHouse
+from tests.unit.bayeux.second_lives import RestartableServer
 
 CHANNELS = ["/b/x", "/b/y", "/p/x"]
 RULES = {
@@ -36,7 +36,7 @@ STEPS = st.lists(
 class Reader:
     """A client that remembers the cursor of its last connect reply, and what it got."""
 
-    house: KeptHouse
+    server: RestartableServer
     # Each reply to a client with acks carries one message.
     has_acks: bool
     cursor: int = -1
@@ -48,7 +48,7 @@ class Reader:
         ext: Json = {"replay": True}
         if self.has_acks:
             ext |= {"ack": True, "delivery": {"maxEntries": 1}}
-        self.client: Client = self.house.client(ext=ext)
+        self.client: Client = self.server.client(ext=ext)
         self.batch = 0
         replay: Any = self.cursor if self.cursor >= 0 else -1
         message = {"channel": "/meta/subscribe", "subscription": ["/b/**", "/p/**"]}
@@ -73,7 +73,7 @@ class Reader:
 
     def is_served(self) -> None:
         """It has all that it must get."""
-        self.house.turn()
+        self.server.turn()
         while self.client.session.queue.count:
             self.poll()
         assert self.due <= set(self.got)
@@ -85,18 +85,18 @@ class Reader:
 def test_a_client_that_catches_up_misses_nothing_or_is_told_of_gaps(
     steps: list[tuple[str, Any]], has_acks: bool, most: int
 ) -> None:
-    house = KeptHouse(channels=RULES, history_limits=HistoryLimits(entries=most))
-    reader = Reader(house, has_acks)
+    server = RestartableServer(channels=RULES, history_limits=HistoryLimits(entries=most))
+    reader = Reader(server, has_acks)
     reader.come()
     reader.poll()
     numbers = count(1)
     for what, value in steps:
         if what in ("publish", "flood"):
             for number in islice(numbers, 1 if what == "publish" else 6):
-                house.server.publish(value, number)
+                server.for_extensions.publish(value, number)
                 reader.due.add(number)
         elif what == "turn":
-            house.turn()
+            server.turn()
         elif what == "poll":
             for _ in range(value):
                 reader.poll()
@@ -106,21 +106,21 @@ def test_a_client_that_catches_up_misses_nothing_or_is_told_of_gaps(
             reader.come()
         else:
             # A restart may lose pending publishes, which no publisher knows to be accepted.
-            house.turn()
-            house = reader.house = house.reborn()
+            server.turn()
+            server = reader.server = server.reborn()
             reader.come()
     reader.is_served()
-    assert house.balances()
+    assert server.balances()
 
 
 def test_the_cursor_advances_although_each_reply_carries_messages() -> None:
-    house = KeptHouse(channels=RULES)
-    reader = Reader(house, has_acks=True)
+    server = RestartableServer(channels=RULES)
+    reader = Reader(server, has_acks=True)
     reader.come()
     cursors = []
     for number in range(4):
-        house.server.publish(CHANNELS[0], number)
-        house.turn()
+        server.for_extensions.publish(CHANNELS[0], number)
+        server.turn()
         reader.poll()
         cursors.append(reader.cursor)
     assert reader.got == [0, 1, 2, 3]

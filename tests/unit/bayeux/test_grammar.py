@@ -16,32 +16,32 @@ from holdfast.bayeux.properties import QueueQuery
 from holdfast.bayeux.session_status import hold_of
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery import error_codes
-from tests.unit.bayeux.desk import house_of, publish, receiver
-from tests.unit.bayeux.harness import House
+from tests.unit.bayeux.desk import publish, receiver, server_of
+from tests.unit.bayeux.harness import Server
 
-# The wall clock of a new house.
+# The wall clock of a new server.
 NOW_MS = 1_700_000_000_000
 
 
 @pytest.fixture
-def house() -> House:
+def server() -> Server:
     """Joe has two sessions; four messages wait for the first, which is subscribed to /a."""
-    house = house_of()
-    receiver(house, "joe/1")
-    house.client(ext={"ack": True, "delivery": {"session": "joe/2"}})
-    publish(house, 0, 1, 2, 3)
-    return house
+    server = server_of()
+    receiver(server, "joe/1")
+    server.client(ext={"ack": True, "delivery": {"session": "joe/2"}})
+    publish(server, 0, 1, 2, 3)
+    return server
 
 
-def joe(house: House) -> Session:
-    session = house.bayeux.state.sessions.named("joe/1")
+def joe(server: Server) -> Session:
+    session = server.bayeux.state.sessions.named("joe/1")
     assert session is not None
     return session
 
 
-def ask(house: House, text: str, value: str | None = None, **fields: Any) -> Result:
+def ask(server: Server, text: str, value: str | None = None, **fields: Any) -> Result:
     process = Process("0.1.0", NOW_MS - 90_000, "blue", 8080)
-    scope = CommandScope(house.bayeux.life, process, lambda: house.now, **fields)
+    scope = CommandScope(server.bayeux.life, process, lambda: server.now, **fields)
     return run(understand(text, value), scope, "operator")
 
 
@@ -114,7 +114,7 @@ INVALID = "user.admin.invalid"
         ("client/jo\x1be/1/?uptime", ILLEGAL),
         ("node/?uptime", ILLEGAL),
         ("node/../?uptime", ILLEGAL),
-        ("house/7/?uptime", ILLEGAL),
+        ("server/7/?uptime", ILLEGAL),
         ("?nonsense", ILLEGAL),
         ("client/joe/?dispatcherActive", ILLEGAL),
         ("topic/?stateStr", ILLEGAL),
@@ -161,19 +161,19 @@ def test_any_text_is_a_command_or_refused(text: str) -> None:
             assert understand(before + text).target.level in Level
 
 
-def test_commands_read_and_set_the_flag_of_a_dispatcher(house: House) -> None:
+def test_commands_read_and_set_the_flag_of_a_dispatcher(server: Server) -> None:
     flag = "__cmd:client/joe/1/?dispatcherActive"
     # xmlBlaster's own test reads with arguments.
-    assert ask(house, "get " + flag + "=one,two,three").value == "true"
-    done = ask(house, flag + "=false")
+    assert ask(server, "get " + flag + "=one,two,three").value == "true"
+    done = ask(server, flag + "=false")
     info = "/node/test/client/joe/1/?dispatcherActive=false"
     assert (done.state, done.info, done.value) == ("OK", info, "false")
-    hold = hold_of(joe(house))
+    hold = hold_of(joe(server))
     assert hold is not None
     assert (hold.who, hold.reason) == ("operator", "dispatcherActive=false")
-    assert ask(house, "get " + flag).value == "false"
-    assert ask(house, flag, "TRUE").info == info.replace("false", "true")
-    assert ask(house, flag).value == "true"
+    assert ask(server, "get " + flag).value == "false"
+    assert ask(server, flag, "TRUE").info == info.replace("false", "true")
+    assert ask(server, flag).value == "true"
 
 
 def test_a_value_both_in_the_command_and_beside_it_is_refused() -> None:
@@ -223,44 +223,44 @@ def test_a_verb_given_beside_the_command_overrides_a_value_and_refuses_another_v
         ("client/joe/1/?lastCallbackException", ""),
     ],
 )
-def test_the_value_of_a_property_is_text(house: House, text: str, value: str) -> None:
-    result = ask(house, text)
+def test_the_value_of_a_property_is_text(server: Server, text: str, value: str) -> None:
+    result = ask(server, text)
     assert (result.value, result.state) == (value, None)
     assert result.command.startswith("/node/test/")
 
 
-def test_operations_change_sessions_and_return_their_result(house: House) -> None:
-    assert ask(house, "client/joe/1/?removeFromCallbackQueue=3").value == "3"
-    assert ask(house, "client/joe/1/?clearCallbackQueue").value == "1"
-    assert ask(house, "client/joe/1/?sessionTimeout=5000").value == "5000"
-    assert ask(house, "client/joe/1/?sessionTimeout").value == "5000"
-    joe(house).last_exception = "user.update.error"
-    assert ask(house, "client/joe/1/?lastCallbackException").value == "user.update.error"
-    ask(house, "client/joe/1/?clearLastCallbackException")
-    assert joe(house).last_exception == ""
-    ask(house, "client/joe/1/?subscribe=/weather/**")
-    ask(house, "client/joe/1/?unSubscribe", "/a")
-    assert [*joe(house).subscriptions] == ["/weather/**"]
-    ask(house, "client/joe/1/?disconnectClientKeepSession")
-    assert joe(house).has_left
-    assert ask(house, "client/joe/1/?killSession").value == ""
-    assert [session.key for session in house.bayeux.state.sessions] == ["joe/2"]
-    ask(house, "client/joe/?killClient")
-    assert [*house.bayeux.state.sessions] == []
+def test_operations_change_sessions_and_return_their_result(server: Server) -> None:
+    assert ask(server, "client/joe/1/?removeFromCallbackQueue=3").value == "3"
+    assert ask(server, "client/joe/1/?clearCallbackQueue").value == "1"
+    assert ask(server, "client/joe/1/?sessionTimeout=5000").value == "5000"
+    assert ask(server, "client/joe/1/?sessionTimeout").value == "5000"
+    joe(server).last_exception = "user.update.error"
+    assert ask(server, "client/joe/1/?lastCallbackException").value == "user.update.error"
+    ask(server, "client/joe/1/?clearLastCallbackException")
+    assert joe(server).last_exception == ""
+    ask(server, "client/joe/1/?subscribe=/weather/**")
+    ask(server, "client/joe/1/?unSubscribe", "/a")
+    assert [*joe(server).subscriptions] == ["/weather/**"]
+    ask(server, "client/joe/1/?disconnectClientKeepSession")
+    assert joe(server).has_left
+    assert ask(server, "client/joe/1/?killSession").value == ""
+    assert [session.key for session in server.bayeux.state.sessions] == ["joe/2"]
+    ask(server, "client/joe/?killClient")
+    assert [*server.bayeux.state.sessions] == []
 
 
-def test_commands_look_at_the_entries_of_a_queue_or_take_them(house: House) -> None:
+def test_commands_look_at_the_entries_of_a_queue_or_take_them(server: Server) -> None:
     def data(text: str, value: str | None = None) -> list[object]:
-        return [each["data"] for each in ask(house, text, value).entries or []]
+        return [each["data"] for each in ask(server, text, value).entries or []]
 
-    seen = ask(house, "client/joe/1/?peekCallbackMessages=2")
+    seen = ask(server, "client/joe/1/?peekCallbackMessages=2")
     assert seen.entries == [{"channel": "/a", "data": 0}, {"channel": "/a", "data": 1}]
     assert [json.loads(line) for line in seen.value.split("\n")] == seen.entries
     query = "maxEntries=3&maxSize=-1&consumable={}&waitingDelay=0"
     assert data("client/joe/1/?cbQueueEntries=" + query.format("false")) == [0, 1, 2]
-    assert joe(house).queue.count == 4
+    assert joe(server).queue.count == 4
     assert data("client/joe/1/?callbackQueueEntries", query.format("true")) == [0, 1, 2]
-    assert joe(house).queue.count == 1
+    assert joe(server).queue.count == 1
     assert data("client/joe/1/?cbQueueEntries") == [3]
 
 
@@ -300,8 +300,8 @@ def test_a_command_knows_whether_it_changes_anything(text: str, changes: bool) -
     "text", ["client/ann/?uptime", "client/joe/3/?uptime", "/node/other/client/joe/1/?uptime"]
 )
 def test_a_command_for_an_unknown_client_session_or_node_is_refused(
-    house: House, text: str
+    server: Server, text: str
 ) -> None:
     with pytest.raises(CommandRefused) as caught:
-        ask(house, text)
+        ask(server, text)
     assert caught.value.code == ILLEGAL

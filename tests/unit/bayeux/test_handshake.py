@@ -6,14 +6,14 @@ import pytest
 
 from holdfast.bayeux.rights import Denial, SecurityPolicy
 from holdfast.bayeux.sessions import Session
-from tests.unit.bayeux.harness import ABSENT, House, Json, Socket
+from tests.unit.bayeux.harness import ABSENT, Json, Server, Socket
 from tests.unit.bayeux.newcomers import assert_turned_away, greeting, sessions
 
 
 def test_a_handshake_creates_a_session_and_its_reply_has_all_that_the_client_needs() -> None:
-    house = House(timeout_s=20.0, interval_s=0.5)
-    reply = house.guest().handshake().reply
-    (session,) = sessions(house)
+    server = Server(timeout_s=20.0, interval_s=0.5)
+    reply = server.guest().handshake().reply
+    (session,) = sessions(server)
     assert reply == {
         "channel": "/meta/handshake",
         "id": "1",
@@ -29,37 +29,37 @@ def test_a_handshake_creates_a_session_and_its_reply_has_all_that_the_client_nee
 
 
 def test_every_handshake_makes_a_session_of_its_own() -> None:
-    house = House()
-    client = house.client()
+    server = Server()
+    client = server.client()
     first = client.client_id
     client.handshake(clientId=first)
     assert client.client_id != first
-    assert len(sessions(house)) == 2
+    assert len(sessions(server)) == 2
 
 
 def test_a_browser_without_a_cookie_is_given_one() -> None:
-    client = House().guest()
+    client = Server().guest()
     asked = client.handshake()
     assert asked.exchange.new_browser == client.browser
     assert client.publish("/a").reply["successful"]
 
 
 def test_a_browser_that_has_a_cookie_keeps_it() -> None:
-    client = House().guest(browser="mine")
+    client = Server().guest(browser="mine")
     asked = client.handshake()
     assert asked.exchange.new_browser is None
     assert client.session.identity.browser == "mine"
 
 
 def test_the_advice_has_the_max_interval_if_clients_should_handshake_by_themselves() -> None:
-    reply = House(handshake_reconnect=True, max_interval_s=8.0).guest().handshake().reply
+    reply = Server(handshake_reconnect=True, max_interval_s=8.0).guest().handshake().reply
     assert reply["advice"]["maxInterval"] == 8000
 
 
 @pytest.mark.parametrize("types", [ABSENT, None, [], ["telepathy"], "long-polling", {}, 5, [[]]])
 def test_a_handshake_without_a_common_connection_type_is_refused(types: Any) -> None:
-    house = House(connection_types=("websocket", "long-polling"))
-    asked = house.guest().handshake(supportedConnectionTypes=types)
+    server = Server(connection_types=("websocket", "long-polling"))
+    asked = server.guest().handshake(supportedConnectionTypes=types)
     assert asked.reply == {
         "channel": "/meta/handshake",
         "id": "1",
@@ -69,17 +69,17 @@ def test_a_handshake_without_a_common_connection_type_is_refused(types: Any) -> 
         "advice": {"reconnect": "none", "interval": 0, "timeout": 30000},
     }
     assert asked.exchange.new_browser is None
-    assert sessions(house) == []
+    assert sessions(server) == []
 
 
 @pytest.mark.parametrize("types", [["long-polling"], ["telepathy", "websocket", 5, None]])
 def test_one_common_connection_type_is_enough(types: list[Any]) -> None:
-    house = House()
-    assert house.guest().handshake(supportedConnectionTypes=types).reply["successful"]
+    server = Server()
+    assert server.guest().handshake(supportedConnectionTypes=types).reply["successful"]
 
 
 def test_the_version_and_client_id_of_a_handshake_do_not_matter() -> None:
-    guest = House().guest()
+    guest = Server().guest()
     assert guest.handshake(version=ABSENT, minimumVersion=7, clientId="x").reply["successful"]
 
 
@@ -87,36 +87,36 @@ def test_the_version_and_client_id_of_a_handshake_do_not_matter() -> None:
 
 
 def test_handshakes_beyond_the_session_limit_are_refused_until_a_session_ends() -> None:
-    house = House(max_sessions=1)
-    first, second = house.client(), house.guest()
+    server = Server(max_sessions=1)
+    first, second = server.client(), server.guest()
     assert_turned_away(second.handshake(), 3000)
     first.disconnect()
     assert second.handshake().reply["successful"]
 
 
 def test_handshakes_beyond_the_rate_are_refused_with_random_intervals() -> None:
-    house = House(handshake_rate=2.0)
-    replies = [house.guest().handshake().reply["successful"] for _ in range(3)]
+    server = Server(handshake_rate=2.0)
+    replies = [server.guest().handshake().reply["successful"] for _ in range(3)]
     assert replies == [True, True, False]
     for chance, interval in ((0.0, 500), (0.5, 3000), (0.9, 5000)):
-        house.chance = chance
-        assert_turned_away(house.guest().handshake(), interval)
-    house.advance(0.5)
-    assert house.guest().handshake().reply["successful"]
+        server.chance = chance
+        assert_turned_away(server.guest().handshake(), interval)
+    server.advance(0.5)
+    assert server.guest().handshake().reply["successful"]
 
 
 def test_a_stopping_server_advises_clients_to_handshake_later() -> None:
-    house = House()
-    house.stop()
-    assert_turned_away(house.guest().handshake(), 3000)
+    server = Server()
+    server.stop()
+    assert_turned_away(server.guest().handshake(), 3000)
 
 
 def test_refused_handshakes_are_not_counted_as_created_sessions() -> None:
-    house = House(max_sessions=1)
-    house.guest().handshake(supportedConnectionTypes=[])
-    house.guest().handshake()
-    house.guest().handshake()
-    assert house.bayeux.state.sessions.created == 1
+    server = Server(max_sessions=1)
+    server.guest().handshake(supportedConnectionTypes=[])
+    server.guest().handshake()
+    server.guest().handshake()
+    assert server.bayeux.state.sessions.created == 1
 
 
 # Messages that come with the reply
@@ -139,8 +139,8 @@ def test_messages_follow_the_handshake_reply_if_allowed_and_are_counted_in_it() 
 
 
 def test_a_handshake_reply_without_messages_has_no_count() -> None:
-    house = House(allow_message_delivery_during_handshake=True)
-    assert "x-messages" not in house.guest().handshake().reply
+    server = Server(allow_message_delivery_during_handshake=True)
+    assert "x-messages" not in server.guest().handshake().reply
 
 
 # The policy
@@ -154,15 +154,15 @@ class Bouncer(SecurityPolicy):
         return self._denial if handshake.get("ext", {}).get("token") != "good" else None
 
 
-def guarded(**denial: Any) -> House:
-    house = House()
-    house.bayeux.state.rights.policy = Bouncer(Denial(**denial))
-    return house
+def guarded(**denial: Any) -> Server:
+    server = Server()
+    server.bayeux.state.rights.policy = Bouncer(Denial(**denial))
+    return server
 
 
 def test_the_policy_can_deny_a_handshake() -> None:
-    house = guarded()
-    asked = house.guest().handshake()
+    server = guarded()
+    asked = server.guest().handshake()
     assert asked.reply == {
         "channel": "/meta/handshake",
         "id": "1",
@@ -171,13 +171,13 @@ def test_the_policy_can_deny_a_handshake() -> None:
         "advice": {"reconnect": "none", "interval": 0, "timeout": 30000},
     }
     assert asked.exchange.new_browser is None
-    assert sessions(house) == []
-    assert house.guest().handshake(ext={"token": "good"}).reply["successful"]
+    assert sessions(server) == []
+    assert server.guest().handshake(ext={"token": "good"}).reply["successful"]
 
 
 def test_the_reply_has_the_policys_ext_and_its_advice_completed() -> None:
-    house = guarded(advice={"reconnect": "handshake", "interval": 5}, ext={"why": "no"})
-    reply = house.guest().handshake().reply
+    server = guarded(advice={"reconnect": "handshake", "interval": 5}, ext={"why": "no"})
+    reply = server.guest().handshake().reply
     assert reply["advice"] == {"reconnect": "handshake", "interval": 5, "timeout": 30000}
     assert reply["ext"] == {"why": "no"}
 
@@ -186,18 +186,18 @@ def test_the_reply_has_the_policys_ext_and_its_advice_completed() -> None:
 
 
 def test_a_websocket_serves_the_session_of_its_handshake() -> None:
-    house = House()
+    server = Server()
     socket = Socket()
-    client = house.client(socket=socket, browser="mine")
+    client = server.client(socket=socket, browser="mine")
     assert socket.session is client.session
     client.subscribe("/a")
     assert client.hear()[-1]["successful"]
 
 
 def test_a_websocket_with_a_second_handshake_serves_the_new_session() -> None:
-    house = House()
+    server = Server()
     socket = Socket()
-    client = house.connected(socket=socket, browser="mine")
+    client = server.connected(socket=socket, browser="mine")
     first = client.session
     client.connect()
     assert first.held_connect is not None

@@ -12,7 +12,7 @@ from holdfast.bayeux.rights import SecurityPolicy, Vote
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.services import ServiceCall
 from holdfast.bayeux.sessions import Session
-from tests.unit.bayeux.harness import House, Json
+from tests.unit.bayeux.harness import Json, Server
 
 FAULT = "500::server_fault"
 
@@ -53,7 +53,7 @@ SERVICES = [
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_a_service_that_is_not_a_plain_function_is_refused(service: Any) -> None:
-    bayeux = House().bayeux
+    bayeux = Server().bayeux
     with pytest.raises(TypeError, match="the service of /service/a must be a plain function"):
         bayeux.state.services.add("/service/a", service)
     assert bayeux.state.services.find(bayeux.state.channels.named("/service/a")) is None
@@ -63,7 +63,7 @@ def test_an_asynchronous_authorizer_is_refused() -> None:
     async def grants(*_: object) -> Vote:
         return Vote.GRANT
 
-    rights = House().bayeux.state.rights
+    rights = Server().bayeux.state.rights
     with pytest.raises(TypeError, match=r"the authorizer of /a/\*\* must be a plain function"):
         rights.add("/a/**", grants)  # type: ignore[arg-type]
     assert rights.are_open
@@ -76,7 +76,7 @@ def test_a_policy_with_an_asynchronous_hook_is_refused(hook: str) -> None:
     async def allows(*_: object) -> None:
         return None
 
-    rights = House().bayeux.state.rights
+    rights = Server().bayeux.state.rights
     policy = type("Policy", (SecurityPolicy,), {hook: allows})()
     with pytest.raises(TypeError, match=rf"Policy\.{hook} must be a plain function"):
         rights.policy = policy
@@ -89,7 +89,7 @@ def test_an_asynchronous_error_handler_is_refused() -> None:
             return None
 
     with pytest.raises(TypeError, match=r"Sleepy\.react must be a plain function"):
-        House().bayeux.state.error_handlers.add("/a", Sleepy())  # type: ignore[arg-type]
+        Server().bayeux.state.error_handlers.add("/a", Sleepy())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("hook", ["resume", "event"])
@@ -97,7 +97,7 @@ def test_an_extension_with_an_asynchronous_hook_is_refused(hook: str) -> None:
     async def waits(*_: object) -> None:
         return None
 
-    bayeux = House().bayeux
+    bayeux = Server().bayeux
     extension = type("Slow", (ServerExtension,), {hook: waits})()
     with pytest.raises(TypeError, match=rf"Slow\.{hook} must be a plain function"):
         bayeux.state.installed.extend(extension)
@@ -116,26 +116,26 @@ def coroutine() -> Awaitable[None]:
 def test_a_service_that_returns_an_awaitable_fails(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    house = House()
-    house.bayeux.state.services.add("/service/a", lambda _: coroutine())  # type: ignore[arg-type]
-    assert house.client().publish("/service/a", 1).reply["error"] == FAULT
+    server = Server()
+    server.bayeux.state.services.add("/service/a", lambda _: coroutine())  # type: ignore[arg-type]
+    assert server.client().publish("/service/a", 1).reply["error"] == FAULT
     assert "the service of /service/a" in caplog.text
 
 
 @pytest.mark.parametrize("told", ["Vote.GRANT", True, None], ids=repr)
 @pytest.mark.parametrize("wish", ["/secret/a", "/**"])
 def test_an_invalid_vote_of_an_authorizer_grants_nothing(told: Any, wish: str) -> None:
-    house = House()
-    house.bayeux.state.rights.add("/secret/*", lambda *_: told)
-    client = house.client()
+    server = Server()
+    server.bayeux.state.rights.add("/secret/*", lambda *_: told)
+    client = server.client()
     assert client.subscribe(wish).reply["error"] == FAULT
     assert client.session.subscriptions == set()
 
 
 def test_an_authorizer_that_returns_an_awaitable_grants_nothing() -> None:
-    house = House()
-    house.bayeux.state.rights.add("/secret/*", lambda *_: coroutine())  # type: ignore[arg-type]
-    assert house.client().subscribe("/**").reply["error"] == FAULT
+    server = Server()
+    server.bayeux.state.rights.add("/secret/*", lambda *_: coroutine())  # type: ignore[arg-type]
+    assert server.client().subscribe("/**").reply["error"] == FAULT
 
 
 class Tells(SessionExtension):
@@ -153,11 +153,11 @@ class Tells(SessionExtension):
 def test_an_incoming_hook_that_does_not_return_a_boolean_refuses_the_message(
     told: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    house = House(giving(Tells(told)))
-    client = house.client()
+    server = Server(giving(Tells(told)))
+    client = server.client()
     assert client.publish("/a", 1).reply["error"] == FAULT
     assert "incoming hook of Tells failed" in caplog.text
-    assert house.bayeux.state.hub.counters.published == 0
+    assert server.bayeux.state.hub.counters.published == 0
 
 
 def test_an_asynchronous_hook_for_replies_is_logged_as_failed(
@@ -168,7 +168,7 @@ def test_an_asynchronous_hook_for_replies_is_logged_as_failed(
             self, session: Session, reply: Json, asked: Mapping[str, Any], now: float
         ) -> None: ...
 
-    client = House(giving(Waits())).client()
+    client = Server(giving(Waits())).client()
     assert client.publish("/a", 1).reply["successful"]
     assert "outgoing hook of Waits failed" in caplog.text
 
@@ -199,35 +199,35 @@ def with_service(bayeux: Bayeux) -> None:
 def test_a_publish_gets_a_server_fault_if_its_authorizer_policy_or_service_fails(
     install: Any, channel: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    house = House()
-    install(house.bayeux)
-    reply = house.client().publish(channel, 1).reply
+    server = Server()
+    install(server.bayeux)
+    reply = server.client().publish(channel, 1).reply
     assert reply["error"] == FAULT
     assert "ZeroDivisionError" in caplog.text
     assert "secret" not in str(reply)
 
 
 def test_a_policy_that_fails_at_a_handshake_refuses_it_with_the_advice_to_try_later() -> None:
-    house = House()
-    house.bayeux.state.rights.policy = type(
+    server = Server()
+    server.bayeux.state.rights.policy = type(
         "Policy", (SecurityPolicy,), {"can_handshake": breaks}
     )()
-    reply = house.guest().handshake().reply
+    reply = server.guest().handshake().reply
     assert reply["error"] == FAULT
     assert reply["advice"]["reconnect"] == "handshake"
     assert reply["advice"]["interval"] > 0
 
 
 def test_a_subscribe_has_no_effect_if_an_authorizer_fails_for_one_of_its_channels() -> None:
-    house = House()
+    server = Server()
 
     def fails_over_b(operation: Operation, channel: str, session: Session, message: Json) -> Vote:
         if channel == "/x/b":
             raise ZeroDivisionError
         return Vote.GRANT
 
-    house.bayeux.state.rights.add("/x/*", fails_over_b)
-    client = house.client()
+    server.bayeux.state.rights.add("/x/*", fails_over_b)
+    client = server.client()
     assert client.subscribe("/x/a", "/x/b").reply["error"] == FAULT
     assert client.session.subscriptions == set()
 

@@ -12,8 +12,8 @@ from holdfast.bayeux.exchanges import receive
 from holdfast.bayeux.sessions import Exchange
 from holdfast.bayeux.transports import ConnectionType, Source
 from holdfast.delivery.session_record import SessionRecord
-from tests.unit.bayeux.harness import Asked, Client, House, Socket, Wire
-from tests.unit.bayeux.second_lives import KeptHouse, take
+from tests.unit.bayeux.harness import Asked, Client, Server, Socket, Wire
+from tests.unit.bayeux.second_lives import RestartableServer, take
 
 
 def is_unknown(answer: Asked) -> bool:
@@ -24,28 +24,28 @@ def is_let_in(answer: Asked) -> bool:
     return answer.is_held or answer.replies[-1]["successful"] is True
 
 
-def on_new_socket(house: House, client_id: str | None = None) -> Client:
+def on_new_socket(server: Server, client_id: str | None = None) -> Client:
     """A program whose upgrade brought no cookie; its WebSocket is given an identity."""
-    browser = house.bayeux.state.new_id()
-    house.bayeux.identities.welcome(browser, house.now)
-    program = house.guest(browser=browser, socket=Socket(), is_cookieless=True)
+    browser = server.bayeux.state.new_id()
+    server.bayeux.identities.welcome(browser, server.now)
+    program = server.guest(browser=browser, socket=Socket(), is_cookieless=True)
     program.client_id = client_id
     return program
 
 
-def program(house: House) -> Client:
+def program(server: Server) -> Client:
     """A program with a session that it created over a WebSocket."""
-    client = on_new_socket(house)
+    client = on_new_socket(server)
     client.handshake()
     client.connect()
     client.hear()
-    house.advance(0.1)
+    server.advance(0.1)
     return client
 
 
 def over_http(client: Client, browser: str | None, *, is_cookieless: bool = False) -> Client:
     """A client that uses the session of another over HTTP."""
-    asking = client.house.guest(browser=browser, is_cookieless=is_cookieless)
+    asking = client.server.guest(browser=browser, is_cookieless=is_cookieless)
     asking.client_id = client.client_id
     return asking
 
@@ -58,28 +58,28 @@ def over_a_socket(client: Client, browser: str) -> Client:
 
 
 def test_a_program_without_cookies_continues_over_one_new_websocket_after_another() -> None:
-    house = House()
-    client = program(house)
+    server = Server()
+    client = program(server)
     client.subscribe("/a")
     for number in range(3):
         assert client.socket is not None
-        house.close(client.socket)
-        house.server.publish("/a", number)
-        house.turn()
-        client = on_new_socket(house, client.client_id)
+        server.close(client.socket)
+        server.for_extensions.publish("/a", number)
+        server.turn()
+        client = on_new_socket(server, client.client_id)
         client.connect()
         assert [element.get("data") for element in client.hear()] == [number, None]
 
 
 def test_a_program_can_continue_over_a_new_websocket_while_the_old_one_is_open() -> None:
-    house = House()
-    old = program(house)
+    server = Server()
+    old = program(server)
     old.subscribe("/a")
     old.connect()
-    new = on_new_socket(house, old.client_id)
+    new = on_new_socket(server, old.client_id)
     new.connect()
-    house.server.publish("/a", 1)
-    house.turn()
+    server.for_extensions.publish("/a", 1)
+    server.turn()
     assert [element.get("data") for element in new.hear()] == [1]
 
 
@@ -97,16 +97,16 @@ def test_a_program_can_continue_over_a_new_websocket_while_the_old_one_is_open()
 def test_the_client_id_of_a_program_is_enough_only_over_a_new_websocket_of_a_program(
     intruder: Callable[[Client], Client],
 ) -> None:
-    house = House()
-    client = program(house)
+    server = Server()
+    client = program(server)
     assert is_unknown(intruder(client).publish("/a", 1))
     assert is_unknown(intruder(client).connect())
-    assert is_let_in(on_new_socket(house, client.client_id).publish("/a", 1))
+    assert is_let_in(on_new_socket(server, client.client_id).publish("/a", 1))
 
 
 def test_a_websocket_that_serves_a_session_cannot_use_the_client_id_of_another() -> None:
-    house = House()
-    victim, thief = program(house), program(house)
+    server = Server()
+    victim, thief = program(server), program(server)
     thief.client_id = victim.client_id
     assert is_unknown(thief.connect())
 
@@ -115,133 +115,133 @@ def test_a_websocket_that_serves_a_session_cannot_use_the_client_id_of_another()
 def test_a_program_that_has_sent_its_cookie_once_needs_it_from_then_on(
     ask: Callable[[Client, str], Client],
 ) -> None:
-    house = House()
-    client = program(house)
+    server = Server()
+    client = program(server)
     cookie = client.session.identity.browser
     assert cookie is not None
     assert is_let_in(ask(client, cookie).publish("/a", 1))
-    assert is_unknown(on_new_socket(house, client.client_id).connect())
+    assert is_unknown(on_new_socket(server, client.client_id).connect())
     assert is_let_in(ask(client, cookie).publish("/a", 1))
 
 
 def test_a_session_that_a_page_created_over_a_websocket_is_not_resumed_by_its_id() -> None:
-    house = House()
-    page = house.connected(browser="given to the socket", socket=Socket())
-    assert is_unknown(on_new_socket(house, page.client_id).connect())
+    server = Server()
+    page = server.connected(browser="given to the socket", socket=Socket())
+    assert is_unknown(on_new_socket(server, page.client_id).connect())
 
 
 def test_the_identity_that_a_websocket_was_given_does_not_count_as_a_sent_cookie() -> None:
-    house = House()
-    client = program(house)
+    server = Server()
+    client = program(server)
     first = client.client_id
     client.handshake()
     client.client_id = first
     assert is_let_in(client.connect(advice={"timeout": 0}))
-    assert is_let_in(on_new_socket(house, first).connect())
+    assert is_let_in(on_new_socket(server, first).connect())
 
 
 # Handshakes over HTTP
 
 
-def handshaken_over_http(house: House, *, is_cookieless: bool) -> Client:
-    client = house.client(is_cookieless=is_cookieless)
-    house.advance(0.1)
+def handshaken_over_http(server: Server, *, is_cookieless: bool) -> Client:
+    client = server.client(is_cookieless=is_cookieless)
+    server.advance(0.1)
     return client
 
 
 @pytest.mark.parametrize("later_s", [0.0, 0.1])
 def test_a_program_that_handshakes_over_http_continues_over_websockets(later_s: float) -> None:
-    house = House()
-    client = house.client(is_cookieless=True)
-    house.advance(later_s)
+    server = Server()
+    client = server.client(is_cookieless=True)
+    server.advance(later_s)
     for _ in range(3):
-        resumed = on_new_socket(house, client.client_id)
+        resumed = on_new_socket(server, client.client_id)
         assert is_let_in(resumed.connect(advice={"timeout": 0}))
-        house.advance(6.0)
+        server.advance(6.0)
 
 
 def test_a_program_that_keeps_the_cookie_of_its_handshake_needs_it() -> None:
-    house = House()
-    client = handshaken_over_http(house, is_cookieless=True)
+    server = Server()
+    client = handshaken_over_http(server, is_cookieless=True)
     cookie = client.session.identity.browser
     over_http(client, cookie).connect()
-    assert is_unknown(on_new_socket(house, client.client_id).connect())
+    assert is_unknown(on_new_socket(server, client.client_id).connect())
 
 
 def test_a_session_that_a_page_created_over_http_is_joined_by_one_websocket_only() -> None:
-    house = House()
-    page = handshaken_over_http(house, is_cookieless=False)
-    assert is_let_in(on_new_socket(house, page.client_id).connect())
-    assert is_unknown(on_new_socket(house, page.client_id).connect())
+    server = Server()
+    page = handshaken_over_http(server, is_cookieless=False)
+    assert is_let_in(on_new_socket(server, page.client_id).connect())
+    assert is_unknown(on_new_socket(server, page.client_id).connect())
 
 
 def test_a_program_whose_session_a_page_joins_over_a_websocket_needs_the_cookie() -> None:
-    house = House()
-    client = handshaken_over_http(house, is_cookieless=True)
+    server = Server()
+    client = handshaken_over_http(server, is_cookieless=True)
     page = over_a_socket(client, "given to the page's socket")
-    house.bayeux.identities.welcome("given to the page's socket", house.now)
+    server.bayeux.identities.welcome("given to the page's socket", server.now)
     assert is_let_in(page.connect(advice={"timeout": 0}))
-    assert is_unknown(on_new_socket(house, client.client_id).connect())
+    assert is_unknown(on_new_socket(server, client.client_id).connect())
 
 
 def test_a_websocket_older_than_the_handshake_exempts_no_later_one_from_the_cookie() -> None:
-    house = House()
-    beside = on_new_socket(house)
-    house.advance(0.1)
-    client = handshaken_over_http(house, is_cookieless=True)
+    server = Server()
+    beside = on_new_socket(server)
+    server.advance(0.1)
+    client = handshaken_over_http(server, is_cookieless=True)
     beside.client_id = client.client_id
     assert is_let_in(beside.connect())
-    assert is_unknown(on_new_socket(house, client.client_id).connect())
+    assert is_unknown(on_new_socket(server, client.client_id).connect())
     assert is_let_in(over_http(client, client.session.identity.browser).connect())
 
 
 # Named sessions and restarts
 
 
-def named_program(house: House) -> Client:
-    client = on_new_socket(house)
+def named_program(server: Server) -> Client:
+    client = on_new_socket(server)
     take(client)
     client.client_id = client.hear()[0]["clientId"]
     client.connect()
-    house.turn()
+    server.turn()
     return client
 
 
 def test_a_program_that_has_sent_no_cookie_needs_none_after_restarts() -> None:
-    before = KeptHouse()
+    before = RestartableServer()
     client = named_program(before)
-    house = before.reborn().reborn()
-    assert is_let_in(on_new_socket(house, client.client_id).connect())
+    server = before.reborn().reborn()
+    assert is_let_in(on_new_socket(server, client.client_id).connect())
 
 
 def test_a_program_that_has_sent_its_cookie_needs_it_after_a_restart() -> None:
-    before = KeptHouse()
+    before = RestartableServer()
     client = named_program(before)
     cookie = client.session.identity.browser
     over_http(client, cookie).connect(advice={"timeout": 0})
     before.turn()
-    house = before.reborn()
-    assert is_unknown(on_new_socket(house, client.client_id).connect())
-    page = house.guest(browser=cookie)
+    server = before.reborn()
+    assert is_unknown(on_new_socket(server, client.client_id).connect())
+    page = server.guest(browser=cookie)
     page.client_id = client.client_id
     assert is_let_in(page.connect(advice={"timeout": 0}))
 
 
 def test_a_program_that_joined_its_session_still_needs_no_cookie_after_a_restart() -> None:
-    before = KeptHouse()
+    before = RestartableServer()
     client = before.guest(is_cookieless=True)
     take(client)
     before.advance(0.1)
     on_new_socket(before, client.client_id).connect()
     before.turn()
-    house = before.reborn()
-    assert is_let_in(on_new_socket(house, client.client_id).connect())
+    server = before.reborn()
+    assert is_let_in(on_new_socket(server, client.client_id).connect())
 
 
 def test_a_record_that_does_not_say_whether_it_needs_the_cookie_needs_it() -> None:
-    house = KeptHouse()
-    named_program(house)
-    record = house.store.sessions["joe/1"]
+    server = RestartableServer()
+    named_program(server)
+    record = server.store.sessions["joe/1"]
     assert record.needs_cookie is False
     given = record.to_json()
     del given["needs_cookie"]
@@ -249,21 +249,21 @@ def test_a_record_that_does_not_say_whether_it_needs_the_cookie_needs_it() -> No
 
 
 def test_a_takeover_decides_whether_a_named_session_needs_a_cookie() -> None:
-    house = KeptHouse()
-    named_program(house)
-    page = house.guest(browser="mine")
+    server = RestartableServer()
+    named_program(server)
+    page = server.guest(browser="mine")
     take(page)
-    assert is_unknown(on_new_socket(house, page.client_id).connect())
-    client = named_program(house)
-    assert is_let_in(on_new_socket(house, client.client_id).connect())
+    assert is_unknown(on_new_socket(server, page.client_id).connect())
+    client = named_program(server)
+    assert is_let_in(on_new_socket(server, client.client_id).connect())
     assert is_unknown(over_a_socket(client, "mine").connect())
 
 
 def test_any_of_several_cookies_finds_the_session_and_becomes_that_of_the_exchange() -> None:
-    client = House().connected()
+    client = Server().connected()
     own = client.browser
     assert own is not None
-    find = client.house.bayeux.identities.find
+    find = client.server.bayeux.identities.find
     for cookies in ((own, "tossed"), ("tossed", own), ("a", "b", own, "c")):
         exchange = Exchange(Wire(), Speaker(browsers=cookies))
         assert find(client.client_id, exchange) is client.session
@@ -278,14 +278,14 @@ def asked_by_script(client: Client, *messages: Mapping[str, object], source: Sou
     assert client.browser is not None
     speaker = Speaker(browsers=(client.browser,), source=source)
     exchange = Exchange(Wire(ConnectionType.CALLBACK_POLLING), speaker)
-    receive(client.house.bayeux, dumps(messages), exchange, client.house.now)
-    client.house.turn()
+    receive(client.server.bayeux, dumps(messages), exchange, client.server.now)
+    client.server.turn()
     return [loads(reply) for reply in exchange.replies]
 
 
-def of_page(house: House) -> Client:
+def of_page(server: Server) -> Client:
     """A client whose handshake came from a known page."""
-    client = house.guest(browser="mine")
+    client = server.guest(browser="mine")
     (reply,) = asked_by_script(client, HANDSHAKE, source=Source.PAGE)
     client.client_id = reply["clientId"]
     return client
@@ -295,18 +295,18 @@ HANDSHAKE = {"channel": "/meta/handshake", "supportedConnectionTypes": ["long-po
 
 
 def test_a_handshake_from_an_unknown_page_is_refused() -> None:
-    house = House()
-    client = of_page(house)
+    server = Server()
+    client = of_page(server)
     publish = {"channel": "/a", "data": 1, "clientId": client.client_id}
     for messages in ([HANDSHAKE], [HANDSHAKE, publish], [publish, HANDSHAKE]):
         with pytest.raises(RequestRefused, match="origin_denied"):
             asked_by_script(client, *messages, source=Source.UNKNOWN)
-    assert list(house.bayeux.state.sessions) == [client.session]
+    assert list(server.bayeux.state.sessions) == [client.session]
 
 
 def test_a_request_from_an_unknown_page_works_only_in_the_session_of_a_known_page() -> None:
-    house = House()
-    page, program = of_page(house), house.connected()
+    server = Server()
+    page, program = of_page(server), server.connected()
     publish = {"channel": "/a", "data": 1}
     own = {**publish, "clientId": page.client_id}
     (reply,) = asked_by_script(page, own, source=Source.UNKNOWN)
@@ -324,12 +324,12 @@ def test_a_request_from_an_unknown_page_works_only_in_the_session_of_a_known_pag
 
 
 def test_the_session_of_a_known_page_is_recognized_after_a_restart() -> None:
-    before = KeptHouse()
+    before = RestartableServer()
     client = before.guest(browser="mine")
     take(client)
     client.session.identity.is_of_page = True
     client.subscribe("/a")
     before.turn()
-    house = before.reborn()
-    (session,) = house.bayeux.state.sessions
+    server = before.reborn()
+    (session,) = server.bayeux.state.sessions
     assert session.identity.is_of_page

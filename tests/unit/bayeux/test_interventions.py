@@ -9,10 +9,10 @@ from holdfast.delivery.counters import Reason
 from tests.unit.bayeux.desk import (
     ask,
     connect,
-    house_of,
     letters,
     publish,
     receiver,
+    server_of,
     value_of,
 )
 
@@ -20,21 +20,21 @@ COUNTED = ("numSubscribe", "numUnSubscribe")
 
 
 def test_a_session_is_held_back_until_an_operator_resumes_it() -> None:
-    house = house_of()
-    client = receiver(house)
-    assert ask(house, "client/joe/1/?dispatcherActive=false").state == "OK"
-    publish(house, 1)
+    server = server_of()
+    client = receiver(server)
+    assert ask(server, "client/joe/1/?dispatcherActive=false").state == "OK"
+    publish(server, 1)
     assert connect(client) == []
-    assert value_of(house, "client/joe/1/?dispatcherActive") == "false"
-    ask(house, "client/joe/1/?dispatcherActive=true")
+    assert value_of(server, "client/joe/1/?dispatcherActive") == "false"
+    ask(server, "client/joe/1/?dispatcherActive=true")
     assert connect(client) == [1]
 
 
 def test_the_first_operator_who_holds_a_session_back_stays_on_record() -> None:
-    house = house_of()
-    client = receiver(house)
-    house.bayeux.life.hold_back(client.session, "disk full", "ann", house.now)
-    ask(house, "client/joe/1/?dispatcherActive=false")
+    server = server_of()
+    client = receiver(server)
+    server.bayeux.life.hold_back(client.session, "disk full", "ann", server.now)
+    ask(server, "client/joe/1/?dispatcherActive=false")
     assert client.session.dispatcher is not None
     assert client.session.dispatcher.hold_record is not None
     assert client.session.dispatcher.hold_record.who == "ann"
@@ -43,47 +43,49 @@ def test_the_first_operator_who_holds_a_session_back_stays_on_record() -> None:
 def test_the_log_says_at_info_level_who_ended_a_session(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    house = house_of()
-    session = receiver(house).session
+    server = server_of()
+    session = receiver(server).session
     with caplog.at_level(logging.INFO):
-        ask(house, "client/joe/1/?killSession")
+        ask(server, "client/joe/1/?killSession")
     (line,) = caplog.records
     assert line.levelno == logging.INFO
     assert line.getMessage() == f"session {session.key} was ended by operator"
 
 
 def test_a_killed_session_leaves_dead_letters_and_its_client_is_told() -> None:
-    house = house_of()
-    client = receiver(house)
-    publish(house, 1)
-    ask(house, "client/joe/1/?killSession")
-    assert letters(house) == [1]
+    server = server_of()
+    client = receiver(server)
+    publish(server, 1)
+    ask(server, "client/joe/1/?killSession")
+    assert letters(server) == [1]
     reason = "Delivery to the receiver has ended: its session was ended by operator"
-    assert house.keeper.letters[0].reason == reason
-    assert "joe/1" not in house.keeper.sessions
+    assert server.keeper.letters[0].reason == reason
+    assert "joe/1" not in server.keeper.sessions
     assert client.connect().reply["error"].startswith("402")
-    assert house.balances()
+    assert server.balances()
 
 
 def test_answers_of_services_do_not_become_dead_letters() -> None:
-    house = house_of()
-    client = receiver(house)
-    house.server.deliver_event(client.session, {"channel": "/service/echo", "data": "hello"})
-    publish(house, 1)
-    ask(house, "client/joe/1/?killSession")
-    assert letters(house) == [1]
-    assert house.bayeux.state.hub.counters.discarded[Reason.NO_LETTER] == 1
-    assert house.balances()
+    server = server_of()
+    client = receiver(server)
+    server.for_extensions.deliver_event(
+        client.session, {"channel": "/service/echo", "data": "hello"}
+    )
+    publish(server, 1)
+    ask(server, "client/joe/1/?killSession")
+    assert letters(server) == [1]
+    assert server.bayeux.state.hub.counters.discarded[Reason.NO_LETTER] == 1
+    assert server.balances()
 
 
 def test_a_cleared_queue_is_empty_here_and_in_the_store() -> None:
-    house = house_of()
-    client = receiver(house)
-    publish(house, 1, 2)
-    assert value_of(house, "client/joe/1/?clearCallbackQueue") == "2"
-    assert house.keeper.queues["joe/1"] == {}
+    server = server_of()
+    client = receiver(server)
+    publish(server, 1, 2)
+    assert value_of(server, "client/joe/1/?clearCallbackQueue") == "2"
+    assert server.keeper.queues["joe/1"] == {}
     assert connect(client) == []
-    assert house.balances()
+    assert server.balances()
 
 
 @pytest.mark.parametrize(
@@ -93,95 +95,95 @@ def test_a_cleared_queue_is_empty_here_and_in_the_store() -> None:
 def test_the_first_entries_can_be_removed_in_flight_returned_or_waiting(
     count: int, left: list[int]
 ) -> None:
-    house = house_of()
-    client = receiver(house, maxEntries=2)
-    publish(house, 1, 2, 3, 4)
+    server = server_of()
+    client = receiver(server, maxEntries=2)
+    publish(server, 1, 2, 3, 4)
     connect(client)
     queue = client.session.queue
     queue.give_back(since=2)
     assert (len(queue.in_flight()), len(queue.returned), len(queue.waiting)) == (1, 1, 2)
-    removed = value_of(house, f"client/joe/1/?removeFromCallbackQueue={count}")
+    removed = value_of(server, f"client/joe/1/?removeFromCallbackQueue={count}")
     assert int(removed) == 4 - len(left)
     messages = [entry.message for entry in [*queue.in_flight().values(), *queue.returned.values()]]
     messages += queue.waiting
     assert queue.count == len(messages) == len(left)
     assert queue.size == sum(len(message.wire) for message in messages)
-    assert house.keeper.queues["joe/1"].keys() == {message.id for message in messages}
+    assert server.keeper.queues["joe/1"].keys() == {message.id for message in messages}
     queue.give_back()
     assert [number for _ in range(4) for number in connect(client)] == left
-    assert house.balances()
+    assert server.balances()
 
 
 def test_entries_can_be_looked_at_and_taken_out() -> None:
-    house = house_of()
-    client = receiver(house)
-    publish(house, {"n": 1}, {"n": 2})
-    seen = ask(house, "client/joe/1/?peekCallbackMessages=5").entries
+    server = server_of()
+    client = receiver(server)
+    publish(server, {"n": 1}, {"n": 2})
+    seen = ask(server, "client/joe/1/?peekCallbackMessages=5").entries
     assert seen == [{"channel": "/a", "data": {"n": 1}}, {"channel": "/a", "data": {"n": 2}}]
-    taken = ask(house, "client/joe/1/?callbackQueueEntries=maxEntries=1&consumable=true").entries
+    taken = ask(server, "client/joe/1/?callbackQueueEntries=maxEntries=1&consumable=true").entries
     assert taken == seen[:1]
     assert connect(client) == [{"n": 2}]
-    assert house.balances()
+    assert server.balances()
 
 
 def test_a_query_takes_no_more_entries_than_it_shows() -> None:
-    house = house_of()
-    client = receiver(house)
-    publish(house, *["x" * 400_000] * 4)
+    server = server_of()
+    client = receiver(server)
+    publish(server, *["x" * 400_000] * 4)
     text = "client/joe/1/?callbackQueueEntries=maxEntries=4&consumable=true"
-    assert len(ask(house, text).entries or ()) == 2
+    assert len(ask(server, text).entries or ()) == 2
     assert client.session.queue.count == 2
 
 
 def test_an_operator_can_change_the_session_timeout_and_restart_it() -> None:
-    house = house_of()
-    client = receiver(house)
+    server = server_of()
+    client = receiver(server)
     client.disconnect()
-    ask(house, "client/joe/1/?sessionTimeout=2000")
-    assert house.keeper.sessions["joe/1"].timeout_s == 2.0
-    assert value_of(house, "client/joe/1/?sessionTimeoutExpireDate").startswith("2023-11-14")
-    house.advance(1.0)
-    ask(house, "client/joe/1/?refreshSession")
-    house.advance(1.5)
-    assert len(house.bayeux.state.sessions) == 1
-    house.advance(1.0)
-    assert len(house.bayeux.state.sessions) == 0
+    ask(server, "client/joe/1/?sessionTimeout=2000")
+    assert server.keeper.sessions["joe/1"].timeout_s == 2.0
+    assert value_of(server, "client/joe/1/?sessionTimeoutExpireDate").startswith("2023-11-14")
+    server.advance(1.0)
+    ask(server, "client/joe/1/?refreshSession")
+    server.advance(1.5)
+    assert len(server.bayeux.state.sessions) == 1
+    server.advance(1.0)
+    assert len(server.bayeux.state.sessions) == 0
 
 
 @pytest.mark.parametrize("timeout", ["999999999999999"])
 def test_a_session_timeout_that_is_too_long_is_refused(timeout: str) -> None:
-    house = house_of()
-    client = receiver(house)
+    server = server_of()
+    client = receiver(server)
     with pytest.raises(CommandRefused, match="is too long"):
-        ask(house, f"client/joe/1/?sessionTimeout={timeout}")
+        ask(server, f"client/joe/1/?sessionTimeout={timeout}")
     assert client.session.terms is not None
     assert client.session.terms.timeout == 86_400_000
 
 
 def test_a_plain_session_has_no_timeout_of_its_own() -> None:
-    house = house_of()
-    client = house.connected()
+    server = server_of()
+    client = server.connected()
     with pytest.raises(CommandRefused, match="no agreed timeout"):
-        ask(house, f"{client.session.name}/?sessionTimeout=1")
-    ask(house, f"{client.session.name}/?refreshSession")
+        ask(server, f"{client.session.name}/?sessionTimeout=1")
+    ask(server, f"{client.session.name}/?refreshSession")
 
 
 def test_an_operator_can_subscribe_and_unsubscribe_a_session() -> None:
-    house = house_of()
-    client = receiver(house)
-    ask(house, "client/joe/1/?subscribe=/b/**")
-    assert house.keeper.sessions["joe/1"].subscriptions == ["/a", "/b/**"]
-    house.server.publish("/b/c", 1)
-    house.turn()
+    server = server_of()
+    client = receiver(server)
+    ask(server, "client/joe/1/?subscribe=/b/**")
+    assert server.keeper.sessions["joe/1"].subscriptions == ["/a", "/b/**"]
+    server.for_extensions.publish("/b/c", 1)
+    server.turn()
     assert connect(client) == [1]
     listed = ["client/joe/1 /a", "client/joe/1 /b/**"]
-    assert value_of(house, "client/joe/1/?subscriptions").split("\n") == listed
-    assert value_of(house, "?subscriptionList").split("\n") == listed
-    ask(house, "client/joe/1/?unSubscribe=/a")
-    publish(house, 2)
+    assert value_of(server, "client/joe/1/?subscriptions").split("\n") == listed
+    assert value_of(server, "?subscriptionList").split("\n") == listed
+    ask(server, "client/joe/1/?unSubscribe=/a")
+    publish(server, 2)
     assert connect(client) == []
-    assert house.keeper.sessions["joe/1"].subscriptions == ["/b/**"]
-    counted = [value_of(house, f"client/joe/1/?{name}") for name in COUNTED]
+    assert server.keeper.sessions["joe/1"].subscriptions == ["/b/**"]
+    counted = [value_of(server, f"client/joe/1/?{name}") for name in COUNTED]
     assert counted == ["2", "1"]
 
 
@@ -198,56 +200,56 @@ def test_an_operator_can_subscribe_and_unsubscribe_a_session() -> None:
 def test_an_operator_cannot_add_a_forbidden_subscription_or_remove_a_missing_one(
     command: str, why: str
 ) -> None:
-    house = house_of()
-    client = receiver(house)
+    server = server_of()
+    client = receiver(server)
     with pytest.raises(CommandRefused, match=why):
-        ask(house, f"client/joe/1/?{command}")
+        ask(server, f"client/joe/1/?{command}")
     assert client.session.subscriptions == {"/a"}
 
 
 def test_an_operator_cannot_add_subscriptions_beyond_the_limit_of_a_session() -> None:
-    house = house_of(max_subscriptions=1)
-    client = receiver(house)
+    server = server_of(max_subscriptions=1)
+    client = receiver(server)
     with pytest.raises(CommandRefused, match="exceeded"):
-        ask(house, "client/joe/1/?subscribe=/b")
+        ask(server, "client/joe/1/?subscribe=/b")
     assert client.session.subscriptions == {"/a"}
 
 
 def test_an_operator_can_disconnect_a_client_and_keep_its_session() -> None:
-    house = house_of()
-    client = receiver(house)
+    server = server_of()
+    client = receiver(server)
     held = client.connect(ext={"ack": client.session.queue.batch})
-    ask(house, "client/joe/1/?disconnectClientKeepSession")
+    ask(server, "client/joe/1/?disconnectClientKeepSession")
     assert held.reply["error"].startswith("402")
     assert held.reply["advice"]["reconnect"] == "handshake"
     assert client.connect().reply["advice"]["reconnect"] == "handshake"
-    publish(house, 1)
+    publish(server, 1)
     # Now there is no client to disconnect.
-    ask(house, "client/joe/1/?disconnectClientKeepSession")
+    ask(server, "client/joe/1/?disconnectClientKeepSession")
     client.handshake(ext={"ack": True, "delivery": {"session": "joe/1"}})
     assert connect(client) == [1]
-    assert house.balances()
+    assert server.balances()
 
 
 def test_the_client_of_a_session_without_a_name_cannot_be_disconnected_from_it() -> None:
-    house = house_of()
-    client = receiver(house, session=None)
+    server = server_of()
+    client = receiver(server, session=None)
     with pytest.raises(CommandRefused, match="without a name"):
-        ask(house, f"{client.session.name}/?disconnectClientKeepSession")
+        ask(server, f"{client.session.name}/?disconnectClientKeepSession")
     assert connect(client) == []
 
 
 def test_many_sessions_of_a_subject_end_over_several_turns() -> None:
     is_over: list[bool] = []
-    house = house_of(is_turn_over=lambda: bool(is_over))
+    server = server_of(is_turn_over=lambda: bool(is_over))
     for number in range(1, 7):
-        receiver(house, f"joe/{number}")
-    receiver(house, "ann/1")
-    publish(house, 1)
+        receiver(server, f"joe/{number}")
+    receiver(server, "ann/1")
+    publish(server, 1)
     is_over.append(True)
-    ask(house, "client/joe/?killClient")
-    assert len(house.bayeux.state.sessions) == 6
-    house.turn()
-    assert [session.key for session in house.bayeux.state.sessions] == ["ann/1"]
-    assert letters(house) == [1] * 6
-    assert house.balances()
+    ask(server, "client/joe/?killClient")
+    assert len(server.bayeux.state.sessions) == 6
+    server.turn()
+    assert [session.key for session in server.bayeux.state.sessions] == ["ann/1"]
+    assert letters(server) == [1] * 6
+    assert server.balances()

@@ -5,7 +5,7 @@ import pytest
 from holdfast.bayeux.options import ChannelRule
 from holdfast.delivery.json_text import to_json
 from holdfast.delivery.persist_outcome import PersistOutcome
-from tests.unit.bayeux.desk import house_of
+from tests.unit.bayeux.desk import server_of
 from tests.unit.bayeux.second_lives import (
     connect,
     named,
@@ -16,82 +16,82 @@ from tests.unit.bayeux.second_lives import (
 
 
 def test_a_durable_publish_is_answered_and_delivered_when_it_is_stored() -> None:
-    house = house_of()
-    client = named(house)
+    server = server_of()
+    client = named(server)
     waiting = client.connect(ext={"ack": 1})
-    publisher = house.connected()
+    publisher = server.connected()
     asked = publisher.publish("/a", 1)
     assert asked.is_held
     assert waiting.is_held
-    house.turn()
+    server.turn()
     assert asked.reply["successful"] is True
     assert waiting.data == [1]
 
 
 def test_later_messages_of_a_channel_wait_for_a_pending_publish_whoever_sent_them() -> None:
-    house = house_of()
-    plain = house.connected()
+    server = server_of()
+    plain = server.connected()
     plain.subscribe("/a", "/b")
-    client = named(house)
-    alice, bob = house.connected(), house.connected()
+    client = named(server)
+    alice, bob = server.connected(), server.connected()
     first = alice.publish("/a", 1)
     second = bob.publish("/a", 2, ext={"delivery": {"persistent": False}})
     other = bob.publish("/b", 3)
     assert (first.is_held, second.is_held, other.is_held) == (True, True, False)
     assert plain.connect().data == [3]
-    house.turn()
+    server.turn()
     assert plain.connect().data == [1, 2]
     assert connect(client, 1).data == [1, 2]
 
 
 def test_a_publish_that_the_store_refuses_is_refused_and_not_delivered() -> None:
-    house = house_of()
-    client = named(house)
-    house.keeper.outcome = PersistOutcome.REFUSED
-    asked = house.connected().publish("/a", 1)
-    house.turn()
+    server = server_of()
+    client = named(server)
+    server.keeper.outcome = PersistOutcome.REFUSED
+    asked = server.connected().publish("/a", 1)
+    server.turn()
     assert asked.reply["error"] == "503:communication.noConnection:store_unavailable"
-    house.keeper.is_available = False
-    asked = house.connected().publish("/a", 2)
+    server.keeper.is_available = False
+    asked = server.connected().publish("/a", 2)
     assert asked.reply["error"] == "503:communication.noConnection:store_unavailable"
-    house.keeper.is_available = True
+    server.keeper.is_available = True
     assert connect(client, 1).data == []
-    assert house.balances()
+    assert server.balances()
 
 
 def test_a_publish_with_an_unknown_outcome_is_delivered_when_it_turns_out_to_be_kept() -> None:
-    house = house_of()
-    client = named(house)
-    publisher = house.connected()
-    house.keeper.is_silent = True
+    server = server_of()
+    client = named(server)
+    publisher = server.connected()
+    server.keeper.is_silent = True
     asked = publisher.publish("/a", 1)
-    house.keeper.answer_late(PersistOutcome.UNKNOWN)
-    house.turn()
+    server.keeper.answer_late(PersistOutcome.UNKNOWN)
+    server.turn()
     assert asked.reply["error"] == "503:communication.noConnection,unknown:store_unavailable"
     behind = publisher.publish("/a", 2, ext={"delivery": {"persistent": False}})
     assert behind.reply["successful"] is True
-    house.keeper.answer_late(PersistOutcome.KEPT)
+    server.keeper.answer_late(PersistOutcome.KEPT)
     assert connect(client, 1).data == [1, 2], "it takes the place that it has after a restart"
 
 
 def test_a_disconnect_waits_for_the_publishes_of_its_session() -> None:
-    house = house_of()
-    named(house)
-    publisher = house.connected()
+    server = server_of()
+    named(server)
+    publisher = server.connected()
     session = publisher.session
     asked = publisher.publish("/a", 1)
     goodbye = publisher.disconnect()
     assert goodbye.is_held
-    house.turn()
+    server.turn()
     assert asked.reply["successful"] is True
     assert goodbye.reply["successful"] is True
     assert session.is_gone
 
 
 def test_pending_publishes_beyond_the_limit_are_refused() -> None:
-    house = house_of()
-    named(house)
-    publisher = house.connected()
+    server = server_of()
+    named(server)
+    publisher = server.connected()
     asked = [publisher.publish("/a", number) for number in range(300)]
     refused = [each for each in asked if not each.is_held]
     assert len(refused) == 300 - 256
@@ -99,12 +99,12 @@ def test_pending_publishes_beyond_the_limit_are_refused() -> None:
 
 
 def test_durable_entries_are_not_handed_over_while_the_store_is_away() -> None:
-    house = house_of()
-    client = named(house)
-    publish(house, 1)
-    house.keeper.is_available = False
+    server = server_of()
+    client = named(server)
+    publish(server, 1)
+    server.keeper.is_available = False
     assert connect(client, 1).data == []
-    house.keeper.is_available = True
+    server.keeper.is_available = True
     assert connect(client, 2).data == [1]
 
 
@@ -112,128 +112,128 @@ def test_durable_entries_are_not_handed_over_while_the_store_is_away() -> None:
 
 
 def test_a_reply_with_a_second_attempt_waits_until_the_store_knows_of_it() -> None:
-    house = house_of()
-    client = named(house)
-    publish(house, 1)
+    server = server_of()
+    client = named(server)
+    publish(server, 1)
     connect(client, 1)
     asked = client.connect(ext={"ack": 1}, advice={"timeout": 0})
     assert asked.is_held
-    house.turn()
+    server.turn()
     assert asked.data == [1]
-    (mark,) = house.keeper.queues["joe/1"].values()
+    (mark,) = server.keeper.queues["joe/1"].values()
     assert (mark.attempts, mark.redelivered) == (2, 1)
 
 
 def test_a_first_attempt_waits_for_a_store_that_does_not_answer_promptly() -> None:
-    house = house_of()
-    client = named(house)
-    publish(house, 1, 2)
-    house.keeper.is_prompt = False
+    server = server_of()
+    client = named(server)
+    publish(server, 1, 2)
+    server.keeper.is_prompt = False
     asked = client.connect(ext={"ack": 1}, advice={"timeout": 0})
     assert asked.is_held, "if the store dies now, it does not know of the attempt"
-    house.turn()
+    server.turn()
     assert asked.data == [1, 2]
 
 
 def test_a_first_attempt_does_not_wait_for_a_store_that_answers_promptly() -> None:
-    house = house_of()
-    client = named(house)
-    publish(house, 1)
+    server = server_of()
+    client = named(server)
+    publish(server, 1)
     assert client.connect(ext={"ack": 1}, advice={"timeout": 0}).data == [1]
 
 
 def test_a_connect_is_held_while_the_store_is_away_and_answered_when_it_is_back() -> None:
-    house = house_of()
-    client = named(house)
-    publish(house, 1)
-    house.keeper.is_available = False
+    server = server_of()
+    client = named(server)
+    publish(server, 1)
+    server.keeper.is_available = False
     asked = client.connect(ext={"ack": 1})
-    house.advance(1.0)
+    server.advance(1.0)
     assert asked.is_held
-    house.keeper.is_available = True
-    house.bayeux.life.store_is_back()
-    house.turn()
+    server.keeper.is_available = True
+    server.bayeux.life.store_is_back()
+    server.turn()
     assert asked.data == [1]
 
 
 def test_a_refusal_is_answered_when_its_dead_letter_is_stored() -> None:
-    house = house_of()
-    client = named(house)
-    publish(house, 1)
+    server = server_of()
+    client = named(server)
+    publish(server, 1)
     (seq,) = seqs(connect(client, 1))
     refusal = no(seq, "user.update.error")
     ext = {"ack": 2, "delivery": {"verdicts": [refusal]}}
     asked = client.connect(ext=ext, advice={"timeout": 0})
     assert asked.is_held
-    house.turn()
+    server.turn()
     assert asked.reply["successful"] is True
-    assert len(house.keeper.letters) == 1
+    assert len(server.keeper.letters) == 1
 
 
 @pytest.mark.parametrize(
     "code", ["user.update.holdback", "communication.noConnection", "user.update.error"]
 )
 def test_a_refusal_of_a_message_that_stays_is_answered_when_the_store_has_it(code: str) -> None:
-    house = house_of(channels={"/a": ChannelRule(attempts=3)})
-    client = named(house, retries=-1)
-    publish(house, 1)
+    server = server_of(channels={"/a": ChannelRule(attempts=3)})
+    client = named(server, retries=-1)
+    publish(server, 1)
     (seq,) = seqs(connect(client, 1))
     ext = {"ack": 2, "delivery": {"verdicts": [no(seq, code)]}}
     asked = client.connect(ext=ext, advice={"timeout": 0})
     assert asked.is_held, "after a kill now, the next ack would settle the message"
-    house.turn()
+    server.turn()
     assert asked.reply["successful"] is True
-    (mark,) = house.keeper.queues["joe/1"].values()
+    (mark,) = server.keeper.queues["joe/1"].values()
     assert (mark.batch, mark.redelivered) == (0, 1)
 
 
 def test_a_refusal_with_any_message_is_stored_before_the_reply() -> None:
-    house = house_of()
-    client = named(house)
-    publish(house, 1, 2)
+    server = server_of()
+    client = named(server)
+    publish(server, 1, 2)
     first, second = seqs(connect(client, 1))
     ext = {"delivery": {"verdicts": [no(first)]}}
     published = client.publish("/b", 3, ext=ext)
     judged = client.publish("/service/delivery", [no(second)])
     assert (published.is_held, judged.is_held) == (True, True)
-    house.turn()
+    server.turn()
     assert published.reply["successful"] is True
     assert judged.reply["successful"] is True
 
 
 @pytest.mark.parametrize("code", ["user.update.holdback", "user.update.error"])
 def test_a_disconnect_with_a_refusal_is_answered_when_the_store_has_the_refusal(code: str) -> None:
-    house = house_of()
-    client = named(house)
-    publish(house, 1)
+    server = server_of()
+    client = named(server)
+    publish(server, 1)
     (seq,) = seqs(connect(client, 1))
     ext = {"delivery": {"verdicts": [no(seq, code)]}}
     asked = client.send({"channel": "/meta/disconnect", "ext": ext})
     assert asked.is_held, "after a kill now, the refusal would be lost"
-    house.turn()
+    server.turn()
     assert asked.reply["successful"] is True
 
 
 def test_a_request_with_several_refusals_waits_for_all_of_them() -> None:
-    house = house_of()
+    server = server_of()
     refused = "user.update.error"
-    client = named(house)
-    publish(house, 1, 2)
+    client = named(server)
+    publish(server, 1, 2)
     first, second = seqs(connect(client, 1))
     asked = client.send(
         {"channel": "/b", "data": 3, "ext": {"delivery": {"verdicts": [no(first, refused)]}}},
         {"channel": "/b", "data": 4, "ext": {"delivery": {"verdicts": [no(second, refused)]}}},
     )
     assert asked.is_held
-    house.turn()
+    server.turn()
     assert [reply["successful"] for reply in asked.replies] == [True, True]
-    assert len(house.keeper.letters) == 2
+    assert len(server.keeper.letters) == 2
 
 
 def test_a_connect_with_an_ok_and_an_ack_does_not_wait_for_the_store() -> None:
-    house = house_of()
-    client = named(house)
-    publish(house, 1)
+    server = server_of()
+    client = named(server)
+    publish(server, 1)
     (seq,) = seqs(connect(client, 1))
     ext = {"ack": 2, "delivery": {"verdicts": [{"seq": seq, "state": "OK"}]}}
     asked = client.connect(ext=ext, advice={"timeout": 0})
@@ -241,28 +241,28 @@ def test_a_connect_with_an_ok_and_an_ack_does_not_wait_for_the_store() -> None:
 
 
 def test_a_disconnect_answers_at_once_a_held_connect_whose_refusal_is_stored() -> None:
-    house = house_of()
-    client = named(house)
-    publish(house, 1)
+    server = server_of()
+    client = named(server)
+    publish(server, 1)
     (seq,) = seqs(connect(client, 1))
     refusal = no(seq, "user.update.error")
     asked = client.connect(ext={"ack": 2, "delivery": {"verdicts": [refusal]}})
-    house.turn()
+    server.turn()
     assert asked.is_held
     goodbye = client.dress({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
-    house.receive(to_json([goodbye]), browser=client.browser)
+    server.receive(to_json([goodbye]), browser=client.browser)
     assert not asked.is_held, "the store has the refusal, so nothing waits for it"
 
 
 def test_a_publish_with_a_refusal_waits_only_once_for_the_store() -> None:
-    house = house_of()
-    client = named(house)
-    publish(house, 1)
+    server = server_of()
+    client = named(server)
+    publish(server, 1)
     (seq,) = seqs(connect(client, 1))
     ext = {"delivery": {"persistent": True, "verdicts": [no(seq, "user.update.error")]}}
     asked = client.publish("/a", 2, ext=ext)
     assert asked.is_held
-    house.keeper.turn()
-    house.flush()
+    server.keeper.turn()
+    server.flush()
     assert asked.reply["successful"] is True
-    assert len(house.keeper.letters) == 1
+    assert len(server.keeper.letters) == 1

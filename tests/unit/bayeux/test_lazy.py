@@ -8,71 +8,71 @@ import pytest
 from holdfast.bayeux.options import ChannelRule
 from holdfast.delivery.queue import QueueLimits
 from holdfast.extensions.ack import Ack
-from tests.unit.bayeux.harness import Asked, Client, House, Socket
+from tests.unit.bayeux.harness import Asked, Client, Server, Socket
 
 
-def lazy(lazy_timeout_s: float = 5.0, **options: Any) -> tuple[House, Client]:
+def lazy(lazy_timeout_s: float = 5.0, **options: Any) -> tuple[Server, Client]:
     """A server where /lazy is lazy, and a client that is subscribed to it and to /a."""
     channels = {"/lazy": ChannelRule(lazy_timeout_s=lazy_timeout_s)}
-    house = House(partial(Ack, announces_batch=False), channels=channels, **options)
-    client = house.connected()
+    server = Server(partial(Ack, announces_batch=False), channels=channels, **options)
+    client = server.connected()
     client.subscribe("/lazy", "/a")
-    return house, client
+    return server, client
 
 
-def publish(house: House, channel: str, data: Any = None) -> None:
-    house.server.publish(channel, data)
-    house.turn()
+def publish(server: Server, channel: str, data: Any = None) -> None:
+    server.for_extensions.publish(channel, data)
+    server.turn()
 
 
-def wait(house: House, asked: Asked) -> float:
+def wait(server: Server, asked: Asked) -> float:
     for tenth in range(1, 1000):
-        house.advance(0.1)
+        server.advance(0.1)
         if not asked.is_held:
             return tenth / 10
     raise AssertionError("it is held for ever")
 
 
 def test_a_lazy_message_releases_a_held_connect_only_after_its_lazy_timeout() -> None:
-    house, client = lazy(5.0)
+    server, client = lazy(5.0)
     asked = client.connect()
-    publish(house, "/lazy", 1)
-    assert wait(house, asked) == pytest.approx(5.1)
+    publish(server, "/lazy", 1)
+    assert wait(server, asked) == pytest.approx(5.1)
     assert asked.data == [1]
 
 
 def test_a_connect_is_held_although_lazy_messages_wait() -> None:
-    house, client = lazy(5.0)
-    publish(house, "/lazy", 1)
-    house.advance(2.0)
+    server, client = lazy(5.0)
+    publish(server, "/lazy", 1)
+    server.advance(2.0)
     asked = client.connect()
     assert asked.is_held
-    assert wait(house, asked) == pytest.approx(3.1)
+    assert wait(server, asked) == pytest.approx(3.1)
 
 
 def test_an_ordinary_message_takes_the_lazy_ones_with_it_in_order() -> None:
-    house, client = lazy()
+    server, client = lazy()
     asked = client.connect()
-    publish(house, "/lazy", 1)
-    publish(house, "/a", 2)
+    publish(server, "/lazy", 1)
+    publish(server, "/a", 2)
     assert asked.data == [1, 2]
     again = client.connect()
-    publish(house, "/lazy", 3)
-    house.advance(0.2)
+    publish(server, "/lazy", 3)
+    server.advance(0.2)
     assert again.is_held
 
 
 def test_a_held_connect_that_times_out_takes_lazy_messages_with_it() -> None:
-    house, client = lazy(60.0, timeout_s=3.0)
+    server, client = lazy(60.0, timeout_s=3.0)
     asked = client.connect()
-    publish(house, "/lazy", 1)
-    house.advance(3.1)
+    publish(server, "/lazy", 1)
+    server.advance(3.1)
     assert asked.data == [1]
 
 
 def test_a_reply_to_another_message_takes_lazy_messages_with_it() -> None:
-    house, client = lazy()
-    publish(house, "/lazy", 1)
+    server, client = lazy()
+    publish(server, "/lazy", 1)
     assert client.publish("/b", 2).data == [1]
 
 
@@ -81,17 +81,17 @@ def test_the_shortest_lazy_timeout_of_several_messages_counts() -> None:
         "/lazy": ChannelRule(lazy_timeout_s=5.0),
         "/lazy/*": ChannelRule(lazy_timeout_s=2.0),
     }
-    house = House(channels=channels)
-    client = house.connected()
+    server = Server(channels=channels)
+    client = server.connected()
     client.subscribe("/lazy", "/lazy/x")
     asked = client.connect()
-    publish(house, "/lazy", 1)
-    publish(house, "/lazy/x", 2)
-    assert wait(house, asked) == pytest.approx(2.1)
+    publish(server, "/lazy", 1)
+    publish(server, "/lazy/x", 2)
+    assert wait(server, asked) == pytest.approx(2.1)
     asked = client.connect()
-    publish(house, "/lazy/x", 1)
-    publish(house, "/lazy", 2)
-    assert wait(house, asked) == pytest.approx(2.1)
+    publish(server, "/lazy/x", 1)
+    publish(server, "/lazy", 2)
+    assert wait(server, asked) == pytest.approx(2.1)
 
 
 @pytest.mark.parametrize(
@@ -108,109 +108,109 @@ def test_the_shortest_lazy_timeout_of_several_messages_counts() -> None:
 def test_a_rule_makes_a_channel_lazy_if_its_pattern_covers_the_channel(
     pattern: str, is_lazy: bool
 ) -> None:
-    house = House(channels={pattern: ChannelRule(lazy_timeout_s=5.0)})
-    client = house.connected()
+    server = Server(channels={pattern: ChannelRule(lazy_timeout_s=5.0)})
+    client = server.connected()
     client.subscribe("/a/b")
     asked = client.connect()
-    publish(house, "/a/b", 1)
+    publish(server, "/a/b", 1)
     assert asked.is_held is is_lazy
 
 
 def test_a_lazy_message_that_falls_due_without_a_connect_arrives_with_the_next_one() -> None:
-    house, client = lazy(1.0, max_interval_s=20.0)
-    publish(house, "/lazy", 1)
-    house.advance(5.0)
+    server, client = lazy(1.0, max_interval_s=20.0)
+    publish(server, "/lazy", 1)
+    server.advance(5.0)
     asked = client.connect()
     assert asked.is_held or asked.data == [1]
     if asked.is_held:
-        assert wait(house, asked) <= 30.1
+        assert wait(server, asked) <= 30.1
     assert asked.data == [1]
 
 
 def test_lazy_messages_over_a_websocket_wait_for_their_timeout_or_another_message() -> None:
     channels = {"/lazy": ChannelRule(lazy_timeout_s=5.0)}
-    house = House(channels=channels)
-    client = house.connected(socket=Socket(), browser="mine")
+    server = Server(channels=channels)
+    client = server.connected(socket=Socket(), browser="mine")
     client.subscribe("/lazy", "/a")
     client.connect()
     client.hear()
-    publish(house, "/lazy", 1)
-    house.advance(4.9)
+    publish(server, "/lazy", 1)
+    server.advance(4.9)
     assert client.hear() == []
-    house.advance(0.2)
+    server.advance(0.2)
     assert [event["data"] for event in client.hear()] == [1]
-    publish(house, "/lazy", 2)
-    publish(house, "/a", 3)
+    publish(server, "/lazy", 2)
+    publish(server, "/a", 3)
     assert [event["data"] for event in client.hear()] == [2, 3]
 
 
 def test_unacked_lazy_messages_do_not_release_the_next_connect() -> None:
-    house, _ = lazy(1.0)
-    client = house.connected(ext={"ack": True})
+    server, _ = lazy(1.0)
+    client = server.connected(ext={"ack": True})
     client.subscribe("/lazy")
     asked = client.connect(ext={"ack": 1})
-    publish(house, "/lazy", 1)
-    house.advance(1.1)
+    publish(server, "/lazy", 1)
+    server.advance(1.1)
     assert asked.data == [1]
     again = client.connect(ext={"ack": 1})
     assert again.is_held
-    house.advance(30.1)
+    server.advance(30.1)
     assert again.data == [1]
 
 
 def test_a_lazy_message_that_finds_no_room_does_not_release_the_held_connect() -> None:
-    house, client = lazy(1.0, queue_limits=QueueLimits(entries=0))
+    server, client = lazy(1.0, queue_limits=QueueLimits(entries=0))
     asked = client.connect()
-    publish(house, "/lazy", 1)
-    house.advance(2.0)
+    publish(server, "/lazy", 1)
+    server.advance(2.0)
     assert asked.is_held
-    assert house.balances()
+    assert server.balances()
 
 
 def test_lazy_messages_that_are_due_go_with_the_next_acking_connect_over_a_websocket() -> None:
     channels = {"/lazy": ChannelRule(lazy_timeout_s=1.0)}
-    house = House(partial(Ack, announces_batch=False), channels=channels)
-    client = house.connected(socket=Socket(), browser="mine", ext={"ack": True})
+    server = Server(partial(Ack, announces_batch=False), channels=channels)
+    client = server.connected(socket=Socket(), browser="mine", ext={"ack": True})
     client.subscribe("/lazy")
-    publish(house, "/lazy", 1)
-    house.advance(2.0)
+    publish(server, "/lazy", 1)
+    server.advance(2.0)
     client.hear()
     client.connect(ext={"ack": 1})
     assert [element.get("data") for element in client.hear()] == [1, None]
 
 
 def test_lazy_messages_that_cannot_be_written_go_with_the_next_connect() -> None:
-    house, client = lazy(1.0)
+    server, client = lazy(1.0)
     asked = client.connect()
     asked.wire.is_cut = True
-    publish(house, "/lazy", 1)
-    house.advance(2.0)
+    publish(server, "/lazy", 1)
+    server.advance(2.0)
     assert client.connect().data == [1]
 
 
 def test_lazy_messages_that_a_closing_websocket_did_not_take_go_with_the_next_connect() -> None:
-    house = House(channels={"/lazy": ChannelRule(lazy_timeout_s=1.0)})
+    server = Server(channels={"/lazy": ChannelRule(lazy_timeout_s=1.0)})
     socket = Socket()
-    client = house.connected(socket=socket, browser="mine")
+    client = server.connected(socket=socket, browser="mine")
     client.subscribe("/lazy")
     socket.is_cut = True
-    publish(house, "/lazy", 1)
-    house.advance(2.0)
-    house.close(socket)
+    publish(server, "/lazy", 1)
+    server.advance(2.0)
+    server.close(socket)
     client.socket = None
     assert client.connect().data == [1]
 
 
 def test_an_ack_of_an_unwritten_lazy_batch_settles_nothing_and_the_next_ack_settles_it() -> None:
-    house, _ = lazy(1.0)
-    client = house.connected(ext={"ack": True})
+    server, _ = lazy(1.0)
+    client = server.connected(ext={"ack": True})
     client.subscribe("/lazy")
     asked = client.connect(ext={"ack": 1})
     asked.wire.is_cut = True
-    publish(house, "/lazy", 1)
-    house.advance(2.0)
+    publish(server, "/lazy", 1)
+    server.advance(2.0)
     # This batch was never written, so its ack settles nothing.
     assert client.connect(ext={"ack": 2}).data == [1]
     assert client.connect(ext={"ack": 3}).is_held
-    house.advance(1.0)
+    server.advance(1.0)
     assert client.session.lazy_due == 0.0

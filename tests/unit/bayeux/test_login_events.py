@@ -2,30 +2,30 @@
 
 import pytest
 
-from tests.unit.bayeux.harness import Client, House
+from tests.unit.bayeux.harness import Client, Server
 from tests.unit.bayeux.test_point_to_point import leave, named
-from tests.unit.extensions.delivering import connect, house_of
+from tests.unit.extensions.delivering import connect, server_of
 
 
-def operator(house: House) -> Client:
-    client = house.client()
+def operator(server: Server) -> Client:
+    client = server.client()
     client.session.identity.role = "operator"
     client.subscribe("/sys/login", "/sys/logout")
     client.connect()
-    house.turn()
+    server.turn()
     return client
 
 
 def heard(client: Client) -> list[tuple[str, object]]:
-    client.house.turn()
+    client.server.turn()
     events = client.connect(advice={"timeout": 0}).events
     return [(event["channel"], event["data"]) for event in events]
 
 
 def test_the_start_and_the_end_of_a_session_are_each_published_once() -> None:
-    house = house_of()
-    watcher = operator(house)
-    joe = named(house, "joe/1")
+    server = server_of()
+    watcher = operator(server)
+    joe = named(server, "joe/1")
     who = {"subject": "joe", "session": "client/joe/1"}
     assert heard(watcher) == [("/sys/login", who)]
     leave(joe)
@@ -34,9 +34,9 @@ def test_the_start_and_the_end_of_a_session_are_each_published_once() -> None:
 
 
 def test_an_event_names_the_subject_as_xmlblaster_does() -> None:
-    house = house_of()
-    watcher = operator(house)
-    named(house, "joe/1")
+    server = server_of()
+    watcher = operator(server)
+    named(server, "joe/1")
     (event,) = watcher.connect(advice={"timeout": 0}).events
     properties = event["ext"]["delivery"]["properties"]
     assert properties["_subjectId"] == "joe"
@@ -44,19 +44,19 @@ def test_an_event_names_the_subject_as_xmlblaster_does() -> None:
 
 
 def test_a_named_session_whose_client_leaves_and_returns_causes_no_events() -> None:
-    house = house_of()
-    joe = named(house, "joe/1")
-    watcher = operator(house)
+    server = server_of()
+    joe = named(server, "joe/1")
+    watcher = operator(server)
     joe.disconnect()
-    house.turn()
-    connect(named(house, "joe/1"))
+    server.turn()
+    connect(named(server, "joe/1"))
     assert heard(watcher) == []
 
 
 def test_each_of_several_sessions_that_end_together_causes_an_event() -> None:
-    house = House()
-    watcher = operator(house)
-    others = [house.client() for _ in range(3)]
+    server = Server()
+    watcher = operator(server)
+    others = [server.client() for _ in range(3)]
     assert len(heard(watcher)) == len(others)
     for each in others:
         each.disconnect()
@@ -65,5 +65,5 @@ def test_each_of_several_sessions_that_end_together_causes_an_event() -> None:
 
 @pytest.mark.parametrize("channel", ["/sys/login", "/sys/logout"])
 def test_a_client_without_a_role_cannot_subscribe_to_login_events(channel: str) -> None:
-    asked = House().client().subscribe(channel)
+    asked = Server().client().subscribe(channel)
     assert asked.reply["error"].startswith("403:")

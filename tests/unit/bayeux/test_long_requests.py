@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from holdfast.bayeux.errors import RequestRefused
 from holdfast.delivery.error_codes import DELIVERY_ENDED
-from tests.unit.bayeux.harness import Client, House, Json, Wire
-from tests.unit.bayeux.second_lives import KeptHouse, named, publish
+from tests.unit.bayeux.harness import Client, Json, Server, Wire
+from tests.unit.bayeux.second_lives import RestartableServer, named, publish
 
 
-def impatient() -> House:
+def impatient() -> Server:
     """A server whose turns end after each step."""
-    return House(is_turn_over=lambda: True)
+    return Server(is_turn_over=lambda: True)
 
 
 def publishes(*data: object) -> list[Json]:
@@ -23,38 +23,38 @@ def publishes(*data: object) -> list[Json]:
 
 
 def test_other_clients_have_their_turn_between_two_messages_of_a_request() -> None:
-    house = impatient()
-    reader, hasty = house.connected(), house.connected()
+    server = impatient()
+    reader, hasty = server.connected(), server.connected()
     reader.subscribe("/a")
-    asked = house.connected().send(*publishes(1, 3, 4))
+    asked = server.connected().send(*publishes(1, 3, 4))
     hasty.publish("/a", 2)
     assert asked.is_held
-    house.turn()
+    server.turn()
     assert len(asked.replies) == 3
     assert reader.connect().data == [1, 2, 3, 4]
 
 
 def test_requests_of_one_session_are_handled_in_the_order_in_which_they_came() -> None:
-    house = impatient()
-    reader = house.connected()
+    server = impatient()
+    reader = server.connected()
     reader.subscribe("/a")
-    client = house.connected()
+    client = server.connected()
     asked = [client.send(*publishes(first, first + 1)) for first in (1, 3, 5)]
     asked.append(client.publish("/a", 7))
     assert [each.is_held for each in asked] == [True] * 4
-    house.turn()
+    server.turn()
     assert [len(each.replies) for each in asked] == [2, 2, 2, 1]
     assert reader.connect().data == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_replies_keep_the_order_of_their_messages_over_many_turns() -> None:
-    house = impatient()
-    client = house.connected()
+    server = impatient()
+    client = server.connected()
     asked = client.send(
         {"channel": "/a", "data": 1}, {"channel": "/a"}, {"channel": "/b", "data": 2}
     )
     turns = 1
-    while house.go_on():
+    while server.go_on():
         turns += 1
     assert turns == 3
     assert [reply["id"] for reply in asked.replies] == ["3", "4", "5"]
@@ -62,89 +62,89 @@ def test_replies_keep_the_order_of_their_messages_over_many_turns() -> None:
 
 
 def test_a_request_of_one_message_takes_one_turn_however_long_that_lasts() -> None:
-    house = impatient()
-    assert not house.connected().publish("/a", 1).is_held
+    server = impatient()
+    assert not server.connected().publish("/a", 1).is_held
 
 
 def test_a_request_that_takes_a_turn_to_read_is_handled_in_the_next_one() -> None:
-    house = impatient()
-    reader, client = house.connected(), house.connected()
+    server = impatient()
+    reader, client = server.connected(), server.connected()
     reader.subscribe("/a")
     asked = client.publish("/a", "x" * 20_000)
     follows = client.publish("/a", 2)
     assert (asked.is_held, follows.is_held) == (True, True)
-    house.turn()
+    server.turn()
     assert (asked.reply["successful"], follows.reply["successful"]) == (True, True)
     assert reader.connect().data == ["x" * 20_000, 2]
 
 
 def test_an_unfit_message_is_refused_alone_in_a_request_over_many_turns() -> None:
-    house = impatient()
-    reader, hasty = house.connected(), house.connected()
+    server = impatient()
+    reader, hasty = server.connected(), server.connected()
     reader.subscribe("/a")
-    asked = house.connected().send(*publishes(1, "\ud800", 3))
+    asked = server.connected().send(*publishes(1, "\ud800", 3))
     hasty.publish("/a", 2)
     assert asked.is_held
-    house.turn()
+    server.turn()
     assert [reply["successful"] for reply in asked.replies] == [True, False, True]
     assert asked.replies[1]["error"] == "400::text_invalid"
     assert reader.connect().data == [2, 1, 3]
 
 
 def test_a_request_found_to_be_invalid_json_in_a_later_turn_is_refused_without_effect() -> None:
-    house = impatient()
-    reader, client = house.connected(), house.connected()
+    server = impatient()
+    reader, client = server.connected(), server.connected()
     reader.subscribe("/a")
     say = '{{"channel":"/a","clientId":"{}","data":{}}}'
     body = ",".join(say.format(client.client_id, each) for each in ("1", '"\\ud800"', "NaN"))
     asked = client.send_bytes(f"[{body}]".encode())
     assert asked.is_held
     with pytest.raises(RequestRefused, match="request_malformed"):
-        house.turn()
+        server.turn()
     assert reader.connect().is_held
 
 
 def test_a_large_request_is_handled_at_once_if_there_is_time() -> None:
-    assert not House().connected().publish("/a", "x" * 100_000).is_held
+    assert not Server().connected().publish("/a", "x" * 100_000).is_held
 
 
 def test_messages_beside_a_handshake_are_refused_in_later_turns_too() -> None:
-    house = impatient()
-    guest = house.guest()
+    server = impatient()
+    guest = server.guest()
     hello = {
         "channel": "/meta/handshake",
         "version": "1.0",
         "supportedConnectionTypes": ["websocket"],
     }
     asked = guest.send(*publishes(1, 2), hello)
-    house.turn()
+    server.turn()
     assert asked.replies[0]["channel"] == "/meta/handshake"
     assert {reply["error"] for reply in asked.replies[1:]} == {"400::handshake_batched"}
 
 
 def test_an_unfinished_request_is_completed_although_its_client_closes_the_connection() -> None:
-    house = impatient()
-    reader = house.connected()
+    server = impatient()
+    reader = server.connected()
     reader.subscribe("/a")
-    client = house.connected()
+    client = server.connected()
     asked = client.send(*publishes(1, 2), wire=Wire())
-    house.abort(asked)
-    house.turn()
+    server.abort(asked)
+    server.turn()
     assert reader.connect().data == [1, 2]
     names = [f"/many/{number}" for number in range(100)]
     subscribing = client.subscribe(*names)
-    house.abort(subscribing)
-    house.turn()
+    server.abort(subscribing)
+    server.turn()
     assert client.session.held_connect is None
     assert len(client.session.subscriptions) == 100
 
 
 def test_the_remaining_messages_of_a_request_are_refused_if_its_session_ends_meanwhile() -> None:
-    house = impatient()
-    client = house.connected()
+    server = impatient()
+    client = server.connected()
     asked = client.send(*publishes(1, 2, 3), wire=Wire())
-    house.server.end_by_server(client.session)
-    house.turn()
+    server.for_extensions.end_by_server(client.session)
+    server.turn()
     assert [reply["successful"] for reply in asked.replies] == [True, False, False]
     assert asked.replies[1]["error"] == "402::session_unknown"
 
@@ -153,36 +153,36 @@ def test_the_remaining_messages_of_a_request_are_refused_if_its_session_ends_mea
 
 
 def test_many_channels_of_one_subscribe_are_read_over_many_turns_and_subscribed_at_once() -> None:
-    house = impatient()
-    client = house.connected()
+    server = impatient()
+    client = server.connected()
     asked = client.subscribe(*(f"/many/{number}" for number in range(1000)))
     assert asked.is_held
     assert not client.session.subscriptions
-    house.turn()
+    server.turn()
     assert asked.reply["successful"] is True
     assert len(client.session.subscriptions) == 1000
 
 
 def test_a_subscribe_to_many_channels_with_an_invalid_one_subscribes_to_none() -> None:
-    house = impatient()
-    client = house.connected()
+    server = impatient()
+    client = server.connected()
     asked = client.subscribe(*(f"/many/{number}" for number in range(1000)), "none")
-    house.turn()
+    server.turn()
     assert asked.reply["error"] == "403::subscription_invalid"
     assert not client.session.subscriptions
     assert client.subscribe("/a").reply["successful"] is True
 
 
 def test_a_later_request_of_a_session_waits_while_its_subscribe_is_unfinished() -> None:
-    house = impatient()
-    client, other = house.connected(), house.connected()
+    server = impatient()
+    client, other = server.connected(), server.connected()
     names = [f"/many/{number}" for number in range(200)]
     subscribing = client.subscribe(*names)
     taking_back = client.unsubscribe(names[0])
     assert other.publish("/a", 1).reply["successful"] is True
     assert subscribing.is_held
     assert taking_back.is_held
-    house.turn()
+    server.turn()
     assert taking_back.reply["successful"] is True
     assert len(client.session.subscriptions) == 199
 
@@ -191,14 +191,14 @@ def test_a_later_request_of_a_session_waits_while_its_subscribe_is_unfinished() 
 
 
 def test_many_held_connects_are_released_over_several_turns_and_all_get_the_message() -> None:
-    house = impatient()
-    readers = [house.connected() for _ in range(40)]
+    server = impatient()
+    readers = [server.connected() for _ in range(40)]
     for reader in readers:
         reader.subscribe("/a")
     waiting = [reader.connect() for reader in readers]
-    house.connected().publish("/a", 1)
+    server.connected().publish("/a", 1)
     told = []
-    while house.flush():
+    while server.flush():
         told.append(sum(not asked.is_held for asked in waiting))
     assert told == [16, 32, 40]
     assert all(asked.data == [1] for asked in waiting)
@@ -207,80 +207,80 @@ def test_many_held_connects_are_released_over_several_turns_and_all_get_the_mess
 # Due sessions
 
 
-def tick(house: House, seconds: float) -> None:
+def tick(server: Server, seconds: float) -> None:
     """Let this much time pass at once."""
-    house.now += seconds
-    house.bayeux.tick(house.now)
+    server.now += seconds
+    server.bayeux.tick(server.now)
 
 
-def clients_with_acks(house: House, count: int) -> list[Client]:
+def clients_with_acks(server: Server, count: int) -> list[Client]:
     """Clients with acks, for each of which a message waits."""
-    clients = [house.connected(ext={"ack": True}) for _ in range(count)]
+    clients = [server.connected(ext={"ack": True}) for _ in range(count)]
     for client in clients:
         client.subscribe("/a")
-    house.server.publish("/a", 1)
+    server.for_extensions.publish("/a", 1)
     return clients
 
 
 def test_sessions_that_expire_together_end_one_by_one_with_other_requests_in_between() -> None:
-    house = KeptHouse(is_turn_over=lambda: True)
-    lost = [client.session for client in clients_with_acks(house, 5)]
-    tick(house, 11.0)
-    other = house.connected()
+    server = RestartableServer(is_turn_over=lambda: True)
+    lost = [client.session for client in clients_with_acks(server, 5)]
+    tick(server, 11.0)
+    other = server.connected()
     ended = []
     for _ in range(5):
         ended.append(sum(session.is_gone for session in lost))
         assert other.publish("/b", 1).reply["successful"] is True
-        house.flush()
+        server.flush()
     assert ended == [1, 2, 3, 4, 5]
-    house.turn()
-    assert len(house.store.letters) == 5
-    assert house.balances()
+    server.turn()
+    assert len(server.store.letters) == 5
+    assert server.balances()
 
 
 def test_a_due_session_whose_client_returns_before_its_check_does_not_expire() -> None:
-    house = KeptHouse(is_turn_over=lambda: True)
-    lost = clients_with_acks(house, 3)
-    tick(house, 11.0)
-    living = [session.client_id for session in house.bayeux.state.sessions]
+    server = RestartableServer(is_turn_over=lambda: True)
+    lost = clients_with_acks(server, 3)
+    tick(server, 11.0)
+    living = [session.client_id for session in server.bayeux.state.sessions]
     late = [client for client in lost if client.client_id in living]
     assert len(late) == 2
     for client in late:
         asked = client.connect(ext={"ack": 0}, advice={"timeout": 0})
         assert asked.replies[0]["successful"] is True
-    house.turn()
+    server.turn()
     assert not any(client.session.is_gone for client in late)
 
 
 def test_a_session_that_falls_due_while_others_are_checked_waits_for_its_turn() -> None:
-    house = KeptHouse(is_turn_over=lambda: True)
-    clients_with_acks(house, 5)
-    waiting = house.connected()
+    server = RestartableServer(is_turn_over=lambda: True)
+    clients_with_acks(server, 5)
+    waiting = server.connected()
     asked = waiting.connect(advice={"timeout": 11_100})
-    tick(house, 11.0)
-    tick(house, 0.2)
+    tick(server, 11.0)
+    tick(server, 0.2)
     assert asked.is_held
-    house.turn()
-    tick(house, 0.1)
+    server.turn()
+    tick(server, 0.1)
     assert not asked.is_held
 
 
 def test_many_dead_letters_are_published_in_order_over_several_turns() -> None:
-    house = KeptHouse(is_turn_over=lambda: True)
-    listener = house.client(ext={"ack": True})
+    server = RestartableServer(is_turn_over=lambda: True)
+    listener = server.client(ext={"ack": True})
     listener.session.identity.role = "operator"
     listener.subscribe("/sys/deadMessage")
-    client = named(house)
-    publish(house, *range(10))
-    house.bayeux.life.ends.end_with_letters(
-        client.session, DELIVERY_ENDED, "its time is over", house.now
+    client = named(server)
+    publish(server, *range(10))
+    server.bayeux.life.ends.end_with_letters(
+        client.session, DELIVERY_ENDED, "its time is over", server.now
     )
-    house.keeper.turn()
-    house.flush()
+    server.keeper.turn()
+    server.flush()
     assert listener.session.queue.count == 1
-    house.flush()
+    server.flush()
     assert listener.session.queue.count == 2
-    house.turn()
+    server.turn()
     told = listener.connect(advice={"timeout": 0}).data
     assert [each["content"] for each in told[:10]] == list(range(10))
 
@@ -303,13 +303,13 @@ MESSAGES = st.one_of(
 
 def heard(messages: list[list[Json]], is_turn_over: Any) -> list[list[Json]]:
     """The answers to these requests, one after the other, and what a reader gets."""
-    house = House(is_turn_over=is_turn_over)
-    client, reader = house.connected(), house.connected()
+    server = Server(is_turn_over=is_turn_over)
+    client, reader = server.connected(), server.connected()
     reader.subscribe("/a", "/*")
     answers = []
     for request in messages:
         asked = client.send(*request)
-        house.turn()
+        server.turn()
         answers.append(asked.elements)
     return [*answers, reader.connect(advice=AT_ONCE).elements]
 

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
-from tests.unit.bayeux.harness import House
+from tests.unit.bayeux.harness import Server
 
 COUNT = 1000
 # In bytes; 260 were measured.
@@ -16,10 +16,10 @@ MOST = 500
 
 @pytest.mark.slow
 def test_a_waiting_message_does_not_keep_its_request_in_memory() -> None:
-    house = House(DeliveryWire, lambda server: Ack(server, announces_batch=False))
-    client = house.connected(ext={"ack": True})
+    server = Server(DeliveryWire, lambda here: Ack(here, announces_batch=False))
+    client = server.connected(ext={"ack": True})
     client.subscribe("/a")
-    sender = house.connected()
+    sender = server.connected()
     # Some objects are made for the first message alone.
     sender.publish("/a", 0)
     queue = client.session.queue

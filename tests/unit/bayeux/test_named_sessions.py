@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.delivery.session_states import SessionState
-from tests.unit.bayeux.desk import house_of
+from tests.unit.bayeux.desk import server_of
 from tests.unit.bayeux.second_lives import (
     batch,
     connect,
@@ -14,12 +14,12 @@ from tests.unit.bayeux.second_lives import (
 
 
 def test_a_handshake_with_the_name_of_a_living_session_takes_it_over() -> None:
-    house = house_of()
-    old = named(house)
-    publish(house, 1)
+    server = server_of()
+    old = named(server)
+    publish(server, 1)
     assert connect(old, 1).data == [1]
-    publish(house, 2)
-    new = house.guest()
+    publish(server, 2)
+    new = server.guest()
     told = take(new).elements[0]["ext"]["delivery"]
     assert (told["resumed"], told["waiting"]) == (True, 2)
     reply = connect(old, 2).elements[-1]
@@ -28,64 +28,64 @@ def test_a_handshake_with_the_name_of_a_living_session_takes_it_over() -> None:
     answer = connect(new, 0)
     assert (answer.data, batch(answer)) == ([1], 1)
     assert connect(new, 1).data == [2]
-    assert len(house.bayeux.state.sessions.names.of_subject("joe")) == 1
-    assert house.balances()
+    assert len(server.bayeux.state.sessions.names.of_subject("joe")) == 1
+    assert server.balances()
 
 
 @pytest.mark.slow
 def test_a_client_that_returns_to_a_named_session_gets_what_came_while_it_was_away() -> None:
-    house = house_of()
-    old = named(house)
+    server = server_of()
+    old = named(server)
     old.disconnect()
-    house.advance(600.0)
-    publish(house, 1)
+    server.advance(600.0)
+    publish(server, 1)
     assert old.session.state is SessionState.AWAY
-    new = house.guest()
+    new = server.guest()
     take(new)
     assert connect(new, 0).data == [1]
 
 
 def test_a_client_can_end_a_named_session() -> None:
-    house = house_of()
-    client = named(house)
-    publish(house, 1)
+    server = server_of()
+    client = named(server)
+    publish(server, 1)
     session = client.session
     client.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
-    house.turn()
+    server.turn()
     assert session.is_gone
-    assert house.keeper.sessions == {}
-    assert house.keeper.queues == {}
-    assert house.balances()
+    assert server.keeper.sessions == {}
+    assert server.keeper.queues == {}
+    assert server.balances()
 
 
 def test_a_named_session_whose_client_does_not_return_ends_with_dead_letters() -> None:
-    house = house_of()
-    client = house.client(
+    server = server_of()
+    client = server.client(
         ext={"ack": True, "delivery": {"session": {"name": "joe/1", "timeout": 60000}}}
     )
     client.subscribe("/a")
-    house.turn()
-    publish(house, 1)
-    house.advance(30.0)
+    server.turn()
+    publish(server, 1)
+    server.advance(30.0)
     assert not client.session.is_gone
-    house.advance(80.0)
+    server.advance(80.0)
     assert client.session.is_gone
-    assert [letter.code for letter in house.keeper.letters] == ["communication.noConnection"]
-    assert house.keeper.sessions == {}
-    assert house.balances()
+    assert [letter.code for letter in server.keeper.letters] == ["communication.noConnection"]
+    assert server.keeper.sessions == {}
+    assert server.balances()
 
 
 def test_a_handshake_beyond_max_sessions_is_refused_unless_it_clears_the_others() -> None:
-    house = house_of()
+    server = server_of()
     for number in (1, 2):
         name = {"name": f"joe/{number}", "maxSessions": 2}
-        assert house.guest().handshake(ext={"delivery": {"session": name}}).reply["successful"]
+        assert server.guest().handshake(ext={"delivery": {"session": name}}).reply["successful"]
     reply = (
-        house.guest()
+        server.guest()
         .handshake(ext={"delivery": {"session": {"name": "joe/3", "maxSessions": 2}}})
         .reply
     )
     assert reply["error"] == "403:user.configuration.maxSession:sessions_exceeded"
     cleared = {"name": "joe/3", "clearSessions": True}
-    assert house.guest().handshake(ext={"delivery": {"session": cleared}}).reply["successful"]
-    assert [s.key for s in house.bayeux.state.sessions.names.of_subject("joe")] == ["joe/3"]
+    assert server.guest().handshake(ext={"delivery": {"session": cleared}}).reply["successful"]
+    assert [s.key for s in server.bayeux.state.sessions.names.of_subject("joe")] == ["joe/3"]

@@ -15,7 +15,7 @@ from holdfast.bayeux.services import ServiceCall
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.json_text import NoNumber, to_strict_json
 from holdfast.extensions.ack import Ack
-from tests.unit.bayeux.harness import House, Json
+from tests.unit.bayeux.harness import Json, Server
 
 NAN, INFINITY = float("nan"), float("inf")
 FAULT = "500::server_fault"
@@ -101,38 +101,38 @@ class Meter(ServerExtension, SessionExtension):
 def test_a_message_to_which_an_extension_adds_nan_is_refused_and_the_extension_logged(
     place: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    house = House(partial(Ack, announces_batch=False), Meter(place))
-    client, receiver = house.client(ext={"meter": True, "ack": True}), house.connected()
+    server = Server(partial(Ack, announces_batch=False), Meter(place))
+    client, receiver = server.client(ext={"meter": True, "ack": True}), server.connected()
     receiver.subscribe("/a")
     held = receiver.connect()
     reply = client.publish("/a", {"load": 1.0}).reply
     assert reply["error"] == FAULT
     assert "Meter" in caplog.text
     assert b"null" not in orjson.dumps(reply)
-    house.turn()
+    server.turn()
     if place != "outgoing":
         assert held.is_held
     assert client.publish("/b", None).reply["successful"]
-    assert house.balances()
+    assert server.balances()
 
 
 def test_a_handshake_to_whose_reply_an_extension_adds_nan_is_refused(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    house = House(Meter("handshake"))
-    assert house.guest().handshake(ext={"meter": True}).reply["error"] == FAULT
+    server = Server(Meter("handshake"))
+    assert server.guest().handshake(ext={"meter": True}).reply["error"] == FAULT
     assert "Meter put NaN or infinity into the reply" in caplog.text
-    assert len(house.bayeux.state.sessions) == 0
+    assert len(server.bayeux.state.sessions) == 0
 
 
 def test_a_service_that_answers_with_nan_fails(caplog: pytest.LogCaptureFixture) -> None:
-    house = House()
+    server = Server()
 
     def serve(call: ServiceCall) -> None:
         call.answer({"load": NAN})
 
-    house.bayeux.state.services.add("/service/load", serve)
-    client = house.client()
+    server.bayeux.state.services.add("/service/load", serve)
+    client = server.client()
     asked = client.publish("/service/load", {})
     assert asked.reply["error"] == FAULT
     assert asked.events == []
@@ -140,6 +140,6 @@ def test_a_service_that_answers_with_nan_fails(caplog: pytest.LogCaptureFixture)
 
 
 def test_a_publish_of_nan_by_the_server_raises_an_error() -> None:
-    house = House()
+    server = Server()
     with pytest.raises(NoNumber):
-        house.server.publish("/a", {"load": NAN})
+        server.for_extensions.publish("/a", {"load": NAN})

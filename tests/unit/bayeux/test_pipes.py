@@ -3,17 +3,17 @@
 from functools import partial
 
 from holdfast.extensions.ack import Ack
-from tests.unit.bayeux.harness import Client, House, Installed, Socket
+from tests.unit.bayeux.harness import Client, Installed, Server, Socket
 
 
-def over_socket(*extensions: Installed, **fields: object) -> tuple[House, Client, Socket]:
+def over_socket(*extensions: Installed, **fields: object) -> tuple[Server, Client, Socket]:
     """A connected client over a socket from which all frames so far were taken."""
-    house = House(*extensions)
+    server = Server(*extensions)
     socket = Socket()
-    client = house.connected(socket=socket, browser="mine", **fields)  # type: ignore[arg-type]
+    client = server.connected(socket=socket, browser="mine", **fields)  # type: ignore[arg-type]
     client.subscribe("/a")
     socket.take()
-    return house, client, socket
+    return server, client, socket
 
 
 def data(socket: Socket) -> list[object]:
@@ -21,117 +21,117 @@ def data(socket: Socket) -> list[object]:
 
 
 def test_messages_are_pushed_at_the_end_of_the_turn_and_the_connect_stays_held() -> None:
-    house, client, socket = over_socket()
+    server, client, socket = over_socket()
     client.connect()
-    house.server.publish("/a", 1)
-    house.server.publish("/a", 2)
+    server.for_extensions.publish("/a", 1)
+    server.for_extensions.publish("/a", 2)
     assert socket.frames == []
-    house.turn()
+    server.turn()
     assert len(socket.frames) == 1
     assert data(socket) == [1, 2]
     assert client.session.held_connect is not None
 
 
 def test_messages_are_pushed_without_a_held_connect_too() -> None:
-    house, _, socket = over_socket()
-    house.server.publish("/a", 1)
-    house.turn()
+    server, _, socket = over_socket()
+    server.for_extensions.publish("/a", 1)
+    server.turn()
     assert data(socket) == [1]
 
 
 def test_nothing_is_pushed_between_the_handshake_and_the_next_message() -> None:
-    house = House()
-    client = house.client(socket=Socket(), browser="mine")
+    server = Server()
+    client = server.client(socket=Socket(), browser="mine")
     client.hear()
     session = client.session
-    house.server.deliver_event(session, {"channel": "/hello", "data": 1})
-    house.turn()
+    server.for_extensions.deliver_event(session, {"channel": "/hello", "data": 1})
+    server.turn()
     assert client.hear() == []
     client.subscribe("/a")
     assert [element.get("data") for element in client.hear()] == [1, None]
 
 
 def test_a_publisher_gets_its_own_message_in_the_frame_of_the_reply() -> None:
-    house, client, socket = over_socket()
+    server, client, socket = over_socket()
     client.publish("/a", 1)
-    house.turn()
+    server.turn()
     assert len(socket.frames) == 1
     assert data(socket) == [1, "/a"]
 
 
 def test_a_held_connect_over_a_socket_is_answered_when_its_timeout_ends() -> None:
-    house, client, socket = over_socket()
+    server, client, socket = over_socket()
     client.connect()
-    house.advance(30.1)
+    server.advance(30.1)
     assert data(socket) == ["/meta/connect"]
 
 
 def test_a_full_socket_gets_nothing_until_it_has_drained() -> None:
-    house, _, socket = over_socket()
+    server, _, socket = over_socket()
     socket.is_full = True
-    house.server.publish("/a", 1)
-    house.turn()
-    house.server.publish("/a", 2)
-    house.turn()
+    server.for_extensions.publish("/a", 1)
+    server.turn()
+    server.for_extensions.publish("/a", 2)
+    server.turn()
     assert socket.frames == []
     socket.is_full = False
-    house.bayeux.drained(socket)
-    house.turn()
+    server.bayeux.drained(socket)
+    server.turn()
     assert data(socket) == [1, 2]
-    house.bayeux.drained(socket)
-    house.turn()
+    server.bayeux.drained(socket)
+    server.turn()
     assert socket.frames == []
 
 
 def test_a_drained_socket_without_a_session_is_no_error() -> None:
-    House().bayeux.drained(Socket())
+    Server().bayeux.drained(Socket())
 
 
 def test_the_close_of_a_socket_without_a_session_is_no_error() -> None:
-    house = House()
-    house.close(Socket())
+    server = Server()
+    server.close(Socket())
 
 
 def test_messages_that_a_cut_socket_did_not_take_are_delivered_over_the_next_one() -> None:
-    house, client, socket = over_socket()
+    server, client, socket = over_socket()
     socket.is_cut = True
-    house.server.publish("/a", 1)
-    house.turn()
-    house.close(socket)
-    house.server.publish("/a", 2)
-    house.turn()
+    server.for_extensions.publish("/a", 1)
+    server.turn()
+    server.close(socket)
+    server.for_extensions.publish("/a", 2)
+    server.turn()
     client.socket = Socket()
     client.connect()
     assert data(client.socket) == [1, 2, "/meta/connect"]
-    assert house.balances()
+    assert server.balances()
 
 
 def test_waiting_messages_come_with_the_reply_to_a_publish_over_a_new_socket() -> None:
-    house, client, socket = over_socket()
-    house.close(socket)
-    house.server.publish("/a", 1)
+    server, client, socket = over_socket()
+    server.close(socket)
+    server.for_extensions.publish("/a", 1)
     client.socket = Socket()
     client.publish("/b", 1)
     assert data(client.socket) == [1, "/b"]
 
 
 def test_an_old_socket_that_closes_does_not_disturb_the_new_one() -> None:
-    house, client, old = over_socket()
+    server, client, old = over_socket()
     new = client.socket = Socket()
     client.connect()
-    house.close(old)
-    house.server.publish("/a", 1)
-    house.turn()
+    server.close(old)
+    server.for_extensions.publish("/a", 1)
+    server.turn()
     assert data(new) == [1]
     assert client.session.held_connect is not None
 
 
 def test_a_client_that_changes_to_http_gets_no_more_messages_over_its_socket() -> None:
-    house, client, socket = over_socket()
+    server, client, socket = over_socket()
     client.socket = None
     asked = client.connect()
-    house.server.publish("/a", 1)
-    house.turn()
+    server.for_extensions.publish("/a", 1)
+    server.turn()
     assert asked.data == [1]
     assert asked.elements[-1]["advice"]["reconnect"] == "retry"
     assert socket.frames == []
@@ -141,23 +141,23 @@ def test_a_client_that_changes_to_http_gets_no_more_messages_over_its_socket() -
 
 
 def test_a_session_with_acks_over_a_socket_gets_messages_only_with_its_connect() -> None:
-    house, client, socket = over_socket(partial(Ack, announces_batch=False), ext={"ack": True})
+    server, client, socket = over_socket(partial(Ack, announces_batch=False), ext={"ack": True})
     client.connect(ext={"ack": 1})
     client.publish("/a", 1)
     assert data(socket) == ["/a"]
-    house.turn()
+    server.turn()
     connect = socket.frames[0][-1]
     assert data(socket) == [1, "/meta/connect"]
     assert connect["ext"] == {"ack": 2}
 
 
 def test_unacked_messages_are_redelivered_over_a_new_socket() -> None:
-    house, client, socket = over_socket(partial(Ack, announces_batch=False), ext={"ack": True})
+    server, client, socket = over_socket(partial(Ack, announces_batch=False), ext={"ack": True})
     client.connect(ext={"ack": 1})
-    house.server.publish("/a", 1)
-    house.turn()
+    server.for_extensions.publish("/a", 1)
+    server.turn()
     assert data(socket) == [1, "/meta/connect"]
-    house.close(socket)
+    server.close(socket)
     client.socket = Socket()
     client.connect(ext={"ack": 1}, advice={"timeout": 0})
     assert data(client.socket) == [1, "/meta/connect"]

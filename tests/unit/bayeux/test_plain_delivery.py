@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 
 from holdfast.bayeux.options import ChannelRule
 from holdfast.delivery.queue import QueueLimits
-from tests.unit.bayeux.harness import Asked, Client, House, Json, Socket, Wire
+from tests.unit.bayeux.harness import Asked, Client, Json, Server, Socket, Wire
 
 LIMIT = 6
 CHANNELS = st.sampled_from(["/a", "/b", "/lazy"])
@@ -56,14 +56,14 @@ class PlainDelivery(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.house = House(
+        self.server = Server(
             timeout_s=3.0,
             interval_s=0.5,
             max_interval_s=2.0,
             queue_limits=QueueLimits(entries=LIMIT),
             channels={"/lazy": ChannelRule(lazy_timeout_s=1.0)},
         )
-        self.publisher = self.house.bayeux
+        self.publisher = self.server.bayeux
         self.everybody: list[Person] = []
         # All that were ever full: a wire that has its answer may still be full.
         self.wires: list[Wire] = []
@@ -74,7 +74,7 @@ class PlainDelivery(RuleBasedStateMachine):
     @rule(target=people, browser=st.sampled_from(["shared", "other"]), over_socket=st.booleans())
     def somebody_comes(self, browser: str, over_socket: bool) -> Person:
         socket = Socket() if over_socket else None
-        person = Person(self.house.client(browser=browser, socket=socket))
+        person = Person(self.server.client(browser=browser, socket=socket))
         person.client.hear()
         self.everybody.append(person)
         return person
@@ -86,7 +86,7 @@ class PlainDelivery(RuleBasedStateMachine):
         if how == "client":
             self.note(person, person.client.disconnect())
         elif how == "server":
-            self.house.server.end_by_server(person.session)
+            self.server.for_extensions.end_by_server(person.session)
         elif how == "again":
             self.note(person, person.client.connect())
             self.look()
@@ -132,7 +132,7 @@ class PlainDelivery(RuleBasedStateMachine):
     def publish(self, channel: str, ends_turn: bool) -> None:
         self.number += 1
         self.expect(channel)
-        self.house.server.publish(channel, self.number)
+        self.server.for_extensions.publish(channel, self.number)
         if ends_turn:
             self.end_turn()
 
@@ -142,10 +142,10 @@ class PlainDelivery(RuleBasedStateMachine):
     def close_connections(self, person: Person) -> None:
         client = person.client
         if client.socket is not None:
-            self.house.close(client.socket)
+            self.server.close(client.socket)
             client.socket = Socket()
         for asked in person.asked:
-            self.house.abort(asked)
+            self.server.abort(asked)
         person.asked.clear()
 
     @rule(person=people)
@@ -170,13 +170,13 @@ class PlainDelivery(RuleBasedStateMachine):
 
     @rule()
     def end_turn(self) -> None:
-        self.house.turn()
+        self.server.turn()
         self.look()
 
     @rule(tenths=st.integers(1, 40))
     def wait(self, tenths: int) -> None:
         for _ in range(tenths):
-            self.house.advance(0.1)
+            self.server.advance(0.1)
             self.look()
 
     # The model
@@ -209,7 +209,7 @@ class PlainDelivery(RuleBasedStateMachine):
 
     @invariant()
     def books_balance(self) -> None:
-        assert self.house.balances()
+        assert self.server.balances()
         for person in self.everybody:
             session = person.session
             waiting = [] if session.is_gone else person.waiting
@@ -242,10 +242,10 @@ class PlainDelivery(RuleBasedStateMachine):
         """All clients fall silent; then nothing is left of them."""
         for person in self.everybody:
             if person.client.socket is not None:
-                self.house.close(person.client.socket)
+                self.server.close(person.client.socket)
         for wire in self.wires:
             wire.is_full = False
-        self.house.advance(10.0)
+        self.server.advance(10.0)
         assert len(self.publisher.state.sessions) == 0
         assert len(self.publisher.state.hub.routes) == 0
         counters = self.publisher.state.hub.counters

@@ -11,11 +11,11 @@ from holdfast.bayeux.rights import Denial, SecurityPolicy, Vote
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.channels import PRESENCE
 from holdfast.delivery.queue import CallbackQueue
-from tests.unit.bayeux.harness import Client, House, Json
-from tests.unit.bayeux.second_lives import KeptHouse, again, drain
+from tests.unit.bayeux.harness import Client, Json, Server
+from tests.unit.bayeux.second_lives import RestartableServer, again, drain
 from tests.unit.bayeux.second_lives import named as kept
 from tests.unit.bayeux.test_point_to_point import leave, named
-from tests.unit.extensions.delivering import HOLDBACK, connect, house_of, no, publish
+from tests.unit.extensions.delivering import HOLDBACK, connect, no, publish, server_of
 
 RULES = {"/room/**": ChannelRule(has_presence=True)}
 SERVICE = "/service/presence"
@@ -23,14 +23,14 @@ ROOM = "/room/a"
 EVENTS = "/sys/presence/room/a"
 
 
-def house(**options: Any) -> House:
-    return house_of(channels=RULES, **options)
+def server(**options: Any) -> Server:
+    return server_of(channels=RULES, **options)
 
 
 def ask(client: Client, data: Any) -> Any:
     """What the service answers."""
     asked = client.send({"channel": SERVICE, "data": data})
-    client.house.turn()
+    client.server.turn()
     answers = [each for each in asked.elements if "data" in each]
     if not answers:
         return asked.reply.get("error")
@@ -39,23 +39,23 @@ def ask(client: Client, data: Any) -> Any:
     return answer["data"]
 
 
-def on(house: House, *channels: str) -> Client:
+def on(server: Server, *channels: str) -> Client:
     """A client with subscriptions to these channels."""
-    client = house.client()
+    client = server.client()
     client.subscribe(*channels)
     return client
 
 
-def watcher(house: House, *channels: str) -> Client:
+def watcher(server: Server, *channels: str) -> Client:
     """A client that is told of joins and leaves."""
-    client = on(house, *(channels or (EVENTS,)))
+    client = on(server, *(channels or (EVENTS,)))
     client.connect()
-    house.turn()
+    server.turn()
     return client
 
 
 def heard(client: Client) -> list[Json]:
-    client.house.turn()
+    client.server.turn()
     events = client.connect(advice={"timeout": 0}).events
     assert all(event["channel"] == PRESENCE + event["data"]["channel"][1:] for event in events)
     return [event["data"] for event in events]
@@ -66,7 +66,7 @@ def sessions(members: list[Json]) -> list[str]:
 
 
 def test_the_service_lists_members_with_the_times_of_their_joins() -> None:
-    here = house()
+    here = server()
     now_ms = here.bayeux.state.node.now_ms()
     joe = named(here, "joe/1")
     joe.subscribe(ROOM)
@@ -83,13 +83,13 @@ def test_the_service_lists_members_with_the_times_of_their_joins() -> None:
 
 
 def test_the_service_answers_a_limit_of_zero_with_the_count_alone() -> None:
-    here = house()
+    here = server()
     on(here, ROOM)
     assert ask(here.client(), {"channel": ROOM, "limit": 0}) == {"channel": ROOM, "count": 1}
 
 
 def test_a_subscriber_of_a_pattern_is_not_a_member_of_its_channels() -> None:
-    here = house()
+    here = server()
     watching = watcher(here)
     on(here, "/room/*")
     on(here, "/room/**")
@@ -99,7 +99,7 @@ def test_a_subscriber_of_a_pattern_is_not_a_member_of_its_channels() -> None:
 
 
 def test_members_are_listed_page_by_page_though_some_leave_meanwhile() -> None:
-    here = house()
+    here = server()
     members = [on(here, ROOM) for _ in range(5)]
     names = [each.session.name for each in members]
     client = here.client()
@@ -136,13 +136,13 @@ def test_members_are_listed_page_by_page_though_some_leave_meanwhile() -> None:
 def test_an_invalid_call_of_the_service_is_answered_with_the_reason(
     data: Any, message: str
 ) -> None:
-    answer = ask(house().client(), data)
+    answer = ask(server().client(), data)
     assert answer["code"] == "user.illegalArgument"
     assert message in answer["message"]
 
 
 def test_a_watcher_is_told_once_of_each_join_and_leave() -> None:
-    here = house()
+    here = server()
     watching = watcher(here)
     joe = named(here, "joe/1")
     joe.subscribe(ROOM)
@@ -159,7 +159,7 @@ def test_a_watcher_is_told_once_of_each_join_and_leave() -> None:
 
 
 def test_the_end_of_a_session_is_a_leave_from_each_of_its_channels() -> None:
-    here = house()
+    here = server()
     watching = watcher(here, "/sys/presence/room/*")
     gone, ended = on(here, ROOM), named(here, "joe/1")
     ended.subscribe(ROOM, "/room/b", "/elsewhere")
@@ -175,7 +175,7 @@ def test_the_end_of_a_session_is_a_leave_from_each_of_its_channels() -> None:
 
 
 def test_the_expiry_of_a_session_is_a_leave() -> None:
-    here = house()
+    here = server()
     watching = watcher(here)
     lost = on(here, ROOM)
     name = lost.session.name
@@ -194,7 +194,7 @@ def states(events: list[Json]) -> list[tuple[str, str]]:
 
 
 def test_a_member_whose_client_disconnects_and_returns_is_away_but_does_not_leave() -> None:
-    here = house()
+    here = server()
     joe = named(here, "joe/1")
     joe.subscribe(ROOM)
     watching = watcher(here)
@@ -208,7 +208,7 @@ def test_a_member_whose_client_disconnects_and_returns_is_away_but_does_not_leav
 
 
 def test_a_member_whose_client_is_silent_for_too_long_is_away_until_it_connects() -> None:
-    here = house()
+    here = server()
     joe = named(here, "joe/1")
     joe.subscribe(ROOM)
     watching = watcher(here)
@@ -224,7 +224,7 @@ def test_a_member_whose_client_is_silent_for_too_long_is_away_until_it_connects(
 
 
 def test_a_member_is_here_again_once_the_store_confirms_its_new_client() -> None:
-    here = house()
+    here = server()
     joe = named(here, "joe/1")
     joe.subscribe(ROOM)
     watching = watcher(here)
@@ -238,7 +238,7 @@ def test_a_member_is_here_again_once_the_store_confirms_its_new_client() -> None
 
 
 def test_watchers_are_told_of_members_that_are_held_back_and_resumed() -> None:
-    here = house()
+    here = server()
     joe = named(here, "joe/1")
     joe.subscribe(ROOM)
     watching = watcher(here)
@@ -250,7 +250,7 @@ def test_watchers_are_told_of_members_that_are_held_back_and_resumed() -> None:
 
 
 def test_a_member_whose_new_client_holds_its_queue_back_is_held() -> None:
-    here = house()
+    here = server()
     joe = named(here, "joe/1")
     joe.subscribe(ROOM)
     watching = watcher(here)
@@ -259,7 +259,7 @@ def test_a_member_whose_new_client_holds_its_queue_back_is_held() -> None:
 
 
 def test_a_member_that_refuses_a_message_with_a_holdback_is_held() -> None:
-    here = house()
+    here = server()
     joe = named(here, "joe/1")
     joe.subscribe(ROOM)
     watching = watcher(here)
@@ -271,7 +271,7 @@ def test_a_member_that_refuses_a_message_with_a_holdback_is_held() -> None:
 
 
 def test_a_join_and_a_change_of_state_in_one_turn_are_told_as_a_join() -> None:
-    here = house()
+    here = server()
     watching = watcher(here)
     joe = named(here, "joe/1")
     joe.subscribe(ROOM)
@@ -282,7 +282,7 @@ def test_a_join_and_a_change_of_state_in_one_turn_are_told_as_a_join() -> None:
 
 
 def test_an_event_expires_for_watchers_that_do_not_fetch_it() -> None:
-    here = house()
+    here = server()
     ann = named(here, "ann/1")
     ann.subscribe(EVENTS)
     on(here, ROOM).disconnect()
@@ -293,8 +293,8 @@ def test_an_event_expires_for_watchers_that_do_not_fetch_it() -> None:
 
 
 def test_an_extension_can_offer_presence_on_channels_whose_rule_does_not() -> None:
-    here = house_of(channels={"/room/**": ChannelRule()})
-    here.server.offer_presence("/room/*")
+    here = server_of(channels={"/room/**": ChannelRule()})
+    here.for_extensions.offer_presence("/room/*")
     on(here, ROOM, "/room/a/b")
     assert ask(here.client(), {"channel": ROOM})["count"] == 1
     answer = ask(here.client(), {"channel": "/room/a/b"})
@@ -302,7 +302,7 @@ def test_an_extension_can_offer_presence_on_channels_whose_rule_does_not() -> No
 
 
 def test_all_joins_and_leaves_of_a_turn_are_told_in_one_event() -> None:
-    here = house()
+    here = server()
     watching = watcher(here)
     clients = [on(here, ROOM) for _ in range(3)]
     names = [each.session.name for each in clients]
@@ -315,7 +315,7 @@ def test_all_joins_and_leaves_of_a_turn_are_told_in_one_event() -> None:
 
 @pytest.mark.slow
 def test_ten_thousand_leaves_in_a_turn_are_told_in_events_of_a_hundred_each() -> None:
-    here = house()
+    here = server()
     state = here.bayeux.state
     queue = CallbackQueue(state.options.queue_limits, state.counters)
     members = [state.sessions.draft(queue) for _ in range(10_000)]
@@ -339,13 +339,13 @@ def test_ten_thousand_leaves_in_a_turn_are_told_in_events_of_a_hundred_each() ->
 
 
 def test_a_join_without_watchers_causes_no_work_in_later_turns() -> None:
-    here = house()
+    here = server()
     on(here, ROOM)
     assert not here.bayeux.state.backlog
 
 
 def test_a_channel_without_the_setting_has_no_presence() -> None:
-    here = house_of()
+    here = server_of()
     on(here, ROOM)
     answer = ask(here.client(), {"channel": ROOM})
     assert answer["message"] == "/room/a has no presence"
@@ -353,7 +353,7 @@ def test_a_channel_without_the_setting_has_no_presence() -> None:
 
 
 def test_joins_on_a_channel_with_a_very_long_name_are_counted_but_not_told() -> None:
-    here = house()
+    here = server()
     watching = watcher(here, "/sys/presence/**")
     longest = "/room/" + "a" * (1024 - len("/room/"))
     on(here, longest)
@@ -362,7 +362,7 @@ def test_joins_on_a_channel_with_a_very_long_name_are_counted_but_not_told() -> 
 
 
 def test_a_client_may_not_publish_joins_and_leaves() -> None:
-    here = house()
+    here = server()
     refused = here.client().publish(EVENTS, {"joined": []}).reply
     assert refused["error"].startswith("403:")
 
@@ -378,7 +378,7 @@ class Granted:
         return is_service or (channel.startswith("/room/") and operation in self.operations)
 
 
-def user(here: House, *operations: Operation) -> Client:
+def user(here: Server, *operations: Operation) -> Client:
     here.bayeux.state.rights.are_open = False
     client = here.client()
     client.session.identity.login = Login("ann", LoginMethod.PASSWORD)
@@ -391,7 +391,7 @@ DENIED = "403:denied_by_rights:presence_denied"
 
 @pytest.mark.parametrize("channel", [ROOM, "/room/none", "/plain"])
 def test_a_right_to_subscribe_does_not_include_asking_for_members(channel: str) -> None:
-    here = house()
+    here = server()
     on(here, ROOM)
     reader = user(here, Operation.SUBSCRIBE)
     assert ask(reader, {"channel": channel}) == DENIED
@@ -400,7 +400,7 @@ def test_a_right_to_subscribe_does_not_include_asking_for_members(channel: str) 
 
 @pytest.mark.parametrize("channel", [EVENTS, "/sys/presence/room/*", "/sys/presence/**"])
 def test_a_client_without_the_presence_right_is_told_of_no_joins(channel: str) -> None:
-    here = house()
+    here = server()
     reader = user(here, Operation.SUBSCRIBE, Operation.CREATE)
     assert reader.subscribe(channel).reply["error"] == DENIED
     on(here, ROOM)
@@ -408,7 +408,7 @@ def test_a_client_without_the_presence_right_is_told_of_no_joins(channel: str) -
 
 
 def test_a_presence_right_covers_only_its_own_channels() -> None:
-    here = house()
+    here = server()
     reader = user(here, Operation.PRESENCE)
     on(here, ROOM)
     assert ask(reader, {"channel": ROOM})["count"] == 1
@@ -418,12 +418,12 @@ def test_a_presence_right_covers_only_its_own_channels() -> None:
 
 
 def test_a_client_that_loses_the_presence_right_loses_its_subscription() -> None:
-    here = house()
+    here = server()
     reader = user(here, Operation.PRESENCE)
     reader.subscribe(EVENTS)
     reader.connect()
     reader.session.identity.grants = Granted()
-    here.server.reauthorize(reader.session)
+    here.for_extensions.reauthorize(reader.session)
     here.turn()
     on(here, ROOM)
     assert heard(reader) == []
@@ -438,7 +438,7 @@ class Closed(SecurityPolicy):
 
 
 def test_a_policy_that_denies_subscribing_denies_presence() -> None:
-    here = house()
+    here = server()
     here.bayeux.state.rights.policy = Closed()
     denied = "403:denied_by_security_policy:presence_denied"
     assert ask(here.client(), {"channel": ROOM}) == denied
@@ -446,7 +446,7 @@ def test_a_policy_that_denies_subscribing_denies_presence() -> None:
 
 
 def test_an_authorizer_that_does_not_know_presence_grants_none() -> None:
-    here = house()
+    here = server()
     grant = {Operation.SUBSCRIBE: Vote.GRANT, Operation.CREATE: Vote.GRANT}
     here.bayeux.state.rights.add(
         "/room/**", lambda operation, *_: grant.get(operation, Vote.IGNORE)
@@ -455,7 +455,7 @@ def test_an_authorizer_that_does_not_know_presence_grants_none() -> None:
 
 
 def test_an_operator_may_ask_for_members_though_the_policy_denies_presence() -> None:
-    here = house()
+    here = server()
     here.bayeux.state.rights.policy = Closed()
     operator = here.client()
     operator.session.identity.role = "operator"
@@ -463,7 +463,7 @@ def test_an_operator_may_ask_for_members_though_the_policy_denies_presence() -> 
 
 
 def test_a_restart_is_neither_a_leave_nor_a_join() -> None:
-    before = KeptHouse(channels=RULES)
+    before = RestartableServer(channels=RULES)
     watching, joe = kept(before, name="ann/1"), kept(before, name="joe/1")
     watching.subscribe(EVENTS)
     joe.subscribe(ROOM)
@@ -479,6 +479,6 @@ def test_a_restart_is_neither_a_leave_nor_a_join() -> None:
 
 def take_all(client: Client) -> list[Any]:
     """What waits for the client, which acks all of it."""
-    client.house.turn()
+    client.server.turn()
     data, _ = drain(client, client.session.queue.batch)
     return data

@@ -23,7 +23,7 @@ from holdfast.bayeux.properties import (
     ValueForm,
 )
 from holdfast.delivery.topics import TopicConfig
-from tests.unit.bayeux.desk import ask, house_of, receiver
+from tests.unit.bayeux.desk import ask, receiver, server_of
 
 TABLES: Mapping[Level, Mapping[str, Property[Any]]] = {
     Level.NODE: NODE,
@@ -91,12 +91,12 @@ def test_every_property_answers_its_command(level: Level) -> None:
     }
     for name, found in TABLES[level].items():
         takes = found.takes if isinstance(found, Action | Listing) else ValueForm.NOTHING
-        house = house_of()
-        receiver(house, "joe/1")
-        known = house.bayeux.state.topics
+        server = server_of()
+        receiver(server, "joe/1")
+        known = server.bayeux.state.topics
         known.configure(known.draft("/t/a", TopicConfig(destroy_delay_ms=-1)))
         text = PLACES[level] + name + arguments.get(takes, "")
-        assert ask(house, text).command.endswith(name)
+        assert ask(server, text).command.endswith(name)
 
 
 def test_every_property_of_xmlblaster_is_either_supported_or_listed_as_omitted() -> None:
@@ -119,22 +119,22 @@ def test_property_tables_are_in_alphabetical_order() -> None:
 
 
 def test_a_topic_is_addressed_by_its_channel() -> None:
-    house = house_of()
-    known = house.bayeux.state.topics
+    server = server_of()
+    known = server.bayeux.state.topics
     known.configure(known.draft("/t/a", TopicConfig(destroy_delay_ms=-1)))
-    assert ask(house, "topic/t/a/?state").value == "UNREFERENCED"
-    assert ask(house, "topic/t/a?destroyDelay").command == "/node/test/topic/t/a/?destroyDelay"
-    assert "/t/a" in ask(house, "?topicList").value.split("\n")
-    ask(house, "topic/t/a/?dispatcherActive=false")
-    ask(house, "topic/t/a/?dispatcherActive=false")
-    assert ask(house, "topic/t/a/?dispatcherActive").value == "false"
-    assert house.bayeux.state.guard.is_held("/t/a")
-    ask(house, "topic/t/a/?dispatcherActive=true")
-    assert not house.bayeux.state.guard.is_held("/t/a")
-    ask(house, "topic/t/a/?erase=false")
-    house.turn()
+    assert ask(server, "topic/t/a/?state").value == "UNREFERENCED"
+    assert ask(server, "topic/t/a?destroyDelay").command == "/node/test/topic/t/a/?destroyDelay"
+    assert "/t/a" in ask(server, "?topicList").value.split("\n")
+    ask(server, "topic/t/a/?dispatcherActive=false")
+    ask(server, "topic/t/a/?dispatcherActive=false")
+    assert ask(server, "topic/t/a/?dispatcherActive").value == "false"
+    assert server.bayeux.state.guard.is_held("/t/a")
+    ask(server, "topic/t/a/?dispatcherActive=true")
+    assert not server.bayeux.state.guard.is_held("/t/a")
+    ask(server, "topic/t/a/?erase=false")
+    server.turn()
     with pytest.raises(CommandRefused, match="no topic has this name"):
-        ask(house, "topic/t/a/?state")
+        ask(server, "topic/t/a/?state")
 
 
 # The documentation

@@ -7,15 +7,15 @@ import pytest
 from holdfast.bayeux.extension import ServerExtension
 from holdfast.bayeux.options import ChannelRule
 from holdfast.bayeux.publish_handler import PROTOCOL_FIELDS
-from tests.unit.bayeux.harness import ABSENT, Client, House, Json
+from tests.unit.bayeux.harness import ABSENT, Client, Json, Server
 
 
-def pair(*extensions: ServerExtension, **options: Any) -> tuple[House, Client, Client]:
+def pair(*extensions: ServerExtension, **options: Any) -> tuple[Server, Client, Client]:
     """A server with a publisher and a receiver of /a."""
-    house = House(*extensions, **options)
-    alice, bob = house.client(), house.client()
+    server = Server(*extensions, **options)
+    alice, bob = server.client(), server.client()
     bob.subscribe("/a")
-    return house, alice, bob
+    return server, alice, bob
 
 
 def heard(client: Client) -> list[Json]:
@@ -31,7 +31,7 @@ def test_a_successful_publish_is_answered_with_channel_id_and_success_alone() ->
 
 
 def test_a_publish_without_receivers_succeeds() -> None:
-    assert House().client().publish("/nobody", 1).reply["successful"]
+    assert Server().client().publish("/nobody", 1).reply["successful"]
 
 
 @pytest.mark.parametrize("data", [None, 0, False, "", [], {}, 1.5, 2**64 - 1, "€\u2028", [[[]]]])
@@ -51,7 +51,7 @@ def test_a_message_without_data_is_refused() -> None:
 
 @pytest.mark.parametrize("channel", ["/*", "/**", "/a/*", "/a/**", "/service/*"])
 def test_a_publish_to_a_pattern_is_refused(channel: str) -> None:
-    assert House().client().publish(channel, 1).reply["error"] == "405::channel_invalid"
+    assert Server().client().publish(channel, 1).reply["error"] == "405::channel_invalid"
 
 
 def test_fields_that_the_protocol_does_not_know_are_forwarded() -> None:
@@ -154,13 +154,13 @@ def test_a_publisher_does_not_get_its_own_message_if_server_channel_or_session_s
         options["broadcast_to_publisher"] = False
     if where == "channel":
         options["channels"] = {"/a": ChannelRule(broadcast_to_publisher=False)}
-    house, alice, bob = pair(**options)
+    server, alice, bob = pair(**options)
     alice.subscribe("/a")
     if where == "session":
         alice.session.broadcast_to_publisher = False
     assert alice.publish("/a", 1).events == []
     assert heard(bob) == [{"channel": "/a", "data": 1}]
-    house.server.publish("/a", 2)
+    server.for_extensions.publish("/a", 2)
     assert heard(alice) == [{"channel": "/a", "data": 2}]
 
 
@@ -181,7 +181,7 @@ def test_the_most_exact_of_several_rules_for_a_channel_applies(
     channels: dict[str, bool], is_told: bool
 ) -> None:
     rules = {name: ChannelRule(broadcast_to_publisher=told) for name, told in channels.items()}
-    client = House(channels=rules).client()
+    client = Server(channels=rules).client()
     client.subscribe("/a/b")
     assert client.publish("/a/b", 1).data == [1] * is_told
 
@@ -206,12 +206,12 @@ def test_a_message_that_is_too_large_is_refused_alone() -> None:
 
 
 def test_the_server_can_publish_too() -> None:
-    house, _, bob = pair()
-    house.server.publish("/a/", {"x": 1})
+    server, _, bob = pair()
+    server.for_extensions.publish("/a/", {"x": 1})
     assert heard(bob) == [{"channel": "/a", "data": {"x": 1}}]
 
 
 @pytest.mark.parametrize("channel", ["/a/*", "/**", "/meta/connect", "/service/a", "no channel"])
 def test_the_server_can_publish_to_broadcast_channels_only(channel: str) -> None:
     with pytest.raises(ValueError, match="not a channel to publish on"):
-        House().server.publish(channel, 1)
+        Server().for_extensions.publish(channel, 1)

@@ -11,33 +11,33 @@ from holdfast.bayeux.restoring import restore
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
-from tests.unit.bayeux.harness import Asked, Client, House, Json
+from tests.unit.bayeux.harness import Asked, Client, Json, Server
 
 DAY_S = 24 * 3600.0
 
 
-def house_of(before: House | None = None, **options: Any) -> House:
+def server_of(before: Server | None = None, **options: Any) -> Server:
     """A server; one that comes after another has its store."""
     keeper = None if before is None else before.keeper
-    house = House(
+    server = Server(
         DeliveryWire, partial(Ack, announces_batch=False), keeper=keeper, after=before, **options
     )
     if before is not None:
-        for record in list(house.keeper.sessions.values()):
-            restore(house.bayeux.life, record, house.keeper.waiting(record.key), house.now)
-        house.turn()
-    return house
+        for record in list(server.keeper.sessions.values()):
+            restore(server.bayeux.life, record, server.keeper.waiting(record.key), server.now)
+        server.turn()
+    return server
 
 
-def subscriber(house: House) -> Client:
+def subscriber(server: Server) -> Client:
     """A client for which nothing is stored."""
-    client = house.client()
+    client = server.client()
     client.subscribe("/a")
     return client
 
 
-def named(house: House, name: str) -> Client:
-    client = house.guest()
+def named(server: Server, name: str) -> Client:
+    client = server.guest()
     client.handshake(ext={"delivery": {"session": name}})
     return client
 
@@ -48,7 +48,7 @@ def send(client: Client, key: str, data: Any = 1, **options: Any) -> Asked:
 
 def sent(client: Client, key: str, data: Any = 1, **options: Any) -> Json:
     asked = send(client, key, data, **options)
-    client.house.turn()
+    client.server.turn()
     return asked.reply
 
 
@@ -65,87 +65,87 @@ def heard(client: Client) -> list[Any]:
 
 
 def test_a_repeated_publish_gets_the_first_reply_and_reaches_nobody() -> None:
-    house = house_of()
-    alice, bob = house.client(), subscriber(house)
+    server = server_of()
+    alice, bob = server.client(), subscriber(server)
     first = sent(alice, "k")
     again = sent(alice, "k", "other data")
     assert received(again) == received(first)
     assert heard(bob) == [1]
-    counters = house.bayeux.state.hub.counters
+    counters = server.bayeux.state.hub.counters
     # The publish in `heard` counts, too.
     assert (counters.published, counters.repeated) == (2, 1)
-    assert (alice.session.published, house.balances()) == (1, True)
+    assert (alice.session.published, server.balances()) == (1, True)
 
 
 def test_the_reply_to_a_publish_with_options_says_when_the_server_received_it() -> None:
-    house = house_of()
-    alice, bob = house.client(), subscriber(house)
+    server = server_of()
+    alice, bob = server.client(), subscriber(server)
     reply = alice.publish("/a", 1, ext={"delivery": {"priority": 9}}).reply
     assert received(reply).isdigit()
     assert "ext" not in alice.publish("/a", 2).reply
-    assert (heard(bob), house.keeper.bodies) == ([1, 2], {})
+    assert (heard(bob), server.keeper.bodies) == ([1, 2], {})
 
 
 def test_a_repeat_and_a_later_publish_wait_while_the_first_publish_is_pending() -> None:
-    house = house_of()
-    alice, bob = house.client(), subscriber(house)
+    server = server_of()
+    alice, bob = server.client(), subscriber(server)
     first, second = send(alice, "k"), send(alice, "k")
     third = alice.publish("/a", "without a key")
     assert first.is_held
     assert second.is_held
     assert third.is_held
-    house.turn()
+    server.turn()
     assert received(first.reply) == received(second.reply)
     assert heard(bob) == [1, "without a key"]
 
 
 def test_a_publish_that_the_store_refuses_does_not_use_up_its_key() -> None:
-    house = house_of()
-    alice, bob = house.client(), subscriber(house)
-    house.keeper.outcome = PersistOutcome.REFUSED
+    server = server_of()
+    alice, bob = server.client(), subscriber(server)
+    server.keeper.outcome = PersistOutcome.REFUSED
     assert "store_unavailable" in sent(alice, "k")["error"]
-    house.keeper.outcome = PersistOutcome.KEPT
-    house.keeper.is_available = False
+    server.keeper.outcome = PersistOutcome.KEPT
+    server.keeper.is_available = False
     assert "store_unavailable" in sent(alice, "k")["error"]
-    house.keeper.is_available = True
+    server.keeper.is_available = True
     assert received(sent(alice, "k"))
     assert heard(bob) == [1]
 
 
 def test_a_publish_that_is_too_large_does_not_use_up_its_key() -> None:
-    house = house_of(max_message_size=100)
-    alice, bob = house.client(), subscriber(house)
+    server = server_of(max_message_size=100)
+    alice, bob = server.client(), subscriber(server)
     assert "message_too_large" in sent(alice, "k", "x" * 100)["error"]
     assert received(sent(alice, "k", "short"))
     assert heard(bob) == ["short"]
 
 
 def test_a_publish_with_an_unknown_outcome_succeeds_when_it_is_repeated() -> None:
-    house = house_of()
-    alice, bob = house.client(), subscriber(house)
-    keeper = house.keeper
+    server = server_of()
+    alice, bob = server.client(), subscriber(server)
+    keeper = server.keeper
     keeper.is_silent = True
     first = send(alice, "k")
     keeper.answer_late(PersistOutcome.UNKNOWN)
-    house.turn()
+    server.turn()
     assert "unknown" in first.reply["error"]
     keeper.is_silent = False
     again = send(alice, "k")
     keeper.answer_late(PersistOutcome.KEPT)
-    house.turn()
+    server.turn()
     assert received(again.reply)
     assert heard(bob) == [1]
 
 
 def test_a_late_answer_of_the_store_to_a_repeat_changes_nothing() -> None:
-    house = house_of()
-    alice, bob = house.client(), subscriber(house)
+    server = server_of()
+    alice, bob = server.client(), subscriber(server)
     sent(alice, "k")
-    house.keeper.is_silent = True
+    server.keeper.is_silent = True
     again = send(alice, "k")
-    house.keeper.answer_late(PersistOutcome.UNKNOWN)
-    house.keeper.answer_late(PersistOutcome.REPEATED)
-    house.turn()
+    server.keeper.answer_late(PersistOutcome.UNKNOWN)
+    server.keeper.answer_late(PersistOutcome.REPEATED)
+    server.turn()
     assert "unknown" in again.reply["error"]
     assert heard(bob) == [1]
 
@@ -153,11 +153,11 @@ def test_a_late_answer_of_the_store_to_a_repeat_changes_nothing() -> None:
 @pytest.mark.parametrize("persistent", [None, True, False])
 def test_a_repeat_is_recognised_after_a_restart(persistent: bool | None) -> None:
     options = {} if persistent is None else {"persistent": persistent}
-    house = house_of()
-    joe, alice = named(house, "joe/1"), named(house, "ann/1")
+    server = server_of()
+    joe, alice = named(server, "joe/1"), named(server, "ann/1")
     joe.subscribe("/a")
     first = sent(alice, "k", **options)
-    other = house_of(house)
+    other = server_of(server)
     again = sent(named(other, "ann/1"), "k", **options)
     assert received(again) == received(first)
     (waiting,) = (each.queue.waiting for each in other.bayeux.state.sessions if each.key == "joe/1")
@@ -166,23 +166,23 @@ def test_a_repeat_is_recognised_after_a_restart(persistent: bool | None) -> None
 
 
 def test_a_passing_message_leaves_only_its_key_in_the_store() -> None:
-    house = house_of()
-    joe, alice = named(house, "joe/1"), house.client()
+    server = server_of()
+    joe, alice = named(server, "joe/1"), server.client()
     joe.subscribe("/a")
     sent(alice, "k", persistent=False)
     (message,) = joe.session.queue.waiting
     assert not message.is_durable
-    assert house.keeper.waiting("joe/1") == []
-    assert len(house.keeper.keyed) == 1
+    assert server.keeper.waiting("joe/1") == []
+    assert len(server.keeper.keyed) == 1
 
 
 def test_a_key_counts_as_new_after_a_day() -> None:
-    house = house_of()
-    alice, bob = house.client(), subscriber(house)
+    server = server_of()
+    alice, bob = server.client(), subscriber(server)
     first = sent(alice, "k", 1)
-    house.now += DAY_S - 1
+    server.now += DAY_S - 1
     assert received(sent(alice, "k", 2)) == received(first)
-    house.now += 2
+    server.now += 2
     assert received(sent(alice, "k", 3)) != received(first)
     assert heard(bob) == [1, 3]
 
@@ -191,63 +191,63 @@ def test_a_key_counts_as_new_after_a_day() -> None:
 
 
 def test_equal_keys_of_unrelated_clients_are_no_repeats() -> None:
-    house = house_of()
-    bob = subscriber(house)
+    server = server_of()
+    bob = subscriber(server)
     for number in range(3):
-        sent(house.client(), "k", number)
+        sent(server.client(), "k", number)
     assert heard(bob) == [0, 1, 2]
 
 
 def test_a_repeat_from_another_session_of_a_browser_is_recognised() -> None:
-    house = house_of()
-    bob, alice = subscriber(house), house.client()
+    server = server_of()
+    bob, alice = subscriber(server), server.client()
     first = sent(alice, "k")
-    page = house.client(browser=alice.browser)
+    page = server.client(browser=alice.browser)
     assert page.client_id != alice.client_id
     assert received(sent(page, "k")) == received(first)
     assert heard(bob) == [1]
 
 
 def test_a_repeat_from_another_session_of_a_subject_is_recognised() -> None:
-    house = house_of()
-    bob = subscriber(house)
-    first = sent(named(house, "joe/1"), "k")
+    server = server_of()
+    bob = subscriber(server)
+    first = sent(named(server, "joe/1"), "k")
     for name in ("joe/2", "joe"):
-        assert received(sent(named(house, name), "k")) == received(first)
+        assert received(sent(named(server, name), "k")) == received(first)
     assert heard(bob) == [1]
 
 
 def test_keys_that_look_like_those_of_other_identities_are_no_repeats() -> None:
-    house = house_of()
-    bob = subscriber(house)
-    sent(named(house, "joe/1"), "k", 1)
-    sent(named(house, "jo/1"), "e\nk", 2)
-    sent(house.client(browser="subject joe"), "k", 3)
+    server = server_of()
+    bob = subscriber(server)
+    sent(named(server, "joe/1"), "k", 1)
+    sent(named(server, "jo/1"), "e\nk", 2)
+    sent(server.client(browser="subject joe"), "k", 3)
     assert heard(bob) == [1, 2, 3]
 
 
 def test_the_store_gets_a_digest_instead_of_keys_and_cookies() -> None:
-    house = house_of()
-    alice = house.client(browser="a-secret-cookie")
+    server = server_of()
+    alice = server.client(browser="a-secret-cookie")
     sent(alice, "a-secret-key" * 20)
-    (digest,) = house.keeper.keyed
+    (digest,) = server.keeper.keyed
     assert (len(digest), "secret" in digest) == (20, False)
 
 
 def test_a_repeat_on_a_channel_without_the_right_to_publish_is_refused() -> None:
-    house = house_of()
-    alice = house.client()
+    server = server_of()
+    alice = server.client()
     sent(alice, "k")
     reply = alice.publish("/sys/a", 1, ext={"delivery": {"key": "k"}}).reply
     assert reply["error"].startswith("403")
 
 
 def test_a_publish_without_a_key_leaves_nothing_in_the_store() -> None:
-    house = house_of()
-    alice, bob = house.client(), subscriber(house)
+    server = server_of()
+    alice, bob = server.client(), subscriber(server)
     for _ in range(2):
         assert alice.publish("/a", 1).reply["successful"]
-    assert (heard(bob), house.keeper.bodies, house.keeper.keyed) == ([1, 1], {}, {})
+    assert (heard(bob), server.keeper.bodies, server.keeper.keyed) == ([1, 1], {}, {})
 
 
 # Against a model
@@ -272,8 +272,8 @@ steps = st.lists(
 def test_a_message_with_a_key_is_delivered_once_a_day_whatever_happens(
     given_steps: list[tuple[Any, ...]],
 ) -> None:
-    house = house_of()
-    named(house, "eve/1").subscribe("/a")
+    server = server_of()
+    named(server, "eve/1").subscribe("/a")
     taken: dict[tuple[str, str], float] = {}
     expected: list[int] = []
     for number, (what, *words) in enumerate(given_steps):
@@ -281,28 +281,28 @@ def test_a_message_with_a_key_is_delivered_once_a_day_whatever_happens(
             case "send":
                 who, key, persistent = words
                 options = {} if persistent is None else {"persistent": persistent}
-                send(named(house, who), key, number, **options)
+                send(named(server, who), key, number, **options)
                 mine = (who.partition("/")[0], key)
-                is_new = house.now - taken.get(mine, -DAY_S) >= DAY_S
-                if is_new and house.keeper.outcome is PersistOutcome.KEPT:
-                    taken[mine] = house.now
+                is_new = server.now - taken.get(mine, -DAY_S) >= DAY_S
+                if is_new and server.keeper.outcome is PersistOutcome.KEPT:
+                    taken[mine] = server.now
                     expected.append(number)
             case "turn":
-                house.turn()
+                server.turn()
             case "restart":
                 # Passing messages were queued, and are gone with the server.
-                house.turn()
-                assert waiting(house) == expected
-                house = house_of(house)
-                expected = waiting(house)
+                server.turn()
+                assert waiting(server) == expected
+                server = server_of(server)
+                expected = waiting(server)
             case "pass":
-                house.now += words[0]
+                server.now += words[0]
             case _:
-                house.keeper.outcome = PersistOutcome.REFUSED if words[0] else PersistOutcome.KEPT
-    house.turn()
-    assert waiting(house) == expected
+                server.keeper.outcome = PersistOutcome.REFUSED if words[0] else PersistOutcome.KEPT
+    server.turn()
+    assert waiting(server) == expected
 
 
-def waiting(house: House) -> list[int]:
-    (queue,) = (each.queue for each in house.bayeux.state.sessions if each.key == "eve/1")
+def waiting(server: Server) -> list[int]:
+    (queue,) = (each.queue for each in server.bayeux.state.sessions if each.key == "eve/1")
     return sorted(int(message.wire.split(b'"data":')[1].rstrip(b"}")) for message in queue.waiting)

@@ -6,35 +6,35 @@ from holdfast.bayeux.rights import Denial, SecurityPolicy
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.usage import Usages
 from holdfast.extensions.delivery_wire import DeliveryWire
-from tests.unit.bayeux.harness import Client, House, Json
-from tests.unit.bayeux.second_lives import KeptHouse, again
+from tests.unit.bayeux.harness import Client, Json, Server
+from tests.unit.bayeux.second_lives import RestartableServer, again
 
 HERE, THERE, ELSEWHERE = "203.0.113.7", "198.51.100.9", "192.0.2.5"
 OVER = "429:{}:budget_exceeded"
 
 
-def house(**limits: int) -> House:
+def server(**limits: int) -> Server:
     given = {"sessions": 0, "subscriptions": 0, "bytes": 0, **limits}
-    return House(DeliveryWire, quotas=QuotaLimits(**given), durable=Durable.NONE)
+    return Server(DeliveryWire, quotas=QuotaLimits(**given), durable=Durable.NONE)
 
 
-def client(house: House, network: str, name: str | None = None) -> Client:
+def client(server: Server, network: str, name: str | None = None) -> Client:
     ext: Json = {"delivery": {"session": name} if name else True}
-    return house.client(caller=Caller(address=network, network=network), ext=ext)
+    return server.client(caller=Caller(address=network, network=network), ext=ext)
 
 
-def enter(house: House, network: str, name: str | None = None) -> Json:
+def enter(server: Server, network: str, name: str | None = None) -> Json:
     """The reply to a handshake."""
     ext: Json = {"delivery": {"session": name} if name else True}
-    return Client(house, caller=Caller(address=network, network=network)).handshake(ext=ext).reply
+    return Client(server, caller=Caller(address=network, network=network)).handshake(ext=ext).reply
 
 
-def usages(house: House) -> Usages:
-    return house.bayeux.state.sessions.usages
+def usages(server: Server) -> Usages:
+    return server.bayeux.state.sessions.usages
 
 
 def test_an_address_may_have_a_limited_number_of_sessions() -> None:
-    place = house(sessions=2)
+    place = server(sessions=2)
     first, second = client(place, HERE), client(place, HERE)
     refused = enter(place, HERE)
 
@@ -50,7 +50,7 @@ def test_an_address_may_have_a_limited_number_of_sessions() -> None:
 
 
 def test_a_subject_may_have_a_limited_number_of_sessions_from_all_addresses() -> None:
-    place = house(sessions=2)
+    place = server(sessions=2)
     client(place, HERE, "ada/1")
     client(place, THERE, "ada/2")
 
@@ -61,18 +61,18 @@ def test_a_subject_may_have_a_limited_number_of_sessions_from_all_addresses() ->
 
 
 def test_all_sessions_of_a_subject_are_found_but_none_of_anonymous() -> None:
-    house = House(DeliveryWire)
+    server = Server(DeliveryWire)
     sessions = [
-        house.client(ext={"delivery": {"session": name}}).session for name in ("joe/1", "joe")
+        server.client(ext={"delivery": {"session": name}}).session for name in ("joe/1", "joe")
     ]
-    house.client()
-    found = house.bayeux.state.sessions.of_subject("joe")
+    server.client()
+    found = server.bayeux.state.sessions.of_subject("joe")
     assert sorted(each.name for each in found) == sorted(each.name for each in sessions)
-    assert house.bayeux.state.sessions.of_subject("anonymous") == []
+    assert server.bayeux.state.sessions.of_subject("anonymous") == []
 
 
 def test_the_subscriptions_of_all_sessions_of_a_subject_count_together() -> None:
-    place = house(subscriptions=3)
+    place = server(subscriptions=3)
     one, other = client(place, HERE, "ada/1"), client(place, THERE, "ada/2")
     assert one.subscribe("/a", "/b").reply["successful"]
 
@@ -93,7 +93,7 @@ class Secrecy(SecurityPolicy):
 
 
 def test_denied_subscriptions_use_up_no_quota() -> None:
-    place = house(subscriptions=3)
+    place = server(subscriptions=3)
     place.bayeux.state.rights.policy = Secrecy()
     eve, ada = client(place, HERE), client(place, HERE)
     for number in range(5):
@@ -107,7 +107,7 @@ def test_denied_subscriptions_use_up_no_quota() -> None:
 
 def test_a_session_that_no_address_opened_counts_for_the_first_that_takes_it_over() -> None:
     """So it is with a restored session, of which the server does not know who opened it."""
-    place = house(sessions=1)
+    place = server(sessions=1)
     client(place, "", "ada/1")
     client(place, HERE, "ada/1")
     refused = enter(place, HERE)
@@ -120,7 +120,7 @@ def test_a_session_that_no_address_opened_counts_for_the_first_that_takes_it_ove
 
 
 def test_a_restored_session_counts_for_the_address_from_which_its_client_returns() -> None:
-    before = KeptHouse(quotas=QuotaLimits(sessions=1))
+    before = RestartableServer(quotas=QuotaLimits(sessions=1))
     caller = Caller(address=HERE, network=HERE)
     ada = before.client(caller=caller, ext={"ack": True, "delivery": {"session": "ada/1"}})
     after = before.reborn()
@@ -132,7 +132,7 @@ def test_a_restored_session_counts_for_the_address_from_which_its_client_returns
 
 
 def test_a_subject_with_too_many_waiting_bytes_gets_no_more_sessions_or_subscriptions() -> None:
-    place = house(bytes=1000)
+    place = server(bytes=1000)
     slow = client(place, HERE, "ada/1")
     slow.subscribe("/a")
     writer = client(place, THERE)
@@ -148,14 +148,14 @@ def test_a_subject_with_too_many_waiting_bytes_gets_no_more_sessions_or_subscrip
 
 
 def test_a_caller_on_this_machine_is_not_counted_and_zero_means_no_limit() -> None:
-    place = house(sessions=1)
+    place = server(sessions=1)
     assert all(enter(place, "")["successful"] for _ in range(3))
-    place = house()
+    place = server()
     assert all(enter(place, HERE, f"ada/{n}")["successful"] for n in range(1, 4))
 
 
 def test_an_ended_session_leaves_nothing_in_the_usages() -> None:
-    place = house(sessions=5)
+    place = server(sessions=5)
     for each in (client(place, HERE, "ada/1"), client(place, THERE)):
         each.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
 

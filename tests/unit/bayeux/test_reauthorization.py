@@ -21,8 +21,8 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
-from tests.unit.bayeux.harness import Client, House, Json, Socket
-from tests.unit.bayeux.second_lives import KeptHouse, named, take
+from tests.unit.bayeux.harness import Client, Json, Server, Socket
+from tests.unit.bayeux.second_lives import RestartableServer, named, take
 
 SECRET = "/secret/**"
 
@@ -51,83 +51,83 @@ def denies(forbidden: set[str], wish: str) -> bool:
     return any(covers(each, wish) or covers(wish, each) for each in forbidden)
 
 
-def guarded(house: House) -> Policy:
-    house.bayeux.state.rights.policy = policy = Policy()
+def guarded(server: Server) -> Policy:
+    server.bayeux.state.rights.policy = policy = Policy()
     return policy
 
 
-def house_of(**options: Any) -> tuple[House, Policy]:
-    house = House(DeliveryWire, partial(Ack, announces_batch=False), **options)
-    return house, guarded(house)
+def server_of(**options: Any) -> tuple[Server, Policy]:
+    server = Server(DeliveryWire, partial(Ack, announces_batch=False), **options)
+    return server, guarded(server)
 
 
-def publish(house: House, channel: str, *data: object) -> None:
+def publish(server: Server, channel: str, *data: object) -> None:
     for each in data:
-        house.server.publish(channel, each)
+        server.for_extensions.publish(channel, each)
 
 
 def heard(client: Client, **fields: Any) -> list[Any]:
     asked = client.connect(advice={"timeout": 0}, **fields)
-    client.house.turn()
+    client.server.turn()
     return asked.data
 
 
-def reauthorize_now(house: House, session: Session) -> None:
-    house.server.reauthorize(session)
-    house.turn()
+def reauthorize_now(server: Server, session: Session) -> None:
+    server.for_extensions.reauthorize(session)
+    server.turn()
 
 
-def discarded(house: House) -> int:
-    assert house.balances()
-    return house.bayeux.state.hub.counters.discarded[Reason.NOT_ALLOWED]
+def discarded(server: Server) -> int:
+    assert server.balances()
+    return server.bayeux.state.hub.counters.discarded[Reason.NOT_ALLOWED]
 
 
 # Subscriptions
 
 
 def test_a_subscription_that_would_be_denied_now_is_removed_and_others_stay() -> None:
-    house, policy = house_of()
-    client = house.connected()
+    server, policy = server_of()
+    client = server.connected()
     client.subscribe("/a", "/secret/x", SECRET, "/**")
     policy.forbidden.add(SECRET)
-    reauthorize_now(house, client.session)
+    reauthorize_now(server, client.session)
     assert client.session.subscriptions == {"/a"}
-    publish(house, "/secret/x", 1)
-    publish(house, "/a", 2)
+    publish(server, "/secret/x", 1)
+    publish(server, "/a", 2)
     assert heard(client) == [2]
 
 
 @pytest.mark.slow
 def test_a_takeover_with_fewer_rights_removes_what_they_do_not_cover() -> None:
-    house = KeptHouse()
-    policy = guarded(house)
-    old = named(house)
+    server = RestartableServer()
+    policy = guarded(server)
+    old = named(server)
     old.subscribe("/secret/x")
-    house.turn()
+    server.turn()
     old.disconnect()
-    publish(house, "/secret/x", 1)
-    publish(house, "/a", 2)
-    house.turn()
+    publish(server, "/secret/x", 1)
+    publish(server, "/a", 2)
+    server.turn()
     policy.forbidden.add(SECRET)
-    new = house.guest()
+    new = server.guest()
     take(new)
     assert heard(new, ext={"ack": 0}) == [2]
     assert new.session.subscriptions == {"/a"}
-    assert discarded(house) == 1
+    assert discarded(server) == 1
 
 
 def test_reauthorization_asks_about_one_session_and_not_about_the_right_to_create() -> None:
-    house, policy = house_of()
-    client = house.connected()
-    house.connected().subscribe("/b")
+    server, policy = server_of()
+    client = server.connected()
+    server.connected().subscribe("/b")
     client.subscribe("/a")
     policy.asked.clear()
-    reauthorize_now(house, client.session)
+    reauthorize_now(server, client.session)
     assert policy.asked == ["/a"]
 
 
 def test_authorizers_are_asked_too() -> None:
-    house = House()
+    server = Server()
     votes = [Vote.GRANT]
 
     def authorizer(
@@ -135,39 +135,39 @@ def test_authorizers_are_asked_too() -> None:
     ) -> Vote | Denial:
         return votes[-1]
 
-    house.bayeux.state.rights.add(SECRET, authorizer)
-    client = house.connected()
+    server.bayeux.state.rights.add(SECRET, authorizer)
+    client = server.connected()
     client.subscribe("/a", SECRET)
-    reauthorize_now(house, client.session)
+    reauthorize_now(server, client.session)
     assert client.session.subscriptions == {"/a", SECRET}
     votes.append(Vote.IGNORE)
-    reauthorize_now(house, client.session)
+    reauthorize_now(server, client.session)
     assert client.session.subscriptions == {"/a"}
 
 
 def test_a_session_that_loses_the_role_of_operator_loses_system_channels() -> None:
-    house = House()
-    client = house.connected()
+    server = Server()
+    client = server.connected()
     client.session.identity.role = "operator"
     client.subscribe("/sys/alert", "/a")
-    house.bayeux.life.owner.alert("/a", "trouble")
+    server.bayeux.life.owner.alert("/a", "trouble")
     client.session.identity.role = ""
-    reauthorize_now(house, client.session)
+    reauthorize_now(server, client.session)
     assert client.session.subscriptions == {"/a"}
     assert heard(client) == []
-    assert discarded(house) == 1
+    assert discarded(server) == 1
 
 
 def test_a_policy_that_fails_removes_everything_and_is_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    house, policy = house_of()
-    client = house.connected()
+    server, policy = server_of()
+    client = server.connected()
     client.subscribe("/a", "/b", "/c")
-    publish(house, "/a", 1)
+    publish(server, "/a", 1)
     policy.is_broken = True
     with caplog.at_level(logging.ERROR):
-        reauthorize_now(house, client.session)
+        reauthorize_now(server, client.session)
     assert client.session.subscriptions == set()
     assert heard(client) == []
     assert len(caplog.records) == 1
@@ -180,81 +180,81 @@ def test_a_policy_that_fails_removes_everything_and_is_logged_once(
 def test_waiting_messages_of_a_removed_subscription_are_discarded_and_counted(
     ext: Json | None,
 ) -> None:
-    house, policy = house_of()
-    client = house.connected(ext=ext)
+    server, policy = server_of()
+    client = server.connected(ext=ext)
     client.subscribe("/a", SECRET)
-    publish(house, "/secret/x", 1, 2)
-    publish(house, "/a", 3)
+    publish(server, "/secret/x", 1, 2)
+    publish(server, "/a", 3)
     policy.forbidden.add(SECRET)
-    reauthorize_now(house, client.session)
+    reauthorize_now(server, client.session)
     assert heard(client, ext={"ack": 0}) == [3]
-    assert discarded(house) == 2
+    assert discarded(server) == 2
 
 
 def test_a_waiting_message_that_a_remaining_subscription_covers_stays() -> None:
-    house, policy = house_of()
-    client = house.connected()
+    server, policy = server_of()
+    client = server.connected()
     client.subscribe("/a/b", "/a/*", "/**")
-    publish(house, "/a/b", 1)
-    publish(house, "/x", 2)
+    publish(server, "/a/b", 1)
+    publish(server, "/x", 2)
     policy.forbidden.add("/x")
-    reauthorize_now(house, client.session)
+    reauthorize_now(server, client.session)
     assert client.session.subscriptions == {"/a/b", "/a/*"}
     assert heard(client) == [1]
-    assert discarded(house) == 1
+    assert discarded(server) == 1
 
 
 def test_a_waiting_message_of_a_removed_pattern_stays_if_its_channel_is_allowed() -> None:
-    house, policy = house_of()
-    client = house.connected()
+    server, policy = server_of()
+    client = server.connected()
     client.subscribe("/**")
-    publish(house, "/open", 1)
-    publish(house, "/secret/x", 2)
+    publish(server, "/open", 1)
+    publish(server, "/secret/x", 2)
     policy.forbidden.add(SECRET)
-    reauthorize_now(house, client.session)
+    reauthorize_now(server, client.session)
     assert client.session.subscriptions == set()
     assert heard(client) == [1]
 
 
 def test_a_waiting_message_of_an_ended_subscription_is_discarded_if_its_channel_is_denied() -> None:
-    house, policy = house_of()
-    client = house.connected(ext={"ack": True})
+    server, policy = server_of()
+    client = server.connected(ext={"ack": True})
     client.subscribe("/secret/x")
-    publish(house, "/secret/x", 1)
+    publish(server, "/secret/x", 1)
     client.unsubscribe("/secret/x")
     policy.forbidden.add(SECRET)
-    reauthorize_now(house, client.session)
+    reauthorize_now(server, client.session)
     assert heard(client, ext={"ack": 0}) == []
-    assert discarded(house) == 1
+    assert discarded(server) == 1
 
 
 def test_messages_that_the_server_delivered_or_replayed_to_the_session_stay() -> None:
-    house, policy = house_of()
-    client = house.connected()
+    server, policy = server_of()
+    client = server.connected()
     policy.forbidden.add("/**")
-    house.server.deliver_event(client.session, {"channel": "/secret/x", "data": 1})
-    house.server.deliver_event(client.session, {"channel": "/service/echo", "data": 2})
+    server.for_extensions.deliver_event(client.session, {"channel": "/secret/x", "data": 1})
+    server.for_extensions.deliver_event(client.session, {"channel": "/service/echo", "data": 2})
     again = Message(b'{"channel":"/secret/x","data":3}', id=7, channel="/secret/x")
     again.generation = 1
-    house.bayeux.state.hub.replay(client.session, again, 1)
-    reauthorize_now(house, client.session)
+    server.bayeux.state.hub.replay(client.session, again, 1)
+    reauthorize_now(server, client.session)
     assert heard(client) == [1, 2, 3]
-    assert discarded(house) == 0
+    assert discarded(server) == 0
 
 
 def test_denied_messages_are_removed_whether_in_flight_returned_or_waiting() -> None:
-    house, policy = house_of()
-    client = house.connected(ext={"ack": True, "delivery": {"maxEntries": 4}})
+    server, policy = server_of()
+    client = server.connected(ext={"ack": True, "delivery": {"maxEntries": 4}})
     client.subscribe("/a", SECRET)
     for number in range(3):
-        publish(house, "/secret/x", 10 + number)
-        publish(house, "/a", number)
+        publish(server, "/secret/x", 10 + number)
+        publish(server, "/a", number)
     assert len(heard(client, ext={"ack": 0})) == 4
     queue = client.session.queue
     queue.give_back(since=3)
     assert (len(queue.in_flight()), len(queue.returned), len(queue.waiting)) == (2, 2, 2)
     policy.forbidden.add(SECRET)
-    reauthorize_now(house, client.session)
+    reauthorize_now(server, client.session)
     assert (len(queue.in_flight()), len(queue.returned), len(queue.waiting)) == (1, 1, 1)
     assert queue.count == 3
     assert queue.size == sum(len(message.wire) for message in queue.messages())
@@ -264,68 +264,68 @@ def test_denied_messages_are_removed_whether_in_flight_returned_or_waiting() -> 
         1,
         2,
     ]
-    assert discarded(house) == 3
+    assert discarded(server) == 3
 
 
 def test_a_verdict_about_a_removed_message_is_unknown() -> None:
-    house, policy = house_of()
-    client = house.connected(ext={"ack": True, "delivery": True})
+    server, policy = server_of()
+    client = server.connected(ext={"ack": True, "delivery": True})
     client.subscribe("/a", SECRET)
-    publish(house, "/secret/x", 1)
-    publish(house, "/a", 2)
+    publish(server, "/secret/x", 1)
+    publish(server, "/a", 2)
     events = client.connect(advice={"timeout": 0}, ext={"ack": 0}).events
     policy.forbidden.add(SECRET)
-    reauthorize_now(house, client.session)
+    reauthorize_now(server, client.session)
     verdicts = [
         {"seq": e["ext"]["delivery"]["seq"], "errorCode": "user.update.error"} for e in events
     ]
     client.connect(advice={"timeout": 0}, ext={"ack": 1, "delivery": {"verdicts": verdicts}})
-    assert house.bayeux.state.hub.counters.verdicts_unknown == 1
-    assert [letter.channel for letter in house.keeper.letters] == ["/a"]
-    assert discarded(house) == 1
+    assert server.bayeux.state.hub.counters.verdicts_unknown == 1
+    assert [letter.channel for letter in server.keeper.letters] == ["/a"]
+    assert discarded(server) == 1
 
 
 def test_a_removed_message_with_a_lifetime_does_not_expire_later() -> None:
-    house, policy = house_of()
-    client = house.connected(ext={"ack": True})
+    server, policy = server_of()
+    client = server.connected(ext={"ack": True})
     client.subscribe("/a", SECRET)
     life = {"delivery": {"expiration": {"lifeTime": 1000, "forceDestroy": True}}}
-    sender = house.connected()
+    sender = server.connected()
     for channel in ("/secret/x", "/a", "/secret/x"):
         sender.publish(channel, 1, ext=life)
     policy.forbidden.add(SECRET)
-    reauthorize_now(house, client.session)
+    reauthorize_now(server, client.session)
     assert [message.channel for message in client.session.queue.mortals or ()] == ["/a"]
-    house.advance(2.0)
-    assert house.bayeux.state.hub.counters.expired == 1
-    assert discarded(house) == 2
+    server.advance(2.0)
+    assert server.bayeux.state.hub.counters.expired == 1
+    assert discarded(server) == 2
 
 
 def test_a_message_behind_a_removed_one_flows() -> None:
-    house, policy = house_of()
+    server, policy = server_of()
     socket = Socket()
-    client = house.connected(socket=socket)
+    client = server.connected(socket=socket)
     client.subscribe("/a", SECRET)
     client.connect()
     client.hear()
     socket.is_full = True
-    publish(house, "/secret/x", 1)
-    publish(house, "/a", 2)
-    house.turn()
+    publish(server, "/secret/x", 1)
+    publish(server, "/a", 2)
+    server.turn()
     policy.forbidden.add(SECRET)
-    reauthorize_now(house, client.session)
+    reauthorize_now(server, client.session)
     socket.is_full = False
-    house.bayeux.drained(socket)
-    house.turn()
+    server.bayeux.drained(socket)
+    server.turn()
     assert [element["data"] for element in socket.take()] == [2]
 
 
 def test_reauthorization_of_a_session_that_is_gone_asks_nothing() -> None:
-    house, policy = house_of()
-    client = house.connected()
+    server, policy = server_of()
+    client = server.connected()
     session = client.session
     client.disconnect()
-    reauthorize_now(house, session)
+    reauthorize_now(server, session)
     assert policy.asked == []
 
 
@@ -333,24 +333,24 @@ def test_reauthorization_of_a_session_that_is_gone_asks_nothing() -> None:
 
 
 def test_a_session_that_is_away_loses_subscriptions_and_messages_in_the_store_too() -> None:
-    house = KeptHouse()
-    policy = guarded(house)
-    client = named(house)
+    server = RestartableServer()
+    policy = guarded(server)
+    client = named(server)
     client.subscribe(SECRET)
-    house.turn()
+    server.turn()
     session = client.session
     client.disconnect()
-    publish(house, "/secret/x", 1)
-    publish(house, "/a", 2)
-    house.turn()
+    publish(server, "/secret/x", 1)
+    publish(server, "/a", 2)
+    server.turn()
     policy.forbidden.add(SECRET)
-    reauthorize_now(house, session)
-    house.turn()
-    assert house.store.sessions["joe/1"].subscriptions == ["/a"]
-    assert len(house.store.queues["joe/1"]) == 1
-    assert discarded(house) == 1
-    assert house.store.letters == []
-    reborn = house.reborn()
+    reauthorize_now(server, session)
+    server.turn()
+    assert server.store.sessions["joe/1"].subscriptions == ["/a"]
+    assert len(server.store.queues["joe/1"]) == 1
+    assert discarded(server) == 1
+    assert server.store.letters == []
+    reborn = server.reborn()
     guarded(reborn)
     client = reborn.guest()
     client.handshake(ext={"ack": True, "delivery": {"session": "joe/1"}})
@@ -381,53 +381,53 @@ class Reviewer(ServerExtension, SessionExtension):
 
 
 def test_an_extension_can_reauthorize_a_restored_session() -> None:
-    house = KeptHouse()
-    client = named(house)
+    server = RestartableServer()
+    client = named(server)
     client.subscribe(SECRET)
-    house.turn()
+    server.turn()
     client.disconnect()
-    publish(house, "/secret/x", 1)
-    publish(house, "/a", 2)
-    house.turn()
-    after = House(
+    publish(server, "/secret/x", 1)
+    publish(server, "/a", 2)
+    server.turn()
+    after = Server(
         DeliveryWire,
         partial(Ack, announces_batch=False),
         Reviewer,
-        keeper=house.store,
-        after=house,
+        keeper=server.store,
+        after=server,
     )
-    restore_all(house, after)
+    restore_all(server, after)
     after.turn()
-    assert house.store.sessions["joe/1"].subscriptions == ["/a"]
+    assert server.store.sessions["joe/1"].subscriptions == ["/a"]
     client = after.guest()
     client.handshake(ext={"ack": True, "delivery": {"session": "joe/1"}})
     assert heard(client, ext={"ack": 0}) == [2]
     assert discarded(after) == 1
 
 
-def restore_all(house: KeptHouse, after: House) -> None:
-    house.store.reopen()
-    for record, entries in house.store.load(partial(restore_without_session, after.bayeux.life)):
+def restore_all(server: RestartableServer, after: Server) -> None:
+    server.store.reopen()
+    for record, entries in server.store.load(partial(restore_without_session, after.bayeux.life)):
         restore(after.bayeux.life, record, entries, after.now)
 
 
 def test_the_reply_to_a_handshake_that_reauthorizes_announces_no_messages() -> None:
-    house = House(
+    server = Server(
         DeliveryWire,
         partial(Ack, announces_batch=False),
         Reviewer,
         allow_message_delivery_during_handshake=True,
     )
-    policy = guarded(house)
+    policy = guarded(server)
     ext = {"ack": True, "delivery": {"session": "joe/1"}}
-    client = house.client(ext=ext)
+    client = server.client(ext=ext)
     client.subscribe(SECRET, "/a")
-    house.turn()
-    publish(house, "/secret/x", 1)
-    publish(house, "/a", 2)
-    house.turn()
+    server.turn()
+    publish(server, "/secret/x", 1)
+    publish(server, "/a", 2)
+    server.turn()
     policy.forbidden.add(SECRET)
-    client = house.guest(browser=client.browser)
+    client = server.guest(browser=client.browser)
     asked = client.handshake(ext=ext)
     assert "x-messages" not in asked.reply
     assert heard(client, ext={"ack": 0}) == [2]
@@ -437,151 +437,151 @@ def test_the_reply_to_a_handshake_that_reauthorizes_announces_no_messages() -> N
 
 
 def test_a_denied_message_that_the_store_confirms_afterwards_is_not_handed_over() -> None:
-    house = KeptHouse()
-    policy = guarded(house)
-    client = named(house)
+    server = RestartableServer()
+    policy = guarded(server)
+    client = named(server)
     client.subscribe(SECRET)
-    house.turn()
-    house.connected().publish("/secret/x", 1)
-    house.connected().publish("/a", 2)
+    server.turn()
+    server.connected().publish("/secret/x", 1)
+    server.connected().publish("/a", 2)
     policy.forbidden.add(SECRET)
-    house.server.reauthorize(client.session)
-    assert house.flush()
+    server.for_extensions.reauthorize(client.session)
+    assert server.flush()
     assert client.session.reauthorization is None
     held = client.connect(ext={"ack": 1})
-    house.turn()
+    server.turn()
     assert held.data == [2]
-    assert discarded(house) == 1
-    assert len(house.store.queues["joe/1"]) == 1
+    assert discarded(server) == 1
+    assert len(server.store.queues["joe/1"]) == 1
 
 
 def test_a_denied_message_of_unknown_outcome_is_not_handed_over_when_confirmed_late() -> None:
-    house, policy = house_of()
-    client = named(house)
+    server, policy = server_of()
+    client = named(server)
     client.subscribe(SECRET)
-    house.turn()
-    house.keeper.is_silent = True
-    house.connected().publish("/secret/x", 1)
-    house.keeper.answer_late(PersistOutcome.UNKNOWN)
+    server.turn()
+    server.keeper.is_silent = True
+    server.connected().publish("/secret/x", 1)
+    server.keeper.answer_late(PersistOutcome.UNKNOWN)
     policy.forbidden.add(SECRET)
-    reauthorize_now(house, client.session)
-    house.keeper.answer_late(PersistOutcome.KEPT)
-    house.turn()
+    reauthorize_now(server, client.session)
+    server.keeper.answer_late(PersistOutcome.KEPT)
+    server.turn()
     assert heard(client, ext={"ack": 1}) == []
-    assert discarded(house) == 1
+    assert discarded(server) == 1
 
 
 def test_a_reply_that_waits_for_the_store_leaves_without_removed_messages() -> None:
-    house = KeptHouse()
-    policy = guarded(house)
-    client = named(house)
+    server = RestartableServer()
+    policy = guarded(server)
+    client = named(server)
     client.subscribe(SECRET)
-    house.turn()
-    publish(house, "/secret/x", 1)
-    publish(house, "/a", 2)
-    house.turn()
+    server.turn()
+    publish(server, "/secret/x", 1)
+    publish(server, "/a", 2)
+    server.turn()
     assert heard(client, ext={"ack": 1}) == [1, 2]
     again = client.connect(advice={"timeout": 0}, ext={"ack": 1})
     assert again.is_held
     policy.forbidden.add(SECRET)
-    house.server.reauthorize(client.session)
-    house.turn()
+    server.for_extensions.reauthorize(client.session)
+    server.turn()
     assert again.data == []
     assert heard(client, ext={"ack": 1}) == [2]
-    assert discarded(house) == 1
+    assert discarded(server) == 1
 
 
 # Large numbers
 
 
-def many(house: House, ext: Json | None = None, socket: Socket | None = None) -> Client:
-    client = house.connected(ext=ext, socket=socket)
+def many(server: Server, ext: Json | None = None, socket: Socket | None = None) -> Client:
+    client = server.connected(ext=ext, socket=socket)
     client.subscribe(*(f"/many/{number}" for number in range(200)), SECRET)
-    house.turn()
+    server.turn()
     return client
 
 
 @pytest.mark.parametrize("ext", [None, {"ack": True}], ids=str)
 def test_nothing_is_handed_over_while_reauthorization_takes_many_turns(ext: Json | None) -> None:
     is_over = [False]
-    house, policy = house_of(is_turn_over=lambda: is_over[0])
-    client = many(house, ext)
+    server, policy = server_of(is_turn_over=lambda: is_over[0])
+    client = many(server, ext)
     held = client.connect(ext={"ack": 0})
     policy.forbidden |= {SECRET, "/many/0"}
     is_over[0] = True
-    house.server.reauthorize(client.session)
-    publish(house, "/secret/x", 1)
-    publish(house, "/many/0", 2)
-    publish(house, "/many/1", 3)
+    server.for_extensions.reauthorize(client.session)
+    publish(server, "/secret/x", 1)
+    publish(server, "/many/0", 2)
+    publish(server, "/many/1", 3)
     turns = 0
     while client.session.reauthorization is not None:
         assert held.is_held
-        assert house.flush()
+        assert server.flush()
         turns += 1
-    house.turn()
+    server.turn()
     assert turns > 10
     assert held.data == [3]
-    assert discarded(house) == 2
+    assert discarded(server) == 2
 
 
 def test_nothing_is_pushed_while_reauthorization_takes_many_turns() -> None:
     is_over = [False]
-    house, policy = house_of(is_turn_over=lambda: is_over[0])
+    server, policy = server_of(is_turn_over=lambda: is_over[0])
     socket = Socket()
-    client = many(house, socket=socket)
+    client = many(server, socket=socket)
     client.connect()
     client.hear()
     policy.forbidden.add(SECRET)
     is_over[0] = True
-    house.server.reauthorize(client.session)
-    publish(house, "/secret/x", 1)
-    publish(house, "/many/1", 2)
+    server.for_extensions.reauthorize(client.session)
+    publish(server, "/secret/x", 1)
+    publish(server, "/many/1", 2)
     assert client.subscribe("/b").data == []
     client.hear()
-    assert house.flush()
+    assert server.flush()
     assert client.hear() == []
-    house.turn()
+    server.turn()
     assert [each["data"] for each in client.hear()] == [2]
 
 
 def test_rights_that_change_during_a_reauthorization_are_asked_for_again() -> None:
-    house, policy = house_of(is_turn_over=lambda: True)
-    client = many(house)
-    house.server.reauthorize(client.session)
+    server, policy = server_of(is_turn_over=lambda: True)
+    client = many(server)
+    server.for_extensions.reauthorize(client.session)
     for _ in range(8):
-        house.flush()
+        server.flush()
     assert client.session.reauthorization is not None
     policy.forbidden.add("/many/*")
-    house.server.reauthorize(client.session)
-    house.turn()
+    server.for_extensions.reauthorize(client.session)
+    server.turn()
     assert client.session.subscriptions == {SECRET}
 
 
 def test_reauthorization_stops_when_its_session_ends() -> None:
-    house, policy = house_of(is_turn_over=lambda: True)
-    client = many(house)
+    server, policy = server_of(is_turn_over=lambda: True)
+    client = many(server)
     session = client.session
-    house.server.reauthorize(session)
+    server.for_extensions.reauthorize(session)
     client.disconnect()
     policy.asked.clear()
-    house.turn()
+    server.turn()
     assert policy.asked == []
     assert session.reauthorization is None
 
 
 def test_the_reauthorization_of_many_sessions_continues_in_later_turns() -> None:
     is_over = [False]
-    house, policy = house_of(is_turn_over=lambda: is_over[0])
-    clients = [house.connected() for _ in range(50)]
+    server, policy = server_of(is_turn_over=lambda: is_over[0])
+    clients = [server.connected() for _ in range(50)]
     for client in clients:
         client.subscribe("/a")
     policy.forbidden.add("/a")
     policy.asked.clear()
     is_over[0] = True
     for client in clients:
-        house.server.reauthorize(client.session)
+        server.for_extensions.reauthorize(client.session)
     assert policy.asked == []
-    house.turn()
+    server.turn()
     assert policy.asked == ["/a"] * 50
     assert not any(client.session.subscriptions for client in clients)
 
@@ -612,23 +612,23 @@ def test_reauthorization_leaves_what_a_simple_model_leaves(
     given_back: int,
     is_hasty: bool,
 ) -> None:
-    house, policy = house_of(is_turn_over=lambda: is_hasty)
+    server, policy = server_of(is_turn_over=lambda: is_hasty)
     ext = {"ack": True, "delivery": {"maxEntries": taken} if taken else True}
-    client = house.connected(ext=ext)
+    client = server.connected(ext=ext)
     if subscribed:
         client.subscribe(*subscribed)
-        house.turn()
+        server.turn()
     for number, channel in enumerate(published):
-        publish(house, channel, number)
+        publish(server, channel, number)
     for channel in direct:
-        house.server.deliver_event(client.session, {"channel": channel, "data": "direct"})
+        server.for_extensions.deliver_event(client.session, {"channel": channel, "data": "direct"})
     if taken:
         heard(client, ext={"ack": 0})
         client.session.queue.give_back(since=given_back)
     before = contents(client.session)
     policy.forbidden = forbidden
-    house.server.reauthorize(client.session)
-    house.turn()
+    server.for_extensions.reauthorize(client.session)
+    server.turn()
     left = {each for each in subscribed if not denies(forbidden, each)}
     assert client.session.subscriptions == left
     assert list(contents(client.session)) == [
@@ -638,7 +638,7 @@ def test_reauthorization_leaves_what_a_simple_model_leaves(
         or any(covers(each, channel) for each in left)
         or not denies(forbidden, channel)
     ]
-    assert house.balances()
+    assert server.balances()
 
 
 def contents(session: Session) -> list[tuple[str, Any]]:

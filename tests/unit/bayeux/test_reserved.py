@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.bayeux.extension import ServerExtension
 from holdfast.bayeux.services import ServiceCall
-from tests.unit.bayeux.harness import Client, House, Json
+from tests.unit.bayeux.harness import Client, Json, Server
 
 
 def error_of(name: str) -> str:
@@ -23,17 +23,17 @@ KEYS: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_a_reserved_service_that_does_not_exist_is_refused_by_its_name(service: str) -> None:
-    client = House().client()
+    client = Server().client()
     data = {"destinations": [{"name": "joe/1"}], "content": "between us"}
     assert client.publish(service, data).reply["error"] == error_of(service)
     assert client.publish(f"{service}/", data).reply["error"] == error_of(service)
 
 
 def test_an_added_service_may_have_a_reserved_name() -> None:
-    house, calls = House(), list[ServiceCall]()
-    house.bayeux.state.services.add("/service/delivery", calls.append)
-    house.bayeux.state.services.add("/service/**", calls.append)
-    client = house.client()
+    server, calls = Server(), list[ServiceCall]()
+    server.bayeux.state.services.add("/service/delivery", calls.append)
+    server.bayeux.state.services.add("/service/**", calls.append)
+    client = server.client()
     for service in ("/service/delivery", "/service/more", "/service/other"):
         assert client.publish(service, 1).reply["successful"]
     assert len(calls) == 3
@@ -53,8 +53,8 @@ def test_an_added_service_may_have_a_reserved_name() -> None:
 def test_a_message_with_a_reserved_key_of_ext_that_nobody_owns_is_refused(
     message: Json, key: str, value: object
 ) -> None:
-    house = House()
-    client, other = house.client(), house.client()
+    server = Server()
+    client, other = server.client(), server.client()
     other.subscribe("/a")
     reply = client.send({**message, "ext": {key: value}}).reply
     assert reply["error"] == error_of(f"ext.{key}")
@@ -63,24 +63,24 @@ def test_a_message_with_a_reserved_key_of_ext_that_nobody_owns_is_refused(
 
 
 def test_a_handshake_that_asks_for_replies_is_refused() -> None:
-    house = House()
-    reply = house.guest().handshake(ext={"request": True}).reply
+    server = Server()
+    reply = server.guest().handshake(ext={"request": True}).reply
     assert reply["error"] == error_of("ext.request")
     assert reply["advice"]["reconnect"] == "none"
-    assert len(house.bayeux.state.sessions) == 0
+    assert len(server.bayeux.state.sessions) == 0
 
 
 @pytest.mark.parametrize("value", [None, False])
 def test_a_reserved_key_of_ext_may_be_null_or_false(value: object) -> None:
-    house = House()
+    server = Server()
     keys = {"request": value, "replyTo": value, "timeout": value}
-    client = house.client(ext=keys)
+    client = server.client(ext=keys)
     assert client.publish("/a", 1, ext=keys).reply["successful"]
 
 
 def test_other_keys_of_ext_are_forwarded() -> None:
-    house = House()
-    client = house.client(ext={"token": 1})
+    server = Server()
+    client = server.client(ext={"token": 1})
     client.subscribe("/a")
     (event,) = client.publish("/a", 1, ext={"ret": 1, "binary": {}, "priority": 2}).events
     assert event["ext"] == {"ret": 1, "binary": {}, "priority": 2}
@@ -90,8 +90,8 @@ def test_a_reserved_key_of_ext_is_accepted_if_an_extension_owns_it() -> None:
     class Replies(ServerExtension):
         owns: ClassVar[frozenset[str]] = frozenset({"request", "replyTo"})
 
-    house = House(Replies())
-    client = house.client(ext={"request": True})
+    server = Server(Replies())
+    client = server.client(ext={"request": True})
     assert client.publish("/a", 1, ext={"replyTo": "/ret/x"}).reply["successful"]
     reply = client.publish("/a", 1, ext={"replyTo": "/ret/x", "timeout": 5}).reply
     assert reply["error"] == error_of("ext.timeout")
@@ -109,7 +109,7 @@ def test_each_of_several_owners_of_a_key_checks_it() -> None:
         def check(self, message: Json) -> None:
             seen.append((self.name, message["ext"].get("mine")))
 
-    client = House(Reader("one"), Reader("other")).client()
+    client = Server(Reader("one"), Reader("other")).client()
     client.publish("/a", 1, ext={"mine": 7})
     assert seen == [("one", 7), ("other", 7)]
 
@@ -123,7 +123,7 @@ def test_an_owner_of_two_keys_checks_a_message_with_both_once() -> None:
         def check(self, message: Json) -> None:
             seen.append(message["ext"])
 
-    client = House(Reader()).client()
+    client = Server(Reader()).client()
     client.publish("/a", 1, ext={"one": 1, "two": 2})
     assert seen == [{"one": 1, "two": 2}]
 
@@ -138,7 +138,7 @@ def subscribes(client: Client, channel: str) -> Json:
 
 @pytest.mark.parametrize("channel", ["/ret/x", "/ret/x/4000001", "/ret/**", "/ret/*"])
 def test_reply_channels_are_refused_for_publishes_and_subscriptions(channel: str) -> None:
-    client = House().client()
+    client = Server().client()
     assert subscribes(client, channel)["error"] == error_of("/ret/")
     assert client.session.subscriptions == set()
     if not channel.endswith("*"):

@@ -4,7 +4,7 @@ from holdfast.bayeux.options import Durable
 from holdfast.bayeux.sessions import Session
 from tests.unit.bayeux.harness import Wire
 from tests.unit.bayeux.second_lives import (
-    KeptHouse,
+    RestartableServer,
     again,
     batch,
     codes,
@@ -19,8 +19,8 @@ from tests.unit.bayeux.second_lives import (
 )
 
 
-def joe(house: KeptHouse) -> Session:
-    (session,) = house.bayeux.state.sessions.names.of_subject("joe")
+def joe(server: RestartableServer) -> Session:
+    (session,) = server.bayeux.state.sessions.names.of_subject("joe")
     return session
 
 
@@ -28,44 +28,44 @@ def joe(house: KeptHouse) -> Session:
 
 
 def test_a_queue_hold_with_an_end_ends_on_time_after_a_restart() -> None:
-    house = KeptHouse()
-    client = named(house)
-    publish(house, 1)
-    until_ms = house.bayeux.state.node.now_ms() + 2000
-    house.bayeux.life.hold_back(client.session, "lunch", "operator", house.now, until_ms)
-    house = house.reborn()
-    client = again(client, house)
-    house.advance(1.5)
+    server = RestartableServer()
+    client = named(server)
+    publish(server, 1)
+    until_ms = server.bayeux.state.node.now_ms() + 2000
+    server.bayeux.life.hold_back(client.session, "lunch", "operator", server.now, until_ms)
+    server = server.reborn()
+    client = again(client, server)
+    server.advance(1.5)
     assert connect(client, 1).data == []
-    house.advance(0.6)
+    server.advance(0.6)
     assert connect(client, 2).data == [1]
 
 
 def test_a_queue_hold_whose_end_passed_before_a_restart_ends_at_once() -> None:
-    house = KeptHouse()
-    client = named(house)
-    until_ms = house.bayeux.state.node.now_ms() + 2000
-    house.bayeux.life.hold_back(client.session, "lunch", "operator", house.now, until_ms)
-    house.now += 60.0
-    house = house.reborn()
-    house.advance(0.2)
-    assert joe(house).hold_ends_at == 0.0
-    publish(house, 1)
-    assert connect(again(client, house), 1).data == [1]
+    server = RestartableServer()
+    client = named(server)
+    until_ms = server.bayeux.state.node.now_ms() + 2000
+    server.bayeux.life.hold_back(client.session, "lunch", "operator", server.now, until_ms)
+    server.now += 60.0
+    server = server.reborn()
+    server.advance(0.2)
+    assert joe(server).hold_ends_at == 0.0
+    publish(server, 1)
+    assert connect(again(client, server), 1).data == [1]
 
 
 def test_a_queue_hold_of_a_session_without_terms_survives_a_restart() -> None:
-    house = KeptHouse(durable=Durable.ACKED)
-    client = house.client(ext={"ack": True})
+    server = RestartableServer(durable=Durable.ACKED)
+    client = server.client(ext={"ack": True})
     connect(client, 0)
     client.subscribe("/a")
-    house.turn()
-    house.bayeux.life.hold_back(client.session, "maintenance", "operator", house.now)
-    publish(house, 1)
-    house = house.reborn()
-    client = again(client, house)
+    server.turn()
+    server.bayeux.life.hold_back(client.session, "maintenance", "operator", server.now)
+    publish(server, 1)
+    server = server.reborn()
+    client = again(client, server)
     assert connect(client, 1).data == []
-    house.bayeux.life.resume(client.session, house.now)
+    server.bayeux.life.resume(client.session, server.now)
     assert connect(client, 2).data == [1]
 
 
@@ -73,62 +73,62 @@ def test_a_queue_hold_of_a_session_without_terms_survives_a_restart() -> None:
 
 
 def test_a_message_pending_over_a_restart_is_redelivered_after_its_response_timeout() -> None:
-    house = KeptHouse()
-    client = named(house, ack=False, responseTimeout=2000)
-    publish(house, 1)
+    server = RestartableServer()
+    client = named(server, ack=False, responseTimeout=2000)
+    publish(server, 1)
     working_on = seqs(connect(client, None))
-    house = house.reborn()
-    client = again(client, house)
+    server = server.reborn()
+    client = again(client, server)
     assert connect(client, None, pending=working_on).data == []
-    house.advance(1.9)
+    server.advance(1.9)
     assert connect(client, None, pending=working_on).data == []
-    house.advance(0.7)
+    server.advance(0.7)
     answer = connect(client, None)
     assert (answer.data, redelivered(answer)) == ([1], [1])
 
 
 def test_a_verdict_about_a_message_handed_over_before_a_restart_counts() -> None:
-    house = KeptHouse()
-    client = named(house, ack=False)
-    publish(house, 1, 2)
+    server = RestartableServer()
+    client = named(server, ack=False)
+    publish(server, 1, 2)
     first, second = seqs(connect(client, None))
-    house = house.reborn()
-    client = again(client, house)
+    server = server.reborn()
+    client = again(client, server)
     connect(client, None, ok(first), no(second, "user.update.error"))
-    assert codes(house) == ["user.update.error"]
-    assert house.store.queues["joe/1"] == {}
+    assert codes(server) == ["user.update.error"]
+    assert server.store.queues["joe/1"] == {}
 
 
 def test_a_message_not_yet_sent_to_a_oneway_receiver_is_delivered_after_a_restart() -> None:
-    house = KeptHouse()
-    client = named(house, ack=False, oneway=True)
-    publish(house, 1)
+    server = RestartableServer()
+    client = named(server, ack=False, oneway=True)
+    publish(server, 1)
     wire = Wire()
     wire.is_cut = True
     connect(client, None, wire=wire)
     asked = client.connect(advice={"timeout": 0})
     assert asked.is_held, "the store learns of the next attempt first"
-    house = house.reborn()
-    client = again(client, house)
-    publish(house, 2)
+    server = server.reborn()
+    client = again(client, server)
+    publish(server, 2)
     assert connect(client, None).data == [1, 2]
-    assert house.store.queues["joe/1"] == {}
+    assert server.store.queues["joe/1"] == {}
 
 
 def test_the_numbers_of_entries_rise_over_every_restart() -> None:
-    house = KeptHouse()
-    client = named(house)
+    server = RestartableServer()
+    client = named(server)
     told: list[int] = []
     ack = 1
     for number in range(3):
-        publish(house, number)
+        publish(server, number)
         answer = connect(client, ack)
         told += seqs(answer)
         ack = batch(answer)
         # Acked, so that the store has nothing of it any more.
         ack = batch(connect(client, ack))
-        house = house.reborn()
-        client = again(client, house)
+        server = server.reborn()
+        client = again(client, server)
     assert told == sorted(set(told))
     assert told[-1] < 2**53, "JavaScript counts no further"
 
@@ -137,68 +137,68 @@ def test_the_numbers_of_entries_rise_over_every_restart() -> None:
 
 
 def test_a_restored_queue_is_in_the_order_of_priorities() -> None:
-    house = KeptHouse()
-    client = named(house)
-    sender = house.connected()
+    server = RestartableServer()
+    client = named(server)
+    sender = server.connected()
     for priority in (1, 9, 5):
         sender.publish("/a", priority, ext={"delivery": {"priority": priority}})
-    house.turn()
-    house = house.reborn()
-    publish(house, 6)
-    assert connect(again(client, house), 1).data == [9, 5, 6, 1]
+    server.turn()
+    server = server.reborn()
+    publish(server, 6)
+    assert connect(again(client, server), 1).data == [9, 5, 6, 1]
 
 
 def test_a_message_with_force_destroy_expires_after_restarts_too() -> None:
-    house = KeptHouse()
-    client = named(house)
-    sender = house.connected()
+    server = RestartableServer()
+    client = named(server)
+    sender = server.connected()
     for number, is_forced in ((1, True), (2, False)):
         expiration = {"lifeTime": 2000, "forceDestroy": is_forced}
         sender.publish("/a", number, ext={"delivery": {"expiration": expiration}})
-    house.turn()
-    house = house.reborn()
-    house.advance(1.0)
-    house = house.reborn()
-    house.advance(1.0)
-    assert connect(again(client, house), 1).data == [2]
-    assert house.bayeux.state.hub.counters.expired == 1
-    assert house.balances()
+    server.turn()
+    server = server.reborn()
+    server.advance(1.0)
+    server = server.reborn()
+    server.advance(1.0)
+    assert connect(again(client, server), 1).data == [2]
+    assert server.bayeux.state.hub.counters.expired == 1
+    assert server.balances()
 
 
 def test_a_message_whose_lifetime_ends_while_no_server_runs_is_not_delivered() -> None:
-    house = KeptHouse()
-    client = named(house)
+    server = RestartableServer()
+    client = named(server)
     expiration = {"lifeTime": 2000, "forceDestroy": True}
-    house.connected().publish("/a", 1, ext={"delivery": {"expiration": expiration}})
-    house.turn()
-    house.now += 60.0
-    house = house.reborn()
-    assert connect(again(client, house), 1).data == []
-    assert house.store.queues["joe/1"] == {}
+    server.connected().publish("/a", 1, ext={"delivery": {"expiration": expiration}})
+    server.turn()
+    server.now += 60.0
+    server = server.reborn()
+    assert connect(again(client, server), 1).data == []
+    assert server.store.queues["joe/1"] == {}
 
 
 # Sessions
 
 
 def test_a_stopped_session_stays_stopped_over_a_restart_until_a_handshake() -> None:
-    house = KeptHouse()
-    client = named(house, onUserException="dead")
-    publish(house, 1)
+    server = RestartableServer()
+    client = named(server, onUserException="dead")
+    publish(server, 1)
     connect(client, 1, no(seqs(connect(client, 1))[0], "user.update.error"))
-    house = house.reborn()
-    client = again(client, house)
-    publish(house, 2)
+    server = server.reborn()
+    client = again(client, server)
+    publish(server, 2)
     assert connect(client, 3).data == []
-    assert codes(house) == ["user.update.error", "communication.noConnection.dead"]
-    new = house.guest()
+    assert codes(server) == ["user.update.error", "communication.noConnection.dead"]
+    new = server.guest()
     take(new, onUserException="dead")
-    publish(house, 3)
+    publish(server, 3)
     assert connect(new, 0).data == [3]
 
 
 def test_a_stored_subscription_to_an_invalid_channel_is_left_out() -> None:
-    house = KeptHouse()
-    client = named(house)
-    house.store.sessions["joe/1"].subscriptions.insert(0, "no channel")
-    house = house.reborn()
-    assert again(client, house).session.subscriptions == {"/a"}
+    server = RestartableServer()
+    client = named(server)
+    server.store.sessions["joe/1"].subscriptions.insert(0, "no channel")
+    server = server.reborn()
+    assert again(client, server).session.subscriptions == {"/a"}

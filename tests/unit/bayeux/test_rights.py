@@ -8,7 +8,7 @@ import pytest
 from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.rights import Authorizer, Denial, SecurityPolicy, Vote
 from holdfast.bayeux.sessions import Session
-from tests.unit.bayeux.harness import Client, House, Json
+from tests.unit.bayeux.harness import Client, Json, Server
 
 GRANT, IGNORE = Vote.GRANT, Vote.IGNORE
 NOT_GRANTED = "denied_by_not_granting"
@@ -51,17 +51,17 @@ class Votes:
         return self.opinion if operation in self.operations else Vote.IGNORE
 
 
-def under(policy: SecurityPolicy) -> tuple[House, Client]:
-    house = House()
-    house.bayeux.state.rights.policy = policy
-    return house, house.client()
+def under(policy: SecurityPolicy) -> tuple[Server, Client]:
+    server = Server()
+    server.bayeux.state.rights.policy = policy
+    return server, server.client()
 
 
-def authorized(*authorizers: tuple[str, Authorizer]) -> tuple[House, Client]:
-    house = House()
+def authorized(*authorizers: tuple[str, Authorizer]) -> tuple[Server, Client]:
+    server = Server()
     for pattern, authorizer in authorizers:
-        house.bayeux.state.rights.add(pattern, authorizer)
-    return house, house.client()
+        server.bayeux.state.rights.add(pattern, authorizer)
+    return server, server.client()
 
 
 def error(reply: Json) -> str | None:
@@ -72,11 +72,11 @@ def error(reply: Json) -> str | None:
 
 
 def test_rights_are_open_until_an_authorizer_or_a_policy_is_set() -> None:
-    rights = House().bayeux.state.rights
+    rights = Server().bayeux.state.rights
     assert rights.are_open
     rights.add("/a", Votes(GRANT))
     assert not rights.are_open
-    rights = House().bayeux.state.rights
+    rights = Server().bayeux.state.rights
     rights.policy = SecurityPolicy()
     assert not rights.are_open
 
@@ -98,18 +98,18 @@ def test_a_policy_that_overrides_nothing_allows_everything() -> None:
     ],
 )
 def test_each_denial_of_a_policy_has_an_error_of_its_own(what: str, verb: str, text: str) -> None:
-    house, client = under(Policy(what, "/a"))
+    server, client = under(Policy(what, "/a"))
     reply = client.publish("/a", 1) if verb == "publish" else client.subscribe("/b", "/a", "/c")
     assert error(reply.reply) == f"403:denied_by_security_policy:{text}"
     assert client.session.subscriptions == set()
-    assert len(house.bayeux.state.hub.routes) == 0
+    assert len(server.bayeux.state.hub.routes) == 0
 
 
 def test_the_right_to_create_is_asked_for_only_if_a_channel_does_not_exist() -> None:
     policy = Policy()
-    house, client = under(policy)
+    server, client = under(policy)
     client.subscribe("/a")
-    house.client().subscribe("/a")
+    server.client().subscribe("/a")
     client.publish("/a", 1)
     client.publish("/b", 1)
     client.publish("/service/a", 1)
@@ -138,8 +138,8 @@ def test_the_reply_to_a_denied_publish_has_the_reason_advice_and_ext_of_the_poli
 
 
 def test_a_refused_publish_reaches_nobody() -> None:
-    house, client = under(Policy("publish", "/a"))
-    bob = house.client()
+    server, client = under(Policy("publish", "/a"))
+    bob = server.client()
     bob.subscribe("/a", "/**")
     client.publish("/a", 1)
     assert bob.publish("/nobody").data == [None]
@@ -179,8 +179,8 @@ def test_one_grant_is_needed_and_one_denial_denies(
 
 def test_the_policy_comes_before_the_authorizers() -> None:
     votes = Votes(GRANT)
-    house, client = under(Policy("publish", "/a"))
-    house.bayeux.state.rights.add("/a", votes)
+    server, client = under(Policy("publish", "/a"))
+    server.bayeux.state.rights.add("/a", votes)
     assert error(client.publish("/a", 1).reply) == "403:denied_by_security_policy:publish_denied"
     assert votes.asked == [(Operation.CREATE, "/a")]
 

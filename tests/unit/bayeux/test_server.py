@@ -7,80 +7,80 @@ import pytest
 from holdfast.bayeux.transports import ConnectionType
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.queue import QueueLimits
-from tests.unit.bayeux.harness import House, Wire
+from tests.unit.bayeux.harness import Server, Wire
 
 
 def test_all_messages_of_a_turn_come_in_one_reply_to_each_receiver() -> None:
-    house = House()
-    clients = [house.connected() for _ in range(3)]
+    server = Server()
+    clients = [server.connected() for _ in range(3)]
     for client in clients:
         client.subscribe("/a")
     waiting = [client.connect() for client in clients]
-    publisher = house.client()
+    publisher = server.client()
     for number in range(5):
         publisher.publish("/a", number)
-    house.turn()
+    server.turn()
     assert [asked.data for asked in waiting] == [[0, 1, 2, 3, 4]] * 3
 
 
 def test_a_connect_stays_held_if_another_reply_carried_all_messages() -> None:
-    house = House()
-    client = house.connected()
+    server = Server()
+    client = server.connected()
     client.subscribe("/a")
     asked = client.connect()
     assert client.publish("/a", 1).data == [1]
-    house.turn()
+    server.turn()
     assert asked.is_held
 
 
 def test_counters_balance_if_a_session_with_news_ends_within_the_turn() -> None:
-    house = House()
-    client = house.connected()
+    server = Server()
+    client = server.connected()
     client.subscribe("/a")
-    house.server.publish("/a", 1)
+    server.for_extensions.publish("/a", 1)
     client.disconnect()
-    house.turn()
-    assert house.balances()
+    server.turn()
+    assert server.balances()
 
 
 def test_a_message_waits_for_the_next_connect_of_its_receiver() -> None:
-    house = House()
-    client = house.connected()
+    server = Server()
+    client = server.connected()
     client.subscribe("/a")
-    house.server.publish("/a", 1)
-    house.turn()
+    server.for_extensions.publish("/a", 1)
+    server.turn()
     assert client.connect().data == [1]
 
 
 def test_a_full_queue_discards_the_newest_for_its_receiver_alone() -> None:
-    house = House(queue_limits=QueueLimits(entries=2))
-    full, other, publisher = house.connected(), house.connected(), house.client()
+    server = Server(queue_limits=QueueLimits(entries=2))
+    full, other, publisher = server.connected(), server.connected(), server.client()
     full.subscribe("/a")
     other.subscribe("/a")
     waiting = other.connect()
     for number in range(3):
         assert publisher.publish("/a", number).reply["successful"]
-        house.turn()
+        server.turn()
         if not waiting.is_held:
             waiting = other.connect()
     assert full.connect().data == [0, 1]
-    assert house.bayeux.state.hub.counters.discarded == {Reason.OVERFLOW_ENTRIES: 1}
-    assert house.balances()
+    assert server.bayeux.state.hub.counters.discarded == {Reason.OVERFLOW_ENTRIES: 1}
+    assert server.balances()
 
 
 def test_meta_connect_deliver_only_leaves_messages_to_replies_to_connects() -> None:
-    house = House(meta_connect_deliver_only=True)
-    client = house.connected()
+    server = Server(meta_connect_deliver_only=True)
+    client = server.connected()
     client.subscribe("/a")
     asked = client.connect()
     assert client.publish("/a", 1).events == []
-    house.turn()
+    server.turn()
     assert asked.data == [1]
 
 
 def test_messages_over_callback_polling_come_only_with_replies_to_connects() -> None:
-    house = House()
-    client = house.connected()
+    server = Server()
+    client = server.connected()
     client.subscribe("/a")
 
     def wire() -> Wire:
@@ -92,10 +92,10 @@ def test_messages_over_callback_polling_come_only_with_replies_to_connects() -> 
 
 
 def test_the_reply_to_a_disconnect_over_callback_polling_carries_waiting_messages() -> None:
-    house = House()
-    client = house.connected()
+    server = Server()
+    client = server.connected()
     client.subscribe("/a")
-    house.server.publish("/a", 1)
+    server.for_extensions.publish("/a", 1)
     assert client.disconnect(wire=Wire(ConnectionType.CALLBACK_POLLING)).data == [1]
 
 
@@ -103,30 +103,30 @@ def test_client_ids_are_not_logged_when_sessions_begin_and_end(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.DEBUG):
-        house = House(max_interval_s=1.0)
-        alice, bob = house.connected(), house.connected()
+        server = Server(max_interval_s=1.0)
+        alice, bob = server.connected(), server.connected()
         alice.subscribe("/a")
         alice.disconnect()
-        house.advance(2.0)
+        server.advance(2.0)
     assert "ended" in caplog.text
     for client in (alice, bob):
         assert str(client.client_id) not in caplog.text
 
 
 def test_an_event_for_one_session_reaches_it_alone() -> None:
-    house = House()
-    alice, bob = house.connected(), house.connected()
+    server = Server()
+    alice, bob = server.connected(), server.connected()
     asked, other = alice.connect(), bob.connect()
-    house.server.deliver_event(alice.session, {"channel": "/x", "data": 1})
-    house.turn()
+    server.for_extensions.deliver_event(alice.session, {"channel": "/x", "data": 1})
+    server.turn()
     assert asked.data == [1]
     assert other.is_held
 
 
 def test_an_event_for_a_session_that_is_gone_is_not_accepted() -> None:
-    house = House()
-    client = house.connected()
+    server = Server()
+    client = server.connected()
     session = client.session
     client.disconnect()
-    house.server.deliver_event(session, {"channel": "/x", "data": 1})
-    assert house.bayeux.state.hub.counters.accepted == 0
+    server.for_extensions.deliver_event(session, {"channel": "/x", "data": 1})
+    assert server.bayeux.state.hub.counters.accepted == 0

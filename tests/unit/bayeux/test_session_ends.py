@@ -15,7 +15,7 @@ from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.reactions import Failure, ForMessage, ForRest, Reaction
 from holdfast.delivery.session_states import NEXT, SessionState
 from tests.unit.bayeux.harness import Client, Json
-from tests.unit.bayeux.second_lives import KeptHouse, codes, named, no, ok, publish, seqs
+from tests.unit.bayeux.second_lives import RestartableServer, codes, named, no, ok, publish, seqs
 
 if TYPE_CHECKING:
     from holdfast.bayeux.sessions import Session
@@ -39,7 +39,7 @@ def connect(client: Client, *verdicts: Json) -> list[int]:
     asked = client.connect(
         ext={"ack": ack, "delivery": {"verdicts": list(verdicts)}}, advice={"timeout": 0}
     )
-    client.house.turn()
+    client.server.turn()
     return seqs(asked) if not asked.is_held else []
 
 
@@ -60,7 +60,7 @@ def refuse_and(then: Callable[[Client], object]) -> Callable[[Client], None]:
 
 
 def refuse_with_error_handler(client: Client) -> None:
-    client.house.server.error_handlers.add("/a", Handler())
+    client.server.for_extensions.error_handlers.add("/a", Handler())
     refuse(ERROR)(client)
 
 
@@ -72,19 +72,19 @@ def disconnect(**delivery: bool) -> Callable[[Client], None]:
 
 
 def fall_silent(client: Client) -> None:
-    house = client.house
+    server = client.server
     for _ in range(130):
-        house.now = round(house.now + 0.1, 1)
-        house.bayeux.tick(house.now)
-        house.flush()
+        server.now = round(server.now + 0.1, 1)
+        server.bayeux.tick(server.now)
+        server.flush()
 
 
 def end_by_server(client: Client) -> None:
-    client.house.server.end_by_server(client.session)
+    client.server.for_extensions.end_by_server(client.session)
 
 
 def kill_session(client: Client) -> None:
-    kill(client.house.bayeux.life, client.session, "ann", client.house.now)
+    kill(client.server.bayeux.life, client.session, "ann", client.server.now)
 
 
 PLAIN: Json | None = None
@@ -121,30 +121,30 @@ WAYS = [
 def test_the_session_state_decides_about_a_message_that_the_store_confirms_too_late(
     ext: Json | None, way: Callable[[Client], None], state: SessionState
 ) -> None:
-    house = KeptHouse(max_interval_s=10.0)
-    client = house.client(ext=ext)
+    server = RestartableServer(max_interval_s=10.0)
+    client = server.client(ext=ext)
     client.connect(advice={"timeout": 0})
     client.subscribe("/a")
-    house.turn()
+    server.turn()
     session = client.session
     if ext is not PLAIN:
-        publish(house, "first")
+        publish(server, "first")
     # Messages of the channel wait for the store, because of this session.
-    named(house, name="ann/1")
-    house.store.is_silent = True
-    house.server.publish("/a", "late")
+    named(server, name="ann/1")
+    server.store.is_silent = True
+    server.for_extensions.publish("/a", "late")
     way(client)
-    letters, discarded = len(codes(house)), house.bayeux.state.hub.counters.discarded.copy()
+    letters, discarded = len(codes(server)), server.bayeux.state.hub.counters.discarded.copy()
     assert session.state is state
-    house.store.answer_late(PersistOutcome.KEPT)
-    house.turn()
-    late = len(codes(house)) - letters
-    lost = house.bayeux.state.hub.counters.discarded - discarded
+    server.store.answer_late(PersistOutcome.KEPT)
+    server.turn()
+    late = len(codes(server)) - letters
+    lost = server.bayeux.state.hub.counters.discarded - discarded
     if session.leaves_letters:
         assert (late, lost) == (1, {})
     else:
         assert (late, lost) == (0, {Reason.SESSION_ENDED: 1})
-    assert house.balances()
+    assert server.balances()
 
 
 # Random operations
@@ -192,39 +192,39 @@ class Town:
     """Sessions of all kinds, and everything that may happen to them."""
 
     def __init__(self) -> None:
-        self.house = KeptHouse(max_interval_s=10.0, max_session_timeout_s=60.0)
-        self.clients = {kind: self.house.guest() for kind in KINDS}
+        self.server = RestartableServer(max_interval_s=10.0, max_session_timeout_s=60.0)
+        self.clients = {kind: self.server.guest() for kind in KINDS}
         self.last: dict[Session, SessionState] = {}
 
     def do(self, what: str, *args: Any) -> None:
         match what:
             case "publish":
-                self.house.server.publish("/a", 1)
-                self.house.store.is_silent = not args[0]
+                self.server.for_extensions.publish("/a", 1)
+                self.server.store.is_silent = not args[0]
             case "pass":
-                self.house.advance(args[0])
+                self.server.advance(args[0])
             case "answer":
-                self.house.store.is_silent = False
-                self.house.turn()
+                self.server.store.is_silent = False
+                self.server.turn()
             case "restart":
                 self.restart()
             case _:
                 self.do_to(what, self.clients[args[0]], *args)
 
     def do_to(self, what: str, client: Client, kind: str, word: str = "") -> None:
-        life, now = self.house.bayeux.life, self.house.now
+        life, now = self.server.bayeux.life, self.server.now
         session = next((s for s in self.last if s.client_id == client.client_id), None)
         match what:
             case "handshake":
                 client.handshake(ext=KINDS[kind])
                 client.connect(advice={"timeout": 0})
                 client.subscribe("/a")
-                self.house.turn()
+                self.server.turn()
             case "connect":
                 client.connect()
             case "judge" if session is not None:
-                self.house.server.publish("/a", 1)
-                self.house.turn()
+                self.server.for_extensions.publish("/a", 1)
+                self.server.turn()
                 client.connect(advice={"timeout": 0})
                 said = [
                     ok(seq) if word == "OK" else no(seq, word) for seq in session.queue.in_flight()
@@ -243,17 +243,17 @@ class Town:
                 life.ends.end_by_server(session, now)
 
     def restart(self) -> None:
-        self.house.turn()
+        self.server.turn()
         before = {s.key: s.takes_messages for s in self.last if s.is_durable}
-        self.house = self.house.reborn()
+        self.server = self.server.reborn()
         self.last = {}
-        after = {s.key: s.takes_messages for s in self.house.bayeux.state.sessions}
+        after = {s.key: s.takes_messages for s in self.server.bayeux.state.sessions}
         assert after == before
         for client in self.clients.values():
-            client.house = self.house
+            client.server = self.server
 
     def check(self) -> None:
-        sessions = list(self.house.bayeux.state.sessions)
+        sessions = list(self.server.bayeux.state.sessions)
         for session in sessions:
             self.last.setdefault(session, SessionState.HANDSHAKEN)
         for session, before in self.last.items():
@@ -291,11 +291,11 @@ def test_session_state_dispatcher_and_registry_agree_whatever_happens(
         assert len(town.last) == len(KINDS)
         for what, *args in story:
             town.do(what, *args)
-            town.house.turn()
+            town.server.turn()
             town.check()
         town.do("answer")
         town.check()
-        assert town.house.balances()
+        assert town.server.balances()
         assert faults.seen == []
     finally:
         log.removeHandler(faults)

@@ -10,55 +10,55 @@ from holdfast.bayeux.extension import ServerExtension, SessionExtension
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.counters import Reason
 from holdfast.extensions.ack import Ack
-from tests.unit.bayeux.harness import Client, House, Json, Socket, Wire
+from tests.unit.bayeux.harness import Client, Json, Server, Socket, Wire
 
 
-def lifetime(house: House) -> float:
+def lifetime(server: Server) -> float:
     """How long the only session still lives, in steps of a tenth of a second."""
     for tenth in range(1, 1000):
-        house.advance(0.1)
-        if len(house.bayeux.state.sessions) == 0:
+        server.advance(0.1)
+        if len(server.bayeux.state.sessions) == 0:
             return tenth / 10
     raise AssertionError("it does not expire")
 
 
-def connected(**options: Any) -> tuple[House, Client]:
-    house = House(**options)
-    return house, house.connected()
+def connected(**options: Any) -> tuple[Server, Client]:
+    server = Server(**options)
+    return server, server.connected()
 
 
 def test_a_session_that_never_connects_expires() -> None:
-    house = House(max_interval_s=5.0)
-    house.client()
-    assert lifetime(house) == pytest.approx(5.1)
+    server = Server(max_interval_s=5.0)
+    server.client()
+    assert lifetime(server) == pytest.approx(5.1)
 
 
 def test_a_session_expires_when_its_next_connect_does_not_come() -> None:
-    house, client = connected(interval_s=2.0, max_interval_s=5.0)
-    assert lifetime(house) == pytest.approx(7.1)
+    server, client = connected(interval_s=2.0, max_interval_s=5.0)
+    assert lifetime(server) == pytest.approx(7.1)
     assert client.connect().reply["error"] == "402::session_unknown"
 
 
 def test_the_session_timeout_starts_when_the_held_connect_is_answered() -> None:
-    house, client = connected(timeout_s=20.0, max_interval_s=5.0)
+    server, client = connected(timeout_s=20.0, max_interval_s=5.0)
     client.connect()
-    house.advance(19.9)
-    assert lifetime(house) == pytest.approx(5.3)
+    server.advance(19.9)
+    assert lifetime(server) == pytest.approx(5.3)
 
 
 def test_an_interval_that_a_client_asks_for_prolongs_its_session_once() -> None:
-    house, client = connected(max_interval_s=5.0)
+    server, client = connected(max_interval_s=5.0)
     client.connect(advice={"interval": 4000, "timeout": 0})
-    house.advance(8.9)
+    server.advance(8.9)
     client.connect(advice={"timeout": 0})
-    assert lifetime(house) == pytest.approx(5.1)
+    assert lifetime(server) == pytest.approx(5.1)
 
 
 def test_an_interval_that_the_server_sets_for_a_session_prolongs_it() -> None:
-    house, client = connected(max_interval_s=5.0)
+    server, client = connected(max_interval_s=5.0)
     client.session.interval_s = 3.0
     client.connect(advice={"timeout": 0})
-    assert lifetime(house) == pytest.approx(8.1)
+    assert lifetime(server) == pytest.approx(8.1)
 
 
 @pytest.mark.parametrize(
@@ -72,52 +72,52 @@ def test_an_interval_that_the_server_sets_for_a_session_prolongs_it() -> None:
     ids=lambda message: str(message["channel"]),
 )
 def test_any_message_restarts_the_session_timeout(message: Json) -> None:
-    house, client = connected(max_interval_s=5.0)
-    house.advance(4.0)
+    server, client = connected(max_interval_s=5.0)
+    server.advance(4.0)
     client.send(message)
-    assert lifetime(house) == pytest.approx(5.1)
+    assert lifetime(server) == pytest.approx(5.1)
 
 
 def test_a_message_does_not_shorten_the_session_timeout() -> None:
-    house, client = connected(interval_s=10.0, max_interval_s=5.0)
+    server, client = connected(interval_s=10.0, max_interval_s=5.0)
     client.publish("/a", 1)
-    assert lifetime(house) == pytest.approx(15.1)
+    assert lifetime(server) == pytest.approx(15.1)
 
 
 def test_a_message_does_not_change_when_a_held_connect_is_answered() -> None:
-    house, client = connected(timeout_s=20.0, max_interval_s=5.0)
+    server, client = connected(timeout_s=20.0, max_interval_s=5.0)
     asked = client.connect()
-    house.advance(10.0)
+    server.advance(10.0)
     client.publish("/a", 1)
-    house.advance(9.9)
+    server.advance(9.9)
     assert asked.is_held
-    house.advance(0.2)
+    server.advance(0.2)
     assert not asked.is_held
 
 
 def test_a_session_without_connects_lives_as_long_as_it_publishes() -> None:
-    house, client = connected(max_interval_s=5.0)
+    server, client = connected(max_interval_s=5.0)
     for _ in range(5):
-        house.advance(4.0)
+        server.advance(4.0)
         assert client.publish("/a", 1).reply["successful"]
-    assert lifetime(house) == pytest.approx(5.1)
+    assert lifetime(server) == pytest.approx(5.1)
 
 
 # Connections that are lost
 
 
 def test_the_session_timeout_starts_when_the_client_closes_the_connection_of_its_connect() -> None:
-    house, client = connected(timeout_s=20.0, max_interval_s=5.0)
+    server, client = connected(timeout_s=20.0, max_interval_s=5.0)
     asked = client.connect()
-    house.advance(3.0)
-    house.abort(asked)
-    assert lifetime(house) == pytest.approx(5.1)
+    server.advance(3.0)
+    server.abort(asked)
+    assert lifetime(server) == pytest.approx(5.1)
 
 
 def test_the_session_timeout_starts_when_an_answer_cannot_be_written() -> None:
     for how in ("at once", "later", "at handshake"):
-        house = House(timeout_s=2.0, max_interval_s=5.0)
-        client = house.guest()
+        server = Server(timeout_s=2.0, max_interval_s=5.0)
+        client = server.guest()
         wire = Wire()
         wire.is_cut = True
         if how == "at handshake":
@@ -127,18 +127,18 @@ def test_the_session_timeout_starts_when_an_answer_cannot_be_written() -> None:
             client.connect()
             client.connect(wire=wire, advice={"timeout": 0} if how == "at once" else None)
             if how == "later":
-                house.advance(2.1)
-        assert lifetime(house) == pytest.approx(5.1)
+                server.advance(2.1)
+        assert lifetime(server) == pytest.approx(5.1)
 
 
 def test_messages_of_an_unwritten_answer_to_a_connect_wait_for_the_next_connect() -> None:
-    house, client = connected()
+    server, client = connected()
     client.subscribe("/a")
     asked = client.connect()
     asked.wire.is_cut = True
-    house.server.publish("/a", 1)
-    house.turn()
-    house.server.publish("/a", 2)
+    server.for_extensions.publish("/a", 1)
+    server.turn()
+    server.for_extensions.publish("/a", 2)
     assert client.connect().data == [1, 2]
 
 
@@ -152,25 +152,25 @@ def test_messages_of_an_unwritten_answer_to_a_publish_wait_for_the_next_answer()
 
 
 def test_the_session_timeout_starts_when_a_websocket_with_a_held_connect_closes() -> None:
-    house = House(timeout_s=20.0, max_interval_s=5.0)
-    client = house.connected(socket=Socket(), browser="mine")
+    server = Server(timeout_s=20.0, max_interval_s=5.0)
+    client = server.connected(socket=Socket(), browser="mine")
     client.connect()
     assert client.socket is not None
-    house.close(client.socket)
-    assert lifetime(house) == pytest.approx(5.1)
+    server.close(client.socket)
+    assert lifetime(server) == pytest.approx(5.1)
 
 
 def test_the_session_timeout_starts_when_both_websockets_of_a_session_are_closed() -> None:
-    house = House(timeout_s=20.0, max_interval_s=5.0)
-    client = house.connected(socket=Socket(), browser="mine")
+    server = Server(timeout_s=20.0, max_interval_s=5.0)
+    client = server.connected(socket=Socket(), browser="mine")
     client.connect()
     first, second = client.socket, Socket()
     client.socket = second
     client.publish("/a", 1)
     assert first is not None
-    house.close(first)
-    house.close(second)
-    assert lifetime(house) == pytest.approx(5.1)
+    server.close(first)
+    server.close(second)
+    assert lifetime(server) == pytest.approx(5.1)
 
 
 # Slow answers
@@ -180,53 +180,53 @@ def test_the_session_timeout_starts_when_both_websockets_of_a_session_are_closed
 def test_the_session_timeout_starts_when_the_last_byte_of_an_answer_has_left(
     seconds: float,
 ) -> None:
-    house = House(interval_s=1.0, max_interval_s=5.0)
-    client = house.client()
+    server = Server(interval_s=1.0, max_interval_s=5.0)
+    client = server.client()
     client.subscribe("/a")
-    house.server.publish("/a", "long")
+    server.for_extensions.publish("/a", "long")
     wire = Wire()
     wire.is_full = True
     assert client.connect(wire=wire).data == ["long"]
-    house.advance(seconds)
-    assert len(house.bayeux.state.sessions) == 1
+    server.advance(seconds)
+    assert len(server.bayeux.state.sessions) == 1
     wire.is_full = False
-    assert lifetime(house) == pytest.approx(6.1, abs=0.15)
+    assert lifetime(server) == pytest.approx(6.1, abs=0.15)
 
 
 def test_an_answer_that_is_still_being_written_does_not_shorten_the_next_connect() -> None:
-    house = House(timeout_s=20.0, max_interval_s=5.0)
-    client = house.client(socket=Socket(), browser="mine")
+    server = Server(timeout_s=20.0, max_interval_s=5.0)
+    client = server.client(socket=Socket(), browser="mine")
     client.subscribe("/a")
-    house.server.publish("/a", "long")
+    server.for_extensions.publish("/a", "long")
     assert client.socket is not None
     client.socket.is_full = True
     client.connect()
     client.connect()
-    house.advance(19.9)
+    server.advance(19.9)
     assert client.session.held_connect is not None
-    house.advance(0.2)
+    server.advance(0.2)
     assert client.session.held_connect is None
     client.socket.is_full = False
-    assert lifetime(house) == pytest.approx(5.1, abs=0.15)
+    assert lifetime(server) == pytest.approx(5.1, abs=0.15)
 
 
 # After the end
 
 
 def test_expiry_discards_the_messages_of_plain_sessions_and_dead_letters_those_with_acks() -> None:
-    house = House(partial(Ack, announces_batch=False), max_interval_s=5.0)
-    plain, acked = house.connected(), house.connected(ext={"ack": True})
+    server = Server(partial(Ack, announces_batch=False), max_interval_s=5.0)
+    plain, acked = server.connected(), server.connected(ext={"ack": True})
     plain.subscribe("/a", "/**")
     acked.subscribe("/a")
-    house.server.publish("/a", 1)
+    server.for_extensions.publish("/a", 1)
     acked.connect(ext={"ack": 1})
-    house.server.publish("/a", 2)
-    assert house.balances()
-    house.advance(6.0)
-    assert house.bayeux.state.hub.counters.discarded == {Reason.SESSION_EXPIRED: 2}
-    assert [letter.code for letter in house.keeper.letters] == ["communication.noConnection"] * 2
-    assert house.balances()
-    assert len(house.bayeux.state.hub.routes) == 0
+    server.for_extensions.publish("/a", 2)
+    assert server.balances()
+    server.advance(6.0)
+    assert server.bayeux.state.hub.counters.discarded == {Reason.SESSION_EXPIRED: 2}
+    assert [letter.code for letter in server.keeper.letters] == ["communication.noConnection"] * 2
+    assert server.balances()
+    assert len(server.bayeux.state.hub.routes) == 0
 
 
 def test_a_due_session_that_is_ended_while_another_due_one_is_answered_is_skipped() -> None:
@@ -239,20 +239,20 @@ def test_a_due_session_that_is_ended_while_another_due_one_is_answered_is_skippe
             others = [victim for victim in victims if victim is not session]
             victims.clear()
             for victim in others:
-                house.server.end_by_server(victim)
+                server.for_extensions.end_by_server(victim)
 
-    class Server(ServerExtension):
+    class Ending(ServerExtension):
         def negotiate(
             self, session: Session, handshake: Json, reply: Json, now: float
         ) -> SessionExtension | None:
             return Throws()
 
     victims: list[Session] = []
-    house = House(Server(), timeout_s=5.0)
-    clients = [house.connected() for _ in range(3)]
+    server = Server(Ending(), timeout_s=5.0)
+    clients = [server.connected() for _ in range(3)]
     asked = [client.connect() for client in clients]
     victims += [client.session for client in clients]
-    house.advance(5.1)
+    server.advance(5.1)
     assert not any(each.is_held for each in asked)
-    assert len(house.bayeux.state.sessions) == 1
-    assert house.balances()
+    assert len(server.bayeux.state.sessions) == 1
+    assert server.balances()

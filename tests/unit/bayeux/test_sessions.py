@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.bayeux.identities import JOIN_S
 from holdfast.delivery.session_states import IllegalTransition, SessionInput
-from tests.unit.bayeux.harness import Asked, Client, House, Socket
+from tests.unit.bayeux.harness import Asked, Client, Server, Socket
 
 
 def with_session_of(client: Client, thief: Client) -> Client:
@@ -15,10 +15,10 @@ def with_session_of(client: Client, thief: Client) -> Client:
 
 
 def test_a_session_belongs_to_the_browser_of_its_handshake() -> None:
-    house = House()
-    alice = house.connected()
-    for browser in (None, "another", house.client().browser):
-        thief = with_session_of(alice, house.guest(browser=browser))
+    server = Server()
+    alice = server.connected()
+    for browser in (None, "another", server.client().browser):
+        thief = with_session_of(alice, server.guest(browser=browser))
         assert thief.publish("/a", 1).reply["error"] == "402::session_unknown"
         assert thief.connect().reply["error"] == "402::session_unknown"
         assert thief.disconnect().reply["error"] == "402::session_unknown"
@@ -26,29 +26,29 @@ def test_a_session_belongs_to_the_browser_of_its_handshake() -> None:
 
 
 def test_a_client_with_another_cookie_does_not_keep_a_session_alive() -> None:
-    house = House(max_interval_s=10.0)
-    alice = house.connected()
-    thief = with_session_of(alice, house.guest(browser="thief"))
+    server = Server(max_interval_s=10.0)
+    alice = server.connected()
+    thief = with_session_of(alice, server.guest(browser="thief"))
     for _ in range(3):
-        house.advance(4.0)
+        server.advance(4.0)
         thief.publish("/a", 1)
-    assert len(house.bayeux.state.sessions) == 0
+    assert len(server.bayeux.state.sessions) == 0
 
 
 def test_two_sessions_of_one_browser_can_be_used_side_by_side() -> None:
-    house = House()
-    alice, bob = house.client(browser="shared"), house.client(browser="shared")
+    server = Server()
+    alice, bob = server.client(browser="shared"), server.client(browser="shared")
     assert alice.publish("/a", 1).reply["successful"]
     assert bob.publish("/a", 1).reply["successful"]
 
 
 def test_trust_client_session_makes_the_client_id_sufficient() -> None:
-    house = House(trust_client_session=True)
-    alice = house.client()
+    server = Server(trust_client_session=True)
+    alice = server.client()
     for browser in (None, "another"):
-        friend = with_session_of(alice, house.guest(browser=browser))
+        friend = with_session_of(alice, server.guest(browser=browser))
         assert friend.publish("/a", 1).reply["successful"]
-    unknown = house.guest()
+    unknown = server.guest()
     unknown.client_id = "0" * 32
     assert unknown.publish("/a", 1).reply["error"] == "402::session_unknown"
 
@@ -57,32 +57,32 @@ def test_trust_client_session_makes_the_client_id_sufficient() -> None:
 
 
 def test_a_socket_needs_the_cookie_too() -> None:
-    house = House()
-    alice = house.connected()
+    server = Server()
+    alice = server.connected()
     for browser in ("another", None):
-        thief = with_session_of(alice, house.guest(browser=browser, socket=Socket()))
+        thief = with_session_of(alice, server.guest(browser=browser, socket=Socket()))
         assert thief.publish("/a", 1).reply["error"] == "402::session_unknown"
         assert thief.connect().reply["error"] == "402::session_unknown"
     assert alice.session.pipe is None
 
 
 def test_a_new_socket_continues_the_session_of_the_old_one() -> None:
-    house = House()
-    client = house.connected(socket=Socket(), browser="mine")
+    server = Server()
+    client = server.connected(socket=Socket(), browser="mine")
     client.subscribe("/a")
     assert client.socket is not None
-    house.close(client.socket)
-    house.server.publish("/a", 1)
-    house.turn()
+    server.close(client.socket)
+    server.for_extensions.publish("/a", 1)
+    server.turn()
     client.socket = Socket()
     assert client.connect().is_held is False
     assert [element.get("data") for element in client.hear()] == [1, None]
 
 
 def test_a_subscribe_for_another_session_of_the_browser_is_refused_over_a_socket() -> None:
-    house = House()
-    alice = house.connected(socket=Socket(), browser="shared")
-    bob = house.connected(browser="shared")
+    server = Server()
+    alice = server.connected(socket=Socket(), browser="shared")
+    bob = server.connected(browser="shared")
     bob.socket, socket = alice.socket, alice.socket
     assert bob.subscribe("/a").reply["error"] == "402::session_unknown"
     assert socket is not None
@@ -90,9 +90,9 @@ def test_a_subscribe_for_another_session_of_the_browser_is_refused_over_a_socket
 
 
 def test_a_connect_makes_a_socket_serve_another_session_of_the_browser() -> None:
-    house = House()
-    alice = house.connected(socket=Socket(), browser="shared")
-    bob = house.connected(browser="shared")
+    server = Server()
+    alice = server.connected(socket=Socket(), browser="shared")
+    bob = server.connected(browser="shared")
     alice.connect()
     bob.socket = alice.socket
     bob.connect()
@@ -102,17 +102,17 @@ def test_a_connect_makes_a_socket_serve_another_session_of_the_browser() -> None
 
 
 def test_a_socket_whose_session_is_gone_may_serve_another_one() -> None:
-    house = House()
-    alice = house.connected(socket=Socket(), browser="shared")
-    bob = house.connected(browser="shared")
+    server = Server()
+    alice = server.connected(socket=Socket(), browser="shared")
+    bob = server.connected(browser="shared")
     alice.disconnect()
     bob.socket = alice.socket
     assert bob.subscribe("/a").replies[-1]["successful"]
 
 
 def test_a_handshake_on_each_socket_can_be_required() -> None:
-    house = House(ws_require_handshake_per_connection=True)
-    client = house.connected(socket=Socket(), browser="mine")
+    server = Server(ws_require_handshake_per_connection=True)
+    client = server.connected(socket=Socket(), browser="mine")
     assert client.publish("/a", 1).reply["successful"]
     client.socket = Socket()
     assert client.publish("/a", 1).reply["error"] == "402::session_unknown"
@@ -121,14 +121,14 @@ def test_a_handshake_on_each_socket_can_be_required() -> None:
 # Newcomers: a socket and a handshake at the same time, each without a cookie
 
 
-def newcomer(opened_s_before: float = 0.0, **fields: Any) -> tuple[House, Client]:
+def newcomer(opened_s_before: float = 0.0, **fields: Any) -> tuple[Server, Client]:
     """A client that handshook over HTTP and goes on with the identity of its socket."""
-    house = House(max_interval_s=60.0)
-    house.bayeux.identities.welcome("of the socket", house.now)
-    house.advance(opened_s_before)
-    client = house.client(**fields)
+    server = Server(max_interval_s=60.0)
+    server.bayeux.identities.welcome("of the socket", server.now)
+    server.advance(opened_s_before)
+    client = server.client(**fields)
     client.browser, client.socket = "of the socket", Socket()
-    return house, client
+    return server, client
 
 
 def connect_over_http(client: Client) -> None:
@@ -150,8 +150,8 @@ def test_the_socket_of_a_newcomer_joins_the_session_of_its_handshake() -> None:
 
 
 def test_a_newcomer_may_connect_over_http_before_its_socket_joins_the_session() -> None:
-    house, client = newcomer()
-    house.advance(0.1)
+    server, client = newcomer()
+    server.advance(0.1)
     connect_over_http(client)
     assert client.subscribe("/a").replies[-1]["successful"]
 
@@ -163,10 +163,10 @@ def test_a_newcomer_may_connect_over_http_with_the_cookie_of_its_socket() -> Non
 
 
 def test_a_joined_session_keeps_the_identities_of_its_handshake_and_its_socket() -> None:
-    house, client = newcomer()
+    server, client = newcomer()
     of_handshake = client.session.identity.browser
     client.connect()
-    house.advance(2 * JOIN_S)
+    server.advance(2 * JOIN_S)
     client.socket = None
     assert client.publish("/a", 1).reply["successful"]
     client.browser = of_handshake
@@ -178,8 +178,8 @@ def test_a_joined_session_keeps_the_identities_of_its_handshake_and_its_socket()
 
 
 def test_a_session_is_joined_only_once() -> None:
-    house, client = newcomer()
-    house.bayeux.identities.welcome("third", house.now)
+    server, client = newcomer()
+    server.bayeux.identities.welcome("third", server.now)
     client.subscribe("/a")
     client.browser, client.socket = "third", Socket()
     assert is_unknown(client.connect())
@@ -189,13 +189,13 @@ def test_a_session_is_joined_only_once() -> None:
 def test_a_socket_that_was_opened_after_the_first_connect_joins_no_session(
     later_s: float,
 ) -> None:
-    house, client = newcomer()
+    server, client = newcomer()
     connect_over_http(client)
-    house.advance(later_s)
+    server.advance(later_s)
     client.browser = "late"
-    house.bayeux.identities.welcome("late", house.now)
+    server.bayeux.identities.welcome("late", server.now)
     # Another connect does not help, because the first one counts.
-    house.advance(0.1)
+    server.advance(0.1)
     connect_over_http(client)
     refused = client.publish("/a", 1)
     assert is_unknown(refused)
@@ -208,8 +208,8 @@ def test_a_socket_that_was_opened_long_before_the_handshake_joins_no_session() -
 
 
 def test_a_socket_that_is_first_used_long_after_the_handshake_joins_no_session() -> None:
-    house, client = newcomer()
-    house.advance(JOIN_S + 0.1)
+    server, client = newcomer()
+    server.advance(JOIN_S + 0.1)
     assert is_unknown(client.publish("/a", 1))
 
 
@@ -229,9 +229,9 @@ def test_an_identity_that_was_not_given_to_a_socket_joins_no_session() -> None:
 
 
 def test_the_first_of_very_many_sockets_joins_no_session() -> None:
-    house, client = newcomer()
+    server, client = newcomer()
     for number in range(10_000):
-        house.bayeux.identities.welcome(f"{number}", house.now)
+        server.bayeux.identities.welcome(f"{number}", server.now)
     assert is_unknown(client.connect())
 
 
@@ -239,27 +239,27 @@ def test_the_first_of_very_many_sockets_joins_no_session() -> None:
 
 
 def test_each_session_has_a_number_of_its_own() -> None:
-    house = House()
-    numbers = [house.client().session.number for _ in range(3)]
+    server = Server()
+    numbers = [server.client().session.number for _ in range(3)]
     assert len(set(numbers)) == 3
 
 
 def test_sessions_are_counted_by_how_they_ended() -> None:
-    house = House(max_interval_s=1.0)
-    house.client().disconnect()
-    house.client()
-    house.client()
-    house.advance(2.0)
-    assert house.bayeux.state.sessions.ended == {
+    server = Server(max_interval_s=1.0)
+    server.client().disconnect()
+    server.client()
+    server.client()
+    server.advance(2.0)
+    assert server.bayeux.state.sessions.ended == {
         SessionInput.DISCONNECT.value: 1,
         SessionInput.EXPIRE.value: 2,
     }
-    assert house.bayeux.state.sessions.created == 3
+    assert server.bayeux.state.sessions.created == 3
 
 
 def test_a_session_cannot_end_twice() -> None:
-    house = House()
-    session = house.client().session
-    house.bayeux.life.ends.end(session, SessionInput.DISCONNECT)
+    server = Server()
+    session = server.client().session
+    server.bayeux.life.ends.end(session, SessionInput.DISCONNECT)
     with pytest.raises(IllegalTransition):
-        house.bayeux.life.ends.end(session, SessionInput.EXPIRE)
+        server.bayeux.life.ends.end(session, SessionInput.EXPIRE)

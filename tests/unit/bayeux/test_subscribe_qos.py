@@ -7,7 +7,7 @@ import pytest
 from holdfast.bayeux.known_options import QosInvalid
 from holdfast.bayeux.subscribe_qos import PLAIN, SubscribeQos
 from holdfast.extensions.delivery_wire import DeliveryWire
-from tests.unit.bayeux.harness import Client, House, Json
+from tests.unit.bayeux.harness import Client, Json, Server
 
 
 def of(asked: Any, *, is_kept: bool = False) -> SubscribeQos:
@@ -69,8 +69,8 @@ def test_the_option_persistent_must_agree_with_the_session(is_kept: bool) -> Non
 
 
 def test_a_subscribe_with_a_refused_option_adds_no_subscription() -> None:
-    house = House(DeliveryWire)
-    client = house.client()
+    server = Server(DeliveryWire)
+    client = server.client()
     reply = ask(client, "/a", "/b", priority=5)
     assert reply["error"] == "400:user.illegalArgument,priority:delivery_invalid"
     assert client.session.subscriptions == set()
@@ -78,16 +78,16 @@ def test_a_subscribe_with_a_refused_option_adds_no_subscription() -> None:
 
 
 def test_a_subscribe_with_a_refused_option_leaves_earlier_subscriptions_unchanged() -> None:
-    house = House(DeliveryWire)
-    client = house.client(ext={"delivery": True})
+    server = Server(DeliveryWire)
+    client = server.client(ext={"delivery": True})
     assert ask(client, "/a", oneway=True)["successful"]
     assert not ask(client, "/a", oneway=False, newestOnly=1)["successful"]
     assert client.session.subscription_qos == {"/a": SubscribeQos(oneway=True)}
 
 
 def test_a_persistent_subscription_is_accepted_for_named_sessions_only() -> None:
-    house = House(DeliveryWire)
-    named = house.client(ext={"delivery": {"session": "joe/1"}})
+    server = Server(DeliveryWire)
+    named = server.client(ext={"delivery": {"session": "joe/1"}})
     asked = named.send(
         {
             "channel": "/meta/subscribe",
@@ -95,7 +95,7 @@ def test_a_persistent_subscription_is_accepted_for_named_sessions_only() -> None
             "ext": {"delivery": {"persistent": True}},
         }
     )
-    house.turn()
+    server.turn()
     assert asked.reply["successful"]
     error = "400:user.illegalArgument,persistent:delivery_invalid"
-    assert ask(house.client(), "/a", persistent=True)["error"] == error
+    assert ask(server.client(), "/a", persistent=True)["error"] == error

@@ -14,20 +14,20 @@ from holdfast.delivery.history_depth import HistoryDepth
 from holdfast.delivery.topic_states import TopicState
 from holdfast.delivery.topics import TopicConfig
 from holdfast.extensions.delivery_wire import DeliveryWire
-from tests.unit.bayeux.harness import Client, House, Json
+from tests.unit.bayeux.harness import Client, Json, Server
 
 RULE = {"/t/**": ChannelRule(topic=TopicConfig(destroy_delay_ms=-1))}
 SERVICE = "/service/topics"
 
 
-def house(**options: Any) -> House:
-    return House(DeliveryWire, **{"channels": RULE, **options})
+def server(**options: Any) -> Server:
+    return Server(DeliveryWire, **{"channels": RULE, **options})
 
 
 def ask(client: Client, data: Any) -> Json:
     """What the service answers."""
     asked = client.send({"channel": SERVICE, "data": data})
-    client.house.turn()
+    client.server.turn()
     found = [each for each in asked.elements if "data" in each]
     if not found:
         return {"error": asked.reply.get("error")}
@@ -38,7 +38,7 @@ def ask(client: Client, data: Any) -> Json:
 
 
 def test_the_service_answers_with_the_state_of_a_topic_and_its_figures() -> None:
-    here = house()
+    here = server()
     client = here.client()
     client.subscribe("/t/a")
     client.publish("/t/a", 1)
@@ -57,7 +57,7 @@ def test_the_service_answers_with_the_state_of_a_topic_and_its_figures() -> None
 
 def test_the_state_of_a_topic_includes_what_waits_in_its_work_queue() -> None:
     rule = ChannelRule(topic=TopicConfig(), is_work_queue=True)
-    here = house(channels={"/t/**": rule})
+    here = server(channels={"/t/**": rule})
     client = here.client()
     for n in range(2):
         client.publish("/t/a", n)
@@ -67,7 +67,7 @@ def test_the_state_of_a_topic_includes_what_waits_in_its_work_queue() -> None:
 
 
 def test_a_channel_that_is_no_topic_has_no_state() -> None:
-    client = house().client()
+    client = server().client()
     client.publish("/plain", 1)
     answer = ask(client, {"state": "/plain"})
     assert answer == {"code": "user.oid.unknown", "message": "/plain is not a topic"}
@@ -96,13 +96,13 @@ def test_a_channel_that_is_no_topic_has_no_state() -> None:
     ids=repr,
 )
 def test_an_invalid_call_is_answered_with_the_reason(data: Any, message: str) -> None:
-    answer = ask(house().client(), data)
+    answer = ask(server().client(), data)
     assert answer["code"] == "user.illegalArgument"
     assert message in answer["message"]
 
 
 def test_topics_are_listed_by_name_and_page_by_page() -> None:
-    here = house()
+    here = server()
     client = here.client()
     for name in ("/t/c", "/t/a", "/t/b", "/t/x/y"):
         client.publish(name, 1)
@@ -119,7 +119,7 @@ def test_a_list_looks_at_a_limited_number_of_channels_and_continues_after_the_la
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("holdfast.bayeux.topic_status.MOST_LOOKS", 2)
-    client = house().client()
+    client = server().client()
     for name in ("/t/a/1", "/t/b/1", "/t/b/2", "/t/c", "/t/d"):
         client.publish(name, 1)
     first = ask(client, {"list": "/t/*"})
@@ -129,7 +129,7 @@ def test_a_list_looks_at_a_limited_number_of_channels_and_continues_after_the_la
 
 
 def test_an_erased_topic_is_gone_with_its_subscriptions() -> None:
-    here = house()
+    here = server()
     client = here.client()
     client.subscribe("/t/a")
     client.publish("/t/a", 1)
@@ -140,7 +140,7 @@ def test_an_erased_topic_is_gone_with_its_subscriptions() -> None:
 
 
 def test_a_forced_erasure_of_a_pattern_ends_its_topics_and_discards_their_messages() -> None:
-    here = house()
+    here = server()
     waiting = here.client(ext={"delivery": True})
     waiting.subscribe("/t/**")
     sender = here.client()
@@ -160,7 +160,7 @@ KEPT = {"/t/**": ChannelRule(topic=TopicConfig(), history=HistoryDepth(10))}
 
 
 def test_the_service_answers_with_kept_messages_newest_first() -> None:
-    here = house(channels=KEPT)
+    here = server(channels=KEPT)
     sender = here.client()
     for n in range(3):
         sender.publish("/t/a", n)
@@ -183,10 +183,10 @@ def test_the_service_answers_with_kept_messages_newest_first() -> None:
     assert ask(sender, {"get": "/t/none"}) == {"messages": [], "complete": True}
 
 
-def keeping(count: int, **options: Any) -> House:
-    here = house(**{"channels": KEPT, **options})
+def keeping(count: int, **options: Any) -> Server:
+    here = server(**{"channels": KEPT, **options})
     for n in range(count):
-        here.server.publish("/t/a", {"n": n})
+        here.for_extensions.publish("/t/a", {"n": n})
     here.turn()
     return here
 
@@ -225,9 +225,9 @@ def test_a_filter_looks_at_a_limited_number_of_messages(monkeypatch: pytest.Monk
 
 
 def test_an_answer_has_a_limited_number_of_bytes() -> None:
-    here = house(channels={"/t/a": ChannelRule(history=HistoryDepth(10, 4_000_000))})
+    here = server(channels={"/t/a": ChannelRule(history=HistoryDepth(10, 4_000_000))})
     for _ in range(3):
-        here.server.publish("/t/a", "x" * 600_000)
+        here.for_extensions.publish("/t/a", "x" * 600_000)
     answer = ask(here.client(), {"get": "/t/a", "history": ALL})
     assert len(answer["messages"]) == 1
     assert answer["complete"] is False
@@ -277,7 +277,7 @@ def test_the_service_answers_with_no_more_messages_than_the_rule_keeps() -> None
         name: ChannelRule(history=None if depth is None else HistoryDepth(depth))
         for name, depth in depths.items()
     }
-    here = house(channels=rules)
+    here = server(channels=rules)
     sender = here.client()
     for name in rules:
         for n in range(5):
@@ -288,7 +288,7 @@ def test_the_service_answers_with_no_more_messages_than_the_rule_keeps() -> None
 
 
 def test_an_expired_message_is_not_in_the_answer() -> None:
-    here = house(channels=KEPT)
+    here = server(channels=KEPT)
     sender = here.client()
     life = {"ext": {"delivery": {"expiration": {"lifeTime": 1000}}}}
     sender.send({"channel": "/t/a", "data": 1, **life})
@@ -298,7 +298,7 @@ def test_an_expired_message_is_not_in_the_answer() -> None:
 
 
 def test_a_history_can_be_emptied_without_ending_the_topic() -> None:
-    here = house(channels=KEPT)
+    here = server(channels=KEPT)
     client = here.client()
     client.subscribe("/t/a")
     client.publish("/t/a", 1)
@@ -320,7 +320,7 @@ def test_a_history_can_be_emptied_without_ending_the_topic() -> None:
     ids=repr,
 )
 def test_an_invalid_history_option_is_answered_with_the_reason(data: Json) -> None:
-    answer = ask(house().client(), data)
+    answer = ask(server().client(), data)
     assert answer["code"] == "user.illegalArgument"
     assert "history" in answer["message"]
 
@@ -336,7 +336,7 @@ class Granted:
         return is_service or (channel.startswith("/t/") and operation in self.operations)
 
 
-def user(here: House, *operations: Operation) -> Client:
+def user(here: Server, *operations: Operation) -> Client:
     client = here.client()
     client.session.identity.login = Login("joe", LoginMethod.PASSWORD)
     client.session.identity.grants = Granted(*operations)
@@ -344,7 +344,7 @@ def user(here: House, *operations: Operation) -> Client:
 
 
 def test_reading_creating_and_erasing_topics_need_rights_of_their_own() -> None:
-    here = house()
+    here = server()
     here.client().publish("/t/a", 1)
     here.bayeux.state.rights.are_open = False
     reader, owner = user(here, Operation.SUBSCRIBE), user(here, Operation.ERASE)
@@ -372,7 +372,7 @@ class NoCreation(SecurityPolicy):
 
 
 def test_a_policy_that_denies_creating_denies_erasing() -> None:
-    here = house()
+    here = server()
     here.bayeux.state.topics.configure(here.bayeux.state.topics.draft("/t/a", TopicConfig()))
     here.bayeux.state.rights.policy = NoCreation()
     answer = ask(here.client(), {"erase": "/t/a"})
@@ -384,7 +384,7 @@ def answers_of(asked: Any) -> list[Any]:
 
 
 def test_an_erasure_of_many_topics_is_answered_after_several_turns() -> None:
-    here = house(is_turn_over=lambda: True)
+    here = server(is_turn_over=lambda: True)
     client, names = here.client(), ["/t/a", "/t/b", "/t/c"]
     for name in names:
         client.publish(name, 1)
@@ -403,7 +403,7 @@ def test_an_erasure_of_many_topics_is_answered_after_several_turns() -> None:
 
 
 def test_a_request_to_empty_many_histories_is_answered_after_several_turns() -> None:
-    here = house(channels=KEPT, is_turn_over=lambda: True)
+    here = server(channels=KEPT, is_turn_over=lambda: True)
     client, names = here.client(), ["/t/a", "/t/b"]
     for name in names:
         client.publish(name, 1)

@@ -17,38 +17,38 @@ from holdfast.delivery.topic_states import TopicState
 from holdfast.delivery.topics import Topic, TopicConfig, TopicRecord
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
-from tests.unit.bayeux.harness import Asked, Client, House, Json
-from tests.unit.bayeux.second_lives import KeptHouse
+from tests.unit.bayeux.harness import Asked, Client, Json, Server
+from tests.unit.bayeux.second_lives import RestartableServer
 
 RULE = {"/topic/**": ChannelRule(topic=TopicConfig(destroy_delay_ms=6000))}
 NAME = "/topic/a"
 GONE = None
 
 
-def house(**options: Any) -> House:
-    return House(partial(Ack, announces_batch=True), DeliveryWire, **{"channels": RULE, **options})
+def server(**options: Any) -> Server:
+    return Server(partial(Ack, announces_batch=True), DeliveryWire, **{"channels": RULE, **options})
 
 
-def state_of(house: House, name: str = NAME) -> TopicState | None:
-    house.turn()
-    topic = house.bayeux.state.topics.get(name)
+def state_of(server: Server, name: str = NAME) -> TopicState | None:
+    server.turn()
+    topic = server.bayeux.state.topics.get(name)
     return None if topic is None else topic.state
 
 
 def publish(client: Client, data: Any = 1, channel: str = NAME, **qos: Any) -> Json:
     asked = client.send({"channel": channel, "data": data, "ext": {"delivery": qos}})
-    client.house.turn()
+    client.server.turn()
     return asked.reply
 
 
-def receiver(house: House, *channels: str, name: str = "", **qos: Any) -> Client:
+def receiver(server: Server, *channels: str, name: str = "", **qos: Any) -> Client:
     """A client with acks and verdicts, subscribed to these channels."""
     delivery = {"session": name} if name else True
-    client = house.client(ext={"ack": True, "delivery": delivery})
+    client = server.client(ext={"ack": True, "delivery": delivery})
     for channel in channels:
         message = {"channel": "/meta/subscribe", "subscription": channel}
         asked = client.send({**message, "ext": {"delivery": qos}})
-        house.turn()
+        server.turn()
         assert asked.reply["successful"]
     client.connect()
     return client
@@ -56,20 +56,20 @@ def receiver(house: House, *channels: str, name: str = "", **qos: Any) -> Client
 
 def unsubscribe(client: Client, channel: str = NAME) -> None:
     asked = client.send({"channel": "/meta/unsubscribe", "subscription": channel})
-    client.house.turn()
+    client.server.turn()
     assert asked.reply["successful"]
 
 
-def erase(house: House, name: str = NAME, *, is_forced: bool = False) -> None:
-    topic = house.bayeux.state.topics.get(name)
+def erase(server: Server, name: str = NAME, *, is_forced: bool = False) -> None:
+    topic = server.bayeux.state.topics.get(name)
     assert topic is not None
-    house.bayeux.life.topics.erase(topic, is_forced=is_forced, now=house.now)
+    server.bayeux.life.topics.erase(topic, is_forced=is_forced, now=server.now)
 
 
 def take(client: Client, batch: int = 1) -> Asked:
     """Connect and ack this batch."""
     asked = client.connect(ext={"ack": batch}, advice={"timeout": 0})
-    client.house.turn()
+    client.server.turn()
     return asked
 
 
@@ -78,21 +78,21 @@ def states(asked: Asked) -> list[str]:
 
 
 def test_an_ordinary_channel_is_no_topic() -> None:
-    here = house()
+    here = server()
     publish(receiver(here, "/plain"), channel="/plain")
     assert state_of(here, "/plain") is GONE
     assert len(here.bayeux.state.topics) == 0
 
 
 def test_a_server_without_topics_does_not_look_for_them() -> None:
-    here = house(channels={})
+    here = server(channels={})
     publish(receiver(here, NAME))
     assert not here.bayeux.state.topics.are_used
     assert state_of(here) is GONE
 
 
 def test_a_topic_without_references_lives_for_its_destroy_delay() -> None:
-    here = house()
+    here = server()
     publish(here.client())
     assert state_of(here) is TopicState.UNREFERENCED
     here.advance(5.5)
@@ -102,7 +102,7 @@ def test_a_topic_without_references_lives_for_its_destroy_delay() -> None:
 
 
 def test_a_publish_begins_the_destroy_delay_anew() -> None:
-    here = house()
+    here = server()
     client = here.client()
     publish(client)
     here.advance(5)
@@ -114,14 +114,14 @@ def test_a_publish_begins_the_destroy_delay_anew() -> None:
 
 
 def test_a_volatile_message_without_receivers_leaves_no_topic() -> None:
-    here = house()
+    here = server()
     publish(here.client(), expiration={"lifeTime": 0}, topic={"destroyDelay": 0})
     assert state_of(here) is GONE
     assert len(here.bayeux.state.topics) == 0
 
 
 def test_a_pattern_does_not_keep_a_topic_alive_and_survives_it() -> None:
-    here = house()
+    here = server()
     watcher = receiver(here, "/topic/*")
     sender = here.client()
     publish(sender, 1, expiration={"lifeTime": 0}, topic={"destroyDelay": 0})
@@ -134,7 +134,7 @@ def test_a_pattern_does_not_keep_a_topic_alive_and_survives_it() -> None:
 
 
 def test_an_exact_subscription_keeps_a_topic_alive_until_it_ends() -> None:
-    here = house()
+    here = server()
     one = receiver(here, NAME)
     assert state_of(here) is TopicState.UNCONFIGURED
     publish(here.client(), 1, expiration={"lifeTime": 0}, topic={"destroyDelay": 0})
@@ -146,7 +146,7 @@ def test_an_exact_subscription_keeps_a_topic_alive_until_it_ends() -> None:
 
 
 def test_the_last_unsubscribe_ends_a_topic_that_was_never_published_to() -> None:
-    here = house()
+    here = server()
     one, other = receiver(here, NAME), receiver(here, NAME)
     unsubscribe(one)
     assert state_of(here) is TopicState.UNCONFIGURED
@@ -155,14 +155,14 @@ def test_the_last_unsubscribe_ends_a_topic_that_was_never_published_to() -> None
 
 
 def test_the_end_of_a_session_ends_an_unconfigured_topic() -> None:
-    here = house()
+    here = server()
     one = receiver(here, NAME)
     one.send({"channel": "/meta/disconnect"})
     assert state_of(here) is GONE
 
 
 def test_the_erasure_of_an_unconfigured_topic_is_told_to_all_its_subscribers() -> None:
-    here = house()
+    here = server()
     one, other = receiver(here, NAME), receiver(here, NAME)
     erase(here)
     assert state_of(here) is GONE
@@ -177,7 +177,7 @@ def test_the_erasure_of_an_unconfigured_topic_is_told_to_all_its_subscribers() -
 
 
 def test_a_message_in_a_queue_is_still_delivered_after_a_soft_erasure() -> None:
-    here = house()
+    here = server()
     one = receiver(here, NAME)
     publish(here.client())
     assert take(one).data == [1]
@@ -192,7 +192,7 @@ def test_a_message_in_a_queue_is_still_delivered_after_a_soft_erasure() -> None:
 
 
 def test_a_publish_revives_a_topic_whose_messages_still_wait() -> None:
-    here = house()
+    here = server()
     one, watcher = receiver(here, NAME), receiver(here, "/topic/**")
     sender = here.client()
     publish(sender, "before")
@@ -205,7 +205,7 @@ def test_a_publish_revives_a_topic_whose_messages_still_wait() -> None:
 
 
 def test_a_subscription_revives_a_topic_whose_messages_still_wait() -> None:
-    here = house()
+    here = server()
     receiver(here, NAME)
     publish(here.client())
     erase(here)
@@ -214,7 +214,7 @@ def test_a_subscription_revives_a_topic_whose_messages_still_wait() -> None:
 
 
 def test_a_forced_erasure_discards_waiting_messages_and_those_in_flight() -> None:
-    here = house()
+    here = server()
     one, other = receiver(here, NAME, "/plain"), receiver(here, NAME)
     sender = here.client()
     publish(sender, "in flight")
@@ -231,7 +231,7 @@ def test_a_forced_erasure_discards_waiting_messages_and_those_in_flight() -> Non
 
 
 def test_a_forced_erasure_leaves_other_topics_alone() -> None:
-    here = house()
+    here = server()
     aside = receiver(here, "/topic/b")
     sender = here.client()
     publish(sender, 1)
@@ -244,7 +244,7 @@ def test_a_forced_erasure_leaves_other_topics_alone() -> None:
 
 
 def test_a_forced_erasure_reaches_subject_queues() -> None:
-    here = house()
+    here = server()
     destinations = [{"name": "joe", "forceQueuing": True}]
     reply = publish(here.client(), destinations=destinations)
     assert reply["successful"]
@@ -260,7 +260,7 @@ def test_a_forced_erasure_reaches_subject_queues() -> None:
 def test_a_forced_erasure_reaches_messages_that_are_returning_to_their_subject(
     *, has_sibling: bool
 ) -> None:
-    here = house()
+    here = server()
     joe = receiver(here, name="joe/1")
     sender = here.client()
     for number in range(250):
@@ -282,7 +282,7 @@ def test_a_forced_erasure_reaches_messages_that_are_returning_to_their_subject(
 @pytest.mark.slow
 def test_a_forced_erasure_reaches_messages_that_leave_a_queue_before_it_is_searched() -> None:
     over = [False]
-    here = house(is_turn_over=lambda: over[0])
+    here = server(is_turn_over=lambda: over[0])
     for _ in range(201):
         receiver(here, "/topic/*")
     joe = receiver(here, name="joe/1")
@@ -298,7 +298,7 @@ def test_a_forced_erasure_reaches_messages_that_leave_a_queue_before_it_is_searc
 
 
 def test_messages_that_move_between_queues_of_a_subject_keep_their_topic() -> None:
-    here = house()
+    here = server()
     publish(here.client(), destinations=[{"name": "joe", "forceQueuing": True}])
     joe = receiver(here, name="joe/1")
     here.turn()
@@ -318,7 +318,7 @@ def test_messages_that_move_between_queues_of_a_subject_keep_their_topic() -> No
 @pytest.mark.slow
 def test_an_erasure_of_many_subscriptions_takes_several_turns() -> None:
     over = [False]
-    here = house(is_turn_over=lambda: over[0])
+    here = server(is_turn_over=lambda: over[0])
     clients = [receiver(here, NAME) for _ in range(201)]
     publish(here.client())
     over[0] = True
@@ -331,7 +331,7 @@ def test_an_erasure_of_many_subscriptions_takes_several_turns() -> None:
 
 
 def test_an_erasure_is_told_once_to_each_session_that_wants_to_be_notified() -> None:
-    here = house()
+    here = server()
     told = receiver(here, "/topic/**")
     both = receiver(here, NAME, "/topic/*")
     silent = receiver(here, NAME, notify=False)
@@ -353,7 +353,7 @@ def test_an_erasure_is_told_once_to_each_session_that_wants_to_be_notified() -> 
 @pytest.mark.slow
 def test_an_erasure_completes_though_its_sessions_end_meanwhile() -> None:
     over = [False]
-    here = house(is_turn_over=lambda: over[0])
+    here = server(is_turn_over=lambda: over[0])
     clients = [receiver(here, NAME) for _ in range(101)]
     over[0] = True
     erase(here)
@@ -364,7 +364,7 @@ def test_an_erasure_completes_though_its_sessions_end_meanwhile() -> None:
 
 
 def test_only_the_first_publish_configures_a_topic() -> None:
-    here = house(channels={})
+    here = server(channels={})
     client = receiver(here, NAME)
     publish(client, topic={"destroyDelay": 0})
     publish(client, topic={"destroyDelay": 5000, "readonly": True})
@@ -374,7 +374,7 @@ def test_only_the_first_publish_configures_a_topic() -> None:
 
 
 def test_an_administrative_publish_configures_and_delivers_nothing() -> None:
-    here = house(channels={})
+    here = server(channels={})
     one = receiver(here, "/topic/*")
     reply = publish(here.client(), administrative=True, topic={"destroyDelay": -1})
     assert reply["ext"] == {"delivery": {"state": "OK"}}
@@ -391,7 +391,7 @@ def test_an_administrative_publish_configures_and_delivers_nothing() -> None:
 
 
 def test_a_readonly_topic_refuses_a_second_message_while_the_first_is_pending() -> None:
-    here = house(channels={})
+    here = server(channels={})
     receiver(here, NAME, name="joe/1")
     client = here.client()
     here.keeper.is_silent = True
@@ -411,7 +411,7 @@ READONLY: Json = {"topic": {"readonly": True}}
 
 
 def test_a_publish_that_the_store_refuses_creates_no_topic() -> None:
-    here = house()
+    here = server()
     receiver(here, "/topic/*", name="joe/1")
     here.keeper.outcome = PersistOutcome.REFUSED
     reply = publish(here.client())
@@ -420,7 +420,7 @@ def test_a_publish_that_the_store_refuses_creates_no_topic() -> None:
 
 
 def test_a_publish_that_would_exceed_the_limit_of_topics_is_refused() -> None:
-    here = house(max_topics=1)
+    here = server(max_topics=1)
     client = here.client()
     assert publish(client)["successful"]
     refused = publish(client, channel="/topic/b")
@@ -429,7 +429,7 @@ def test_a_publish_that_would_exceed_the_limit_of_topics_is_refused() -> None:
 
 
 def test_subscriptions_alone_use_up_no_topics() -> None:
-    here = house(max_topics=1)
+    here = server(max_topics=1)
     receiver(here, "/topic/a", "/topic/b")
     assert len(here.bayeux.state.topics) == 1
     assert publish(here.client(), channel="/topic/c")["successful"]
@@ -437,13 +437,13 @@ def test_subscriptions_alone_use_up_no_topics() -> None:
     assert refused["error"] == "503:resource.exhaust,/topic/a:topics_used_up"
 
 
-def remote(house: House, network: str, name: str = "") -> Client:
+def remote(server: Server, network: str, name: str = "") -> Client:
     ext = {"delivery": {"session": name} if name else True}
-    return house.client(caller=Caller(address=network, network=network), ext=ext)
+    return server.client(caller=Caller(address=network, network=network), ext=ext)
 
 
 def test_an_address_may_create_a_limited_number_of_topics() -> None:
-    here = house(quotas=QuotaLimits(topics=1))
+    here = server(quotas=QuotaLimits(topics=1))
     one, other, joe = remote(here, "10.0.0.1"), remote(here, "10.0.0.2"), here.client()
     assert publish(one)["successful"]
     refused = publish(one, channel="/topic/b")
@@ -460,7 +460,7 @@ def test_an_address_may_create_a_limited_number_of_topics() -> None:
 
 
 def test_the_topics_of_a_subject_count_from_all_its_addresses() -> None:
-    here = house(quotas=QuotaLimits(topics=1))
+    here = server(quotas=QuotaLimits(topics=1))
     receiver(here, NAME)
     assert publish(remote(here, "10.0.0.1", "joe/1"))["successful"]
     refused = publish(remote(here, "10.0.0.2", "joe/2"), channel="/topic/b")
@@ -468,7 +468,7 @@ def test_the_topics_of_a_subject_count_from_all_its_addresses() -> None:
 
 
 def test_a_revived_topic_counts_for_the_address_that_revived_it() -> None:
-    here = house(quotas=QuotaLimits(topics=1))
+    here = server(quotas=QuotaLimits(topics=1))
     receiver(here, NAME)
     one = remote(here, "10.0.0.1")
     publish(one)
@@ -483,7 +483,7 @@ def test_topics_that_have_ended_leave_nothing_in_memory_or_the_store() -> None:
     rule = ChannelRule(
         topic=TopicConfig(destroy_delay_ms=1000), history=HistoryDepth(3), durable=True
     )
-    here = KeptHouse(channels={"/topic/**": rule})
+    here = RestartableServer(channels={"/topic/**": rule})
     sender = remote(here, "10.0.0.1")
     for n in range(50):
         publish(sender, n, channel=f"/topic/{n}", expiration={"lifeTime": 500})
@@ -504,14 +504,14 @@ def test_topics_that_have_ended_leave_nothing_in_memory_or_the_store() -> None:
 
 @pytest.mark.parametrize("qos", [{"topic": {}}, {"administrative": True}])
 def test_a_publish_to_a_service_with_options_of_topics_is_refused(qos: Json) -> None:
-    here = house()
+    here = server()
     refused = publish(here.client(), channel="/service/x", **qos)
     (name,) = qos
     assert refused["error"] == f"400:user.publish,{name}:delivery_invalid"
 
 
 def test_a_message_that_finds_no_room_does_not_count_as_queued() -> None:
-    here = house()
+    here = server()
     client = here.client(ext={"ack": True, "delivery": {"queue": {"maxEntries": 1}}})
     client.subscribe(NAME)
     sender = here.client()
@@ -524,7 +524,7 @@ def test_a_message_that_finds_no_room_does_not_count_as_queued() -> None:
 
 
 def test_a_message_that_expires_at_a_full_queue_does_not_count_as_queued() -> None:
-    here = house()
+    here = server()
     client = here.client(ext={"ack": True, "delivery": {"queue": {"maxEntries": 1}}})
     client.subscribe(NAME)
     sender = here.client()
@@ -537,7 +537,7 @@ def test_a_message_that_expires_at_a_full_queue_does_not_count_as_queued() -> No
 
 
 def test_a_message_sent_to_a_plain_session_no_longer_counts_as_queued() -> None:
-    here = house()
+    here = server()
     client = here.connected()
     client.subscribe(NAME)
     held = client.connect()
@@ -549,7 +549,7 @@ def test_a_message_sent_to_a_plain_session_no_longer_counts_as_queued() -> None:
 
 
 def test_a_topic_is_unreferenced_when_the_queue_with_its_message_is_cleared() -> None:
-    here = house()
+    here = server()
     client = receiver(here, "/topic/*")
     publish(here.client())
     here.bayeux.life.clear(client.session)
@@ -557,7 +557,7 @@ def test_a_topic_is_unreferenced_when_the_queue_with_its_message_is_cleared() ->
 
 
 def test_a_message_through_the_ptp_service_creates_no_topic_whatever_the_rules() -> None:
-    here = house(channels={"/**": RULE["/topic/**"]})
+    here = server(channels={"/**": RULE["/topic/**"]})
     joe = receiver(here, name="joe/1")
     here.client().publish("/service/ptp", {"destinations": [{"name": "joe"}], "content": 1})
     here.turn()
@@ -567,7 +567,7 @@ def test_a_message_through_the_ptp_service_creates_no_topic_whatever_the_rules()
 
 
 def test_a_message_through_the_ptp_service_creates_no_topic_at_a_restart() -> None:
-    here = kept_house(channels={"/**": RULE["/topic/**"]})
+    here = restartable_server(channels={"/**": RULE["/topic/**"]})
     receiver(here, name="joe/1")
     here.client().publish("/service/ptp", {"destinations": [{"name": "joe"}], "content": 1})
     here.turn()
@@ -585,7 +585,7 @@ KEPT = {
 
 
 def test_a_message_in_the_history_keeps_a_topic_until_its_lifetime_ends() -> None:
-    here = house(channels=KEPT)
+    here = server(channels=KEPT)
     publish(here.client(), expiration={"lifeTime": 3000})
     assert state_of(here) is TopicState.ALIVE
     here.advance(3.5)
@@ -595,13 +595,13 @@ def test_a_message_in_the_history_keeps_a_topic_until_its_lifetime_ends() -> Non
 
 
 def test_a_volatile_message_is_not_in_the_history_and_keeps_no_topic() -> None:
-    here = house(channels=KEPT)
+    here = server(channels=KEPT)
     publish(here.client(), expiration={"lifeTime": 0})
     assert state_of(here) is TopicState.UNREFERENCED
 
 
 def test_a_history_with_a_smaller_depth_shrinks_at_once() -> None:
-    here = house(channels=KEPT)
+    here = server(channels=KEPT)
     sender = here.client()
     for number in range(3):
         publish(sender, number)
@@ -615,7 +615,7 @@ def test_a_history_with_a_smaller_depth_shrinks_at_once() -> None:
 
 
 def test_the_store_keeps_a_volatile_message_for_its_receivers_only() -> None:
-    here = house(channels=KEPT)
+    here = server(channels=KEPT)
     receiver(here, NAME, name="joe/1")
     publish(here.client(), expiration={"lifeTime": 0})
     assert len(here.keeper.queues["joe/1"]) == 1
@@ -623,7 +623,7 @@ def test_the_store_keeps_a_volatile_message_for_its_receivers_only() -> None:
 
 
 def test_a_publish_makes_an_unreferenced_topic_alive_again() -> None:
-    here = house(channels=KEPT)
+    here = server(channels=KEPT)
     publish(here.client(), expiration={"lifeTime": 3000})
     here.advance(3.5)
     publish(here.client())
@@ -634,7 +634,7 @@ def test_a_publish_makes_an_unreferenced_topic_alive_again() -> None:
 
 
 def test_a_revived_topic_has_no_history_from_before() -> None:
-    here = house(channels=KEPT)
+    here = server(channels=KEPT)
     receiver(here, NAME)
     publish(here.client(), "before")
     erase(here)
@@ -646,7 +646,7 @@ def test_a_revived_topic_has_no_history_from_before() -> None:
 
 
 def test_a_topic_counts_only_messages_that_its_history_still_keeps() -> None:
-    here = house(channels=KEPT)
+    here = server(channels=KEPT)
     client = here.client()
     for n in range(5):
         publish(client, n)
@@ -656,7 +656,7 @@ def test_a_topic_counts_only_messages_that_its_history_still_keeps() -> None:
 
 
 def test_a_readonly_topic_takes_one_message() -> None:
-    here = house(channels=KEPT)
+    here = server(channels=KEPT)
     one, sender = receiver(here, NAME), here.client()
     publish(sender, 1, topic={"readonly": True})
     refused = publish(sender, 2)
@@ -665,7 +665,7 @@ def test_a_readonly_topic_takes_one_message() -> None:
 
 
 def test_a_repeat_of_the_same_data_is_not_delivered_unless_force_update_is_true() -> None:
-    here = house(channels=KEPT)
+    here = server(channels=KEPT)
     one, sender = receiver(here, NAME), here.client()
     for n, is_forced in enumerate((True, True, False, False, True), 1):
         reply = publish(sender, {"a": 1}, forceUpdate=is_forced)
@@ -676,7 +676,7 @@ def test_a_repeat_of_the_same_data_is_not_delivered_unless_force_update_is_true(
 
 
 def test_a_repeat_of_the_same_data_is_not_delivered_while_the_first_is_pending() -> None:
-    here = KeptHouse(channels={NAME: ChannelRule(history=HistoryDepth(2), durable=True)})
+    here = RestartableServer(channels={NAME: ChannelRule(history=HistoryDepth(2), durable=True)})
     one, sender = receiver(here, NAME), here.client()
     message = {"channel": NAME, "data": 1, "ext": {"delivery": {"forceUpdate": False}}}
     asked = [sender.send(message) for _ in range(3)]
@@ -687,18 +687,18 @@ def test_a_repeat_of_the_same_data_is_not_delivered_while_the_first_is_pending()
 
 
 def test_a_repeat_of_the_same_data_is_refused_if_the_store_refuses_the_first() -> None:
-    here = KeptHouse(channels={NAME: ChannelRule(history=HistoryDepth(2), durable=True)})
+    here = RestartableServer(channels={NAME: ChannelRule(history=HistoryDepth(2), durable=True)})
     sender = here.client()
     here.store.outcome = PersistOutcome.REFUSED
-    here.server.publish(NAME, 1)
+    here.for_extensions.publish(NAME, 1)
     asked = sender.send({"channel": NAME, "data": 1, "ext": {"delivery": {"forceUpdate": False}}})
-    here.server.publish(NAME, 1, qos=Qos(force_update=False))
+    here.for_extensions.publish(NAME, 1, qos=Qos(force_update=False))
     here.turn()
     assert asked.reply["error"].startswith("503:")
 
 
 def test_a_repeat_of_the_same_data_is_delivered_if_there_is_no_history() -> None:
-    here = house(channels={})
+    here = server(channels={})
     one, sender = receiver(here, NAME), here.client()
     publish(sender, 1, forceUpdate=False)
     publish(sender, 1, forceUpdate=False)
@@ -707,7 +707,7 @@ def test_a_repeat_of_the_same_data_is_delivered_if_there_is_no_history() -> None
 
 def test_messages_kept_before_a_channel_became_a_topic_go_with_the_topic() -> None:
     rule = ChannelRule(history=HistoryDepth(2))
-    here = house(channels={"/plain": rule})
+    here = server(channels={"/plain": rule})
     sender = here.client()
     publish(sender, 1, channel="/plain")
     publish(sender, 2, channel="/plain", administrative=True, topic={"destroyDelay": 0})
@@ -716,7 +716,7 @@ def test_messages_kept_before_a_channel_became_a_topic_go_with_the_topic() -> No
 
 
 def test_an_initial_update_counts_as_queued_in_its_topic() -> None:
-    here = house(channels=KEPT)
+    here = server(channels=KEPT)
     publish(here.client())
     one = receiver(here, NAME, initialUpdate=True)
     topic = here.bayeux.state.topics.get(NAME)
@@ -727,12 +727,12 @@ def test_an_initial_update_counts_as_queued_in_its_topic() -> None:
 # Restarts
 
 
-def kept_house(**options: Any) -> KeptHouse:
-    return KeptHouse(**{"channels": RULE, **options})
+def restartable_server(**options: Any) -> RestartableServer:
+    return RestartableServer(**{"channels": RULE, **options})
 
 
 def test_a_topic_is_in_the_store_until_it_ends() -> None:
-    here = kept_house()
+    here = restartable_server()
     publish(here.client())
     assert here.store.topics == {NAME: TopicRecord()}
     here.advance(6.5)
@@ -740,7 +740,7 @@ def test_a_topic_is_in_the_store_until_it_ends() -> None:
 
 
 def test_a_topic_of_one_turn_is_never_stored() -> None:
-    here = kept_house()
+    here = restartable_server()
     saved: list[Any] = []
     here.store.save_topics = saved.append  # type: ignore[assignment, method-assign]
     publish(here.client(), expiration={"lifeTime": 0}, topic={"destroyDelay": 0})
@@ -749,7 +749,7 @@ def test_a_topic_of_one_turn_is_never_stored() -> None:
 
 
 def test_a_restart_keeps_topics_and_their_own_configurations() -> None:
-    here = kept_house()
+    here = restartable_server()
     publish(here.client(), topic={"destroyDelay": -1})
     publish(here.client(), channel="/plain", topic={"readonly": True})
     new = here.reborn()
@@ -763,7 +763,7 @@ def test_a_restart_keeps_topics_and_their_own_configurations() -> None:
 
 
 def test_a_topic_that_its_rule_configures_follows_a_new_rule_after_a_restart() -> None:
-    here = kept_house()
+    here = restartable_server()
     publish(here.client())
     rule = ChannelRule(topic=TopicConfig(destroy_delay_ms=1000))
     new = here.reborn(channels={"/topic/**": rule})
@@ -773,7 +773,7 @@ def test_a_topic_that_its_rule_configures_follows_a_new_rule_after_a_restart() -
 
 
 def test_the_destroy_delay_starts_anew_after_a_restart() -> None:
-    here = kept_house()
+    here = restartable_server()
     publish(here.client())
     here.advance(5)
     new = here.reborn()
@@ -784,7 +784,7 @@ def test_the_destroy_delay_starts_anew_after_a_restart() -> None:
 
 
 def test_waiting_messages_and_subscriptions_keep_a_topic_alive_over_a_restart() -> None:
-    here = kept_house()
+    here = restartable_server()
     joe = receiver(here, NAME, name="joe/1")
     receiver(here, "/topic/*", name="ann/1")
     publish(here.client())
@@ -798,7 +798,7 @@ def test_waiting_messages_and_subscriptions_keep_a_topic_alive_over_a_restart() 
 
 
 def test_a_soft_erased_topic_survives_a_restart_until_its_messages_are_settled() -> None:
-    here = kept_house()
+    here = restartable_server()
     receiver(here, NAME, name="joe/1")
     publish(here.client())
     erase(here)
@@ -814,7 +814,7 @@ def test_a_soft_erased_topic_survives_a_restart_until_its_messages_are_settled()
 
 
 def test_the_record_of_an_erased_topic_without_messages_is_removed_at_the_start() -> None:
-    here = kept_house()
+    here = restartable_server()
     here.store.topics[NAME] = TopicRecord(is_erased=True)
     new = here.reborn()
     assert state_of(new) is GONE
@@ -822,7 +822,7 @@ def test_the_record_of_an_erased_topic_without_messages_is_removed_at_the_start(
 
 
 def test_a_new_rule_makes_topics_of_channels_with_waiting_messages() -> None:
-    here = kept_house(channels={})
+    here = restartable_server(channels={})
     receiver(here, NAME, "/plain", name="joe/1")
     publish(here.client())
     publish(here.client(), channel="/plain")
@@ -833,7 +833,7 @@ def test_a_new_rule_makes_topics_of_channels_with_waiting_messages() -> None:
 
 
 def test_topics_are_stored_again_in_a_store_that_has_lost_them() -> None:
-    here = kept_house()
+    here = restartable_server()
     receiver(here, NAME)
     here.bayeux.life.topics.save_again()
     assert here.store.topics == {}
@@ -844,7 +844,7 @@ def test_topics_are_stored_again_in_a_store_that_has_lost_them() -> None:
 
 
 def test_a_history_keeps_its_topic_alive_over_a_restart() -> None:
-    here = kept_house(channels=KEPT)
+    here = restartable_server(channels=KEPT)
     publish(here.client(), topic={"destroyDelay": 0})
     new = here.reborn()
     assert state_of(new) is TopicState.ALIVE
@@ -855,14 +855,16 @@ def test_a_history_keeps_its_topic_alive_over_a_restart() -> None:
 
 
 def test_a_kept_message_outweighs_the_older_record_of_an_erasure() -> None:
-    here = kept_house(channels=KEPT)
+    here = restartable_server(channels=KEPT)
     publish(here.client())
     here.store.topics[NAME] = TopicRecord(is_erased=True)
     assert state_of(here.reborn()) is TopicState.ALIVE
 
 
 def test_histories_of_ordinary_channels_are_no_topics_after_a_restart() -> None:
-    here = kept_house(channels={"/plain": ChannelRule(history=HistoryDepth(2), durable=True)})
+    here = restartable_server(
+        channels={"/plain": ChannelRule(history=HistoryDepth(2), durable=True)}
+    )
     publish(here.client(), channel="/plain")
     here.store.topics[NAME] = TopicRecord()
     new = here.reborn()
@@ -871,7 +873,7 @@ def test_histories_of_ordinary_channels_are_no_topics_after_a_restart() -> None:
 
 
 def test_old_and_new_subscribers_of_a_topic_get_their_messages_after_a_restart() -> None:
-    here = kept_house(channels=KEPT)
+    here = restartable_server(channels=KEPT)
     joe = receiver(here, NAME, name="joe/1")
     publish(here.client(), 1)
     assert take(joe).data == [1]
@@ -892,7 +894,7 @@ def test_old_and_new_subscribers_of_a_topic_get_their_messages_after_a_restart()
 
 
 def test_an_initial_update_is_marked_and_has_the_properties_of_its_message() -> None:
-    here = house(channels=KEPT)
+    here = server(channels=KEPT)
     properties = {"oneKey": "one", "twoKey": "two", "threeKey": 55}
     publish(here.client(), properties=properties)
     client = here.client(ext={"ack": True, "delivery": True})
@@ -904,7 +906,7 @@ def test_an_initial_update_is_marked_and_has_the_properties_of_its_message() -> 
 
 
 def test_a_topic_with_a_history_depth_of_its_own_keeps_it_over_a_restart() -> None:
-    here = kept_house(channels={"/plain": ChannelRule(durable=True)})
+    here = restartable_server(channels={"/plain": ChannelRule(durable=True)})
     client = here.client()
     publish(client, 0, channel="/plain", topic={"history": {"maxEntries": 2}})
     for n in (1, 2, 3):
@@ -921,14 +923,14 @@ def test_a_topic_with_a_history_depth_of_its_own_keeps_it_over_a_restart() -> No
 
 
 def test_a_topic_may_keep_no_history_although_its_rule_does() -> None:
-    here = house(channels=KEPT)
+    here = server(channels=KEPT)
     publish(here.client(), topic={"history": {"maxEntries": 0}})
     assert here.bayeux.state.hub.histories.get(NAME) is None
 
 
 def test_a_work_queue_may_be_a_topic() -> None:
     rule = ChannelRule(topic=TopicConfig(destroy_delay_ms=0), is_work_queue=True)
-    here = house(channels={NAME: rule})
+    here = server(channels={NAME: rule})
     publish(here.client())
     topic = here.bayeux.state.topics.get(NAME)
     assert topic is not None
@@ -946,7 +948,7 @@ def test_a_work_queue_may_be_a_topic() -> None:
 
 def test_a_forced_erasure_reaches_work_queues() -> None:
     rule = ChannelRule(topic=TopicConfig(destroy_delay_ms=0), is_work_queue=True)
-    here = house(channels={NAME: rule})
+    here = server(channels={NAME: rule})
     publish(here.client())
     erase(here, is_forced=True)
     assert state_of(here) is GONE
@@ -954,7 +956,7 @@ def test_a_forced_erasure_reaches_work_queues() -> None:
 
 
 def test_a_replayed_message_creates_no_topic_at_a_restart() -> None:
-    here = kept_house()
+    here = restartable_server()
     joe = receiver(here, "/topic/*")
     letter = Message(b"{}", id=1, channel=NAME)
     letter.generation = 1

@@ -11,7 +11,7 @@ from holdfast.bayeux.codec import RequestLimits, decode
 from holdfast.bayeux.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.unfit import Salvage, Unfit
 from holdfast.delivery.json_text import to_json
-from tests.unit.bayeux.harness import House
+from tests.unit.bayeux.harness import Server
 from tests.unit.bayeux.json_oracle import Object, faults_of, in_doubles, messages_in
 
 LIMITS = RequestLimits()
@@ -209,8 +209,8 @@ def agree(message: dict[str, Any], other: Object) -> None:
 def test_clients_get_the_other_messages_of_a_request_with_an_unfit_one(
     value: str, fault: ErrorReply
 ) -> None:
-    house = House()
-    alice, bob = house.client(), house.client()
+    server = Server()
+    alice, bob = server.client(), server.client()
     bob.subscribe("/a")
     say = '{{"channel":"/a","id":"{}","clientId":"{}","data":{}}}'
     body = ",".join(

@@ -12,127 +12,127 @@ from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.shared_queues import SharedQueueLimits
 from holdfast.store.records import message_of
 from tests.unit.bayeux.desk import replaying_of
-from tests.unit.bayeux.harness import Asked, Client, House, Json
+from tests.unit.bayeux.harness import Asked, Client, Json, Server
 from tests.unit.bayeux.test_point_to_point import leave, restarted
-from tests.unit.extensions.delivering import codes, connect, data_of, house_of, no, redelivered
+from tests.unit.extensions.delivering import codes, connect, data_of, no, redelivered, server_of
 
 JOBS = "/jobs/a"
 RULES: dict[str, Any] = {"channels": {"/jobs/**": ChannelRule(is_work_queue=True)}}
 REFUSED = "user.update.illegalArgument"
 
 
-def working(**options: Any) -> House:
-    return house_of(**RULES, **options)
+def working(**options: Any) -> Server:
+    return server_of(**RULES, **options)
 
 
-def worker(house: House, *, channel: str = JOBS, **options: Any) -> Client:
+def worker(server: Server, *, channel: str = JOBS, **options: Any) -> Client:
     """A receiver of the work queue with acks and verdicts."""
-    client = house.guest()
+    client = server.guest()
     client.handshake(ext={"ack": True, "delivery": options or True})
-    house.turn()
+    server.turn()
     connect(client)
     client.subscribe(channel)
-    house.turn()
+    server.turn()
     return client
 
 
-def put(house: House, *numbers: object, channel: str = JOBS, **qos: Any) -> list[Json]:
+def put(server: Server, *numbers: object, channel: str = JOBS, **qos: Any) -> list[Json]:
     """Publish jobs; the replies."""
-    boss = house.client()
+    boss = server.client()
     replies = []
     for number in numbers:
         ext = {"ext": {"delivery": qos}} if qos else {}
         asked = boss.publish(channel, number, **ext)
-        house.turn()
+        server.turn()
         replies.append(asked.reply)
     boss.disconnect()
-    house.turn()
+    server.turn()
     return replies
 
 
 def fetch(client: Client, *verdicts: Any, **fields: Any) -> Asked:
     asked = connect(client, *verdicts, **fields)
-    client.house.turn()
+    client.server.turn()
     return asked
 
 
-def waiting(house: House, channel: str = JOBS) -> list[int]:
-    queue = house.bayeux.state.work.of(channel)
+def waiting(server: Server, channel: str = JOBS) -> list[int]:
+    queue = server.bayeux.state.work.of(channel)
     messages = () if queue is None else queue.queue.waiting
     return [int(message.wire.rpartition(b":")[2][:-1]) for message in messages]
 
 
 def test_each_message_goes_to_one_receiver_in_turn() -> None:
-    house = working()
-    workers = [worker(house) for _ in range(3)]
-    assert all(reply["successful"] for reply in put(house, *range(6)))
+    server = working()
+    workers = [worker(server) for _ in range(3)]
+    assert all(reply["successful"] for reply in put(server, *range(6)))
     shares = [fetch(each).data for each in workers]
     assert shares == [[0, 3], [1, 4], [2, 5]]
-    assert house.balances()
+    assert server.balances()
 
 
 def test_the_receiver_with_the_fewest_unsettled_messages_is_next() -> None:
-    house = working()
-    slow, fast = worker(house), worker(house)
-    put(house, 1, 2)
+    server = working()
+    slow, fast = worker(server), worker(server)
+    put(server, 1, 2)
     assert (fetch(slow).data, fetch(fast).data) == ([1], [2])
     fetch(fast)
     # One receiver has acked; the other still works.
-    put(house, 3)
+    put(server, 3)
     assert fetch(fast).data == [3]
 
 
 def test_an_acked_message_leaves_the_store_and_ends_its_empty_work_queue() -> None:
-    house = working()
-    ann = worker(house)
-    put(house, 1)
-    (key,) = [key for key, queue in house.keeper.queues.items() if queue]
+    server = working()
+    ann = worker(server)
+    put(server, 1)
+    (key,) = [key for key, queue in server.keeper.queues.items() if queue]
     assert key == ann.session.key
     fetch(ann)
     fetch(ann)
-    assert not any(house.keeper.queues.values())
-    assert not house.bayeux.state.work.queues()
+    assert not any(server.keeper.queues.values())
+    assert not server.bayeux.state.work.queues()
 
 
 def test_a_message_without_a_receiver_waits_for_the_first_that_subscribes() -> None:
-    house = working()
-    assert all(reply["successful"] for reply in put(house, 1, 2))
-    assert waiting(house) == [1, 2]
-    assert fetch(worker(house)).data == [1, 2]
-    assert house.balances()
+    server = working()
+    assert all(reply["successful"] for reply in put(server, 1, 2))
+    assert waiting(server) == [1, 2]
+    assert fetch(worker(server)).data == [1, 2]
+    assert server.balances()
 
 
 def test_waiting_messages_are_delivered_by_priority_and_age() -> None:
-    house = working()
-    put(house, 1, 2)
-    put(house, 3, priority=9)
-    assert fetch(worker(house)).data == [3, 1, 2]
+    server = working()
+    put(server, 1, 2)
+    put(server, 3, priority=9)
+    assert fetch(worker(server)).data == [3, 1, 2]
 
 
 @pytest.mark.parametrize("limits", [{"entries": 2}, {"bytes": 70}])
 def test_a_message_to_a_full_work_queue_is_refused(limits: dict[str, int]) -> None:
-    house = working(work_limits=SharedQueueLimits(**limits))
-    *_, refused = put(house, 1, 2, 3)
+    server = working(work_limits=SharedQueueLimits(**limits))
+    *_, refused = put(server, 1, 2, 3)
     (limit,) = limits
     code = f"resource.overflow.queue.{limit}"
     assert refused["error"] == f"507:{code},{JOBS}:destination_full"
-    assert house.balances()
+    assert server.balances()
 
 
 def test_the_number_of_work_queues_is_limited() -> None:
-    house = working(work_limits=SharedQueueLimits(queues=1))
-    (first,) = put(house, 1)
-    (second,) = put(house, 1, channel="/jobs/b")
+    server = working(work_limits=SharedQueueLimits(queues=1))
+    (first,) = put(server, 1)
+    (second,) = put(server, 1, channel="/jobs/b")
     assert first["successful"]
     assert second["error"] == "507:resource.exhaust,/jobs/b:destination_full"
-    fetch(worker(house))
-    assert put(house, 1, channel="/jobs/b")[0]["successful"]
+    fetch(worker(server))
+    assert put(server, 1, channel="/jobs/b")[0]["successful"]
 
 
 def test_a_refused_message_goes_to_the_next_receiver() -> None:
-    house = working()
-    ann, joe = worker(house), worker(house)
-    put(house, 1)
+    server = working()
+    ann, joe = worker(server), worker(server)
+    put(server, 1)
     (job,) = fetch(ann).events
     fetch(ann, no(job, REFUSED))
     (again,) = fetch(joe).events
@@ -140,19 +140,19 @@ def test_a_refused_message_goes_to_the_next_receiver() -> None:
     assert again["ext"]["delivery"]["id"] == job["ext"]["delivery"]["id"]
     assert again["ext"]["delivery"]["redelivered"] == 1
     fetch(joe)
-    assert fetch(ann).data == codes(house) == []
-    assert house.balances()
+    assert fetch(ann).data == codes(server) == []
+    assert server.balances()
 
 
 def test_a_message_that_all_receivers_refuse_becomes_a_dead_letter_with_all_attempts() -> None:
-    house = working()
-    ann, joe = worker(house, session="ann/1"), worker(house, session="joe/1")
-    put(house, 1)
+    server = working()
+    ann, joe = worker(server, session="ann/1"), worker(server, session="joe/1")
+    put(server, 1)
     (job,) = fetch(ann).events
     fetch(ann, no(job, REFUSED, "not mine"))
     (job,) = fetch(joe).events
     fetch(joe, no(job, "user.update.error", "broken"))
-    (letter,) = house.keeper.letters
+    (letter,) = server.keeper.letters
     assert (letter.code, letter.channel) == ("user.update.error", JOBS)
     assert "broken" in letter.reason
     assert [(each.receiver, each.code) for each in letter.attempts] == [
@@ -160,290 +160,290 @@ def test_a_message_that_all_receivers_refuse_becomes_a_dead_letter_with_all_atte
         ("joe/1", "user.update.error"),
     ]
     assert letter.attempt_count == 2
-    assert not any(house.keeper.queues.values())
-    assert house.balances()
+    assert not any(server.keeper.queues.values())
+    assert server.balances()
 
 
 def test_a_message_that_its_only_receiver_refuses_is_dead_lettered_at_once() -> None:
-    house = working()
-    ann = worker(house)
-    put(house, 1)
+    server = working()
+    ann = worker(server)
+    put(server, 1)
     (job,) = fetch(ann).events
     fetch(ann, no(job, REFUSED))
-    assert data_of(house) == [1]
-    assert waiting(house) == []
+    assert data_of(server) == [1]
+    assert waiting(server) == []
 
 
 def test_a_receiver_can_refuse_a_message_for_all_receivers() -> None:
-    house = working()
-    ann, joe = worker(house), worker(house)
-    put(house, 1)
+    server = working()
+    ann, joe = worker(server), worker(server)
+    put(server, 1)
     (job,) = fetch(ann).events
     fetch(ann, no(job, "user.update.deadMessage"))
-    assert data_of(house) == [1]
+    assert data_of(server) == [1]
     assert fetch(joe).data == []
 
 
 def test_a_message_is_dead_lettered_after_ten_refusals() -> None:
-    house = working()
-    workers = [worker(house) for _ in range(11)]
-    put(house, 1)
+    server = working()
+    workers = [worker(server) for _ in range(11)]
+    put(server, 1)
     for each in workers[:10]:
         (job,) = fetch(each).events
         fetch(each, no(job, REFUSED))
-    assert codes(house) == [REFUSED]
+    assert codes(server) == [REFUSED]
     assert fetch(workers[-1]).data == []
 
 
 def test_a_receiver_whose_delivery_failed_leaves_its_work_to_others() -> None:
-    house = working()
-    ann = worker(house, session="ann/1", retries=-1, delay=5000)
-    joe = worker(house, session="joe/1")
-    put(house, 1, 2, 3, 4)
+    server = working()
+    ann = worker(server, session="ann/1", retries=-1, delay=5000)
+    joe = worker(server, session="joe/1")
+    put(server, 1, 2, 3, 4)
     job, _ = fetch(ann).events
     fetch(ann, no(job, "communication.noConnection"))
     assert sorted(fetch(joe).data) == [1, 2, 3, 4]
-    assert house.balances()
+    assert server.balances()
 
 
 def test_work_waits_while_the_only_receiver_has_failed_and_then_returns_to_it() -> None:
-    house = working()
-    ann = worker(house, session="ann/1", retries=-1, delay=5000)
-    put(house, 1, 2)
+    server = working()
+    ann = worker(server, session="ann/1", retries=-1, delay=5000)
+    put(server, 1, 2)
     job, _ = fetch(ann).events
     held = connect(ann, no(job, "communication.noConnection"), advice={"timeout": 20_000})
-    house.turn()
-    assert waiting(house) == [1, 2]
-    house.advance(1.0)
-    house.turn()
+    server.turn()
+    assert waiting(server) == [1, 2]
+    server.advance(1.0)
+    server.turn()
     assert held.data == [1, 2]
-    assert codes(house) == []
-    assert house.balances()
+    assert codes(server) == []
+    assert server.balances()
 
 
 @pytest.mark.parametrize("code", ["user.update.holdback"])
 def test_a_receiver_that_holds_itself_back_leaves_its_work_to_others(code: str) -> None:
-    house = working()
-    ann, joe = worker(house, session="ann/1"), worker(house, session="joe/1")
-    put(house, 1, 2, 3, 4)
+    server = working()
+    ann, joe = worker(server, session="ann/1"), worker(server, session="joe/1")
+    put(server, 1, 2, 3, 4)
     job, _ = fetch(ann).events
     fetch(ann, no(job, code))
     assert sorted(fetch(joe).data) == [1, 2, 3, 4]
-    house.bayeux.life.resume(ann.session, house.now)
+    server.bayeux.life.resume(ann.session, server.now)
     fetch(joe)
-    put(house, 5)
+    put(server, 5)
     assert fetch(ann).data == [5]
 
 
 def test_a_receiver_that_an_operator_holds_back_gets_no_work_until_it_is_resumed() -> None:
-    house = working()
-    ann = worker(house, session="ann/1")
-    house.bayeux.life.hold_back(ann.session, "repairs", "root", house.now)
-    put(house, 1)
-    assert waiting(house) == [1]
-    house.bayeux.life.resume(ann.session, house.now)
-    house.turn()
+    server = working()
+    ann = worker(server, session="ann/1")
+    server.bayeux.life.hold_back(ann.session, "repairs", "root", server.now)
+    put(server, 1)
+    assert waiting(server) == [1]
+    server.bayeux.life.resume(ann.session, server.now)
+    server.turn()
     assert fetch(ann).data == [1]
-    put(house, 2)
-    house.bayeux.life.hold_back(ann.session, "repairs", "root", house.now)
-    house.turn()
-    assert waiting(house) == [2]
+    put(server, 2)
+    server.bayeux.life.hold_back(ann.session, "repairs", "root", server.now)
+    server.turn()
+    assert waiting(server) == [2]
 
 
 def test_messages_in_flight_to_an_expired_session_go_to_another_in_order() -> None:
-    house = working()
-    ann = worker(house)
-    put(house, 1, 2, 3)
+    server = working()
+    ann = worker(server)
+    put(server, 1, 2, 3)
     assert fetch(ann).data == [1, 2, 3]
-    house.advance(15.0)
-    house.turn()
-    joe = worker(house)
+    server.advance(15.0)
+    server.turn()
+    joe = worker(server)
     again = fetch(joe)
     assert again.data == [1, 2, 3]
     assert [event["ext"]["delivery"].get("redelivered") for event in again.events] == [1, 1, 1]
-    assert codes(house) == []
-    assert house.balances()
+    assert codes(server) == []
+    assert server.balances()
 
 
 def test_a_session_that_disconnects_leaves_its_work_to_others() -> None:
-    house = working()
-    ann, joe = worker(house), worker(house)
-    put(house, 1, 2, 3)
+    server = working()
+    ann, joe = worker(server), worker(server)
+    put(server, 1, 2, 3)
     fetch(ann)
     ann.disconnect()
-    house.turn()
+    server.turn()
     assert sorted(fetch(joe).data) == [1, 2, 3]
-    assert house.balances()
+    assert server.balances()
 
 
 def test_a_named_session_whose_client_leaves_keeps_no_work() -> None:
-    house = working()
-    ann = worker(house, session="ann/1")
-    put(house, 1, 2)
+    server = working()
+    ann = worker(server, session="ann/1")
+    put(server, 1, 2)
     fetch(ann)
     ann.disconnect()
-    house.turn()
-    assert waiting(house) == [1, 2]
-    leave(worker(house, session="ann/1"))
-    assert waiting(house) == [1, 2]
-    assert house.balances()
+    server.turn()
+    assert waiting(server) == [1, 2]
+    leave(worker(server, session="ann/1"))
+    assert waiting(server) == [1, 2]
+    assert server.balances()
 
 
 def test_an_unsubscribe_returns_work_that_was_not_handed_over() -> None:
-    house = working()
-    ann = worker(house, queue={"maxEntries": 2})
-    put(house, 1, 2, 3)
+    server = working()
+    ann = worker(server, queue={"maxEntries": 2})
+    put(server, 1, 2, 3)
     ann.subscribe("/a")
-    house.turn()
+    server.turn()
     ann.unsubscribe(JOBS)
-    house.turn()
-    assert waiting(house) == [1, 2, 3]
-    house.server.publish("/a", "other")
-    house.turn()
+    server.turn()
+    assert waiting(server) == [1, 2, 3]
+    server.for_extensions.publish("/a", "other")
+    server.turn()
     assert fetch(ann).data == ["other"]
 
 
 def test_a_full_receiver_gets_more_work_when_it_has_acked() -> None:
-    house = working()
-    ann = worker(house, queue={"maxEntries": 1})
-    put(house, 1, 2)
+    server = working()
+    ann = worker(server, queue={"maxEntries": 1})
+    put(server, 1, 2)
     assert fetch(ann).data == [1]
-    assert waiting(house) == [2]
+    assert waiting(server) == [2]
     fetch(ann)
     assert fetch(ann).data == [2]
 
 
 def test_a_message_that_is_too_large_for_one_receiver_waits_for_another() -> None:
-    house = working()
-    small = worker(house, queue={"maxBytes": 200})
-    put(house, "x" * 300, 2)
+    server = working()
+    small = worker(server, queue={"maxBytes": 200})
+    put(server, "x" * 300, 2)
     assert fetch(small).data == [2]
-    assert fetch(worker(house)).data == ["x" * 300]
+    assert fetch(worker(server)).data == ["x" * 300]
 
 
 def test_a_message_waits_for_a_receiver_that_has_not_refused_it() -> None:
-    house = working()
-    ann, joe = worker(house), worker(house, queue={"maxEntries": 1})
-    put(house, 1, 2)
+    server = working()
+    ann, joe = worker(server), worker(server, queue={"maxEntries": 1})
+    put(server, 1, 2)
     fetch(joe)
     (job,) = fetch(ann).events
     fetch(ann, no(job, REFUSED))
-    assert waiting(house) == [1]
+    assert waiting(server) == [1]
     fetch(joe)
     assert fetch(joe).data == [1]
-    assert codes(house) == []
+    assert codes(server) == []
 
 
-def refused_by_all_but_a_busy_one(house: House, count: int) -> tuple[Client, Client]:
+def refused_by_all_but_a_busy_one(server: Server, count: int) -> tuple[Client, Client]:
     """Two receivers: one has refused this many messages, and the other has room for none."""
-    ann, joe = worker(house), worker(house, queue={"maxEntries": 1})
-    put(house, -1, -2)
+    ann, joe = worker(server), worker(server, queue={"maxEntries": 1})
+    put(server, -1, -2)
     fetch(joe)
     fetch(ann)
     fetch(ann)
     for n in range(count):
-        house.server.publish(JOBS, n)
-    house.turn()
+        server.for_extensions.publish(JOBS, n)
+    server.turn()
     events = fetch(ann).events
     while events:
         events = fetch(ann, *[no(each, REFUSED) for each in events]).events
-    assert len(waiting(house)) == count
+    assert len(waiting(server)) == count
     return ann, joe
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [250, pytest.param(650, marks=pytest.mark.slow)])
 def test_messages_that_only_a_busy_receiver_may_take_do_not_delay_later_work(count: int) -> None:
-    house = working()
-    ann, joe = refused_by_all_but_a_busy_one(house, count)
-    put(house, count, count + 1)
+    server = working()
+    ann, joe = refused_by_all_but_a_busy_one(server, count)
+    put(server, count, count + 1)
     assert fetch(ann).data == [count, count + 1]
     # A message that is queued between those that nobody takes now is delivered, too.
-    put(house, count + 2, priority=5)
-    put(house, count + 3)
+    put(server, count + 2, priority=5)
+    put(server, count + 3)
     assert fetch(ann).data == [count + 2, count + 3]
-    assert waiting(house) == list(range(count))
+    assert waiting(server) == list(range(count))
     fetch(joe)
     assert fetch(joe).data == [0]
-    assert house.balances()
+    assert server.balances()
 
 
 @pytest.mark.slow
 def test_work_and_room_that_arrive_during_a_search_of_several_turns_are_found() -> None:
-    house = working()
-    ann, joe = refused_by_all_but_a_busy_one(house, 650)
+    server = working()
+    ann, joe = refused_by_all_but_a_busy_one(server, 650)
     for n in range(650, 653):
-        house.server.publish(JOBS, n)
-        house.keeper.turn()
+        server.for_extensions.publish(JOBS, n)
+        server.keeper.turn()
         # Each turn searches one part of the queue.
-        house.flush()
-    house.server.publish(JOBS, 653)
-    house.keeper.turn()
-    house.flush()
+        server.flush()
+    server.for_extensions.publish(JOBS, 653)
+    server.keeper.turn()
+    server.flush()
     fetch(joe)
     assert fetch(ann).data == [650, 651, 652, 653]
     assert fetch(joe).data == [0]
-    assert house.balances()
+    assert server.balances()
 
 
 @pytest.mark.parametrize("how", ["unsubscribes", "is held back"])
 def test_a_refused_message_is_dead_lettered_when_its_last_receiver_takes_no_more(
     how: str,
 ) -> None:
-    house = working()
-    ann, joe = worker(house), worker(house, session="joe/1", queue={"maxEntries": 1})
-    put(house, 1, 2)
+    server = working()
+    ann, joe = worker(server), worker(server, session="joe/1", queue={"maxEntries": 1})
+    put(server, 1, 2)
     fetch(joe)
     (event,) = fetch(ann).events
     fetch(ann, no(event, REFUSED))
-    assert waiting(house) == [event["data"]]
+    assert waiting(server) == [event["data"]]
     if how == "unsubscribes":
         joe.unsubscribe(JOBS)
     else:
-        house.bayeux.life.hold_back(joe.session, "", "operator", house.now)
-    house.turn()
-    assert [letter.envelope()["content"] for letter in house.keeper.letters] == [event["data"]]
-    assert house.balances()
+        server.bayeux.life.hold_back(joe.session, "", "operator", server.now)
+    server.turn()
+    assert [letter.envelope()["content"] for letter in server.keeper.letters] == [event["data"]]
+    assert server.balances()
 
 
 def test_a_refused_message_is_dead_lettered_when_its_last_receiver_without_room_ends() -> None:
-    house = working()
-    ann, joe = worker(house), worker(house, session="joe/1", queue={"maxBytes": 10})
-    put(house, 1)
+    server = working()
+    ann, joe = worker(server), worker(server, session="joe/1", queue={"maxBytes": 10})
+    put(server, 1)
     (event,) = fetch(ann).events
     fetch(ann, no(event, REFUSED))
-    assert waiting(house) == [1]
+    assert waiting(server) == [1]
     joe.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
-    house.turn()
-    assert [letter.envelope()["content"] for letter in house.keeper.letters] == [1]
+    server.turn()
+    assert [letter.envelope()["content"] for letter in server.keeper.letters] == [1]
 
 
 def test_plain_sessions_share_work() -> None:
-    house = working()
-    plain, ann = house.connected(), worker(house)
+    server = working()
+    plain, ann = server.connected(), worker(server)
     plain.subscribe(JOBS)
-    house.turn()
-    put(house, 1, 2)
+    server.turn()
+    put(server, 1, 2)
     assert plain.connect().data + fetch(ann).data in ([1, 2], [2, 1])
     fetch(ann)
-    assert not any(house.keeper.queues.values())
-    assert house.balances()
+    assert not any(server.keeper.queues.values())
+    assert server.balances()
 
 
 def test_subscribers_of_patterns_share_work() -> None:
-    house = working()
-    ann, joe = worker(house, channel="/jobs/*"), worker(house)
-    put(house, 1, 2)
+    server = working()
+    ann, joe = worker(server, channel="/jobs/*"), worker(server)
+    put(server, 1, 2)
     assert [fetch(ann).data, fetch(joe).data] == [[1], [2]]
-    put(house, 3, channel="/jobs/b")
+    put(server, 3, channel="/jobs/b")
     assert [fetch(ann).data, fetch(joe).data] == [[3], []]
 
 
 def test_a_publisher_can_receive_its_own_work() -> None:
-    house = working(broadcast_to_publisher=False)
-    ann = worker(house)
+    server = working(broadcast_to_publisher=False)
+    ann = worker(server)
     ann.publish(JOBS, 1)
-    house.turn()
+    server.turn()
     assert fetch(ann).data == [1]
 
 
@@ -452,222 +452,222 @@ def test_a_publisher_can_receive_its_own_work() -> None:
 def test_subscriptions_that_select_messages_of_a_work_queue_are_refused(
     channel: str, qos: Json
 ) -> None:
-    house = working()
-    ann = worker(house)
+    server = working()
+    ann = worker(server)
     message = {"channel": "/meta/subscribe", "subscription": channel, "ext": {"delivery": qos}}
     asked = ann.send(message)
-    house.turn()
+    server.turn()
     (name,) = qos
     assert asked.reply["error"].startswith(f"400:user.illegalArgument,{name}")
     assert ann.send({**message, "subscription": "/other/*"}).reply["successful"], name
 
 
 def test_a_channel_that_becomes_a_work_queue_loses_no_work_to_older_subscriptions() -> None:
-    house = house_of(durable=Durable.NAMED)
-    ann = worker(house, session="ann/1")
+    server = server_of(durable=Durable.NAMED)
+    ann = worker(server, session="ann/1")
     subscribing = {"channel": "/meta/subscribe", "subscription": JOBS}
     ann.send({**subscribing, "ext": {"delivery": {"newestOnly": True}}})
-    house.turn()
-    house = restarted(house, **RULES)
-    ann = worker(house, session="ann/1", channel="/other")
-    put(house, 1, 2, 3)
+    server.turn()
+    server = restarted(server, **RULES)
+    ann = worker(server, session="ann/1", channel="/other")
+    put(server, 1, 2, 3)
     assert fetch(ann).data == [1, 2, 3]
-    assert house.balances()
+    assert server.balances()
 
 
 @pytest.mark.parametrize("name", [{}, {"session": "ann/1"}])
 def test_each_redelivery_of_a_message_to_another_receiver_counts_once(name: Json) -> None:
-    house = working()
-    ann = worker(house, **name)
-    put(house, 1, 2)
+    server = working()
+    ann = worker(server, **name)
+    put(server, 1, 2)
     fetch(ann)
-    joe, eve = worker(house, maxEntries=1), worker(house)
+    joe, eve = worker(server, maxEntries=1), worker(server)
     ann.disconnect()
-    house.turn()
+    server.turn()
     assert redelivered(fetch(joe)) == redelivered(fetch(eve)) == [1]
-    assert house.bayeux.state.counters.redelivered == 2
-    assert house.balances()
+    assert server.bayeux.state.counters.redelivered == 2
+    assert server.balances()
 
 
 def test_a_message_that_only_waited_for_a_receiver_does_not_count_as_redelivered() -> None:
-    house = working()
-    ann = worker(house)
-    put(house, 1)
+    server = working()
+    ann = worker(server)
+    put(server, 1)
     fetch(ann)
-    joe = worker(house)
+    joe = worker(server)
     ann.disconnect()
-    house.turn()
-    eve = worker(house)
+    server.turn()
+    eve = worker(server)
     joe.unsubscribe(JOBS)
-    house.turn()
+    server.turn()
     assert redelivered(fetch(eve)) == [1]
 
 
 def test_work_with_destinations_is_refused() -> None:
-    house = working()
-    (reply,) = put(house, 1, destinations=["joe"])
+    server = working()
+    (reply,) = put(server, 1, destinations=["joe"])
     assert reply["error"].startswith("400:user.publish,destinations")
 
 
 def test_a_message_in_a_work_queue_expires_when_its_lifetime_ends() -> None:
-    house = working()
-    put(house, 1, expiration={"lifeTime": 1000, "forceDestroy": True})
-    house.advance(2.0)
-    house.turn()
-    assert waiting(house) == []
-    assert house.bayeux.state.counters.expired == 1
-    assert not house.bayeux.state.work.queues()
-    assert house.balances()
+    server = working()
+    put(server, 1, expiration={"lifeTime": 1000, "forceDestroy": True})
+    server.advance(2.0)
+    server.turn()
+    assert waiting(server) == []
+    assert server.bayeux.state.counters.expired == 1
+    assert not server.bayeux.state.work.queues()
+    assert server.balances()
 
 
 def test_a_passing_message_is_not_stored() -> None:
-    house = working()
-    put(house, 1, persistent=False)
-    assert waiting(house) == [1]
-    assert not any(house.keeper.queues.values())
-    ann = worker(house)
+    server = working()
+    put(server, 1, persistent=False)
+    assert waiting(server) == [1]
+    assert not any(server.keeper.queues.values())
+    ann = worker(server)
     assert fetch(ann).data == [1]
     assert not ann.session.is_durable
-    assert house.balances()
+    assert server.balances()
 
 
 def test_work_is_refused_while_the_store_is_away() -> None:
-    house = working()
-    boss = house.client()
-    house.keeper.is_available = False
+    server = working()
+    boss = server.client()
+    server.keeper.is_available = False
     reply = boss.publish(JOBS, 1).reply
     assert reply["error"].startswith("503:")
-    assert not house.bayeux.state.work.queues()
+    assert not server.bayeux.state.work.queues()
 
 
 def test_work_waiting_and_in_flight_survives_a_restart() -> None:
-    house = working()
-    ann = worker(house)
-    put(house, 1, 2)
+    server = working()
+    ann = worker(server)
+    put(server, 1, 2)
     fetch(ann)
-    put(house, 3)
-    house = restarted(house, **RULES)
-    house.server.end_by_server(next(iter(house.bayeux.state.sessions)))
-    house.turn()
-    assert sorted(waiting(house)) == [1, 2, 3]
-    assert sorted(fetch(worker(house)).data) == [1, 2, 3]
-    assert house.balances()
+    put(server, 3)
+    server = restarted(server, **RULES)
+    server.for_extensions.end_by_server(next(iter(server.bayeux.state.sessions)))
+    server.turn()
+    assert sorted(waiting(server)) == [1, 2, 3]
+    assert sorted(fetch(worker(server)).data) == [1, 2, 3]
+    assert server.balances()
 
 
 def test_work_of_a_session_that_is_gone_returns_to_the_queue_at_a_restart() -> None:
-    house = working()
-    ann = worker(house)
-    put(house, 1)
-    house.keeper.sessions.clear()
-    house = restarted(house, **RULES)
-    assert waiting(house) == [1]
+    server = working()
+    ann = worker(server)
+    put(server, 1)
+    server.keeper.sessions.clear()
+    server = restarted(server, **RULES)
+    assert waiting(server) == [1]
     assert ann.client_id is not None
-    assert house.balances()
+    assert server.balances()
 
 
 def test_work_that_the_store_confirms_late_is_delivered() -> None:
-    house = working()
-    house.keeper.is_silent = True
-    boss = house.client()
+    server = working()
+    server.keeper.is_silent = True
+    boss = server.client()
     asked = boss.publish(JOBS, 1)
-    house.turn()
-    house.keeper.answer_late(PersistOutcome.UNKNOWN)
-    house.turn()
+    server.turn()
+    server.keeper.answer_late(PersistOutcome.UNKNOWN)
+    server.turn()
     assert asked.reply["error"].startswith("503:")
-    house.keeper.answer_late(PersistOutcome.KEPT)
-    house.turn()
-    assert fetch(worker(house)).data == [1]
+    server.keeper.answer_late(PersistOutcome.KEPT)
+    server.turn()
+    assert fetch(worker(server)).data == [1]
 
 
 def test_messages_of_a_cleared_work_queue_are_discarded() -> None:
-    house = working()
-    put(house, 1, 2)
-    (queue,) = house.bayeux.state.work.queues()
-    assert house.bayeux.life.clear(queue) == 2
-    assert house.bayeux.state.counters.discarded[Reason.CLEARED] == 2
-    assert not house.bayeux.state.work.queues()
-    assert house.balances()
+    server = working()
+    put(server, 1, 2)
+    (queue,) = server.bayeux.state.work.queues()
+    assert server.bayeux.life.clear(queue) == 2
+    assert server.bayeux.state.counters.discarded[Reason.CLEARED] == 2
+    assert not server.bayeux.state.work.queues()
+    assert server.balances()
 
 
 def test_a_dead_letter_of_a_work_queue_returns_to_it_when_replayed() -> None:
-    house = working()
-    ann = worker(house)
-    put(house, 1)
+    server = working()
+    ann = worker(server)
+    put(server, 1)
     (job,) = fetch(ann).events
     fetch(ann, no(job, REFUSED))
-    (letter,) = house.keeper.letters
+    (letter,) = server.keeper.letters
     assert letter.key == f"work:{JOBS}/0"
-    replaying = replaying_of(house)
+    replaying = replaying_of(server)
     assert replaying.is_durable(letter.key) is True
-    house.turn()
-    assert not house.bayeux.state.work.queues()
+    server.turn()
+    assert not server.bayeux.state.work.queues()
     again = message_of(letter)
-    house.keeper.queues.setdefault(letter.key, {})[again.id] = Mark(again.id)
+    server.keeper.queues.setdefault(letter.key, {})[again.id] = Mark(again.id)
     replaying.deliver(letter.key, again, 1)
-    house.turn()
+    server.turn()
     (event,) = fetch(ann).events
     assert (event["data"], event["ext"]["delivery"]["generation"]) == (1, 1)
-    assert house.balances()
+    assert server.balances()
 
 
 def test_work_without_receivers_survives_a_restart() -> None:
-    house = working()
-    put(house, 1, 2)
-    message = next(iter(house.keeper.bodies.values()))
+    server = working()
+    put(server, 1, 2)
+    message = next(iter(server.keeper.bodies.values()))
     # As after a replay.
     message.refusals = None
-    house = restarted(house, **RULES)
-    assert waiting(house) == [1, 2]
-    assert fetch(worker(house)).data == [1, 2]
-    assert house.balances()
+    server = restarted(server, **RULES)
+    assert waiting(server) == [1, 2]
+    assert fetch(worker(server)).data == [1, 2]
+    assert server.balances()
 
 
 def test_waiting_work_counts_against_the_quota_of_its_publisher() -> None:
-    house = working(quotas=QuotaLimits(addressed=1))
-    boss = house.client(caller=Caller(address="203.0.113.7", network="203.0.113.7"))
+    server = working(quotas=QuotaLimits(addressed=1))
+    boss = server.client(caller=Caller(address="203.0.113.7", network="203.0.113.7"))
     replies = []
     for number in (1, 2):
         asked = boss.publish(JOBS, number)
-        house.turn()
+        server.turn()
         replies.append(asked.reply)
     assert [each["successful"] for each in replies] == [True, False]
     assert replies[1]["error"] == "429:addressed:budget_exceeded"
     assert "ext" not in replies[1]
-    fetch(worker(house))
+    fetch(worker(server))
     third = boss.publish(JOBS, 3)
-    house.turn()
+    server.turn()
     assert third.reply["successful"]
 
 
 def test_receivers_without_room_and_those_that_refused_are_passed_over() -> None:
-    house = working()
-    ann = worker(house, queue={"maxEntries": 2})
-    joe = worker(house, queue={"maxEntries": 1})
-    put(house, 1)
+    server = working()
+    ann = worker(server, queue={"maxEntries": 2})
+    joe = worker(server, queue={"maxEntries": 1})
+    put(server, 1)
     (job,) = fetch(ann).events
-    put(house, 2)
+    put(server, 2)
     fetch(joe)
     fetch(ann, no(job, REFUSED))
-    put(house, 3, 4, 5)
-    assert sorted(waiting(house)) == [1, 5]
+    put(server, 3, 4, 5)
+    assert sorted(waiting(server)) == [1, 5]
     assert fetch(ann).data == [3, 4]
     fetch(joe)
     assert fetch(joe).data == [1]
-    assert house.balances()
+    assert server.balances()
 
 
 def test_work_gets_the_room_that_was_reserved_for_an_addressed_repeat() -> None:
-    house = working()
-    joe = worker(house, session="joe/1", queue={"maxEntries": 1})
-    worker(house, session="ann/1", channel="/other")
-    boss = house.client()
+    server = working()
+    joe = worker(server, session="joe/1", queue={"maxEntries": 1})
+    worker(server, session="ann/1", channel="/other")
+    boss = server.client()
     for name in ("ann/1", "joe/1"):
-        house.turn()
+        server.turn()
         boss.publish("/a", 1, ext={"delivery": {"destinations": [name], "key": "k"}})
     boss.publish(JOBS, 2, ext={"delivery": {"persistent": False}})
-    house.flush()
-    assert waiting(house) == [2]
-    house.turn()
-    assert waiting(house) == []
+    server.flush()
+    assert waiting(server) == [2]
+    server.turn()
+    assert waiting(server) == []
     assert fetch(joe).data == [2]
-    assert house.balances()
+    assert server.balances()

@@ -5,24 +5,24 @@ from typing import Any
 
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
-from tests.unit.bayeux.harness import Asked, Client, House, Json
+from tests.unit.bayeux.harness import Asked, Client, Json, Server
 
 HOLDBACK = "user.update.holdback"
 
 
-def house_of(**options: Any) -> House:
-    return House(DeliveryWire, partial(Ack, announces_batch=False), **options)
+def server_of(**options: Any) -> Server:
+    return Server(DeliveryWire, partial(Ack, announces_batch=False), **options)
 
 
-def receiver(house: House, *, ack: bool = True, **options: Any) -> Client:
+def receiver(server: Server, *, ack: bool = True, **options: Any) -> Client:
     """A client with verdicts and, by default, with acks."""
     ext: Json = {"delivery": options or True}
     if ack:
         ext["ack"] = True
-    client = house.client(ext=ext)
+    client = server.client(ext=ext)
     connect(client)
     client.subscribe("/a")
-    house.turn()
+    server.turn()
     return client
 
 
@@ -36,9 +36,9 @@ def connect(client: Client, *verdicts: Any, **fields: Any) -> Asked:
     return client.connect(ext=ext, **fields)
 
 
-def publish(house: House, *numbers: object, channel: str = "/a") -> None:
+def publish(server: Server, *numbers: object, channel: str = "/a") -> None:
     for number in numbers:
-        house.server.publish(channel, number)
+        server.for_extensions.publish(channel, number)
 
 
 def ok(event: Json) -> Json:
@@ -50,12 +50,12 @@ def no(event: Json, code: str, message: str = "", **fields: Any) -> Json:
     return {"seq": seq, "errorCode": code, "message": message, **fields}
 
 
-def codes(house: House) -> list[str]:
-    return [letter.code for letter in house.keeper.letters]
+def codes(server: Server) -> list[str]:
+    return [letter.code for letter in server.keeper.letters]
 
 
-def data_of(house: House) -> list[Any]:
-    return [letter.envelope()["content"] for letter in house.keeper.letters]
+def data_of(server: Server) -> list[Any]:
+    return [letter.envelope()["content"] for letter in server.keeper.letters]
 
 
 def redelivered(asked: Asked) -> list[int]:

@@ -11,7 +11,7 @@ from holdfast.bayeux.restoring import restore
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.extensions.operators import Operators
-from tests.unit.bayeux.harness import Asked, Client, House, Json
+from tests.unit.bayeux.harness import Asked, Client, Json, Server
 
 ROLES = {"open-sesame": OPERATOR, "let-me-see": READER}
 MOST_GUESSES = 10
@@ -38,12 +38,12 @@ class Waiting(list[tuple[Command, Callable[[float], None]]]):
     def wait(self, command: Command, done: Callable[[float], None]) -> None:
         self.append((command, done))
 
-    def is_over(self, house: House) -> None:
+    def is_over(self, server: Server) -> None:
         """All go on, in the order in which they came."""
         for _, done in self:
-            done(house.now)
+            done(server.now)
         self.clear()
-        house.turn()
+        server.turn()
 
 
 class Guesses(list[float]):
@@ -54,43 +54,43 @@ class Guesses(list[float]):
         return 0.0 if len(self) <= MOST_GUESSES else 4.0
 
 
-def house_of(
+def server_of(
     audit: Audit | None = None,
     waiting: Waiting | None = None,
     *,
-    before: House | None = None,
+    before: Server | None = None,
     seal: str = "",
-) -> House:
+) -> Server:
     """A server with the store of the one `before`, if any; another seal means other tokens."""
     wait = (waiting if waiting is not None else Waiting()).wait
     note = (audit if audit is not None else Audit()).note
 
     keeper = None if before is None else before.keeper
-    house = House(DeliveryWire, partial(Ack, announces_batch=False), keeper=keeper, after=before)
-    scope = CommandScope(house.bayeux.life, Process("1.2", 0), lambda: house.now)
+    server = Server(DeliveryWire, partial(Ack, announces_batch=False), keeper=keeper, after=before)
+    scope = CommandScope(server.bayeux.life, Process("1.2", 0), lambda: server.now)
     operators = Operators(
-        house.server,
+        server.for_extensions,
         role_of=ROLES.get,
         warrant_of=lambda role: f"{role}{seal}",
         guess=Guesses().count_one,
         carry_out=partial(carry_out, scope, note),
         wait=wait,
     )
-    house.server.extend(operators)
+    server.for_extensions.extend(operators)
     if before is not None:
-        for record in list(house.keeper.sessions.values()):
-            restore(house.bayeux.life, record, house.keeper.waiting(record.key), house.now)
-    return house
+        for record in list(server.keeper.sessions.values()):
+            restore(server.bayeux.life, record, server.keeper.waiting(record.key), server.now)
+    return server
 
 
-def signed_in(house: House, token: str = "open-sesame", **ext: Any) -> Client:
-    return house.connected(ext={"authentication": {"token": token}, **ext})
+def signed_in(server: Server, token: str = "open-sesame", **ext: Any) -> Client:
+    return server.connected(ext={"authentication": {"token": token}, **ext})
 
 
 def command(client: Client, text: object, **fields: Any) -> Asked:
     """Give a command, and let the store answer for what it changed."""
     asked = client.publish("/service/admin", {"cmd": text, **fields})
-    client.house.turn()
+    client.server.turn()
     return asked
 
 

@@ -6,14 +6,14 @@ from typing import Any
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.extensions.request import Request
-from tests.unit.bayeux.harness import Asked, Client, House, Json, Socket
+from tests.unit.bayeux.harness import Asked, Client, Json, Server, Socket
 
 POWER = "/data/power"
 
 
-def requesting(**options: Any) -> House:
+def requesting(**options: Any) -> Server:
     """A server whose clients may ask for replies."""
-    return House(DeliveryWire, partial(Ack, announces_batch=False), Request, **options)
+    return Server(DeliveryWire, partial(Ack, announces_batch=False), Request, **options)
 
 
 class Person(Client):
@@ -22,8 +22,8 @@ class Person(Client):
     ret = ""
 
     @classmethod
-    def come(cls, house: House, ext: Json | None = None, **fields: Any) -> "Person":
-        person = cls(house, socket=Socket(), **fields)
+    def come(cls, server: Server, ext: Json | None = None, **fields: Any) -> "Person":
+        person = cls(server, socket=Socket(), **fields)
         person.shake(ext)
         return person
 
@@ -35,7 +35,7 @@ class Person(Client):
         self.client_id = reply.get("clientId")
         self.ret = reply.get("ext", {}).get("ret", "")
         self.connect()
-        self.house.turn()
+        self.server.turn()
         self.hear()
         return reply
 
@@ -46,7 +46,7 @@ class Person(Client):
         """Send a request; return the reply to the publish."""
         ext = {"replyTo": self.address(serial), **ext}
         asked = self.publish(channel, data, ext=ext)
-        self.house.turn()
+        self.server.turn()
         return self._reply(asked)
 
     def reply(self, event: Json, data: Any = "!", **ext: Any) -> Json:
@@ -56,7 +56,7 @@ class Person(Client):
     def say(self, channel: str, data: Any = "!", **ext: Any) -> Json:
         fields = {"ext": ext} if ext else {}
         asked = self.publish(channel, data, **fields)
-        self.house.turn()
+        self.server.turn()
         return self._reply(asked)
 
     def _reply(self, asked: Asked) -> Json:
@@ -71,7 +71,7 @@ class Person(Client):
 
     def heard(self) -> list[Json]:
         """The events that came since the last call."""
-        self.house.turn()
+        self.server.turn()
         return [each for each in self.hear() if "data" in each]
 
     def last(self) -> Json:
@@ -80,20 +80,20 @@ class Person(Client):
         return event
 
 
-def requester(house: House, **fields: Any) -> Person:
-    return Person.come(house, {"request": True}, **fields)
+def requester(server: Server, **fields: Any) -> Person:
+    return Person.come(server, {"request": True}, **fields)
 
 
-def responder(house: House, channel: str = POWER, **fields: Any) -> Person:
-    person = Person.come(house, **fields)
+def responder(server: Server, channel: str = POWER, **fields: Any) -> Person:
+    person = Person.come(server, **fields)
     person.subscribe(channel)
     person.hear()
     return person
 
 
-def figures(house: House) -> dict[str, int]:
+def figures(server: Server) -> dict[str, int]:
     """How requests ended and what became of replies, as far as anything did."""
-    requests = house.bayeux.state.requests
+    requests = server.bayeux.state.requests
     counted: dict[str, int] = {each.value: count for each, count in requests.ended.items()}
     counted |= {each.value: count for each, count in requests.refused.items()}
     return counted

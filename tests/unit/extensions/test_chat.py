@@ -7,18 +7,18 @@ import pytest
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.chat import LIST, PRIVATE, ROOMS, UNKNOWN, Chat
 from holdfast.extensions.delivery_wire import DeliveryWire
-from tests.unit.bayeux.harness import Client, House, Json, Socket, Wire
+from tests.unit.bayeux.harness import Client, Json, Server, Socket, Wire
 
 LOBBY = ROOMS + "lobby"
 
 
-def house() -> House:
-    here = House(DeliveryWire, partial(Ack, announces_batch=False))
-    Chat(here.server)
+def server() -> Server:
+    here = Server(DeliveryWire, partial(Ack, announces_batch=False))
+    Chat(here.for_extensions)
     return here
 
 
-def enter(here: House, name: str, *rooms: str) -> Client:
+def enter(here: Server, name: str, *rooms: str) -> Client:
     """A client without reliable messages, which names its subject only."""
     client = here.guest(socket=Socket())
     client.handshake(ext={"delivery": {"session": name, "oneway": True}}, wire=Wire())
@@ -30,12 +30,12 @@ def enter(here: House, name: str, *rooms: str) -> Client:
 
 
 def data_on(client: Client, channel: str) -> list[Json]:
-    client.house.turn()
+    client.server.turn()
     return [each["data"] for each in client.hear() if each["channel"] == channel and "data" in each]
 
 
 def test_a_member_may_see_who_is_in_its_room() -> None:
-    here = house()
+    here = server()
     enter(here, "ada")
     bob = enter(here, "bob")
     bob.publish("/service/presence", {"channel": LOBBY})
@@ -45,7 +45,7 @@ def test_a_member_may_see_who_is_in_its_room() -> None:
 
 
 def test_a_client_that_returns_can_list_its_rooms() -> None:
-    here = house()
+    here = server()
     enter(here, "bob/1", LOBBY, "/chat/typing/lobby", ROOMS + "*", ROOMS + "__proto__")
     again = here.guest(socket=Socket())
     again.handshake(ext={"delivery": {"session": "bob/1", "oneway": True}}, wire=Wire())
@@ -57,7 +57,7 @@ def test_a_client_that_returns_can_list_its_rooms() -> None:
 
 
 def test_the_list_of_rooms_has_fifty_at_most() -> None:
-    here = house()
+    here = server()
     ada = enter(here, "ada", *(f"{ROOMS}{n}" for n in range(60)))
     ada.publish(LIST, {})
     assert len(data_on(ada, LIST)[-1]["rooms"]) == 50
@@ -65,7 +65,7 @@ def test_the_list_of_rooms_has_fifty_at_most() -> None:
 
 @pytest.mark.parametrize("name", ["bob", "constructor", "toString", "None"])
 def test_a_private_message_reaches_its_receiver_and_its_sender_alone(name: str) -> None:
-    here = house()
+    here = server()
     ada, bob, eve = enter(here, "ada"), enter(here, name), enter(here, "eve")
     ada.publish(PRIVATE, {"id": "1", "to": name, "text": "hush"})
     words = {"id": "1", "to": name, "text": "hush", "from": "ada"}
@@ -75,7 +75,7 @@ def test_a_private_message_reaches_its_receiver_and_its_sender_alone(name: str) 
 
 
 def test_a_private_message_reaches_all_sessions_of_its_receiver_in_the_chat() -> None:
-    here = house()
+    here = server()
     ada, other = enter(here, "ada"), enter(here, "ada")
     enter(here, "ada", "/elsewhere")
     ada.publish(PRIVATE, {"id": "1", "to": "ada", "text": "note"})
@@ -87,7 +87,7 @@ def test_a_private_message_reaches_all_sessions_of_its_receiver_in_the_chat() ->
 def test_the_sender_of_a_private_message_learns_that_nobody_in_the_chat_has_the_name(
     name: str,
 ) -> None:
-    here = house()
+    here = server()
     ada = enter(here, "ada")
     enter(here, "bob").disconnect()
     enter(here, "eve", "/elsewhere")
@@ -107,12 +107,12 @@ def test_the_sender_of_a_private_message_learns_that_nobody_in_the_chat_has_the_
     ids=lambda data: repr(data)[:40],
 )
 def test_a_malformed_private_message_is_refused(data: object) -> None:
-    ada = enter(house(), "ada")
+    ada = enter(server(), "ada")
     assert refusal(ada, data) == "403:private:publish_denied"
 
 
 def test_a_client_outside_the_chat_or_without_a_name_cannot_send_private_messages() -> None:
-    here = house()
+    here = server()
     enter(here, "ada")
     words = {"id": "1", "to": "ada", "text": "hush"}
     assert refusal(enter(here, "eve", "/elsewhere"), words) == "403:private:publish_denied"

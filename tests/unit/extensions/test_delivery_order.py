@@ -5,67 +5,67 @@ from tests.unit.extensions.delivering import (
     codes,
     connect,
     data_of,
-    house_of,
     no,
     publish,
     receiver,
+    server_of,
 )
 
 
 def test_waiting_messages_are_handed_over_by_priority() -> None:
-    house = house_of()
-    client = receiver(house, dispatcherActive=False)
-    sender = house.connected()
+    server = server_of()
+    client = receiver(server, dispatcherActive=False)
+    sender = server.connected()
     for priority in (1, 5, 9, 5):
         sender.publish("/a", priority, ext={"delivery": {"priority": priority}})
     assert connect(client).events == []
-    house.bayeux.life.resume(client.session, house.now)
+    server.bayeux.life.resume(client.session, server.now)
     answer = connect(client)
     assert answer.data == [9, 5, 5, 1]
     assert [e["ext"]["delivery"]["queue"]["index"] for e in answer.events] == [0, 1, 2, 3]
 
 
 def test_a_returned_message_precedes_a_waiting_one_of_higher_priority() -> None:
-    house = house_of()
-    client = receiver(house)
-    publish(house, 1)
+    server = server_of()
+    client = receiver(server)
+    publish(server, 1)
     connect(client, no(connect(client).events[0], HOLDBACK))
-    house.connected().publish("/a", 2, ext={"delivery": {"priority": 9}})
-    house.bayeux.life.resume(client.session, house.now)
+    server.connected().publish("/a", 2, ext={"delivery": {"priority": 9}})
+    server.bayeux.life.resume(client.session, server.now)
     assert [connect(client).data, connect(client).data] == [[1], [2]]
 
 
 def test_a_batch_has_no_more_entries_than_the_agreed_maximum() -> None:
-    house = house_of()
-    client = receiver(house, maxEntries=2)
-    publish(house, 1, 2, 3)
+    server = server_of()
+    client = receiver(server, maxEntries=2)
+    publish(server, 1, 2, 3)
     assert connect(client).data == [1, 2]
     assert connect(client).data == [3]
 
 
 def test_a_message_beyond_the_queue_limit_is_a_dead_letter_although_its_publish_succeeds() -> None:
-    house = house_of()
-    client = receiver(house, queue={"maxEntries": 2})
-    other = house.connected()
+    server = server_of()
+    client = receiver(server, queue={"maxEntries": 2})
+    other = server.connected()
     assert [other.publish("/a", n).reply["successful"] for n in range(3)] == [True] * 3
-    assert codes(house) == ["resource.overflow.queue.entries"]
-    assert data_of(house) == [2]
+    assert codes(server) == ["resource.overflow.queue.entries"]
+    assert data_of(server) == [2]
     assert connect(client).data == [0, 1]
     assert "/a" in client.session.subscriptions
 
 
 def test_an_expired_message_with_force_destroy_leaves_the_queue() -> None:
-    house = house_of()
-    client = receiver(house, dispatcherActive=False)
-    sender = house.connected()
+    server = server_of()
+    client = receiver(server, dispatcherActive=False)
+    sender = server.connected()
     expiration = {"lifeTime": 1000, "forceDestroy": True}
     sender.publish("/a", 1, ext={"delivery": {"expiration": expiration}})
     sender.publish("/a", 2, ext={"delivery": {"expiration": {"lifeTime": 1000}}})
-    house.advance(2.0)
-    house.bayeux.life.resume(client.session, house.now)
+    server.advance(2.0)
+    server.bayeux.life.resume(client.session, server.now)
     answer = connect(client)
     assert answer.data == [2]
     told = answer.events[0]["ext"]["delivery"]["expiration"]
     assert told == {"lifeTime": 1000, "remainingLife": 0}
-    assert house.bayeux.state.hub.counters.expired == 1
-    assert house.balances()
+    assert server.bayeux.state.hub.counters.expired == 1
+    assert server.balances()

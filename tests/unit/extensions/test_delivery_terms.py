@@ -7,17 +7,17 @@ import pytest
 from tests.unit.extensions.delivering import (
     codes,
     connect,
-    house_of,
     no,
     publish,
     receiver,
+    server_of,
 )
 
 
 def test_the_handshake_reply_has_the_terms_and_waits_for_the_store() -> None:
-    house = house_of()
+    server = server_of()
     ext = {"ack": True, "delivery": {"session": "joe/1", "delay": 1000}}
-    asked = house.guest().send(
+    asked = server.guest().send(
         {
             "channel": "/meta/handshake",
             "version": "1.0",
@@ -26,7 +26,7 @@ def test_the_handshake_reply_has_the_terms_and_waits_for_the_store() -> None:
         }
     )
     assert asked.is_held, "the session is stored before the reply promises it"
-    house.turn()
+    server.turn()
     told = asked.elements[0]["ext"]["delivery"]
     assert told["session"]["name"] == "client/joe/1"
     assert (told["retries"], told["delay"], told["resumed"], told["waiting"]) == (
@@ -35,7 +35,7 @@ def test_the_handshake_reply_has_the_terms_and_waits_for_the_store() -> None:
         False,
         0,
     )
-    assert house.keeper.sessions["joe/1"].client_id == asked.elements[0]["clientId"]
+    assert server.keeper.sessions["joe/1"].client_id == asked.elements[0]["clientId"]
 
 
 @pytest.mark.parametrize(
@@ -59,14 +59,14 @@ def test_the_handshake_reply_has_the_terms_and_waits_for_the_store() -> None:
 def test_an_invalid_option_refuses_the_handshake_and_the_error_names_it(
     options: Any, named: str
 ) -> None:
-    reply = house_of().guest().handshake(ext={"delivery": options}).reply
+    reply = server_of().guest().handshake(ext={"delivery": options}).reply
     assert reply["error"] == f"400:user.illegalArgument,{named}:delivery_invalid"
 
 
 def test_an_event_has_the_delivery_data_for_its_receiver() -> None:
-    house = house_of()
-    client = receiver(house, secret="topsecret")
-    other = house.connected()
+    server = server_of()
+    client = receiver(server, secret="topsecret")
+    other = server.connected()
     other.publish("/a", {"n": 1}, ext={"delivery": {"priority": 7, "properties": {"color": "red"}}})
     (event,) = connect(client).events
     told = event["ext"]["delivery"]
@@ -82,9 +82,9 @@ def test_an_event_has_the_delivery_data_for_its_receiver() -> None:
 
 
 def test_an_event_with_an_ext_carries_the_same_delivery_data_as_one_without() -> None:
-    house = house_of()
-    client = receiver(house)
-    other = house.connected()
+    server = server_of()
+    client = receiver(server)
+    other = server.connected()
     other.publish("/a", 1)
     other.publish("/a", 2, ext={"mine": True})
     plain, extended = (event["ext"] for event in connect(client).events)
@@ -97,18 +97,18 @@ def test_an_event_with_an_ext_carries_the_same_delivery_data_as_one_without() ->
 
 
 def test_a_plain_session_gets_no_delivery_data() -> None:
-    house = house_of()
-    plain = house.connected()
+    server = server_of()
+    plain = server.connected()
     plain.subscribe("/a")
-    house.connected().publish("/a", 1, ext={"delivery": {"priority": 7}, "mine": True})
+    server.connected().publish("/a", 1, ext={"delivery": {"priority": 7}, "mine": True})
     (event,) = plain.connect().events
     assert event["ext"] == {"mine": True}
 
 
 def test_other_fields_of_ext_stay_beside_the_servers_own() -> None:
-    house = house_of()
-    client = receiver(house)
-    house.connected().publish("/a", 1, ext={"mine": {"x": 1}})
+    server = server_of()
+    client = receiver(server)
+    server.connected().publish("/a", 1, ext={"mine": {"x": 1}})
     (event,) = connect(client).events
     assert event["ext"]["mine"] == {"x": 1}
     assert event["ext"]["delivery"]["seq"] == 1
@@ -118,27 +118,27 @@ def test_other_fields_of_ext_stay_beside_the_servers_own() -> None:
 
 
 def test_a_message_to_a_oneway_receiver_is_settled_when_written_and_cannot_be_refused() -> None:
-    house = house_of()
-    client = receiver(house, ack=False, oneway=True)
-    publish(house, 1)
+    server = server_of()
+    client = receiver(server, ack=False, oneway=True)
+    publish(server, 1)
     (event,) = connect(client, ack=None).events
     connect(client, no(event, "user.update.error"), ack=None)
-    assert codes(house) == []
-    assert house.bayeux.state.hub.counters.acked == 1
+    assert codes(server) == []
+    assert server.bayeux.state.hub.counters.acked == 1
 
 
 def test_a_subscription_can_be_oneway_too() -> None:
-    house = house_of()
-    client = receiver(house)
+    server = server_of()
+    client = receiver(server)
     ext = {"delivery": {"oneway": True}}
     client.send({"channel": "/meta/subscribe", "subscription": "/b", "ext": ext})
-    publish(house, 1)
-    publish(house, 2, channel="/b")
+    publish(server, 1)
+    publish(server, 2, channel="/b")
     assert connect(client, ack=0).data == [1, 2]
     assert connect(client, ack=0).data == [1]
     client.unsubscribe("/b")
     client.subscribe("/b")
-    publish(house, 3, channel="/b")
+    publish(server, 3, channel="/b")
     assert connect(client).data == [3]
     assert connect(client, ack=0).data == [3]
-    assert house.balances()
+    assert server.balances()

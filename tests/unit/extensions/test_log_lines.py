@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from holdfast.delivery.notices import MOST, WINDOW_S
-from tests.unit.extensions.delivering import HOLDBACK, connect, house_of, no, publish, receiver
+from tests.unit.extensions.delivering import HOLDBACK, connect, no, publish, receiver, server_of
 
 ERROR = "user.update.error"
 
@@ -18,9 +18,9 @@ def _at_the_usual_level(caplog: pytest.LogCaptureFixture) -> None:
 def test_a_refusal_and_its_letter_are_logged_with_the_name_of_the_session(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    house = house_of()
-    client = receiver(house)
-    publish(house, "secret")
+    server = server_of()
+    client = receiver(server)
+    publish(server, "secret")
     (event,) = connect(client).events
     connect(client, no(event, ERROR, "secret"))
     key = client.session.key
@@ -33,15 +33,15 @@ def test_a_refusal_and_its_letter_are_logged_with_the_name_of_the_session(
 def test_a_holdback_its_end_and_the_hold_of_an_operator_are_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    house = house_of()
-    client = receiver(house, session="joe/1")
-    house.turn()
-    publish(house, 1)
-    house.turn()
+    server = server_of()
+    client = receiver(server, session="joe/1")
+    server.turn()
+    publish(server, 1)
+    server.turn()
     (event,) = connect(client).events
     connect(client, no(event, HOLDBACK))
-    house.bayeux.life.resume(client.session, house.now)
-    house.bayeux.life.hold_back(client.session, "secret", "operator/ann", house.now)
+    server.bayeux.life.resume(client.session, server.now)
+    server.bayeux.life.hold_back(client.session, "secret", "operator/ann", server.now)
     assert caplog.messages == [
         "session joe/1 is held back by itself",
         "session joe/1 is resumed by operator",
@@ -52,10 +52,10 @@ def test_a_holdback_its_end_and_the_hold_of_an_operator_are_logged(
 def test_a_session_that_is_given_up_is_logged_in_one_line_for_each_kind_of_event(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    house = house_of()
-    key = receiver(house).session.key
-    publish(house, *range(100))
-    house.advance(11.0)
+    server = server_of()
+    key = receiver(server).session.key
+    publish(server, *range(100))
+    server.advance(11.0)
     code = "communication.noConnection"
     assert caplog.messages == [
         f"a delivery to session {key} failed: {code}",
@@ -68,14 +68,14 @@ def test_a_session_that_is_given_up_is_logged_in_one_line_for_each_kind_of_event
 def test_a_receiver_that_refuses_everything_causes_a_limited_number_of_log_lines(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    house = house_of()
-    client = receiver(house)
+    server = server_of()
+    client = receiver(server)
     seconds = 100
     for _ in range(seconds):
-        publish(house, *range(20))
+        publish(server, *range(20))
         connect(client, *(no(event, ERROR) for event in connect(client).events))
-        house.advance(1.0)
-    house.stop()
+        server.advance(1.0)
+    server.stop()
     # A first line and a sum for refusals and letters each, in each window.
     assert len(caplog.messages) <= 4 * (seconds / WINDOW_S + 1)
     refused = f"session {client.session.key} refused a message: {ERROR}"
@@ -88,11 +88,11 @@ def test_a_receiver_that_refuses_everything_causes_a_limited_number_of_log_lines
 def test_many_sessions_that_are_given_up_cause_a_limited_number_of_log_lines(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    house = house_of()
+    server = server_of()
     for _ in range(3 * MOST):
-        receiver(house)
-    publish(house, 1)
-    house.advance(30.0)
+        receiver(server)
+    publish(server, 1)
+    server.advance(30.0)
     kinds = 3
     assert len(caplog.messages) <= kinds * (MOST + 1)
     assert any("(others)" in line for line in caplog.messages)

@@ -5,19 +5,19 @@ from typing import Any
 import pytest
 
 from holdfast.bayeux.properties import QueueQuery
-from tests.unit.extensions.operating import Audit, Waiting, answer_of, command, house_of, signed_in
+from tests.unit.extensions.operating import Audit, Waiting, answer_of, command, server_of, signed_in
 
 
 def test_a_command_of_an_operator_is_answered() -> None:
-    client = signed_in(house_of())
+    client = signed_in(server_of())
     asked = client.send({"channel": "/service/admin", "data": {"cmd": "?nodeId"}, "id": "77"})
     assert answer_of(asked) == (True, {"command": "/node/test/?nodeId", "value": "test"})
     assert {element["id"] for element in asked.elements} == {"77"}
 
 
 def test_a_value_may_stand_in_the_command_or_beside_it() -> None:
-    house = house_of()
-    client, other = signed_in(house), house.connected()
+    server = server_of()
+    client, other = signed_in(server), server.connected()
     name = other.session.name
     succeeded, data = answer_of(command(client, f"{name}/?dispatcherActive", value="false"))
     assert succeeded
@@ -28,28 +28,28 @@ def test_a_value_may_stand_in_the_command_or_beside_it() -> None:
 
 
 def test_a_change_is_answered_when_the_store_has_it() -> None:
-    house = house_of()
-    client, other = signed_in(house), house.connected()
+    server = server_of()
+    client, other = signed_in(server), server.connected()
     text = f"{other.session.name}/?dispatcherActive=false"
     asked = client.publish("/service/admin", {"cmd": text})
     assert asked.is_held
-    house.turn()
+    server.turn()
     assert answer_of(asked)[1]["state"] == "OK"
 
 
 def test_a_change_is_answered_at_once_while_the_store_is_away() -> None:
-    house = house_of()
-    client, other = signed_in(house), house.connected()
-    house.keeper.is_available = False
+    server = server_of()
+    client, other = signed_in(server), server.connected()
+    server.keeper.is_available = False
     text = f"{other.session.name}/?dispatcherActive=false"
     assert answer_of(client.publish("/service/admin", {"cmd": text}))[1]["state"] == "OK"
 
 
 def test_entries_of_a_queue_are_shown_as_events() -> None:
-    house = house_of()
-    client, other = signed_in(house), house.connected()
+    server = server_of()
+    client, other = signed_in(server), server.connected()
     other.subscribe("/a")
-    house.server.publish("/a", {"n": 1})
+    server.for_extensions.publish("/a", {"n": 1})
     asked = command(client, f"{other.session.name}/?peekCallbackMessages=3")
     assert answer_of(asked)[1]["entries"] == [{"channel": "/a", "data": {"n": 1}}]
 
@@ -70,7 +70,7 @@ def test_entries_of_a_queue_are_shown_as_events() -> None:
     ],
 )
 def test_an_invalid_command_is_refused_with_a_code(data: Any, code: str) -> None:
-    asked = signed_in(house_of()).publish("/service/admin", data)
+    asked = signed_in(server_of()).publish("/service/admin", data)
     succeeded, told = answer_of(asked)
     assert (succeeded, told["code"]) == (False, code)
     assert told["message"]
@@ -78,8 +78,8 @@ def test_an_invalid_command_is_refused_with_a_code(data: Any, code: str) -> None
 
 def test_a_reader_may_look_and_a_refused_change_is_audited() -> None:
     audit = Audit()
-    house = house_of(audit)
-    client, other = signed_in(house, "let-me-see"), house.connected()
+    server = server_of(audit)
+    client, other = signed_in(server, "let-me-see"), server.connected()
     assert answer_of(command(client, f"{other.session.name}/?killSession")) == (
         False,
         {
@@ -96,8 +96,8 @@ def test_a_reader_may_look_and_a_refused_change_is_audited() -> None:
 
 def test_commands_that_change_something_are_audited_with_their_outcome() -> None:
     audit = Audit()
-    house = house_of(audit)
-    client, other = signed_in(house), house.connected()
+    server = server_of(audit)
+    client, other = signed_in(server), server.connected()
     name = other.session.name
     command(client, f"{name}/?uptime")
     command(client, f"{name}/?killSession")
@@ -111,8 +111,8 @@ def test_commands_that_change_something_are_audited_with_their_outcome() -> None
 
 def test_a_command_may_wait_for_entries() -> None:
     waiting, audit = Waiting(), Audit()
-    house = house_of(audit, waiting)
-    client, other = signed_in(house), house.connected()
+    server = server_of(audit, waiting)
+    client, other = signed_in(server), server.connected()
     other.subscribe("/a")
     query = "?cbQueueEntries=maxEntries=2&consumable=true&waitingDelay=200"
     asked = command(client, f"{other.session.name}/{query}")
@@ -120,9 +120,9 @@ def test_a_command_may_wait_for_entries() -> None:
     assert len(asked.elements) == 1
     ((meant, _),) = waiting
     assert meant.argument == QueueQuery(2, consumable=True, waiting_delay_ms=200)
-    house.server.publish("/a", 1)
+    server.for_extensions.publish("/a", 1)
     assert audit == []
-    waiting.is_over(house)
+    waiting.is_over(server)
     succeeded, told = answer_of(client.connect())
     assert succeeded
     assert told["entries"] == [{"channel": "/a", "data": 1}]
@@ -132,8 +132,8 @@ def test_a_command_may_wait_for_entries() -> None:
 
 def test_a_consuming_command_of_a_reader_is_refused_without_waiting() -> None:
     waiting = Waiting()
-    house = house_of(waiting=waiting)
-    client, other = signed_in(house, "let-me-see"), house.connected()
+    server = server_of(waiting=waiting)
+    client, other = signed_in(server, "let-me-see"), server.connected()
     query = f"{other.session.name}/?cbQueueEntries=waitingDelay=-1"
     assert not answer_of(command(client, f"{query}&consumable=true"))[0]
     assert len(command(client, query).elements) == len(waiting) == 1
@@ -141,41 +141,41 @@ def test_a_consuming_command_of_a_reader_is_refused_without_waiting() -> None:
 
 def test_a_waiting_command_of_a_client_that_left_takes_nothing_out_of_the_queue() -> None:
     waiting = Waiting()
-    house = house_of(waiting=waiting)
-    client, other = signed_in(house), house.connected()
+    server = server_of(waiting=waiting)
+    client, other = signed_in(server), server.connected()
     other.subscribe("/a")
     query = "?cbQueueEntries=maxEntries=2&consumable=true&waitingDelay=200"
     command(client, f"{other.session.name}/{query}")
-    house.server.publish("/a", 1)
+    server.for_extensions.publish("/a", 1)
     client.disconnect()
-    waiting.is_over(house)
+    waiting.is_over(server)
     assert other.session.queue.count == 1
 
 
 def test_the_number_of_waiting_commands_is_limited() -> None:
     waiting = Waiting()
-    house = house_of(waiting=waiting)
-    client, other = signed_in(house), house.connected()
+    server = server_of(waiting=waiting)
+    client, other = signed_in(server), server.connected()
     query = f"{other.session.name}/?cbQueueEntries=waitingDelay=-1"
     for _ in range(100):
         assert len(command(client, query).elements) == 1
     assert answer_of(command(client, query))[1]["code"] == "resource.exhaust"
-    waiting.is_over(house)
+    waiting.is_over(server)
     command(client, query)
     assert len(waiting) == 1
 
 
 def test_an_operator_can_end_its_own_session() -> None:
-    house = house_of()
-    client = signed_in(house)
+    server = server_of()
+    client = signed_in(server)
     command(client, f"{client.session.name}/?killSession")
-    assert len(house.bayeux.state.sessions) == 0
+    assert len(server.bayeux.state.sessions) == 0
     assert client.connect().reply["error"].startswith("402")
 
 
 def test_a_takeover_of_an_operators_session_needs_a_token_too() -> None:
-    house = house_of()
+    server = server_of()
     named = {"session": "joe/1"}
-    signed_in(house, delivery=named)
-    reply = house.guest().handshake(ext={"delivery": named}).reply
+    signed_in(server, delivery=named)
+    reply = server.guest().handshake(ext={"delivery": named}).reply
     assert reply["error"].startswith("403:user.security.authorization.notAuthorized")

@@ -9,7 +9,7 @@ from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.options import ChannelRule
 from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.delivery.persist_outcome import PersistOutcome
-from tests.unit.bayeux.harness import House, Json, Socket
+from tests.unit.bayeux.harness import Json, Server, Socket
 from tests.unit.extensions.requesting import (
     POWER,
     Person,
@@ -26,19 +26,19 @@ REFUSED = f"500:{POWER},user.update.error:responder_error"
 def judge(person: Person, event: Json, code: str = "user.update.error", text: str = "no") -> None:
     verdict = {"seq": event["ext"]["delivery"]["seq"], "errorCode": code, "message": text}
     person.connect(ext={"delivery": {"verdicts": [verdict]}}, advice={"timeout": 0})
-    person.house.turn()
+    person.server.turn()
 
 
-def judging(house: House, channel: str = POWER, **delivery: Any) -> Person:
-    person = Person.come(house, {"delivery": delivery or True})
+def judging(server: Server, channel: str = POWER, **delivery: Any) -> Person:
+    person = Person.come(server, {"delivery": delivery or True})
     person.subscribe(channel)
     person.connect()
     return person
 
 
-def named(house: House, name: str, **ext: Any) -> Person:
+def named(server: Server, name: str, **ext: Any) -> Person:
     ext = {"delivery": {"session": name}, "ack": True, **ext}
-    person = Person.come(house, ext)
+    person = Person.come(server, ext)
     person.connect(ext={"ack": 0})
     return person
 
@@ -47,37 +47,37 @@ def named(house: House, name: str, **ext: Any) -> Person:
 
 
 def test_a_requester_of_all_gets_every_reply_and_then_the_end() -> None:
-    house = requesting()
-    ann, bob, cleo = requester(house), responder(house), responder(house)
+    server = requesting()
+    ann, bob, cleo = requester(server), responder(server), responder(server)
     ann.ask(request="all")
     bob.reply(bob.last(), "bob")
     cleo.reply(cleo.last(), "cleo")
     *replies, end = ann.heard()
     assert [each["data"] for each in replies] == ["bob", "cleo"]
     assert (end["data"], end["ext"]) == ({"replies": 2, "missing": 0}, {"status": "END"})
-    assert figures(house) == {"answered": 1}
+    assert figures(server) == {"answered": 1}
 
 
 def test_a_requester_of_all_learns_at_the_deadline_how_many_replies_are_missing() -> None:
-    house = requesting()
-    ann, bob, cleo = requester(house), responder(house), responder(house)
+    server = requesting()
+    ann, bob, cleo = requester(server), responder(server), responder(server)
     ann.ask(request="all", timeout=500)
     bob.reply(bob.last(), "bob")
-    house.advance(1)
+    server.advance(1)
     assert [each["data"] for each in ann.heard()] == ["bob", {"replies": 1, "missing": 1}]
     assert cleo.reply(cleo.last())["error"].endswith(":late_reply")
 
 
 def test_a_request_to_all_without_responders_ends_with_an_error() -> None:
-    house = requesting()
-    ann = requester(house)
+    server = requesting()
+    ann = requester(server)
     ann.ask(request="all")
     assert ann.last()["error"] == f"404:{POWER}:no_responders"
 
 
 def test_a_request_to_one_goes_to_each_responder_in_turn() -> None:
-    house = requesting()
-    ann, bob, cleo = requester(house), responder(house), responder(house)
+    server = requesting()
+    ann, bob, cleo = requester(server), responder(server), responder(server)
     for serial in (1, 2, 3, 4):
         ann.ask(serial, serial=serial, request="one")
         ann.heard()
@@ -88,8 +88,8 @@ def test_a_request_to_one_goes_to_each_responder_in_turn() -> None:
 
 
 def test_a_request_to_one_goes_only_to_a_responder_whose_filter_selects_it() -> None:
-    house = requesting()
-    ann, bob = requester(house), responder(house, "/other")
+    server = requesting()
+    ann, bob = requester(server), responder(server, "/other")
     bob.send(
         {
             "channel": "/meta/subscribe",
@@ -105,13 +105,13 @@ def test_a_request_to_one_goes_only_to_a_responder_whose_filter_selects_it() -> 
 
 
 def test_a_request_to_a_work_queue_waits_for_a_worker_and_goes_to_another_if_refused() -> None:
-    house = requesting(channels={POWER: ChannelRule(is_work_queue=True)})
-    ann = requester(house)
+    server = requesting(channels={POWER: ChannelRule(is_work_queue=True)})
+    ann = requester(server)
     ann.ask()
     assert ann.heard() == []
-    bob = judging(house)
+    bob = judging(server)
     (request,) = bob.heard()
-    cleo = responder(house)
+    cleo = responder(server)
     judge(bob, request)
     assert ann.heard() == []
     cleo.reply(cleo.last(), "cleo")
@@ -119,17 +119,17 @@ def test_a_request_to_a_work_queue_waits_for_a_worker_and_goes_to_another_if_ref
 
 
 def test_a_request_that_all_workers_refuse_is_refused() -> None:
-    house = requesting(channels={POWER: ChannelRule(is_work_queue=True)})
-    ann, bob = requester(house), judging(house)
+    server = requesting(channels={POWER: ChannelRule(is_work_queue=True)})
+    ann, bob = requester(server), judging(server)
     ann.ask()
     judge(bob, bob.last())
     assert ann.last()["error"] == REFUSED
 
 
 def test_a_request_may_be_addressed_to_a_session() -> None:
-    house = requesting()
-    ann = requester(house)
-    bob = Person.come(house, {"delivery": {"session": "bob/1"}})
+    server = requesting()
+    ann = requester(server)
+    bob = Person.come(server, {"delivery": {"session": "bob/1"}})
     bob.connect()
     ann.ask(delivery={"destinations": [{"name": "bob/1"}]})
     (request,) = bob.heard()
@@ -141,8 +141,8 @@ def test_a_request_may_be_addressed_to_a_session() -> None:
 
 
 def test_a_refusal_is_the_error_that_the_requester_gets() -> None:
-    house = requesting()
-    ann, bob = requester(house), judging(house)
+    server = requesting()
+    ann, bob = requester(server), judging(server)
     ann.ask()
     request = bob.last()
     judge(bob, request, text="disk full")
@@ -153,13 +153,13 @@ def test_a_refusal_is_the_error_that_the_requester_gets() -> None:
         "code": "user.update.error",
         "message": "disk full",
     }
-    assert figures(house) == {"refused": 1}
+    assert figures(server) == {"refused": 1}
     assert bob.reply(request)["error"].endswith(":duplicate_reply")
 
 
 def test_one_refusal_leaves_the_request_to_the_other_responders() -> None:
-    house = requesting()
-    ann, bob, cleo = requester(house), judging(house), responder(house)
+    server = requesting()
+    ann, bob, cleo = requester(server), judging(server), responder(server)
     ann.ask()
     judge(bob, bob.last())
     assert ann.heard() == []
@@ -168,8 +168,8 @@ def test_one_refusal_leaves_the_request_to_the_other_responders() -> None:
 
 
 def test_a_request_does_not_wait_for_a_responder_whose_queue_is_full() -> None:
-    house = requesting()
-    ann, bob = requester(house), judging(house, queue={"maxEntries": 1})
+    server = requesting()
+    ann, bob = requester(server), judging(server, queue={"maxEntries": 1})
     ann.ask(1)
     ann.ask(2, serial=2)
     code = "resource.overflow.queue.entries"
@@ -178,8 +178,8 @@ def test_a_request_does_not_wait_for_a_responder_whose_queue_is_full() -> None:
 
 
 def test_a_request_does_not_wait_for_a_plain_responder_whose_queue_is_full() -> None:
-    house = requesting()
-    ann, slow = requester(house), house.client()
+    server = requesting()
+    ann, slow = requester(server), server.client()
     slow.subscribe(POWER)
     slow.session.queue.limit(1, None)
     ann.ask(1)
@@ -192,134 +192,134 @@ def test_a_request_does_not_wait_for_a_plain_responder_whose_queue_is_full() -> 
 
 
 def test_an_event_has_the_time_left_at_its_hand_over() -> None:
-    house = requesting()
-    ann, slow = requester(house), house.client()
+    server = requesting()
+    ann, slow = requester(server), server.client()
     slow.subscribe(POWER)
     ann.ask(timeout=5000)
     size = slow.session.queue.size
-    house.advance(2)
+    server.advance(2)
     assert slow.session.queue.size == size
     (event,) = slow.connect(advice={"timeout": 0}).events
     assert event["ext"]["timeout"] == 3000
 
 
 def test_data_that_look_like_the_deadline_stay_as_they_are() -> None:
-    house = requesting()
-    ann, slow = requester(house), house.client()
+    server = requesting()
+    ann, slow = requester(server), server.client()
     slow.subscribe(POWER)
     data = {"replyTo": ann.address(), "timeout": 5000}
     ann.ask(data, timeout=5000)
     # Whichever comes first in the message.
     ext = {"replyTo": ann.address(2), "timeout": 5000}
     ann.send({"ext": ext, "channel": POWER, "data": {**ext, "ext": ext}})
-    house.advance(2)
+    server.advance(2)
     one, other = slow.connect(advice={"timeout": 0}).events
     assert (one["data"], one["ext"]["timeout"]) == (data, 3000)
     assert (other["data"], other["ext"]["timeout"]) == ({**ext, "ext": ext}, 3000)
 
 
 def test_the_timeout_of_a_request_may_have_a_decimal_point() -> None:
-    house = requesting()
-    ann, slow = requester(house), house.client()
+    server = requesting()
+    ann, slow = requester(server), server.client()
     slow.subscribe(POWER)
     ann.ask(timeout=5000.0)
-    house.advance(2)
+    server.advance(2)
     (event,) = slow.connect(advice={"timeout": 0}).events
     assert repr(event["ext"]["timeout"]) == "3000"
 
 
 def test_a_redelivered_event_has_the_time_left_at_its_redelivery() -> None:
-    house = requesting()
-    ann, bob = requester(house), house.client(ext={"ack": True})
+    server = requesting()
+    ann, bob = requester(server), server.client(ext={"ack": True})
     bob.subscribe(POWER)
     ann.ask(timeout=5000)
     (first,) = bob.connect(ext={"ack": 0}, advice={"timeout": 0}).events
-    house.advance(1)
+    server.advance(1)
     (second,) = bob.connect(ext={"ack": 0}, advice={"timeout": 0}).events
     assert (first["ext"]["timeout"], second["ext"]["timeout"]) == (5000, 4000)
 
 
 def test_a_request_is_not_handed_over_after_its_deadline() -> None:
-    house = requesting()
-    ann, slow = requester(house), house.client()
+    server = requesting()
+    ann, slow = requester(server), server.client()
     slow.subscribe(POWER)
     ann.ask(timeout=500)
-    house.advance(1)
+    server.advance(1)
     assert slow.connect(advice={"timeout": 0}).events == []
-    assert house.balances()
+    assert server.balances()
 
 
 def test_a_socket_that_was_full_gets_only_open_requests_and_with_the_time_left() -> None:
-    house = requesting()
-    ann, bob = requester(house), responder(house)
+    server = requesting()
+    ann, bob = requester(server), responder(server)
     assert bob.socket is not None
     bob.socket.is_full = True
     ann.ask("soon over", timeout=500)
     ann.ask("open", serial=2, timeout=5000)
     # No tick has looked at it yet.
-    house.now += 1
+    server.now += 1
     bob.socket.is_full = False
-    house.bayeux.state.hub.make_ready(bob.session)
+    server.bayeux.state.hub.make_ready(bob.session)
     (request,) = bob.heard()
     assert (request["data"], request["ext"]["timeout"]) == ("open", 4000)
-    assert house.balances()
+    assert server.balances()
 
 
 def test_a_socket_that_was_full_gets_nothing_if_its_request_is_over() -> None:
-    house = requesting()
-    ann, bob = requester(house), responder(house)
+    server = requesting()
+    ann, bob = requester(server), responder(server)
     assert bob.socket is not None
     bob.socket.is_full = True
     ann.ask(timeout=500)
-    house.now += 1
+    server.now += 1
     bob.socket.is_full = False
-    house.bayeux.state.hub.make_ready(bob.session)
-    house.turn()
+    server.bayeux.state.hub.make_ready(bob.session)
+    server.turn()
     assert bob.socket.frames == []
-    assert house.balances()
+    assert server.balances()
 
 
 # Sessions that return
 
 
 def test_a_reply_waits_for_a_requester_that_reconnects() -> None:
-    house = requesting()
-    ann, bob = named(house, "ann/1", request=True), responder(house)
+    server = requesting()
+    ann, bob = named(server, "ann/1", request=True), responder(server)
     ann.ask()
     assert ann.socket is not None
-    house.close(ann.socket)
+    server.close(ann.socket)
     bob.reply(bob.last(), "later")
-    again = back(house, ann)
+    again = back(server, ann)
     again.connect(ext={"ack": 0})
     assert [each["data"] for each in again.heard()] == ["later"]
 
 
-def back(house: House, ann: Person) -> Person:
+def back(server: Server, ann: Person) -> Person:
     """Her client resumes the session, and keeps its reply channel."""
-    again = Person(house, socket=Socket(), browser=ann.browser)
+    again = Person(server, socket=Socket(), browser=ann.browser)
     reply = again.shake({"delivery": {"session": "ann/1"}, "ack": True, "request": ann.ret})
     assert reply["ext"]["ret"] == ann.ret
     return again
 
 
 def test_another_client_of_the_session_gets_a_reply_channel_of_its_own() -> None:
-    house = requesting()
-    ann, bob = named(house, "ann/1", request=True), responder(house)
+    server = requesting()
+    ann, bob = named(server, "ann/1", request=True), responder(server)
     ann.ask()
-    again = named(house, "ann/1", request=True)
+    again = named(server, "ann/1", request=True)
     assert again.ret not in ("", ann.ret)
     bob.reply(bob.last(), "old")
     assert {each["channel"] for each in again.heard()} == {ann.address()}
 
 
 def test_a_named_session_keeps_its_reply_channel_and_a_reply_over_a_restart() -> None:
-    house = requesting()
-    ann, bob = named(house, "ann/1", request=True), responder(house)
+    server = requesting()
+    ann, bob = named(server, "ann/1", request=True), responder(server)
     ann.ask()
     assert ann.socket is not None
-    house.close(ann.socket)
+    server.close(ann.socket)
     bob.reply(bob.last(), "kept")
-    after = restarted(house)
+    after = restarted(server)
     again = back(after, ann)
     again.connect(ext={"ack": 0})
     assert [each["data"] for each in again.heard()] == ["kept"]
@@ -328,13 +328,13 @@ def test_a_named_session_keeps_its_reply_channel_and_a_reply_over_a_restart() ->
     assert bob.last()["ext"]["replyTo"].startswith(again.address(9) + "/")
 
 
-def restarted(house: House, away_s: float = 0, **options: Any) -> House:
+def restarted(server: Server, away_s: float = 0, **options: Any) -> Server:
     """Another server, with what the store has, some time later."""
-    house.turn()
-    after = requesting(keeper=house.keeper, after=house, **options)
+    server.turn()
+    after = requesting(keeper=server.keeper, after=server, **options)
     after.sleep(away_s)
     orphaned = partial(restore_without_session, after.bayeux.life)
-    for record, entries in house.keeper.load(orphaned):
+    for record, entries in server.keeper.load(orphaned):
         restore(after.bayeux.life, record, entries, after.now)
     state = after.bayeux.state
     rejoin(state.requests, [*state.sessions, *state.waiting_places.queues()])
@@ -342,8 +342,8 @@ def restarted(house: House, away_s: float = 0, **options: Any) -> House:
     return after
 
 
-def returned(house: House, before: Person, name: str, *, hears: bool = True) -> Person:
-    person = Person(house, socket=Socket(), browser=before.browser)
+def returned(server: Server, before: Person, name: str, *, hears: bool = True) -> Person:
+    person = Person(server, socket=Socket(), browser=before.browser)
     ext = {"delivery": {"session": name}, "ack": True, "request": before.ret or None}
     person.shake(ext)
     person.connect(ext={"ack": 0})
@@ -353,14 +353,14 @@ def returned(house: House, before: Person, name: str, *, hears: bool = True) -> 
 
 
 def test_a_request_continues_after_a_restart() -> None:
-    house = requesting()
-    ann, bob = named(house, "ann/1", request=True), named(house, "bob/1")
+    server = requesting()
+    ann, bob = named(server, "ann/1", request=True), named(server, "bob/1")
     bob.subscribe(POWER)
     bob.heard()
     ann.ask(timeout=60_000)
     request = bob.last()
     bob.connect(ext={"ack": 1})
-    after = restarted(house)
+    after = restarted(server)
     ann, bob = returned(after, ann, "ann/1"), returned(after, bob, "bob/1")
     eve = Person.come(after)
     assert eve.reply(request)["error"].endswith(":reply_denied")
@@ -372,15 +372,15 @@ def test_a_request_continues_after_a_restart() -> None:
 
 
 def test_a_request_keeps_its_deadline_and_its_replies_over_a_restart() -> None:
-    house = requesting()
-    ann = named(house, "ann/1", request=True)
-    bob, zoe = named(house, "bob/1"), named(house, "zoe/1")
+    server = requesting()
+    ann = named(server, "ann/1", request=True)
+    bob, zoe = named(server, "bob/1"), named(server, "zoe/1")
     for each in (bob, zoe):
         each.subscribe(POWER)
         each.heard()
     ann.ask(timeout=5_000, request="all")
     bob.reply(bob.last(), "one")
-    after = restarted(house, away_s=3)
+    after = restarted(server, away_s=3)
     assert after.bayeux.state.requests.outstanding == 1
     again = returned(after, ann, "ann/1")
     again.connect(ext={"ack": again.session.queue.batch})
@@ -392,46 +392,46 @@ def test_a_request_keeps_its_deadline_and_its_replies_over_a_restart() -> None:
 
 
 def test_the_requests_of_a_session_that_ended_do_not_continue_after_a_restart() -> None:
-    house = requesting()
-    ann, bob = named(house, "ann/1", request=True), named(house, "bob/1")
+    server = requesting()
+    ann, bob = named(server, "ann/1", request=True), named(server, "bob/1")
     bob.subscribe(POWER)
     bob.heard()
     ann.ask(timeout=60_000)
     request = bob.last()
     ann.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
-    assert figures(house) == {"abandoned": 1}
-    after = restarted(house)
+    assert figures(server) == {"abandoned": 1}
+    after = restarted(server)
     assert after.bayeux.state.requests.outstanding == 0
     assert returned(after, bob, "bob/1").reply(request)["error"].endswith(":reply_denied")
 
 
 def test_a_remote_call_continues_after_a_restart() -> None:
-    house = requesting()
-    ann, bob = named(house, "ann/1", request=True), named(house, "bob/1")
+    server = requesting()
+    ann, bob = named(server, "ann/1", request=True), named(server, "bob/1")
     bob.subscribe(POWER)
     bob.heard()
     ann.send({"channel": "/service/data/power", "data": 1, "id": "7"})
     request = bob.last()
-    after = restarted(house)
+    after = restarted(server)
     ann, bob = returned(after, ann, "ann/1"), returned(after, bob, "bob/1")
     bob.reply(request, 230)
     (answer,) = ann.heard()
     assert (answer["channel"], answer["id"], answer["data"]) == ("/service/data/power", "7", 230)
 
 
-def named_responder(house: House, name: str) -> Person:
-    person = named(house, name)
+def named_responder(server: Server, name: str) -> Person:
+    person = named(server, name)
     person.subscribe(POWER)
     person.heard()
     return person
 
 
 def test_a_refusal_after_a_restart_is_the_error_that_the_requester_gets() -> None:
-    house = requesting()
-    ann, bob = named(house, "ann/1", request=True), named_responder(house, "bob/1")
+    server = requesting()
+    ann, bob = named(server, "ann/1", request=True), named_responder(server, "bob/1")
     ann.ask(timeout=60_000)
     bob.last()
-    after = restarted(house)
+    after = restarted(server)
     ann, bob = (
         returned(after, ann, "ann/1", hears=False),
         returned(after, bob, "bob/1", hears=False),
@@ -444,24 +444,24 @@ def test_a_refusal_after_a_restart_is_the_error_that_the_requester_gets() -> Non
 
 
 def test_a_refusal_before_a_restart_is_remembered() -> None:
-    house = requesting()
-    ann = named(house, "ann/1", request=True)
-    bob, cleo = named_responder(house, "bob/1"), responder(house)
+    server = requesting()
+    ann = named(server, "ann/1", request=True)
+    bob, cleo = named_responder(server, "bob/1"), responder(server)
     ann.ask(timeout=60_000)
     judge(bob, bob.last(), text="disk full")
     cleo.last()
-    after = restarted(house)
+    after = restarted(server)
     ann = returned(after, ann, "ann/1", hears=False)
     answer = ann.last()
     assert (answer["error"], answer["data"]["message"]) == (REFUSED, "disk full")
 
 
 def test_a_request_does_not_wait_for_a_responder_that_is_gone_after_a_restart() -> None:
-    house = requesting()
-    ann, bob = named(house, "ann/1", request=True), responder(house)
+    server = requesting()
+    ann, bob = named(server, "ann/1", request=True), responder(server)
     ann.ask(timeout=60_000)
     bob.last()
-    after = restarted(house)
+    after = restarted(server)
     ann = returned(after, ann, "ann/1", hears=False)
     assert ann.last()["error"] == f"404:{POWER}:no_responders"
     requests = after.bayeux.state.requests
@@ -469,12 +469,12 @@ def test_a_request_does_not_wait_for_a_responder_that_is_gone_after_a_restart() 
 
 
 def test_an_event_that_waits_over_a_restart_has_the_time_left_at_its_hand_over() -> None:
-    house = requesting()
-    ann, bob = named(house, "ann/1", request=True), named_responder(house, "bob/1")
+    server = requesting()
+    ann, bob = named(server, "ann/1", request=True), named_responder(server, "bob/1")
     assert bob.socket is not None
-    house.close(bob.socket)
+    server.close(bob.socket)
     ann.ask(timeout=60_000)
-    after = restarted(house, away_s=20)
+    after = restarted(server, away_s=20)
     bob = returned(after, bob, "bob/1", hears=False)
     request = bob.last()
     assert request["ext"]["timeout"] == 40_000
@@ -485,10 +485,10 @@ def test_an_event_that_waits_over_a_restart_has_the_time_left_at_its_hand_over()
 
 def test_a_request_on_a_work_queue_goes_to_a_worker_that_comes_after_a_restart() -> None:
     channels = {POWER: ChannelRule(is_work_queue=True)}
-    house = requesting(channels=channels)
-    ann = named(house, "ann/1", request=True)
+    server = requesting(channels=channels)
+    ann = named(server, "ann/1", request=True)
     ann.ask(timeout=60_000)
-    after = restarted(house, channels=channels)
+    after = restarted(server, channels=channels)
     ann, bob = returned(after, ann, "ann/1"), responder(after)
     assert bob.reply(bob.last(), "at last")["successful"]
     assert ann.last()["data"] == "at last"
@@ -498,47 +498,47 @@ def test_a_request_on_a_work_queue_goes_to_a_worker_that_comes_after_a_restart()
 
 
 def test_a_reply_that_the_store_refuses_may_be_sent_again() -> None:
-    house = requesting()
-    ann, bob = named(house, "ann/1", request=True), responder(house)
+    server = requesting()
+    ann, bob = named(server, "ann/1", request=True), responder(server)
     ann.ask(timeout=500)
     request = bob.last()
-    house.keeper.outcome = PersistOutcome.REFUSED
+    server.keeper.outcome = PersistOutcome.REFUSED
     assert bob.reply(request)["error"].startswith("503:")
-    house.keeper.outcome = PersistOutcome.KEPT
+    server.keeper.outcome = PersistOutcome.KEPT
     assert bob.reply(request, "again")["successful"]
     assert [each["data"] for each in ann.heard()] == ["again"]
 
 
 def test_a_reply_on_its_way_to_the_store_keeps_its_request_from_ending() -> None:
-    house = requesting()
-    ann, bob, cleo = named(house, "ann/1", request=True), responder(house), responder(house)
+    server = requesting()
+    ann, bob, cleo = named(server, "ann/1", request=True), responder(server), responder(server)
     ann.ask(timeout=500)
     request = bob.last()
-    house.keeper.is_silent = True
+    server.keeper.is_silent = True
     bob.publish(request["ext"]["replyTo"], "in time")
     assert cleo.reply(cleo.last())["error"].endswith(":duplicate_reply")
-    house.now += 1
-    house.bayeux.tick(house.now)
-    assert house.bayeux.state.requests.outstanding == 1
+    server.now += 1
+    server.bayeux.tick(server.now)
+    assert server.bayeux.state.requests.outstanding == 1
 
 
 def test_a_request_that_the_store_refuses_is_counted_as_unsent() -> None:
-    house = requesting()
-    ann, bob = requester(house), judging(house, session="bob/1")
-    house.keeper.outcome = PersistOutcome.REFUSED
+    server = requesting()
+    ann, bob = requester(server), judging(server, session="bob/1")
+    server.keeper.outcome = PersistOutcome.REFUSED
     assert ann.ask()["error"].startswith("503:")
     assert (ann.heard(), bob.heard()) == ([], [])
-    assert figures(house) == {"unsent": 1}
-    house.keeper.is_available = False
+    assert figures(server) == {"unsent": 1}
+    server.keeper.is_available = False
     assert ann.ask(serial=2)["error"].startswith("503:")
-    assert figures(house) == {"unsent": 2}
+    assert figures(server) == {"unsent": 2}
 
 
 def test_a_request_that_is_too_large_is_counted_as_unsent() -> None:
-    house = requesting(max_message_size=300)
-    ann = requester(house)
+    server = requesting(max_message_size=300)
+    ann = requester(server)
     assert ann.ask("x" * 400)["error"].startswith("413:")
-    assert figures(house) == {"unsent": 1}
+    assert figures(server) == {"unsent": 1}
 
 
 def test_an_administrative_publish_cannot_be_a_request() -> None:
@@ -551,8 +551,8 @@ def test_an_administrative_publish_cannot_be_a_request() -> None:
 
 
 def test_a_remote_call_is_answered_by_the_subscribers_of_its_target() -> None:
-    house = requesting()
-    ann, bob = Person.come(house), responder(house)
+    server = requesting()
+    ann, bob = Person.come(server), responder(server)
     ann.send({"channel": "/service/data/power", "data": {"of": "motor"}, "id": "42"})
     request = bob.last()
     assert (request["channel"], request["data"]) == (POWER, {"of": "motor"})
@@ -563,38 +563,38 @@ def test_a_remote_call_is_answered_by_the_subscribers_of_its_target() -> None:
 
 
 def test_a_remote_call_fails_with_an_error_of_the_responder_or_at_its_deadline() -> None:
-    house = requesting(reply_timeout_ms=500)
-    ann, bob = Person.come(house), responder(house)
+    server = requesting(reply_timeout_ms=500)
+    ann, bob = Person.come(server), responder(server)
     ann.send({"channel": "/service/data/power", "data": 1, "id": "1"})
     bob.reply(bob.last(), "broken", status="ERROR")
     (failed,) = ann.heard()
     assert (failed["id"], failed["successful"], failed["data"]) == ("1", False, "broken")
     ann.send({"channel": "/service/data/power", "data": 1, "id": "2"})
-    house.advance(1)
+    server.advance(1)
     (over,) = ann.heard()
     assert (over["id"], over["successful"]) == ("2", False)
     assert over["data"] == {"error": f"408:{POWER}:timeout"}
 
 
 def test_a_message_on_a_service_channel_that_nobody_serves_is_no_request() -> None:
-    house = requesting()
-    ann = Person.come(house)
+    server = requesting()
+    ann = Person.come(server)
     for channel in ("/service/sys/secret", "/service/ret/x", "/service/nobody"):
         assert ann.publish(channel, 1).replies[0]["successful"]
-    assert figures(house) == {}
+    assert figures(server) == {}
 
 
 def test_a_remote_call_is_not_delivered_to_a_subscriber_of_everything() -> None:
-    house = requesting()
-    ann, listener = Person.come(house), Person.come(house)
+    server = requesting()
+    ann, listener = Person.come(server), Person.come(server)
     listener.subscribe("/**")
     ann.publish("/service/data/power", 1, id="4")
     assert not listener.heard()
 
 
 def test_a_remote_call_with_a_very_long_id_is_refused() -> None:
-    house = requesting()
-    ann, bob = Person.come(house), responder(house)
+    server = requesting()
+    ann, bob = Person.come(server), responder(server)
     call = ann.publish("/service/data/power", 1, id="4" * 101)
     assert call.replies[0]["error"] == "405::message_id_invalid"
     assert ann.publish("/service/data/power", 2, id="4" * 100).replies[0]["successful"]
@@ -605,16 +605,16 @@ def test_a_remote_call_with_a_very_long_id_is_refused() -> None:
 
 
 def test_the_oldest_ended_requests_are_forgotten_first() -> None:
-    house = requesting(max_outstanding=10)
-    ann, bob = requester(house), responder(house)
+    server = requesting(max_outstanding=10)
+    ann, bob = requester(server), responder(server)
     ann.ask(timeout=1)
     first = bob.last()
-    house.advance(0.3)
+    server.advance(0.3)
     ann.heard()
-    house.bayeux.state.requests.most_remembered = 5
+    server.bayeux.state.requests.most_remembered = 5
     ann.ask(serial=2, timeout=1)
     second = bob.last()
-    house.advance(0.3)
+    server.advance(0.3)
     assert bob.reply(first)["error"].endswith(":reply_denied")
     assert bob.reply(second)["error"].endswith(":late_reply")
 
@@ -633,9 +633,9 @@ class Granted:
 
 
 def test_a_request_needs_a_right_of_its_own() -> None:
-    house = requesting()
-    house.bayeux.state.rights.require_login()
-    ann, bob = requester(house), responder(house)
+    server = requesting()
+    server.bayeux.state.rights.require_login()
+    ann, bob = requester(server), responder(server)
     ann.session.identity.login = Login("ann", LoginMethod.PASSWORD)
     ann.session.identity.grants = Granted(Operation.PUBLISH)
     assert ann.ask()["error"] == "403:denied_by_rights:request_denied"
@@ -650,8 +650,8 @@ def test_a_request_needs_a_right_of_its_own() -> None:
 
 
 def test_a_remote_call_beyond_the_limit_is_refused() -> None:
-    house = requesting(max_outstanding=1)
-    ann, bob = Person.come(house), responder(house)
+    server = requesting(max_outstanding=1)
+    ann, bob = Person.come(server), responder(server)
     assert ann.publish("/service/data/power", 1).replies[0]["successful"]
     [reply] = ann.publish("/service/data/power", 2).replies
     assert reply["error"] == "503:1:requests_exceeded"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.delivery.requests import RequestEnd
-from tests.unit.bayeux.harness import House
+from tests.unit.bayeux.harness import Server
 from tests.unit.extensions.requesting import (
     POWER,
     Person,
@@ -24,8 +24,8 @@ ILLEGAL = "400:user.illegalArgument,{}:ext_invalid"
 
 
 def test_a_client_that_asks_for_it_gets_a_reply_channel_of_its_own() -> None:
-    house = requesting()
-    one, other = requester(house), requester(house)
+    server = requesting()
+    one, other = requester(server), requester(server)
     assert one.ret.startswith("/ret/")
     assert len(one.ret) == len("/ret/") + 22
     assert one.ret != other.ret
@@ -56,8 +56,8 @@ def test_a_handshake_with_the_fields_of_a_request_is_refused(key: str, value: ob
 
 
 def test_a_reply_reaches_its_requester_and_nobody_else() -> None:
-    house = requesting()
-    ann, bob, eve = requester(house), responder(house), responder(house, "/**")
+    server = requesting()
+    ann, bob, eve = requester(server), responder(server), responder(server, "/**")
     assert ann.ask({"volt": 230})["successful"]
     request = bob.last()
     assert (request["channel"], request["data"]) == (POWER, {"volt": 230})
@@ -67,13 +67,13 @@ def test_a_reply_reaches_its_requester_and_nobody_else() -> None:
     assert (answer["channel"], answer["data"]) == (ann.address(), {"watt": 7})
     assert answer["ext"] == {"mime": "application/json"}
     assert [event["channel"] for event in eve.heard()] == [POWER]
-    assert figures(house) == {"answered": 1}
-    assert house.balances()
+    assert figures(server) == {"answered": 1}
+    assert server.balances()
 
 
 def test_a_request_does_not_tell_its_responders_who_asks() -> None:
-    house = requesting()
-    ann, bob = requester(house), responder(house)
+    server = requesting()
+    ann, bob = requester(server), responder(server)
     ann.ask()
     request = bob.last()
     assert request.keys() == {"channel", "data", "ext"}
@@ -95,8 +95,8 @@ def test_a_request_does_not_tell_its_responders_who_asks() -> None:
     ],
 )
 def test_an_unreadable_request_is_refused(ext: dict[str, Any], wrong: str) -> None:
-    house = requesting()
-    ann, bob = requester(house), responder(house)
+    server = requesting()
+    ann, bob = requester(server), responder(server)
     assert ann.ask(**ext)["error"] == ILLEGAL.format(wrong)
     assert bob.heard() == []
 
@@ -108,8 +108,8 @@ def test_a_request_on_a_service_or_meta_channel_is_refused(channel: str) -> None
 
 
 def test_a_request_for_replies_outside_the_requesters_channel_is_refused() -> None:
-    house = requesting()
-    ann, bob, eve = requester(house), responder(house), requester(house)
+    server = requesting()
+    ann, bob, eve = requester(server), responder(server), requester(server)
     for wrong in (
         eve.address(),
         ann.ret,
@@ -125,8 +125,8 @@ def test_a_request_for_replies_outside_the_requesters_channel_is_refused() -> No
 
 
 def test_a_request_without_responders_ends_at_once() -> None:
-    house = requesting()
-    ann = requester(house)
+    server = requesting()
+    ann = requester(server)
     assert ann.ask()["successful"]
     error = f"404:{POWER}:no_responders"
     assert ann.last() == {
@@ -135,19 +135,19 @@ def test_a_request_without_responders_ends_at_once() -> None:
         "error": error,
         "ext": {"status": "ERROR"},
     }
-    assert figures(house) == {"no_responders": 1}
+    assert figures(server) == {"no_responders": 1}
 
 
 def test_a_request_without_a_reply_ends_at_its_deadline() -> None:
-    house = requesting()
-    ann, bob = requester(house), responder(house)
+    server = requesting()
+    ann, bob = requester(server), responder(server)
     ann.ask(timeout=1000)
-    house.advance(0.9)
+    server.advance(0.9)
     assert ann.heard() == []
-    house.advance(0.3)
+    server.advance(0.3)
     assert ann.last()["error"] == f"408:{POWER}:timeout"
-    assert figures(house) == {"timeout": 1}
-    assert house.bayeux.state.requests.outstanding == 0
+    assert figures(server) == {"timeout": 1}
+    assert server.bayeux.state.requests.outstanding == 0
     bob.heard()
 
 
@@ -155,38 +155,38 @@ def test_a_request_without_a_reply_ends_at_its_deadline() -> None:
 
 
 def test_the_first_reply_counts_and_later_ones_are_duplicates() -> None:
-    house = requesting()
-    ann, bob, cleo = requester(house), responder(house), responder(house)
+    server = requesting()
+    ann, bob, cleo = requester(server), responder(server), responder(server)
     ann.ask()
     first, second = bob.last(), cleo.last()
     assert cleo.reply(second, "mine")["successful"]
     assert bob.reply(first)["error"] == f"409:{ann.address()}:duplicate_reply"
     assert cleo.reply(second)["error"] == f"409:{ann.address()}:duplicate_reply"
     assert ann.last()["data"] == "mine"
-    assert figures(house) == {"answered": 1, "duplicate": 2}
+    assert figures(server) == {"answered": 1, "duplicate": 2}
 
 
 def test_a_late_reply_becomes_a_dead_letter() -> None:
-    house = requesting()
-    ann, bob = requester(house), responder(house)
+    server = requesting()
+    ann, bob = requester(server), responder(server)
     ann.ask(timeout=500)
     request = bob.last()
-    house.advance(1)
+    server.advance(1)
     assert ann.last()["error"] == f"408:{POWER}:timeout"
     assert bob.reply(request, "sorry")["error"] == f"410:{ann.address()}:late_reply"
     assert ann.heard() == []
-    (letter,) = house.keeper.letters
+    (letter,) = server.keeper.letters
     assert (letter.code, letter.channel) == ("communication.lateReply", ann.address())
     assert letter.publisher == bob.session.name
     assert letter.receiver == ann.session.name
-    assert figures(house) == {"timeout": 1, "late": 1}
+    assert figures(server) == {"timeout": 1, "late": 1}
     assert bob.reply(request)["error"] == f"409:{ann.address()}:duplicate_reply"
-    assert house.balances()
+    assert server.balances()
 
 
 def test_a_client_that_was_not_handed_the_request_may_not_reply() -> None:
-    house = requesting()
-    ann, bob, eve = requester(house), responder(house), responder(house, "/other")
+    server = requesting()
+    ann, bob, eve = requester(server), responder(server), responder(server, "/other")
     ann.ask()
     request = bob.last()
     denied = f"403:{ann.address()}:reply_denied"
@@ -195,23 +195,23 @@ def test_a_client_that_was_not_handed_the_request_may_not_reply() -> None:
     assert eve.say(ann.address(2))["error"] == f"403:{ann.address(2)}:reply_denied"
     assert bob.reply(request)["successful"]
     assert eve.reply(request)["error"] == denied
-    assert figures(house) == {"denied": 4, "answered": 1}
+    assert figures(server) == {"denied": 4, "answered": 1}
 
 
 def test_a_subscriber_may_not_reply_before_it_is_handed_the_request() -> None:
-    house = requesting()
-    ann, bob = requester(house), responder(house)
-    slow = house.client()
+    server = requesting()
+    ann, bob = requester(server), responder(server)
+    slow = server.client()
     slow.subscribe(POWER)
     ann.ask()
     address = bob.last()["ext"]["replyTo"]
-    house.turn()
+    server.turn()
     assert slow.publish(address, "!").replies[0]["error"] == f"403:{address}:reply_denied"
 
 
 def test_only_the_requester_may_subscribe_to_its_reply_channel() -> None:
-    house = requesting()
-    ann, eve = requester(house), responder(house)
+    server = requesting()
+    ann, eve = requester(server), responder(server)
     for pattern in (f"{ann.ret}/*", f"{ann.ret}/**", "/ret/*", "/ret/**", ann.address()):
         reply = eve.subscribe(pattern).replies[0]
         assert reply["error"] == "403:denied_by_security_policy:subscribe_denied"
@@ -221,8 +221,8 @@ def test_only_the_requester_may_subscribe_to_its_reply_channel() -> None:
 
 
 def test_a_reply_that_is_too_large_leaves_its_request_to_a_smaller_one() -> None:
-    house = requesting(max_message_size=300)
-    ann, bob, cleo = requester(house), responder(house), responder(house)
+    server = requesting(max_message_size=300)
+    ann, bob, cleo = requester(server), responder(server), responder(server)
     ann.ask(timeout=1000)
     request = bob.last()
     assert bob.reply(request, "x" * 400)["error"].startswith("413:")
@@ -230,20 +230,20 @@ def test_a_reply_that_is_too_large_leaves_its_request_to_a_smaller_one() -> None
     assert ann.last()["data"] == "small"
     ann.ask(serial=2, timeout=1000)
     assert cleo.reply(cleo.heard()[-1], "x" * 400)["error"].startswith("413:")
-    house.advance(1.2)
+    server.advance(1.2)
     assert ann.last()["error"] == f"408:{POWER}:timeout"
-    assert house.bayeux.state.requests.outstanding == 0
+    assert server.bayeux.state.requests.outstanding == 0
 
 
 # Serials
 
 
 def test_a_late_reply_answers_no_later_request_with_the_same_serial() -> None:
-    house = requesting()
-    ann, bob = requester(house), responder(house)
+    server = requesting()
+    ann, bob = requester(server), responder(server)
     ann.ask("first", 999_999, timeout=500)
     first = bob.last()
-    house.advance(1)
+    server.advance(1)
     ann.heard()
     ann.ask("second", 0)
     ann.ask("third", 999_999)
@@ -262,8 +262,8 @@ def test_a_late_reply_answers_no_later_request_with_the_same_serial() -> None:
 
 
 def test_two_requesters_with_the_same_serial_get_their_own_replies() -> None:
-    house = requesting()
-    ann, ada, bob = requester(house), requester(house), responder(house)
+    server = requesting()
+    ann, ada, bob = requester(server), requester(server), responder(server)
     ann.ask("ann")
     ada.ask("ada")
     for request in bob.heard():
@@ -272,14 +272,14 @@ def test_two_requesters_with_the_same_serial_get_their_own_replies() -> None:
 
 
 def test_two_sessions_of_one_subject_with_the_same_serial_get_their_own_replies() -> None:
-    house = requesting()
+    server = requesting()
     session = {"name": "ann", "maxSessions": 2}
     one, other = [
-        Person.come(house, {"request": True, "delivery": {"session": session}}) for _ in range(2)
+        Person.come(server, {"request": True, "delivery": {"session": session}}) for _ in range(2)
     ]
     one.connect()
     other.connect()
-    bob = responder(house)
+    bob = responder(server)
     assert one.session.subject == other.session.subject == "ann"
     one.ask("one", 17)
     other.ask("other", 17)
@@ -292,8 +292,8 @@ def test_two_sessions_of_one_subject_with_the_same_serial_get_their_own_replies(
 
 
 def test_a_request_does_not_wait_for_responders_that_left() -> None:
-    house = requesting()
-    ann, bob, cleo = requester(house), responder(house), responder(house)
+    server = requesting()
+    ann, bob, cleo = requester(server), responder(server), responder(server)
     ann.ask()
     bob.last()
     bob.disconnect()
@@ -303,29 +303,29 @@ def test_a_request_does_not_wait_for_responders_that_left() -> None:
 
 
 def test_a_request_waits_for_a_lost_responder_until_its_session_ends() -> None:
-    house = requesting()
-    ann, bob = requester(house), responder(house)
+    server = requesting()
+    ann, bob = requester(server), responder(server)
     ann.ask(timeout=200_000)
     bob.last()
     assert bob.socket is not None
-    house.close(bob.socket)
-    house.advance(1)
+    server.close(bob.socket)
+    server.advance(1)
     ann.connect()
     assert ann.heard() == []
-    house.advance(house.bayeux.state.options.max_interval_s)
+    server.advance(server.bayeux.state.options.max_interval_s)
     assert ann.last()["error"] == f"404:{POWER}:no_responders"
-    assert figures(house) == {"no_responders": 1}
+    assert figures(server) == {"no_responders": 1}
 
 
 def test_the_requests_of_a_client_that_leaves_are_abandoned() -> None:
-    house = requesting()
-    ann, bob = requester(house), responder(house)
+    server = requesting()
+    ann, bob = requester(server), responder(server)
     ann.ask()
     request = bob.last()
     ann.disconnect()
-    assert figures(house) == {"abandoned": 1}
+    assert figures(server) == {"abandoned": 1}
     assert bob.reply(request)["error"].endswith(":late_reply")
-    assert len(house.keeper.letters) == 1
+    assert len(server.keeper.letters) == 1
 
 
 # Any values
@@ -354,8 +354,8 @@ REFUSED = (":ext_invalid", ":reply_denied", ":channel_invalid", ":duplicate_repl
 def test_a_request_or_a_reply_with_any_ext_is_accepted_or_refused(
     said: dict[str, Any], is_reply: bool
 ) -> None:
-    house = requesting()
-    ann, bob = requester(house), responder(house)
+    server = requesting()
+    ann, bob = requester(server), responder(server)
     if is_reply:
         ann.ask()
         answer = bob.reply(bob.last(), **said)
@@ -364,12 +364,12 @@ def test_a_request_or_a_reply_with_any_ext_is_accepted_or_refused(
     assert answer["successful"] or answer["error"].endswith(REFUSED)
     bob.heard()
     ann.heard()
-    assert house.balances()
-    house.now += 301
-    house.bayeux.tick(house.now)
-    house.turn()
-    assert house.bayeux.state.requests.outstanding == 0
-    assert house.balances()
+    assert server.balances()
+    server.now += 301
+    server.bayeux.tick(server.now)
+    server.turn()
+    assert server.bayeux.state.requests.outstanding == 0
+    assert server.balances()
 
 
 @pytest.mark.slow
@@ -383,8 +383,8 @@ def test_a_handshake_with_any_request_field_is_accepted_or_refused(asked: Any) -
 
 
 def test_a_session_has_a_limited_number_of_outstanding_requests() -> None:
-    house = requesting(max_outstanding=2)
-    ann, bob = requester(house), responder(house)
+    server = requesting(max_outstanding=2)
+    ann, bob = requester(server), responder(server)
     ann.ask(serial=1)
     ann.ask(serial=2)
     assert ann.ask(serial=3)["error"] == "503:2:requests_exceeded"
@@ -393,8 +393,8 @@ def test_a_session_has_a_limited_number_of_outstanding_requests() -> None:
 
 
 def test_all_sessions_together_have_a_limited_number_of_outstanding_requests() -> None:
-    house = requesting(max_total_outstanding=4)
-    ann, ada, bob = requester(house), requester(house), responder(house)
+    server = requesting(max_total_outstanding=4)
+    ann, ada, bob = requester(server), requester(server), responder(server)
     ann.ask()
     ada.ask()
     assert ada.ask(serial=2)["error"] == "503::requests_used_up"
@@ -403,7 +403,7 @@ def test_all_sessions_together_have_a_limited_number_of_outstanding_requests() -
 
 
 def test_reply_channels_are_reserved_without_the_extension() -> None:
-    client = House().client()
+    client = Server().client()
     error = "400:internal.notImplemented,/ret/:not_supported"
     assert client.publish("/ret/x/4000001", 1).reply["error"] == error
 

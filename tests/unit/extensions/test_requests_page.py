@@ -3,7 +3,7 @@
 import json
 
 from tests.pages import ROOT, blocks
-from tests.unit.bayeux.harness import Client, House, Json
+from tests.unit.bayeux.harness import Client, Json, Server
 from tests.unit.extensions.requesting import POWER, requesting
 
 BLOCKS = blocks(ROOT / "docs" / "requests.md")
@@ -33,9 +33,9 @@ def say(client: Client, message: Json) -> Json:
     return reply
 
 
-def come(house: House) -> tuple[Client, list[Json]]:
+def come(server: Server) -> tuple[Client, list[Json]]:
     """A client after the handshake of the page, and the page's other messages for it."""
-    client = house.guest()
+    client = server.guest()
     asked, told, *_ = shown()
     reply = say(client, asked)
     client.client_id = reply["clientId"]
@@ -47,12 +47,12 @@ def come(house: House) -> tuple[Client, list[Json]]:
 
 
 def test_a_request_and_its_reply_travel_as_the_page_shows_them() -> None:
-    house = requesting()
-    ann, (asked, event, answer, _) = come(house)
-    bob = house.client()
+    server = requesting()
+    ann, (asked, event, answer, _) = come(server)
+    bob = server.client()
     bob.subscribe(POWER)
     assert say(ann, asked)["successful"]
-    house.now += TURN_S
+    server.now += TURN_S
     assert bob.connect(advice={"timeout": 0}).events == [event]
     assert say(bob, answer)["successful"]
     (heard,) = ann.connect(advice={"timeout": 0}).events
@@ -60,10 +60,10 @@ def test_a_request_and_its_reply_travel_as_the_page_shows_them() -> None:
 
 
 def test_an_error_travels_as_the_page_shows_it() -> None:
-    house = requesting()
-    ann, (asked, *_, error) = come(house)
+    server = requesting()
+    ann, (asked, *_, error) = come(server)
     assert say(ann, asked)["successful"]
-    house.turn()
+    server.turn()
     assert ann.connect(advice={"timeout": 0}).events == [error]
 
 

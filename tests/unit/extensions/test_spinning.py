@@ -10,7 +10,7 @@ from holdfast.bayeux.options import ChannelRule
 from holdfast.delivery.dispatcher import Dispatcher
 from holdfast.delivery.reactions import Failure, ForMessage, ForRest, Reaction
 from tests.unit.bayeux.harness import Json
-from tests.unit.extensions.delivering import connect, house_of, no, ok, publish, receiver
+from tests.unit.extensions.delivering import connect, no, ok, publish, receiver, server_of
 
 PATIENT = ChannelRule(attempts=1_000_000, backoff_s=0.0, longest_backoff_s=0.0)
 SECONDS = 3
@@ -49,21 +49,21 @@ class Again:
 def test_a_message_that_is_refused_again_and_again_is_handed_over_a_limited_number_of_times(
     said: list[tuple[str, Json]], ack: bool, waits: bool, has_handler: bool, company: bool
 ) -> None:
-    house = house_of(channels={"/a": PATIENT})
+    server = server_of(channels={"/a": PATIENT})
     if has_handler:
-        house.bayeux.state.error_handlers.add("/a", Again())
-    client = receiver(house, ack=ack, retries=-1, delay=1, responseTimeout=100)
-    publish(house, "spun")
+        server.bayeux.state.error_handlers.add("/a", Again())
+    client = receiver(server, ack=ack, retries=-1, delay=1, responseTimeout=100)
+    publish(server, "spun")
     handed: Counter[str] = Counter()
     verdicts: list[Json] = []
     advice: Json = {} if waits else {"timeout": 0}
     asked = connect(client, ack=0 if ack else None)
     for turn in range(10 * SECONDS * ASKS):
         if turn % ASKS == 0:
-            house.advance(0.1)
+            server.advance(0.1)
             if company:
                 # Its success with others must not let the receiver have this one.
-                publish(house, turn)
+                publish(server, turn)
         if asked.is_held:
             continue
         for event in asked.events:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from holdfast.extensions.timesync import TimeSync
-from tests.unit.bayeux.harness import Asked, Client, House, Json, Wire
+from tests.unit.bayeux.harness import Asked, Client, Json, Server, Wire
 
 
 class Clock:
@@ -18,11 +18,11 @@ class Clock:
         return self.ms
 
 
-def synced() -> tuple[Clock, House, Client]:
+def synced() -> tuple[Clock, Server, Client]:
     clock = Clock()
-    house = House(TimeSync(clock))
-    client = house.client(ext={"timesync": {"tc": clock.ms, "l": 0, "o": 0}})
-    return clock, house, client
+    server = Server(TimeSync(clock))
+    client = server.client(ext={"timesync": {"tc": clock.ms, "l": 0, "o": 0}})
+    return clock, server, client
 
 
 def ask(client: Client, sync: Any, **fields: Any) -> Asked:
@@ -32,13 +32,13 @@ def ask(client: Client, sync: Any, **fields: Any) -> Asked:
 def test_a_handshake_with_timesync_is_answered() -> None:
     clock = Clock()
     sync = {"tc": 999_000, "l": 0, "o": 0}
-    reply = House(TimeSync(clock)).guest().handshake(ext={"timesync": sync}).reply
+    reply = Server(TimeSync(clock)).guest().handshake(ext={"timesync": sync}).reply
     assert reply["ext"]["timesync"] == {"tc": 999_000, "ts": 1_000_000, "p": 0, "a": -1000}
 
 
 @pytest.mark.parametrize("ext", [None, {}, {"other": 5}])
 def test_a_client_without_timesync_in_its_handshake_is_never_answered(ext: Json | None) -> None:
-    client = House(TimeSync(Clock())).guest()
+    client = Server(TimeSync(Clock())).guest()
     assert "ext" not in client.handshake(ext=ext).reply
     assert "ext" not in ask(client, {"tc": 1, "l": 0, "o": 0}).reply
 
@@ -65,11 +65,11 @@ def test_a_client_that_knows_its_offset_well_enough_gets_no_answer(
 
 
 def test_the_answer_has_the_time_that_the_connect_was_held() -> None:
-    clock, house, client = synced()
+    clock, server, client = synced()
     client.connect()
     asked = client.connect(ext={"timesync": {"tc": clock.ms, "l": 0, "o": 0}})
     clock.ms += 500
-    house.advance(30.1)
+    server.advance(30.1)
     assert asked.reply["ext"]["timesync"] == {"tc": 1_000_000, "ts": 1_000_000, "p": 500, "a": 0}
 
 
@@ -98,12 +98,12 @@ def test_a_timesync_with_missing_values_is_answered(sync: Json) -> None:
     ],
 )
 def test_an_unreadable_timesync_refuses_its_message(sync: Any, part: str) -> None:
-    _, house, client = synced()
+    _, server, client = synced()
     error = f"400:user.illegalArgument,{part}:ext_invalid"
     client.subscribe("/a")
     asked = ask(client, sync)
     assert (asked.reply["error"], asked.events) == (error, [])
-    assert house.guest().handshake(ext={"timesync": sync}).reply["error"] == error
+    assert server.guest().handshake(ext={"timesync": sync}).reply["error"] == error
 
 
 @pytest.mark.parametrize("ts", ["x", None, 1.5, 7])
@@ -125,9 +125,9 @@ def test_timesync_is_not_passed_on_to_receivers() -> None:
 
 
 def test_a_clock_that_fails_stops_no_messages(caplog: pytest.LogCaptureFixture) -> None:
-    house, times = House(), iter([1_000_000])
-    house.bayeux.state.installed.extend(TimeSync(lambda: next(times)))
-    client = house.client(ext={"timesync": {"tc": 1, "l": 1, "o": 999_999}})
+    server, times = Server(), iter([1_000_000])
+    server.bayeux.state.installed.extend(TimeSync(lambda: next(times)))
+    client = server.client(ext={"timesync": {"tc": 1, "l": 1, "o": 999_999}})
     reply = ask(client, {"tc": 1, "l": 0, "o": 0}).reply
     assert reply["successful"]
     assert "ext" not in reply

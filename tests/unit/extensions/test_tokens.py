@@ -12,18 +12,18 @@ from holdfast.bayeux.rights import Denial, SecurityPolicy
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.counters import Reason
 from holdfast.extensions.delivery_wire import DeliveryWire
-from tests.unit.bayeux.harness import Client, House, Json
+from tests.unit.bayeux.harness import Client, Json, Server
 from tests.unit.bayeux.second_lives import again
-from tests.unit.extensions.operating import MOST_GUESSES, ROLES, command, house_of, signed_in
+from tests.unit.extensions.operating import MOST_GUESSES, ROLES, command, server_of, signed_in
 
 
 @pytest.mark.parametrize("token", ["open-sesam", "", "OPEN-SESAME", None, 5, ["open-sesame"], {}])
 def test_a_wrong_token_is_refused(token: Any, caplog: pytest.LogCaptureFixture) -> None:
-    house = house_of()
-    reply = house.guest().handshake(ext={"authentication": {"token": token}}).reply
+    server = server_of()
+    reply = server.guest().handshake(ext={"authentication": {"token": token}}).reply
     assert reply["error"] == "403::handshake_denied"
     assert reply["advice"]["reconnect"] == "none"
-    assert len(house.bayeux.state.sessions) == 0
+    assert len(server.bayeux.state.sessions) == 0
     assert caplog.messages == ["a wrong token came from this machine to a handshake"]
 
 
@@ -56,39 +56,39 @@ class Cloakroom(ServerExtension):
 def test_an_unknown_token_that_a_policy_or_an_extension_may_know_is_accepted_without_a_role(
     other: type[SecurityPolicy | ServerExtension], caplog: pytest.LogCaptureFixture
 ) -> None:
-    house = house_of()
+    server = server_of()
     if issubclass(other, ServerExtension):
-        house.bayeux.state.installed.extend(other())
+        server.bayeux.state.installed.extend(other())
     else:
-        house.bayeux.state.rights.policy = other()
-    clients = [signed_in(house, "a ticket") for _ in range(MOST_GUESSES + 1)]
+        server.bayeux.state.rights.policy = other()
+    clients = [signed_in(server, "a ticket") for _ in range(MOST_GUESSES + 1)]
     assert not any(client.session.identity.is_operator for client in clients)
     assert clients[-1].subscribe("/sys/deadMessage").reply["error"].startswith("403")
     assert caplog.messages == []
 
 
 def test_an_unknown_token_is_refused_if_the_policy_decides_on_channels_alone() -> None:
-    house = house_of()
-    house.bayeux.state.rights.policy = Rooms()
-    guessed = house.guest().handshake(ext={"authentication": {"token": "a ticket"}})
+    server = server_of()
+    server.bayeux.state.rights.policy = Rooms()
+    guessed = server.guest().handshake(ext={"authentication": {"token": "a ticket"}})
     assert guessed.reply["error"] == "403::handshake_denied"
 
 
 def test_wrong_tokens_beyond_a_limit_must_wait_while_a_right_one_is_accepted(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    house = house_of()
+    server = server_of()
     replies = [
-        house.guest().handshake(ext={"authentication": {"token": f"guess-{n}"}}).reply
+        server.guest().handshake(ext={"authentication": {"token": f"guess-{n}"}}).reply
         for n in range(30)
     ]
     errors = [reply["error"] for reply in replies]
     assert errors == ["403::handshake_denied"] * MOST_GUESSES + ["503::server_busy"] * 20
     advice = replies[-1]["advice"]
     assert (advice["reconnect"], advice["interval"]) == ("handshake", 4000)
-    assert signed_in(house).session.identity.role == OPERATOR
+    assert signed_in(server).session.identity.role == OPERATOR
     # The first at once, the others when the window ends.
-    house.bayeux.state.notices.end_window()
+    server.bayeux.state.notices.end_window()
     assert caplog.messages == [
         "a wrong token came from this machine to a handshake",
         "a wrong token came from this machine to a handshake, 29 more",
@@ -98,13 +98,13 @@ def test_wrong_tokens_beyond_a_limit_must_wait_while_a_right_one_is_accepted(
 def test_the_addresses_of_wrong_tokens_are_logged_in_a_limited_number_of_lines(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    house = house_of()
+    server = server_of()
     for last in range(40):
-        guest = house.guest()
+        guest = server.guest()
         guest.caller = Caller(address=f"203.0.113.{last}")
         guest.handshake(ext={"authentication": {"token": "guess"}})
     assert caplog.messages[0] == "a wrong token came from 203.0.113.0 to a handshake"
-    house.bayeux.state.notices.end_window()
+    server.bayeux.state.notices.end_window()
     # However many addresses there are, the lines are few.
     assert len(caplog.messages) == 21
     assert caplog.messages[-1] == "a wrong token came from (others) to various, 20 more"
@@ -112,7 +112,7 @@ def test_the_addresses_of_wrong_tokens_are_logged_in_a_limited_number_of_lines(
 
 @pytest.mark.parametrize("ext", [None, {}, {"authentication": None}, {"authentication": "basic"}])
 def test_a_client_without_a_token_has_no_rights_of_an_operator(ext: Any) -> None:
-    client = house_of().connected(ext=ext)
+    client = server_of().connected(ext=ext)
     assert not client.session.identity.is_operator
     assert client.subscribe("/sys/deadMessage").reply["error"].startswith("403")
     asked = command(client, "?uptime")
@@ -121,23 +121,23 @@ def test_a_client_without_a_token_has_no_rights_of_an_operator(ext: Any) -> None
 
 def test_a_client_with_credentials_of_another_kind_is_accepted_without_a_role() -> None:
     ext = {"authentication": {"user": "joe", "password": "secret"}}
-    assert not house_of().connected(ext=ext).session.identity.is_operator
+    assert not server_of().connected(ext=ext).session.identity.is_operator
 
 
 @pytest.mark.parametrize("token", ROLES)
 def test_a_token_allows_subscribing_to_system_channels_but_not_publishing_on_them(
     token: str,
 ) -> None:
-    client = signed_in(house_of(), token)
+    client = signed_in(server_of(), token)
     assert client.subscribe("/sys/deadMessage").reply["successful"]
     assert not client.publish("/sys/deadMessage", {}).reply["successful"]
 
 
 def test_a_token_in_a_publish_is_not_passed_on_to_receivers() -> None:
-    house = house_of()
-    curious = house.connected()
+    server = server_of()
+    curious = server.connected()
     curious.subscribe("/a")
-    sender = signed_in(house)
+    sender = signed_in(server)
     sender.publish("/a", 1, ext={"authentication": {"token": "open-sesame"}})
     assert curious.connect().events == [{"channel": "/a", "data": 1}]
 
@@ -145,27 +145,27 @@ def test_a_token_in_a_publish_is_not_passed_on_to_receivers() -> None:
 # After a restart
 
 
-def watching(house: House) -> Client:
+def watching(server: Server) -> Client:
     """An operator with a durable session, after two alerts and two other messages."""
-    client = house.guest()
+    client = server.guest()
     ext = {"ack": True, "delivery": {"session": "ops/1"}}
     client.handshake(ext={"authentication": {"token": "open-sesame"}, **ext})
-    house.turn()
+    server.turn()
     client.connect(advice={"timeout": 0}, ext={"ack": 0})
     client.subscribe("/sys/alert", "/a")
-    house.turn()
-    tell(house, 1)
-    house.turn()
+    server.turn()
+    tell(server, 1)
+    server.turn()
     client.connect(advice={"timeout": 0}, ext={"ack": 1})
-    house.turn()
-    tell(house, 2)
+    server.turn()
+    tell(server, 2)
     return client
 
 
-def tell(house: House, number: int) -> None:
-    house.bayeux.life.owner.alert("/a", f"trouble {number}")
-    house.server.publish("/a", number)
-    house.turn()
+def tell(server: Server, number: int) -> None:
+    server.bayeux.life.owner.alert("/a", f"trouble {number}")
+    server.for_extensions.publish("/a", number)
+    server.turn()
 
 
 def heard(client: Client) -> list[str]:
@@ -173,7 +173,7 @@ def heard(client: Client) -> list[str]:
     ack = 0
     while True:
         asked = client.connect(advice={"timeout": 0}, ext={"ack": ack})
-        client.house.turn()
+        client.server.turn()
         if not asked.events:
             return found
         found += [event["channel"] for event in asked.events]
@@ -181,50 +181,50 @@ def heard(client: Client) -> list[str]:
 
 
 def test_an_operator_stays_one_after_a_restart_while_the_token_is_the_same() -> None:
-    before = house_of()
+    before = server_of()
     client = watching(before)
-    house = house_of(before=before)
-    client = again(client, house)
-    tell(house, 3)
+    server = server_of(before=before)
+    client = again(client, server)
+    tell(server, 3)
     assert sorted(heard(client)) == ["/a"] * 3 + ["/sys/alert"] * 3
     assert command(client, "?nodeId").reply["successful"]
-    house = house_of(before=house)
-    assert again(client, house).session.identity.role == OPERATOR
+    server = server_of(before=server)
+    assert again(client, server).session.identity.role == OPERATOR
 
 
 def test_an_operator_loses_its_role_and_its_alerts_after_a_restart_with_other_tokens() -> None:
-    before = house_of()
+    before = server_of()
     client = watching(before)
-    house = house_of(before=before, seal="new")
-    client = again(client, house)
+    server = server_of(before=before, seal="new")
+    client = again(client, server)
     assert client.session.identity.role == ""
     assert client.session.subscriptions == {"/a"}
-    tell(house, 3)
+    tell(server, 3)
     assert heard(client) == ["/a"] * 3, "alerts that it did not have yet are discarded"
     assert client.subscribe("/sys/alert").reply["error"].startswith("403")
     assert command(client, "?nodeId").reply["error"].startswith("403")
-    assert house.bayeux.state.hub.counters.discarded == {Reason.NOT_ALLOWED: 2}
-    assert not house.keeper.queues["ops/1"], "the store has nothing left of them"
-    assert house.balances()
+    assert server.bayeux.state.hub.counters.discarded == {Reason.NOT_ALLOWED: 2}
+    assert not server.keeper.queues["ops/1"], "the store has nothing left of them"
+    assert server.balances()
 
 
 def test_alerts_that_a_session_lost_with_its_token_are_not_delivered_to_its_next_client() -> None:
-    before = house_of()
+    before = server_of()
     watching(before)
-    house = house_of(before=before, seal="new")
-    stranger = house.guest()
+    server = server_of(before=before, seal="new")
+    stranger = server.guest()
     asked = stranger.handshake(ext={"ack": True, "delivery": {"session": "ops/1"}})
-    house.turn()
+    server.turn()
     stranger.learn(asked)
     assert heard(stranger) == ["/a"] * 2
-    house = house_of(before=house)
-    assert again(stranger, house).session.identity.role == ""
+    server = server_of(before=server)
+    assert again(stranger, server).session.identity.role == ""
 
 
 def test_a_restored_operator_has_no_role_on_a_server_without_operators() -> None:
-    before = house_of()
+    before = server_of()
     watching(before)
-    house = House(DeliveryWire, keeper=before.keeper, after=before)
-    (record,) = house.keeper.sessions.values()
-    session = restore(house.bayeux.life, record, house.keeper.waiting(record.key), house.now)
+    server = Server(DeliveryWire, keeper=before.keeper, after=before)
+    (record,) = server.keeper.sessions.values()
+    session = restore(server.bayeux.life, record, server.keeper.waiting(record.key), server.now)
     assert session.identity.role == ""

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.extensions.timesync import TimeSync
-from tests.unit.bayeux.harness import House, Json
-from tests.unit.extensions.delivering import connect, house_of, publish, receiver
+from tests.unit.bayeux.harness import Json, Server
+from tests.unit.extensions.delivering import connect, publish, receiver, server_of
 
 SERVICE = "/service/delivery"
 REFUSAL = {"seq": 1, "errorCode": "user.update.error"}
@@ -46,11 +46,11 @@ class Scene:
     """A receiver with two messages in flight, batch 2, and a subscriber of what it publishes."""
 
     def __init__(self, **options: Any) -> None:
-        self.house = house_of()
-        self.client = receiver(self.house, **options)
-        self.other = self.house.client()
+        self.server = server_of()
+        self.client = receiver(self.server, **options)
+        self.other = self.server.client()
         self.other.subscribe("/b")
-        publish(self.house, 1, 2)
+        publish(self.server, 1, 2)
         assert connect(self.client).data == [1, 2]
 
     def send(self, message: Json) -> Json:
@@ -58,7 +58,7 @@ class Scene:
         return self.client.send(message).replies[-1]
 
     def nothing_happened(self) -> bool:
-        session, counters = self.client.session, self.house.bayeux.state.hub.counters
+        session, counters = self.client.session, self.server.bayeux.state.hub.counters
         return (
             not session.has_left
             and session.queue.count == 2
@@ -67,7 +67,7 @@ class Scene:
             and counters.settled() == 0
             and counters.verdicts_unknown == counters.acks_out_of_range == 0
             and self.other.connect(advice={"timeout": 0}).data == []
-            and self.house.balances()
+            and self.server.balances()
         )
 
 
@@ -181,8 +181,8 @@ def test_an_unreadable_verdict_can_be_sent_again_in_a_readable_form() -> None:
     said = {"seq": "1", "errorCode": "user.update.error"}
     assert not connect(scene.client, said).reply["successful"]
     assert connect(scene.client, {**said, "seq": 1.0}).data == []
-    assert [letter.code for letter in scene.house.keeper.letters] == ["user.update.error"]
-    assert scene.house.bayeux.state.hub.counters.acked == 1
+    assert [letter.code for letter in scene.server.keeper.letters] == ["user.update.error"]
+    assert scene.server.bayeux.state.hub.counters.acked == 1
 
 
 def test_a_refused_connect_does_not_supersede_a_held_one() -> None:
@@ -190,8 +190,8 @@ def test_a_refused_connect_does_not_supersede_a_held_one() -> None:
     held = scene.client.connect(ext={"ack": 2})
     assert not connect(scene.client, {"seq": "1"}).reply["successful"]
     assert held.is_held
-    publish(scene.house, 3)
-    scene.house.turn()
+    publish(scene.server, 3)
+    scene.server.turn()
     assert held.data == [3]
 
 
@@ -206,8 +206,8 @@ def test_other_messages_beside_an_unreadable_one_take_effect() -> None:
 
 @pytest.mark.parametrize("terms", [{}, {"ext": {"ack": True}}])
 def test_verdicts_in_a_session_that_did_not_agree_on_them_are_refused(terms: Json) -> None:
-    house = House(DeliveryWire, partial(Ack, announces_batch=False))
-    client = house.client(**terms)
+    server = Server(DeliveryWire, partial(Ack, announces_batch=False))
+    client = server.client(**terms)
     error = "400:user.illegalArgument,verdicts:delivery_invalid"
     assert connect(client, ok_of(1), ack=None).reply["error"] == error
     assert client.publish(SERVICE, [ok_of(1)]).reply["error"] == error
@@ -219,12 +219,12 @@ def ok_of(seq: int) -> Json:
 
 
 def test_verdicts_at_a_handshake_are_read_and_settle_nothing() -> None:
-    house = house_of()
+    server = server_of()
     said: Json = {"verdicts": [ok_of(1), ok_of(2)], "pending": [3]}
-    assert house.guest().handshake(ext={"delivery": said}).reply["successful"]
-    assert house.bayeux.state.hub.counters.verdicts_unknown == 2
+    assert server.guest().handshake(ext={"delivery": said}).reply["successful"]
+    assert server.bayeux.state.hub.counters.verdicts_unknown == 2
     said = {"verdicts": [{"seq": "1"}]}
-    reply = house.guest().handshake(ext={"delivery": said}).reply
+    reply = server.guest().handshake(ext={"delivery": said}).reply
     assert reply["error"] == "400:user.illegalArgument,verdicts[0].seq:delivery_invalid"
     assert reply["advice"]["reconnect"] == "none"
 
@@ -237,7 +237,7 @@ def test_a_message_may_have_ten_thousand_verdicts_and_no_more() -> None:
     assert connect(scene.client, *verdicts).reply["error"] == error
     assert scene.nothing_happened()
     asked = connect(scene.client, *verdicts[1:])
-    scene.house.turn()
+    scene.server.turn()
     assert asked.reply["successful"]
 
 
@@ -313,22 +313,22 @@ NAMED = re.compile(r"400:user\.(illegalArgument|publish),[\w.\[\]-]+:(delivery|e
 @given(st.sampled_from(CHANNELS), EXT)
 def test_an_ext_is_read_or_else_refused_by_name_and_without_effect(channel: str, ext: Json) -> None:
     scene = Scene()
-    scene.house.bayeux.state.installed.extend(TimeSync(lambda: 1_000_000))
+    scene.server.bayeux.state.installed.extend(TimeSync(lambda: 1_000_000))
     reply = scene.send(message_on(channel, ext))
     if reply["successful"]:
         assert is_readable(ext)
     else:
         assert NAMED.fullmatch(reply["error"]), reply["error"]
         assert scene.nothing_happened()
-    assert scene.house.balances()
+    assert scene.server.balances()
 
 
 @pytest.mark.slow
 @given(EXT)
 def test_the_ext_of_a_handshake_is_agreed_on_or_refused_by_name(ext: Json) -> None:
-    house = house_of()
-    house.bayeux.state.installed.extend(TimeSync(lambda: 1_000_000))
-    reply = house.guest().handshake(ext=ext).elements[0]
+    server = server_of()
+    server.bayeux.state.installed.extend(TimeSync(lambda: 1_000_000))
+    reply = server.guest().handshake(ext=ext).elements[0]
     if not reply["successful"]:
         assert NAMED.fullmatch(reply["error"]), reply["error"]
-        assert len(house.bayeux.state.sessions) == 0
+        assert len(server.bayeux.state.sessions) == 0

@@ -10,23 +10,23 @@ from tests.unit.extensions.delivering import (
     codes,
     connect,
     data_of,
-    house_of,
     no,
     ok,
     publish,
     receiver,
+    server_of,
 )
 
 
 def test_a_verdict_ok_settles_one_message_and_leaves_the_others() -> None:
-    house = house_of()
-    client = receiver(house, ack=False)
-    publish(house, 1, 2)
+    server = server_of()
+    client = receiver(server, ack=False)
+    publish(server, 1, 2)
     first, _ = connect(client, ack=None).events
     connect(client, ok(first), ack=None)
-    assert house.bayeux.state.hub.counters.acked == 1
+    assert server.bayeux.state.hub.counters.acked == 1
     assert client.session.queue.count == 1
-    assert house.balances()
+    assert server.balances()
 
 
 @pytest.mark.parametrize(
@@ -34,132 +34,132 @@ def test_a_verdict_ok_settles_one_message_and_leaves_the_others() -> None:
     ["user.update.error", "user.update.deadMessage", "user.clientCode", "user.illegalArgument"],
 )
 def test_a_refused_message_is_dead_and_the_next_ones_flow(code: str) -> None:
-    house = house_of()
-    client = receiver(house)
-    publish(house, 1, 2, 3)
+    server = server_of()
+    client = receiver(server)
+    publish(server, 1, 2, 3)
     events = connect(client).events
     assert connect(client, no(events[1], code, "not mine")).events == []
-    assert codes(house) == [code]
-    assert data_of(house) == [2]
-    assert "not mine" in house.keeper.letters[0].reason
-    assert house.bayeux.state.hub.counters.acked == 2
+    assert codes(server) == [code]
+    assert data_of(server) == [2]
+    assert "not mine" in server.keeper.letters[0].reason
+    assert server.bayeux.state.hub.counters.acked == 2
     assert client.session.state is SessionState.CONNECTED
-    assert house.balances()
+    assert server.balances()
 
 
 @pytest.mark.parametrize("code", ["resource.exhaust", "internal.unknown", "nonsense", None, 7])
 def test_a_code_that_receivers_cannot_give_counts_as_their_internal_error(code: Any) -> None:
-    house = house_of()
-    client = receiver(house)
-    publish(house, 1)
+    server = server_of()
+    client = receiver(server)
+    publish(server, 1)
     connect(client, no(connect(client).events[0], code))
-    assert codes(house) == ["user.update.internalError"]
+    assert codes(server) == ["user.update.internalError"]
 
 
 @pytest.mark.slow
 def test_very_many_verdicts_are_read_in_one_turn_and_take_effect_in_the_next() -> None:
-    house = house_of()
-    client = receiver(house, ack=False)
-    publish(house, *range(1_001))
+    server = server_of()
+    client = receiver(server, ack=False)
+    publish(server, *range(1_001))
     events = connect(client, ack=None).events
     asked = connect(client, *map(ok, events), ack=None)
     assert client.session.queue.count == 1_001
-    assert house.go_on()
+    assert server.go_on()
     assert client.session.queue.count == 0
     assert asked.reply["successful"]
-    assert house.balances()
+    assert server.balances()
 
 
 def test_a_verdict_on_an_unknown_entry_is_counted_and_changes_nothing() -> None:
-    house = house_of()
-    client = receiver(house)
-    publish(house, 1)
+    server = server_of()
+    client = receiver(server)
+    publish(server, 1)
     connect(client)
     for seq in (99, 99.0, 0, -1, 10**18):
         said = {"seq": seq, "state": "OK"}
         assert connect(client, said, ack=0, delivery={"pending": [1]}).reply["successful"]
-    assert house.bayeux.state.hub.counters.verdicts_unknown == 5
+    assert server.bayeux.state.hub.counters.verdicts_unknown == 5
     assert client.session.queue.count == 1
 
 
 def test_verdicts_can_be_published_and_the_reply_waits_until_they_are_settled() -> None:
-    house = house_of()
-    client = receiver(house, ack=False, session="joe/1")
-    publish(house, 1)
-    house.turn()
+    server = server_of()
+    client = receiver(server, ack=False, session="joe/1")
+    publish(server, 1)
+    server.turn()
     (event,) = connect(client, ack=None).events
     asked = client.publish("/service/delivery", [ok(event)])
     assert asked.is_held
-    house.turn()
+    server.turn()
     assert asked.reply["successful"] is True
-    assert house.keeper.queues["joe/1"] == {}
+    assert server.keeper.queues["joe/1"] == {}
 
 
 def test_a_verdict_of_denied_access_ends_the_session_and_dead_letters_its_queue() -> None:
-    house = house_of()
-    client = receiver(house, retries=-1)
-    publish(house, 1, 2)
+    server = server_of()
+    client = receiver(server, retries=-1)
+    publish(server, 1, 2)
     events = connect(client).events
-    publish(house, 3)
+    publish(server, 3)
     reply = connect(client, no(events[0], "user.security.authentication.accessDenied")).reply
     assert reply["error"].startswith("402")
-    assert data_of(house) == [1, 2, 3]
+    assert data_of(server) == [1, 2, 3]
     assert client.session.is_gone
-    assert house.balances()
+    assert server.balances()
 
 
 def test_a_refusal_ends_all_delivery_if_on_user_exception_is_dead() -> None:
-    house = house_of()
-    client = receiver(house, onUserException="dead")
-    publish(house, 1, 2)
+    server = server_of()
+    client = receiver(server, onUserException="dead")
+    publish(server, 1, 2)
     events = connect(client).events
     connect(client, no(events[0], "user.update.error"))
-    publish(house, 3)
-    assert data_of(house) == [1, 2, 3]
+    publish(server, 3)
+    assert data_of(server) == [1, 2, 3]
     assert not client.session.is_gone
     assert connect(client).events == []
-    assert house.balances()
+    assert server.balances()
 
 
 def test_a_channel_can_do_without_dead_letters() -> None:
-    house = house_of(channels={"/a": ChannelRule(dead_letters=False)})
-    client = receiver(house)
-    publish(house, 1)
+    server = server_of(channels={"/a": ChannelRule(dead_letters=False)})
+    client = receiver(server)
+    publish(server, 1)
     connect(client, no(connect(client).events[0], "user.update.error"))
-    assert codes(house) == []
-    assert house.balances()
+    assert codes(server) == []
+    assert server.balances()
 
 
 def test_a_channel_can_have_refused_messages_redelivered_before_they_are_dead() -> None:
-    house = house_of(channels={"/a": ChannelRule(attempts=3, backoff_s=1.0)})
-    client = receiver(house)
-    publish(house, 1, 2)
+    server = server_of(channels={"/a": ChannelRule(attempts=3, backoff_s=1.0)})
+    client = receiver(server)
+    publish(server, 1, 2)
     (first, _) = connect(client).events
     assert connect(client, no(first, "user.update.error")).data == []
-    house.advance(1.1)
+    server.advance(1.1)
     answer = connect(client)
     assert answer.data == [1]
     connect(client, no(answer.events[0], "user.update.error"))
-    house.advance(2.1)
+    server.advance(2.1)
     answer = connect(client)
     connect(client, no(answer.events[0], "user.update.error"))
-    assert data_of(house) == [1]
-    (letter,) = house.keeper.letters
+    assert data_of(server) == [1]
+    (letter,) = server.keeper.letters
     assert [attempt.outcome for attempt in letter.attempts] == ["user.update.error"] * 3
-    assert house.balances()
+    assert server.balances()
 
 
 def test_dead_letters_are_delivered_to_operators_and_never_become_dead_letters() -> None:
-    house = house_of()
-    watcher = house.client(ext={"ack": True, "delivery": True})
+    server = server_of()
+    watcher = server.client(ext={"ack": True, "delivery": True})
     connect(watcher)
     assert watcher.subscribe("/sys/deadMessage").reply["error"].startswith("403")
     watcher.session.identity.role = "operator"
     watcher.subscribe("/sys/deadMessage")
-    client = receiver(house)
-    publish(house, {"x": 1})
+    client = receiver(server)
+    publish(server, {"x": 1})
     connect(client, no(connect(client).events[0], "user.update.error", "broken"))
-    house.turn()
+    server.turn()
     (event,) = connect(watcher).events
     told = event["data"]
     assert told["content"] == {"x": 1}
@@ -168,17 +168,17 @@ def test_dead_letters_are_delivered_to_operators_and_never_become_dead_letters()
     assert "broken" in told["reason"]
     assert event["ext"]["delivery"]["properties"]["__oid"] == "/a"
     connect(watcher, no(event, "user.update.error"))
-    house.turn()
-    assert len(house.keeper.letters) == 1
-    assert house.balances()
+    server.turn()
+    assert len(server.keeper.letters) == 1
+    assert server.balances()
 
 
 def test_a_subscription_to_everything_does_not_include_system_channels() -> None:
-    house = house_of()
-    curious = house.connected()
+    server = server_of()
+    curious = server.connected()
     curious.subscribe("/**")
-    client = receiver(house)
-    publish(house, 1)
+    client = receiver(server)
+    publish(server, 1)
     connect(client, no(connect(client).events[0], "user.update.error"))
-    house.turn()
+    server.turn()
     assert curious.connect().data == [1]

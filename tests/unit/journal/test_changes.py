@@ -1,18 +1,18 @@
 """The journal records the changes of sessions, of their dispatchers and of queue holds."""
 
 from holdfast.journal.schema import Kind
-from tests.unit.bayeux.desk import house_of
+from tests.unit.bayeux.desk import server_of
 from tests.unit.bayeux.second_lives import connect, named, publish, take
 from tests.unit.journal.ledger import JournaledStore
 
 
 class Scene:
-    """A house with a journal."""
+    """A server with a journal."""
 
     def __init__(self) -> None:
         self.store = JournaledStore()
-        self.house = house_of(keeper=self.store, journal=self.store.writer)
-        self.store.serve(self.house.bayeux)
+        self.server = server_of(keeper=self.store, journal=self.store.writer)
+        self.store.serve(self.server.bayeux)
 
     def changes(self) -> list[str]:
         """The changes since the last call: what, how, and of which session."""
@@ -27,11 +27,11 @@ class Scene:
 
 def test_the_journal_records_that_a_session_is_opened_taken_over_left_and_ended() -> None:
     scene = Scene()
-    named(scene.house)
-    new = scene.house.guest()
+    named(scene.server)
+    new = scene.server.guest()
     take(new)
     new.disconnect()
-    again = scene.house.guest()
+    again = scene.server.guest()
     take(again)
     again.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
     assert scene.changes() == [
@@ -46,17 +46,17 @@ def test_the_journal_records_that_a_session_is_opened_taken_over_left_and_ended(
 
 def test_the_journal_records_who_held_a_queue_back_and_how_the_hold_ended() -> None:
     scene = Scene()
-    client = named(scene.house)
-    publish(scene.house, 1)
+    client = named(scene.server)
+    publish(scene.server, 1)
     connect(client, 1)
     verdict = {"seq": client.session.queue.seq, "errorCode": "user.update.holdback"}
     connect(client, None, verdict)
-    bayeux = scene.house.bayeux
-    bayeux.life.resume(client.session, scene.house.now)
+    bayeux = scene.server.bayeux
+    bayeux.life.resume(client.session, scene.server.now)
     now_ms = bayeux.state.node.now_ms()
-    bayeux.life.hold_back(client.session, "lunch", "ops", scene.house.now, until_ms=now_ms + 1000)
-    scene.house.advance(2.0)
-    asleep = scene.house.client(
+    bayeux.life.hold_back(client.session, "lunch", "ops", scene.server.now, until_ms=now_ms + 1000)
+    scene.server.advance(2.0)
+    asleep = scene.server.client(
         ext={"ack": True, "delivery": {"session": "ann/1", "dispatcherActive": False}}
     )
     assert asleep.session.key == "ann/1"
@@ -75,16 +75,16 @@ def test_the_journal_records_who_held_a_queue_back_and_how_the_hold_ended() -> N
 def test_the_journal_records_that_a_dispatcher_is_polling_alive_again_and_dead() -> None:
     scene = Scene()
     options = {"session": "joe/1", "retries": 1, "delay": 1000}
-    client = scene.house.client(ext={"ack": True, "delivery": options})
+    client = scene.server.client(ext={"ack": True, "delivery": options})
     connect(client, 0)
-    scene.house.advance(10.2)
+    scene.server.advance(10.2)
     connect(client, 0)
     assert scene.changes()[1:] == [
         "dispatcher alive joe/1",
         "dispatcher polling joe/1",
         "dispatcher alive joe/1",
     ]
-    scene.house.advance(30.0)
+    scene.server.advance(30.0)
     assert scene.changes() == [
         "dispatcher polling joe/1",
         "dispatcher dead joe/1",

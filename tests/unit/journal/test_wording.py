@@ -17,7 +17,7 @@ from holdfast.journal.frame import decode
 from holdfast.journal.schema import Event, Kind
 from holdfast.journal.unfold import unfold
 from holdfast.journal.wording import LONGEST, wording_of
-from tests.unit.bayeux.desk import house_of
+from tests.unit.bayeux.desk import server_of
 from tests.unit.bayeux.second_lives import connect, named, publish
 from tests.unit.journal.ledger import JournaledStore, Writing
 
@@ -82,10 +82,10 @@ def test_a_wording_is_short_and_has_no_digits(text: str) -> None:
 def refusal(code: str, text: str) -> list[Event]:
     """The journal of a session that refuses a message."""
     store = JournaledStore()
-    house = house_of(keeper=store, journal=store.writer)
-    store.serve(house.bayeux)
-    client = named(house)
-    publish(house, 1)
+    server = server_of(keeper=store, journal=store.writer)
+    store.serve(server.bayeux)
+    client = named(server)
+    publish(server, 1)
     connect(client, 1)
     verdict: Json = {"seq": client.session.queue.seq, "errorCode": code, "message": text}
     connect(client, None, verdict)

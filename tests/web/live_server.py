@@ -32,7 +32,7 @@ from holdfast.web.admin.topics import Topics
 from tests.store.desk import Desk, desk, until
 from tests.store.servers import ValkeyServer
 from tests.unit.bayeux.desk import replaying_of
-from tests.unit.bayeux.harness import Asked, Client, House, Json
+from tests.unit.bayeux.harness import Asked, Client, Json, Server
 
 if TYPE_CHECKING:
     from tests.unit.delivery.fake_keeper import FakeKeeper
@@ -52,7 +52,7 @@ class Api(NamedTuple):
     system: System
 
 
-class LiveHouse(House):
+class LiveServer(Server):
     """A server whose turns end with those of the event loop; its wall clock is the real one."""
 
     def __init__(self, here: Desk, **options: Any) -> None:
@@ -134,7 +134,7 @@ class LiveHouse(House):
 
     async def publish(self, *data: object) -> None:
         for each in data:
-            self.server.publish("/a", each)
+            self.for_extensions.publish("/a", each)
         await self.desk.answered()
 
     async def refuse(self, client: Client, code: str, text: str = "") -> None:
@@ -169,11 +169,11 @@ def refused_with(code: str) -> Any:
 
 
 @asynccontextmanager
-async def house_at(server: ValkeyServer, **options: Any) -> AsyncIterator[LiveHouse]:
-    """A house with this store."""
-    async with desk(server) as here:
-        house = LiveHouse(here, **options)
+async def server_at(valkey: ValkeyServer, **options: Any) -> AsyncIterator[LiveServer]:
+    """A server with this store."""
+    async with desk(valkey) as here:
+        server = LiveServer(here, **options)
         try:
-            yield house
+            yield server
         finally:
-            await house.replays.close()
+            await server.replays.close()
