@@ -101,7 +101,7 @@ def _disconnect_when_published(
 def _disconnect(
     life: SessionLife, session: Session, reply: Json, parting: DisconnectMode, now: float
 ) -> bool:
-    """Return whether the reply is complete; it waits for the store if it confirms letters."""
+    """Return whether the reply must wait for the store, because it confirms dead letters."""
     reply["successful"] = True
     if session.has_left:
         return False
