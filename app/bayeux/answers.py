@@ -172,14 +172,14 @@ class Answers:
         self._rest(exchange, session, now)
 
     def _as_of_now(self, session: Session) -> Sequence[Message]:
-        """Return what waits for a plain session, and is worth delivering now."""
+        """Return the messages that wait for a plain session, once expired ones are settled."""
         if session.queue.mortals:
             self._undelivered.expire_waiting(session)
             self._update_deadlines(session.queue.waiting)
         return session.queue.waiting
 
     def _settle_waiting(self, session: Session, now: float) -> None:
-        """Settle what a plain session was sent straight from its queue.
+        """Settle the messages that were sent to a plain session straight from its queue.
 
         Most messages go this way. Without a batch they take the core half the time.
         """
@@ -224,7 +224,7 @@ class Answers:
 
     def _batch_for(self, session: Session, now: float) -> Batch:
         """Hand over what may go now, as events for this session."""
-        # Only what has a lifetime, and what goes again, may be a request.
+        # Only messages with a lifetime, and those handed over again, may carry requests.
         may_carry_requests = bool(session.queue.mortals)
         if may_carry_requests:
             self._undelivered.expire_waiting(session)

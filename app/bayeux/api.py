@@ -87,7 +87,10 @@ class ServerApi(ABC):
 
     @abstractmethod
     def give_reply_channel(self, session: Session, resumes: str) -> None:
-        """Give a new session a channel for replies, unless it takes over the one that it names."""
+        """Give a new session a channel for replies.
+
+        If it takes over a session whose channel has the name `resumes`, it keeps that one.
+        """
 
     @property
     @abstractmethod
@@ -164,7 +167,7 @@ class ServerApi(ABC):
     @property
     @abstractmethod
     def is_store_available(self) -> bool:
-        """Whether the store is available to keep changes."""
+        """Whether the store takes changes now."""
 
     @abstractmethod
     def when_kept(self, step: Callable[[float], None]) -> None:

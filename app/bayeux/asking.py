@@ -57,7 +57,7 @@ class Asking:
         state.requests.notify, state.requests.changed = self._notify, self._keep
 
     def _keep(self, request: Request[Session]) -> None:
-        """Keep with its session what a later process needs to bring replies."""
+        """Store the request with its session, so that a later process can bring replies."""
         session, own = request.requester, request.requester.reply_channel
         if own is None or not session.is_durable:
             return

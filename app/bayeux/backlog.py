@@ -71,7 +71,7 @@ class Backlog:
             try:
                 step(now)
             except BaseException:
-                log.exception("what waited for the end of a turn failed")
+                log.exception("a step at the end of a turn failed")
 
     def go_on(self, now: float) -> None:
         """Do the work that the turn has time for, at least one piece."""

@@ -80,7 +80,7 @@ class CatchUp:
         """Find the messages, in order.
 
         Raises `TurnOver` if there is no time; call it again then. Raises `Refused` if nobody waits
-        for it any more, or the session may not have it.
+        for the reply any more, or if the session has no right to the histories.
         """
         if not is_wanted:
             raise Refused(ErrorReply.REQUEST_TIMEOUT)
@@ -101,7 +101,7 @@ class CatchUp:
         if self._starts.ordinary.newest_first:
             self.messages.reverse()
         if self._gaps:
-            # What is not kept does not move the cursor of all that is settled.
+            # Not `settled_cursor`: only messages that a history keeps move that.
             end = cursor_of(self._state.node.stamp())
             for name, cursor in self._gaps.items():
                 self._lose(name, cursor, end)
@@ -208,7 +208,7 @@ class CatchUp:
         self._gaps[pattern] = min(self._gaps.get(pattern, cursor), cursor)
 
     def _lose_kept(self, pattern: str, cursor: int, floor: int) -> None:
-        """Note what is no longer kept; what came meanwhile is here, even if it was cut since."""
+        """Note messages that are no longer kept; those that came meanwhile were found in time."""
         self._lose(pattern, cursor, min(floor, self._begun))
 
     def _lose(self, pattern: str, cursor: int, floor: int) -> None:
@@ -245,7 +245,7 @@ class CatchUp:
         return answers[message.id]
 
     def _fitting(self, found: Sequence[_Found]) -> list[Message]:
-        """Return the newest of these for which the queue has room; new ones need some, too."""
+        """Return the newest of these that fill half of the queue's room; the rest is for others."""
         queue = self._session.queue
         queued = set(queue.ids()) if queue.count else set()
         entries, size = queue.room_left()
@@ -268,7 +268,7 @@ class CatchUp:
         return fitting
 
     def deliver(self) -> None:
-        """Queue what was found, and what the store is asked to keep meanwhile."""
+        """Queue the messages found; include the session in publishes that wait for the store."""
         session, hub = self._session, self._state.hub
         copies = [message.initial() for message in self.messages]
         if self._starts.has_cursors:
@@ -296,7 +296,7 @@ class CatchUp:
 def give_cursors(
     state: ServerState, session: Session, starts: Starts, coming: Sequence[Message] = ()
 ) -> None:
-    """Let the session have cursors, none of which passes what it has yet to get."""
+    """Give the session cursors, none of which passes a message that it has yet to get."""
     ids = [message.id for message in coming]
     if session.cursors is None:
         ids += session.queue.ids()

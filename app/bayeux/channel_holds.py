@@ -1,4 +1,4 @@
-"""Channels that are held back: by operators, and their release."""
+"""Holds channels back for operators, and releases them."""
 
 from typing import Final
 

@@ -18,7 +18,8 @@ from holdfast.delivery.hub import Hub
 from holdfast.delivery.settlement import Settlement
 from holdfast.delivery.verdicts import SILENT, Refusals, Verdict
 
-# More verdicts than these are read in one turn; those that confirm take effect in the next.
+# A turn that reads more verdicts than this leaves confirmations to the next turn, and refusals to
+# those after it.
 _MANY = 1000
 
 

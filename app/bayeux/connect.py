@@ -19,7 +19,10 @@ _VERDICT: Final = SettledBy.VERDICT
 def connect(
     life: SessionLife, exchange: Exchange, session: Session, message: Json, reply: Json
 ) -> bool:
-    """Answer at once, or hold the exchange until there is something to send."""
+    """Answer at once, or hold the exchange until there is something to send.
+
+    Returns False: `Answers.complete` adds the reply, whose messages are not known before.
+    """
     state, now = life.state, exchange.now
     if exchange.connect is not None:
         # One response carries one batch.
@@ -37,7 +40,7 @@ def connect(
         dispatcher.contact(now)
         if dispatcher.state is not before:
             state.journal.dispatcher(session, dispatcher.state)
-            # What waits for its subject, or as work, may flow again.
+            # Messages in shared queues may flow to it again.
             state.waiting_places.look(session)
     life.clock.attach(session)
     session.rest_interval_s = session.interval_s
@@ -94,7 +97,7 @@ def _hold_if_silent(
 
 
 def _heed(advice: Json, session: Session) -> float:
-    """Apply the client's advice: an interval for this time, and a hold time, which is returned."""
+    """Apply the interval that the client advises; return how long it lets this connect be held."""
     interval, timeout = advice.get("interval"), advice.get("timeout")
     if isinstance(interval, int) and interval >= 0:
         longest = max(session.timeout_s, session.interval_s)
@@ -118,7 +121,10 @@ def _send_away(state: ServerState, reply: Json) -> None:
 
 
 def unknown_session(state: ServerState, exchange: Exchange, message: Json) -> Refused:
-    """Refuse a connect: the client must handshake again, unless this request ended its session."""
+    """Return the refusal of a connect, whose client must handshake again.
+
+    It must not if this request ended its session, or if another client has taken it over.
+    """
     session, options = exchange.session, state.options
     is_over = session is not None and session.has_left and not session.may_return
     if is_over or state.sessions.was_replaced(message.get("clientId")):

@@ -1,4 +1,4 @@
-"""Cursors, with which clients can go on where they were: on events and on connect replies."""
+"""Cursors on events and connect replies, from which returning clients catch up."""
 
 from collections.abc import Sequence
 from typing import Any, Final

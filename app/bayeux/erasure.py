@@ -27,8 +27,9 @@ class Erasure:
     are notified at its end.
 
     Args:
-        receivers: All who have queues. Shared queues come first, as these pass on to sessions; what
-            a session that was not searched yet returns is discarded when it enters one.
+        receivers: All receivers with queues, shared queues first, because these pass messages on to
+            sessions. A message that a session returns before it was searched is discarded when it
+            enters its shared queue.
     """
 
     def __init__(

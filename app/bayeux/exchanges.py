@@ -199,7 +199,7 @@ def _end_request(exchange: Exchange) -> None:
 
 
 def _check_source(bayeux: Bayeux, messages: Sequence[Json]) -> None:
-    """Requests of unknown pages are accepted only for sessions that a known page made.
+    """Refuse requests of unknown pages, but for sessions that a known page made.
 
     Another page cannot know the id of such a session; a handshake would need no id.
     """
@@ -250,7 +250,7 @@ def _end(bayeux: Bayeux, exchange: Exchange) -> None:
     session = exchange.session
     is_held = session is not None and session.held_connect is exchange
     if exchange.waits_for_store and (is_held or exchange.pending_replies):
-        # Its refusals are stored meanwhile.
+        # The store gets its refusals meanwhile: then they no longer delay the response.
         bayeux.state.store.after(exchange.store_has_it)
     if is_held:
         return
@@ -375,7 +375,7 @@ def _validate(bayeux: Bayeux, message: Json) -> Channel:
 
 def _handshake(bayeux: Bayeux, message: Json, exchange: Exchange, reply: Json) -> bool:
     """Returns whether the reply is complete; asynchronous extensions may still work on it."""
-    # First, because one caller must not use up what is for all.
+    # Before the capacity that all share: one caller must not use it up.
     bayeux.state.budgets.spend_handshake(exchange.speaker.caller, exchange.now)
     check_capacity(bayeux.state, bayeux.slots, message, exchange.now)
     handshake = Handshake(bayeux.life, bayeux.slots, bayeux.claims, exchange, message, reply)
@@ -442,7 +442,7 @@ def _carry_out_meta(
 
 
 def _congested(bayeux: Bayeux) -> Refused:
-    """Refuse a message whose settlements could not be stored; the client retries later."""
+    """Return the refusal of a message whose settlements could not be stored now."""
     advice = {"reconnect": "retry", "interval": milliseconds(bayeux.state.admission.delay_s())}
     return Refused(ErrorReply.STORE_UNAVAILABLE, NO_CONNECTION.text, advice=advice)
 

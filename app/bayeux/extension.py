@@ -18,7 +18,7 @@ class SessionExtension(SessionHooks):
     def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
         """Change a reply before it is sent; `asked` is the `ext` of its request.
 
-        Messages that travel along are handed over afterwards.
+        The messages of the same response are handed over afterwards.
         """
 
 

@@ -2,7 +2,7 @@
 
 A topic is `topic/` and its channel, such as `topic/orders/7/?state`. The address may be preceded by
 `get` or `set`, and by `__cmd:`; `session/` before the number is optional. Names and arguments may
-be percent-encoded. The properties are defined elsewhere.
+be percent-encoded. `properties` defines the properties.
 """
 
 import re

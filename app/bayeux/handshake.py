@@ -41,7 +41,7 @@ class Handshake:
         # Called when the reply is complete, unless `start` has completed it.
         self.fulfil: Callable[[float], None] | None = None
         self._next = 0
-        # Whether the client wants cursors.
+        # What the client asks for by `ext.replay`, if anything: cursors, and their form.
         self._starts: Starts | None = None
         self._session = self._draft(exchange.now)
 
@@ -179,13 +179,13 @@ class Handshake:
         return not is_durable
 
     def _offer_replies(self, session: Session) -> None:
-        """Tell a client that asks where it gets replies, for the session may keep its channel."""
+        """Tell a client that wants replies the channel of its session, which may have kept one."""
         asked = self._message.get("ext") or {}
         if asked.get(MODE) and session.reply_channel is not None:
             self._reply.setdefault("ext", {})["ret"] = session.reply_channel.name
 
     def _offer_cursors(self, session: Session) -> None:
-        """Tell Salesforce's clients that they may ask for replay, and heed who asks already."""
+        """Tell Salesforce's clients that they may ask for replay; give cursors to one that asks."""
         if self._state.keeps_history:
             self._reply.setdefault("ext", {})["replay"] = True
         session.cursors = None
@@ -211,7 +211,7 @@ class Handshake:
 
 
 def _can_write_down(life: SessionLife, draft: Session, *, is_durable: bool) -> bool:
-    """Return whether the store can take the session, and letters of sessions that end for it."""
+    """Return whether the store can take the session, and letters of sessions that it ends."""
     if is_durable and not life.state.store.is_available:
         return False
     clears = draft.terms is not None and draft.terms.clear_sessions
@@ -219,7 +219,7 @@ def _can_write_down(life: SessionLife, draft: Session, *, is_durable: bool) -> b
 
 
 def check_capacity(state: ServerState, slots: SessionSlots, message: Json, now: float) -> None:
-    """Refuse clients before doing any work, while the server lacks session slots or time."""
+    """Raise `Refused` before any work, while the server lacks session slots or admits nobody."""
     # A client that takes over a session of its own needs no further slot.
     has_room = slots.has_room or _asks_for_name(message)
     if state.is_stopping or not has_room or not state.admission.admit(now):

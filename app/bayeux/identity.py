@@ -65,7 +65,7 @@ class Identity:
 
     @property
     def is_operator(self) -> bool:
-        """Whether it may watch the system channels."""
+        """Whether the client has a role: readers, too, may watch the system channels."""
         return self.role != ""
 
     def shakes_hands(self, speaker: Speaker, browser: str, *, is_new: bool, now: float) -> None:

@@ -66,7 +66,7 @@ def refresh(life: SessionLife, session: Session, now: float) -> None:
 
 
 def remove_first(life: SessionLife, session: Session, count: int) -> int:
-    """Discard the first entries; return their number."""
+    """Discard up to `count` entries, the first in delivery order; return their number."""
     gone = session.queue.take_first(count)
     life.undelivered.clear_out(session, gone, Reason.CLEARED)
     life.state.hub.make_ready(session)

@@ -1,4 +1,4 @@
-"""Outstanding requests of durable sessions, as the records of these have them."""
+"""Outstanding requests of durable sessions, as the records of these sessions keep them."""
 
 from collections.abc import Collection
 
@@ -10,7 +10,7 @@ from holdfast.delivery.requests import ReplyMode, Request, Requests
 def reopen(
     requests: Requests[Session], session: Session, kept: Json, now: float, now_ms: int
 ) -> None:
-    """Let a request of the session go on that an earlier process had."""
+    """Continue a request of the session that began in an earlier process."""
     deadline_ms = kept["deadline_ms"]
     request = Request(
         requests,
@@ -37,7 +37,7 @@ def reopen(
 
 
 def rejoin(requests: Requests[Session], receivers: Collection[Session]) -> None:
-    """Let requests of an earlier process go on with its messages, and these receivers alone."""
+    """Let restored messages carry their requests again, which wait for these receivers only."""
     asked = requests.by_message()
     if not asked:
         return

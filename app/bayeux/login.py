@@ -10,7 +10,7 @@ from holdfast.bayeux.operation import Operation
 
 
 class LoginMethod(Enum):
-    """The kind of proof that a login gave."""
+    """The method by which a client logged in."""
 
     ANONYMOUS = "anonymous"
     TOKEN = "token"  # noqa: S105 - a name

@@ -8,7 +8,7 @@ from holdfast.bayeux.sessions import Session
 
 
 class NameOwner(NamedTuple):
-    """The browser and address that asked for the session name."""
+    """The browser and address that a session name counts for."""
 
     browser: str | None
     # The network that limits count by; empty if the address is not counted.

@@ -1,4 +1,4 @@
-"""Subscriptions that bring, of what waits, only the newest message of each channel."""
+"""Subscriptions with `newestOnly`: of waiting messages, only the newest of a channel counts."""
 
 from operator import attrgetter
 from typing import TYPE_CHECKING

@@ -239,7 +239,7 @@ class _ClientPublish:
         return not call.is_kept
 
     def _call(self) -> bool:
-        """Ask the subscribers of `/name` on behalf of who calls `/service/name`, as cometd.js does.
+        """Ask the subscribers of `/name` for the caller of `/service/name`, as cometd.js does.
 
         Somebody must subscribe to exactly that channel: a message for a service is not meant for
         clients that subscribe to everything.
@@ -276,7 +276,7 @@ class _ClientPublish:
         qos.request = asking.request_of(self._session, self._channel, ext, self._exchange.now)
         # A request is a new one, whatever its data.
         qos.force_update = True
-        # At the end of the event, where the rest of the deadline is found again.
+        # At the end of the event, where `Request` finds the deadline again to update it.
         event["ext"] = {**event.pop("ext", {}), **_asked(qos.request)}
 
     def _publish(

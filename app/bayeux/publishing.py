@@ -42,8 +42,9 @@ class Publishing:
     ) -> PersistOutcome | None:
         """Publish an event to the subscribers of a channel; a lazy one may be delayed.
 
-        Filters may have been asked about the candidate before. Returns None if the store must have
-        the message first: then `done` is called with the outcome.
+        Extensions complete the event first. A candidate remembers what filters have said of it.
+        Returns the outcome, or None if the store must have the message first: then `done` is
+        called with it later. Raises `Refused`.
         """
         state = self._state
         installed = state.installed
@@ -95,7 +96,7 @@ class Publishing:
     def _choose(
         self, channel: Channel, candidate: Candidate | None, leave_out: Session | None
     ) -> Sequence[Session]:
-        """Return the receiver of a message that only one of the channel's gets."""
+        """Return the receiver of a request to one of the channel's; nobody if none is live."""
         routes = self._state.routes
         receivers: Sequence[Session] = (
             routes.receivers(channel)

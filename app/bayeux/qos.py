@@ -132,7 +132,7 @@ class Qos:
 
     @property
     def concerns_topic(self) -> bool:
-        """Whether it depends on its topic what becomes of the message."""
+        """Whether the topic decides what becomes of the message."""
         return self.configures or not self.force_update
 
     def confirmation(self, node: str) -> Mapping[str, Any]:

@@ -1,6 +1,8 @@
-"""Quotas of addresses and subjects: sessions, subscriptions, and what waits for or because of them.
+"""Quotas of addresses and subjects: sessions, subscriptions, topics, and messages that wait.
 
-Who is over a quota gets 429 for what would take more. What is there stays, and so do all others.
+Messages count for the session in whose queue they wait or, in a shared queue, for their sender. A
+message that would take more than a quota is refused with 429. What exists stays, and others are not
+affected.
 """
 
 from collections.abc import Mapping, Sequence
@@ -74,7 +76,7 @@ class Quotas:
     def too_much_waits(
         self, session: Session, kind: str, outcomes: Sequence[Mapping[str, Any]]
     ) -> Refused:
-        """Return the refusal of a message that would wait, with its fate if it was addressed."""
+        """Return the refusal of a message that would wait, with the outcomes of destinations."""
         refused = self._refused(session, kind, "retry")
         if outcomes:
             refused.ext = {"delivery": {"destinations": outcomes}}

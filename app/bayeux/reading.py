@@ -45,7 +45,7 @@ class ExtReader:
         message: Json,
         now: float,
     ) -> ClientVerdicts:
-        """Read what the message says of deliveries. Raises `Refused`."""
+        """Check the keys of the message's `ext`; return the verdicts in it. Raises `Refused`."""
         self._installed.check(message)
         asked = message["ext"].get("delivery")
         if asked is None:

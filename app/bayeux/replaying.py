@@ -57,7 +57,7 @@ class Replaying:
         return None if session is None else session.is_durable
 
     def deliver(self, key: str, message: Message, letter: int) -> None:
-        """Queue the message of a dead letter; the store's queue of a durable session has it."""
+        """Queue the message of a dead letter; for a durable session, the store has it already."""
         session = self._find(key)
         if session is not None:
             # The store puts it in the place of its first publish, and the queue does the same.

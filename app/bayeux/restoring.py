@@ -28,7 +28,8 @@ from holdfast.delivery.session_states import SessionInput
 from holdfast.delivery.trails import FormerAttempts
 
 _NS_PER_US = 1000
-# The marks of an ended session are gone before the last of very many messages has returned.
+# Of messages without marks: those of an ended session are gone before the last of very many
+# messages has returned.
 _UNKNOWN = FormerAttempts(attempts=1, redelivered=1, trail=())
 
 
@@ -91,7 +92,7 @@ def _await_client(life: SessionLife, session: Session, record: SessionRecord, no
         session.transport = ConnectionType.LONG_POLLING.value
         life.clock.await_return(session, now)
     else:
-        # If the client had not left, the record only says when it was last seen.
+        # Only if the client had left: other records say when they were written last.
         session.seen_ms = record.seen_ms
         session.advance(SessionInput.LEAVE)
         life.clock.detach(session, now)

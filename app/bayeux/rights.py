@@ -118,8 +118,8 @@ class Rights:
         self._authorizers: list[tuple[str, Authorizer]] = []
         # Returns the role of a stored session by its warrant; by default, no session has a role.
         self.role_of: Callable[[str], str] = _no_role
-        # Returns whether a later request may be of the client that has logged in so; asked about
-        # each sender once.
+        # Returns whether a later request may come from the client that has this login; asked once
+        # about each sender.
         self.still_proves: Callable[[Identity, Caller], bool] = _proves
         # Whether neither a policy nor an authorizer was set, and nobody has to log in.
         self.are_open = True
@@ -144,7 +144,7 @@ class Rights:
 
     @property
     def judges_handshakes(self) -> bool:
-        """Whether the credentials in handshakes are judged."""
+        """Whether a login or a policy decides on handshakes."""
         kind = type(self._policy)
         return (
             self._requires_login
@@ -216,7 +216,7 @@ class Rights:
         self._check(Operation.ERASE, Operation.ERASE, session, channel, message)
 
     def check_topic(self, session: Session, channel: Channel, message: Json) -> None:
-        """Refuse to sessions that may not create the channel what configures a topic."""
+        """Refuse a message that configures a topic, if its session may not create the channel."""
         self._check(Operation.CREATE, Operation.PUBLISH, session, channel, message)
 
     def check_subscribe(

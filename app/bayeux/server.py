@@ -30,8 +30,8 @@ class Bayeux:
 
     Requests come in by `exchanges.receive`. The web layer calls `flush` at the end of a turn in
     which `on_ready` was called, `tick` every tenth of a second, `abort` and `detach` when
-    connections are lost. What happens to sessions is `life`; what is published goes by
-    `publishing`.
+    connections are lost, `drained` when a connection takes bytes again, and `stop` once. `life`
+    changes sessions; `publishing` publishes.
     """
 
     def __init__(self, state: ServerState) -> None:

@@ -1,4 +1,4 @@
-"""The parts of one server that others are given: options, sessions, routes."""
+"""The parts of one server that other parts use: options, sessions, routes."""
 
 import logging
 from collections.abc import Awaitable, Callable
@@ -85,7 +85,7 @@ class ServerState:
         # The number of handshakes that wait for asynchronous extensions.
         self.handshakes_pending = 0
         self.node = node
-        # Says whose cursors these are: another store has another one.
+        # Marks the cursors of this store: another store has another epoch.
         self.epoch = epoch
         self._plain_cursors = CursorForm(epoch, has_replay_ids=False)
         self._replay_ids = CursorForm(epoch, has_replay_ids=True)
@@ -168,7 +168,7 @@ class ServerState:
             self._on_ready()
 
     def _linger(self, session: Session, message: Message) -> None:
-        """Limit the delay of a lazy message."""
+        """Let `flush` limit the delay of a lazy message."""
         self.lingering.append((session, message.linger_s or 0.0))
         self.wake()
 

@@ -47,7 +47,7 @@ class SessionClock:
             self._unconnected.hear(session)
 
     def await_return(self, session: Session, now: float) -> None:
-        """Start the client's timeout; a client that takes over a session is answered now."""
+        """Start the client's timeout; a client that took over the session is present from now."""
         if session.deadline == inf:
             self._presence.show(session, session.subscriptions)
         due = now + session.rest_interval_s + self._options.max_interval_s

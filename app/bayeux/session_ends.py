@@ -85,7 +85,7 @@ class SessionEnds(Endings):
         self.fail_session(session, code, now, by)
 
     def fail_session(self, session: Session, code: ErrorCode, now: float, by: str = "") -> None:
-        """End the session because of an error, or because `by` said so; its queue is empty."""
+        """End the session because of an error, or for `by`; the caller has settled its queue."""
         if by:
             self._state.notices.report(ENDED, session.key, by)
         else:

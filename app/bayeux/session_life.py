@@ -95,7 +95,7 @@ class SessionLife:
             self.state.journal.held("client", receiver=session.key)
 
     def is_to_keep(self, session: Session) -> bool:
-        """Return whether the store is to have the session."""
+        """Return whether the session is to be durable."""
         match self.state.options.durable:
             case Durable.NONE:
                 return False
@@ -105,7 +105,7 @@ class SessionLife:
                 return session.terms is not None or session.queue.settling is not SettledBy.WRITTEN
 
     def keep(self, session: Session, now: float) -> None:
-        """Let the store have the session."""
+        """Make the session durable: the store gets its record when the turn ends."""
         if not session.is_durable:
             session.is_durable = True
             self.state.hub.durables += 1
@@ -218,7 +218,7 @@ class SessionLife:
         return len(messages)
 
     def store_is_back(self) -> None:
-        """Mark durable sessions as ready: their entries may be handed over again."""
+        """Look at durable queues when the turn ends: their entries may be handed over again."""
         for session in self.state.sessions:
             if session.is_durable and session.queue.count:
                 self.state.hub.make_ready(session)

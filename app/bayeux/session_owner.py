@@ -34,7 +34,7 @@ class Endings(ABC):
 
     @abstractmethod
     def fail_session(self, session: Session, code: ErrorCode, now: float) -> None:
-        """End the session because of an error; its queue is empty."""
+        """End the session because of an error; the caller has settled its queue."""
 
 
 class SessionOwner:

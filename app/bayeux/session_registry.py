@@ -1,4 +1,4 @@
-"""All sessions of this server: by id, by name, and how many connects each browser has held."""
+"""All sessions of this server: by id, by name, and with the held connects of each browser."""
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -88,7 +88,7 @@ class Sessions:
         self.ended[how.value] += 1
 
     def hold_connect(self, session: Session, exchange: Exchange) -> None:
-        """Hold the session's connect until there is something to send."""
+        """Note that the session holds this connect, and count it for its browser."""
         session.held_connect = exchange
         browser = exchange.browser
         if browser is not None and exchange.pipe is None:
@@ -96,7 +96,7 @@ class Sessions:
             held[browser] = held.get(browser, 0) + 1
 
     def release_connect(self, session: Session, exchange: Exchange) -> None:
-        """Stop holding the session's connect."""
+        """Note that the session no longer holds this connect."""
         session.held_connect = None
         browser = exchange.browser
         if browser is not None and exchange.pipe is None:

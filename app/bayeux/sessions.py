@@ -231,9 +231,9 @@ class Session(Receiver):
         self.decorator: EventDecorator | None = None
         # Set if the client wants cursors.
         self.cursors: Cursors | None = None
-        # Where it gets replies to its requests, if its client asked for that.
+        # The channel of replies to its requests, if its client asked for one.
         self.reply_channel: ReplyChannel | None = None
-        # Subscribes whose replies must precede what they bring from histories.
+        # The number of subscribes whose replies must precede messages from histories.
         self.catching_up = 0
         # Whether it has subscriptions that bring the newest message of a channel only.
         self.has_newest_only = False
@@ -243,7 +243,7 @@ class Session(Receiver):
         self.is_advised = True
         # Whether its client took it over from another client, or from an earlier process.
         self.is_resumed = False
-        # The timeout after the present connect, whose request may have asked for another interval.
+        # The advised pause before the next connect; the present one may have asked for another.
         self.rest_interval_s = 0.0
         self.held_connect: Exchange | None = None
         # The request that is being handled: queued messages travel with its response.
@@ -263,9 +263,9 @@ class Session(Receiver):
         # When it was created, in nanoseconds since 1970; and when its client was last connected to
         # an earlier process, in milliseconds.
         self.created = self.seen_ms = 0
-        # Publishes that wait for the store, accepted publishes, and removed subscriptions.
+        # The numbers of pending publishes, accepted publishes, and removed subscriptions.
         self.pending_publishes = self.published = self.unsubscribed = 0
-        # What waits for the publishes that wait for the store.
+        # Called when the last of these publishes is stored; a disconnect waits for that.
         self.when_published: Callable[[float], None] | None = None
         # Created when a message with a lifetime first waits.
         self.expiry_timer: ExpiryTimer | None = None

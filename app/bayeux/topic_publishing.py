@@ -84,7 +84,7 @@ class TopicPublishing:
         self._hub.histories.shorten(topic.name, depth_of(rule, topic.config))
 
     def depth_for(self, rule: ChannelRule, topic: Topic, message: Message) -> HistoryDepth | None:
-        """Return how much the history of a topic keeps that gets the message; None if nothing."""
+        """Return the depth of the history that gets the message; None if the topic has none."""
         depth = depth_of(rule, topic.config)
         if depth is None and topic.config.depth is not None:
             self._hub.histories.miss(message)
