@@ -1,4 +1,4 @@
-"""Shared queues, with the senders of what waits there."""
+"""A shared queue that knows the senders of the messages that wait in it."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.senders import Senders
 
-# Room in a subject's queue is reserved before a message enters; what returns always finds room.
+# `SharedQueues` checks the limits before a message enters; what returns always fits.
 _UNLIMITED = QueueLimits(entries=2**62, bytes=2**62)
 
 

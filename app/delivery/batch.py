@@ -35,7 +35,7 @@ class Batch:
         self.handed_at = handed_at
         # None in a fresh batch.
         self.entries = entries
-        # Entries of the batch before that this one had no room for.
+        # Entries of the previous batch for which this one had no room.
         self.set_aside = set_aside
 
     @property
@@ -49,7 +49,7 @@ class Batch:
         return self.entries is not None and any(entry.attempts > 1 for entry in self.entries)
 
     def split(self, due: float) -> dict[int, Entry]:
-        """Make the entries of a fresh batch, by number; their responses are due then."""
+        """Make the entries of a fresh batch, by number; their responses are due at `due`."""
         made = {
             seq: Entry(message, seq, self.number, 1, self.handed_at, due)
             for seq, message in enumerate(self.messages, self.seq)

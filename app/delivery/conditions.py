@@ -15,8 +15,8 @@ Fields = Mapping[str, Any]
 Term = Callable[[Fields], Any]
 Condition = Callable[[Fields], bool | None]
 
-# What longer texts contain is unknown, so that no message takes long: to patterns, which take up to
-# 50 ns for a character, and to all other conditions.
+# The value of a longer text is unknown, so that no message takes long: for patterns, which take up
+# to 50 ns for a character, and for all other conditions.
 LONGEST_FOR_PATTERN = 1024
 LONGEST_TEXT = 4096
 # A number is no truth value: in Python, True is 1.

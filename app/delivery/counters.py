@@ -47,7 +47,7 @@ class Counters:
         self.dead = 0
         self.expired = 0
         self.discarded: Counter[Reason] = Counter()
-        # Entries that left for other queues of their subject, where each is accepted again.
+        # Entries that moved to other queues, where each is accepted again.
         self.moved = 0
         self.redelivered = 0
         self.acks_out_of_range = 0

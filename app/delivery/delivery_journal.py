@@ -3,7 +3,7 @@
 The core reports each event of a message once. It reaches the journal in one of two ways.
 
 *Live.* The core reports to the journal what the store does not learn, by the methods under that
-heading: publishes and hand-overs of receivers that are not durable, failures, sessions, holdbacks.
+heading: publishes and hand-overs of receivers that are not durable, failures, sessions, holds.
 
 *By a note.* The core reports each change of the store to the store alone (`StorePort`): the change
 and its event in the journal must both survive a kill of the process, or neither.
@@ -103,9 +103,9 @@ class DeliveryJournal:
         """Note receivers whose queues refused a message that the store never had for them."""
 
     def moved(self, moves: "Sequence[Move]") -> None:
-        """Note messages that moved between queues of their subject; the store has none of them."""
+        """Note messages that moved from one queue to others; the store has none of them."""
 
-    # Live: sessions, dispatchers, holdbacks
+    # Live: sessions, dispatchers, holds
 
     def session(self, receiver: "Receiver", what: str) -> None:
         """Note that a session began, ended, or changed its client."""
@@ -151,7 +151,7 @@ class DeliveryJournal:
         return b""
 
     def note_moved(self, moves: "Sequence[Move]") -> bytes:
-        """Return the note of messages that move between queues of their subject."""
+        """Return the note of messages that move from one queue to others."""
         return b""
 
     def note_settled(self, entries: Mapping[int, Sequence[str]], outcome: "Outcome") -> bytes:

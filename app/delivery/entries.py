@@ -91,7 +91,7 @@ class Entry:
         return self.message.id
 
     def for_others(self) -> Message:
-        """Return the message for other sessions of its subject, with its attempts."""
+        """Return the message for the queues of other sessions, with its attempts so far."""
         if not self.attempts:
             return self.message
         # Earlier returns have been counted already.

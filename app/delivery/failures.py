@@ -72,7 +72,7 @@ class Failures(Generic[R]):
         failure = Failure(code, verdict.text, verdict.delay_s, channel, entry.attempts)
         self.react_to(receiver, failure, now, entry)
         is_refusal = code.family == "user" and code is not error_codes.HOLDBACK
-        # What is addressed to others says nothing about the channel, which many share.
+        # An addressed message says nothing about its channel, which many destinations share.
         if is_refusal and not entry.message.addressed:
             self._report_to_guard(receiver, entry.message, code, now)
 

@@ -28,7 +28,7 @@ from holdfast.delivery.conditions import (
     sequence,
 )
 
-# What a message has.
+# The fields of a message with which a field of a filter begins.
 ROOTS: Final = ("channel", "data", "priority", "properties", "sender")
 
 _LONGEST_FILTER = 1000

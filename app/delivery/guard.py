@@ -43,8 +43,8 @@ class Guard:
         self.held = MappingProxyType(self._held)
         self._probes: dict[str, Probe] = {}
         self.probes: Mapping[str, Probe] = MappingProxyType(self._probes)
-        # `taken` is called until then. It need not be while no receiver refuses anything and no
-        # channel is probed.
+        # Callers call `taken` until this time. They need not while no receiver refuses anything and
+        # no channel is probed.
         self.watched_until = 0.0
 
     @property
@@ -89,9 +89,10 @@ class Guard:
     def hold_channel(
         self, channel: str, reached: Iterable[str], now: float, now_ms: int
     ) -> ChannelHold | None:
-        """Hold the channel if most of the receivers concerned, or of those with verdicts, refuse.
+        """Hold the channel if most of its receivers refuse: those with verdicts, and the reached.
 
-        Receivers that only ack batches are counted here, so that the usual case costs nothing.
+        `reached` are the persons that a hold would affect. They are counted only here, so that the
+        usual case costs nothing.
         """
         verdicts = self._verdicts_on(channel, now)
         reason = verdicts.reason_to_hold(reached, now)

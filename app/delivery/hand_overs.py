@@ -30,7 +30,11 @@ class HandOvers(Generic[R]):
         self._undelivered = undelivered
 
     def hand_over(self, receiver: R, limit: int, now: float) -> Batch:
-        """Hand over the next batch of at most `limit` messages; no limit if negative."""
+        """Hand over the next batch of at most `limit` messages; no limit if negative.
+
+        Entries in flight that await an ack count as lost with their reply, and go again. Entries
+        without attempts left are dead-lettered first.
+        """
         queue = receiver.queue
         if queue.has_former:
             queue.recall()

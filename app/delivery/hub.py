@@ -112,7 +112,7 @@ class Hub(Generic[R]):
     def outcome_of(
         self, message: Message, done: Callable[[PersistOutcome], None] | None
     ) -> PersistOutcome | None:
-        """Return what became of the newest message; None if `done` will be called with it later."""
+        """Return the outcome of the newest message; None if `done` will be called with it later."""
         coming = self._publish_order.newest(message.channel)
         if coming is None:
             return PersistOutcome.KEPT
@@ -134,7 +134,9 @@ class Hub(Generic[R]):
     ) -> PersistOutcome | None:
         """Add the message to the queue of every receiver of the channel, and of those addressed.
 
-        If there is a candidate, subscriptions select by it.
+        If there is a candidate, subscriptions select by it. `leave_out` gets the message only if
+        it is addressed. `persistent` False makes the message passing; True stores its history,
+        whoever receives it.
 
         Returns None if `done` will be called with the outcome later. A durable message is stored
         before it is queued, and later messages of its channel wait for it. The same holds for any
@@ -267,7 +269,7 @@ class Hub(Generic[R]):
                 self._give_of_topic(message, message.topic, (receiver,))
 
     def unsettled(self, patterns: Container[str]) -> list[AcceptedPublish[R]]:
-        """Return what waits for the store on its way into the histories of these channels."""
+        """Return the publishes to these channels' histories that wait for the store."""
         return [
             accepted
             for name, waiting in self._publish_order.waiting.items()
@@ -277,7 +279,7 @@ class Hub(Generic[R]):
         ]
 
     def include(self, receiver: R, accepted: AcceptedPublish[R]) -> None:
-        """Deliver what waits for the store to this new subscriber, too."""
+        """Deliver a publish that waits for the store to this new subscriber, too."""
         if receiver in accepted.receivers or receiver is accepted.leave_out:
             return
         accepted.receivers = (*accepted.receivers, receiver)
@@ -286,7 +288,7 @@ class Hub(Generic[R]):
             accepted.latecomers.append(receiver.key)
 
     def settled_cursor(self) -> int:
-        """Return the cursor up to which no further message will come."""
+        """Return the cursor up to which no further message will enter a history."""
         firsts = [waiting[0] for waiting in self._publish_order.waiting.values() if waiting]
         before = [first.message.id - NS_PER_CURSOR for first in firsts]
         return cursor_of(min([self.histories.newest, *before]))
@@ -301,7 +303,7 @@ class Hub(Generic[R]):
         self._give(message, (receiver,))
 
     def flow_again(self, receiver: R) -> None:
-        """Resume a queue that was held back; the time it was held does not count as latency."""
+        """Look at a queue that could not flow until now; that time does not count as latency."""
         if self.watch is not None:
             self.watch.excuse(receiver)
         self.make_ready(receiver)

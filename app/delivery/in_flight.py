@@ -97,7 +97,7 @@ class InFlight:
         self.is_overflowing = False
         # ... some messages may be of topics, which count them, ...
         self.has_topics = False
-        # ... and other sessions of the subject may have been handed messages that wait here.
+        # ... and other sessions may have been handed messages that wait here.
         self.has_former = False
 
     def in_flight(self) -> dict[int, Entry]:

@@ -101,7 +101,7 @@ def end_of(message: Message) -> int:
 class Arrival:
     """A place for a message that enters a history next; it leads to those that enter later.
 
-    Whoever holds one finds all that entered since, even what has left again.
+    Its holder finds all messages that entered since, even those that have left again.
     """
 
     __slots__ = ("message", "next")
@@ -134,7 +134,7 @@ class Histories:
         # The messages of all channels by id, the oldest first, and their size.
         self._messages: OrderedDict[int, Message] = OrderedDict()
         self.size = 0
-        # By account; what is on nobody's is in no share.
+        # By account; a message on nobody's account is in no share.
         self._shares: dict[str, _Share] = {}
         # A heap of ends of lifetimes with ids, some of them of messages that have left.
         self._ends: list[tuple[int, int]] = []

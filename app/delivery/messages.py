@@ -103,7 +103,7 @@ class Message(Event):
         self.properties: Mapping[str, Any] | None = None
         # How often it was replayed.
         self.generation = 0
-        # The attempts of sessions that have ended; only in copies for the others of the subject.
+        # The attempts in queues of other sessions; only in copies that moved to another queue.
         self.former: FormerAttempts | None = None
         # A message about another message, or only of momentary use: it never becomes a dead letter.
         self.leaves_no_letter = False
@@ -112,7 +112,7 @@ class Message(Event):
         self.journal_frame = 0
         # The publish key, by which a repeat is recognised.
         self.key: PublishKey | None = None
-        # The topic that counts in how many queues it is; most channels are none.
+        # The topic that counts in how many queues it is; most channels are no topics.
         self.topic: Topic | None = None
         # The request that it carries; most messages carry none.
         self.request: CarriedRequest | None = None
@@ -140,7 +140,7 @@ class Message(Event):
         return self.topic is not None and self.id < self.topic.discards_before
 
     def tried(self, former: "FormerAttempts") -> "Message":
-        """Return a copy for the queues of its subject, which remembers these attempts."""
+        """Return a copy for other queues, which remembers these attempts."""
         copy = self._copy()
         copy.linger_s = self.linger_s
         copy.is_direct = self.is_direct

@@ -15,7 +15,7 @@ class Owner(Protocol[R_contra]):
     """The owner of the receivers, and what the core asks of it."""
 
     def fail_session(self, receiver: R_contra, code: ErrorCode, now: float, /) -> None:
-        """End the receiver; its queue is empty, and nothing more may enter it."""
+        """End the receiver, whose queue the caller has emptied; nothing more may enter it."""
         ...
 
     def announce(self, dead: Sequence[UnwrittenLetter], done: Callable[[], None], /) -> None:

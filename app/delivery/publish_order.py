@@ -13,7 +13,7 @@ R = TypeVar("R", bound=Receiver)
 
 
 class AcceptedPublish(Generic[R]):
-    """An accepted message, with what was decided at that time."""
+    """An accepted publish: its message, and the receivers that were found when it was accepted."""
 
     __slots__ = ("done", "kept", "latecomers", "leave_out", "message", "outcome", "receivers")
 
@@ -31,8 +31,8 @@ class AcceptedPublish(Generic[R]):
         self.done = done
         # How many receivers have it in the store, if it is stored.
         self.kept = kept
-        # Those receivers among them that subscribed while it waited: the store learns of them when
-        # it has the message.
+        # Durable receivers that subscribed while it waited: the store learns of them when it has
+        # the message.
         self.latecomers: list[str] = []
         self.outcome: PersistOutcome | None = None
 

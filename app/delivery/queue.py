@@ -43,7 +43,7 @@ class CallbackQueue(InFlight):
         super().__init__(counters)
         self._most_entries, self._most_bytes = limits.entries, limits.bytes
         self.waiting: list[Message] = []
-        # Addressed messages that the store is asked to keep, and their bytes.
+        # The number of addressed messages that the store is asked to keep, and of their bytes.
         self.coming = self.coming_bytes = 0
 
     def limit(self, entries: int | None, bytes: int | None) -> None:
@@ -126,7 +126,7 @@ class CallbackQueue(InFlight):
             message.topic.refer()
 
     def recall(self) -> None:
-        """Treat waiting messages that other sessions were handed like those that came back."""
+        """Make returned entries of waiting messages that other sessions were handed before."""
         tried = [message for message in self.waiting if message.former is not None]
         self.waiting = [message for message in self.waiting if message.former is None]
         for message in tried:
@@ -325,7 +325,7 @@ class CallbackQueue(InFlight):
         self.take_in(copy)
 
     def take_away(self, taken: Sequence[Message]) -> None:
-        """Remove these messages, whatever has become of them; the caller counts them."""
+        """Remove these messages, in flight, returned or waiting; the caller counts them."""
         gone = set(map(id, taken))
         self._handed = {n: e for n, e in self.in_flight().items() if id(e.message) not in gone}
         self.returned = {n: e for n, e in self.returned.items() if id(e.message) not in gone}

@@ -14,7 +14,7 @@ log = logging.getLogger(__name__)
 
 
 class Family(Enum):
-    """Error codes with the same reaction."""
+    """The kind of an error code, which decides the reaction; `ErrorCode.family` is another."""
 
     __hash__ = object.__hash__
 
@@ -26,7 +26,7 @@ class Family(Enum):
 
 
 def classify(code: ErrorCode) -> Family:
-    """Return the family of a code; codes that receivers may not send count as the user's."""
+    """Return the kind of a code; codes that receivers may not send count as the user's."""
     if code is error_codes.HOLDBACK:
         return Family.HOLDBACK
     if code is error_codes.DEAD_MESSAGE:

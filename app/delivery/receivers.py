@@ -114,12 +114,12 @@ class Receiver(Timed):
 
     @property
     def takes_addressed(self) -> bool:
-        """Whether messages may enter the queue that are addressed to it or to its subject."""
+        """Whether messages that are addressed to it, or to its subject, may enter the queue."""
         return self.takes_messages
 
     @property
     def is_live(self) -> bool:
-        """Whether what enters the queue flows: it is not away, not held back, not failing."""
+        """Whether what enters the queue flows: it is not away, not held back, not POLLING."""
         dispatcher = self.dispatcher
         return (
             self.takes_messages

@@ -261,9 +261,9 @@ class Requests(Generic[R]):
         self._journal = journal
         self._begin = begin
         self._is_awake = False
-        # Tells its requester that a request has ended.
+        # Called with an ended request whose requester is to be told.
         self.notify: Callable[[Request[R]], None] = _ignore
-        # Learns that a request was handed out, answered or ended, so that it can be kept.
+        # Called with a request that was handed out, answered or ended, so that it can be kept.
         self.changed: Callable[[Request[R]], None] = _ignore
         # Whether clients may ask for replies.
         self.is_offered = False
@@ -396,13 +396,13 @@ class Requests(Generic[R]):
             self._end_if_spent(request)
 
     def session_ended(self, session: R) -> None:
-        """End what the session has asked, and wait no longer for its answers."""
+        """End the session's requests, and wait no longer for its replies."""
         for request in list(self._of_requester.get(session, ())):
             self._end(request, RequestEnd.ABANDONED)
         self._responder_ended(session.key)
 
     def end_all_but(self, keys: Container[str]) -> None:
-        """Wait no longer for answers of sessions that have none of these names."""
+        """Wait no longer for replies of sessions other than these."""
         for key in [each for each in self._of_responder if each not in keys]:
             self._responder_ended(key)
 
@@ -422,7 +422,7 @@ class Requests(Generic[R]):
         """Do one piece of what is left to do; return whether there is more."""
         if self._left:
             request, key = self._left.popleft()
-            # Ended requests are remembered by the names that they have.
+            # An ended request keeps its names: `_remembered` has counted them.
             if request.end is None:
                 request.responders.discard(key)
                 self._end_if_spent(request)

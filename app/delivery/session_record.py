@@ -12,7 +12,7 @@ class RecordUnreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class HoldRecord:
-    """Whether and why the session is held back; times are ms since 1970."""
+    """Whether the queue flows (`is_active`), or why it is held back; times are ms since 1970."""
 
     is_active: bool = True
     reason: str = ""

@@ -65,7 +65,7 @@ class Settlement(Generic[R]):
         self.took(receiver, receiver.queue.acknowledge(batch), now)
 
     def took(self, receiver: R, messages: Sequence[Message], now: float) -> None:
-        """Record messages that left the queue because they arrived, as far as is agreed."""
+        """Record messages that left the queue as acknowledged, confirmed or written."""
         if not messages:
             return
         if receiver.is_durable:
@@ -88,9 +88,9 @@ class Settlement(Generic[R]):
                 self._owner.release(channel)
 
     def settle_confirmed(self, receiver: R, verdicts: Iterable[Verdict], now: float) -> Refusals:
-        """Settle what is confirmed; return the refusals, which `Failures.carry_out` applies.
+        """Settle confirmed entries; return the refusals, for `Failures.carry_out`.
 
-        What is confirmed comes first, so that a failure does not return what is done.
+        Confirmed entries come first, so that a failure does not return them to the queue.
         """
         taken: dict[int, None] = {}
         refusals = []

@@ -75,7 +75,7 @@ class SharedQueueOwner(ABC, Generic[R]):
 
 
 class SharedQueue(Generic[R]):
-    """One shared queue, with what is returned and not in it yet."""
+    """One shared queue, with the messages that return to it and have not entered yet."""
 
     __slots__ = ("oversized", "queue", "receiver", "returning")
 
@@ -102,7 +102,7 @@ class SharedQueue(Generic[R]):
 class SharedQueues(ABC, Generic[R]):
     """The shared queues of one kind, by name: moves messages between them and sessions."""
 
-    # Set when the server is assembled: settles what has left a queue.
+    # Set when the server is assembled: discards messages that have left a queue.
     discard: Discard[R]
 
     def __init__(
@@ -222,7 +222,7 @@ class SharedQueues(ABC, Generic[R]):
         return [each.for_others() for each in entries]
 
     def _return(self, name: str, key: str, messages: Sequence[Message]) -> None:
-        """Return what a session had to the queue of this name."""
+        """Return messages of a session to the queue of this name."""
         known = self._open(name)
         known.returning += [(key, message) for message in messages]
         for message in messages:

@@ -71,7 +71,7 @@ class Subjects(SharedQueues[R]):
             self._hub.make_ready(self._queues[receiver.subject].receiver)
 
     def _claimed(self, name: str) -> list[R]:
-        """Return the sessions that are the subject's own: messages to others make the rest."""
+        """Return the subject's sessions but for unclaimed ones, which take none of its messages."""
         siblings = self._sessions.get(name, {}).values()
         return [each for each in siblings if not each.is_unclaimed]
 
@@ -95,8 +95,8 @@ class Subjects(SharedQueues[R]):
     def takers(self, subject: str, size: int) -> Sequence[R]:
         """Return the sessions that get a message to the subject at once.
 
-        None do while an earlier one waits for room, or if none has room. Raises `Undeliverable` if
-        there is no session that may.
+        Nobody does while an earlier message waits for room, or if no session has room. Raises
+        `Undeliverable` if no session may take it.
         """
         takers = self._takers(subject)
         if not takers:
@@ -138,7 +138,7 @@ class Subjects(SharedQueues[R]):
         return moves
 
     def take_back(self, receiver: R) -> None:
-        """Return to its subject what an ending session leaves of what was addressed to that."""
+        """Return an ending session's messages to its subject to the queue of the subject."""
         subject, queue = receiver.subject, receiver.queue
         if subject == NOBODY or not queue.count or receiver.has_shared_queue:
             return

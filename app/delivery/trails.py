@@ -48,7 +48,7 @@ Trail = tuple[Attempt, ...]
 
 
 class FormerAttempts(NamedTuple):
-    """The attempts that a message keeps from the queue of an ended session of its subject."""
+    """The attempts that a message brings along from the queues of other sessions."""
 
     attempts: int
     redelivered: int

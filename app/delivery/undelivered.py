@@ -1,6 +1,6 @@
 """The ways out of a queue without delivery: dead, expired, discarded.
 
-Of failures, `reactions` decides which are deaths.
+`reactions` decides which failures make dead letters.
 """
 
 from collections.abc import Sequence
@@ -49,7 +49,7 @@ class Undelivered(Generic[R]):
         self.dead_letter(receiver, entries, code, text)
 
     def take_back(self, receiver: R, now: float) -> None:
-        """Return to its subject what a session leaves of what was addressed to that."""
+        """Return an ending session's addressed messages and work to their shared queues."""
         self._attempt_notes.note(receiver, receiver.queue.in_flight().values(), now, RETURNED)
         self.waiting_places.take_back(receiver)
 

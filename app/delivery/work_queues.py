@@ -61,7 +61,7 @@ class _Search:
 class WorkQueues(SharedQueues[R]):
     """The queues of the channels that are work queues, by channel."""
 
-    # Set when the server is assembled: makes dead letters of what has left a queue.
+    # Set when the server is assembled: dead-letters entries that have left a queue.
     dead_letter: DeadLetter[R]
 
     def __init__(
