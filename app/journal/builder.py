@@ -21,7 +21,7 @@ class FrameBuilder:
 
     def __init__(self, node: str) -> None:
         self.node = node
-        # Events of notes that are in no column yet.
+        # Notes whose events are in no column yet.
         self._waiting_notes: list[DecodedNote] = []
         self.waiting_rows = 0
         # The number of events in all frames so far by kind; of publishes, the number of copies.
@@ -44,12 +44,12 @@ class FrameBuilder:
         return self.columns.weight
 
     def add_note(self, note: DecodedNote) -> None:
-        """Add the events of a note, to be taken in with others."""
+        """Add the events of a note; `take_in` puts them into columns, with those of other notes."""
         self._waiting_notes.append(note)
         self.waiting_rows += len(note[0]) + len(note[1])
 
     def take_in(self) -> None:
-        """Put collected notes into columns; in a row they cost half as much as one by one."""
+        """Put collected notes into columns: one after another, they take half the time."""
         if not self._waiting_notes:
             return
         columns = self.columns

@@ -103,7 +103,7 @@ class Journal(FrameBuilder):
             self.flush(now)
 
     def leave(self) -> None:
-        """Send all events before anybody waits for them."""
+        """Send all events now, or keep their frame while the store is unavailable."""
         self.take_in()
         if self._outlet.is_available:
             self._send()

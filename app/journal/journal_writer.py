@@ -265,6 +265,6 @@ class JournalWriter(DeliveryJournal):
                     if kind == Kind.DISCARDED:
                         discarded[key].update(ids)
                     elif kind == Kind.REPLAYED:
-                        # A later publish put these there.
+                        # A replay put these there afterwards.
                         discarded[key].difference_update(ids)
         return discarded

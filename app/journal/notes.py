@@ -96,7 +96,7 @@ def refused(entries: "Iterable[Entry]", key: str, why: FailureDetails, at: int) 
 
 
 def moved(moves: "Sequence[Move]", at: int) -> DecodedNote:
-    """Return the new copies, and the rows of those that they came from."""
+    """Return the new copies as publishes, and the rows of the copies that they replace."""
     copies: list[PublishRow] = []
     rows: list[Row] = []
     for message, source, _, count, _ in moves:

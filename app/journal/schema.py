@@ -1,14 +1,14 @@
 """The schema of the journal: the kinds of events, and the table that frames unfold into.
 
-It never contains data or credentials. Readers keep unknown kinds and ignore unknown columns, so
-both may be added; the version changes when a meaning changes.
+The journal never contains data or credentials. Readers keep unknown kinds and ignore unknown
+columns, so both may be added; the version changes when a meaning changes.
 """
 
 from typing import Final, NamedTuple
 
 VERSION = 2
-# The events that make a frame a tenth of a second later. A frame itself costs as much as 100 rows,
-# but a process that is killed has no time for those that wait.
+# With this many events, a frame leaves at the next beat. Longer frames would cost less for each
+# event, because a frame itself costs as much as 100 rows; but a killed process loses what waits.
 FULL = 1000
 # A frame with more events is rejected.
 MOST_EVENTS: Final = 1_000_000
@@ -39,7 +39,7 @@ class Kind:
     DEAD: Final = "dead"
     EXPIRED: Final = "expired"
     DISCARDED: Final = "discarded"
-    # Left for other queues of its subject, as new copies there.
+    # Moved to other queues, as new copies there.
     MOVED: Final = "moved"
     # A dead letter became one more copy, of the next generation.
     REPLAYED: Final = "replayed"

@@ -57,7 +57,7 @@ class Audit:
         )
 
     async def read(self, cursor: str | None, limit: int) -> tuple[list[AuditEntry], str | None]:
-        """Entries, newest first, and the cursor of the next page."""
+        """Return entries, newest first, and the cursor of the next page."""
         latest = "+" if cursor is None else f"({cursor}"
         found = await read(self._redis.xrevrange(self._key, latest, "-", count=limit))
         entries = [_entry(id.decode(), fields) for id, fields in found]

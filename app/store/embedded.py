@@ -24,12 +24,12 @@ log = logging.getLogger(__name__)
 
 _NAME = "holdfast-embedded"
 _TIMEOUT_S = 5.0
-# From its start to its first answer, which may be that it is loading its data.
+# From a start to the first answer, which may be that Valkey is loading its data.
 _START_LIMIT_S = 15.0
 _LOOK_S = 0.02
 _SHORTEST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 10.0
-# One that ran for this long is restarted at once when it dies.
+# A Valkey that ran for this long is restarted at once when it dies.
 _SOUND_S = 30.0
 _WRITING = re.compile(rb"aof_rewrite_(?:in_progress|scheduled):1")
 _DAMAGED = re.compile(
@@ -76,7 +76,7 @@ class EmbeddedValkey:
         await self.close()
 
     def is_there(self) -> bool:
-        """Return whether its directory is in place."""
+        """Return whether the directory of the store is in place."""
         return self._home.is_there()
 
     async def open(self) -> str:

@@ -135,7 +135,7 @@ class Home:
         return log
 
     def last_words(self) -> str:
-        """Return the last log line of the newest Valkey."""
+        """Return the end of the newest Valkey's log."""
         with self.log.open("rb") as log:
             log.seek(max(self._log_begin, self.log.stat().st_size - _TAIL))
             return log.read().decode("utf-8", "replace")

@@ -7,7 +7,7 @@ from holdfast.store.reader import read
 
 
 class JournalFrames:
-    """Reads frames on the reader, as far as the pipeline has not removed them."""
+    """Reads frames on the reader, as far as they are not trimmed."""
 
     def __init__(self, redis: Redis, keys: RedisKeys) -> None:
         self._redis = redis
@@ -16,7 +16,7 @@ class JournalFrames:
     async def since(
         self, node: str, ms: int, cursor: str | None, most: int
     ) -> list[tuple[str, bytes]]:
-        """Frames written at that time or later, after the cursor; each with its own cursor."""
+        """Return frames since that time and after the cursor, each with a cursor of its own."""
         first = f"{ms}-0" if cursor is None else f"({cursor}"
         found = await read(self._redis.xrange(self._keys.journal(node), first, "+", count=most))
         return [(id.decode(), fields[b"frame"]) for id, fields in found]

@@ -62,7 +62,7 @@ class GroupPage(NamedTuple):
 
     groups: list[LetterGroup]
     total: int
-    # Where the next page starts; None at the end.
+    # The place at which the next page starts; None at the end.
     following: int | None
 
 
@@ -85,12 +85,12 @@ class LetterSearch:
         self._counts = redis.register_script(scripts.LETTERS_COUNT.source)
 
     async def get(self, id: str) -> DeadLetter | None:
-        """One complete letter."""
+        """Return one complete letter; None if it is gone."""
         [letter] = await self.whole([id])
         return letter
 
     async def whole(self, ids: Iterable[str]) -> list[DeadLetter | None]:
-        """These letters with their events."""
+        """Return these letters with their events; None for each that is gone."""
         found = await read(self._redis.hmget(self._keys.dead, list(ids)))
         return [None if record is None else records.unpack_letter(record) for record in found]
 
@@ -112,7 +112,7 @@ class LetterSearch:
     async def scan(
         self, which: LetterFilter, after: str | None = None
     ) -> AsyncIterator[tuple[list[DeadLetter], str]]:
-        """Matching letters, oldest first, in steps; each with the last id examined."""
+        """Yield matching letters, oldest first, in steps; each with the last id examined."""
         async for step, last in self._steps(which, after, is_reverse=False):
             yield [letter for letter in step if which.matches(letter)], last
 
@@ -185,7 +185,7 @@ class LetterSearch:
         return int(await read(self._redis.zcard(self._keys.all_dead)))
 
     async def statistics(self) -> LetterStatistics:
-        """Statistics of all letters, at little cost."""
+        """Return the statistics of all letters, at little cost."""
         index = self._keys.all_dead
         asked = self._redis.pipeline(transaction=False)
         # This only queues the command; the pipeline sends all of them at once.
@@ -209,7 +209,7 @@ class LetterSearch:
     async def _steps(
         self, which: LetterFilter, after: str | None, *, is_reverse: bool
     ) -> AsyncIterator[tuple[list[DeadLetter], str]]:
-        """Candidates after an id, without their events, and the last id of each step."""
+        """Yield candidates after an id, without their events, and the last id of each step."""
         if which.ids:
             async for step in self._named(which, after, is_reverse=is_reverse):
                 yield step

@@ -85,7 +85,7 @@ class Letters:
         return removed
 
     async def make_room(self) -> None:
-        """Remove the oldest letters of whatever exceeds its quota."""
+        """Remove the oldest letters of each group that exceeds its quota."""
         if not self._room.is_known:
             await self._survey()
         while (excess := self._room.excess()) is not None:
@@ -130,7 +130,7 @@ class Letters:
         return removed
 
     async def export(self, which: LetterFilter) -> AsyncIterator[bytes]:
-        """Matching letters as lines of JSON without line breaks, oldest first."""
+        """Yield matching letters as lines of JSON without line breaks, oldest first."""
         async for step, _ in self.search.scan(which):
             for at in range(0, len(step), WHOLE):
                 ids = [letter.id for letter in step[at : at + WHOLE]]

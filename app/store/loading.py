@@ -29,7 +29,8 @@ _TOPICS = 1000
 class LoadedSession(NamedTuple):
     """A restored session.
 
-    Its entries are in order: returned and handed over ones, then by priority and age.
+    Its entries are in order: first those returned or in flight, then waiting ones by priority and
+    age.
     """
 
     record: SessionRecord
@@ -38,8 +39,8 @@ class LoadedSession(NamedTuple):
     marked: Set[int]
 
 
-# Called with a receiver that is no session, and the messages stored for it: the queue of a subject,
-# the history of a channel, or what a session left whose process was killed before it was settled.
+# Called with a receiver that is no session, and the messages stored for it: of a shared queue, of a
+# history, or of an ended session whose process was killed before it had settled them.
 Orphaned = Callable[[str, Sequence[Message]], None]
 
 
@@ -50,8 +51,8 @@ class Loading:
         self._link = link
         self._keys = keys
         self._loop = asyncio.get_running_loop()
-        # Messages in no queue, entries of ended sessions, and marks without an entry: remains of a
-        # process that was killed before it could remove them. They are removed here.
+        # The number of messages in no queue, entries of ended sessions, and marks without an entry.
+        # A killed process had no time to remove them; they are removed here.
         self._dangling = 0
         self._messages: dict[int, Message] = {}
         self._unreadable: set[int] = set()
@@ -75,7 +76,7 @@ class Loading:
         for receiver in self._queues.keys() - seen:
             messages = [self._messages[id] for id in self._queues[receiver]]
             if receiver.endswith(b"/0"):
-                # The queues of subjects never have a session.
+                # Shared queues never have a session.
                 messages = await self._of_subject(receiver.decode(), marked)
             elif not receiver.startswith(b"/"):
                 # Nor have the histories of channels.
@@ -161,7 +162,7 @@ class Loading:
     async def _of_subject(
         self, receiver: str, marked: Callable[[str, Collection[int]], None]
     ) -> list[Message]:
-        """Read which messages in the queue of a subject were attempted by ended sessions."""
+        """Return the messages of a shared queue, with their attempts in queues of sessions."""
         marks = dict(_entries_of(await self._ask("HGETALL", self._keys.marks(receiver)), receiver))
         ids = self._queues[receiver.encode()]
         if marks:
@@ -228,7 +229,7 @@ def _readable(found: dict[bytes, bytes]) -> list[SessionRecord]:
 
 
 def _marks_of(batch: bytes | None, receiver: str) -> list[Mark]:
-    """Marks of the entries in the last batch."""
+    """Return the marks of the entries in the last batch."""
     if batch is None:
         return []
     try:
@@ -242,7 +243,7 @@ def _marks_of(batch: bytes | None, receiver: str) -> list[Mark]:
 def _entries_of(
     marks: Mapping[bytes, bytes], receiver: str
 ) -> Iterator[tuple[int, tuple[Mark, int]]]:
-    """Marks of single entries, and the generations of their messages."""
+    """Yield the marks of single entries, with the generations of their messages."""
     for id, mark in marks.items():
         try:
             yield int(id), records.unpack_entry(int(id), mark)

@@ -12,7 +12,7 @@ VERSION = 1
 
 
 class PipelineResults:
-    """Reads them on the reader; the pipeline replaces them."""
+    """Reads results on the reader; the pipeline replaces them."""
 
     def __init__(self, redis: Redis, keys: RedisKeys) -> None:
         self._redis = redis

@@ -39,7 +39,10 @@ class PublishKeys:
                 key.meaning = PersistOutcome.REFUSED if was_refused else PersistOutcome.REPEATED
 
     def refuse(self, messages: Iterable[Message]) -> None:
-        """They may have been stored before the answer was lost: the next attempt counts as new."""
+        """Forget the keys of refused messages: the next attempt counts as new.
+
+        The messages may have been stored before the answer was lost.
+        """
         claims = [(each.key.digest, each.id) for each in messages if each.key is not None]
         if claims:
             ids = {id for _, id in claims}

@@ -69,7 +69,7 @@ def unpack_message(id: int, record: bytes) -> Message:
 
 
 def replayed(message: Message, generation: int) -> Message:
-    """The message for receivers to whom it was replayed."""
+    """Return the message for receivers to whom it was replayed."""
     copy = unpack_message(message.id, pack_message(message))
     copy.generation = generation
     # The lifetime was the first delivery's.

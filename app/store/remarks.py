@@ -30,7 +30,7 @@ class Remark:
 
 
 class Remarks:
-    """Changes remarks on the store link and reads them on the reader. They outlive the letters."""
+    """Changes remarks, which outlive the letters, on the store link; reads them on the reader."""
 
     def __init__(self, store: Store, redis: Redis, now_ns: Callable[[], int]) -> None:
         self._store = store

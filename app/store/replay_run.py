@@ -187,7 +187,7 @@ class Run:
         return skipped
 
     async def _taken(self, takes: list[Take]) -> tuple[list[bytes], list[int]]:
-        """Return the outcome of each, and the journal notes that the caller must record."""
+        """Return the outcome of each, and the numbers of the notes that the caller must skip."""
         notes: list[int] = []
 
         def call(epoch: str) -> scripts.ScriptCall:

@@ -33,7 +33,7 @@ class Receivers(Protocol):
 
 
 def unfit(job: Job, letter: DeadLetter, receivers: Receivers) -> SkipReason | None:
-    """Why to skip the letter, or None."""
+    """Return the reason to skip the letter, or None."""
     if letter.state is not LetterState.NEW:
         return SkipReason.REPLAYED
     if letter.generation >= job.options.max_replays:

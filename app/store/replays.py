@@ -84,7 +84,7 @@ class Replays:
         return len(jobs)
 
     async def get(self, id: str) -> Job | None:
-        """One job."""
+        """Return the job with this id; None if it is not stored."""
         if id in self._runs:
             return self._runs[id][0].job
         fields = await read(self._redis.hgetall(self._keys.replay(id)))

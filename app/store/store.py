@@ -259,7 +259,10 @@ class Store:
     async def run(
         self, call: Callable[[str], ScriptCall], *, timeout_s: float | None = _TIMEOUT_S
     ) -> object:
-        """Make a call for the present epoch, after all earlier ones; return its answer."""
+        """Make a call for the present epoch, after all earlier ones; return its answer.
+
+        Raises `StoreUnavailable`; after the timeout, the change may still take effect.
+        """
         await self._writer.sent()
         self._writer.leave()
         if not self.is_available:
@@ -350,7 +353,7 @@ class Store:
         self._calls.make(call, done, note=number, may_be_refused=bool(kept))
 
     def _open_if_lost(self) -> None:
-        """Reopen a lost store once all earlier calls are answered; later ones would seem fenced."""
+        """Reopen a lost store once all earlier calls are answered: see `WriteRight.open_again`."""
         is_lost = self._right.state is StoreState.LOST
         if is_lost and not (self._calls or self._writer.is_sending):
             self._right.open_again()

@@ -73,8 +73,8 @@ class TurnWrites:
         # the message and the attempt.
         self.marks: dict[str, dict[int, Marked]] = {}
         self.hand_overs: dict[str, dict[int, HandOver]] = {}
-        # By outcome, the messages with the sessions that settled them; the set of all these; those
-        # of them that had marks.
+        # By outcome, the settled messages with their sessions; all sessions that settle; and by
+        # session, the settled messages that had marks.
         self.settled: dict[Outcome, dict[int, list[str]]] = {}
         self.acking: set[str] = set()
         self.unmarked: dict[str, list[int]] = {}
@@ -212,13 +212,13 @@ class TurnWrites:
             call = scripts.forget(keys, epoch, forgotten)
             note = journal.note_left(forgotten)
             yield PendingCall(call, note=note, is_patient=True, is_reported=True)
-        # Reported with its session; after a kill, the next process to load the store removes the
-        # rest.
+        # These entries are reported with their session; after a kill, the next process to load the
+        # store removes the rest.
         for left in shares(self.left, _costs_of_leaving(self.left)):
             yield PendingCall(scripts.settle(keys, epoch, left), is_patient=True)
 
     def _outdated(self, keys: RedisKeys, epoch: str) -> Iterator[PendingCall]:
-        # Nobody's queue: there is nothing to report.
+        # A history is nobody's queue: there is nothing to report.
         for outdated in shares(self.outdated, _costs_of_leaving(self.outdated)):
             yield PendingCall(scripts.settle(keys, epoch, outdated), is_patient=True)
 
@@ -346,7 +346,7 @@ class TurnBuffer:
             turn.unmarked.setdefault(receiver, []).extend(self._unmark(receiver, ids))
 
     def _unmark(self, receiver: str, ids: Iterable[int]) -> Collection[int]:
-        """Return those of these entries that had marks."""
+        """Note that these entries are gone; return those that had marks."""
         marked = self._marked[receiver]
         found = marked.intersection(ids)
         marked -= found

@@ -24,7 +24,7 @@ class WriteRefusals:
         self._log_at = 0.0
 
     def hear(self, reason: str, messages: int) -> None:
-        """The store has refused this many messages; zero for a probe."""
+        """Note that the store has refused this many messages; zero for a probe."""
         self._count += messages
         now = self._time()
         if not self.reason or now >= self._log_at:
@@ -33,7 +33,7 @@ class WriteRefusals:
         self.reason = reason
 
     def end(self) -> None:
-        """The store has taken a message, or would."""
+        """Note that the store has taken a message, or would."""
         if self.reason:
             log.warning("the store accepts messages again; %d more were refused", self._count)
             self.reason, self._count = "", 0

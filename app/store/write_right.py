@@ -91,7 +91,11 @@ class WriteRight:
             self._loop.call_soon(self._on_fenced)
 
     def open_again(self) -> None:
-        """Open a store that was emptied, once all calls are answered: others would seem fenced."""
+        """Open a store that was emptied.
+
+        All calls must have been answered: refusals of the old epoch, if they came later, would say
+        that another process has the store.
+        """
         log.error("the store has lost everything: the server writes what it knows again")
         self._ask(self._opened_again)
 

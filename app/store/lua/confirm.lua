@@ -2,7 +2,7 @@
 -- Writes after stored messages, on any connection: replicas that have this write have the messages
 -- too.
 -- KEYS   1 meta   2 bodies   3 keyed
--- ARGV   for each undelivered message its id, or "key:id", which is stored in the same step
+-- ARGV   for each message its id, or "key:id" if it has a publish key, stored in the same step
 -- Reply  1; 0 and no write if one is missing, because this may be another server
 -- Cost   O(messages)
 -- Repeat writes again, as intended. It needs no epoch: it only records what is stored already.

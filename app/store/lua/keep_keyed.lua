@@ -1,5 +1,5 @@
 #!lua
--- Stores messages with publish keys, and the keys; of messages with the same key only the first.
+-- Stores messages with their publish keys; of messages with the same key, only the first.
 -- KEYS   1 meta   2 bodies   3 keyed   4 order of keys, then receivers of messages and marks
 -- ARGV   1 epoch   2 id of the newest message   3 how long keys are remembered, in ns
 --        4 the most keys, then for each message its key, the number of words that describe it,

@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
--- Stores or removes operators' remarks on dead letters that failed alike; drops the oldest.
+-- Stores or removes the remark on a group of dead letters. If there are too many remarks, the one
+-- that was changed least recently is removed.
 -- KEYS   1 meta   2 remarks   3 remarked
 -- ARGV   1 epoch   2 fingerprint   3 record, or '' to remove it   4 time   5 most remarks
 -- Reply  OK
