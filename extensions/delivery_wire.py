@@ -1,4 +1,4 @@
-"""`ext.delivery` on the wire: verdicts of receivers, the delivery data of events, and their terms.
+"""`ext.delivery` on the wire: verdicts of receivers, their terms, and the delivery data of events.
 
 A client asks for this at handshake with `ext.delivery: true` or with options. From then on the
 server sends events only with connect replies, with `ext.delivery` in each. Verdicts come in
@@ -40,7 +40,7 @@ _STEM = (
 
 
 class DeliveryWire(ServerExtension):
-    """Negotiates verdicts, and the terms of named sessions."""
+    """Negotiates verdicts and terms."""
 
     owns: ClassVar[frozenset[str]] = frozenset({"delivery"})
 
@@ -159,7 +159,7 @@ class DeliveryDecorator:
         return own
 
     def _rarely(self, session: Session, message: Message, redelivered: int) -> bytes:
-        """The receiver's fields that few events have."""
+        """Return those of the receiver's fields that few events have."""
         own = b',"redelivered":%d' % redelivered if redelivered else b""
         if session.terms is not None and session.terms.secret is not None:
             own += b',"cbSessionId":' + orjson.dumps(session.terms.secret)
@@ -179,13 +179,13 @@ class DeliveryDecorator:
         return message.stem
 
     def _plain_stem(self, message: Message) -> bytes:
-        """The stem of the usual event, which need not be parsed: a queue may hold ten thousand."""
+        """Return the stem of the usual event, unparsed: a queue may hold ten thousand events."""
         sender, number = _json_of(message.sender), message.id
         fields = (message.wire[:-1], _json_of(self._node.name)[:-1], number, sender, number)
         return _STEM % (*fields, message.priority)
 
     def _parsed_stem(self, message: Message) -> bytes:
-        """The stem of an event that may have an `ext` already."""
+        """Return the stem of an event that may have an `ext` already."""
         event = orjson.loads(message.wire)
         ext = event.pop("ext", {})
         # The server's own events may have another state.
@@ -211,11 +211,11 @@ class DeliveryDecorator:
 
 @lru_cache(maxsize=1000)
 def _json_of(name: str) -> bytes:
-    """The name in JSON; cached because names repeat."""
+    """Return the name in JSON; cached because names repeat."""
     return orjson.dumps(name)
 
 
 @lru_cache(maxsize=1000)
 def _subscription(pattern: str | None) -> bytes:
-    """The field that names the matching subscription; cached because patterns repeat."""
+    """Return the field that names the matching subscription; cached because patterns repeat."""
     return b"" if pattern is None else b',"subscription":' + orjson.dumps(pattern)

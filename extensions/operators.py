@@ -74,7 +74,7 @@ class Operators(ServerExtension):
     def negotiate(self, session: Session, handshake: Json, reply: Json, now: float) -> None:
         shown = (handshake.get("ext") or {}).get("authentication")
         if not isinstance(shown, Mapping) or "token" not in shown:
-            # Credentials of another kind are another extension's.
+            # Another extension handles credentials of other kinds.
             return
         token = shown["token"]
         role = self._role_of(token) if isinstance(token, str) else None

@@ -69,7 +69,7 @@ class _TimeSyncOfSession(SessionExtension):
 
 
 def _is_time(value: object) -> bool:
-    """Return whether this is a number in the range that JavaScript counts exactly."""
+    """Return whether the value is a number in the range that JavaScript counts exactly."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
     return abs(value) <= _MOST_MS

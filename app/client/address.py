@@ -1,4 +1,4 @@
-"""Where a server is."""
+"""The address of a server."""
 
 from ssl import SSLContext
 
@@ -23,7 +23,7 @@ class Address:
         self.url = str(url.with_path(_PATH) if url.path in ("", "/") else url)
 
     def connector(self, ssl: SSLContext | None) -> aiohttp.BaseConnector:
-        """Return what makes connections to it."""
+        """Return a connector to the server."""
         if self._unix_path is not None:
             return aiohttp.UnixConnector(self._unix_path)
         return aiohttp.TCPConnector(ssl=ssl or True)

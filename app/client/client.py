@@ -442,7 +442,7 @@ class Client:
     async def handshake_ext(self) -> Json:
         """Return the `ext` of the next handshake."""
         delivery: Json = {
-            # The client says what it still works on, so that no clock is needed beside that.
+            # The client reports pending messages, so verdicts need no time limit.
             "responseTimeout": 0,
             "maxEntries": max(self._max_queue // 2, 1),
             **self._terms,
@@ -459,7 +459,7 @@ class Client:
         return ext
 
     def asks_for_less(self, refusal: ReplyError) -> bool:
-        """Do without requests if the server has none, and refuses whoever asks for them."""
+        """Do without requests if the server has none and refuses handshakes that ask for them."""
         is_less = self._asks and _REQUEST in refusal.arguments
         self._asks = self._asks and not is_less
         return is_less

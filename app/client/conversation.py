@@ -27,8 +27,8 @@ from holdfast.client.transports import (
 from holdfast.client.websocket import CannotOpen, WebSocket
 from holdfast.client.wire import CONNECT, DISCONNECT, HANDSHAKE, VERDICTS, Json, part_of
 
-# Callbacks that need no longer than this are acknowledged by the next connect, without a word on
-# each message.
+# The next connect acknowledges messages whose callbacks need no longer than this, without a verdict
+# on each.
 _ACK_DELAY_S = 0.1
 # How long the sender waits for a new session before it tries the old one again.
 _NEW_SESSION_S = 5.0
@@ -163,7 +163,7 @@ class Conversation:
             await self._keep_session()
             error = self._failure or SessionEnded("the server ended the session")
         except Exception as failure:
-            # Something that the program gave to the client: its terms, its headers.
+            # The program is at fault, for example by the terms or headers that it gave.
             error = failure
         if not self._opened.done():
             self._opened.set_exception(error)
@@ -293,7 +293,7 @@ class Conversation:
         while not await self._until_open(self._max_queue // 2, beat_s):
             self._connects_soon = False
             if self._settling.has_verdicts:
-                # Any message keeps the session alive, and only a connect brings more of them.
+                # Any message keeps the session alive, and only a connect brings more events.
                 self._report(is_due=True)
 
     async def _has_room_for_pushed(self) -> None:

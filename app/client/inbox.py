@@ -50,7 +50,7 @@ class Inbox:
         return subscription
 
     def subscribe_again(self) -> None:
-        """Tell a new session of the server what is subscribed to."""
+        """Subscribe in a new session of the server to what this client has subscribed to."""
         for subscription in self._subscriptions:
             if subscription.is_accepted and not subscription.is_local:
                 # Messages published meanwhile may be for this subscription.
@@ -82,7 +82,7 @@ class Inbox:
                 await self._send(message, is_repeatable=True).reply
 
     def finish_current(self) -> None:
-        """The loops over subscriptions have finished with their messages."""
+        """Note that the loops over subscriptions have finished with their messages."""
         for subscription in self._subscriptions:
             subscription.finish_current()
 
@@ -128,7 +128,7 @@ class Inbox:
         return task
 
     async def wait(self, timeout_s: float) -> None:
-        """Wait for what runs beside the caller, and end what does not return in time."""
+        """Wait for all other callbacks, and cancel those that do not return in time."""
         others = self._tasks - {asyncio.current_task()}
         if others:
             _, late = await asyncio.wait(others, timeout=timeout_s)

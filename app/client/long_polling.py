@@ -25,7 +25,7 @@ _FAILED = {403, 406, 422, 500}
 
 
 class LongPolling:
-    """Needs no connection of its own: aiohttp keeps those that it has."""
+    """Needs no connection of its own: aiohttp keeps connections open."""
 
     name = LONG_POLLING
 
@@ -55,7 +55,7 @@ class LongPolling:
         return replies
 
     async def close(self) -> None:
-        """Nothing to close."""
+        """Do nothing: aiohttp owns the connections."""
 
 
 def _failure(status: int) -> NoReply:

@@ -85,7 +85,7 @@ class _Request:
 
 
 def failure(channel: str, code: int, text: str, data: object = None) -> RequestFailed:
-    """Return what the server would say of a request that ends so."""
+    """Return the error that the server would report for a request that ended so."""
     return RequestFailed({"channel": channel, "error": f"{code}:{channel}:{text}", "data": data})
 
 
@@ -148,7 +148,7 @@ class Requests:
         reply_to = self._next_channel()
         while reply_to in self._outstanding:
             reply_to = self._next_channel()
-        # Also if the message is on its way already: its `ext` is written when it is sent.
+        # A message that waits to be sent takes the new channel, too: it shares this `ext`.
         request.message["ext"]["replyTo"] = reply_to
         self._outstanding[reply_to] = request
 
@@ -165,6 +165,6 @@ class Requests:
         return True
 
     def fail_all(self, error: ClientError) -> None:
-        """Let nobody wait any longer."""
+        """Fail all outstanding requests with this error."""
         for request in self._outstanding.values():
             request.fail(error)

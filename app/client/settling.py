@@ -1,9 +1,9 @@
 """The messages that the client has received, and the verdicts that it still owes; no I/O.
 
 A message is *open* until all its subscriptions have finished with it. With acks, the ack of a batch
-settles its messages without a word on each. Only exceptions are named: refusals, messages that are
-open when the next connect leaves (they are pending, and get a verdict later), and confirmations
-that go beside a refusal which would take them back.
+settles its messages without a verdict on each. The client names only exceptions: refusals, messages
+that are open when the next connect leaves (they are pending, and get a verdict later), and finished
+messages that a refusal would otherwise return to the queue.
 """
 
 from collections.abc import Callable
@@ -49,7 +49,7 @@ class Settling:
         self._reported: set[int] = set()
 
     def begin(self, *, has_acks: bool, has_verdicts: bool) -> None:
-        """Start a session of the server: it will hand over again whatever it has no word of."""
+        """Start a session of the server, which hands over again what it has no verdict on."""
         self._session += 1
         self._has_acks, self._has_verdicts = has_acks, has_verdicts
         self._is_explicit = False
@@ -131,7 +131,7 @@ class Settling:
             delivery: Json = {}
             if report.verdicts:
                 delivery["verdicts"] = report.verdicts
-            # The ack must not settle what a report refuses that may arrive later.
+            # The ack must not settle messages that a report refuses, which may arrive later.
             if self._pending or self._reported:
                 delivery["pending"] = sorted(self._pending | self._reported)
             if delivery:
@@ -182,7 +182,7 @@ class Settling:
     def _refuse(self, refusal: Refuse, seq: int) -> None:
         self._verdicts.append(refusal.verdict(seq))
         if refusal.returns_others:
-            # Without a word on them, messages that are finished would come again.
+            # Without verdicts of their own, finished messages would come again.
             self._is_explicit = True
             self._verdicts += map(_confirmation, self._done)
             self._done.clear()

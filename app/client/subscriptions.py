@@ -124,7 +124,7 @@ class Subscription:
         return self._accepted.done() and not self._accepted.cancelled()
 
     def accept(self) -> None:
-        """The server has accepted it, perhaps again."""
+        """Note that the server has accepted the subscription, perhaps again."""
         if not self._accepted.done():
             self._accepted.set_result(None)
 
@@ -139,7 +139,7 @@ class Subscription:
             self._arrival.set_result(None)
 
     def finish_current(self) -> None:
-        """The loop has finished with its message."""
+        """Note that the loop has finished with its message."""
         message, self._current = self._current, None
         if message is not None:
             self._inbox.finished(message)

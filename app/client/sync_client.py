@@ -22,7 +22,7 @@ SyncCallback = Callable[[Message], object]
 def _waiting(
     method: Callable[Concatenate[Client, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate["SyncClient", P], T]:
-    """Return a method that waits for the one of the client."""
+    """Return a method that waits until that of `Client` has returned."""
 
     def wait(self: "SyncClient", /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._wait(method(self._client, *args, **kwargs))
@@ -71,7 +71,7 @@ class SyncClient:
         self._loop.close()
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for what the event loop does, and cancel it on Ctrl-C."""
+        """Wait until the event loop has done the work; cancel it on Ctrl-C."""
         if (error := self._why_not()) is not None:
             work.close()
             raise error

@@ -30,14 +30,14 @@ class ServerFault(NoReply):
 
 
 class Transport(Protocol):
-    """Carries messages to the server, and what comes back."""
+    """Carries messages to the server, and brings events and replies back."""
 
     name: str
 
     async def send(self, messages: Sequence[Json], timeout_s: float) -> list[Json]:
         """Send messages; return their replies when all have arrived.
 
-        Events that come before them were passed on. Raises `NotSent` and `NoReply`.
+        Events that come before the replies are passed on at once. Raises `NotSent` and `NoReply`.
         """
         ...
 

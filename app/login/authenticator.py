@@ -80,7 +80,7 @@ class Authenticator:
         return renewed
 
     def shown_by(self, caller: Caller) -> str:
-        """Return what a request shows of tokens and passwords, besides its messages."""
+        """Return the tokens and passwords that a request shows besides its messages."""
         return shown_by(caller, self._methods.places.cookie)
 
     def check_shown(self, login: Login, caller: Caller) -> Login:

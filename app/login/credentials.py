@@ -44,7 +44,7 @@ def tokens_of(message: Json, caller: Caller, cookie: str) -> list[str]:
 
 
 def shown_by(caller: Caller, cookie: str) -> str:
-    """Return what a request itself shows, besides its messages; empty if nothing."""
+    """Return the credentials that a request shows besides its messages; empty if none."""
     tokens = caller.cookies(cookie) if cookie else []
     return "\n".join(filter(None, (caller.headers.get("Authorization", ""), *tokens)))
 

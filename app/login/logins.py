@@ -145,7 +145,7 @@ class Logins(ServerExtension):
         return self._of_session
 
     def still_proves(self, identity: Identity, caller: Caller) -> bool:
-        """Return whether a later request may be of the session's client.
+        """Return whether a later request may come from the session's client.
 
         Its credentials, if it has any, must be those of earlier requests or of the same subject.
         """

@@ -32,6 +32,6 @@ class Proofs:
 
 
 def forget_revoked(identity: Identity, revoked: Revoked) -> None:
-    """Let the credentials be checked again that have been revoked."""
+    """Forget proofs of revoked logins, so that their credentials are checked again."""
     identity.proved_by = None
     identity.proofs = tuple(each for each in identity.proofs if not revoked.includes(each[1]))

@@ -133,7 +133,7 @@ EVERYTHING = RightsFile((_built_in(Operation, "/**"),))
 
 
 def without_file(*, has_claims: bool) -> RightsFile:
-    """Return what applies without a file: everything is allowed, unless tokens bring rights."""
+    """Return the rights without a file: everything is allowed, unless tokens bring rights."""
     return RightsFile((_ALWAYS,)) if has_claims else EVERYTHING
 
 

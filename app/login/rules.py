@@ -56,7 +56,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether it is allowed, and the rule that decided; none if no rule allows it."""
+    """Whether an operation is allowed, and the rule that decided; none if no rule allows it."""
 
     is_allowed: bool
     rule: Rule | None = None
@@ -115,7 +115,7 @@ class RuleGrants:
         self._answers: dict[Operation, dict[str, bool]] = {each: {} for each in Operation}
 
     def allows(self, operation: Operation, channel: str) -> bool:
-        """Return whether the login may do it on the channel, or on all of a pattern."""
+        """Return whether the login allows the operation on the channel, or on all of a pattern."""
         if self._known is not self._rules.in_force:
             self._begin()
         answers = self._answers[operation]
