@@ -1,11 +1,11 @@
-# One command each; all of them make what they need first and find it made the second time.
+# Each target is one command, which first makes what it needs unless that is there already.
 
 PYTHON ?= python3
 ARGS ?=
 
 VENV := .venv
 BIN := $(VENV)/bin
-# One at a time in a folder, where the system can do that; the rest of `make --jobs 2` goes on.
+# Runs one command at a time for a folder, if the system has `flock`; other jobs of make go on.
 IN_TURN = $(if $(shell command -v flock),flock $(1))
 PIP := $(call IN_TURN,$(VENV)) $(BIN)/python -m pip --disable-pip-version-check --quiet
 STAMPS := $(VENV)/stamps
@@ -19,7 +19,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PEERS := bench/load/peers
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/holdfast
-# What was compiled is there for other clones, too; what other tools would make of it is kept apart.
+# Clones share what was compiled, in a folder for each set of tools, which compile differently.
 TOOLS = $(shell { cat requirements-build.lock hatch_build.py; $(PYTHON) -VV; cc --version; } 2>&1 | cksum | cut -d ' ' -f 1)
 COMPILE_HOME ?= $(CACHE)/compiled-$(TOOLS)
 BUILD = mkdir -p $(COMPILE_HOME) && \
@@ -67,19 +67,19 @@ check: $(STAMPS)/pipeline ## linters, types and import contracts only
 # Groups of tests, each a process of its own.
 PIPELINE := $(addprefix tests/,pipeline unit/pipeline)
 STORE := $(addprefix tests/,store integration)
-# These run what the others run, too: their lines are not counted, which would slow their servers.
+# Their coverage is not measured: that would slow their servers, and other tests run the same lines.
 ATTACKS := $(addprefix tests/,abuse fuzz)
 CHAOS := tests/chaos
 CLIENTS := $(addprefix tests/,clients conversations)
 PAGES := tests/browser
-# What is in no other group, but for the unit tests.
+# Tests in no other group, without the unit tests.
 REST = tests $(patsubst %,--ignore %,tests/unit $(PIPELINE) $(ATTACKS) $(CHAOS) $(CLIENTS) $(PAGES))
-# What needs no installed server first, then the longest, four at a time: half of them wait most of the
-# time, and the others, which compute, give way to them, for some measure how long somebody waits.
+# Four at a time: first those that need no installed server, then the longest. Half of the groups wait
+# most of the time. The others compute, at a lower priority, because some tests measure waits.
 GROUPS := cover-units test-pages test-attacks cover-rest cover-pipeline test-chaos cover-store test-slow \
     test-clients
 POLITE := nice -n 3
-# Without state machines and the few others that take most of the time, and with shorter searches.
+# Without slow tests, such as state machines, and with shorter searches.
 QUICK := -m 'not slow' --hypothesis-profile quick
 TEST := $(BIN)/python -m pytest
 SERVE_INSTALLED := TEST_INSTALLED=1
@@ -95,7 +95,7 @@ cover: ## all tests with the coverage gates; ARGS go to each pytest
 	$(BIN)/coverage report --include='app/bayeux/*,app/delivery/*' --fail-under=$(CORE_COVERAGE)
 
 .PHONY: $(GROUPS)
-# Unit tests begin while the rest is made, which all others wait for.
+# Unit tests begin at once; all others wait until the server and the clients are installed.
 cover-units: $(STAMPS)/dev
 $(filter-out cover-units,$(GROUPS)): $(STAMPS)/pipeline $(STAMPS)/holdfast setup-clients
 test-pages: setup-browser
@@ -115,7 +115,7 @@ cover-units:
 	$(POLITE) $(COVER) tests/unit --ignore tests/unit/pipeline $(QUICK) $(ARGS)
 cover-rest:
 	$(SERVE_INSTALLED) $(COVER) $(REST) $(patsubst %,--ignore %,$(STORE)) -m 'not slow' $(ARGS)
-# Traced, searches would take several times as long; those of units run in `compiled`.
+# Not traced, which would make searches take several times as long; `compiled` runs those of units.
 test-slow:
 	$(SERVE_INSTALLED) $(POLITE) $(COMPILED) $(REST) -m slow $(ARGS)
 
@@ -161,15 +161,15 @@ $(STAMPS)/dev: requirements-dev.lock $(STAMPS)/run
 	$(PIP) install --no-compile --require-hashes -r requirements-dev.lock
 	@mkdir -p $(@D) && touch $@
 
-# Spark is half of all that is downloaded, which happens while the core is compiled. It comes without a
-# wheel: the tools of the other locks make one, and compress nothing that is unpacked at once.
+# Spark is half of the download, which goes on while the core is compiled. It comes without a wheel; the
+# tools of the other locks make one, uncompressed, because it is unpacked at once.
 $(STAMPS)/pipeline: requirements-pipeline.lock $(STAMPS)/dev
 	@printf '[bdist_wheel]\ncompression = stored\n' >$(VENV)/wheel.cfg
 	DIST_EXTRA_CONFIG="$(CURDIR)/$(VENV)/wheel.cfg" \
 	    $(PIP) install --no-compile --no-build-isolation --require-hashes -r requirements-pipeline.lock
 	@mkdir -p $(@D) && touch $@
 
-# What is installed is a copy, with a compiled core where there is a compiler. `python -m holdfast` in
+# The environment gets a copy, with a compiled core where there is a compiler. `python -m holdfast` in
 # this folder runs the sources as they are.
 $(STAMPS)/holdfast: pyproject.toml hatch_build.py $(SOURCES) $(STAMPS)/run | setup-pages
 	@echo 'building holdfast; compiling its core takes a minute or two, the first time'
@@ -182,7 +182,7 @@ $(STAMPS)/holdfast: pyproject.toml hatch_build.py $(SOURCES) $(STAMPS)/run | set
 dist: setup-pages $(STAMPS)/run ## a source distribution and a wheel in dist/, with cometd.js
 	$(BUILD) -d dist
 
-# What pages take from npm. Compressed beside, as the server sends it where it can.
+# The files that pages take from npm, with compressed copies beside them, which the server prefers.
 .PHONY: setup-pages
 setup-pages:
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory static/cometd/.installed; \
@@ -193,7 +193,7 @@ static/cometd/.installed: static/npm/package-lock.json
 	@mkdir -p $(@D) && cp static/npm/node_modules/cometd/*.js static/npm/node_modules/cometd/LICENSE $(@D)
 	@gzip -9fk $(@D)/*.js && touch $@
 
-# Clients of others, for tests with our server, and servers of others, for tests with our client.
+# Other projects' clients, to test our server, and their servers, to test our client.
 .PHONY: setup-clients
 setup-clients:
 	@if [ ! -f tests/clients/package-lock.json ]; then :; \
@@ -252,7 +252,7 @@ lock: ## compute the lock files anew (needs the network)
 	compile --group build -c requirements-dev.lock -o requirements-build.lock; \
 	compile --group install -o requirements-install.lock
 
-# Whatever is installed for the server, the tests and the build. A package that the index of
+# Audits all packages of the server, the tests and the build. A package that the index of
 # vulnerabilities does not know is an error: it was not audited.
 NOT_AUDITED := audit: failed. If a vulnerability is listed above, update its package. If a package was not found or \
     an endpoint returned an error, this network does not reach the data of PyPI and npm: repeat on one that does.

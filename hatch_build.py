@@ -1,8 +1,8 @@
 """Wheels whose core is machine code, if this machine has a compiler; the sources go with it.
 
-Elsewhere the core is interpreted, which takes more processor time and is the same in all else.
-COMPILE_CORE=always insists, COMPILE_CORE=never does not try. What was compiled is kept in
-COMPILE_HOME, if that is set, for the next time when nothing has changed.
+Elsewhere the core is interpreted, which takes more processor time and changes nothing else. A
+build fails without machine code if COMPILE_CORE=always, and does not compile if COMPILE_CORE=never.
+COMPILE_HOME, if it is set, keeps what was compiled for later builds of the same sources.
 """
 
 import os
@@ -27,24 +27,25 @@ if TYPE_CHECKING:
     from setuptools.command.build_ext import build_ext
 
 
-# The compiler reads the common headers, which are as long as many modules, once for each file.
+# The number of files to compile. For each, the compiler reads the common headers, which are as long
+# as many modules.
 _FILES = 8
 
 
 class Obstacle(Exception):
-    """Why nothing can be compiled here, and what to do about it."""
+    """The core cannot be compiled here; the text says why, and what to do about it."""
 
 
 class Build(BuildHookInterface[Any]):
     """Adds man pages and machine code to a wheel; refuses a source distribution without cometd.js.
 
-    Nothing is written beside the sources, where it would go on to be used when they have changed.
+    It writes nothing beside the sources: there, old machine code would hide later changes of them.
     """
 
     PLUGIN_NAME = "custom"
 
     def dependencies(self) -> list[str]:
-        """What a wheel is made with: tools to compile it, and what the commands import."""
+        """Return what a build needs: tools to compile the core, and the imports of the commands."""
         if self.target_name == "sdist":
             return []
         core = self.metadata.core
@@ -66,7 +67,7 @@ class Build(BuildHookInterface[Any]):
         library = home / "library"
         try:
             layout = self._lay_out(home)
-            # Modules are called what their paths say from there on.
+            # mypyc names modules by their paths from there.
             with chdir(layout):
                 modules = self._compile(library)
         except Obstacle as obstacle:
@@ -93,7 +94,7 @@ class Build(BuildHookInterface[Any]):
         sys.stderr.write(f"{lack}\n")
 
     def _add_manual(self, home: Path, build_data: dict[str, Any]) -> None:
-        """Add the man pages, which the commands themselves describe."""
+        """Add the man pages, which are made from the commands."""
         package, manual = home / "holdfast", home / "man"
         package.mkdir()
         manual.mkdir()
@@ -111,7 +112,7 @@ class Build(BuildHookInterface[Any]):
             build_data["shared_data"][str(page)] = f"share/man/man1/{page.name}"
 
     def _compile(self, library: Path) -> list[str]:
-        """The compiled modules, arranged in the library like the package."""
+        """Compile the modules into `library`, in the folders of the package; return their paths."""
         _find_tools()
         from mypyc.build import mypycify
         from setuptools import Distribution
@@ -130,7 +131,7 @@ class Build(BuildHookInterface[Any]):
             )
         except SystemExit as error:
             raise Obstacle("mypy refuses it, see above") from error
-        # One library has all code; the other modules only name what is theirs.
+        # One library has all code; the other modules only refer to their part of it.
         code: Any = modules[0]
         code.depends += code.sources
         code.sources = [*_joined(code.sources, build)]
@@ -164,7 +165,7 @@ class Build(BuildHookInterface[Any]):
 
 
 def _joined(sources: Sequence[str], build: Path) -> Iterator[str]:
-    """Fewer files, which include these; files that have not changed are left alone."""
+    """Write a few files that include these sources, and yield them; leave unchanged ones alone."""
     for number in range(_FILES):
         file = build / f"joined{number}.c"
         names = [Path(source).name for source in sources[number::_FILES]]
@@ -175,14 +176,14 @@ def _joined(sources: Sequence[str], build: Path) -> Iterator[str]:
 
 
 def _build_extensions(command: "build_ext") -> None:
-    """Build as the command does, in less time; it has no compiler before."""
+    """Build as the command does, in less time; only now does the command have its compiler."""
     _compile_header(command)
     _compile_side_by_side(command)
     type(command).build_extensions(command)
 
 
 def _compile_header(command: "build_ext") -> None:
-    """Parse Python's headers once for all files; most of these contain little else."""
+    """Parse Python's headers once for all files, most of which contain little else."""
     home = Path(command.build_temp, "include")
     home.mkdir(parents=True, exist_ok=True)
     header = home / "Python.h"

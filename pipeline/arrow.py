@@ -31,7 +31,7 @@ ARROW = arrow_of(schemas.JOURNAL)
 
 
 def opened(files: Iterable[Path | str], schema: pa.Schema) -> "Dataset":
-    """Open Parquet files with these columns; text stays dictionary-encoded until it is cast."""
+    """Open Parquet files with these columns; texts stay dictionary-encoded until they are cast."""
     # Imported here because it loads pandas, which other users of this module do not need.
     import pyarrow.dataset as ds
 

@@ -1,4 +1,4 @@
-"""When servers were last heard of: an idle server writes no events, but the time.
+"""When servers were last heard of: an idle server writes no events, only the time.
 
 The tables have all events up to that time, which is kept beside them.
 """

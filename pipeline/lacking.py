@@ -21,7 +21,7 @@ def remember(lake: Lake, lacking: Mapping[str, int]) -> None:
 
 
 def remembered(lake: Lake) -> dict[str, int]:
-    """Return the frames that are still missing, by node."""
+    """Return the number of frames that are still missing, by node."""
     lacking = {node: number - _read(lake, node) for node, number in _numbers(lake).items()}
     return {node: frames for node, frames in lacking.items() if frames > 0}
 

@@ -32,8 +32,8 @@ _BY = tuple(LATENCY.names[:-1])
 def latencies(life: pa.Table) -> pa.Table:
     """Return the histograms of these lives by hour of publish and channel: LATENCY.
 
-    Lives that ended before are in earlier batches, open ones in later batches. Replays do not
-    count: their time is that of an operator.
+    Earlier batches counted the lives that ended before; later ones will count those still open.
+    Replays do not count: an operator decided when they happened.
     """
     is_closed = pc.and_(pc.is_valid(life["handed_ts"]), pc.not_equal(life["state"], OPEN))
     first = life.filter(pc.and_(is_closed, pc.equal(life["generation"], 0)))

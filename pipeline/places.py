@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def cache() -> Path:
-    """Return a cache directory of this user; create it at the first call."""
+    """Return the cache directory of this user; create it if it is missing."""
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     place = Path(base) / "holdfast" / "spark"
     place.mkdir(parents=True, exist_ok=True)

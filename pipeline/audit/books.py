@@ -10,7 +10,7 @@ _SUMS = {
     "dropped": f"kind = '{Kind.DROPPED}'",
     "restored": f"kind = '{Kind.BOOKS}' and what = 'restored'",
 }
-# The number of copies that a row is about, or of events that it stands for.
+# The number of copies that a row of the ledger is about, or of events that it counts.
 _AMOUNT = f"""case when kind = '{Kind.PUBLISHED}' then coalesce(copies, 0)
         when kind in {words(Kind.BOOKS, Kind.DROPPED)} then number else events end"""
 _ALL_SUMS = ", ".join(

@@ -12,7 +12,8 @@ from typing import NamedTuple
 from holdfast.journal.schema import BOOKS_S, FULL, LONGEST_WAIT_S, Kind
 from holdfast.pipeline.epochs import parts
 
-# A run was killed; has no books; has not ended; is silent, too; or lacks its start.
+# The kinds of unknowns: a run was killed; has no books; has not ended; has not ended and is silent;
+# or lacks its start.
 UNCLEAN, UNBOOKED, OPEN = "run.unclean", "run.unbooked", "run.open"
 SILENT, CUT = "run.silent", "run.cut"
 # In these times, violations could be hidden.

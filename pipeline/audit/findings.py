@@ -1,7 +1,7 @@
 """Checks that every accepted copy has exactly one end, and that no receiver got a copy twice.
 
-Each finding is a row: its kind, its subject, its time if it is about the journal, the excess or
-shortage, and a text. Open copies are no violation. Coverage says what cannot be checked. The
+Each finding is a row: its kind, what it is about, its time if that is the journal, the excess or
+shortage, and a text. Open copies are no violation. `coverage` finds what cannot be checked. The
 messages of a day are checked together, and again only when there are new events about them.
 """
 

@@ -45,7 +45,7 @@ class AuditMemory(Memory):
 def remembering(lake: Lake) -> Iterator[AuditMemory]:
     """Yield the memory of a lake's events.
 
-    Callers open the tables of the audit within it; these may have later files.
+    The caller opens the tables of the audit inside; these may have later files.
 
     Raises:
         PipelineFailed: There are no tables.

@@ -91,8 +91,8 @@ def _is_there(tables: Tables, name: str) -> bool:
 def _copies(events: str) -> str:
     """Return the question for the events of each copy, in numbers.
 
-    The message itself counts as a copy without a receiver. A message that moved to another queue of
-    its subject may return. A message made from an imported or edited letter begins with its replay.
+    The message itself counts as a copy without a receiver. A message that moved to another queue
+    may return. A message made from an imported or edited letter begins with its replay.
     Clocks may jump and frames may overtake each other, but not both at the same time.
     """
     return f"""

@@ -21,8 +21,8 @@ CAUSES = f"""
     group by code, wording order by refusals desc, dead desc, code, wording
 """
 
-# Messages that became dead letters for at least three receivers, and for four of five. Few
-# messages die often; only their receivers are all examined.
+# Messages that became dead letters for at least three receivers, and for four of five. Few messages
+# die that often; so only for these are all receivers examined.
 POISON = """
     with suspects as (
         select msg, origin from {life} where state = 'dead'

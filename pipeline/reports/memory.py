@@ -1,7 +1,7 @@
 """Remembers what audits and reports found out about files: the next one reads only new files.
 
-Everything in it follows from files of tables, which never change. It is valid while a group has the
-same files, and may be removed at any time.
+All its results follow from files of tables, which never change. A result is valid while its group
+has the same files, and may be removed at any time.
 """
 
 import os
@@ -30,7 +30,7 @@ class Memory:
         self.parts = {name: self.part(name, map(_named, files)) for name, files in groups.items()}
 
     def part(self, name: str, facts: Iterable[str]) -> Path:
-        """Return the place of what follows from these facts."""
+        """Return the path for results that follow from these facts."""
         text = "\n".join([_VERSION, *sorted(facts)])
         return self._place / f"{name}-{blake2b(text.encode(), digest_size=16).hexdigest()}"
 
@@ -41,7 +41,7 @@ class Memory:
 
     @contextmanager
     def writing(self, group: str) -> Iterator[Path]:
-        """Yield a new folder for what is found out about a group."""
+        """Yield a new folder for the results of a group; it becomes the group's part at the end."""
         draft = self._place / "draft"
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir()
@@ -55,7 +55,7 @@ class Memory:
         return [file for part in self.parts.values() for file in part.glob(pattern)]
 
     def forget_others(self, known: Iterable[Path] = ()) -> None:
-        """Remove what is no longer valid."""
+        """Remove all parts but those of the present groups and the known ones."""
         for place in {*self._place.glob("*-*")} - {*self.parts.values(), *known}:
             if place.is_dir():
                 shutil.rmtree(place)

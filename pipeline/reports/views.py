@@ -18,7 +18,7 @@ _PUBLISHES = "select msg, origin, channel, size, copies from {events} where kind
 _PUBLISHES_TO_ONE = (
     "select msg, origin, channel, 1 as size, 1 as copies from {life} where generation = 0"
 )
-# The same rows as in the table, which has neither receivers nor minutes.
+# The rows of `latency` for a scope: the table itself has neither receivers nor minutes.
 _LATENCY = f"""
     select date_trunc('hour', timestamp_micros(published_us)) as hour, channel,
         '{DELIVERY}' as what, greatest(unix_micros(handed_ts) - published_us, 0) as us, 1 as n
@@ -95,6 +95,6 @@ def _on_channel(scope: Scope) -> str:
 
 def _lost(scope: Scope) -> str:
     times = scope.times.replace("(ts)", "(found_ts)")
-    # Their receivers are unknown.
+    # The receivers of lost copies are unknown.
     known = ["false"] if scope.receiver is not None else _conditions(scope, "channel")
     return f"select * from {{all_lost}} where {_where(times, *known)}"

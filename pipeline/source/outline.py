@@ -185,6 +185,6 @@ def beginning(found: Finding, trimmed: int | None) -> Finding:
 
 
 def altered(at: Position, seen: StreamEntry) -> Finding:
-    """Return the finding, at an entry, that the last frame is not what was written."""
+    """Return the finding, at an entry, that the frame before was changed after it was written."""
     text = f"frame {at.seq} was changed after it was written: its digest differs"
     return Finding(Incident.ALTERED, seen.id, seen.epoch, at.seq, 1, text)

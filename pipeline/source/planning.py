@@ -75,7 +75,7 @@ class Planner:
             at, _ = self._advance(node, at, seen)
             events += seen.events
         ends = self._journals.ends(node)
-        # Of the newest frame, only the store knows what was written.
+        # No later frame carries the digest of the newest one: only the store has it.
         return at.as_written(ends.digest) if at.seq == ends.seq else at
 
     def _advance(

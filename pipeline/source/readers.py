@@ -19,7 +19,8 @@ class JournalReader(NamedTuple):
     lake: str
     # Its machine and folder.
     place: str
-    # When the store got the latest frame that it has, in ms since 1970; None if it has none.
+    # When the latest frame that the lake has came into the store, in ms since 1970; None if it has
+    # none.
     until: int | None
 
 
@@ -33,7 +34,7 @@ class Readers:
     def report(self, lake: str, place: str, positions: Mapping[str, Position]) -> None:
         """Report the frames that a lake has stored; the server trims those that all readers have.
 
-        It has read nothing of a node that is missing here.
+        Of a node that is missing in `positions`, the lake has read nothing.
         """
         with self._redis.pipeline(transaction=True) as together:
             together.hset(self._journals.lakes, lake, place)
