@@ -49,11 +49,11 @@ class Answers:
         self._has_store: bool | None = None
 
     def begin_round(self) -> None:
-        """Begin a round of `send_news` for many sessions."""
+        """Begin a round of `send_news` for many sessions: the store is asked once for all."""
         self._has_store = self._store.is_available
 
     def end_round(self) -> None:
-        """End the round."""
+        """End the round: the next question about the store is asked anew."""
         self._has_store = None
         self._journal.end_round()
 

@@ -116,7 +116,10 @@ class ServerApi(ABC):
 
     @abstractmethod
     def end_by_server(self, session: Session) -> None:
-        """End a session and inform its client; durable entries become dead letters."""
+        """End a session and inform its client.
+
+        The queue of a durable or named session becomes dead letters; others are discarded.
+        """
 
     @abstractmethod
     def log_out(self, session: Session) -> None:

@@ -147,8 +147,9 @@ def receive(
 ) -> RemainingMessages | Unread | None:
     """Handle a request; its exchange is answered now or later.
 
-    Returns what this turn had no time for; continue it in the next one. Raises `RequestRefused`,
-    without effects, if the body is not messages, or if an unknown page sent it.
+    Returns what this turn had no time for: call its `go_on` in later turns until it returns True.
+    Raises `RequestRefused`, without effects, if the body is not messages, or if an unknown page
+    sent it.
     """
     found = read(body, bayeux.state.options.request_limits)
     if isinstance(found, Salvage):
@@ -394,7 +395,7 @@ def _carry_out(
     reply: Json,
     begin: int,
 ) -> bool:
-    """Returns whether the reply is complete; a connect's is when its messages are known."""
+    """Returns whether the reply is complete; that to a connect still waits for its messages."""
     session = exchange.session
     if session is None or message.get("clientId") != session.client_id or session.has_left:
         raise _unknown(bayeux, message, exchange)

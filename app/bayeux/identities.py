@@ -35,7 +35,10 @@ class Identities:
         self._newcomers: OrderedDict[str, float] = OrderedDict()
 
     def find(self, client_id: object, exchange: Exchange) -> Session | None:
-        """Return the session with this id, if the request comes from its client."""
+        """Return the session with this id, if the request comes from its client.
+
+        Notes in the identity what the request proves, and in the exchange the browser that counts.
+        """
         session = self.by_id(client_id)
         if session is None or session.is_away:
             return None

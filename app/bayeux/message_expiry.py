@@ -72,7 +72,10 @@ class MessageExpiry:
             self.watch(session)
 
     def finds_room(self, session: Session, message: Message) -> bool:
-        """Return whether a full queue need not refuse the message: there is room, or it expired."""
+        """Queue the message in a full queue by removing others that have expired.
+
+        A message that has expired itself is settled. Returns False if the queue must refuse it.
+        """
         if session.has_newest_only:
             drop_outdated(session, self._undelivered)
             if session.queue.offer(message) is None:

@@ -108,6 +108,8 @@ _CATCHING_UP = (Operation.HISTORY, Operation.REPLAY)
 class Rights:
     """CometD's rule: the policy decides first; then any denial denies, else one grant is needed.
 
+    The methods `check_...` raise `Refused`.
+
     A subscription with wildcards needs the grant of every authorizer inside its pattern, so that
     `/**` cannot bypass an authorizer on `/secret/**`; these decide for their own part only.
     """

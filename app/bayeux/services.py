@@ -91,6 +91,7 @@ class Services:
         self._services: dict[str, _Served] = {}
 
     def add(self, pattern: str, service: Service) -> None:
+        """Let the service answer calls on channels of the pattern; it may raise `Refused`."""
         check_hook(f"the service of {pattern}", service)
         self._services[self._channels.named(pattern).name] = service
 

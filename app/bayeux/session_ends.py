@@ -50,7 +50,11 @@ class SessionEnds(Endings):
         self._login_events = login_events
 
     def end_by_server(self, session: Session, now: float, by: str = "the server") -> None:
-        """End a session and inform its client; durable entries become dead letters."""
+        """End a session and inform its client.
+
+        The queue of a durable or named session becomes dead letters. Other queues leave with the
+        last reply, or are discarded.
+        """
         if session.is_gone:
             return
         keeps = session.is_durable or (session.terms is not None and session.terms.is_named)

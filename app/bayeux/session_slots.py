@@ -47,7 +47,7 @@ class SessionSlots:
         return self.free() > 0 or self._gives_way() is not None
 
     def give(self, now: float) -> None:
-        """Ensure that a slot is free. Raises `Refused` before any change."""
+        """Ensure that a slot is free, if necessary by an eviction. Raises `Refused` before that."""
         if self.free() > 0:
             return
         idlest = self._gives_way()

@@ -31,7 +31,7 @@ class SubscriptionParty(Protocol):
         ...
 
     async def leave(self, subscription: "Subscription") -> None:
-        """End a subscription."""
+        """Remove a subscription; unsubscribe with the last one for its channel."""
         ...
 
 

@@ -57,8 +57,6 @@ class _Tally:
 
 
 class _ReceiverVerdicts(_Tally):
-    """The verdicts of one receiver."""
-
     __slots__ = ("_knew", "_knew_before", "is_counted")
 
     def __init__(self) -> None:

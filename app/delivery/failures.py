@@ -47,7 +47,10 @@ class Failures(Generic[R]):
     def carry_out(
         self, receiver: R, refusals: Refusals, now: float, is_turn_over: Callable[[], bool]
     ) -> bool:
-        """Apply the refusals until the turn is over; return whether all are done."""
+        """Apply the refusals until the turn is over; return whether all are done.
+
+        One of them may end the session.
+        """
         self._given_back_from = 0
         rest = refusals.rest
         try:
@@ -99,7 +102,10 @@ class Failures(Generic[R]):
     def react_to(
         self, receiver: R, failure: Failure, now: float, entry: Entry | None = None
     ) -> None:
-        """Apply a failed delivery or a lost contact; without `entry`, all in flight failed."""
+        """Apply a failed delivery or a lost contact; without `entry`, all in flight failed.
+
+        The session may have ended afterwards.
+        """
         dispatcher = self.dispatcher(receiver, now)
         self._counters.refused[failure.code.family] += 1
         failed = receiver.queue.in_flight().values() if entry is None else (entry,)

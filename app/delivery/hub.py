@@ -36,7 +36,7 @@ class MessageExpiryPort(Protocol[R_contra]):
         ...
 
     def finds_room(self, receiver: R_contra, message: Message, /) -> bool:
-        """Return whether expiring messages made room in a full queue for this message."""
+        """Queue the message in a full queue by expiring others; return False if that is refused."""
         ...
 
 

@@ -15,7 +15,7 @@ def add(mortals: list[Message], message: Message) -> None:
 
 
 def remove(mortals: list[Message], messages: Iterable[Message]) -> None:
-    """Remove those of these messages that are there."""
+    """Remove these messages; ignore those that are not there."""
     for message in messages:
         place = bisect_left(mortals, message.expires_ms, key=_by_end)
         while place < len(mortals) and mortals[place].expires_ms == message.expires_ms:

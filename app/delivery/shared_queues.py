@@ -144,6 +144,7 @@ class SharedQueues(ABC, Generic[R]):
 
         Raises `Undeliverable` if the queue is full, or if the senders make too much wait already.
         The caller reserves room, and gives it up when the message is in the queue or will not come.
+        A message that will not come must also be discharged.
         """
         size = len(message.wire)
         if not self._senders.may_add(senders, size):

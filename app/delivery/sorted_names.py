@@ -30,7 +30,6 @@ class SortedNames:
         self._lasts: list[str] = []
 
     def add(self, name: str) -> None:
-        """Add a name."""
         pieces, lasts = self._pieces, self._lasts
         if not pieces:
             pieces.append([name])
@@ -47,7 +46,6 @@ class SortedNames:
             del piece[middle:]
 
     def remove(self, name: str) -> None:
-        """Remove a name."""
         at = bisect_left(self._lasts, name)
         piece = self._pieces[at]
         del piece[bisect_left(piece, name)]

@@ -162,7 +162,6 @@ class Columns:
         channel: str | None,
         number: int | None,
     ) -> None:
-        """Add a change."""
         self.see(at, 1)
         row = {
             "kind": kind,

@@ -123,7 +123,6 @@ class Frame(NamedTuple):
 
 
 def encode(head: Head, body: Body) -> bytes:
-    """Encode a frame."""
     line = orjson.dumps(head._asdict(), option=orjson.OPT_APPEND_NEWLINE)
     columns = orjson.dumps(body)
     if len(columns) < _PLAIN:

@@ -54,7 +54,7 @@ class VerificationKeys:
         ]
 
     def knows(self, key_id: object) -> bool:
-        """Return whether a key has this id, or any id."""
+        """Return whether a key matches: None matches all keys, and a key without an id all ids."""
         return any(key_id is None or each.id in ("", key_id) for each in self.keys)
 
 

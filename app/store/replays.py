@@ -64,7 +64,7 @@ class Replays:
         return job
 
     async def start(self, which: LetterFilter, options: ReplayOptions, who: str) -> Job:
-        """Start a replay."""
+        """Start a replay; return its job once the store has it."""
         job = self._make(which, options, who, JobState.CANARY)
         if options.canary == 0:
             job.state = JobState.RUNNING

@@ -76,8 +76,6 @@ CONFIRM = Script("confirm", _source("confirm"))
 
 
 class ScriptCall(NamedTuple):
-    """One call of a script."""
-
     script: Script
     keys: list[str]
     args: list[Word]
