@@ -58,7 +58,7 @@ class Answers:
         self._journal.end_round()
 
     def send_news(self, session: Session, now: float) -> None:
-        """Send what is waiting for the session, if it can be reached and may get it now."""
+        """Send the session its waiting messages, if it can be reached and may get them now."""
         queue = session.queue
         if not (queue.count or session.has_shared_queue):
             return

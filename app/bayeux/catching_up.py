@@ -56,16 +56,17 @@ class CatchUp:
         self._now_ms = state.node.now_ms()
         # The part that is left to read.
         self._steps = self._read()
-        # How many channels it has looked at, and those that have places of their own below a
-        # pattern.
+        # The number of channels that it has looked at, and the channels with starts of their own
+        # below a pattern.
         self._looked = 0
         self._named: list[Channel] = []
-        # What enters the histories meanwhile, and the cursor behind which that is.
+        # The arrival of the first message that enters a history meanwhile, and the cursor behind
+        # which all such messages are.
         self._arrival = self._histories.arrival
         self._begun = cursor_of(self._histories.newest)
         self._found: dict[int, _Found] = {}
-        # What the filter has yet to be asked about; what it said, by id; whether it was asked in
-        # this turn.
+        # The messages that the filter has yet to be asked about; its answers, by id; whether it was
+        # asked in this turn.
         self._unasked: list[Message] = []
         self._answers: dict[int, bool] = {}
         self._has_asked = False
@@ -217,7 +218,7 @@ class CatchUp:
             self._lost[pattern] = (min(before[0], cursor), max(before[1], floor))
 
     def _read_newer(self) -> None:
-        """Find what was published meanwhile."""
+        """Find the messages that were published meanwhile."""
         arrival = self._arrival
         while arrival.message is not None and arrival.next is not None:
             self._add_newer(arrival.message)

@@ -200,7 +200,7 @@ def _delay(text: str) -> int:
 def audited(
     note: Note, who: str, action: str, target: str, detail: Mapping[str, Any]
 ) -> Iterator[None]:
-    """Write to the audit what the block changes, whatever its outcome."""
+    """Write the change that the block makes to the audit, whatever its outcome."""
     outcome = _INTERRUPTED
     try:
         yield

@@ -122,7 +122,7 @@ class Erasure:
         self._hub.publish_to(living, message)
 
     def _discard(self, _: float) -> bool:
-        """Discard what waits in some queues."""
+        """Discard the topic's messages in some queues."""
         some = list(islice(self._left, _MOST))
         for session in some:
             queue = session.queue

@@ -31,7 +31,7 @@ class ChannelRule:
     max_attempts: int | None = None
     # Its configuration if the channel is a topic by this rule.
     topic: TopicConfig | None = None
-    # What the channels keep for later subscribers; None: nothing.
+    # How much the channels keep for later subscribers; None: nothing.
     history: HistoryDepth | None = None
     # Whether each message goes to one receiver.
     is_work_queue: bool = False

@@ -90,7 +90,7 @@ class Addressing:
         self._taken(destination, QUEUED if session.is_unclaimed else OK)
 
     def add_subject(self, destination: Destination) -> None:
-        """Find the receivers of what is addressed to a subject. Raises `Undeliverable`."""
+        """Address the message to a subject: to sessions, or its queue. Raises `Undeliverable`."""
         takers = self._takers(destination)
         self._passing += [each for each in takers if not each.is_durable]
         self.receivers += takers
@@ -209,12 +209,12 @@ class PointToPoint:
 
 
 def is_ptp(channel: str) -> bool:
-    """Return whether what travels on the channel is addressed only."""
+    """Return whether messages on the channel are for destinations only."""
     return channel == PTP or channel.startswith(_BELOW)
 
 
 def accounts_of(sender: Session | None) -> Sequence[str]:
-    """Return who accounts for what a session makes wait: its address and its subject.
+    """Return the accounts for messages that a session makes wait: its address and its subject.
 
     As with other quotas, clients on this machine are not counted.
     """
@@ -225,6 +225,6 @@ def accounts_of(sender: Session | None) -> Sequence[str]:
 
 
 def account_of(sender: Session | None) -> str:
-    """Return the subject that accounts for what a session publishes; without one, its address."""
+    """Return the account for a session's messages in histories: its subject, or its address."""
     accounts = accounts_of(sender)
     return accounts[-1] if accounts else ""

@@ -198,7 +198,7 @@ class _ClientPublish:
         self._reply = reply
         self._qos = qos
 
-    # What it does; each returns whether the reply is complete.
+    # The kinds of publish; each returns whether the reply is complete.
 
     def broadcast(self) -> bool:
         """Publish the message, with the request that it carries."""
@@ -293,7 +293,7 @@ class _ClientPublish:
         )
         return self._is_complete(self._handler.asking.publish(qos, broadcast, self._answered))
 
-    # Its reply
+    # The reply
 
     def _is_complete(self, outcome: PersistOutcome | None) -> bool:
         """Complete the reply if the outcome is known; return whether it is."""

@@ -23,7 +23,7 @@ _RETRY_S = 5.0
 
 
 class Quotas:
-    """The quotas of a server, and what is used of them."""
+    """The quotas of a server, and their usage."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Reauthorization: what a session's rights no longer cover is removed."""
+"""Reauthorization: removes subscriptions and messages that a session's rights no longer cover."""
 
 from collections.abc import Collection, Mapping, Sequence
 
@@ -156,7 +156,7 @@ class Reauthorization(RightsReview):
         return True
 
     def _withdraw(self) -> None:
-        """Remove what the session may no longer receive from its queue."""
+        """Remove messages from the queue that the session may no longer receive."""
         denied = _denied(self._answers)
         without_history = _denied(self._may_catch_up)
         if not (denied or without_history):

@@ -70,7 +70,7 @@ class Replaying:
             self._dead_letter(key, message, letter)
 
     def waiting(self, sent: Sequence[Sent]) -> list[Sent]:
-        """Return those that are still in their queues, waiting or in flight."""
+        """Return the messages that are still in their queues, waiting or in flight."""
         queued = {key: self._ids(key) for key in {key for key, _ in sent}}
         return [each for each in sent if each[1] in queued[each[0]]]
 

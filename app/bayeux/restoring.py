@@ -81,7 +81,7 @@ def restore(
     life.clock.schedule_hold_end(session, now)
     life.message_expiry.begin(session)
     if not session.takes_messages:
-        # The earlier process was killed before it could dead-letter what came late.
+        # The earlier process was killed before it could dead-letter late messages.
         life.undelivered.dead_letter_all(session, DELIVERY_ENDED, "", now)
     return session
 
@@ -126,7 +126,7 @@ def _subscribe(life: SessionLife, session: Session, record: SessionRecord) -> No
         try:
             qos = SubscribeQos.of(record.subscription_qos.get(name, {}), is_kept=True)
         except QosInvalid as invalid:
-            # Without its filter, the subscription would bring what the client does not expect.
+            # Without its filter, the subscription would bring messages that its client does not want.
             state.log.warning("%s has lost its subscription to %s: %s", session.name, name, invalid)
         else:
             state.subscriptions.add(session, pattern, qos)
@@ -137,7 +137,7 @@ def _subscribe(life: SessionLife, session: Session, record: SessionRecord) -> No
 def restore_without_session(life: SessionLife, key: str, messages: Sequence[Message]) -> None:
     """Restore a shared queue or the history of a channel; settle what ended sessions left.
 
-    What was addressed to the subject of an ended session returns to the subject, work to its queue.
+    Messages to the subject of an ended session return to the queue of the subject, work to its own.
     """
     state = life.state
     if key.startswith("/"):

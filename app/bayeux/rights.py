@@ -190,7 +190,7 @@ class Rights:
         self.check_presence(session, about, message)
 
     def check_presence(self, session: Session, channel: Channel, message: Json) -> None:
-        """Refuse to tell who is on a channel; a policy decides as on subscribing to it."""
+        """Refuse to tell the members of a channel; a policy decides as on subscribing to it."""
         if not session.identity.is_operator:
             self._check(Operation.PRESENCE, Operation.PRESENCE, session, channel, message)
 
@@ -202,7 +202,7 @@ class Rights:
         self._check(Operation.PUBLISH, Operation.PUBLISH, session, channel, message)
 
     def check_rules(self, operation: Operation, session: Session, channel: Channel) -> None:
-        """Refuse what the rules do not allow in addition to a publish or a subscribe.
+        """Refuse an operation that comes with a publish or a subscribe, unless the rules allow it.
 
         Policy and authorizers decide about the publish or the subscribe itself.
         """
@@ -210,7 +210,7 @@ class Rights:
             raise Refused(_ERRORS[operation, operation], _BY_RULES)
 
     def may_catch_up(self, session: Session, channel: Channel) -> bool:
-        """Return whether the rules let the session have what a channel keeps, in either way."""
+        """Return whether the rules let the session read a history, by `history` or `replay`."""
         return any(_is_granted(each, session, channel) for each in _CATCHING_UP)
 
     def check_erase(self, session: Session, channel: Channel, message: Json) -> None:

@@ -138,7 +138,7 @@ class Exchange:
         self.is_handshake = False
         # Whether replies precede the messages that travel with them.
         self.replies_first = False
-        # Whether the response must wait until the store has what this request changed.
+        # Whether the response must wait until the store has the changes of this request.
         self.waits_for_store = False
         # The held connect of this exchange was superseded by a newer one.
         self.is_superseded = False

@@ -60,7 +60,7 @@ class SubscribeHandler:
             if starts is None:
                 state.subscriptions.join(session, patterns, message, qos)
             else:
-                # Whoever may not subscribe costs no reading.
+                # Before the histories are read: a session without the right must not cause that.
                 state.subscriptions.check_join(session, patterns, message, qos)
                 catch_up = progress.catch_up = CatchUp(state, session, starts, qos, patterns)
         if catch_up is not None:
@@ -150,7 +150,7 @@ class SubscribeHandler:
         state = self._state
         state.store.save(ChangedSession(session, state.node))
         fulfil = begin_pending(self._answers, message, exchange, reply)
-        # What comes from histories must not precede the reply.
+        # Messages from histories must not precede the reply.
         session.catching_up += 1
 
         def go_on(now: float) -> None:

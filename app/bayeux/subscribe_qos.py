@@ -32,7 +32,7 @@ class SubscribeQos:
     filter: Filter | None = None
     # Whether the session is notified when the topic is erased.
     notify: bool = True
-    # Of what waits, only the newest message of each channel is handed over.
+    # Of waiting messages, only the newest of each channel is handed over.
     newest_only: bool = False
 
     @classmethod
@@ -78,7 +78,7 @@ class SubscribeQos:
         return "newestOnly" if self.newest_only else ""
 
     def selection(self, session: str) -> Selection:
-        """Return what the session of this name receives."""
+        """Return the selection for the session of this name."""
         return Selection(self.filter, "" if self.local else session)
 
     def to_json(self) -> Mapping[str, Any]:

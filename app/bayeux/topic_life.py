@@ -1,4 +1,4 @@
-"""The life of topics: what follows when one has changed, its destroy timer, its erasure."""
+"""The life of topics: the effects of their changes, their destroy timers, their erasure."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
@@ -29,7 +29,7 @@ class TopicLife:
         self._owner = owner
         self._undelivered = undelivered
         self._timers: Timers[Topic] = Timers()
-        # What the store has of topics, from the beginning of a start to its end.
+        # The stored records of topics, while the server starts.
         self._found: Mapping[str, TopicRecord] = {}
         state.topics.on_change = self._wake
 
@@ -65,7 +65,7 @@ class TopicLife:
             self._state.topics.time_out(topic)
 
     def expect(self, records: Mapping[str, TopicRecord]) -> None:
-        """Note what the store has of topics, before sessions and histories are restored."""
+        """Note the stored records of topics, before sessions and histories are restored."""
         self._found = records
         own = [each.config for each in records.values() if each.config is not None]
         if any(config.depth is not None for config in own):

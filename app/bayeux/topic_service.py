@@ -94,7 +94,7 @@ class TopicService:
         return channel
 
     def _check_reading(self, call: ServiceCall, channel: Channel) -> None:
-        """Refuse what the client could not subscribe to."""
+        """Refuse a channel that the client could not subscribe to."""
         rights = self._rights
         rights.check_system(call.session, channel, call.message)
         if not rights.are_open:
@@ -123,7 +123,7 @@ class TopicService:
         self._backlog.begin(search.go_on, call.now)
 
     def _found(self, call: ServiceCall, pattern: Channel, search: HistorySearch) -> None:
-        """Answer with what was found, unless the client has lost the right meanwhile."""
+        """Answer with the messages found, unless the client has lost the right meanwhile."""
         try:
             self._check_get(call, pattern)
         except Refused:

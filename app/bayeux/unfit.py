@@ -122,7 +122,7 @@ def _fault_of(said: str) -> ErrorReply:
 
 
 def _unfit(message: dict[str, Any], fault: ErrorReply) -> Unfit:
-    """Make the unfit message from what was found, in which numbers are bytes."""
+    """Make the unfit message from the one found, whose numbers are bytes."""
     said = message.get("id")
     if isinstance(said, bytes):
         number = float(said)

@@ -1,4 +1,4 @@
-"""Batches: what a receiver was handed at a time."""
+"""Batches: the messages that a receiver was handed at one time."""
 
 from collections.abc import Sequence
 from typing import Final

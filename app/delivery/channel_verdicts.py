@@ -130,7 +130,7 @@ class ChannelVerdicts:
         self._suspected_at = -1.0
 
     def turn(self, now: float) -> None:
-        """Begin a new half; forget what is older than a window."""
+        """Begin a new half; forget verdicts that are older than a window."""
         keeps = now - self.since < self._limits.window_s
         self.since = now
         self.people = {

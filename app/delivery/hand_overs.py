@@ -130,7 +130,7 @@ class HandOvers(Generic[R]):
         return bool(back)
 
     def change_hands(self, receiver: R, now: float) -> None:
-        """Put back what is in flight for the client that takes over."""
+        """Put back the entries in flight: the next client of the session gets them."""
         queue = receiver.queue
         self._attempt_notes.note(receiver, queue.in_flight().values(), now, TAKEN_OVER)
         back = queue.change_hands()

@@ -57,7 +57,6 @@ class Hub(Generic[R]):
         journal: DeliveryJournal = NO_JOURNAL,
         notices: Notices | None = None,
     ) -> None:
-        # What channels keep for later subscribers.
         self.histories = histories
         histories.on_leave = self._leave_history
         # Whether some channels keep their messages in the store, even if nobody subscribes.
@@ -257,7 +256,7 @@ class Hub(Generic[R]):
         self._give(message, (receiver,))
 
     def catch_up(self, receiver: R, messages: Sequence[Message]) -> None:
-        """Queue copies of messages from histories, ahead of what is published from now on."""
+        """Queue copies of messages from histories, ahead of later publishes."""
         for message in messages:
             if message.is_durable and receiver.is_durable:
                 self.store.keep(message, (receiver.key,), _ignore)

@@ -216,7 +216,7 @@ class Histories:
             self._make_room(next(iter(self._messages.values())))
 
     def shorten(self, channel: str, depth: HistoryDepth | None) -> None:
-        """Reduce what the channel keeps to its new depth; None: nothing."""
+        """Reduce the channel's history to its new depth; None: to nothing."""
         kept = self._by_channel.get(channel)
         if depth is None:
             self.erase(channel)
@@ -259,7 +259,7 @@ class Histories:
         self._missed[channel] = cursor_of(message.id)
 
     def forget(self, channel: str) -> None:
-        """Erase what the channel keeps, and what is known about it: its topic has ended."""
+        """Erase the channel's history, and all that is known of it: its topic has ended."""
         self.erase(channel)
         if channel in self._missed:
             self.floor = max(self.floor, self._missed.pop(channel))
@@ -273,7 +273,7 @@ class Histories:
     def restore(
         self, channel: str, messages: Sequence[Message], depth: HistoryDepth, *, is_whole: bool
     ) -> None:
-        """Add what the store has of a channel that keeps nothing yet.
+        """Add the stored messages of a channel whose history is still empty.
 
         Args:
             is_whole: Whether the store had all messages of this channel, not only some.
@@ -311,7 +311,7 @@ class Histories:
             self._mortals -= 1
             self._forget_ends()
         if not kept:
-            # What is known about it must not take memory for ever.
+            # Empty histories must not take memory for ever: the floor of all covers theirs.
             self.floor = max(self.floor, kept.floor)
             del self._by_channel[kept.channel]
             self._names.remove(kept.channel)
@@ -326,7 +326,7 @@ class Histories:
             heapify(self._ends)
 
     def erase(self, channel: str) -> int:
-        """Remove everything that the channel keeps; return how many messages that were."""
+        """Remove the channel's history; return the number of its messages."""
         kept = self._by_channel.get(channel)
         messages = [] if kept is None else list(kept)
         for message in messages:

@@ -179,7 +179,7 @@ class Request(Timed, Generic[R]):
         self.id = 0
         # Whether it is on a work queue, which has one copy of it.
         self.is_work = False
-        # The session names of those that may still answer, and of those that have answered or
+        # The session names of responders that may still reply, and of those that have replied or
         # refused.
         self.responders: set[str] = set()
         self.spoken: set[str] = set()
@@ -189,7 +189,7 @@ class Request(Timed, Generic[R]):
         self.refusal: tuple[str, str] | None = None
         # None while it is outstanding.
         self.end: RequestEnd | None = None
-        # Where its event says what is left of the deadline.
+        # The place in its event at which the time left stands; negative if nowhere.
         self._place = -1
 
     # Its message
@@ -419,7 +419,7 @@ class Requests(Generic[R]):
             self._begin(self.go_on)
 
     def go_on(self, _: float) -> bool:
-        """Do one piece of what is left to do; return whether there is more."""
+        """Do one piece of the work; return whether any is left."""
         if self._left:
             request, key = self._left.popleft()
             # An ended request keeps its names: `_remembered` has counted them.

@@ -122,11 +122,11 @@ class SharedQueues(ABC, Generic[R]):
 
     @abstractmethod
     def _takers(self, name: str) -> Sequence[R]:
-        """Return the sessions that take what waits in the queue now."""
+        """Return the sessions that take messages of the queue now."""
 
     @abstractmethod
     def _moves(self, known: SharedQueue[R], takers: Sequence[R]) -> list[Move]:
-        """Enter what waits, in order, into the queues of sessions that have room."""
+        """Enter waiting messages, in order, into the queues of sessions that have room."""
 
     # Queues
 
@@ -199,7 +199,7 @@ class SharedQueues(ABC, Generic[R]):
     # Moving
 
     def pass_on(self, receiver: R) -> None:
-        """Move what waits in a shared queue on to the sessions, as far as these have room."""
+        """Move the messages of a shared queue on to sessions, as far as these have room."""
         known = self._queues.get(receiver.subject)
         if known is None or known.receiver is not receiver:
             # It was closed, and perhaps opened again.

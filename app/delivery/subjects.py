@@ -47,7 +47,7 @@ class Subjects(SharedQueues[R]):
     # Sessions
 
     def join(self, receiver: R) -> None:
-        """Count the session to its subject; what waits for the subject moves on to it."""
+        """Count the session to its subject, whose waiting messages move on to it."""
         subject = receiver.subject
         if subject == NOBODY:
             return
@@ -66,7 +66,7 @@ class Subjects(SharedQueues[R]):
         self.look(receiver)
 
     def look(self, receiver: R) -> None:
-        """Move on what waits for the receiver's subject when the turn ends."""
+        """Move on the messages that wait for the receiver's subject, when the turn ends."""
         if self._queues and receiver.subject in self._queues:
             self._hub.make_ready(self._queues[receiver.subject].receiver)
 

@@ -65,7 +65,7 @@ NEXT: Final = {
     TopicState.DEAD: {
         TopicInput.CONFIGURED: _UNREFERENCED,
         TopicInput.SUBSCRIBED: _UNCONFIGURED,
-        # A subject gets back what a session left.
+        # A shared queue gets back messages that a session left.
         TopicInput.REFERRED: frozenset((TopicState.SOFTERASED,)),
     },
     TopicState.UNCONFIGURED: {

@@ -168,7 +168,7 @@ class Topics:
         return len(self._topics) - self.states[TopicState.UNCONFIGURED] >= self._most
 
     def record(self, topic: Topic) -> TopicRecord | None:
-        """Return what the store should have of the topic; None if nothing."""
+        """Return the record that the store should have of the topic; None if it needs none."""
         if topic.state in (TopicState.DEAD, TopicState.UNCONFIGURED):
             return None
         is_own = topic.config != self._config_of(topic.name)

@@ -39,7 +39,7 @@ class Undelivered(Generic[R]):
         self._unstored_bytes = 0
 
     def dead_letter_all(self, receiver: R, code: ErrorCode, text: str, now: float) -> None:
-        """Dead-letter the whole queue, less what has expired and what its subject takes back."""
+        """Dead-letter the queue, less expired messages and those that return to shared queues."""
         queue = receiver.queue
         self.expire_waiting(receiver)
         self._attempt_notes.note_failure(receiver, queue.in_flight().values(), now, code, text)
@@ -168,7 +168,7 @@ class Undelivered(Generic[R]):
             self._journal.settled(receiver, messages, DISCARDED[reason])
 
     def discard_in_flight(self, receiver: R, reason: Reason) -> None:
-        """Discard what is in flight: it will be neither acknowledged nor sent again."""
+        """Discard the entries in flight: they will be neither acknowledged nor sent again."""
         handed = receiver.queue.withdraw(list(receiver.queue.in_flight()))
         if handed:
             self.discard(receiver, [entry.message for entry in handed], reason)

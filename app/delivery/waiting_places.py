@@ -26,12 +26,12 @@ class WaitingPlaces(Generic[R]):
         return self.work if name.startswith(PREFIX) else self.subjects
 
     def look(self, receiver: R) -> None:
-        """Move on what waits for a receiver when the turn ends: it may have room now."""
+        """Move on messages that wait for a receiver, when the turn ends: it may have room now."""
         self.subjects.look(receiver)
         self.work.look(receiver)
 
     def pass_on(self, receiver: R) -> None:
-        """Move what waits in a shared queue on to sessions."""
+        """Move the messages of a shared queue on to sessions."""
         self._of(receiver.subject).pass_on(receiver)
 
     def made_room(self, receiver: R) -> None:

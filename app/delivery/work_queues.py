@@ -91,7 +91,7 @@ class WorkQueues(SharedQueues[R]):
     # Receivers
 
     def look(self, receiver: R) -> None:
-        """Move on what waits for a receiver when the turn ends: it may have room now."""
+        """Move on work that waits for a receiver, when the turn ends: it may have room now."""
         if not self._queues or receiver.queue.lacks_room(1) is not None:
             return
         for pattern in self._matching.keys() & receiver.subscriptions:
@@ -176,7 +176,7 @@ class WorkQueues(SharedQueues[R]):
     def _moves(self, known: SharedQueue[R], takers: Sequence[R]) -> list[Move]:
         """Enter each message into the queue of one receiver that has not refused it.
 
-        Those that wait for a receiver with room keep no later ones waiting.
+        Messages that wait for a receiver with room keep no later ones waiting.
         """
         source = known.receiver
         waiting = source.queue.waiting

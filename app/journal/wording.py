@@ -25,7 +25,7 @@ _QUOTES: Final = (
     ("\u201e", "\u201c\u201d"),
     ("«", "»"),
 )
-# A mark within a word is an apostrophe. What is not closed may go on behind the text.
+# A mark within a word is an apostrophe. A part that is not closed may go on behind the text.
 _PARTS: Final = [rf"{opens}.*?(?:[{closes}](?!\w)|$)" for opens, closes in _QUOTES]
 _QUOTED: Final = re.compile(rf"(?<!\w)(?:{'|'.join(_PARTS)})", re.DOTALL)
 # What may stand within a word, and behind it.

@@ -199,7 +199,7 @@ class StoreLink:
         return reply
 
     def flush(self) -> None:
-        """Send what is queued in one write, if connected."""
+        """Send the queued calls in one write, if connected."""
         if self._is_up and self._queued:
             queued, self._queued = self._queued, []
             self._send(queued)
@@ -291,7 +291,7 @@ class StoreLink:
             self._rise()
 
     def _rise(self) -> None:
-        """The store is usable: send everything that waits, in order."""
+        """Note that the store is usable; send the calls that wait, in order."""
         self._is_up = True
         if self._is_missed:
             self._is_missed = False
@@ -299,7 +299,7 @@ class StoreLink:
         self.flush()
 
     def _leave(self, why: str) -> None:
-        """Close this connection; the next one repeats what is unanswered."""
+        """Close this connection; the next one repeats the unanswered calls."""
         wire, self._wire = self._wire, None
         self._is_up = False
         if wire is not None:

@@ -64,7 +64,7 @@ class Run:
         self._interrupted.set()
 
     async def drive(self) -> None:
-        """Replay what is left; raises `RunInterrupted` if it ends before."""
+        """Replay the letters that are left; raises `RunInterrupted` if the run ends before."""
         while True:
             try:
                 order = await survey(self.job, self._search, self._receivers)

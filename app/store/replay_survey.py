@@ -28,7 +28,7 @@ class Receivers(Protocol):
         ...
 
     def waiting(self, sent: Sequence[Sent]) -> Sequence[Sent]:
-        """Return those that are still in their queues, waiting or in flight."""
+        """Return the messages that are still in their queues, waiting or in flight."""
         ...
 
 

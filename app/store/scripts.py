@@ -251,7 +251,7 @@ def dead_letter(
 
 
 def forget(keys: RedisKeys, epoch: str, sessions: Iterable[str]) -> ScriptCall:
-    """Remove sessions; settle what is left of their queues afterwards."""
+    """Remove sessions; the caller settles the rest of their queues afterwards."""
     names = list(sessions)
     marks = [keys.marks(receiver) for receiver in names]
     return ScriptCall(FORGET, [keys.meta, keys.sessions, keys.handed, *marks], [epoch, *names])

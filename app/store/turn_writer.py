@@ -74,13 +74,13 @@ class TurnWriter:
         self._end_turn_soon = end_turn_soon
 
     def flush_soon(self) -> None:
-        """Send what is urgent when the turn ends."""
+        """Send urgent writes when the turn ends."""
         if not self._is_due:
             self._is_due = True
             self._end_turn_soon()
 
     def leave_soon(self) -> None:
-        """Send what is not urgent a little later: acks of several turns are combined."""
+        """Send writes that are not urgent a little later: acks of several turns are combined."""
         if self._lazy is None:
             self._lazy = self._loop.call_later(_LAZY_S, self._leave_with_company)
 
@@ -90,13 +90,13 @@ class TurnWriter:
         self.flush_soon()
 
     def flush(self) -> None:
-        """Send what is urgent now."""
+        """Send urgent writes now."""
         if self._is_due and self._rest is None:
             self._is_due = False
             self._send_turns(everything=bool(self._afters))
 
     def leave(self) -> None:
-        """Send everything collected, including acks that wait for others."""
+        """Send all writes so far at once, including acks that wait for others."""
         self._send_some(inf)
         self._send_turns(everything=True)
         self._send_some(inf)
@@ -108,7 +108,7 @@ class TurnWriter:
             await self._rest_gone.wait()
 
     def send_behind(self, send: Callable[[], None]) -> None:
-        """Call this when what is collected has been sent, which may take several turns."""
+        """Call `send` when all writes so far have been sent, which may take several turns."""
         if self._rest is None:
             self._send_turns(everything=True)
         if self._rest is None:
@@ -180,5 +180,5 @@ class TurnWriter:
             self._unanswered.follow(done)
         self._link.flush()
         self._on_sent()
-        # Sends what was collected meanwhile.
+        # Sends the writes that came meanwhile.
         self.flush()

@@ -236,18 +236,18 @@ class TurnBuffer:
         return sum(map(len, self._turns))
 
     def clear(self) -> None:
-        """Forget what was collected."""
+        """Forget all writes."""
         self._turns = [TurnWrites()]
         # Entries that have marks of their own in the store, or will have.
         self._marked: dict[str, set[int]] = {}
 
     def take(self) -> list[TurnWrites]:
-        """Return and clear what was collected."""
+        """Return all writes, and begin anew."""
         turns, self._turns = self._turns, [TurnWrites()]
         return turns
 
     def take_urgent(self) -> list[TurnWrites]:
-        """Return and clear what was collected, but leave acks that may wait for others."""
+        """Return all writes but for acks that may wait for others, and begin anew."""
         turns = self.take()
         if len(turns) == 1 and turns[0].may_leave_acks:
             turn, rest = turns[0], self._turns[0]
