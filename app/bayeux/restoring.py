@@ -126,7 +126,7 @@ def _subscribe(life: SessionLife, session: Session, record: SessionRecord) -> No
         try:
             qos = SubscribeQos.of(record.subscription_qos.get(name, {}), is_kept=True)
         except QosInvalid as invalid:
-            # Without its filter, the subscription would bring messages that its client does not want.
+            # Without its filter, the subscription would bring messages that nobody asked for.
             state.log.warning("%s has lost its subscription to %s: %s", session.name, name, invalid)
         else:
             state.subscriptions.add(session, pattern, qos)
