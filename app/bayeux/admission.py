@@ -1,4 +1,4 @@
-"""Admission of handshakes: a token bucket, closed while the server is congested."""
+"""Admission of handshakes: a token bucket, closed while the event loop lags."""
 
 from collections.abc import Callable
 from typing import ClassVar

@@ -240,7 +240,7 @@ class Answers:
             limit = 0
         batch = self._hand_overs.hand_over(session, limit, now)
         if batch.set_aside:
-            # They wait again, so their lifetimes count again.
+            # These entries wait again, so their lifetimes count again.
             self._message_expiry.watch(session)
         if may_carry_requests or batch.entries is not None:
             self._update_deadlines(batch.messages)

@@ -193,7 +193,7 @@ class Asking:
             wire = self._wire(request, event, session)
             outcome = self._bring(request, channel, wire, session.name, kept)
         except BaseException:
-            # It may be too large, for example.
+            # The reply may be too large, for example.
             self._requests.unanswered(request, session)
             raise
         if outcome is not None:

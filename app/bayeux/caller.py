@@ -71,5 +71,5 @@ class Speaker:
     source: Source = Source.PROGRAM
 
 
-# Of requests that did not come over HTTP.
+# The speaker of requests that did not come over HTTP.
 NO_SPEAKER: Final = Speaker()

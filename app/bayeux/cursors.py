@@ -54,7 +54,7 @@ class CursorForm:
             return self._parsed(message, wire)
         cursor = _CURSOR % (cursor_of(message.id), self._json)
         if is_decorated:
-            # Its `ext` is the last field.
+            # The `ext` of a decorated event is its last field.
             return b"%b,%b}}" % (wire[:-2], cursor)
         if _EXT in wire:
             return self._parsed(message, wire)

@@ -117,7 +117,7 @@ class Erasure:
         delivery = {"state": "ERASED", **fields}
         event = {"channel": self._topic.name, "data": None, "ext": {"delivery": delivery}}
         message = Message(to_json(event), id=self._node.stamp(), channel=self._topic.name)
-        # It is about a moment, and no subscription brings it any longer.
+        # The event is about a moment, and no subscription brings it any longer.
         message.leaves_no_letter = message.is_direct = True
         self._hub.publish_to(living, message)
 

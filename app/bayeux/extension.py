@@ -12,7 +12,10 @@ class SessionExtension(SessionHooks):
     """An extension's part for one session. All hooks are optional."""
 
     def incoming(self, session: Session, message: Json, now: float) -> bool:
-        """See a client's message before it has any effect; False drops it."""
+        """See a client's message, and perhaps change it, before it has any effect.
+
+        Return True to let it pass. Return False, or raise `Refused`, to refuse it.
+        """
         return True
 
     def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:

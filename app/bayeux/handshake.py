@@ -67,7 +67,7 @@ class Handshake:
         session.timeout_s = options.timeout_s
         session.interval_s = session.rest_interval_s = options.interval_s
         session.deliver_only = options.meta_connect_deliver_only
-        # Asynchronous extensions may take as long as the session timeout.
+        # Until the reply starts the client's timeout, which asynchronous extensions may delay.
         session.created = self._state.node.stamp()
         session.deadline = now + options.timeout_s + options.max_interval_s
         return session

@@ -29,7 +29,7 @@ def check_hook(name: str, hook: object) -> None:
 
 
 def check_outcome(name: str, outcome: object) -> None:
-    """Raise `TypeError` if a hook returned an awaitable, which nobody would await."""
+    """Raise `TypeError` if a hook returned a coroutine, which nobody would await."""
     if inspect.iscoroutine(outcome):
         outcome.close()
         raise TypeError(f"{name} returned a coroutine, which nobody awaits")

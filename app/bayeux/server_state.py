@@ -47,7 +47,7 @@ def never() -> bool:
 
 
 class RunLater(Protocol):
-    """Awaits work outside the core, and calls back with its outcome and the time."""
+    """Awaits work outside the core, in limited time; calls back with its outcome and the time."""
 
     def __call__(
         self, work: Awaitable[object], done: Callable[[Outcome, float], None], /

@@ -19,7 +19,7 @@ class SystemEvents:
         self._node = node
 
     def publish(self, event: Json, life_ms: int | None = None) -> None:
-        """Publish the event; it expires if it has a lifetime."""
+        """Publish the event; with `life_ms`, it expires after that time."""
         channel = self._channels.named(event["channel"])
         if not self._hub.routes.receivers(channel):
             return

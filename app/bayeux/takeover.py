@@ -46,7 +46,7 @@ def take_over(life: SessionLife, session: Session, draft: Session, now: float) -
         # This client may have fewer rights than the one before.
         life.reauthorizations.reauthorize(session)
     _take_dispatcher(life, session, draft, now)
-    # It may be live now.
+    # The session may be live now.
     state.waiting_places.look(session)
     after = None if session.dispatcher is None else session.dispatcher.state
     if after is not None and after is not before:

@@ -51,7 +51,7 @@ class UnclaimedSessions:
         state = self._life.state
         siblings = state.sessions.names.of_subject(draft.subject)
         if any(each.key == draft.key for each in siblings):
-            # It exists, and its delivery has stopped.
+            # The session exists, and its delivery has stopped.
             raise Undeliverable(UNKNOWN)
         if len(siblings) >= state.options.max_sessions_per_subject:
             raise Undeliverable(CODES["user.configuration.maxSession"])

@@ -99,7 +99,7 @@ class Channels:
         if len(name) > self._limits.length:
             return None
         if name.startswith(REPLIES):
-            # It is for one request; remembered, it would only drive others out.
+            # The channel is for one request; remembered, it would only drive others out.
             return self._parse(name)
         if len(self._seen) >= _CACHED_NAMES or self._characters >= _CACHED_CHARACTERS:
             self._seen.clear()

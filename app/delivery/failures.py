@@ -133,7 +133,7 @@ class Failures(Generic[R]):
         if receiver.dispatcher is None:
             receiver.dispatcher = Dispatcher()
             receiver.dispatcher.contact(now)
-            # It was alive before, without a dispatcher to note it.
+            # The receiver was alive before, without a dispatcher to note since when.
             receiver.dispatcher.since = None
         return receiver.dispatcher
 
@@ -146,7 +146,7 @@ class Failures(Generic[R]):
             if entry.message.refusals is None or failure.code is error_codes.DEAD_MESSAGE:
                 self._undelivered.dead_letter(receiver, refused, failure.code, failure.text)
             else:
-                # It is work that others may take.
+                # Other receivers may take this work.
                 self._waiting_places.refuse(receiver, entry, failure.code, failure.text)
             # The receiver answered, if only with a refusal.
             queue.widen(1)

@@ -224,7 +224,7 @@ class Hub(Generic[R]):
             elif is_lazy:
                 self._linger(receiver, message)
             elif not receiver.is_ready:
-                # As in `make_ready`.
+                # `make_ready`, without a call for each receiver.
                 receiver.is_ready = True
                 if not self.ready:
                     self._on_ready()

@@ -83,7 +83,7 @@ class Presence(Generic[R]):
         return None if members is None else members.get(member)
 
     def page(self, channel: str, after: int, limit: int) -> list[tuple[R, int]]:
-        """Return members that have joined after this time, the first of them first."""
+        """Return up to `limit` members that joined after this time, the earliest first."""
         members = self._members.get(channel)
         if members is None:
             return []

@@ -360,7 +360,7 @@ class Requests(Generic[R]):
     def _may_answer(self, request: Request[R], responder: R) -> bool:
         key = responder.key
         is_granted = key in request.responders or key in request.spoken
-        # It may know the channel from others before it was handed the request.
+        # The session may know the channel from others before it was handed the request.
         return is_granted and not responder.queue.has_waiting(request.id)
 
     def answered(self, request: Request[R], responder: R) -> None:

@@ -202,7 +202,7 @@ class SharedQueues(ABC, Generic[R]):
         """Move the messages of a shared queue on to sessions, as far as these have room."""
         known = self._queues.get(receiver.subject)
         if known is None or known.receiver is not receiver:
-            # It was closed, and perhaps opened again.
+            # The queue was closed, and perhaps opened again.
             return
         if known.returning:
             self._take_in(known)
@@ -241,7 +241,7 @@ class SharedQueues(ABC, Generic[R]):
             key, message = known.returning.popleft()
             taken.append(message)
             if key == home.key:
-                # Its queue was closed before the store had the message.
+                # The shared queue was closed before the store had the message.
                 home.queue.take_in(message)
             elif message.id in has:
                 if message.former is not None:

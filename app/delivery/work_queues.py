@@ -83,7 +83,7 @@ class WorkQueues(SharedQueues[R]):
         self._matching: dict[str, dict[str, None]] = {}
         # The queues with messages that somebody has refused.
         self._disputed: dict[str, None] = {}
-        # Of queues whose first messages find no receiver with room.
+        # The searches of queues whose first messages find no receiver with room.
         self._searches: dict[str, _Search] = {}
         # How many messages receivers were given.
         self._given = 0
@@ -158,7 +158,7 @@ class WorkQueues(SharedQueues[R]):
     def reopen(self, name: str) -> R:
         """Return the receiver that has the queue, to replay a dead letter into it."""
         receiver = self._open(name).receiver
-        # If nothing comes, it closes when the turn ends.
+        # If nothing comes, the queue closes when the turn ends.
         self._hub.make_ready(receiver)
         return receiver
 
@@ -167,7 +167,7 @@ class WorkQueues(SharedQueues[R]):
         self._is_used = True
         for message in messages:
             if message.refusals is None:
-                # It was replayed: its body is made from its dead letter.
+                # The message was replayed: its body is made from its dead letter.
                 message.refusals = ()
         super().restore(name, messages)
 
@@ -187,7 +187,7 @@ class WorkQueues(SharedQueues[R]):
             return self._share_out(source, waiting, ranked, takers)
         moves = self._share_out(source, waiting[:MOST], ranked, takers)
         if moves or source.queue.waiting is not waiting:
-            # Others are the first now.
+            # Other messages are the first now.
             self._hub.make_ready(source)
             return moves
         return self._search(source, ranked, takers) if ranked else []

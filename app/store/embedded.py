@@ -80,7 +80,7 @@ class EmbeddedValkey:
         return self._home.is_there()
 
     async def open(self) -> str:
-        """Start or take over; returns the URL of a store that answers."""
+        """Start a Valkey, or take one over; returns the URL of a store that answers."""
         self._home.claim()
         try:
             if not await self._adopt():
@@ -95,7 +95,7 @@ class EmbeddedValkey:
         return self._home.url
 
     async def close(self) -> None:
-        """Stop it; data are kept as the durability says."""
+        """Stop Valkey; its data are kept as the durability says."""
         if self._supervisor is not None:
             self._supervisor.cancel()
             await asyncio.wait([self._supervisor])
@@ -193,7 +193,7 @@ class EmbeddedValkey:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                # It must survive the terminal's Ctrl-C and this process; it inherits the lock.
+                # Valkey must survive the terminal's Ctrl-C and this process; it inherits the lock.
                 start_new_session=True,
                 pass_fds=[lock],
             )

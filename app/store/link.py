@@ -281,7 +281,7 @@ class StoreLink:
         self._wire = wire
         wire.listen(self._answer)
         self._look_in(self._limits.timeout_s)
-        # These may have been carried out, so a refusal now would prove nothing.
+        # These calls may have been carried out, so a refusal now would prove nothing.
         repeated = [call._replace(may_be_refused=False) for call in self._sent]
         self._queued = [*repeated, *self._queued]
         self._sent.clear()

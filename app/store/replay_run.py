@@ -118,7 +118,7 @@ class Run:
                 continue
             letter = job.message(each)
             if letter.job == job.id:
-                # It was sent before this process continued the job.
+                # The letter was sent before this process continued the job.
                 self._message = letter.message
             elif why := unfit(job, letter, self._receivers):
                 skipped[why] += 1

@@ -149,7 +149,7 @@ class Store:
         await is_answered.wait()
 
     async def close(self, timeout_s: float) -> None:
-        """Close after giving open calls some time to be answered."""
+        """Wait some time for answers to open calls, then end the wait limits, but not the link."""
         if self._right.is_open:
             try:
                 await asyncio.wait_for(self.answered(), timeout_s)

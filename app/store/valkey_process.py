@@ -73,8 +73,8 @@ class OrphanProcess:
 
 
 async def stop(process: ValkeyProcess) -> None:
-    """Stop it after it has written its data; kill it if it does not respond."""
-    # It refuses to stop before its first append-only file is complete.
+    """Stop the process after it has written its data; kill it if it does not respond."""
+    # Valkey refuses to stop before its first append-only file is complete.
     for _ in range(_REQUESTS):
         if await _ends(process, signal.SIGTERM, _GOODBYE_S):
             return
