@@ -29,7 +29,7 @@ class LimitSettings(Section):
     max_depth: int = Field(512, ge=8, le=512, description="Maximum nesting of JSON.")
     max_values: Limit = Field(
         65_000,
-        description="Maximum number of JSON values and names of members in one request; an array "
+        description="Maximum number of JSON values and member names in one request; an array "
         "or an object counts as two.",
     )
     max_subscriptions: Limit = Field(10_000, description="Maximum subscriptions of one session.")
