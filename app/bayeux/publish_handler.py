@@ -339,7 +339,7 @@ class _ClientPublish:
 
 
 def _asked(request: Request[Session]) -> Json:
-    """Return what tells receivers where to send replies, and for how long."""
+    """Return the keys of `ext` that tell receivers where to reply, and within which time."""
     return {REPLY_TO: request.address, TIMEOUT: request.timeout_ms}
 
 

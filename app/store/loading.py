@@ -102,7 +102,7 @@ class Loading:
             try:
                 held[channel.decode()] = records.unpack_held(record)
             except (RecordUnreadable, orjson.JSONDecodeError) as error:
-                log.error("a channel hold was dropped: %s", error)
+                log.error("a channel hold is unreadable and ignored: %s", error)
         return held
 
     async def topics(self) -> dict[str, TopicRecord]:
@@ -113,7 +113,7 @@ class Loading:
                 try:
                     found[name.decode()] = records.unpack_topic(record)
                 except (RecordUnreadable, KeyError, orjson.JSONDecodeError) as error:
-                    log.error("a topic was dropped: %s", error)
+                    log.error("a topic is unreadable and ignored: %s", error)
         return found
 
     async def _read_messages(self, bodies: Mapping[int, bytes]) -> None:
@@ -130,7 +130,7 @@ class Loading:
         try:
             self._messages[id] = records.unpack_message(id, body)
         except (RecordUnreadable, KeyError, orjson.JSONDecodeError) as error:
-            log.error("message %d was left in the store: %s", id, error)
+            log.error("message %d is unreadable and stays in the store: %s", id, error)
             self._unreadable.add(id)
             return
         for receiver in receivers:
@@ -223,7 +223,9 @@ def _readable(found: dict[bytes, bytes]) -> list[SessionRecord]:
             readable.append(SessionRecord.of_json(orjson.loads(record)))
         except (RecordUnreadable, orjson.JSONDecodeError) as error:
             log.error(
-                "session %s was left in the store: %s", receiver.decode(errors="replace"), error
+                "session %s is unreadable and stays in the store: %s",
+                receiver.decode(errors="replace"),
+                error,
             )
     return readable
 
@@ -235,8 +237,8 @@ def _marks_of(batch: bytes | None, receiver: str) -> list[Mark]:
     try:
         return records.unpack_batch(batch).marks()
     except RecordUnreadable as error:
-        # Redelivered as if new, rather than never.
-        log.error("the last batch of %s is unknown: %s", receiver, error)
+        # Its messages are handed over as if they were new, rather than never.
+        log.error("the last batch of %s is unreadable: %s", receiver, error)
         return []
 
 

@@ -93,7 +93,7 @@ def report(messages: Sequence[PendingPublish], kept: PersistOutcome) -> None:
         try:
             pending.done(meaning(pending.message, kept))
         except BaseException:
-            log.exception("message %d: handling %s failed", pending.message.id, kept)
+            log.exception("message %d: the outcome %s was not handled", pending.message.id, kept)
 
 
 def _meaning(reply: object) -> PersistOutcome:
