@@ -152,7 +152,7 @@ class Lake:
             offset: dict[str, Any] = json.loads((self._offsets / str(number)).read_bytes())
         except FileNotFoundError as error:
             raise PipelineFailed(
-                f"{error.filename} is missing, which says how far the journal was read: name "
+                f"{error.filename}, which says how far the journal was read, is missing: name "
                 "another --lake, or move this one away"
             ) from None
         return offset
@@ -310,8 +310,8 @@ def refuse(lost: Mapping[Path, str]) -> None:
     anew = "rebuild it with holdfast pipeline backfill"
     if EVENTS in first.parts[-3:]:
         anew = (
-            "ingest anew into another --lake what the journal still has, or do without: holdfast "
-            "pipeline backfill --accept-loss"
+            "ingest what the journal still has into another --lake, or give the rows up with "
+            "holdfast pipeline backfill --accept-loss"
         )
     raise PipelineFailed(f"{first} {how}{more}: its rows are lost; {anew}")
 

@@ -86,10 +86,12 @@ class Engine:
 
     def __post_init__(self) -> None:
         if self.remote is not None and not self.remote.startswith("sc://"):
-            raise PipelineFailed(f"{self.remote!r} is no remote Spark: write sc://HOST:15002")
+            raise PipelineFailed(
+                f"{self.remote!r} is not a Spark Connect address: write sc://HOST:15002"
+            )
         if not self.master.startswith(MASTERS):
             raise PipelineFailed(
-                f"{self.master!r} is no master: write local[*], spark://HOST:7077 or k8s://URL"
+                f"{self.master!r} is not a Spark master: write local[*], spark://HOST:7077 or k8s://URL"
             )
 
     @property

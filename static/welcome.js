@@ -29,7 +29,7 @@ function settle() {
 async function visit({path, channel}) {
     client = new Client(new URL(path.value, document.baseURI), channel.value, {
         connected: (advice) => {
-            const how = advice["multiple-clients"] ? ", now and then: another tab does too" : "";
+            const how = advice["multiple-clients"] ? " by polling, because another tab is connected, too" : "";
             tellState(`Listening on ${channel.value}${how}.`, "good");
         },
         failed: (error) => {

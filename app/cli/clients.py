@@ -38,7 +38,7 @@ _CONNECT_TIMEOUT_S = 10.0
 # Advice on refusals, by the texts behind their codes.
 _ADVICE = {
     "no_responders": "nobody responds on this channel; start a responder, such as holdfast respond",
-    "timeout": "no reply came within --timeout; allow more time with it",
+    "timeout": "no reply came within --timeout; set a longer one",
 }
 # The same for channels that are none, whatever their codes.
 _MISTAKES = {

@@ -39,7 +39,7 @@ def show(
     key: Annotated[
         str | None,
         typer.Argument(
-            metavar="SESSION", help="A session, such as joe/1; default: all that are held."
+            metavar="SESSION", help="A session, such as joe/1; default: all that is held."
         ),
     ] = None,
     server: ToServer,

@@ -9,14 +9,7 @@ from holdfast.cli.options import Condition
 
 Options = dict[str, Any]
 
-_Qos = Annotated[
-    str | None,
-    typer.Option(
-        "--qos",
-        metavar="JSON",
-        help="Further options of ext.delivery, such as '{\"forceUpdate\": false}'.",
-    ),
-]
+_FURTHER = "Further options of ext.delivery, such as"
 
 Destinations = Annotated[
     list[str] | None,
@@ -70,7 +63,9 @@ def _publish_options(
     force_queuing: Annotated[
         bool, typer.Option(help="Let messages wait for subjects that have no session.")
     ] = False,
-    qos: _Qos = None,
+    qos: Annotated[
+        str | None, typer.Option(metavar="JSON", help=f"{_FURTHER} '{{\"forceUpdate\": false}}'.")
+    ] = None,
 ) -> Options:
     """Delivery"""
     if force_queuing and not destinations:
@@ -102,7 +97,9 @@ def _subscribe_options(
     oneway: Annotated[
         bool, typer.Option(help="Messages count as delivered when they are written.")
     ] = False,
-    qos: _Qos = None,
+    qos: Annotated[
+        str | None, typer.Option(metavar="JSON", help=f"{_FURTHER} '{{\"newestOnly\": true}}'.")
+    ] = None,
 ) -> Options:
     """Selection"""
     return {

@@ -75,7 +75,7 @@ def subscribe(
     refusal: Annotated[Refuse | None, _refusal],
     update_sleep: Annotated[
         float,
-        typer.Option(min=0, metavar="SECONDS", help="Time that the command works on each message."),
+        typer.Option(min=0, metavar="SECONDS", help="Time to spend on each message."),
     ] = 0,
     count: Count = None,
     seconds: Annotated[

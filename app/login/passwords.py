@@ -71,9 +71,7 @@ def check_groups(names: list[str]) -> tuple[str, ...]:
     """Return the groups. Raises `Unusable` if a name is invalid."""
     for name in names:
         if not _GROUP.fullmatch(name):
-            raise Unusable(
-                f"a group has letters, digits and . _ / @ + ~ - in its name, not {name!r}"
-            )
+            raise Unusable(f"{name!r} is not a group's name: use letters, digits and . _ / @ + ~ -")
     return tuple(names)
 
 

@@ -36,7 +36,7 @@ class LimitSettings(Section):
     max_session_filters: Limit = Field(
         100, description="Maximum subscriptions of one session that have a filter."
     )
-    max_topics: Limit = Field(100_000, description="Maximum topics.")
+    max_topics: Limit = Field(100_000, description="Maximum number of topics.")
     max_outstanding: Limit = Field(
         256, description="Maximum outstanding [requests](requests.md) of one session."
     )

@@ -93,7 +93,9 @@ class ServerSettings(Section):
             if _PATH.fullmatch(path) is None:
                 raise ValueError(f"{path!r} must begin with a slash and not end with one")
             if path.split("/")[1] in _TAKEN:
-                raise ValueError(f"{path!r} is used by another part of the server")
+                raise ValueError(
+                    f"{path!r} is used by another part of the server: choose another path"
+                )
         if not paths or len(set(paths)) < len(paths):
             raise ValueError("name at least one path, and each path once")
         return paths
@@ -138,7 +140,7 @@ class ServerSettings(Section):
     @model_validator(mode="after")
     def _check_tls(self) -> Self:
         if (self.tls_cert is None) != (self.tls_key is None):
-            raise ValueError("tls_cert and tls_key require each other")
+            raise ValueError("tls_cert and tls_key need each other: set both, or neither")
         if self.tls_client_ca is not None and self.tls_cert is None:
             raise ValueError("tls_client_ca needs tls_cert: without TLS there are no certificates")
         return self

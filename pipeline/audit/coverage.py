@@ -22,8 +22,8 @@ _BOOKS_US = int(BOOKS_S * 1e6)
 _US_PER_MS = 1000
 _IS_NODE = f"kind = '{Kind.NODE}'"
 _LOSS = (
-    f"of what was not stored, its last {LONGEST_WAIT_S:.0f} s can be missing; "
-    f"under load, its last 0.1 s and {FULL} events"
+    f"events of its last {LONGEST_WAIT_S:.0f} s that were not stored can be missing; "
+    f"under load, those of its last 0.1 s and {FULL} more"
 )
 
 # The stretches of all nodes, without incidents: these are the pipeline's. The last event is not the
@@ -118,11 +118,13 @@ def _of_run(
                 UNCLEAN, run.node, run.last_us, following.start_us, f"it was killed: {_LOSS}"
             )
     if run.start_us is None:
-        text = "its start is not in the tables; until its first books there, nothing is compared"
+        text = (
+            "its start is not in the tables; nothing before its first books there can be compared"
+        )
         yield Unknown(CUT, run.node, run.first_us, run.last_us, text)
     since = run.booked_us or run.start_us or run.first_us
     if run.last_us - since > 2 * _BOOKS_US:
-        text = "its events cannot be compared with books: there are none"
+        text = "it wrote no books to compare these events with"
         yield Unknown(UNBOOKED, run.node, since, run.last_us, text)
 
 
@@ -133,7 +135,7 @@ def _of_last(run: Stretch, heard_us: int, now_us: int) -> Unknown:
         text = "it has not stopped: it is running, or was killed; nothing later is known"
         return Unknown(OPEN, run.node, heard_us, None, text)
     text = (
-        f"it may have ended: the tables have heard nothing of it for {silent_us // 10**6} s. It "
-        "was killed, or needs another ingest"
+        f"it may have ended: the last ingest had heard nothing of it for {silent_us // 10**6} s. "
+        "It was killed, or needs another ingest"
     )
     return Unknown(SILENT, run.node, heard_us, now_us, text)

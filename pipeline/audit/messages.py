@@ -25,13 +25,13 @@ class _Fault(NamedTuple):
 # A copy ends once, and its first hand-over happens once, before its ack and its end.
 _OF_COPIES = (
     _Fault("settled_twice", "ends > lives", "ends - lives", "more ends than lives"),
-    _Fault("handed_twice", "firsts > lives", "firsts - lives", "handed over first, again"),
+    _Fault("handed_twice", "firsts > lives", "firsts - lives", "more first hand-overs than lives"),
     _Fault("handed_after_end", "ends >= lives and is_later", "1", "handed over after its end"),
     _Fault(
         "never_handed",
         "acks > firsts and not is_old",
         "acks - firsts",
-        "acked, and never handed over",
+        "acked, but never handed over",
     ),
 )
 _IS_KNOWN, _IS_UNKNOWN = (f"published {sign} 0 and not is_old" for sign in (">", "="))

@@ -130,7 +130,7 @@ def _dead_found(result: Result) -> str:
 
 def _poison_found(result: Result) -> str:
     most = counted(numbers(result, "dead")[0], "receiver")
-    return f"{counted(len(result.rows), 'message')}; the worst has dead letters of {most}."
+    return f"{counted(len(result.rows), 'message')}; the worst became a dead letter for {most}."
 
 
 def _flapping_found(result: Result) -> str:
@@ -183,7 +183,7 @@ SECTIONS = {
     "unusual": Section(
         "Unusual hours",
         "Hours that are unlike the same hour of other days, with their distance in usual spreads.",
-        "No unusual hours, or less than five days.",
+        "No unusual hours, or fewer than five days of events.",
         _unusual_found,
         _unusual,
     ),

@@ -207,7 +207,7 @@ export class Connection {
         this.#isLost = !successful;
         if (successful) {
             const type = this.#cometd.getTransport()?.type;
-            this.#show.state(`Connected by ${type}`, "good");
+            this.#show.state(`Connected over ${type}`, "good");
             this.#missed.forEach((room) => this.#enter(room));
             if (wasLost) {
                 // Events may have expired, and another server may not know this session.

@@ -97,5 +97,5 @@ function refusedReason({token, password}) {
     if (password !== undefined) {
         return "The user or the password is wrong.";
     }
-    return "The server does not know you. Log in where this site lets you, then try again.";
+    return "The server does not know you. Log in to this site, then try again.";
 }

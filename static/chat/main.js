@@ -6,10 +6,10 @@ import * as view from "./view.js";
 
 const ME = "holdfast.chat.me";
 const ENDED =
-    "Your login has ended. Sign in again to go on: messages for you wait on the server, and what " +
+    "Your login has ended. Sign in again to continue: messages for you wait on the server, and what " +
     "you have not sent yet waits in this browser.";
 const EMPTY = "Fill in the form first.";
-const RELOADED = "The page was loaded anew, and passwords are not stored. Sign in again to go on.";
+const RELOADED = "This page was reloaded, and it does not store passwords. Sign in again to continue.";
 const library = await import("../cometd/cometd.js").catch(() => null);
 const storage = storageOf("sessionStorage");
 const find = (id) => document.getElementById(id);

@@ -23,7 +23,7 @@ export async function show(app, [id]) {
     const head = [h("h1", {}, "Where is my message?"), form];
     if (id === undefined) {
         return [...head, h("p", {class: "faint"},
-            "The id is in ", mono("ext.delivery.id"), " of the event, with each dead letter, and in every queue.")];
+            "The id is ", mono("ext.delivery.id"), " of the event; dead letters and queues show it, too.")];
     }
     const trace = await app.api.get(path("messages", id));
     const summary = h("div", {class: "contents"});

@@ -3,7 +3,7 @@ import {many, time} from "./format.js";
 
 /** One paragraph; `isWhole` says whether all of the journal was read. */
 export function whereabouts({id, journal, queues, letters, is_cut: isCut}, happenings, isWhole) {
-    const more = isCut ? " It may be in other queues or dead letters, too: there are more than were looked at." : "";
+    const more = isCut ? " It may be in other queues or dead letters, too: not all of them were searched." : "";
     if (queues.length || letters.length || happenings.length) {
         return `Received ${time(receivedMs(id))}. ${places(queues, letters)}${more}`;
     }

@@ -78,7 +78,7 @@ const textOf = (thrown) => {
     try {
         return String(thrown);
     } catch {
-        return "what was thrown is no text";
+        return "the thrown value has no text";
     }
 };
 
