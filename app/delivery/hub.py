@@ -195,7 +195,7 @@ class Hub(Generic[R]):
             receivers = [each for each in receivers if each is not leave_out]
         if message.request is not None:
             message.request.granted_to([each.key for each in receivers])
-        # The others are in the store, and so is the note of them.
+        # For `kept` receivers, the store has the message, and the note of it.
         self._journal.published(message, len(receivers) - kept)
         if message.topic is None:
             self._give(message, receivers)

@@ -185,7 +185,7 @@ class Message(Event):
 
 
 def release(messages: "Iterable[Message]") -> None:
-    """Note that these messages left a queue, for topics that count where theirs are."""
+    """Note that these messages left a queue, for topics, which count theirs in queues."""
     for message in messages:
         if message.topic is not None:
             message.topic.release()

@@ -270,11 +270,11 @@ class CallbackQueue(InFlight):
         return [*self.tried(), *map(Entry, self.waiting)]
 
     def _routed(self, key: str) -> list[Message]:
-        """Return what subscriptions alone brought to the session with this key."""
+        """Return the messages that only subscriptions brought to the session with this key."""
         return [m for m in self.messages() if m.is_routed and not m.is_addressed_to(key)]
 
     def routed_channels(self, key: str) -> set[str]:
-        """The channels whose messages are here because of subscriptions alone."""
+        """The channels of messages that only subscriptions brought to the session with this key."""
         return {message.channel for message in self._routed(key)}
 
     # Removing
@@ -303,9 +303,9 @@ class CallbackQueue(InFlight):
     def withdraw_routed(
         self, key: str, channels: Collection[str], histories: Collection[str]
     ) -> Sequence[Message]:
-        """Remove what subscriptions alone brought from these channels; the caller counts it.
+        """Remove these channels' messages that only subscriptions brought; the caller counts them.
 
-        From some channels, only what came from their histories is removed.
+        Of the channels in `histories`, only messages from their histories are removed.
         """
         taken = [
             message

@@ -83,7 +83,7 @@ class Receiver(Timed):
         self.last_exception = ""
         # The last two publishers whose messages the receiver accepted.
         self.took_from = self.took_before = _NOBODY_YET
-        # Higher than that of receivers whose last message of a work queue came before.
+        # The number of its last message of a work queue, counted over all receivers; 0 if none.
         self.worked_at = 0
         # Whether the hub will look at the queue at the end of this turn.
         self.is_ready = False

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound=Receiver)
 K = TypeVar("K")
 
-# How much ended requests remember: a session name counts as one, and a request, which may be the
-# last that keeps an ended session in memory, as some.
+# How much ended requests remember: a session name counts as one; a request itself as several,
+# because it may be the last that keeps an ended session in memory.
 _MOST_REMEMBERED: Final = 100_000
 _OF_REQUEST: Final = 4
 # The most requests that end at their deadline in one tick, about 3 us each.
@@ -250,7 +250,7 @@ class Requests(Generic[R]):
     """All requests of this server, by the channels that their responders publish to.
 
     Args:
-        begin: Calls what it is given from the end of this turn on, until nothing is left to do.
+        begin: Does the given work from the end of this turn on, until it returns False.
     """
 
     def __init__(
@@ -336,8 +336,8 @@ class Requests(Generic[R]):
     def accept(self, address: str, responder: R) -> tuple[Request[R] | None, ReplyFault | None]:
         """Return the request that the session answers, and what is wrong with the reply.
 
-        If nothing is, the caller then calls `answered`, or `unanswered` if the reply is refused for
-        another reason.
+        If nothing is wrong, the caller must then call `answered`, or `unanswered` if it refuses the
+        reply for another reason.
         """
         request, key = self._by_address.get(address), responder.key
         fault = None

@@ -233,7 +233,7 @@ class SharedQueues(ABC, Generic[R]):
         self._take_in(known)
 
     def _take_in(self, known: SharedQueue[R]) -> None:
-        """Take in what sessions left: as much as one turn has time for."""
+        """Take in returning messages, as many as one turn has time for."""
         home = known.receiver
         has = {message.id: message for message in home.queue.waiting}
         moves, taken = [], []

@@ -75,7 +75,7 @@ class StorePort(Protocol):
         ...
 
     def mark(self, receiver: str, marked: "Collection[Marked]") -> None:
-        """Store how far these entries have come when the turn ends.
+        """When the turn ends, store how far these entries have come by then.
 
         The journal records the hand-overs of the entries that are in flight at the time of this
         call.
@@ -83,7 +83,7 @@ class StorePort(Protocol):
         ...
 
     def mark_batch(self, receiver: str, batch: "BatchMark") -> None:
-        """Store the usual batch, which replaces the one before."""
+        """Store a fresh batch, the usual case; it replaces the session's last batch."""
         ...
 
     def settle(self, receiver: str, ids: Sequence[int], outcome: "Outcome") -> None:
@@ -127,7 +127,7 @@ class StorePort(Protocol):
         ...
 
     def after(self, done: Callable[[], None]) -> None:
-        """Call `done` when everything before has been answered."""
+        """Call `done` in a later turn, when all earlier calls have been answered."""
         ...
 
     def flush(self) -> None:

@@ -1,6 +1,6 @@
 """Point-to-point: the sessions of each subject, and the queues of subjects.
 
-A subject's queue has what is addressed to the subject and to none of its sessions yet. In names,
+A subject's queue has the messages to the subject that no session has yet. In names,
 records and the journal it is the queue of the session with number 0, which has no client.
 """
 
@@ -62,7 +62,7 @@ class Subjects(SharedQueues[R]):
         del siblings[receiver.key]
         if not siblings:
             del self._sessions[receiver.subject]
-        # What waited for its room may be too large for the others: then later messages pass.
+        # A message that waited for room in it may not fit the others: then later ones pass.
         self.look(receiver)
 
     def look(self, receiver: R) -> None:
@@ -138,7 +138,7 @@ class Subjects(SharedQueues[R]):
         return moves
 
     def take_back(self, receiver: R) -> None:
-        """Return an ending session's messages to its subject to the queue of the subject."""
+        """Return messages for the subject from an ending session to the queue of the subject."""
         subject, queue = receiver.subject, receiver.queue
         if subject == NOBODY or not queue.count or receiver.has_shared_queue:
             return

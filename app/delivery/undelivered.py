@@ -24,7 +24,7 @@ _MOST_UNSTORED = 4 * 1024 * 1024
 
 
 class Undelivered(Generic[R]):
-    """Counts everything that leaves a queue undelivered, and dead-letters what should be kept."""
+    """Settles entries that leave a queue undelivered: counts them, and dead-letters some."""
 
     def __init__(self, parts: DeliveryParts[R]) -> None:
         self._owner = parts.owner
@@ -99,7 +99,7 @@ class Undelivered(Generic[R]):
 
     @property
     def is_congested(self) -> bool:
-        """Whether too many letters wait to be stored; until then, postpone what makes more."""
+        """Whether too many letters wait to be stored; if so, postpone work that makes more."""
         return self._unstored_bytes > _MOST_UNSTORED or self._store.is_full
 
     def turned_away(self, receivers: Sequence[R], message: Message, reason: Reason) -> None:

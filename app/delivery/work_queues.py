@@ -1,8 +1,8 @@
 """Work queues: channels each of whose messages one receiver takes, and no other.
 
 A message enters the queue of its channel, which hands it on to the live receiver with the fewest
-entries. What a receiver refuses, or has when it stops being live, returns to the queue, where its
-priority and age place it.
+entries. Messages that a receiver refuses, or that are not in flight when it stops being live,
+return to the queue, where their priority and age place them.
 """
 
 from bisect import bisect_right
