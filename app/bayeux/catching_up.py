@@ -121,7 +121,7 @@ class CatchUp:
         self._state.rights.check_rules(self._starts.operation, self._session, channel)
 
     def _read(self) -> Iterator[None]:
-        """Read the histories in short steps, each between which some may be cut or erased."""
+        """Read the histories in short steps; between two, some may be cut or erased."""
         for pattern in self.patterns.values():
             start = self._starts.of_pattern(pattern.name)
             if not start.is_at_end:

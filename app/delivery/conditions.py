@@ -130,7 +130,7 @@ def negation(condition: Condition) -> Condition:
 
 
 def first_of(conditions: Sequence[Condition], *, wanted: bool) -> Condition:
-    """Return OR if True is wanted, AND if False: the first such answer is the answer."""
+    """Return the OR of the conditions if True is wanted, their AND if False is wanted."""
     if len(conditions) == 1:
         return conditions[0]
 

@@ -89,10 +89,10 @@ class Guard:
     def hold_channel(
         self, channel: str, reached: Iterable[str], now: float, now_ms: int
     ) -> ChannelHold | None:
-        """Hold the channel if most of its receivers refuse: those with verdicts, and the reached.
+        """Hold the channel if most of its receivers refuse; return the hold, None if there is none.
 
-        `reached` are the persons that a hold would affect. They are counted only here, so that the
-        usual case costs nothing.
+        Counted are the receivers with verdicts and `reached`, the persons that a hold would affect.
+        The caller finds these only now, so that the usual case costs nothing.
         """
         verdicts = self._verdicts_on(channel, now)
         reason = verdicts.reason_to_hold(reached, now)
@@ -122,7 +122,7 @@ class Guard:
         return True
 
     def over(self, now_ms: int) -> list[str]:
-        """Return the channels that were to be held until now."""
+        """Return the held channels whose hold has run out; the caller releases them."""
         return [channel for channel, held in self._held.items() if held.is_over(now_ms)]
 
     def is_held(self, channel: str) -> bool:

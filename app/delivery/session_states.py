@@ -49,8 +49,7 @@ class SessionInput(Enum):
     # The client or the server ends it, without dead letters or with them.
     DISCONNECT = "disconnect"
     END = "end"
-    # The client was silent for too long: that of a plain session, or of another without anything to
-    # dead-letter.
+    # The client was silent for too long; with the second, nothing was left to become a dead letter.
     EXPIRE = "expire"
     LAPSE = "lapse"
     # A failure ends it; with the second, its client has lost the right to return.
