@@ -146,7 +146,7 @@ class DueSessions:
             self._failures.react_to(session, _NO_CONTACT, now)
 
     def _is_missed_by_nobody(self, session: Session) -> bool:
-        """Return whether it would end without any dead letter: then no delivery has failed."""
+        """Return whether the session ends without dead letters: then no delivery has failed."""
         terms, dispatcher = session.terms, session.dispatcher
         if session.is_durable or (terms is not None and terms.is_named):
             return False

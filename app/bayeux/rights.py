@@ -38,7 +38,7 @@ class SecurityPolicy:
     def can_claim(
         self, session: Session, subject: str, number: int, handshake: Json
     ) -> Denial | None:
-        """Decide whether the client may be `subject`, or take over its session with this number."""
+        """Decide whether the client may be `subject`, and have its session `number`, if not 0."""
         return None
 
     def longest_timeout_s(

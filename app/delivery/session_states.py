@@ -49,7 +49,8 @@ class SessionInput(Enum):
     # The client or the server ends it, without dead letters or with them.
     DISCONNECT = "disconnect"
     END = "end"
-    # The client was silent for too long; with the second, nothing was left to become a dead letter.
+    # The client of a plain session was silent for too long, or that of another session whose queue
+    # leaves no dead letters; of the second, messages that arrive late do.
     EXPIRE = "expire"
     LAPSE = "lapse"
     # A failure ends it; with the second, its client has lost the right to return.
