@@ -12,7 +12,7 @@ from holdfast.cli.failures import Exit
 from holdfast.cli.login_files import Groups, OptionalRightsPath, RightsPath, usable_files
 from holdfast.cli.options import AsJson
 from holdfast.cli.output import answer, counted
-from holdfast.cli.program import Program
+from holdfast.cli.program import group_of_commands
 from holdfast.delivery.channels import Channels
 from holdfast.delivery.receivers import NOBODY
 from holdfast.login.failures import Unusable
@@ -22,7 +22,7 @@ from holdfast.login.watched_file import read_file
 
 _OPERATIONS = "The operation: " + ", ".join(each.value for each in Operation) + "."
 
-program = Program(no_args_is_help=True)
+program = group_of_commands()
 
 
 @program.command()
@@ -47,7 +47,7 @@ def explain(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say whether a subject may do something, and which rule decides: of the file or the claim.
+    """Say whether a subject may do something, and which rule of the file or the claim decides.
 
     Without a file, only the claim gives rights; without either, everything is allowed. The exit
     code is 0 if the operation is allowed, otherwise 1.
