@@ -171,7 +171,7 @@ $(STAMPS)/pipeline: requirements-pipeline.lock $(STAMPS)/dev
 
 # The environment gets a copy, with a compiled core where there is a compiler. `python -m holdfast` in
 # this folder runs the sources as they are.
-$(STAMPS)/holdfast: pyproject.toml hatch_build.py $(SOURCES) $(STAMPS)/run | setup-pages
+$(STAMPS)/holdfast: pyproject.toml hatch_build.py hatch_metadata.py $(SOURCES) $(STAMPS)/run | setup-pages
 	@echo 'building holdfast; compiling its core takes a minute or two, the first time'
 	@rm -rf $(VENV)/wheel
 	@$(BUILD) -t wheel -d $(VENV)/wheel >/dev/null

@@ -10,6 +10,7 @@ import tarfile
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from email import message_from_bytes
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -23,6 +24,9 @@ COMETD = ROOT / "static" / "cometd" / "cometd.js"
 INTERPRETED = {"COMPILE_CORE": "never"}
 # The build keeps nothing, as if COMPILE_HOME was not set.
 COMPILED = {"COMPILE_CORE": "always", "COMPILE_HOME": ""}
+# Where a service of GitHub's builds.
+BUILT_AT = {"GITHUB_SERVER_URL": "https://github.example", "GITHUB_REPOSITORY": "us/holdfast"}
+BUILT_ELSEWHERE = {**BUILT_AT, "GITHUB_REPOSITORY": "others/product"}
 # A user's extension, in a project that has an `app` of its own.
 EXTENSION = """
 from app import NAME
@@ -61,7 +65,7 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if not COMETD.exists():
         pytest.skip("npm is missing: there is no cometd.js to put into it")
     home = tmp_path_factory.mktemp("sources")
-    with tarfile.open(build("sdist", ROOT, home)) as archive:
+    with tarfile.open(build("sdist", ROOT, home, BUILT_AT)) as archive:
         # Python before 3.11.4 has no filters and ignores this.
         archive.extraction_filter = getattr(tarfile, "data_filter", None)
         archive.extractall(home)
@@ -71,8 +75,9 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def wheel(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> ZipFile:
-    """The wheel that is made of the source distribution."""
-    return ZipFile(build("wheel", sources, tmp_path_factory.mktemp("wheel")))
+    """The wheel that others make of the source distribution."""
+    home = tmp_path_factory.mktemp("wheel")
+    return ZipFile(build("wheel", sources, home, {**INTERPRETED, **BUILT_ELSEWHERE}))
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +96,8 @@ def server(wheel: ZipFile, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def test_a_source_distribution_has_exactly_the_files_that_a_wheel_needs(sources: Path) -> None:
     assert {path.name for path in sources.iterdir()} == {
         *(".gitignore", "CHANGELOG.md", "LICENSE", "PKG-INFO", "README.md"),
-        *("app", "extensions", "hatch_build.py", "pipeline", "pyproject.toml", "static"),
+        *("app", "extensions", "hatch_build.py", "hatch_metadata.py"),
+        *("pipeline", "pyproject.toml", "static"),
     }
     packed = {path.relative_to(sources) for path in sources.rglob("*/*") if path.is_file()}
     pages = {path.relative_to(ROOT) for path in COMETD.parent.iterdir() if path.suffix}
@@ -130,6 +136,18 @@ def test_a_wheel_has_the_files_that_the_server_reads(wheel: ZipFile) -> None:
     scripts = {path.relative_to(ROOT / "app") for path in ROOT.glob("app/store/lua/*.lua")}
     assert names >= {f"holdfast/{path}" for path in scripts}
     assert not [name for name in names if "/npm/" in name or "__pycache__" in name]
+
+
+def test_a_wheel_has_the_links_of_its_source_distribution(sources: Path, wheel: ZipFile) -> None:
+    [name] = (name for name in wheel.namelist() if name.endswith(".dist-info/METADATA"))
+    of_wheel = message_from_bytes(wheel.read(name))
+    of_sources = message_from_bytes((sources / "PKG-INFO").read_bytes())
+    urls = of_wheel.get_all("Project-URL", [])
+    assert "Source, https://github.example/us/holdfast" in urls
+    assert urls == of_sources.get_all("Project-URL")
+    assert of_wheel.get_payload() == of_sources.get_payload()
+    assert "](https://github.example/us/holdfast/blob/main/docs/" in str(of_wheel.get_payload())
+    assert not of_wheel.get_all("Dynamic")
 
 
 def test_a_compiled_wheel_has_machine_code_and_its_build_leaves_the_sources_unchanged(

@@ -170,6 +170,7 @@ def test_the_build_context_has_what_is_copied_and_no_private_files() -> None:
     allowed = {rule[1:] for rule in rules if rule.startswith("!")}
     assert "*" in rules
     assert allowed >= {"LICENSE", "app", "extensions", "pyproject.toml", "requirements.lock"}
+    assert allowed >= {path.name for path in ROOT.glob("hatch_*.py")}
     assert not allowed & {".git", ".venv", "data", "tests", "holdfast.toml"}
 
 
