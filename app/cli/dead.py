@@ -200,7 +200,7 @@ def export(
         # The reader of the pipe has closed it; the caller ends the program silently.
         raise
     except OSError as error:
-        complain(f"{error.filename or output}: {error.strerror}")
+        complain(f"{output or 'standard output'}: {error.strerror}")
         raise typer.Exit(Exit.FAILED) from None
     finally:
         if part:

@@ -42,6 +42,7 @@ _LISTS = {
     "/dead-letters/": "list letters with holdfast dead list",
     "/replays/": "list replays with holdfast dead replays",
     "/held-channels": "list what is held back with holdfast dispatcher show",
+    "/topic": "list topics with holdfast topic list",
 }
 
 

@@ -90,7 +90,10 @@ def message(
     elif is_known:
         _show(found)
     if not is_known:
-        complain(f"nothing is known of {id}{'' if found['journal'] else ': the journal is off'}")
+        why = "it never existed, or its events were removed"
+        if not found["journal"]:
+            why = "the journal is off"
+        complain(f"nothing is known of {id}: {why}")
         if found["lakes"] and lake is None:
             complain(f"--lake names tables that may have it: {', '.join(found['lakes'])}")
         raise typer.Exit(Exit.FAILED)

@@ -61,7 +61,7 @@ def respond(
     Example: holdfast respond /prices/ask --exec 'jq -c "{of: .of, price: 3}"'
     """
     if (reply is None) is (command is None):
-        raise typer.BadParameter("give --reply or --exec, and not both")
+        raise typer.BadParameter("give either --reply or --exec")
     answering = Answering(reply, command, count, login.as_json)
 
     async def conversation() -> None:
