@@ -29,6 +29,13 @@ from holdfast.web.admin.tokens import OPERATOR_FILE
 # How lists are written, in the settings file and in variables.
 _LIST = '["…"]'
 _FIELD = re.compile(r'field "(\w+)"')
+# What settings with a pattern may be.
+_NAME = "write up to 32 lower-case letters, digits and dashes"
+_FORMS = {
+    "durability": "write memory, everysec, always, or replicas:N with N from 1 to 9",
+    "namespace": _NAME,
+    "node": _NAME,
+}
 _DEFAULT_FILE = Path("holdfast.toml")
 _errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -68,7 +75,7 @@ def read_settings(config: Path | None, given: dict[str, Any]) -> Settings:
     except ValidationError as error:
         _fail(*(_complaint(fault) for fault in error.errors()))
     except orjson.JSONDecodeError as error:
-        _fail(f"channels: {error}")
+        _fail(f"channels: not JSON: {error}")
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         _fail(f"{file}: {error}")
     except SettingsError as error:
@@ -86,6 +93,8 @@ def _complaint(fault: Any) -> str:
         text = f"this setting does not exist{did_you_mean(str(name), known)}"
     elif fault["type"] == "list_type":
         text += f": write {_LIST}"
+    elif fault["type"] == "string_pattern_mismatch":
+        text = _FORMS.get(setting, text)
     return f"{setting}: {text}" if setting else text
 
 

@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
+from typing import TypeVar
 
 from holdfast.bayeux.api import ServerApi
 from holdfast.compose.cannot_start import CannotStart
@@ -22,6 +24,8 @@ from holdfast.settings import Settings
 from holdfast.web.fetching import open_fetcher
 from holdfast.web.tasks import cancel
 
+_Source = TypeVar("_Source")
+
 
 def make_logins(
     settings: Settings,
@@ -32,11 +36,10 @@ def make_logins(
     """Install the login, if one is configured. Raises `CannotStart`."""
     if not settings.requires_login:
         return None
-    try:
-        methods = _methods(settings, stack)
-        rights = None if settings.rights is None else WatchedFile(settings.rights, read_rights)
-    except Unusable as error:
-        raise CannotStart(str(error)) from error
+    methods = _methods(settings, stack)
+    rights = None
+    if settings.rights is not None:
+        rights = _read("rights", partial(WatchedFile, settings.rights, read_rights))
     logins = Logins(
         server,
         Authenticator(methods),
@@ -62,7 +65,9 @@ def _of_administration(methods: Methods) -> Authenticator:
 
 
 def _methods(settings: Settings, stack: AsyncExitStack) -> Methods:
-    passwords = settings.login_passwords
+    users = None
+    if settings.login_passwords is not None:
+        users = _read("login_passwords", partial(WatchedFile, settings.login_passwords, read_users))
     return Methods(
         keys=_keys(settings, stack) if settings.takes_tokens else None,
         rules=TokenRules(
@@ -73,7 +78,7 @@ def _methods(settings: Settings, stack: AsyncExitStack) -> Methods:
             groups_claim=settings.login_groups_claim,
             rights_claim=settings.login_rights_claim or "",
         ),
-        users=None if passwords is None else WatchedFile(passwords, read_users),
+        users=users,
         places=CredentialPlaces(
             cookie=settings.login_cookie or "",
             header=settings.login_header or "",
@@ -87,8 +92,16 @@ def _methods(settings: Settings, stack: AsyncExitStack) -> Methods:
 def _keys(settings: Settings, stack: AsyncExitStack) -> KeySource:
     place, issuer = settings.login_keys, settings.login_issuer
     if place is not None and "://" not in place:
-        return KeyFile(Path(place))
+        return _read("login_keys", partial(KeyFile, Path(place)))
     fetch = open_fetcher(stack)
     if place is not None:
         return KeyUrl(at(place), fetch, monotonic)
     return KeyUrl(discovered(issuer or "", tuple(settings.login_key_host), fetch), fetch, monotonic)
+
+
+def _read(setting: str, opened: Callable[[], _Source]) -> _Source:
+    """Read the file of a setting. Raises `CannotStart` with the setting's name."""
+    try:
+        return opened()
+    except Unusable as error:
+        raise CannotStart(f"{setting}: {error}") from error

@@ -105,12 +105,13 @@ class Settings(
         name = (self.browser_cookie_name or "").lower()
         if name.startswith(("__host-", "__secure-")) and not self.is_cookie_secure:
             raise ValueError(
-                f"a browser_cookie_name like {name} needs tls_cert or browser_cookie_secure"
+                f"a browser_cookie_name like {self.browser_cookie_name} needs tls_cert or "
+                "browser_cookie_secure"
             )
         if name.startswith("__host-") and not self.is_cookie_of_host:
             raise ValueError(
-                f"a browser_cookie_name like {name} excludes browser_cookie_domain and "
-                "browser_cookie_path"
+                f"a browser_cookie_name like {self.browser_cookie_name} excludes "
+                "browser_cookie_domain and browser_cookie_path"
             )
 
     @property

@@ -116,8 +116,11 @@ class ServerSettings(Section):
     def _check_proxies(cls, proxies: list[str]) -> list[str]:
         for proxy in proxies:
             if proxy != "unix":
-                # The error of `ip_network` says what is wrong, such as bits behind the mask.
-                ipaddress.ip_network(proxy)
+                try:
+                    ipaddress.ip_network(proxy)
+                except ValueError as error:
+                    # It says what is wrong, such as bits behind the mask.
+                    raise ValueError(f"{error}: write an address, a network or unix") from None
         return proxies
 
     @field_validator("host_name")
