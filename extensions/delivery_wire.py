@@ -46,7 +46,7 @@ class DeliveryWire(ServerExtension):
 
     def __init__(self, server: ServerApi) -> None:
         self._server = server
-        self._session_extension = _DeliveryWireOfSession(server)
+        self._session_extension = _DeliveryWireOfSession()
         self._decorator = DeliveryDecorator(server.node)
         server.services.add(SERVICE, server.judge_by_call)
 
@@ -105,15 +105,7 @@ class DeliveryWire(ServerExtension):
 
 
 class _DeliveryWireOfSession(SessionExtension):
-    """Stateless: the entries are kept in the session's queue."""
-
-    def __init__(self, server: ServerApi) -> None:
-        self._server = server
-
-    def incoming(self, session: Session, message: Json, now: float) -> bool:
-        if "ext" in message or session.queue.has_pending:
-            self._server.judge_by_message(session, message, now)
-        return True
+    """Tells a new client the terms; the core applies verdicts, before all extensions."""
 
     def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
         if reply.get("channel") == _HANDSHAKE and session.terms is not None:

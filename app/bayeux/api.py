@@ -21,7 +21,7 @@ from holdfast.delivery.node import Node
 from holdfast.delivery.notices import NoticeKind
 
 # Increased when a member below is removed or changes its meaning.
-API_VERSION = 1
+API_VERSION = 2
 
 
 class SessionApi(Protocol):
@@ -154,12 +154,8 @@ class ServerApi(ABC):
         """Return whether hand-overs are numbered batches; False while they cannot be stored."""
 
     @abstractmethod
-    def judge_by_message(self, session: Session, message: Json, now: float) -> None:
-        """Apply the verdicts of the message that is being handled."""
-
-    @abstractmethod
     def judge_by_call(self, call: ServiceCall) -> None:
-        """Apply the verdicts in a call to a service."""
+        """Apply the verdicts in a call, while its service handles it."""
 
     @abstractmethod
     def ignore_verdicts(self, count: int) -> None:

@@ -31,8 +31,6 @@ _NUMBER: Final = (int, float)
 # In bytes; decoding less takes a small part of a turn.
 _LONG: Final = 16_384
 _OBJECT_OR_NULL: Final = (dict, type(None))
-# Marks a message that has been handled, where otherwise an extension's place is returned.
-_DONE: Final = -1
 
 
 class RemainingMessages:
@@ -42,14 +40,14 @@ class RemainingMessages:
     its publishes in order, however many requests carry them.
     """
 
-    __slots__ = ("_begin", "_exchange", "_follows_handshake", "_messages", "_place", "_session")
+    __slots__ = ("_exchange", "_follows_handshake", "_messages", "_place", "_session")
 
-    def __init__(self, messages: Sequence[Json], exchange: Exchange, begin: int = 0) -> None:
+    def __init__(self, messages: Sequence[Json], exchange: Exchange) -> None:
         self._exchange = exchange
         self._messages = messages
         self._follows_handshake = messages[0].get("channel") == _HANDSHAKE
-        # The next message, and the first extension of its session that has not seen it.
-        self._place, self._begin = 0, begin
+        # The next message, which may have been begun.
+        self._place = 0
         # The session whose later requests wait for this one.
         self._session: Session | None = None
 
@@ -99,11 +97,8 @@ class RemainingMessages:
             message = messages[self._place]
             if self._place and self._follows_handshake:
                 _refuse_companion(message, exchange)
-            else:
-                self._begin = _handle(bayeux, message, exchange, self._begin)
-                if self._begin != _DONE:
-                    return False
-                self._begin = 0
+            elif not _handle(bayeux, message, exchange):
+                return False
             self._place += 1
             if self._place < len(messages) and bayeux.state.is_turn_over():
                 return False
@@ -224,12 +219,9 @@ def _begin(
     if len(messages) > 1:
         rest = RemainingMessages(messages, exchange)
         return None if not is_late and rest.handle_some(bayeux) else rest
-    begin = 0
-    if not is_late and not _is_busy(exchange):
-        begin = _handle(bayeux, messages[0], exchange, 0)
-        if begin == _DONE:
-            return None
-    return RemainingMessages(messages, exchange, begin)
+    if not is_late and not _is_busy(exchange) and _handle(bayeux, messages[0], exchange):
+        return None
+    return RemainingMessages(messages, exchange)
 
 
 def _is_within_budget(
@@ -307,17 +299,17 @@ def _refuse_companion(message: Json, exchange: Exchange) -> None:
     exchange.replies.append(encode_reply(reply))
 
 
-def _handle(bayeux: Bayeux, message: Json, exchange: Exchange, begin: int) -> int:
-    """Answer a message; if there is no time, return the extension that continues with it."""
+def _handle(bayeux: Bayeux, message: Json, exchange: Exchange) -> bool:
+    """Answer a message; returns False if there is no time, to be called again in a later turn."""
     reply = skeleton(message)
     try:
         channel = _validate(bayeux, message)
         if message["channel"] == _HANDSHAKE:
             is_complete = _handshake(bayeux, message, exchange, reply)
         else:
-            is_complete = _carry_out(bayeux, channel, message, exchange, reply, begin)
-    except TurnOver as unfinished:
-        return _resumes_at(exchange, unfinished)
+            is_complete = _carry_out(bayeux, channel, message, exchange, reply)
+    except TurnOver:
+        return False
     except Refused as refused:
         _refuse(bayeux, refused, exchange, reply)
         is_complete = True
@@ -328,9 +320,10 @@ def _handle(bayeux: Bayeux, message: Json, exchange: Exchange, begin: int) -> in
         Refused(ErrorReply.SERVER_FAULT).fill(reply)
         is_complete = True
     exchange.progress = None
+    exchange.has_passed = False
     if is_complete:
         exchange.replies.append(finish(message, exchange, reply, exchange.now))
-    return _DONE
+    return True
 
 
 def _refuse(bayeux: Bayeux, refused: Refused, exchange: Exchange, reply: Json) -> None:
@@ -340,15 +333,6 @@ def _refuse(bayeux: Bayeux, refused: Refused, exchange: Exchange, reply: Json) -
         reply["advice"] = {**session_advice(session, bayeux.state.options), **refused.advice}
         # Valid for one connect: the next repeats the usual advice.
         session.is_advised = False
-
-
-def _resumes_at(exchange: Exchange, unfinished: TurnOver) -> int:
-    """The extension that continues with the message; past the last, its handler."""
-    session = exchange.session
-    if session is None:
-        return 0
-    place = unfinished.extension
-    return len(session.extensions) if place is None else place
 
 
 def _validate(bayeux: Bayeux, message: Json) -> Channel:
@@ -388,12 +372,7 @@ def _handshake(bayeux: Bayeux, message: Json, exchange: Exchange, reply: Json) -
 
 
 def _carry_out(
-    bayeux: Bayeux,
-    channel: Channel,
-    message: Json,
-    exchange: Exchange,
-    reply: Json,
-    begin: int,
+    bayeux: Bayeux, channel: Channel, message: Json, exchange: Exchange, reply: Json
 ) -> bool:
     """Returns whether the reply is complete; that to a connect still waits for its messages."""
     session = exchange.session
@@ -404,24 +383,34 @@ def _carry_out(
     if before is NO_CALLER and caller.network:
         # A restored session counted for no address until now.
         bayeux.state.sessions.usages.add(session)
-    if exchange.progress is None:
-        if caller.network and channel.kind is not _META:
-            bayeux.state.budgets.spend_publish(session, exchange.now)
-        if (
-            session.terms is not None or session.is_durable
-        ) and bayeux.life.undelivered.is_congested:
-            raise _congested(bayeux)
-        ext = message.get("ext")
-        exchange.client_verdicts = (
-            bayeux.ext_reader.read(session, channel, message, exchange.now) if ext else SILENT
-        )
-    if session.extensions:
-        run_incoming(session, message, exchange.now, begin, notices=bayeux.state.notices)
-        if session.has_left:
-            raise _unknown(bayeux, message, exchange)
+    if not exchange.has_passed:
+        if exchange.progress is None:
+            if caller.network and channel.kind is not _META:
+                bayeux.state.budgets.spend_publish(session, exchange.now)
+            if (
+                session.terms is not None or session.is_durable
+            ) and bayeux.life.undelivered.is_congested:
+                raise _congested(bayeux)
+            ext = message.get("ext")
+            exchange.client_verdicts = (
+                bayeux.ext_reader.read(session, channel, message, exchange.now) if ext else SILENT
+            )
+        if session.extensions:
+            _pass(bayeux, message, exchange, session)
+        exchange.has_passed = True
     if channel.kind is not _META:
         return bayeux.publish_handler.publish(exchange, session, channel, message, reply)
     return _carry_out_meta(bayeux, exchange, session, message, reply)
+
+
+def _pass(bayeux: Bayeux, message: Json, exchange: Exchange, session: Session) -> None:
+    """Apply the verdicts in a message, then let the extensions see it. Raises `Refused`."""
+    if session.terms is not None:
+        # Before acks: a verdict on one message takes precedence over the ack of its batch.
+        bayeux.verdicts.apply_of_message(exchange, session, message)
+    run_incoming(session, message, exchange.now, notices=bayeux.state.notices)
+    if session.has_left:
+        raise _unknown(bayeux, message, exchange)
 
 
 def _carry_out_meta(

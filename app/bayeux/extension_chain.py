@@ -12,7 +12,6 @@ from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.hooks import check_outcome
 from holdfast.bayeux.session_hooks import SessionHooks
 from holdfast.bayeux.sessions import Session
-from holdfast.bayeux.turn_over import TurnOver
 from holdfast.delivery.notices import DROPPED, Notices
 
 _Hook = Callable[..., object]
@@ -20,18 +19,12 @@ _Hook = Callable[..., object]
 log = logging.getLogger(__name__)
 
 
-def run_incoming(
-    session: Session, message: Json, now: float, begin: int = 0, *, notices: Notices
-) -> None:
+def run_incoming(session: Session, message: Json, now: float, *, notices: Notices) -> None:
     """Run the hooks in order; one that drops the message or raises refuses it."""
-    extensions = session.extensions[begin:] if begin else session.extensions
-    for extension in extensions:
+    for extension in session.extensions:
         try:
             passes = _ask(extension, session, message, now)
         except Refused:
-            raise
-        except TurnOver as unfinished:
-            unfinished.extension = session.extensions.index(extension)
             raise
         except BaseException:
             log.exception("incoming hook of %s failed", type(extension).__name__)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 
 from holdfast.bayeux.api import ServerApi
-from holdfast.bayeux.client_verdicts import VerdictHandler
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.extension import ServerExtension
 from holdfast.bayeux.login import LoginMethod
@@ -27,13 +26,7 @@ class ForExtensions(ServerApi):
     def __init__(self, bayeux: Bayeux, clock: Callable[[], float]) -> None:
         self._state, self._life = bayeux.state, bayeux.life
         self._publishing, self._asking = bayeux.publishing, bayeux.asking
-        self._verdicts = VerdictHandler(
-            self._life.settlement,
-            self._state.hub,
-            self._state.options,
-            self._state.budgets,
-            self._state.is_turn_over,
-        )
+        self._verdicts = bayeux.verdicts
         self._clock = clock
         self.rights = bayeux.state.rights
         self.services = bayeux.state.services
@@ -88,11 +81,8 @@ class ForExtensions(ServerApi):
     def counts_batches(self, session: Session) -> bool:
         return not (session.is_durable and self._life.answers.lacks_store)
 
-    def judge_by_message(self, session: Session, message: Json, now: float) -> None:
-        self._verdicts.apply_of_message(session, message, now)
-
     def judge_by_call(self, call: ServiceCall) -> None:
-        self._verdicts.apply_of_call(call, self._clock())
+        self._verdicts.apply_of_call(call)
 
     def ignore_verdicts(self, count: int) -> None:
         self._state.counters.verdicts_unknown += count

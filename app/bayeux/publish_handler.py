@@ -229,8 +229,8 @@ class _ClientPublish:
         if service is None:
             refuse_service(channel)
             return not state.requests.is_offered or self._call()
-        deliver, now = self._handler.publishing.deliver_event, self._exchange.now
-        call = ServiceCall(deliver, self._session, channel.name, self._message, now)
+        deliver = self._handler.publishing.deliver_event
+        call = ServiceCall(deliver, self._exchange, self._session, channel.name, self._message)
         outcome = service(call)
         if outcome is not None:
             check_outcome(f"the service of {channel.name}", outcome)

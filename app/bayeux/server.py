@@ -4,6 +4,7 @@ from typing import Final
 
 from holdfast.bayeux.asking import Asking
 from holdfast.bayeux.claims import Claims
+from holdfast.bayeux.client_verdicts import VerdictHandler
 from holdfast.bayeux.due_sessions import DueSessions
 from holdfast.bayeux.identities import Identities
 from holdfast.bayeux.presence_events import PresenceEvents
@@ -67,6 +68,9 @@ class Bayeux:
             state.options, state.sessions, state.rights, state.quotas, life.ends, self.slots
         )
         self.ext_reader = ExtReader(state.options, state.installed, state.budgets)
+        self.verdicts = VerdictHandler(
+            life.settlement, state.hub, state.options, state.budgets, state.is_turn_over
+        )
         self.identities = Identities(state.options, state.sessions, state.rights, life.owner)
         self._due = DueSessions(self.life)
         self._probes = Probes(state.guard, state.hub, state.channels)

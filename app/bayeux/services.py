@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from holdfast.bayeux.hooks import check_hook
-from holdfast.bayeux.sessions import Session
+from holdfast.bayeux.sessions import Exchange, Session
 from holdfast.delivery.channels import Channel, Channels
 from holdfast.delivery.numbers import whole
 
@@ -43,13 +43,15 @@ class ServiceCall:
     def __init__(
         self,
         deliver: Deliver,
+        exchange: Exchange,
         session: Session,
         channel: str,
         message: dict[str, Any],
-        now: float,
     ) -> None:
+        # The request that carries the call, and when its handling began or continued.
+        self.exchange = exchange
+        self.now = exchange.now
         self.session = session
-        self.now = now
         self.channel = channel
         self.message = message
         # Whether the reply waits until the store has the changes of the call.

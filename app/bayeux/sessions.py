@@ -94,6 +94,7 @@ class Exchange:
         "client_id",
         "client_verdicts",
         "connect",
+        "has_passed",
         "is_aborted",
         "is_alone",
         "is_handshake",
@@ -131,8 +132,10 @@ class Exchange:
         self.client_id: str | None = None
         # Whether the request has a single message; connects among others are never held.
         self.is_alone = True
-        # The progress of a message that ran out of time, in the form that its handler uses.
+        # The progress of a message that ran out of time, in the form that its handler uses; and
+        # whether its verdicts are applied and the extensions have seen it.
         self.progress: Any = None
+        self.has_passed = False
         # The connection is lost: the response goes nowhere.
         self.is_aborted = False
         self.is_handshake = False

@@ -183,7 +183,6 @@ def _identifiers() -> Iterator[str]:
 
 def _install_extensions(server: ServerApi, settings: Settings) -> None:
     if settings.delivery:
-        # Before acks: a verdict on one message takes precedence over the ack of its batch.
         server.extend(DeliveryWire(server))
     if settings.ack:
         announces_batch = settings.allow_message_delivery_during_handshake
