@@ -66,11 +66,9 @@ class RemainingMessages:
         exchange = self._exchange
         exchange.now = now
         is_done = True
-        _begin_request(exchange)
         try:
             is_done = self.handle_some(bayeux)
         finally:
-            _end_request(exchange)
             if is_done:
                 self._let_others_go_on(bayeux)
         if is_done:
@@ -170,28 +168,11 @@ def _carry_out_all(
     exchange.session = _find_session(bayeux, messages[0], exchange)
     rest = None
     if not exchange.speaker.caller.network or _is_within_budget(bayeux, messages, exchange, size):
-        _begin_request(exchange)
-        try:
-            rest = _begin(bayeux, messages, exchange, is_late)
-        finally:
-            _end_request(exchange)
+        rest = _begin(bayeux, messages, exchange, is_late)
     if rest is not None:
         return rest.wait()
     _end(bayeux, exchange)
     return None
-
-
-def _begin_request(exchange: Exchange) -> None:
-    session = exchange.session
-    if session is not None:
-        session.request = exchange
-
-
-def _end_request(exchange: Exchange) -> None:
-    """End the request of its session, which a handshake in the request may have created."""
-    session = exchange.session
-    if session is not None:
-        session.request = None
 
 
 def _check_source(bayeux: Bayeux, messages: Sequence[Json]) -> None:
@@ -365,7 +346,6 @@ def _handshake(bayeux: Bayeux, message: Json, exchange: Exchange, reply: Json) -
     check_capacity(bayeux.state, bayeux.slots, message, exchange.now)
     handshake = Handshake(bayeux.life, bayeux.slots, bayeux.claims, exchange, message, reply)
     if handshake.start(exchange.now):
-        _begin_request(exchange)
         return True
     handshake.fulfil = begin_pending(bayeux.life.answers, message, exchange, reply)
     return False

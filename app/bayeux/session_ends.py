@@ -1,5 +1,7 @@
 """The end of a session, whoever ends it, and what becomes of its queue."""
 
+from functools import partial
+
 from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.answers import Answers
 from holdfast.bayeux.codec import Json
@@ -53,7 +55,8 @@ class SessionEnds(Endings):
         """End a session and inform its client.
 
         The queue of a durable or named session becomes dead letters. Other queues leave with the
-        last reply, or are discarded.
+        last reply, perhaps to the request that ends the session; what is left when the turn ends is
+        discarded.
         """
         if session.is_gone:
             return
@@ -76,8 +79,12 @@ class SessionEnds(Endings):
             pipe.end()
         # Publishes that the store has not confirmed yet go the same way as the queue.
         self.end(session, SessionInput.END if keeps else SessionInput.DISCONNECT)
-        if session.request is None:
-            # Otherwise the rest of the queue goes with the reply.
+        if session.queue.count:
+            self._state.backlog.at_turn_end(partial(self._discard_rest, session))
+
+    def _discard_rest(self, session: Session, now: float) -> None:
+        if not (session.unfinished or session.pending_publishes):
+            # Otherwise a reply is still to come, and discards what it does not take.
             self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
 
     def end_with_letters(

@@ -206,7 +206,6 @@ class Session(Receiver):
         "quiet_until",
         "reauthorization",
         "reply_channel",
-        "request",
         "rest_interval_s",
         "seen_ms",
         "subscription_qos",
@@ -249,8 +248,6 @@ class Session(Receiver):
         # The advised pause before the next connect; the present one may have asked for another.
         self.rest_interval_s = 0.0
         self.held_connect: Exchange | None = None
-        # The request that is being handled: queued messages travel with its response.
-        self.request: Exchange | None = None
         # Requests that are not completely handled, oldest first; later requests wait for them.
         self.unfinished: tuple[Exchange, ...] = ()
         # The carrier of the last connect reply; the session does not expire while it drains.

@@ -234,6 +234,7 @@ def test_an_end_by_the_server_without_a_held_connect_discards_its_disconnect_mes
     server = Server()
     client = server.connected()
     server.for_extensions.end_by_server(client.session)
+    server.turn()
     assert server.bayeux.state.hub.counters.discarded == {Reason.SESSION_ENDED: 1}
     assert server.balances()
     reply = client.connect().reply
@@ -270,6 +271,7 @@ def test_a_session_that_ends_after_its_connect_was_aborted_leaves_nothing_in_its
     server.abort(asked)
     server.for_extensions.publish("/a", 1)
     server.for_extensions.end_by_server(session)
+    server.turn()
     assert session.queue.count == 0
     assert server.balances()
 
@@ -299,6 +301,7 @@ def test_a_session_that_ends_during_a_request_of_another_leaves_nothing_in_its_q
         "/service/throw", lambda call: server.for_extensions.end_by_server(victim)
     )
     bob.send({"channel": "/a", "data": 1}, {"channel": "/service/throw", "data": 1})
+    server.turn()
     assert victim.queue.count == 0
     assert server.balances()
 

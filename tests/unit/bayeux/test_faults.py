@@ -222,6 +222,7 @@ def test_a_session_that_ends_after_a_fault_in_its_request_leaves_nothing_in_its_
     with pytest.raises(RuntimeError, match="broken"):
         client.send({"channel": "/meta/connect"}, {"channel": "/meta/connect"})
     server.for_extensions.end_by_server(session)
+    server.turn()
     # No answer is left that the message could go with.
     assert session.queue.count == 0
     assert server.balances()

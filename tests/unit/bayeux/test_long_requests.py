@@ -145,8 +145,11 @@ def test_the_remaining_messages_of_a_request_are_refused_if_its_session_ends_mea
     asked = client.send(*publishes(1, 2, 3), wire=Wire())
     server.for_extensions.end_by_server(client.session)
     server.turn()
-    assert [reply["successful"] for reply in asked.replies] == [True, False, False]
-    assert asked.replies[1]["error"] == "402::session_unknown"
+    goodbye, *replies = asked.elements
+    assert goodbye == {"channel": "/meta/disconnect", "successful": True}
+    assert [reply["successful"] for reply in replies] == [True, False, False]
+    assert replies[1]["error"] == "402::session_unknown"
+    assert server.balances()
 
 
 # Very many channels in one message

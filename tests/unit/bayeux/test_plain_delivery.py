@@ -87,6 +87,7 @@ class PlainDelivery(RuleBasedStateMachine):
             self.note(person, person.client.disconnect())
         elif how == "server":
             self.server.for_extensions.end_by_server(person.session)
+            self.server.flush()
         elif how == "again":
             self.note(person, person.client.connect())
             self.look()

@@ -81,6 +81,7 @@ def fall_silent(client: Client) -> None:
 
 def end_by_server(client: Client) -> None:
     client.server.for_extensions.end_by_server(client.session)
+    client.server.flush()
 
 
 def kill_session(client: Client) -> None:
