@@ -42,19 +42,18 @@ UNDECIDED = """
     happenings ledger lost party unconnected
 """
 
-# They make other forms of a word: letters, held, refusal, journaling.
-ENDINGS = "ations ation ments ment ings ing ions ion als al ies ie ed es s e y".split()
+# It makes other forms of a word: letters, held, refusal, journaling.
+ENDING = re.compile("(?<=..)(ations?|ments?|ings?|ions?|als?|ies?|e[ds]|[sey])$")
 
 
 def stem_of(word: str) -> str:
     """What is common to all forms of a word."""
-    for ending in ENDINGS:
-        stem = word.removesuffix(ending)
-        if stem != word and len(stem) > 1:
-            # As in stopped, but not as in skills or passes.
-            doubled = len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "ls"
-            return stem_of(stem[:-1] if doubled else stem)
-    return word
+    stem = ENDING.sub("", word)
+    if stem == word:
+        return word
+    # As in stopped, but not as in skills or passes.
+    is_doubled = len(stem) > 3 and stem[-1] == stem[-2] and stem[-1] not in "ls"
+    return stem_of(stem[:-1] if is_doubled else stem)
 
 
 def words_of(name: str) -> list[str]:
