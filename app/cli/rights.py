@@ -82,7 +82,9 @@ def _claimed(claim: str | None) -> tuple[Right, ...]:
         return ()
     try:
         return read_claim(json.loads(claim))
-    except (ValueError, Unusable) as error:
+    except json.JSONDecodeError as error:
+        raise typer.BadParameter(f"--claim is not JSON: {error}") from None
+    except Unusable as error:
         raise typer.BadParameter(f"--claim: {error}") from None
 
 

@@ -132,6 +132,14 @@ _ALWAYS = _built_in(
 EVERYTHING = RightsFile((_built_in(Operation, "/**"),))
 
 
+# Plain words for faults of keys and tables.
+_FAULTS = {
+    "extra_forbidden": "there is no such key",
+    "missing": "this key is missing",
+    "model_type": "this must be a table with keys",
+}
+
+
 def without_file(*, has_claims: bool) -> RightsFile:
     """Return the rights without a file: everything is allowed, unless tokens bring rights."""
     return RightsFile((_ALWAYS,)) if has_claims else EVERYTHING
@@ -163,7 +171,8 @@ def read_claim(given: object) -> tuple[Right, ...]:
 def _first(error: ValidationError) -> str:
     found = error.errors()[0]
     place = ".".join(str(each + 1 if isinstance(each, int) else each) for each in found["loc"])
-    return f"{place}: {found['msg']}"
+    text = _FAULTS.get(found["type"], found["msg"])
+    return f"{place}: {text}" if place else text
 
 
 def _roles(given: _AdministrationGiven) -> Roles:
