@@ -83,7 +83,7 @@ def hold(
 ) -> None:
     """Hold back delivery to a session.
 
-    Its messages wait, and none is lost, until the given time or until you resume it.
+    Its messages wait, and none is lost, until the given time or until you resume delivery.
 
     Example: holdfast dispatcher hold joe/1 --reason 'disk full' --until 30m
     """

@@ -45,7 +45,7 @@ def _range(
             "--limit",
             "-n",
             min=1,
-            help=f"Maximum number; default: {_IN_A_TABLE}, or all with --json.",
+            help=f"Maximum number of items; default: {_IN_A_TABLE}, or all with --json.",
         ),
     ] = None,
     sort: Annotated[

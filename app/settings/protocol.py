@@ -43,7 +43,7 @@ class BayeuxSettings(Section):
     )
     trust_client_session: bool = Field(
         False,
-        description="Accept a client id without the cookie of its session, also from browsers "
+        description="Accept a client id without the cookie of its session, even from browsers "
         "and over HTTP.",
     )
     max_sessions_per_browser: int = Field(

@@ -75,7 +75,7 @@ class BayeuxCollector(Collector):
         yield CounterMetricFamily("holdfast_requests", "Requests.", value=requests.asked)
         yield CounterMetricFamily(
             "holdfast_requests_restored",
-            "Requests of an earlier process that went on.",
+            "Requests of an earlier process that continued.",
             value=requests.restored,
         )
         ended = CounterMetricFamily(
@@ -280,7 +280,7 @@ class BayeuxCollector(Collector):
         )
         turned_away = CounterMetricFamily(
             "holdfast_connections_turned_away",
-            "Connections closed because the limit (set by that of open files) was reached.",
+            "Connections closed at the connection limit, which follows from that of open files.",
             labels=["listener"],
         )
         for listener, limit in self._limits.items():
@@ -299,12 +299,12 @@ class BayeuxCollector(Collector):
         )
         yield GaugeMetricFamily(
             "holdfast_entries_addressed",
-            "Of the entries that wait, those that wait for subjects.",
+            "Entries that wait for subjects, included in holdfast_entries_waiting.",
             value=census.addressed,
         )
         yield GaugeMetricFamily(
             "holdfast_entries_work",
-            "Of the entries that wait, those that wait in work queues.",
+            "Entries that wait in work queues, included in holdfast_entries_waiting.",
             value=census.work,
         )
         yield GaugeMetricFamily(
