@@ -35,11 +35,13 @@ class Server:
     data: str
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+@contextmanager
+def reserved_port() -> Iterator[int]:
+    """Hold a port that Linux gives to nobody else, by a socket that does not listen."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
 
 
 def parents() -> dict[int, int]:
@@ -106,8 +108,7 @@ def running(spec: ServerSpec, *, cpus: str, log: Path) -> Iterator[Server]:
 @contextmanager
 def started(spec: ServerSpec, data: str, *, cpus: str, log: Path) -> Iterator[Server]:
     """Run a server with the data of an earlier one; return it when it listens."""
-    with log.open("ab") as out:
-        port = free_port()
+    with log.open("ab") as out, reserved_port() as port:
         places = {
             "port": port,
             "data": data,

@@ -3,13 +3,12 @@
 import contextlib
 import json
 import os
-import secrets
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from select import select
 from sysconfig import get_path
@@ -127,15 +126,17 @@ class Servers:
             server.stop()
 
 
-def free_port() -> int:
-    """A free port of loopback that no outgoing connection takes before we listen on it.
+@contextlib.contextmanager
+def reserved_port() -> Iterator[int]:
+    """A port of loopback that only those take who are told its number.
 
-    The system takes ports of outgoing connections from 32768 on, and tests make many of those.
+    A socket is bound to it and does not listen. So Linux gives it to nobody who asks for any port
+    and to no connection, but servers may listen there, because they allow others to reuse it.
     """
-    while True:
-        port = 20_000 + secrets.randbelow(12_000)
-        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
-            return port
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
 
 
 def environment(path: str = _PATH) -> dict[str, str]:

@@ -1,15 +1,18 @@
 """A server with a store, which tests kill and start again."""
 
+from contextlib import ExitStack
 from pathlib import Path
 
-from tests.serving import Server, Settings, free_port, kill_orphans_in
+from tests.serving import Server, Settings, kill_orphans_in, reserved_port
 
 
 class Mortal:
     """A server that is killed and comes back with what its store has."""
 
     def __init__(self, data: Path, settings: Settings) -> None:
-        always = {"data": str(data), "durability": "always", "port": free_port()}
+        self._reserved = ExitStack()
+        port = self._reserved.enter_context(reserved_port())
+        always = {"data": str(data), "durability": "always", "port": port}
         self._settings = {**settings, **always}
         self._data = data
         self.alive = Server(self._settings)
@@ -25,3 +28,4 @@ class Mortal:
     def stop(self) -> None:
         self.alive.stop()
         kill_orphans_in(self._data)
+        self._reserved.close()

@@ -16,7 +16,7 @@ from holdfast.cli.main import program
 from holdfast.compose.data_directory import own_directory
 from holdfast.pipeline.doctor import Check
 from holdfast.store.connection import StoreUnavailable
-from tests.serving import as_toml, free_port
+from tests.serving import as_toml, reserved_port
 
 
 @pytest.fixture
@@ -28,9 +28,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def checks(*words: str, **settings: Any) -> tuple[int, dict[str, tuple[bool | None, str]]]:
     """The exit code, and for each check whether it passed, and its text."""
-    given = {"port": free_port(), **settings}
-    Path("holdfast.toml").write_text(as_toml(given))
-    done = CliRunner().invoke(program, ["doctor", "--json", *words])
+    with reserved_port() as port:
+        Path("holdfast.toml").write_text(as_toml({"port": port, **settings}))
+        done = CliRunner().invoke(program, ["doctor", "--json", *words])
     lines = map(json.loads, done.stdout.splitlines())
     return done.exit_code, {each["thing"]: (each["ok"], each["text"]) for each in lines}
 

@@ -17,13 +17,14 @@ from holdfast.cli.remote import Server
 from holdfast.cli.unreachable import unreachable
 from holdfast.web.admin.faults import RequestFailed
 from tests.cli.conftest import Shell
-from tests.serving import ROOT, free_port
+from tests.serving import ROOT, reserved_port
 
 LIST = ["session", "list"]
 
 
 def test_an_address_without_a_server_is_an_error(shell: Shell) -> None:
-    done = shell.run(*LIST, "--url", f"http://127.0.0.1:{free_port()}")
+    with reserved_port() as port:
+        done = shell.run(*LIST, "--url", f"http://127.0.0.1:{port}")
     assert done.exit_code == Exit.UNREACHABLE
     assert "holdfast serve" in done.stderr
     assert "--url" in done.stderr

@@ -50,7 +50,7 @@ def mortal(tmp_path: Path) -> Iterator[MortalServer]:
     """A server that can be killed, and knows its named sessions afterwards."""
     server = MortalServer({"data": str(tmp_path / "data"), "max_interval": 60_000})
     yield server
-    server.alive.stop()
+    server.stop()
 
 
 @pytest.fixture

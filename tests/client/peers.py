@@ -4,11 +4,12 @@ import os
 import shutil
 import subprocess
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.clients.node_client import require
-from tests.serving import ROOT, free_port
+from tests.serving import ROOT, reserved_port
 
 HOME = ROOT / "bench" / "load" / "peers"
 JETTY = HOME / "cometd-jetty" / "target"
@@ -58,16 +59,21 @@ class RunningPeer:
     """A running server at an address that stays the same; clients wait until it answers."""
 
     def __init__(self, peer: Peer) -> None:
-        port = free_port()
+        self._reserved = ExitStack()
+        port = self._reserved.enter_context(reserved_port())
         self.url = f"http://127.0.0.1:{port}{peer.path}"
         self._command = [*peer.command, str(port)]
         self._process = subprocess.Popen(self._command)
 
     def restart(self) -> None:
         """Restart it; it remembers nothing."""
-        self.stop()
+        self._kill()
         self._process = subprocess.Popen(self._command)
 
     def stop(self) -> None:
+        self._kill()
+        self._reserved.close()
+
+    def _kill(self) -> None:
         self._process.kill()
         self._process.wait()

@@ -24,4 +24,4 @@ def mortal_settings() -> Settings:
 def mortal(mortal_settings: Settings) -> Iterator[MortalServer]:
     mortal = MortalServer(mortal_settings)
     yield mortal
-    mortal.alive.stop()
+    mortal.stop()

@@ -1,8 +1,9 @@
 """A server that dies and comes back at the same address, remembering nothing but its store."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 
-from tests.serving import STOP_LIMIT_S, Server, Settings, free_port
+from tests.serving import STOP_LIMIT_S, Server, Settings, reserved_port
 
 
 class MortalServer:
@@ -10,7 +11,9 @@ class MortalServer:
 
     def __init__(self, settings: Settings) -> None:
         """Without a data directory in the settings, each process has a store of its own."""
-        self._settings = {**settings, "port": free_port()}
+        self._reserved = ExitStack()
+        port = self._reserved.enter_context(reserved_port())
+        self._settings = {**settings, "port": port}
         self.alive = Server(self._settings)
 
     def kill_and_start(self) -> None:
@@ -23,6 +26,10 @@ class MortalServer:
         code = self.alive.process.wait(STOP_LIMIT_S)
         assert code == 0, f"ended with {code}:\n{self.alive.log()}"
         self._start_again()
+
+    def stop(self) -> None:
+        self.alive.stop()
+        self._reserved.close()
 
     def services(self) -> dict[str, Callable[[], None]]:
         """What scenarios may ask for."""

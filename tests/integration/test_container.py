@@ -8,7 +8,7 @@ import json
 import re
 import subprocess
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ import pytest
 
 from tests.container import command_of_the_image, flag, read_compose, variables_of_the_image
 from tests.integration.talker import Talker
-from tests.serving import PROGRAM, ROOT, environment, free_port
+from tests.serving import PROGRAM, ROOT, environment, reserved_port
 from tests.store.servers import ValkeyServer
 from tests.web.programs import Program, program
 
@@ -57,8 +57,15 @@ class Container(NamedTuple):
 @pytest.fixture(scope="module")
 def container(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Container]:
     home = tmp_path_factory.mktemp("container")
+    with ExitStack() as stack:
+        ports = [stack.enter_context(reserved_port()) for _ in range(3)]
+        yield stack.enter_context(started_in(home, *map(str, ports)))
+
+
+@contextmanager
+def started_in(home: Path, store: str, public: str, admin: str) -> Iterator[Container]:
+    """The server, with its store, and ports of this machine for theirs."""
     (data := home / "volume").mkdir()
-    store, public, admin = (str(free_port()) for _ in range(3))
     here = {
         flag("data"): str(data),
         "valkey:6379": f"127.0.0.1:{store}",

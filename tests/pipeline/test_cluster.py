@@ -15,7 +15,7 @@ import pytest
 
 from holdfast.pipeline.java import find_java
 from tests.pipeline.journals import Writer
-from tests.serving import free_port
+from tests.serving import reserved_port
 from tests.store.servers import ValkeyServer
 from tests.unit.pipeline.stories import the_story
 
@@ -27,17 +27,17 @@ HERE = "127.0.0.1"
 @pytest.fixture
 def master(tmp_path: Path) -> Iterator[str]:
     """A master and two workers of one core each."""
-    url = f"spark://{HERE}:{free_port()}"
     words = ["--host", HERE, "--webui-port", "0"]
-    port = url.rpartition(":")[2]
-    daemons = [daemon(tmp_path, "master.Master", *words, "--port", port)]
-    for name in ("first", "second"):
-        place = ["--work-dir", str(tmp_path / name), "--cores", "1", "--memory", "1g"]
-        daemons.append(daemon(tmp_path, "worker.Worker", *words, *place, url))
-    yield url
-    for each in daemons:
-        each.terminate()
-        each.wait(_TIMEOUT_S)
+    with reserved_port() as port:
+        url = f"spark://{HERE}:{port}"
+        daemons = [daemon(tmp_path, "master.Master", *words, "--port", str(port))]
+        for name in ("first", "second"):
+            place = ["--work-dir", str(tmp_path / name), "--cores", "1", "--memory", "1g"]
+            daemons.append(daemon(tmp_path, "worker.Worker", *words, *place, url))
+        yield url
+        for each in daemons:
+            each.terminate()
+            each.wait(_TIMEOUT_S)
 
 
 def daemon(place: Path, name: str, *words: str) -> "subprocess.Popen[bytes]":

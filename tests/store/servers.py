@@ -28,7 +28,7 @@ def _end_with_us() -> None:
 class ValkeyServer:
     """A Valkey on a Unix socket in a directory of its own that stays over restarts.
 
-    Replicas need a port of it, too: `port=str(free_port())`.
+    Replicas need a port of it, too: give it one that is reserved.
     """
 
     def __init__(self, **config: str) -> None:

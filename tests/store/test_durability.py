@@ -20,7 +20,7 @@ from holdfast.store.keys import RedisKeys
 from holdfast.store.reader import open_reader
 from holdfast.store.replicas import Replicas
 from holdfast.store.store import Store
-from tests.serving import free_port
+from tests.serving import reserved_port
 from tests.store.desk import ids, message, session, until
 from tests.store.servers import ValkeyServer
 
@@ -29,7 +29,8 @@ ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
 
 @pytest.fixture
 def primary() -> Iterator[ValkeyServer]:
-    with ValkeyServer(port=str(free_port()), **{"repl-diskless-sync-delay": "0"}, **ALWAYS) as it:
+    settings = {"repl-diskless-sync-delay": "0", **ALWAYS}
+    with reserved_port() as port, ValkeyServer(port=str(port), **settings) as it:
         yield it
 
 

@@ -13,7 +13,7 @@ import pytest
 from holdfast.compose import serving
 from holdfast.settings import Settings
 from holdfast.web.addresses import listen_at
-from tests.serving import free_port
+from tests.serving import reserved_port
 
 ADDRESSES = ["127.0.0.1", "127.0.0.2"]
 
@@ -67,8 +67,7 @@ def test_a_port_that_one_address_has_in_use_is_not_chosen(taken: list[int]) -> N
 
 
 def test_a_port_that_was_asked_for_is_not_replaced_by_another() -> None:
-    port = free_port()
-    with socket.create_server((ADDRESSES[1], port)):
+    with reserved_port() as port, socket.create_server((ADDRESSES[1], port)):
         with pytest.raises(OSError, match="in use"):
             listen_at(ADDRESSES, port, 1)
         socket.create_server((ADDRESSES[0], port)).close()

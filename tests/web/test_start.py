@@ -18,7 +18,7 @@ from holdfast.compose import CannotStart, serving
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
 from tests.abuse.attacker import HANDSHAKE, Person
-from tests.serving import free_port
+from tests.serving import reserved_port
 from tests.web.programs import admin_url, program
 
 HELLO = orjson.dumps([HANDSHAKE])
@@ -40,8 +40,7 @@ def self_signed(home: Path) -> tuple[str, str]:
 
 
 def test_the_ready_line_names_the_url_at_which_the_server_answers(tmp_path: Path) -> None:
-    port = free_port()
-    with program("--port", str(port), home=tmp_path) as running:
+    with reserved_port() as port, program("--port", str(port), home=tmp_path) as running:
         line = running.ready_line()
         assert line.startswith(f"holdfast is ready: http://127.0.0.1:{port}/cometd")
         with Person(f"http://127.0.0.1:{port}") as person:

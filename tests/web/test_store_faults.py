@@ -14,7 +14,7 @@ from holdfast.compose import serving
 from holdfast.settings import Settings
 from holdfast.store.keys import RedisKeys
 from tests.chaos.talker import Denied, Talker
-from tests.serving import free_port
+from tests.serving import reserved_port
 from tests.store.servers import ValkeyServer
 
 TIMEOUT_S = 30.0
@@ -247,7 +247,8 @@ async def test_an_emptied_store_is_filled_again_from_memory(
 
 @pytest.fixture
 def primary() -> Iterator[ValkeyServer]:
-    with ValkeyServer(port=str(free_port()), **{"repl-diskless-sync-delay": "0"}) as server:
+    settings = {"repl-diskless-sync-delay": "0"}
+    with reserved_port() as port, ValkeyServer(port=str(port), **settings) as server:
         yield server
 
 
