@@ -27,8 +27,7 @@ class SharedQueueSessions(SharedQueueOwner[Session]):
         return session
 
     def close_queue(self, receiver: Session) -> None:
-        if self._hub.message_expiry is not None:
-            self._hub.message_expiry.forget(receiver)
+        self._hub.message_expiry.forget(receiver)
         receiver.advance(SessionInput.END)
         receiver.is_durable = False
         self._hub.durables -= 1

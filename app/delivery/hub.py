@@ -40,6 +40,17 @@ class MessageExpiryPort(Protocol[R_contra]):
         ...
 
 
+class _NoExpiry:
+    """Lets messages live until the server is assembled."""
+
+    def watch(self, receiver: Receiver) -> None: ...
+
+    def forget(self, receiver: Receiver) -> None: ...
+
+    def finds_room(self, receiver: Receiver, message: Message) -> bool:
+        return False
+
+
 class Hub(Generic[R]):
     """Routes messages into queues and remembers which receivers have news.
 
@@ -74,11 +85,11 @@ class Hub(Generic[R]):
         self.has_work_queues = False
         # Settles a message that the queues of some receivers refuse.
         self.turned_away: Callable[[Sequence[R], Message, Reason], None] = self._discard
-        self.message_expiry: MessageExpiryPort[R] | None = None
+        self.message_expiry: MessageExpiryPort[R] = _NoExpiry()
         # Messages with lower ids were accepted before rights changed: `recheck` is called for the
         # receivers of each.
         self.recheck_before = 0
-        self.recheck: Callable[[Message, Sequence[R]], None] | None = None
+        self.recheck: Callable[[Message, Sequence[R]], None] = self._recheck_nothing
         self._publish_order: PublishOrder[R] = PublishOrder(self._show)
         # Receivers that may have news; `take_ready` takes them.
         self.ready: list[R] = []
@@ -203,12 +214,12 @@ class Hub(Generic[R]):
             self._give_of_topic(message, message.topic, receivers)
         if message.depth is not None:
             self.histories.append(message, message.depth)
-        if message.id < self.recheck_before and self.recheck is not None:
+        if message.id < self.recheck_before:
             self.recheck(message, receivers)
 
     def _give(self, message: Message, receivers: Sequence[R]) -> int:
         """Add the message to the queues; return how many refused it."""
-        is_lazy, expiry = message.linger_s is not None, self.message_expiry
+        is_lazy = message.linger_s is not None
         self.counters.accepted += len(receivers)
         # Overflows are reported once per message, not once per receiver.
         refusing: dict[Reason, list[R]] = {}
@@ -218,7 +229,7 @@ class Hub(Generic[R]):
                 refusing.setdefault(Reason.SESSION_ENDED, []).append(receiver)
                 continue
             reason = receiver.queue.offer(message)
-            if reason is not None and (expiry is None or not expiry.finds_room(receiver, message)):
+            if reason is not None and not self.message_expiry.finds_room(receiver, message):
                 self._note_overflow(receiver, reason)
                 refusing.setdefault(reason, []).append(receiver)
             elif is_lazy:
@@ -232,9 +243,9 @@ class Hub(Generic[R]):
         for reason, those in refusing.items():
             self.turned_away(those, message, reason)
             refused += len(those)
-        if message.expires_ms and expiry is not None:
+        if message.expires_ms:
             for receiver in receivers:
-                expiry.watch(receiver)
+                self.message_expiry.watch(receiver)
         return refused
 
     def _give_of_topic(self, message: Message, topic: Topic, receivers: Sequence[R]) -> None:
@@ -348,6 +359,9 @@ class Hub(Generic[R]):
 
     def _discard(self, receivers: Sequence[R], message: Message, reason: Reason) -> None:
         self.counters.discarded[reason] += len(receivers)
+
+    def _recheck_nothing(self, message: Message, receivers: Sequence[R]) -> None:
+        """Rights change only in an assembled server."""
 
 
 def _ignore(_: PersistOutcome) -> None:

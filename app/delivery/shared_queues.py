@@ -297,5 +297,4 @@ class SharedQueues(ABC, Generic[R]):
             self._journal.moved(passing)
 
     def _expire_in_time(self, receiver: R) -> None:
-        if self._hub.message_expiry is not None:
-            self._hub.message_expiry.watch(receiver)
+        self._hub.message_expiry.watch(receiver)
