@@ -151,7 +151,7 @@ class Handshake:
         is_new = exchange.new_browser is not None
         draft.identity.shakes_hands(exchange.speaker, browser, is_new=is_new, now=now)
         session = self._settle_in(draft, now)
-        self._state.ptp.subjects.join(session)
+        self._state.subjects.join(session)
         if session is draft:
             self._life.login_events.began(session)
         session.transport = exchange.carrier.connection_type.value

@@ -152,13 +152,20 @@ class Addressing:
 
 
 class PointToPoint:
-    """Finds who gets addressed messages."""
+    """Finds who gets addressed messages.
 
-    def __init__(self, places: WaitingPlaces[Session]) -> None:
-        self._places, self.subjects = places, places.subjects
-        # Makes the session that a message of this size is to wait for, or raises `Undeliverable`;
-        # None if messages wait for no session that does not exist.
-        self.open: Callable[[Destination, int, Session | None, float], Session] | None = None
+    Args:
+        open: Makes the session that a message of this size is to wait for, or raises
+            `Undeliverable`.
+    """
+
+    def __init__(
+        self,
+        places: WaitingPlaces[Session],
+        open: Callable[[Destination, int, Session | None, float], Session],
+    ) -> None:
+        self._places, self._subjects = places, places.subjects
+        self._open = open
 
     def address(
         self,
@@ -200,12 +207,11 @@ class PointToPoint:
     ) -> Session:
         """Find or make the session that a message is addressed to. Raises `Undeliverable`."""
         try:
-            return self.subjects.session(destination.subject, destination.key, size)
+            return self._subjects.session(destination.subject, destination.key, size)
         except Undeliverable as undeliverable:
-            is_made = destination.forces_queuing and undeliverable.code is UNKNOWN
-            if not is_made or self.open is None:
+            if not (destination.forces_queuing and undeliverable.code is UNKNOWN):
                 raise
-            return self.open(destination, size, sender, now)
+            return self._open(destination, size, sender, now)
 
 
 def is_ptp(channel: str) -> bool:

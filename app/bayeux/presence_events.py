@@ -1,6 +1,7 @@
 """`/sys/presence/<channel>`: who joins a channel, who leaves it, and the states of its members."""
 
 from enum import Enum
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -35,13 +36,11 @@ class PresenceEvents:
 
     def __init__(
         self,
-        presence: Presence[Session],
         channels: Channels,
         routes: Routes[Session],
         backlog: Backlog,
         events: SystemEvents,
     ) -> None:
-        self._presence = presence
         self._channels = channels
         self._routes = routes
         self._backlog = backlog
@@ -50,18 +49,20 @@ class PresenceEvents:
         # tells their states when it is made, so each is here once, however often it changes.
         self._changes: dict[str, dict[Session, bool]] = {}
 
-    def note(self, name: str, session: Session, has_moved: bool) -> None:
+    def note(
+        self, presence: Presence[Session], name: str, session: Session, has_moved: bool
+    ) -> None:
         """Report the change to the channel's watchers, if any, at the end of the turn."""
         channel = self._channels.get(PRESENCE + name[1:])
         # With its prefix, the name may be too long.
         if channel is None or not self._routes.receivers(channel):
             return
         if not self._changes:
-            self._backlog.add(self._publish_next)
+            self._backlog.add(partial(self._publish_next, presence))
         sessions = self._changes.setdefault(name, {})
         sessions[session] = has_moved or sessions.get(session, False)
 
-    def _publish_next(self, now: float) -> bool:
+    def _publish_next(self, presence: Presence[Session], now: float) -> bool:
         """Publish one event; return whether any are left."""
         name = next(iter(self._changes))
         sessions = self._changes.pop(name)
@@ -71,25 +72,25 @@ class PresenceEvents:
         if sessions:
             # After the other channels.
             self._changes[name] = sessions
-        self._events.publish(self._event(name, named), life_ms=_LIFE_MS)
+        self._events.publish(_event(presence, name, named), life_ms=_LIFE_MS)
         return bool(self._changes)
 
-    def _event(self, name: str, sessions: dict[Session, bool]) -> Json:
-        presence = self._presence
-        joined: list[Json] = []
-        left: list[Json] = []
-        changed: list[Json] = []
-        for session, has_moved in sessions.items():
-            since = presence.since(name, session)
-            if since is None:
-                left.append({"subject": session.subject, "session": session.name})
-            elif has_moved:
-                joined.append(member_of(session, since))
-            else:
-                changed.append(member_of(session, since))
-        moves = {"joined": joined, "left": left, "changed": changed}
-        data = {"channel": name, "count": presence.count(name), **moves}
-        return {"channel": PRESENCE + name[1:], "data": data}
+
+def _event(presence: Presence[Session], name: str, sessions: dict[Session, bool]) -> Json:
+    joined: list[Json] = []
+    left: list[Json] = []
+    changed: list[Json] = []
+    for session, has_moved in sessions.items():
+        since = presence.since(name, session)
+        if since is None:
+            left.append({"subject": session.subject, "session": session.name})
+        elif has_moved:
+            joined.append(member_of(session, since))
+        else:
+            changed.append(member_of(session, since))
+    moves = {"joined": joined, "left": left, "changed": changed}
+    data = {"channel": name, "count": presence.count(name), **moves}
+    return {"channel": PRESENCE + name[1:], "data": data}
 
 
 def member_of(session: Session, since: int) -> Json:

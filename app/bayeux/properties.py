@@ -159,7 +159,7 @@ def _begun_ms(client: Client) -> int:
 
 def _waiting_for(at: CommandScope, client: Client) -> int:
     """Return how many messages wait for the subject itself, in no session's queue."""
-    receiver = at.state.ptp.subjects.queue(client[0].subject)
+    receiver = at.state.subjects.queue(client[0].subject)
     return 0 if receiver is None else receiver.queue.count
 
 

@@ -6,7 +6,12 @@ from typing import cast
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.options import ChannelRule
-from holdfast.bayeux.point_to_point import SenderOverQuota, account_of, accounts_of
+from holdfast.bayeux.point_to_point import (
+    PointToPoint,
+    SenderOverQuota,
+    account_of,
+    accounts_of,
+)
 from holdfast.bayeux.qos import Qos
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Session
@@ -22,8 +27,9 @@ from holdfast.delivery.shared_queues import OverQuota, Undeliverable
 class Publishing:
     """Publishes for clients, extensions and the server itself."""
 
-    def __init__(self, state: ServerState) -> None:
+    def __init__(self, state: ServerState, ptp: PointToPoint) -> None:
         self._state = state
+        self._ptp = ptp
         self._topics = TopicPublishing(
             state.topics, state.hub, state.node, state.quotas, state.keep_history
         )
@@ -132,7 +138,7 @@ class Publishing:
         """Publish the message to its destinations too. Raises `Refused` if none takes it."""
         state = self._state
         try:
-            addressing = state.ptp.address(message, qos.destinations, sender, now)
+            addressing = self._ptp.address(message, qos.destinations, sender, now)
         except SenderOverQuota as over:
             raise state.quotas.too_much_waits(over.sender, over.kind, over.outcomes) from None
         qos.outcomes = addressing.outcomes

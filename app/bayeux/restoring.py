@@ -65,7 +65,7 @@ def restore(
         state.sessions.name(session, record.key)
     session.is_durable = session.is_resumed = True
     state.hub.durables += 1
-    state.ptp.subjects.join(session)
+    state.subjects.join(session)
     _withhold(life, session, [each[1] for each in entries])
     _subscribe(life, session, record)
     for extension in state.installed.all:

@@ -7,7 +7,7 @@ from holdfast.bayeux.claims import Claims
 from holdfast.bayeux.client_verdicts import VerdictHandler
 from holdfast.bayeux.due_sessions import DueSessions
 from holdfast.bayeux.identities import Identities
-from holdfast.bayeux.presence_events import PresenceEvents
+from holdfast.bayeux.point_to_point import PointToPoint
 from holdfast.bayeux.presence_service import PRESENCE_SERVICE, PresenceService
 from holdfast.bayeux.probes import Probes
 from holdfast.bayeux.publish_handler import PublishHandler
@@ -37,9 +37,10 @@ class Bayeux:
 
     def __init__(self, state: ServerState) -> None:
         self.state = state
-        self.publishing = Publishing(state)
-        self.life = SessionLife(state, self.publishing)
-        life = self.life
+        self.life = life = SessionLife(state)
+        self.slots = SessionSlots(state, life.ends, life.undelivered, life.unconnected)
+        unclaimed = UnclaimedSessions(life, self.slots)
+        self.publishing = Publishing(state, PointToPoint(state.waiting_places, unclaimed.open))
         self.asking = Asking(state, self.publishing.encoded, life.undelivered)
         self.publish_handler = PublishHandler(state, life.answers, self.publishing, self.asking)
         self.subscribe_handler = SubscribeHandler(state, life.answers)
@@ -58,12 +59,6 @@ class Bayeux:
         state.services.add(
             PRESENCE_SERVICE, PresenceService(state.presence, state.channels, state.rights).serve
         )
-        state.presence.changed = PresenceEvents(
-            state.presence, state.channels, state.routes, state.backlog, life.system_events
-        ).note
-        self.slots = SessionSlots(state, life.ends, life.undelivered, life.unconnected)
-        if state.options.ptp_create_session:
-            state.ptp.open = UnclaimedSessions(life, self.slots).open
         self.claims = Claims(
             state.options, state.sessions, state.rights, state.quotas, life.ends, self.slots
         )

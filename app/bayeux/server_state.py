@@ -14,7 +14,7 @@ from holdfast.bayeux.error_handlers import ErrorHandlers
 from holdfast.bayeux.extension import SessionExtension
 from holdfast.bayeux.installed import InstalledExtensions
 from holdfast.bayeux.options import Options
-from holdfast.bayeux.point_to_point import PointToPoint
+from holdfast.bayeux.presence_events import PresenceEvents
 from holdfast.bayeux.quotas import Quotas
 from holdfast.bayeux.rights import Rights
 from holdfast.bayeux.services import Services
@@ -22,6 +22,7 @@ from holdfast.bayeux.session_registry import Sessions
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.shared_queue_sessions import SharedQueueSessions
 from holdfast.bayeux.subscriptions import Subscriptions
+from holdfast.bayeux.system_events import SystemEvents
 from holdfast.delivery.channels import Channels
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.guard import Guard
@@ -100,6 +101,7 @@ class ServerState:
         self.store = store
         self.hub = self._hub()
         self.routes, self.counters = self.hub.routes, self.hub.counters
+        self.system_events = SystemEvents(self.channels, self.hub, node)
         rules = self.rules.all
         self.keeps_history = any(rule.history is not None for rule in rules)
         self.topics = self.routes.topics = self._topics()
@@ -107,11 +109,13 @@ class ServerState:
             is_used=any(rule.has_presence for rule in rules),
             by_rule=self.rules.has_presence,
             stamp=node.stamp,
+            changed=PresenceEvents(
+                self.channels, self.routes, self.backlog, self.system_events
+            ).note,
         )
         self.sessions = Sessions(new_id, first=node.stamp() // 1000)
         self.waiting_places = self._waiting_places()
-        self.work = self.waiting_places.work
-        self.ptp = PointToPoint(self.waiting_places)
+        self.subjects, self.work = self.waiting_places.subjects, self.waiting_places.work
         self.admission = Admission(options.handshake_rate, random)
         self.budgets = Budgets(options, self.admission, self.notices)
         self.quotas = Quotas(options, self.sessions.usages, node, self.admission, self.notices)

@@ -4,18 +4,16 @@ from functools import partial
 
 from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.answers import Answers
-from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.login_events import LoginEvents
 from holdfast.bayeux.message_expiry import MessageExpiry
-from holdfast.bayeux.publishing import Publishing
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_owner import Endings
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.unconnected import UnconnectedSessions
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.error_codes import DELIVERY_ENDED, ErrorCode
-from holdfast.delivery.json_text import to_json
+from holdfast.delivery.json_text import to_strict_json
 from holdfast.delivery.messages import Message
 from holdfast.delivery.notices import ENDED, SESSION_FAILED
 from holdfast.delivery.session_states import COUNTED_AS, SessionInput
@@ -27,6 +25,7 @@ _ENDINGS = {
     SessionInput.EXPIRE: "expired",
     SessionInput.FAIL: "given_up",
 }
+_DISCONNECT = "/meta/disconnect"
 _AUTHENTICATION = "user.security.authentication"
 
 
@@ -36,7 +35,6 @@ class SessionEnds(Endings):
     def __init__(
         self,
         state: ServerState,
-        publishing: Publishing,
         answers: Answers,
         undelivered: Undelivered[Session],
         message_expiry: MessageExpiry,
@@ -44,7 +42,6 @@ class SessionEnds(Endings):
         login_events: LoginEvents,
     ) -> None:
         self._state = state
-        self._publishing = publishing
         self._answers = answers
         self._undelivered = undelivered
         self._message_expiry = message_expiry
@@ -65,14 +62,11 @@ class SessionEnds(Endings):
             self._undelivered.dead_letter_all(
                 session, DELIVERY_ENDED, f"its session was ended by {by}", now
             )
-        pipe = session.pipe
-        event = _goodbye()
+        goodbye, pipe = self._goodbye(), session.pipe
         if pipe is None:
-            self._publishing.deliver_event(session, event)
+            self._state.hub.deliver(session, goodbye)
             self._answers.dismiss(session, now)
         else:
-            self._state.installed.complete(event)
-            goodbye = Message(to_json(event))
             # Only after the reply: cometd.js closes its socket when no connect is outstanding.
             self._answers.dismiss(session, now)
             pipe.push([goodbye])
@@ -81,6 +75,11 @@ class SessionEnds(Endings):
         self.end(session, SessionInput.END if keeps else SessionInput.DISCONNECT)
         if session.queue.count:
             self._state.backlog.at_turn_end(partial(self._discard_rest, session))
+
+    def _goodbye(self) -> Message:
+        event = {"channel": _DISCONNECT, "successful": True}
+        self._state.installed.complete(event)
+        return Message(to_strict_json(event), id=self._state.node.stamp(), channel=_DISCONNECT)
 
     def _discard_rest(self, session: Session, now: float) -> None:
         if not (session.unfinished or session.pending_publishes):
@@ -112,7 +111,7 @@ class SessionEnds(Endings):
     def end(self, session: Session, seen: SessionInput) -> None:
         """Mark the session as ended; the caller must deliver or discard its queue."""
         session.advance(seen)
-        self._state.ptp.subjects.leave(session)
+        self._state.subjects.leave(session)
         self._state.waiting_places.take_back(session)
         self._state.requests.session_ended(session)
         how = COUNTED_AS.get(seen, seen)
@@ -129,7 +128,3 @@ class SessionEnds(Endings):
         self._unconnected.leave(session)
         self._login_events.ended(session, how.value)
         self._state.log.debug("session %s ended: %s", session.key, seen.value)
-
-
-def _goodbye() -> Json:
-    return {"channel": "/meta/disconnect", "successful": True}

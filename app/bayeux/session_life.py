@@ -10,14 +10,12 @@ from holdfast.bayeux.codec import Json
 from holdfast.bayeux.login_events import LoginEvents
 from holdfast.bayeux.message_expiry import MessageExpiry
 from holdfast.bayeux.options import Durable
-from holdfast.bayeux.publishing import Publishing
 from holdfast.bayeux.reauthorization import Reauthorizations
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_clock import SessionClock
 from holdfast.bayeux.session_ends import SessionEnds
 from holdfast.bayeux.session_owner import SessionOwner
 from holdfast.bayeux.sessions import Exchange, Pipe, Session
-from holdfast.bayeux.system_events import SystemEvents
 from holdfast.bayeux.terms import Terms
 from holdfast.bayeux.topic_life import TopicLife
 from holdfast.bayeux.unconnected import UnconnectedSessions
@@ -31,13 +29,12 @@ from holdfast.delivery.settlement import Settlement
 class SessionLife:
     """Changes sessions on behalf of clients, deadlines, operators and extensions."""
 
-    def __init__(self, state: ServerState, publishing: Publishing) -> None:
+    def __init__(self, state: ServerState) -> None:
         self.state = state
         self.unconnected = UnconnectedSessions()
         self.clock = SessionClock(
             state.options, state.sessions, self.unconnected, state.presence, state.node
         )
-        self.system_events = SystemEvents(state.channels, state.hub, state.node)
         self.channel_holds = ChannelHolds(
             state.guard,
             state.hub,
@@ -45,9 +42,9 @@ class SessionLife:
             state.node,
             state.journal,
             state.notices,
-            self.system_events,
+            state.system_events,
         )
-        self.owner = SessionOwner(state, self.clock, self.system_events, self.channel_holds)
+        self.owner = SessionOwner(state, self.clock, self.channel_holds)
         self.settlement: Settlement[Session] = Settlement(
             self.owner,
             state.store,
@@ -67,24 +64,24 @@ class SessionLife:
         )
         self.answers = Answers(state, self.clock, self.settlement, self.message_expiry)
         self.login_events = LoginEvents(
-            state.channels, state.routes, state.node, state.backlog, self.system_events
+            state.channels, state.routes, state.node, state.backlog, state.system_events
         )
         self.ends = SessionEnds(
             state,
-            publishing,
             self.answers,
             self.undelivered,
             self.message_expiry,
             self.unconnected,
             self.login_events,
         )
+        self.topics = TopicLife(state, self.owner, self.undelivered)
+        # What fills queues comes before what settles their entries, and calls it back.
         self.owner.serve(self.ends)
         state.hub.turned_away = self.undelivered.turned_away
         state.hub.recheck = self.reauthorizations.recheck
         state.hub.message_expiry = self.message_expiry
-        self.topics = TopicLife(state, self.owner, self.undelivered)
         state.work.dead_letter = self.undelivered.dead_letter
-        state.work.discard = state.ptp.subjects.discard = self.undelivered.discard
+        state.work.discard = state.subjects.discard = self.undelivered.discard
 
     def open(self, session: Session) -> None:
         """Register a session that has begun."""

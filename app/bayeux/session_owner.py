@@ -11,7 +11,6 @@ from holdfast.bayeux.point_to_point import is_ptp
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_clock import SessionClock
 from holdfast.bayeux.sessions import Session
-from holdfast.bayeux.system_events import SystemEvents
 from holdfast.delivery.channels import REPLIES, SERVICES
 from holdfast.delivery.dead_letters import CHANNEL
 from holdfast.delivery.entries import SettledBy
@@ -47,12 +46,10 @@ class SessionOwner:
         self,
         state: ServerState,
         clock: SessionClock,
-        events: SystemEvents,
         channel_holds: ChannelHolds,
     ) -> None:
         self._state = state
         self._clock = clock
-        self._events = events
         self._channel_holds = channel_holds
         self._random = state.random
         # The channel of dead letters.
@@ -83,7 +80,7 @@ class SessionOwner:
     def _announce_next(self, now: float) -> bool:
         """Report some letters; return whether any are left."""
         dead, done = self._unannounced.popleft()
-        self._events.publish(dead.letter().event())
+        self._state.system_events.publish(dead.letter().event())
         if done is not None:
             done()
         return bool(self._unannounced)
@@ -113,8 +110,7 @@ class SessionOwner:
         if session.dispatcher is not None and session.dispatcher.hold_record is not None:
             # The hold may be new.
             self._state.presence.show(session, session.subscriptions)
-        if self._state.hub.message_expiry is not None:
-            self._state.hub.message_expiry.watch(session)
+        self._state.hub.message_expiry.watch(session)
         if session.is_durable:
             self._state.store.save(ChangedSession(session, self._state.node))
 

@@ -29,6 +29,8 @@ class UnclaimedSessions:
     ) -> Session:
         """Create one for a message of this size. Raises `Undeliverable` before any change."""
         life, state = self._life, self._life.state
+        if not state.options.ptp_create_session:
+            raise Undeliverable(UNKNOWN)
         terms = _terms_of(destination, state.options)
         session = state.sessions.draft(CallbackQueue(state.options.queue_limits, state.counters))
         session.go_by(terms.key)
@@ -43,7 +45,7 @@ class UnclaimedSessions:
         if life.is_to_keep(session):
             life.keep(session, now)
         leave(life, session, now)
-        state.ptp.subjects.join(session)
+        state.subjects.join(session)
         return session
 
     def _check(self, draft: Session, size: int, sender: Session | None) -> None:

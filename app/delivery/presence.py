@@ -16,24 +16,26 @@ class Presence(Generic[R]):
         is_used: Whether the rule of any channel asks for it.
         by_rule: Returns whether the channel's rule asks for it.
         stamp: Returns the time: ascending, each value once.
+        changed: Learns who has joined or left which channel: the last argument. Otherwise, the
+            member's state may have changed.
     """
 
     def __init__(
-        self, *, is_used: bool, by_rule: Callable[[Channel], bool], stamp: Callable[[], int]
+        self,
+        *,
+        is_used: bool,
+        by_rule: Callable[[Channel], bool],
+        stamp: Callable[[], int],
+        changed: "Callable[[Presence[R], str, R, bool], None]",
     ) -> None:
         self.is_used = is_used
         self._by_rule = by_rule
         self._stamp = stamp
+        self._changed = changed
         # Patterns of channels that have it whatever their rules say.
         self._offered: set[str] = set()
         # Of each channel, in the order of joining: since when each member is on it.
         self._members: dict[str, dict[R, int]] = {}
-        # Learns who has joined or left which channel: the last argument. Otherwise, the member's
-        # state may have changed.
-        self.changed: Callable[[str, R, bool], None] = self._notify_nobody
-
-    def _notify_nobody(self, channel: str, member: R, has_moved: bool) -> None:
-        """The server is not assembled yet."""
 
     def offer(self, pattern: str) -> None:
         """Record the members of channels that match the pattern."""
@@ -55,7 +57,7 @@ class Presence(Generic[R]):
         """Add a member, unless it is on the channel already."""
         if member not in self._members.get(channel, ()):
             self.restore(channel, member)
-            self.changed(channel, member, True)
+            self._changed(self, channel, member, True)
 
     def leave(self, channel: str, member: R) -> None:
         """Remove the member, if it is on the channel."""
@@ -64,14 +66,14 @@ class Presence(Generic[R]):
             return
         if not members:
             del self._members[channel]
-        self.changed(channel, member, True)
+        self._changed(self, channel, member, True)
 
     def show(self, member: R, channels: Iterable[str]) -> None:
         """Report that the member may have a new state, for each of these that it is on."""
         if self.is_used:
             for channel in channels:
                 if member in self._members.get(channel, ()):
-                    self.changed(channel, member, False)
+                    self._changed(self, channel, member, False)
 
     def count(self, channel: str) -> int:
         """Return the number of members of the channel."""

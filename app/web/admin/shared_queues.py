@@ -56,7 +56,7 @@ class SharedQueues:
     def __init__(self, server: RunningServer) -> None:
         state = server.life.state
         self._server = server
-        self._subjects, self._work = state.ptp.subjects, state.work
+        self._subjects, self._work = state.subjects, state.work
         self._channels, self._routes = state.channels, state.routes
         self._options, self._node = state.options, state.node
 

@@ -112,7 +112,7 @@ def states(reply: Json) -> list[str]:
 
 
 def waiting(server: Server, subject: str) -> int:
-    queue = server.bayeux.state.ptp.subjects.queue(subject)
+    queue = server.bayeux.state.subjects.queue(subject)
     return 0 if queue is None else queue.queue.count
 
 
@@ -462,7 +462,7 @@ def test_an_emptied_subject_queue_makes_room_for_the_queue_of_another_subject() 
 
 
 def open_queues(server: Server) -> int:
-    return len(server.bayeux.state.ptp.subjects.queues())
+    return len(server.bayeux.state.subjects.queues())
 
 
 def test_a_subject_queue_ends_with_the_lifetime_of_its_last_message() -> None:
@@ -477,7 +477,7 @@ def test_a_subject_queue_ends_with_the_lifetime_of_its_last_message() -> None:
 def test_a_subject_queue_ends_when_it_is_cleared() -> None:
     server = server_of()
     address(server.client(), 1, forced("joe"))
-    queue = server.bayeux.state.ptp.subjects.queue("joe")
+    queue = server.bayeux.state.subjects.queue("joe")
     assert queue is not None
     assert server.bayeux.life.clear(queue) == 1
     assert open_queues(server) == 0
@@ -542,7 +542,7 @@ def test_a_message_that_no_longer_waits_does_not_count_against_the_quota(end: st
     if end == "taken":
         named(server, "joe/1")
     elif end == "cleared":
-        queue = server.bayeux.state.ptp.subjects.queue("joe")
+        queue = server.bayeux.state.subjects.queue("joe")
         assert queue is not None
         server.bayeux.life.clear(queue)
     elif end == "expired":
@@ -563,7 +563,7 @@ def test_a_session_over_a_socket_gets_more_from_its_subject_than_its_queue_has_r
     joe = server.connected(socket=Socket())
     joe.session.queue.limit(entries=1, bytes=None)
     joe.session.go_by("joe/-7")
-    server.bayeux.state.ptp.subjects.join(joe.session)
+    server.bayeux.state.subjects.join(joe.session)
     server.turn()
     assert [each["data"] for each in joe.hear() if "data" in each] == [0, 1, 2]
     assert server.balances()
@@ -704,7 +704,7 @@ def test_a_message_to_a_plain_session_waits_for_its_subject_when_the_session_exp
     server = server_of()
     joe = server.client()
     joe.session.go_by("joe/-7")
-    server.bayeux.state.ptp.subjects.join(joe.session)
+    server.bayeux.state.subjects.join(joe.session)
     assert states(address(server.client(), "hello", "joe")) == ["OK"]
     server.advance(15.0)
     assert joe.session.is_gone
@@ -716,7 +716,7 @@ def plain(server: Server) -> Client:
     """A plain session of joe with a name that the server chose."""
     joe = server.client()
     joe.session.go_by("joe/-7")
-    server.bayeux.state.ptp.subjects.join(joe.session)
+    server.bayeux.state.subjects.join(joe.session)
     joe.connect()
     return joe
 
@@ -754,7 +754,7 @@ def test_a_message_addressed_to_anonymous_does_not_return_to_a_subject_queue() -
     server = server_of()
     message = Message(b"{}", id=1, channel="/a")
     message.addressed = ("anonymous",)
-    assert not server.bayeux.state.ptp.subjects.take_back_late(server.client().session, message)
+    assert not server.bayeux.state.subjects.take_back_late(server.client().session, message)
     assert waiting(server, "anonymous") == 0
 
 
@@ -808,7 +808,7 @@ def test_messages_of_an_ended_session_return_to_their_subject_over_several_turns
         seen.append(waiting(server, "joe"))
     assert seen[:6] == [200, 400, 600, 800, 1000, 1200]
     server.turn()
-    home = server.bayeux.state.ptp.subjects.queue("joe")
+    home = server.bayeux.state.subjects.queue("joe")
     assert home is not None
     ids = home.queue.ids()
     assert ids == sorted(ids)

@@ -251,7 +251,7 @@ def test_a_forced_erasure_reaches_subject_queues() -> None:
     assert state_of(here) is TopicState.ALIVE
     erase(here, is_forced=True)
     assert state_of(here) is GONE
-    assert here.bayeux.state.ptp.subjects.queues() == []
+    assert here.bayeux.state.subjects.queues() == []
     assert here.balances()
 
 
@@ -293,7 +293,7 @@ def test_a_forced_erasure_reaches_messages_that_leave_a_queue_before_it_is_searc
     over[0] = False
     joe.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
     assert state_of(here) is GONE
-    assert here.bayeux.state.ptp.subjects.queues() == []
+    assert here.bayeux.state.subjects.queues() == []
     assert here.balances()
 
 

@@ -5,9 +5,18 @@ from itertools import count
 from holdfast.delivery.channels import Channels
 from holdfast.delivery.presence import Presence
 
+# A channel, a member, and whether it has joined or left.
+Change = tuple[str, str, bool]
 
-def presence() -> Presence[str]:
-    return Presence(is_used=True, by_rule=lambda _: False, stamp=count(1).__next__)
+
+def presence(told: list[Change] | None = None, *, is_used: bool = True) -> Presence[str]:
+    changes: list[Change] = [] if told is None else told
+    return Presence(
+        is_used=is_used,
+        by_rule=lambda _: False,
+        stamp=count(1).__next__,
+        changed=lambda _, *change: changes.append(change),
+    )
 
 
 def test_members_are_listed_in_the_order_of_joining() -> None:
@@ -23,9 +32,8 @@ def test_members_are_listed_in_the_order_of_joining() -> None:
 
 
 def test_only_joins_and_leaves_that_change_the_members_are_reported() -> None:
-    here = presence()
-    told: list[tuple[str, str, bool]] = []
-    here.changed = lambda *change: told.append(change)
+    told: list[Change] = []
+    here = presence(told)
     here.restore("/a", "ann")
     here.join("/a", "ann")
     here.leave("/a", "joe")
@@ -37,17 +45,17 @@ def test_only_joins_and_leaves_that_change_the_members_are_reported() -> None:
 
 
 def test_a_member_state_is_reported_only_on_channels_of_the_member() -> None:
-    here = presence()
+    told: list[Change] = []
+    here = presence(told)
     here.join("/a", "joe")
-    told: list[tuple[str, str, bool]] = []
-    here.changed = lambda *change: told.append(change)
+    told.clear()
     here.show("joe", ["/a", "/b"])
     here.show("ann", ["/a"])
     assert told == [("/a", "joe", False)]
 
 
 def test_presence_is_used_once_it_is_offered() -> None:
-    here: Presence[str] = Presence(is_used=False, by_rule=lambda _: False, stamp=count(1).__next__)
+    here = presence(is_used=False)
     channels = Channels()
     assert not here.is_visible(channels.named("/a/b"))
     here.offer("/a/*")
