@@ -16,7 +16,7 @@ _FULL = "the disk is full: make room, then run the command again"
 _NO_MEMORY = "Spark has too little memory: try --conf spark.driver.memory=4g"
 _ENDED = (
     "Spark's Java process died: run the command again; nothing is lost. If it was killed for lack "
-    "of memory, reduce spark.driver.memory"
+    "of memory, give it less with --conf spark.driver.memory=1g"
 )
 # Errors of other packages, and what they mean to the user.
 _KNOWN = {
@@ -25,7 +25,7 @@ _KNOWN = {
     "Java heap space": _NO_MEMORY,
     "GC overhead limit": _NO_MEMORY,
     "Answer from Java side is empty": _ENDED,
-    "All masters are unresponsive": "no master answers at the address in --master",
+    "All masters are unresponsive": "no master answers at the address in --master: start it",
     "FILE_NOT_EXIST": "files were removed while they were read: run the command again",
 }
 # The modules of other packages' errors whose first line suffices, with the packages' names.

@@ -167,12 +167,12 @@ def _strange(at: Position, seen: StreamEntry, seq: int) -> Finding | None:
             Incident.BEGINNING, last, f"frames 1 to {last} were removed before the first ingest"
         )
     if is_new:
-        text = f"the store was emptied after frame {at.seq}; its first is {seq}"
+        text = f"the store was emptied after frame {at.seq}; it now begins with frame {seq}"
         return finding(Incident.RESTART, seq, text)
     if seq > at.seq:
         text = f"frames {at.seq + 1} to {last} are missing"
         return finding(Incident.GAP, last - at.seq, text)
-    text = f"the store lost frames {seq} to {at.seq} and wrote others"
+    text = f"the store lost frames {seq} to {at.seq}; others have their numbers now"
     return finding(Incident.REWIND, at.seq - last, text)
 
 
@@ -180,7 +180,7 @@ def beginning(found: Finding, trimmed: int | None) -> Finding:
     """Return the finding about a missing beginning; the server counts what it removed."""
     if trimmed is None or found.number <= trimmed:
         return found
-    text = f"{found.text}, of which the server removed only {trimmed}"
+    text = f"{found.text}; the server removed only {trimmed} of them"
     return replace(found, kind=Incident.GAP, number=found.number - trimmed, text=text)
 
 
