@@ -44,7 +44,7 @@ class Answers:
         self._hand_overs = settlement.hand_overs
         self._undelivered = settlement.undelivered
         self._message_expiry = message_expiry
-        self._journal = state.journal
+        self._journal, self._ledger = state.journal, state.ledger
         # Whether the store is available; cached during a round.
         self._has_store: bool | None = None
 
@@ -185,7 +185,7 @@ class Answers:
         """
         session.lazy_due = 0.0
         if session.queue.count:
-            self._journal.written(session, session.queue.waiting, now)
+            self._ledger.acked(session, session.queue.waiting, now)
             session.queue.settle_waiting()
             self._state.waiting_places.look(session)
 

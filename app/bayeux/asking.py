@@ -221,7 +221,7 @@ class Asking:
         """Make a dead letter of a reply that came too late."""
         message = self._message(request, self._wire(request, event, session), session.name)
         self._state.counters.accepted += 1
-        self._state.journal.published(message, 1)
+        self._state.ledger.published(message, 1)
         self._undelivered.dead_letter(request.requester, (Entry(message),), LATE_REPLY, "")
 
     def _message(self, request: Request[Session], wire: bytes, sender: str) -> Message:

@@ -6,7 +6,6 @@ from typing import TypeVar
 from holdfast.bayeux.session_registry import Sessions
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.dead_letters import DeadLetter
-from holdfast.delivery.delivery_journal import DeliveryJournal
 from holdfast.delivery.error_codes import DELIVERY_ENDED
 from holdfast.delivery.hub import Hub
 from holdfast.delivery.messages import Message
@@ -34,7 +33,6 @@ class Replaying:
         sessions: Sessions,
         work: WorkQueues[Session],
         node: Node,
-        journal: DeliveryJournal,
         notices: Notices,
         clock: Callable[[], float],
     ) -> None:
@@ -42,7 +40,6 @@ class Replaying:
         self._sessions = sessions
         self._work = work
         self._node = node
-        self._journal = journal
         self._notices = notices
         self._clock = clock
         # Client ids by session name. There may be a hundred thousand, with letters of sessions that
@@ -89,11 +86,8 @@ class Replaying:
             reason=DELIVERY_ENDED.explained(text),
             text=text,
         )
-        self._journal.replayed(key, message, letter)
-        self._hub.counters.accepted += 1
-        self._hub.counters.dead += 1
         self._notices.report(DEAD_LETTER, key, DELIVERY_ENDED.text)
-        self._hub.store.dead_letter([another], key if message.is_durable else None)
+        self._hub.ledger.dead_again(key, message, letter, another)
 
     def _find(self, key: str) -> Session | None:
         if key.startswith(PREFIX):

@@ -28,6 +28,7 @@ from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.guard import Guard
 from holdfast.delivery.hub import Hub
 from holdfast.delivery.kept_messages import Histories
+from holdfast.delivery.ledger import Ledger
 from holdfast.delivery.messages import Message
 from holdfast.delivery.node import Node
 from holdfast.delivery.notices import Notices
@@ -98,7 +99,7 @@ class ServerState:
         self.notices = Notices()
         # Sessions with a lazy message of this turn, and its delay in seconds.
         self.lingering: list[tuple[Session, float]] = []
-        self.store = store
+        self.store, self.ledger = store, Ledger(store, journal)
         self.hub = self._hub()
         self.routes, self.counters = self.hub.routes, self.hub.counters
         self.system_events = SystemEvents(self.channels, self.hub, node)
@@ -133,7 +134,7 @@ class ServerState:
             linger=self._linger,
             store=self.store,
             histories=Histories(self.options.history_limits, self.node.stamp()),
-            journal=self.journal,
+            ledger=self.ledger,
             notices=self.notices,
         )
         rules = self.rules.all
@@ -149,14 +150,13 @@ class ServerState:
         return topics
 
     def _waiting_places(self) -> WaitingPlaces[Session]:
-        options, hub, journal = self.options, self.hub, self.journal
+        options, hub = self.options, self.hub
         sessions = SharedQueueSessions(hub, self.sessions, self.node)
         senders = Senders(options.quotas.addressed, options.quotas.addressed_bytes)
         return WaitingPlaces(
-            Subjects(hub, journal, sessions, options.subject_limits, senders),
+            Subjects(hub, sessions, options.subject_limits, senders),
             WorkQueues(
                 hub,
-                journal,
                 sessions,
                 options.work_limits,
                 senders,

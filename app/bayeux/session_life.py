@@ -48,7 +48,7 @@ class SessionLife:
         self.settlement: Settlement[Session] = Settlement(
             self.owner,
             state.store,
-            state.counters,
+            state.ledger,
             state.node,
             state.guard,
             state.waiting_places,

@@ -78,9 +78,7 @@ def make_administration(
         store,
         letters.search,
         redis,
-        receivers=Replaying(
-            state.hub, state.sessions, state.work, node, state.journal, state.notices, clock
-        ),
+        receivers=Replaying(state.hub, state.sessions, state.work, node, state.notices, clock),
         audit=audit,
         new_id=lambda: f"{node.stamp():019d}",
     )

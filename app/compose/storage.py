@@ -133,7 +133,7 @@ class Storage:
     def _report_again(self, bayeux: Bayeux, session: Session) -> None:
         self.store.save(record_of(session, bayeux.state.node.now_ms()))
         self._keep_again(session)
-        bayeux.life.hand_overs.mark(session, session.queue.tried())
+        bayeux.state.ledger.marked(session, session.queue.tried())
 
     def _keep_again(self, receiver: Session) -> None:
         for message in receiver.queue.messages():

@@ -1,15 +1,18 @@
 """The port to the journal, and the path of an event into it: from call to note to frame.
 
-The core reports each event of a message once. It reaches the journal in one of two ways.
+The core says once what happened to entries, to the ledger. `app/delivery/ledger.py` has the table
+of which event takes which of two ways into the journal.
 
-*Live.* The core reports to the journal what the store does not learn, by the methods under that
-heading: publishes and hand-overs of receivers that are not durable, failures, sessions, holds.
+*Live.* The ledger reports to the journal what the store does not learn, by the methods under that
+heading: publishes and hand-overs of receivers that are not durable. Other parts of the core report
+sessions, dispatchers, holds and requests there.
 
-*By a note.* The core reports each change of the store to the store alone (`StorePort`): the change
-and its event in the journal must both survive a kill of the process, or neither.
+*By a note.* The ledger reports each change of the store to the store alone (`StorePort`): the
+change and its event in the journal must both survive a kill of the process, or neither.
 
-1. The core calls `keep`, `mark_batch`, `mark`, `settle` with the outcome, `dead_letter` or
-   `forget`.
+1. The ledger calls `keep`, `move`, `mark_batch`, `mark`, `settle` with the outcome, or
+   `dead_letter`; the hub calls `keep` for publishes, because it waits for the answer, and the end
+   of a session calls `forget`.
 2. When the turn ends, `app/store/turn_writes.py` combines them into few calls, and asks the journal
    for the note of each (`note_...`).
 3. `app/store/journaling.py` numbers the note and puts it into its call: the script changes the
@@ -21,11 +24,11 @@ and its event in the journal must both survive a kill of the process, or neither
 6. A new process first reads the notes that a killed one left in `notes:<node>`, and writes their
    events (`app/journal/journal_writer.py`, `find`).
 
-Refusals are reported live, but those of durable receivers leave with the note of the call that
-carries them out.
+Refusals are no changes of the store, but those of durable receivers leave with the note of the call
+that carries them out (`refused_with_note`).
 
 Two kinds of notes matter only after a kill: those of ended sessions (`note_left`) and of replayed
-letters (`note_replayed`). The core reports these events live, and `skip_note` drops their notes.
+letters (`note_replayed`). The ledger reports these events live, and `skip_note` drops their notes.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -88,6 +91,11 @@ class DeliveryJournal:
         self, receiver: "Receiver", entries: "Iterable[Entry]", code: "ErrorCode", text: str
     ) -> None:
         """Note failed deliveries; the outcome of the entries is reported separately."""
+
+    def refused_with_note(
+        self, receiver: "Receiver", entries: "Iterable[Entry]", code: "ErrorCode", text: str
+    ) -> None:
+        """Note failed deliveries with the next note, that of the call which carries them out."""
 
     def returned(self, receiver: "Receiver", entries: "Iterable[Entry]") -> None:
         """Note that entries were returned to the queue."""

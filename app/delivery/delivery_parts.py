@@ -3,9 +3,9 @@
 from typing import Generic, TypeVar
 
 from holdfast.delivery.attempt_notes import AttemptNotes
-from holdfast.delivery.counters import Counters
 from holdfast.delivery.delivery_journal import DeliveryJournal
 from holdfast.delivery.guard import Guard
+from holdfast.delivery.ledger import Ledger
 from holdfast.delivery.node import Node
 from holdfast.delivery.notices import Notices
 from holdfast.delivery.owner import Owner
@@ -25,7 +25,7 @@ class DeliveryParts(Generic[R]):
         owner: Owner[R],
         store: StorePort,
         journal: DeliveryJournal,
-        counters: Counters,
+        ledger: Ledger,
         node: Node,
         guard: Guard,
         notices: Notices,
@@ -35,7 +35,8 @@ class DeliveryParts(Generic[R]):
         self.owner = owner
         self.store = store
         self.journal = journal
-        self.counters = counters
+        self.ledger = ledger
+        self.counters = ledger.counters
         self.node = node
         self.guard = guard
         self.notices = notices

@@ -8,7 +8,6 @@ from holdfast.delivery.delivery_parts import DeliveryParts
 from holdfast.delivery.dispatcher import Dispatcher, DispatcherInput, QueueHold, least_pause_s
 from holdfast.delivery.entries import Entry
 from holdfast.delivery.error_codes import ErrorCode
-from holdfast.delivery.hand_overs import HandOvers
 from holdfast.delivery.messages import Message
 from holdfast.delivery.queue import CallbackQueue
 from holdfast.delivery.reactions import Failure, ForMessage, ForRest, Reaction
@@ -24,11 +23,10 @@ R = TypeVar("R", bound=Receiver)
 class Failures(Generic[R]):
     """Carries out the reaction to each failure."""
 
-    def __init__(
-        self, parts: DeliveryParts[R], undelivered: Undelivered[R], hand_overs: HandOvers[R]
-    ) -> None:
+    def __init__(self, parts: DeliveryParts[R], undelivered: Undelivered[R]) -> None:
         self._owner = parts.owner
         self._store = parts.store
+        self._ledger = parts.ledger
         self._counters = parts.counters
         self._node = parts.node
         self._guard = parts.guard
@@ -37,7 +35,6 @@ class Failures(Generic[R]):
         self._attempt_notes = parts.attempt_notes
         self._waiting_places = parts.waiting_places
         self._undelivered = undelivered
-        self._hand_overs = hand_overs
         # Set while refusals are carried out: entries from this number on were put back already;
         # zero if none was. Otherwise None: each failure stands alone.
         self._given_back_from: int | None = None
@@ -109,7 +106,7 @@ class Failures(Generic[R]):
         dispatcher = self.dispatcher(receiver, now)
         self._counters.refused[failure.code.family] += 1
         failed = receiver.queue.in_flight().values() if entry is None else (entry,)
-        self._journal.refused(receiver, failed, failure.code, failure.text)
+        self._ledger.refused(receiver, failed, failure.code, failure.text)
         reaction = self._owner.handler(receiver, failure.channel).react(failure, dispatcher, now)
         if reaction.input is not DispatcherInput.HOLD:
             kind = notices.REFUSED if failure.by_client else notices.DELIVERY_FAILED
@@ -176,7 +173,7 @@ class Failures(Generic[R]):
             for each in failed:
                 each.redelivered += 1
             self._counters.redelivered += len(failed)
-        self._hand_overs.returned(receiver, back, changed)
+        self._ledger.returned(receiver, back, changed)
 
     def _give_back(
         self, queue: CallbackQueue, refused: Entry

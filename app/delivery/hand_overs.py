@@ -1,6 +1,5 @@
-"""Hand-overs: what they leave in the store, the journal and each trail, and which is the last."""
+"""Hand-overs: what they leave in the ledger and each trail, and which is the last."""
 
-from collections.abc import Collection, Sequence
 from typing import Generic, TypeVar
 
 from holdfast.delivery import error_codes
@@ -22,9 +21,8 @@ class HandOvers(Generic[R]):
 
     def __init__(self, parts: DeliveryParts[R], undelivered: Undelivered[R]) -> None:
         self._owner = parts.owner
-        self._store = parts.store
+        self._ledger = parts.ledger
         self._guard = parts.guard
-        self._journal = parts.journal
         self._attempt_notes = parts.attempt_notes
         self._waiting_places = parts.waiting_places
         self._undelivered = undelivered
@@ -44,22 +42,8 @@ class HandOvers(Generic[R]):
                 # With the last reply nothing is retried, so nothing is dead-lettered here.
                 limit = self.limit_attempts(receiver, limit)
         batch = queue.next_batch(now, limit, self._guard.held)
-        self._record(receiver, batch, now)
+        self._ledger.handed_over(receiver, batch, now)
         return batch
-
-    def _record(self, receiver: R, batch: Batch, now: float) -> None:
-        """Record the batch, in the store or in the journal."""
-        if batch.entries is not None:
-            if receiver.is_durable:
-                self.mark(receiver, batch.entries)
-                self.mark(receiver, batch.set_aside)
-            else:
-                self._journal.handed_again(receiver, batch.entries)
-        elif batch.messages:
-            if receiver.is_durable:
-                self._store.mark_batch(receiver.key, batch.mark())
-            elif receiver.can_refuse:
-                self._journal.handed(receiver, batch.messages, now)
 
     def lost(self, receiver: R, now: float) -> None:
         """Record unacknowledged entries before they are repeated: a reply was lost."""
@@ -119,14 +103,14 @@ class HandOvers(Generic[R]):
         """Put back entries whose reply may be lost; the receiver does not acknowledge."""
         lost = receiver.queue.lose_reply(is_whole=is_whole)
         self._attempt_notes.note(receiver, lost, now, LOST_REPLY)
-        self.returned(receiver, lost, lost)
+        self._ledger.returned(receiver, lost, lost)
 
     def not_written(self, receiver: R, batch: Batch, now: float) -> bool:
         """Put back a batch that was not written; return whether anything waits again."""
         back = receiver.queue.not_written(batch)
         if back and receiver.queue.settling is not SettledBy.WRITTEN:
             self._attempt_notes.note(receiver, back, now, NOT_WRITTEN)
-        self.returned(receiver, back, back)
+        self._ledger.returned(receiver, back, back)
         return bool(back)
 
     def change_hands(self, receiver: R, now: float) -> None:
@@ -134,15 +118,4 @@ class HandOvers(Generic[R]):
         queue = receiver.queue
         self._attempt_notes.note(receiver, queue.in_flight().values(), now, TAKEN_OVER)
         back = queue.change_hands()
-        self.returned(receiver, back, back)
-
-    def returned(self, receiver: R, back: Sequence[Entry], changed: Collection[Entry]) -> None:
-        """Record entries that are back in the queue, and all that this changed."""
-        if back:
-            self._journal.returned(receiver, back)
-        self.mark(receiver, changed)
-
-    def mark(self, receiver: R, entries: Collection[Entry]) -> None:
-        """Store how far these entries have come."""
-        if receiver.is_durable and entries:
-            self._store.mark(receiver.key, entries)
+        self._ledger.returned(receiver, back, back)

@@ -4,9 +4,9 @@ from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from holdfast.delivery.channels import Channel, lookups
-from holdfast.delivery.counters import Counters, Reason
-from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
+from holdfast.delivery.counters import Reason
 from holdfast.delivery.kept_messages import NS_PER_CURSOR, Histories, cursor_of
+from holdfast.delivery.ledger import Ledger
 from holdfast.delivery.messages import Message
 from holdfast.delivery.notices import FULL, Notices
 from holdfast.delivery.persist_outcome import PersistOutcome
@@ -65,7 +65,7 @@ class Hub(Generic[R]):
         linger: Callable[[R, Message], None],
         store: StorePort,
         histories: Histories,
-        journal: DeliveryJournal = NO_JOURNAL,
+        ledger: Ledger,
         notices: Notices | None = None,
     ) -> None:
         self.histories = histories
@@ -73,9 +73,9 @@ class Hub(Generic[R]):
         # Whether some channels keep their messages in the store, even if nobody subscribes.
         self.keeps_history = False
         self.routes: Routes[R] = Routes()
-        self.counters = Counters()
         self.store = store
-        self._journal = journal
+        self.ledger = ledger
+        self.counters = ledger.counters
         self._notices = notices or Notices()
         # Takes latency samples while an operator looks at live figures; otherwise None.
         self.watch: LatencySampler | None = None
@@ -207,7 +207,7 @@ class Hub(Generic[R]):
         if message.request is not None:
             message.request.granted_to([each.key for each in receivers])
         # For `kept` receivers, the store has the message, and the note of it.
-        self._journal.published(message, len(receivers) - kept)
+        self.ledger.published(message, len(receivers) - kept)
         if message.topic is None:
             self._give(message, receivers)
         else:
@@ -263,16 +263,13 @@ class Hub(Generic[R]):
     def deliver(self, receiver: R, message: Message) -> None:
         """Add the message to one receiver's queue, whatever it subscribed to."""
         message.is_direct = True
-        self._journal.published(message, 1)
+        self.ledger.published(message, 1)
         self._give(message, (receiver,))
 
     def catch_up(self, receiver: R, messages: Sequence[Message]) -> None:
         """Queue copies of messages from histories, ahead of later publishes."""
         for message in messages:
-            if message.is_durable and receiver.is_durable:
-                self.store.keep(message, (receiver.key,), _ignore)
-            else:
-                self._journal.published(message, 1)
+            self.ledger.copied(message, receiver)
             if message.topic is None:
                 self._give(message, (receiver,))
             else:
@@ -309,7 +306,7 @@ class Hub(Generic[R]):
 
     def replay(self, receiver: R, message: Message, letter: int) -> None:
         """Queue a replayed dead letter; if it is durable, the store already has it."""
-        self._journal.replayed(receiver.key, message, letter)
+        self.ledger.replayed(receiver.key, message, letter)
         self._give(message, (receiver,))
 
     def flow_again(self, receiver: R) -> None:

@@ -5,16 +5,15 @@ from typing import Generic, TypeVar
 
 from holdfast.delivery import error_codes
 from holdfast.delivery.attempt_notes import AttemptNotes
-from holdfast.delivery.counters import Counters
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.delivery_parts import DeliveryParts
 from holdfast.delivery.failures import Failures
 from holdfast.delivery.guard import Guard
 from holdfast.delivery.hand_overs import HandOvers
+from holdfast.delivery.ledger import Ledger
 from holdfast.delivery.messages import Message
 from holdfast.delivery.node import Node
 from holdfast.delivery.notices import Notices
-from holdfast.delivery.outcomes import ACKED
 from holdfast.delivery.owner import Owner
 from holdfast.delivery.receivers import Receiver
 from holdfast.delivery.store_port import StorePort
@@ -32,7 +31,7 @@ class Settlement(Generic[R]):
         self,
         owner: Owner[R],
         store: StorePort,
-        counters: Counters,
+        ledger: Ledger,
         node: Node,
         guard: Guard,
         waiting_places: WaitingPlaces[R],
@@ -40,16 +39,15 @@ class Settlement(Generic[R]):
         notices: Notices | None = None,
     ) -> None:
         self._owner = owner
-        self._store = store
-        self._counters = counters
+        self._ledger = ledger
+        self._counters = ledger.counters
         self._guard = guard
-        self._journal = journal
         self._waiting_places = waiting_places
         parts = DeliveryParts(
             owner,
             store,
             journal,
-            counters,
+            ledger,
             node,
             guard,
             notices or Notices(),
@@ -58,7 +56,7 @@ class Settlement(Generic[R]):
         )
         self.undelivered: Undelivered[R] = Undelivered(parts)
         self.hand_overs: HandOvers[R] = HandOvers(parts, self.undelivered)
-        self.failures: Failures[R] = Failures(parts, self.undelivered, self.hand_overs)
+        self.failures: Failures[R] = Failures(parts, self.undelivered)
 
     def acknowledge(self, receiver: R, batch: int, now: float) -> None:
         """Settle all batches up to this one."""
@@ -68,12 +66,7 @@ class Settlement(Generic[R]):
         """Record messages that left the queue as acknowledged, confirmed or written."""
         if not messages:
             return
-        if receiver.is_durable:
-            self._store.settle(receiver.key, [message.id for message in messages], ACKED)
-        elif receiver.can_refuse:
-            self._journal.acked(receiver, messages, now)
-        else:
-            self._journal.written(receiver, messages, now)
+        self._ledger.acked(receiver, messages, now)
         dispatcher = receiver.dispatcher
         if dispatcher is not None:
             if not dispatcher.is_calm:

@@ -12,7 +12,6 @@ from typing import Final, Generic, TypeVar
 
 from holdfast.delivery.addressed_queue import AddressedQueue
 from holdfast.delivery.counters import Reason
-from holdfast.delivery.delivery_journal import DeliveryJournal
 from holdfast.delivery.entries import Entry
 from holdfast.delivery.error_codes import CODES, ErrorCode
 from holdfast.delivery.hub import Hub
@@ -108,13 +107,12 @@ class SharedQueues(ABC, Generic[R]):
     def __init__(
         self,
         hub: Hub[R],
-        journal: DeliveryJournal,
         owner: SharedQueueOwner[R],
         limits: SharedQueueLimits,
         senders: Senders,
     ) -> None:
         self._hub = hub
-        self._journal = journal
+        self._ledger = hub.ledger
         self._owner = owner
         self._limits = limits
         self._queues: dict[str, SharedQueue[R]] = {}
@@ -212,7 +210,7 @@ class SharedQueues(ABC, Generic[R]):
             moves = self._moves(known, takers)
             if moves:
                 receiver.queue.take_away([each.message for each in moves])
-                self._moved(moves)
+                self._ledger.moved(moves)
                 if len(moves) == MOST:
                     self._hub.make_ready(receiver)
         self.close_if_idle(receiver)
@@ -252,7 +250,7 @@ class SharedQueues(ABC, Generic[R]):
             has[message.id] = message
         release(taken)
         if moves:
-            self._moved(moves)
+            self._ledger.moved(moves)
         erased = [has[each.id] for each in taken if each.is_erased]
         if erased:
             home.queue.take_away(erased)
@@ -284,17 +282,6 @@ class SharedQueues(ABC, Generic[R]):
         copy = message.tried(former)
         home.queue.exchange(message, copy)
         return copy
-
-    def _moved(self, moves: Sequence[Move]) -> None:
-        """Count and report moves: to the store or, if it never had the messages, to the journal."""
-        self._hub.counters.moved += len(moves)
-        self._hub.counters.accepted += sum([each.copies for each in moves])
-        kept = [each for each in moves if each.message.is_durable]
-        passing = [each for each in moves if not each.message.is_durable]
-        if kept:
-            self._hub.store.move(kept)
-        if passing:
-            self._journal.moved(passing)
 
     def _expire_in_time(self, receiver: R) -> None:
         self._hub.message_expiry.watch(receiver)

@@ -7,7 +7,6 @@ records and the journal it is the queue of the session with number 0, which has 
 from collections.abc import Sequence
 from typing import Final, TypeVar
 
-from holdfast.delivery.delivery_journal import DeliveryJournal
 from holdfast.delivery.error_codes import CODES
 from holdfast.delivery.hub import Hub
 from holdfast.delivery.messages import Message
@@ -35,12 +34,11 @@ class Subjects(SharedQueues[R]):
     def __init__(
         self,
         hub: Hub[R],
-        journal: DeliveryJournal,
         owner: SharedQueueOwner[R],
         limits: SharedQueueLimits,
         senders: Senders,
     ) -> None:
-        super().__init__(hub, journal, owner, limits, senders)
+        super().__init__(hub, owner, limits, senders)
         # By subject, its sessions by key.
         self._sessions: dict[str, dict[str, R]] = {}
 

@@ -13,7 +13,7 @@ from holdfast.delivery.delivery_parts import DeliveryParts
 from holdfast.delivery.entries import Entry
 from holdfast.delivery.error_codes import CODES, ErrorCode
 from holdfast.delivery.messages import Message
-from holdfast.delivery.outcomes import DISCARDED, EXPIRED, Outcome
+from holdfast.delivery.outcomes import DISCARDED, EXPIRED
 from holdfast.delivery.receivers import Receiver
 from holdfast.delivery.trails import RETURNED
 from holdfast.delivery.unwritten_letters import DeadEntry, DeathCause
@@ -24,16 +24,15 @@ _MOST_UNSTORED = 4 * 1024 * 1024
 
 
 class Undelivered(Generic[R]):
-    """Settles entries that leave a queue undelivered: counts them, and dead-letters some."""
+    """Settles entries that leave a queue undelivered, and dead-letters some."""
 
     def __init__(self, parts: DeliveryParts[R]) -> None:
         self._owner = parts.owner
         self._store = parts.store
-        self._counters = parts.counters
+        self._ledger = parts.ledger
         self._node = parts.node
         self._attempt_notes = parts.attempt_notes
         self._notices = parts.notices
-        self._journal = parts.journal
         self.waiting_places = parts.waiting_places
         # The size of the letters that are not stored yet, or not published to listeners yet.
         self._unstored_bytes = 0
@@ -60,11 +59,7 @@ class Undelivered(Generic[R]):
         _lose_requests(receiver, [entry.message for entry in entries], code.text, text)
         if self._store.is_full and entries:
             # Dead letters must not exceed the buffer either; publishers were asked to retry.
-            self._counters.discarded[Reason.STORE_AWAY] += len(entries)
-            if not receiver.is_durable:
-                # The store still has the entries of a durable receiver.
-                lost = [entry.message for entry in entries]
-                self._journal.settled(receiver, lost, DISCARDED[Reason.STORE_AWAY])
+            self._ledger.lost(receiver, entries)
             self._notices.report(notices.LOST, receiver.key, code.text, len(entries))
             return
         room = self._store.letter_quota
@@ -81,13 +76,11 @@ class Undelivered(Generic[R]):
             else:
                 dead.append(DeadEntry(entry, death, self._node.stamp()))
         if dead:
-            self._counters.dead += len(dead)
             self._notices.report(notices.DEAD_LETTER, receiver.key, code.text, len(dead))
-            is_kept = _may_be_kept(receiver, [entry.message for entry in entries])
             size = sum([each.size for each in dead])
             self._unstored_bytes += size
             stored = partial(self._owner.announce, dead, partial(self._announced, size))
-            self._store.dead_letter(dead, receiver.key if is_kept else None, stored)
+            self._ledger.dead(receiver, entries, dead, stored)
         if others:
             self.discard(receiver, others, Reason.NO_LETTER)
         if unwanted:
@@ -110,7 +103,8 @@ class Undelivered(Generic[R]):
             takes_back = self.waiting_places.take_back_late
             receivers = [each for each in receivers if not takes_back(each, message)]
         code = error_codes.DELIVERY_ENDED if has_ended else CODES[reason.value]
-        passing: list[R] = []
+        outcome = DISCARDED[reason]
+        crowd: list[Receiver] = []
         for receiver in receivers:
             may_die = receiver.leaves_letters or not has_ended
             # A flood must not fill the store's buffer: beyond a bound, messages are only counted.
@@ -120,52 +114,27 @@ class Undelivered(Generic[R]):
                 and self._owner.wants_letters(receiver, message.channel)
             ):
                 self.dead_letter(receiver, [Entry(message)], code, "")
-            elif _may_be_kept(receiver, (message,)):
-                self.discard(receiver, [message], reason)
             else:
                 _lose_requests(receiver, (message,), reason.value)
-                passing.append(receiver)
-        if passing:
-            self._counters.discarded[reason] += len(passing)
-            self._journal.turned_away(passing, message, DISCARDED[reason])
+                self._ledger.turned_away(receiver, message, outcome, crowd)
+        self._ledger.crowd_turned_away(crowd, message, outcome)
 
     def discard(self, receiver: R, messages: Sequence[Message], reason: Reason) -> None:
         """Discard messages that have left the queue and need no dead letter."""
         _lose_requests(receiver, messages, reason.value)
-        self._counters.discarded[reason] += len(messages)
-        self._settle(receiver, messages, DISCARDED[reason])
+        self._ledger.settled(receiver, messages, DISCARDED[reason])
 
     def clear_out(self, receiver: R, messages: Sequence[Message], reason: Reason) -> None:
         """Discard messages that were taken out of a queue, and use the room that they have left."""
         self.discard(receiver, messages, reason)
         self.waiting_places.made_room(receiver)
 
-    def _settle(self, receiver: R, messages: Sequence[Message], outcome: Outcome) -> None:
-        """Report the outcome to the store, or to the journal for messages never stored."""
-        kept, others = self._of_store(receiver, messages)
-        if others:
-            self._journal.settled(receiver, others, outcome)
-        if kept:
-            self._store.settle(receiver.key, [message.id for message in kept], outcome)
-
-    def _of_store(
-        self, receiver: R, messages: Sequence[Message]
-    ) -> tuple[Sequence[Message], Sequence[Message]]:
-        """Divide the messages into those to report to the store, and the others."""
-        if not _may_be_kept(receiver, messages):
-            return (), messages
-        if not self._store.is_full:
-            return messages, ()
-        durable = [message for message in messages if message.is_durable]
-        return durable, [message for message in messages if not message.is_durable]
-
     def discard_rest(self, receiver: R, reason: Reason) -> None:
         """Discard the queue of a receiver that has ended; the store knows of its end already."""
         if receiver.queue.count:
             messages = receiver.queue.messages()
             receiver.queue.clear()
-            self._counters.discarded[reason] += len(messages)
-            self._journal.settled(receiver, messages, DISCARDED[reason])
+            self._ledger.left(receiver, messages, DISCARDED[reason])
 
     def discard_in_flight(self, receiver: R, reason: Reason) -> None:
         """Discard the entries in flight: they will be neither acknowledged nor sent again."""
@@ -182,9 +151,8 @@ class Undelivered(Generic[R]):
         return len(over)
 
     def expire(self, receiver: R, messages: Sequence[Message]) -> None:
-        """Count and settle messages whose lifetime is over."""
-        self._counters.expired += len(messages)
-        self._settle(receiver, messages, EXPIRED)
+        """Settle messages whose lifetime is over; they have left the queue."""
+        self._ledger.settled(receiver, messages, EXPIRED)
 
 
 def _lose_requests(
@@ -194,10 +162,3 @@ def _lose_requests(
     for message in messages:
         if message.request is not None:
             message.request.lost(receiver.key, code, text)
-
-
-def _may_be_kept(receiver: Receiver, messages: Sequence[Message]) -> bool:
-    """Return whether the store has, or may be about to have, entries of these messages."""
-    if receiver.is_durable:
-        return True
-    return not receiver.takes_messages and any(message.is_durable for message in messages)

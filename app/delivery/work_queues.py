@@ -12,7 +12,6 @@ from heapq import heapify, heappop, heappush
 from typing import Final, TypeVar
 
 from holdfast.delivery.channels import Channels, lookups
-from holdfast.delivery.delivery_journal import DeliveryJournal
 from holdfast.delivery.entries import Entry
 from holdfast.delivery.error_codes import ErrorCode
 from holdfast.delivery.hub import Hub
@@ -67,7 +66,6 @@ class WorkQueues(SharedQueues[R]):
     def __init__(
         self,
         hub: Hub[R],
-        journal: DeliveryJournal,
         owner: SharedQueueOwner[R],
         limits: SharedQueueLimits,
         senders: Senders,
@@ -75,7 +73,7 @@ class WorkQueues(SharedQueues[R]):
         *,
         is_used: bool,
     ) -> None:
-        super().__init__(hub, journal, owner, limits, senders)
+        super().__init__(hub, owner, limits, senders)
         self._channels = channels
         # Whether any session can have work; most servers have no work queues.
         self._is_used = is_used

@@ -120,13 +120,19 @@ class JournalWriter(DeliveryJournal):
         self, receiver: Receiver, entries: Iterable[Entry], code: ErrorCode, text: str
     ) -> None:
         at, key, why = self._clock.look(), receiver.key, notes.failure(code.text, text)
-        if receiver.is_durable and len(self._refusals) < _MOST_REFUSALS:
-            self._refusals += notes.refused(entries, key, why, at)
-            return
         for entry in entries:
             attempt = entry.attempts
             self.journal.delivered(Kind.REFUSED, (entry.message,), key, at, attempt, why)
         self._relieve()
+
+    def refused_with_note(
+        self, receiver: Receiver, entries: Iterable[Entry], code: ErrorCode, text: str
+    ) -> None:
+        if len(self._refusals) >= _MOST_REFUSALS:
+            self.refused(receiver, entries, code, text)
+            return
+        at, why = self._clock.look(), notes.failure(code.text, text)
+        self._refusals += notes.refused(entries, receiver.key, why, at)
 
     def _take_refusals(self) -> list[Row]:
         refusals, self._refusals = self._refusals, []

@@ -47,7 +47,6 @@ def replaying_of(server: Server) -> Replaying:
         state.sessions,
         state.work,
         state.node,
-        state.journal,
         state.notices,
         lambda: server.now,
     )

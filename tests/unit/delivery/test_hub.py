@@ -7,6 +7,7 @@ from holdfast.delivery.counters import Counters, Reason
 from holdfast.delivery.history_depth import HistoryLimits
 from holdfast.delivery.hub import Hub
 from holdfast.delivery.kept_messages import Histories
+from holdfast.delivery.ledger import Ledger
 from holdfast.delivery.messages import Message
 from holdfast.delivery.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.receivers import Receiver
@@ -29,11 +30,13 @@ class Town:
     def __init__(self, *names: str, entries: int = 100) -> None:
         self.calls = 0
         self.lingering: list[tuple[Receiver, Message]] = []
+        store = FakeKeeper()
         self.hub: Hub[Receiver] = Hub(
             on_ready=self._on_ready,
             linger=self._linger,
-            store=FakeKeeper(),
+            store=store,
             histories=Histories(HistoryLimits()),
+            ledger=Ledger(store),
         )
         limits = QueueLimits(entries=entries)
         self.people = {

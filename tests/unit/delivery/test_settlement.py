@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from holdfast.delivery import error_codes
-from holdfast.delivery.counters import Counters, Reason
+from holdfast.delivery.counters import Reason
 from holdfast.delivery.dispatcher import Dispatcher, Policy
 from holdfast.delivery.entries import Entry, SettledBy
 from holdfast.delivery.error_codes import CODES, ErrorCode
 from holdfast.delivery.guard import Guard
+from holdfast.delivery.ledger import Ledger
 from holdfast.delivery.letter_quota import LetterLimits
 from holdfast.delivery.marks import Mark
 from holdfast.delivery.messages import Message
@@ -38,8 +39,9 @@ class Court:
     """A settlement with one receiver, and what it asks of its owner."""
 
     def __init__(self, *, is_durable: bool = True, policy: Policy | None = None) -> None:
-        self.counters = Counters()
         self.keeper = FakeKeeper()
+        self.ledger = Ledger(self.keeper)
+        self.counters = self.ledger.counters
         self.ended: list[ErrorCode] = []
         self.told: list[DeadLetter] = []
         self.alerts: list[str] = []
@@ -54,7 +56,7 @@ class Court:
         node = Node("here", self._stamp)
         self.guard = Guard()
         self.settlement: Settlement[Receiver] = Settlement(
-            self, self.keeper, self.counters, node, self.guard, empty_places(self.keeper, node)
+            self, self.keeper, self.ledger, node, self.guard, empty_places(self.keeper, node)
         )
         self.failures = self.settlement.failures
         self.hand_overs = self.settlement.hand_overs
@@ -122,7 +124,7 @@ class Court:
         self.offer(*texts)
         self.batch = self.queue.next_batch(self.now)
         entries = [self.queue.in_flight()[seq] for seq in self.batch.numbers]
-        self.hand_overs.mark(self.receiver, entries)
+        self.ledger.marked(self.receiver, entries)
         return entries
 
     def judge(self, *verdicts: Verdict, receiver: Receiver | None = None) -> None:

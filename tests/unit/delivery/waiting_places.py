@@ -5,10 +5,10 @@ from typing import Any
 from holdfast.bayeux.session_registry import Sessions
 from holdfast.bayeux.shared_queue_sessions import SharedQueueSessions
 from holdfast.delivery.channels import ChannelLimits, Channels
-from holdfast.delivery.delivery_journal import NO_JOURNAL
 from holdfast.delivery.history_depth import HistoryLimits
 from holdfast.delivery.hub import Hub
 from holdfast.delivery.kept_messages import Histories
+from holdfast.delivery.ledger import Ledger
 from holdfast.delivery.node import Node
 from holdfast.delivery.senders import Senders
 from holdfast.delivery.shared_queues import SharedQueueLimits
@@ -25,11 +25,12 @@ def empty_places(keeper: FakeKeeper, node: Node) -> WaitingPlaces[Any]:
         linger=lambda *_: None,
         store=keeper,
         histories=Histories(HistoryLimits()),
+        ledger=Ledger(keeper),
     )
     owner = SharedQueueSessions(hub, Sessions(lambda: "id", first=1), node)
     limits, senders = SharedQueueLimits(), Senders(0, 0)
     channels = Channels(ChannelLimits())
     return WaitingPlaces(
-        Subjects(hub, NO_JOURNAL, owner, limits, senders),
-        WorkQueues(hub, NO_JOURNAL, owner, limits, senders, channels, is_used=False),
+        Subjects(hub, owner, limits, senders),
+        WorkQueues(hub, owner, limits, senders, channels, is_used=False),
     )

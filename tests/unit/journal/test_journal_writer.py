@@ -78,7 +78,7 @@ def test_a_refusal_of_a_durable_session_is_in_the_note_of_the_call_that_follows(
     receiver, key = durable(), "anonymous/-1"
     for is_last in (True, False):
         writer, shelf = writer_and_shelf()
-        writer.refused(receiver, failed(1, 2, 1), INTERNAL_ERROR, "")
+        writer.refused_with_note(receiver, failed(1, 2, 1), INTERNAL_ERROR, "")
         outcome = DISCARDED[Reason.NO_LETTER]
         note = writer.note_settled({ID: [key]}, outcome) if is_last else writer.note_marked({})
         _, rows = notes.unpacked(note)
@@ -95,7 +95,7 @@ def test_a_refusal_of_a_durable_session_is_in_the_note_of_the_call_that_follows(
 
 def test_a_refusal_that_no_call_follows_enters_the_journal_live() -> None:
     writer, shelf = writer_and_shelf()
-    writer.refused(durable(), failed(1), INTERNAL_ERROR, "")
+    writer.refused_with_note(durable(), failed(1), INTERNAL_ERROR, "")
     assert [each[0] for each in written(writer, shelf)] == [Kind.REFUSED]
     assert writer.note_marked({}) == b""
 
@@ -104,7 +104,7 @@ def test_refusals_beyond_the_first_hundred_of_a_turn_enter_the_journal_live() ->
     writer, shelf = writer_and_shelf()
     receiver = durable()
     for _ in range(150):
-        writer.refused(receiver, failed(1), INTERNAL_ERROR, "")
+        writer.refused_with_note(receiver, failed(1), INTERNAL_ERROR, "")
     _, rows = notes.unpacked(writer.note_marked({}))
     assert (len(rows), len(written(writer, shelf))) == (100, 50)
 
