@@ -42,7 +42,7 @@ const isUnderWay = ({state}) => UNDER_WAY.includes(state);
 const drawn = (app, job, here) => [
     h("h1", {}, "Replay ", h("span", {class: `badge ${MOODS.get(job.state) ?? ""}`, role: "status"}, job.state)),
     h("progress", {max: Math.max(job.total, 1), value: job.sent + job.skipped, "aria-label": "Progress"}),
-    isUnderWay(job) && actions(app, ["End replay", async () => {
+    isUnderWay(job) && actions(app, ["Cancel replay", async () => {
         await app.api.remove(here);
         await app.done("The replay was cancelled. Messages already sent stay sent.");
     }, "danger"]),
