@@ -20,6 +20,7 @@ from holdfast.bayeux.reading import most_verdicts, verdicts_of
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.terms import Terms, TermsInvalid, check_names
 from holdfast.delivery.batch import Batch
+from holdfast.delivery.channels import canonical
 from holdfast.delivery.entries import SettledBy
 from holdfast.delivery.json_text import to_json
 from holdfast.delivery.messages import Event, Message
@@ -51,8 +52,7 @@ class DeliveryWire(ServerExtension):
         server.services.add(SERVICE, server.judge_by_call)
 
     def check(self, message: Json) -> None:
-        name = message["channel"]
-        if name.startswith(SERVICE) and self._server.channels.named(name).name == SERVICE:
+        if canonical(message["channel"]) == SERVICE:
             # Unreadable verdicts refuse the whole message, so its `ext` must have no effect either.
             verdicts_of(self._server.options, message.get("data", []))
 

@@ -69,7 +69,7 @@ class Operators(ServerExtension):
         self._wait = wait
         self._waiting = 0
         server.services.add(SERVICE, self._serve)
-        server.rights.role_of = self._warranted
+        server.restore_roles(self._warranted)
 
     def negotiate(self, session: Session, handshake: Json, reply: Json, now: float) -> None:
         shown = (handshake.get("ext") or {}).get("authentication")

@@ -1,22 +1,21 @@
 """The server's interface for extensions, described in docs/extensions.md."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from holdfast.bayeux.caller import Caller
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.error_handlers import ErrorHandlers
 from holdfast.bayeux.extension import ServerExtension
+from holdfast.bayeux.identity import Identity
 from holdfast.bayeux.login import LoginMethod
 from holdfast.bayeux.options import Options
 from holdfast.bayeux.qos import Qos
-from holdfast.bayeux.rights import Rights
+from holdfast.bayeux.rights import Authorizer, SecurityPolicy
 from holdfast.bayeux.services import ServiceCall, Services
-from holdfast.bayeux.session_registry import Sessions
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.terms import Terms
-from holdfast.delivery.channels import Channels
 from holdfast.delivery.node import Node
 from holdfast.delivery.notices import NoticeKind
 
@@ -57,18 +56,53 @@ class SessionApi(Protocol):
         ...
 
 
+class SessionsApi(Protocol):
+    """All living sessions."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Session]: ...
+
+    def of_subject(self, subject: str) -> Sequence[Session]:
+        """Return the sessions of the subject."""
+        ...
+
+
+class RightsApi(Protocol):
+    """What sessions may do."""
+
+    # The policy of the whole server.
+    policy: SecurityPolicy
+
+    def add(self, pattern: str, authorizer: Authorizer) -> None:
+        """Ask the authorizer about all channels of the pattern."""
+        ...
+
+    @property
+    def judges_handshakes(self) -> bool:
+        """Whether a login or a policy decides on handshakes."""
+        ...
+
+    def check_name(self, session: Session, subject: str, number: int, handshake: Json) -> None:
+        """Raise `Refused` if the client may not be `subject`, or have its session `number`."""
+        ...
+
+    def longest_timeout_s(
+        self, session: Session, subject: str, number: int, handshake: Json
+    ) -> float | None:
+        """Return this session's longest timeout; None means the server's limit."""
+        ...
+
+
 class ServerApi(ABC):
     """The server, for extensions. Call it only from the event loop's thread."""
 
     version: ClassVar[int] = API_VERSION
 
-    rights: Rights
+    rights: RightsApi
     services: Services
     error_handlers: ErrorHandlers
-    # Extensions may use its method `reserve`.
-    channels: Channels
-    # All living sessions: iterable, with a length.
-    sessions: Sessions
+    sessions: SessionsApi
     # The server's name and its wall clock.
     node: Node
     options: Options
@@ -76,6 +110,10 @@ class ServerApi(ABC):
     @abstractmethod
     def extend(self, extension: ServerExtension) -> None:
         """Install an extension behind the installed ones."""
+
+    @abstractmethod
+    def reserve(self, prefix: str) -> None:
+        """Let only the server publish on channels with this prefix; call it at the start."""
 
     @abstractmethod
     def offer_presence(self, pattern: str) -> None:
@@ -127,6 +165,19 @@ class ServerApi(ABC):
 
         A named session waits for it with its queue; any other session ends.
         """
+
+    @abstractmethod
+    def require_login(self, still_proves: Callable[[Identity, Caller], bool]) -> None:
+        """Require a login of all sessions, which allows only the names of its subject.
+
+        Args:
+            still_proves: Returns whether a later request may come from the client that has this
+                login; asked once about each sender.
+        """
+
+    @abstractmethod
+    def restore_roles(self, role_of: Callable[[str], str]) -> None:
+        """Let `role_of` return the role of a stored session by its warrant, or an empty string."""
 
     @abstractmethod
     def count_login(self, method: LoginMethod | None) -> None:

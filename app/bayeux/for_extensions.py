@@ -3,8 +3,10 @@
 from collections.abc import Callable, Sequence
 
 from holdfast.bayeux.api import ServerApi
+from holdfast.bayeux.caller import Caller
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.extension import ServerExtension
+from holdfast.bayeux.identity import Identity
 from holdfast.bayeux.login import LoginMethod
 from holdfast.bayeux.qos import Qos
 from holdfast.bayeux.server import Bayeux
@@ -31,13 +33,15 @@ class ForExtensions(ServerApi):
         self.rights = bayeux.state.rights
         self.services = bayeux.state.services
         self.error_handlers = bayeux.state.error_handlers
-        self.channels = bayeux.state.channels
         self.sessions = bayeux.state.sessions
         self.node = bayeux.state.node
         self.options = bayeux.state.options
 
     def extend(self, extension: ServerExtension) -> None:
         self._state.installed.extend(extension)
+
+    def reserve(self, prefix: str) -> None:
+        self._state.channels.reserve(prefix)
 
     def offer_presence(self, pattern: str) -> None:
         self._state.presence.offer(pattern)
@@ -65,6 +69,12 @@ class ForExtensions(ServerApi):
 
     def log_out(self, session: Session) -> None:
         log_out(self._life, session, self._clock())
+
+    def require_login(self, still_proves: Callable[[Identity, Caller], bool]) -> None:
+        self._state.rights.require_login(still_proves)
+
+    def restore_roles(self, role_of: Callable[[str], str]) -> None:
+        self._state.rights.role_of = role_of
 
     def count_login(self, method: LoginMethod | None) -> None:
         self._state.counters.logins["failed" if method is None else method.value] += 1

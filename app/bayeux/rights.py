@@ -120,8 +120,6 @@ class Rights:
         self._authorizers: list[tuple[str, Authorizer]] = []
         # Returns the role of a stored session by its warrant; by default, no session has a role.
         self.role_of: Callable[[str], str] = _no_role
-        # Returns whether a later request may come from the client that has this login; asked once
-        # about each sender.
         self.still_proves: Callable[[Identity, Caller], bool] = _proves
         # Whether neither a policy nor an authorizer was set, and nobody has to log in.
         self.are_open = True
@@ -139,8 +137,9 @@ class Rights:
         self._policy = policy
         self.are_open = False
 
-    def require_login(self) -> None:
+    def require_login(self, still_proves: Callable[[Identity, Caller], bool] = _proves) -> None:
         """Require a login of all sessions, which allows only the names of its subject."""
+        self.still_proves = still_proves
         self._requires_login = True
         self.are_open = False
 

@@ -121,7 +121,7 @@ class Channels:
         if _LEGAL.fullmatch(name) is None:
             return None
         kind = _kind(name)
-        name = name.strip().removesuffix("/")
+        name = canonical(name)
         segments = name.split("/")[1:]
         if not 1 <= len(segments) <= self._limits.segments or "" in segments:
             return None
@@ -140,6 +140,11 @@ class Channels:
             is_reserved=is_reserved,
             lookups=known,
         )
+
+
+def canonical(name: str) -> str:
+    """Return the name under which a channel is known, of all legal ones for it."""
+    return name.strip().removesuffix("/")
 
 
 def _kind(name: str) -> Kind:

@@ -78,8 +78,7 @@ class Logins(ServerExtension):
         self._proofs = Proofs()
         self._of_session = _LoginOfSession(self)
         self._fetching: asyncio.Task[None] | None = None
-        server.rights.require_login()
-        server.rights.still_proves = self.still_proves
+        server.require_login(self.still_proves)
         server.services.add(LOGIN, _do_nothing)
 
     @property
