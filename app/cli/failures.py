@@ -22,7 +22,7 @@ MEANINGS = {
     Exit.FAILED: "The command failed, or the named object does not exist.",
     Exit.USAGE: "Wrong usage: an option, an argument, a file.",
     Exit.UNREACHABLE: "The server is unreachable, or unavailable now.",
-    Exit.NOT_ALLOWED: "The server does not know the token or login, or it does not allow this.",
+    Exit.NOT_ALLOWED: "The token or login is unknown, or does not allow this.",
     Exit.UNCERTAIN: "Not everything is known: see holdfast-pipeline(1).",
 }
 

@@ -16,7 +16,7 @@ from holdfast.cli.main import COMMANDS, GROUPS, load
 from holdfast.cli.program import help_record
 
 _ENVIRONMENT = (
-    ("HOLDFAST_URL", "The server's URL, as --url."),
+    ("HOLDFAST_URL", "The server's URL, like --url."),
     ("HOLDFAST_CLIENT_URL", "Its URL for publish, subscribe and other clients, if that differs."),
     ("HOLDFAST_TOKEN_FILE", "The file of the administration's token."),
     ("HOLDFAST_DATA", "The server's data directory, which has that file."),
