@@ -88,7 +88,7 @@ def _round(traffic: Traffic, events: int) -> tuple[float, float, int]:
     return spent / reported * 1e6, size / reported, reported
 
 
-class Turn(NamedTuple):
+class TurnMessages(NamedTuple):
     """The published messages, and the lists of them that each queue has anyway."""
 
     at: int
@@ -96,7 +96,7 @@ class Turn(NamedTuple):
     batches: list[Sequence[Message]]
 
 
-def _turns(traffic: Traffic) -> Iterator[Turn]:
+def _turns(traffic: Traffic) -> Iterator[TurnMessages]:
     for turn in count(1):
         at = _BEGINNING + turn * _TURN_US
         messages = [
@@ -109,7 +109,7 @@ def _turns(traffic: Traffic) -> Iterator[Turn]:
             )
             for n in range(traffic.publishes)
         ]
-        yield Turn(at, messages, [list(messages) for _ in range(traffic.receivers)])
+        yield TurnMessages(at, messages, [list(messages) for _ in range(traffic.receivers)])
 
 
 class _Desk:
@@ -131,7 +131,7 @@ class _Desk:
     def _now_ns(self) -> int:
         return self._at * 1000
 
-    def report(self, turn: Turn) -> None:
+    def report(self, turn: TurnMessages) -> None:
         """Report what happens in one turn."""
         writer, receivers = self._writer, self._receivers
         self._at, messages, batches = turn

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from bench.requests.lines import Line, Post, Socket
+from bench.requests.connections import Connection, Post, Socket
 from bench.requests.people import Person
 
 
@@ -117,16 +117,16 @@ class Echoed:
 
     def __init__(self, url: str, transport: str, number: int) -> None:
         is_socket = transport == "websocket"
-        self._line: Line = Socket(f"{url}/socket") if is_socket else Post(f"{url}/post")
+        self._connection: Connection = Socket(f"{url}/socket") if is_socket else Post(f"{url}/post")
 
     def ask(self, number: int) -> None:
-        self._line.send([{"channel": "/data/power", "data": number}])
+        self._connection.send([{"channel": "/data/power", "data": number}])
 
     def answer(self) -> None:
         pass
 
     def get(self) -> int:
-        [message] = self._line.receive()
+        [message] = self._connection.receive()
         number: int = message["data"]
         return number
 
@@ -134,4 +134,4 @@ class Echoed:
         pass
 
     def close(self) -> None:
-        self._line.close()
+        self._connection.close()

@@ -2,17 +2,17 @@
 
 import selectors
 
-from bench.requests.lines import Line, Message, Post, Socket
+from bench.requests.connections import Connection, Message, Post, Socket
 
 _HANDSHAKE = {"channel": "/meta/handshake", "version": "1.0"}
 
 
 class Person:
-    """A session: it has one line with WebSocket, and two with long-polling."""
+    """A session: it has one connection with WebSocket, and two with long-polling."""
 
     def __init__(self, url: str, transport: str, **ext: object) -> None:
         is_socket = transport == "websocket"
-        self._talk: Line = Socket(url) if is_socket else Post(url)
+        self._talk: Connection = Socket(url) if is_socket else Post(url)
         hello = {**_HANDSHAKE, "supportedConnectionTypes": [transport], "ext": ext}
         self._talk.send([hello])
         [reply] = self._talk.receive()
@@ -21,8 +21,8 @@ class Person:
         cookie = self._talk.cookie if isinstance(self._talk, Post) else ""
         self._listen = self._talk if is_socket else Post(url, cookie)
         self._selector = selectors.DefaultSelector()
-        for line in {self._talk, self._listen}:
-            self._selector.register(line, selectors.EVENT_READ, line)
+        for connection in {self._talk, self._listen}:
+            self._selector.register(connection, selectors.EVENT_READ, connection)
         self._connect = {"channel": "/meta/connect", "connectionType": transport, **self._own}
         self._listen.send([{**self._connect, "advice": {"timeout": 0}}])
         self._listen.receive()
@@ -56,10 +56,10 @@ class Person:
     def _hear(self) -> list[Message]:
         messages: list[Message] = []
         for key, _ in self._selector.select():
-            line: Line = key.data
-            messages += line.receive()
-            while line.has_more():
-                messages += line.receive()
+            connection: Connection = key.data
+            messages += connection.receive()
+            while connection.has_more():
+                messages += connection.receive()
         for each in messages:
             if each["channel"] == "/meta/connect":
                 self._listen.send([self._connect])
@@ -68,5 +68,5 @@ class Person:
         return [each for each in messages if "data" in each]
 
     def close(self) -> None:
-        for line in {self._talk, self._listen}:
-            line.close()
+        for connection in {self._talk, self._listen}:
+            connection.close()

@@ -17,7 +17,7 @@ JSON = {"Content-Type": "application/json"}
 FEED = "/admin/feed"
 
 
-class Place(NamedTuple):
+class AdminListener(NamedTuple):
     url: str
     operator: str
     reader: str
@@ -42,7 +42,7 @@ class Place(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdminListener]:
     """One that is reached from everywhere, beside a server on loopback."""
     home = tmp_path_factory.mktemp("admin")
     flags = ["--port", "0", "--admin", "0.0.0.0:0", "--request-timeout", "500"]
@@ -50,11 +50,11 @@ def admin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
         running.place()
         url = admin_url(running).replace("0.0.0.0", "127.0.0.1")
         names = ("admin-token", "reader-token")
-        yield Place(url, *((home / "data" / name).read_text().strip() for name in names))
+        yield AdminListener(url, *((home / "data" / name).read_text().strip() for name in names))
         assert running.stop()[0] == 0
 
 
-def test_the_operators_listener_serves_no_bayeux(admin: Place) -> None:
+def test_the_operators_listener_serves_no_bayeux(admin: AdminListener) -> None:
     assert admin.ask("POST", "/cometd", HELLO)[0] == 404
     assert admin.ask("POST", "/bayeux/handshake", HELLO)[0] == 404
     assert admin.ask("GET", f"/cometd?jsonp=f&message={quote(HELLO)}")[0] == 404
@@ -70,12 +70,14 @@ def test_the_operators_listener_serves_no_bayeux(admin: Place) -> None:
         *("/static/welcome.js", "/static/console/../chat/main.js"),
     ],
 )
-def test_the_operators_listener_serves_nothing_else(admin: Place, path: str) -> None:
+def test_the_operators_listener_serves_nothing_else(admin: AdminListener, path: str) -> None:
     assert admin.ask("GET", path)[0] in (403, 404)
 
 
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer " + "x" * 43}], ids=str)
-def test_the_feed_of_the_console_needs_a_token(admin: Place, headers: dict[str, Any]) -> None:
+def test_the_feed_of_the_console_needs_a_token(
+    admin: AdminListener, headers: dict[str, Any]
+) -> None:
     shown = [{**HANDSHAKE, "ext": {"authentication": {"token": admin.operator}}}]
     for hello in (HELLO, orjson.dumps(shown)):
         status, body = admin.ask("POST", FEED, hello, **headers)
@@ -84,7 +86,7 @@ def test_the_feed_of_the_console_needs_a_token(admin: Place, headers: dict[str, 
     assert admin.ask("GET", f"{FEED}?jsonp=f&message={quote(HELLO)}", **headers)[0] in (401, 405)
 
 
-def test_an_id_and_a_cookie_do_not_open_the_feed_without_a_token(admin: Place) -> None:
+def test_an_id_and_a_cookie_do_not_open_the_feed_without_a_token(admin: AdminListener) -> None:
     hello = {**HANDSHAKE, "ext": {"authentication": {"token": admin.reader}}}
     reply, cookie = admin.send(admin.reader, hello)
     connect = {
@@ -98,7 +100,7 @@ def test_an_id_and_a_cookie_do_not_open_the_feed_without_a_token(admin: Place) -
 
 @pytest.mark.parametrize("head", [b"G", b"GET /console/ HTTP/1.1\r\nHost: localhost\r\n"])
 def test_an_incomplete_request_to_the_operators_listener_times_out(
-    admin: Place, head: bytes
+    admin: AdminListener, head: bytes
 ) -> None:
     with Wire(admin.url) as wire:
         wire.send(head)
@@ -106,7 +108,7 @@ def test_an_incomplete_request_to_the_operators_listener_times_out(
         assert wire.is_closed()
 
 
-def test_the_operators_listener_serves_the_console_and_the_probes(admin: Place) -> None:
+def test_the_operators_listener_serves_the_console_and_the_probes(admin: AdminListener) -> None:
     assert admin.ask("GET", "/healthz") == (200, b"ok\n")
     assert admin.ask("GET", "/readyz") == (200, b"ready\n")
     for path in ("/console/", "/static/console/main.js", "/static/js/storage.js"):

@@ -21,7 +21,7 @@ MAIN, ADMIN = 60, 12
 WITHIN_S = 30.0
 
 
-class Place(NamedTuple):
+class CrowdedServer(NamedTuple):
     running: Program
     main: str
     admin: str
@@ -47,11 +47,11 @@ class Place(NamedTuple):
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
+def server(tmp_path: Path) -> Iterator[CrowdedServer]:
     running = Program("--port", "0", "--admin", "127.0.0.1:0", home=tmp_path, files=FILES)
     try:
         main = running.place().removesuffix("/cometd")
-        yield Place(running, main, admin_url(running), tmp_path / "data")
+        yield CrowdedServer(running, main, admin_url(running), tmp_path / "data")
         assert running.stop()[0] == 0
         assert "Traceback" not in running.errors()
     finally:
@@ -70,46 +70,48 @@ def crowd(stack: ExitStack, url: str, count: int) -> Sequence[Wire]:
 
 
 @pytest.mark.parametrize("crowded", ["main", "admin"])
-def test_silent_connections_leave_room_for_everybody_else(place: Place, crowded: str) -> None:
+def test_silent_connections_leave_room_for_everybody_else(
+    server: CrowdedServer, crowded: str
+) -> None:
     with ExitStack() as stack:
-        crowd(stack, getattr(place, crowded), 3 * FILES)
-        for url in (place.main, place.admin):
-            until(lambda url=url: place.is_ready(url))  # type: ignore[misc]
-        with Person(place.main) as person:
+        crowd(stack, getattr(server, crowded), 3 * FILES)
+        for url in (server.main, server.admin):
+            until(lambda url=url: server.is_ready(url))  # type: ignore[misc]
+        with Person(server.main) as person:
             assert person.publish("/a", 1).status == 200
-        turned_away = place.figure(
+        turned_away = server.figure(
             f'holdfast_connections_turned_away_total{{listener="{crowded}"}}'
         )
         assert turned_away >= 3 * FILES - MAIN
-        assert place.figure(f'holdfast_connections{{listener="{crowded}"}}') <= MAIN
+        assert server.figure(f'holdfast_connections{{listener="{crowded}"}}') <= MAIN
 
 
-def test_busy_connections_leave_room_for_operators_and_for_the_store(place: Place) -> None:
+def test_busy_connections_leave_room_for_operators_and_for_the_store(server: CrowdedServer) -> None:
     """Clients that sent a request stay: others find no room, except at other listeners."""
     with ExitStack() as stack:
-        for wire in crowd(stack, place.main, MAIN):
+        for wire in crowd(stack, server.main, MAIN):
             wire.send(request(b"", method="GET /healthz", headers={"Host": "localhost"}))
             assert wire.answer().status == 200
-        assert not place.is_ready(place.main)
-        assert place.is_ready(place.admin)
-        os.kill(int((place.data / "store/valkey.pid").read_text()), signal.SIGKILL)
-        until(lambda: "(process" in place.running.errors())
-        until(lambda: place.is_ready(place.admin))
-    until(lambda: place.is_ready(place.main))
-    assert f"it has {MAIN}, and the limit of open files allows no more" in place.running.errors()
+        assert not server.is_ready(server.main)
+        assert server.is_ready(server.admin)
+        os.kill(int((server.data / "store/valkey.pid").read_text()), signal.SIGKILL)
+        until(lambda: "(process" in server.running.errors())
+        until(lambda: server.is_ready(server.admin))
+    until(lambda: server.is_ready(server.main))
+    assert f"it has {MAIN}, and the limit of open files allows no more" in server.running.errors()
 
 
-def test_requests_without_a_token_do_not_keep_operators_out(place: Place) -> None:
-    about = request(b"", place.signed_in(), method="GET /admin/api/v1/about")
+def test_requests_without_a_token_do_not_keep_operators_out(server: CrowdedServer) -> None:
+    about = request(b"", server.signed_in(), method="GET /admin/api/v1/about")
     with ExitStack() as stack:
-        operator = stack.enter_context(Wire(place.admin))
+        operator = stack.enter_context(Wire(server.admin))
         operator.send(about)
         assert operator.answer().status == 200
         for _ in range(3 * ADMIN):
-            wire = stack.enter_context(Wire(place.admin))
+            wire = stack.enter_context(Wire(server.admin))
             wire.send(request(b"", {"Host": "localhost"}, method="GET /healthz"))
             assert wire.answer().status == 200
-        with Wire(place.admin) as another:
+        with Wire(server.admin) as another:
             another.send(about)
             assert another.answer().status == 200
         operator.send(about)

@@ -15,7 +15,7 @@ HELLO = orjson.dumps([HANDSHAKE])
 EVIL = "rebound.example"
 
 
-class Place:
+class ServerByName:
     """A server, and the requests of a browser that reached it by some host name."""
 
     def __init__(self, url: str, admin: str, token: str) -> None:
@@ -37,9 +37,9 @@ class Place:
 
 
 @pytest.fixture(scope="module", params=DOORS, ids=["fast lane", "ordinary door"])
-def place(
+def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Place]:
+) -> Iterator[ServerByName]:
     home = tmp_path_factory.mktemp("hosts")
     flags = [
         *("--port", "0", "--admin", "127.0.0.1:0", "--host-name", "push.example.org"),
@@ -49,39 +49,39 @@ def place(
     with program(*flags, home=home) as running:
         url = running.place().removesuffix("/cometd")
         token = (home / "data/admin-token").read_text().strip()
-        yield Place(url, admin_url(running), token)
+        yield ServerByName(url, admin_url(running), token)
         assert running.stop()[0] == 0
         assert f"a request for the host {EVIL} was refused" in running.errors()
 
 
-def test_a_page_with_a_foreign_name_gets_no_session(place: Place) -> None:
-    answer = place.ask(EVIL, Origin=f"http://{EVIL}")
+def test_a_page_with_a_foreign_name_gets_no_session(server: ServerByName) -> None:
+    answer = server.ask(EVIL, Origin=f"http://{EVIL}")
     assert (answer.status, answer.error()) == (421, "421:host_name:host_unknown")
     assert "set-cookie" not in answer.headers
-    script = place.ask(f"{EVIL}:8080", f"GET /cometd?jsonp=f&message={quote(HELLO)}", b"")
+    script = server.ask(f"{EVIL}:8080", f"GET /cometd?jsonp=f&message={quote(HELLO)}", b"")
     assert script.status == 421
-    with SocketWire(place.url, {"Host": EVIL, "Origin": f"http://{EVIL}"}) as socket:
+    with SocketWire(server.url, {"Host": EVIL, "Origin": f"http://{EVIL}"}) as socket:
         assert socket.upgrade.status == 421
-    preflight = place.ask(EVIL, "OPTIONS /cometd", b"", Origin=f"http://{EVIL}")
+    preflight = server.ask(EVIL, "OPTIONS /cometd", b"", Origin=f"http://{EVIL}")
     assert preflight.status == 421
 
 
-def test_a_page_with_a_foreign_name_gets_421_everywhere(place: Place) -> None:
+def test_a_page_with_a_foreign_name_gets_421_everywhere(server: ServerByName) -> None:
     for path in ("/", "/chat/", "/metrics", "/healthz", "/readyz", "/static/welcome.js", "/none"):
-        answer = place.ask(EVIL, f"GET {path}", b"")
+        answer = server.ask(EVIL, f"GET {path}", b"")
         assert answer.status == 421
         assert b"--host-name" in answer.body
 
 
-def test_a_page_with_a_foreign_name_gets_421_from_the_administration(place: Place) -> None:
+def test_a_page_with_a_foreign_name_gets_421_from_the_administration(server: ServerByName) -> None:
     for line in ("GET /admin/api/v1/about", "GET /console/", "GET /readyz"):
-        assert place.ask(EVIL, line, b"", at=place.admin, **place.bearer).status == 421
-    refused = place.ask(EVIL, "POST /admin/feed", at=place.admin, **place.bearer)
+        assert server.ask(EVIL, line, b"", at=server.admin, **server.bearer).status == 421
+    refused = server.ask(EVIL, "POST /admin/feed", at=server.admin, **server.bearer)
     assert refused.status == 421
     told = orjson.loads(refused.body)["error"]["message"]
     assert "its operator must list it with --host-name NAME" in told
     about = "GET /admin/api/v1/about"
-    assert place.ask("localhost:1", about, b"", at=place.admin, **place.bearer).status == 200
+    assert server.ask("localhost:1", about, b"", at=server.admin, **server.bearer).status == 200
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_a_page_with_a_foreign_name_gets_421_from_the_administration(place: Plac
         *("127.0.0.1.", "joe.club.example", "a.b.club.example", "friend.example"),
     ],
 )
-def test_addresses_and_own_names_are_served(place: Place, host: str) -> None:
-    assert place.ask(host, Origin=f"http://{host}").messages()[0]["successful"]
+def test_addresses_and_own_names_are_served(server: ServerByName, host: str) -> None:
+    assert server.ask(host, Origin=f"http://{host}").messages()[0]["successful"]
 
 
 @pytest.mark.parametrize(
@@ -112,19 +112,19 @@ def test_addresses_and_own_names_are_served(place: Place, host: str) -> None:
         ),
     ],
 )
-def test_hosts_that_only_resemble_own_names_are_refused(place: Place, host: str) -> None:
-    assert place.ask(host).status == 421
+def test_hosts_that_only_resemble_own_names_are_refused(server: ServerByName, host: str) -> None:
+    assert server.ask(host).status == 421
 
 
-def test_each_request_of_a_connection_is_checked(place: Place) -> None:
-    with Wire(place.url) as wire:
+def test_each_request_of_a_connection_is_checked(server: ServerByName) -> None:
+    with Wire(server.url) as wire:
         for host, status in [("localhost", 200), (EVIL, 421), ("localhost", 200), (EVIL, 421)] * 2:
             wire.send(request(HELLO, {"Host": host}))
             assert wire.answer().status == status
 
 
-def test_the_server_does_not_wait_for_the_rest_of_a_refused_body(place: Place) -> None:
-    with Wire(place.url) as wire:
+def test_the_server_does_not_wait_for_the_rest_of_a_refused_body(server: ServerByName) -> None:
+    with Wire(server.url) as wire:
         wire.send(request(b"", {"Host": EVIL, "Content-Length": "100000"}))
         assert wire.answer().status == 421
         assert wire.is_closed()

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.chaos import kept
 from tests.chaos.checker import Result, check_file
-from tests.chaos.history import Recorder, What
+from tests.chaos.history import HistoryWriter, What
 from tests.chaos.manners import Manner
 from tests.chaos.nemesis import Nemesis, Step
 from tests.chaos.operators import Operator
@@ -44,13 +44,15 @@ _PULSE_S = 0.02
 class Arena:
     """Add receivers and publishers, `play`, and see the result."""
 
-    def __init__(self, processes: Processes, proxy: Proxy, recorder: Recorder, seed: int) -> None:
+    def __init__(
+        self, processes: Processes, proxy: Proxy, history: HistoryWriter, seed: int
+    ) -> None:
         self.processes = processes
         self.proxy = proxy
-        self.recorder = recorder
+        self.history = history
         self.seed = seed
         self.random = Random(seed)
-        self.nemesis = Nemesis(processes, proxy, recorder)
+        self.nemesis = Nemesis(processes, proxy, history)
         self.receivers: list[Receiver] = []
         # Clients that are active until `play` ends.
         self._busy: list[Callable[[], Coroutine[Any, Any, None]]] = []
@@ -58,7 +60,7 @@ class Arena:
         self._active: list[asyncio.Task[None]] = []
 
     def operator(self) -> Operator:
-        return Operator(self.processes, self.recorder, Random(self.random.random()))
+        return Operator(self.processes, self.history, Random(self.random.random()))
 
     def add_operator(self, *keys: str) -> None:
         """Add an operator who holds these receivers back now and then."""
@@ -79,7 +81,7 @@ class Arena:
         receiver = Receiver(
             name,
             self.talker(by),
-            self.recorder,
+            self.history,
             channels=channels,
             manner=manner,
             is_named=is_named,
@@ -100,7 +102,7 @@ class Arena:
         publisher = Publisher(
             name,
             self.talker(),
-            self.recorder,
+            self.history,
             Random(self.random.random()),
             channels=channels,
             is_careful=is_careful,
@@ -155,7 +157,7 @@ class Arena:
             await asyncio.sleep(_PULSE_S)
             late_s = loop.time() - due
             if late_s > _PULSE_S:
-                self.recorder.note("arena", What.LATE, ns=int(late_s * 1e9))
+                self.history.note("arena", What.LATE, ns=int(late_s * 1e9))
 
     async def letters(self, count: int, within_s: float = 30.0) -> None:
         """Wait until there are so many dead letters."""
@@ -189,9 +191,9 @@ class Arena:
         return found["waiting"] + found["handed"]
 
     async def result(self) -> Result:
-        self.recorder.note("server", What.COUNTERS, **await self.processes.counters())
+        self.history.note("server", What.COUNTERS, **await self.processes.counters())
         await self.scan()
-        return check_file(self.recorder.path)
+        return check_file(self.history.path)
 
     async def scan(self) -> None:
         """Record what the store has now, if there is one."""
@@ -199,7 +201,7 @@ class Arena:
         if socket is None:
             return
         limits = {each.name: each.limit for each in self.receivers if each.limit}
-        begun = self.recorder.begin("store", What.SCAN, limits=limits)
+        begun = self.history.begin("store", What.SCAN, limits=limits)
         begun.ok(**await kept.look(socket))
 
 
@@ -209,11 +211,11 @@ async def arena(
 ) -> AsyncIterator[Arena]:
     """A server of its own behind a proxy; the history is in `home`."""
     processes = Processes(home, {**SETTINGS, **settings}, program)
-    recorder = Recorder(home / HISTORY)
+    history = HistoryWriter(home / HISTORY)
     try:
         await processes.start()
         async with Proxy(processes.address) as proxy:
-            yield Arena(processes, proxy, recorder, seed)
+            yield Arena(processes, proxy, history, seed)
     finally:
-        recorder.close()
+        history.close()
         await processes.close()

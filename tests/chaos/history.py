@@ -99,7 +99,7 @@ class Begun:
         self._end(Phase.INFO, fields)
 
 
-class Recorder:
+class HistoryWriter:
     """Appends to a history; every line has left the process when the call returns."""
 
     def __init__(self, path: Path, clock: Clock | None = None) -> None:

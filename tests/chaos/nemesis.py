@@ -11,7 +11,7 @@ from random import Random
 from redis.asyncio import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from tests.chaos.history import Recorder, What
+from tests.chaos.history import HistoryWriter, What
 from tests.chaos.processes import Processes
 from tests.chaos.proxy import Proxy, Way
 
@@ -103,10 +103,10 @@ def _together(random: Random, kinds: Sequence[Kind]) -> tuple[Kind, ...]:
 class Nemesis:
     """Makes faults happen, and undoes them."""
 
-    def __init__(self, processes: Processes, proxy: Proxy, recorder: Recorder) -> None:
+    def __init__(self, processes: Processes, proxy: Proxy, history: HistoryWriter) -> None:
         self._processes = processes
         self._proxy = proxy
-        self._recorder = recorder
+        self._history = history
         self._begins: dict[Kind, Deed] = {
             Kind.KILL_STORE: lambda: processes.signal_store(signal.SIGKILL),
             Kind.PAUSE_STORE: lambda: processes.signal_store(signal.SIGSTOP),
@@ -157,7 +157,7 @@ class Nemesis:
 
     async def strike(self, kinds: Sequence[Kind], lasts_s: float) -> None:
         """Begin all faults at once, then end them; record the ends when everything works again."""
-        begun = [self._recorder.begin("nemesis", What.FAULT, kind=kind.value) for kind in kinds]
+        begun = [self._history.begin("nemesis", What.FAULT, kind=kind.value) for kind in kinds]
         for kind in kinds:
             await _do(self._begins[kind])
         await asyncio.sleep(lasts_s)

@@ -8,7 +8,7 @@ from typing import Any
 
 import aiohttp
 
-from tests.chaos.history import Recorder, What
+from tests.chaos.history import HistoryWriter, What
 from tests.chaos.processes import Processes
 from tests.chaos.talker import Lost
 
@@ -21,9 +21,9 @@ NAME = "operator"
 class Operator:
     """Uses the administration directly, without the proxy."""
 
-    def __init__(self, processes: Processes, recorder: Recorder, random: Random) -> None:
+    def __init__(self, processes: Processes, history: HistoryWriter, random: Random) -> None:
         self._processes = processes
-        self._recorder = recorder
+        self._history = history
         self._random = random
 
     async def run(self, keys: Sequence[str], stop: asyncio.Event) -> None:
@@ -39,7 +39,7 @@ class Operator:
             await self.resume(key)
 
     async def hold(self, key: str) -> None:
-        begun = self._recorder.begin(NAME, What.HOLD, subscriber=key, by="command")
+        begun = self._history.begin(NAME, What.HOLD, subscriber=key, by="command")
         try:
             await self._ask("PUT", f"/sessions/{key}/hold", {"reason": "chaos"})
         except Lost as lost:
@@ -49,7 +49,7 @@ class Operator:
 
     async def resume(self, key: str) -> None:
         """Resume; try until it is certain."""
-        begun = self._recorder.begin(NAME, What.RESUME, subscriber=key)
+        begun = self._history.begin(NAME, What.RESUME, subscriber=key)
         while True:
             try:
                 await self._ask("DELETE", f"/sessions/{key}/hold")
@@ -67,7 +67,7 @@ class Operator:
 
     async def replay(self, **options: Any) -> str:
         """Start a replay of all dead letters; return its id, if the server answered."""
-        begun = self._recorder.begin(NAME, What.REPLAY)
+        begun = self._history.begin(NAME, What.REPLAY)
         wanted = {
             "all": True,
             "dry_run": False,

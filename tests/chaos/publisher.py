@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from tests.chaos.history import Phase, Recorder, What
+from tests.chaos.history import HistoryWriter, Phase, What
 from tests.chaos.talker import Denied, Lost, Message, NotSent, Talker, reply_to
 
 _AGAIN_S = 0.1
@@ -39,7 +39,7 @@ class Publisher:
         self,
         name: str,
         talker: Talker,
-        recorder: Recorder,
+        history: HistoryWriter,
         random: Random,
         *,
         channels: Sequence[str],
@@ -52,7 +52,7 @@ class Publisher:
     ) -> None:
         self.name = name
         self._talker = talker
-        self._recorder = recorder
+        self._history = history
         self._random = random
         self._channels = channels
         self._is_careful = is_careful
@@ -102,7 +102,7 @@ class Publisher:
             known["is_work"] = True
         if self._addresses:
             known |= self._address(options)
-        begun = self._recorder.begin(self.name, What.PUBLISH, **known, sha=fingerprint(data))
+        begun = self._history.begin(self.name, What.PUBLISH, **known, sha=fingerprint(data))
         message: Message = {"channel": channel, "data": data, "ext": {"delivery": options}}
         outcome, told = await self._insist(message, stop)
         match outcome:
@@ -132,7 +132,7 @@ class Publisher:
 
     async def publish_again(self, tag: str, message: Message) -> None:
         """Repeat a publish that was answered; the reply must be the same."""
-        begun = self._recorder.begin(self.name, What.REPEAT, tag=tag)
+        begun = self._history.begin(self.name, What.REPEAT, tag=tag)
         try:
             begun.ok(**await self._say(message))
         except (Lost, Denied) as error:

@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
-from tests.chaos.history import Begun, Recorder, What
+from tests.chaos.history import Begun, HistoryWriter, What
 from tests.chaos.manners import HOLDBACK, REFUSALS, STOPS, STUMBLE, Entry, Manner
 from tests.chaos.publisher import fingerprint
 from tests.chaos.talker import Denied, Lost, Message, Talker, reply_to
@@ -22,7 +22,7 @@ class Receiver:
         self,
         name: str,
         talker: Talker,
-        recorder: Recorder,
+        history: HistoryWriter,
         *,
         channels: Sequence[str],
         manner: Manner,
@@ -34,7 +34,7 @@ class Receiver:
         self.is_subscribed = asyncio.Event()
         self._over = asyncio.Event()
         self._talker = talker
-        self._recorder = recorder
+        self._history = history
         self._channels = channels
         self._manner = manner
         self._is_named = is_named
@@ -126,7 +126,7 @@ class Receiver:
             return
         fields = {"subscriber": self.name, "channel": channel, "is_durable": self._is_constant}
         what = What.SUBSCRIBE if self._cursor is None or self._cursor < 0 else What.GO_ON
-        begun = self._recorder.begin(self.name, what, **fields, cursor=self._cursor)
+        begun = self._history.begin(self.name, what, **fields, cursor=self._cursor)
         try:
             reply = await self._talker.subscribe(channel, self._cursor)
         except Exception:
@@ -141,7 +141,7 @@ class Receiver:
         self._talker.client_id = None
         if not self._is_named and self._subscribed:
             if not self._is_constant:
-                self._recorder.note(self.name, What.SESSION_LOST, subscriber=self.name)
+                self._history.note(self.name, What.SESSION_LOST, subscriber=self.name)
             self._subscribed.clear()
 
     @property
@@ -153,7 +153,7 @@ class Receiver:
         """End the session, and forget what was in flight."""
         self._is_leaving = False
         self._entries.clear()
-        begun = self._recorder.begin(self.name, What.END, subscriber=self.name)
+        begun = self._history.begin(self.name, What.END, subscriber=self.name)
         ext = {"delivery": {"end": True}} if self._is_named else {}
         try:
             channel = "/meta/disconnect"
@@ -171,7 +171,7 @@ class Receiver:
         is_lie = self._is_time(self._manner.lies_after)
         said = [] if is_lie else self._begin_to_say()
         ext = {"ack": FAR_BEYOND} if is_lie else self._ext()
-        begun = self._recorder.begin(
+        begun = self._history.begin(
             self.name, What.CONNECT, client=str(self._talker.sessions), ack=ext.get("ack")
         )
         message: dict[str, Any] = {
@@ -207,7 +207,7 @@ class Receiver:
         if not self._entries:
             return []
         entries = [entry.to_json() for entry in self._entries]
-        begin = self._recorder.begin
+        begin = self._history.begin
         said = [begin(self.name, What.SETTLE, subscriber=self.name, entries=entries)]
         if self._wants_hold:
             said.append(begin(self.name, What.HOLD, subscriber=self.name, by="verdict"))
@@ -252,7 +252,7 @@ class Receiver:
             known = (event.get("ext") or {}).get("delivery") or {}
         data = event["data"]
         entry = Entry(data.get("tag", ""), known.get("generation", 0), known.get("seq", 0))
-        self._recorder.note(
+        self._history.note(
             self.name,
             What.DELIVER,
             subscriber=self.name,
@@ -299,7 +299,7 @@ class Receiver:
             await self._try(self._resume())
 
     async def _resume(self) -> None:
-        begun = self._recorder.begin(self.name, What.RESUME, subscriber=self.name)
+        begun = self._history.begin(self.name, What.RESUME, subscriber=self.name)
         await self._begin(dispatcherActive=True)
         self.is_held = False
         begun.ok()

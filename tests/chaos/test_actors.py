@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.history import Operation, Phase, Recorder, What, read
+from tests.chaos.history import HistoryWriter, Operation, Phase, What, read
 from tests.chaos.manners import HOLDBACK, Manner
 from tests.chaos.publisher import Publisher, fingerprint
 from tests.chaos.receiver import Receiver
@@ -71,14 +71,14 @@ class Scene:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.recorder = Recorder(path)
+        self.history = HistoryWriter(path)
         self.talker = ScriptedTalker()
 
     def receiver(self, manner: Manner, **more: Any) -> Receiver:
-        return Receiver("joe/1", self.talker, self.recorder, channels=["/a"], manner=manner, **more)
+        return Receiver("joe/1", self.talker, self.history, channels=["/a"], manner=manner, **more)
 
     def publisher(self, **manner: Any) -> Publisher:
-        return Publisher("p", self.talker, self.recorder, Random(1), channels=["/a"], **manner)
+        return Publisher("p", self.talker, self.history, Random(1), channels=["/a"], **manner)
 
     def found(self, what: What) -> list[Operation]:
         return [operation for operation in read(self.path) if operation.what is what]
@@ -88,7 +88,7 @@ class Scene:
 def scene(tmp_path: Path) -> Iterator[Scene]:
     scene = Scene(tmp_path / "history.ndjson")
     yield scene
-    scene.recorder.close()
+    scene.history.close()
 
 
 async def steps(receiver: Receiver, count: int) -> None:

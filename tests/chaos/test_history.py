@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.history import Clock, HistoryDamaged, Phase, Recorder, What, read
+from tests.chaos.history import Clock, HistoryDamaged, HistoryWriter, Phase, What, read
 
 
 class Ticks(Clock):
@@ -28,15 +28,15 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def recorder(path: Path) -> Iterator[Recorder]:
-    recorder = Recorder(path, Ticks())
-    yield recorder
-    recorder.close()
+def history(path: Path) -> Iterator[HistoryWriter]:
+    history = HistoryWriter(path, Ticks())
+    yield history
+    history.close()
 
 
-def test_beginning_and_end_are_put_together(path: Path, recorder: Recorder) -> None:
-    begun = recorder.begin("p", What.PUBLISH, tag="p-1")
-    recorder.note("joe/1", What.DELIVER, tag="p-0")
+def test_beginning_and_end_are_put_together(path: Path, history: HistoryWriter) -> None:
+    begun = history.begin("p", What.PUBLISH, tag="p-1")
+    history.note("joe/1", What.DELIVER, tag="p-0")
     begun.ok(state="OK")
     publish, deliver = read(path)
     assert (publish.process, publish.what, publish.is_ok) == ("p", What.PUBLISH, True)
@@ -45,44 +45,44 @@ def test_beginning_and_end_are_put_together(path: Path, recorder: Recorder) -> N
     assert (deliver.begun_ns, deliver.ended_ns) == (2, 2)
 
 
-def test_outcomes_are_told_apart(path: Path, recorder: Recorder) -> None:
-    recorder.begin("p", What.PUBLISH).ok()
-    recorder.begin("p", What.PUBLISH).fail()
-    recorder.begin("p", What.PUBLISH).info()
-    recorder.begin("p", What.PUBLISH)
+def test_outcomes_are_told_apart(path: Path, history: HistoryWriter) -> None:
+    history.begin("p", What.PUBLISH).ok()
+    history.begin("p", What.PUBLISH).fail()
+    history.begin("p", What.PUBLISH).info()
+    history.begin("p", What.PUBLISH)
     found = [(each.outcome, each.ended_ns) for each in read(path)]
     assert found == [(Phase.OK, 2), (Phase.FAIL, 4), (Phase.INFO, 6), (Phase.INFO, None)]
 
 
-def test_every_line_is_written_at_once(path: Path, recorder: Recorder) -> None:
-    recorder.begin("p", What.PUBLISH)
+def test_every_line_is_written_at_once(path: Path, history: HistoryWriter) -> None:
+    history.begin("p", What.PUBLISH)
     assert path.read_bytes().endswith(b"}\n")
 
 
-def test_a_history_continues_where_it_ended(path: Path, recorder: Recorder) -> None:
-    recorder.note("p", What.FAULT)
-    recorder.close()
-    second = Recorder(path, Ticks())
+def test_a_history_continues_where_it_ended(path: Path, history: HistoryWriter) -> None:
+    history.note("p", What.FAULT)
+    history.close()
+    second = HistoryWriter(path, Ticks())
     second.note("q", What.CONNECT)
     second.close()
     assert path.read_bytes().count(b"\n") == 2
 
 
 @pytest.mark.parametrize("cut", [1, 2, 30])
-def test_a_torn_last_line_is_tolerated(path: Path, recorder: Recorder, cut: int) -> None:
-    recorder.note("p", What.FAULT, kind="first")
-    recorder.note("p", What.FAULT, kind="second")
+def test_a_torn_last_line_is_tolerated(path: Path, history: HistoryWriter, cut: int) -> None:
+    history.note("p", What.FAULT, kind="first")
+    history.note("p", What.FAULT, kind="second")
     path.write_bytes(path.read_bytes()[:-cut])
     assert [each.fields["kind"] for each in read(path)][:1] == ["first"]
     assert len(read(path)) == (2 if cut == 1 else 1)
 
 
-def test_damage_before_the_last_line_is_an_error(path: Path, recorder: Recorder) -> None:
+def test_damage_before_the_last_line_is_an_error(path: Path, history: HistoryWriter) -> None:
     path.write_bytes(b'{"n": 1, "pro\n')
-    recorder.note("p", What.FAULT)
+    history.note("p", What.FAULT)
     with pytest.raises(HistoryDamaged, match="line 1"):
         read(path)
 
 
-def test_nothing_recorded_is_an_empty_history(path: Path, recorder: Recorder) -> None:
+def test_nothing_recorded_is_an_empty_history(path: Path, history: HistoryWriter) -> None:
     assert read(path) == []

@@ -42,7 +42,7 @@ async def test_only_the_message_that_kills_its_receiver_dies(
     assert result.is_valid, result.report()
     counts = (result.delivered, result.processed, result.dead, result.pending)
     assert counts == (MESSAGES, MESSAGES - 1, 1, 0), result.report()
-    scan = [each for each in read(ring.recorder.path) if each.what is What.SCAN][-1]
+    scan = [each for each in read(ring.history.path) if each.what is What.SCAN][-1]
     (letter,) = scan.fields["dead"]
     assert (letter["tag"], letter["code"]) == (POISON, "user.update.error")
     assert letter["attempts"] == MAX_ATTEMPTS

@@ -57,12 +57,12 @@ SETTING = re.compile(r"! (?P<name>\w+) = (?P<value>.+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class StoryLine:
     """One line of a chapter with the lines that are indented below it."""
 
     number: int
     text: str
-    below: tuple["Line", ...] = ()
+    below: tuple["StoryLine", ...] = ()
 
 
 @dataclass(slots=True)
@@ -127,16 +127,16 @@ def numbered(text: str) -> Iterator[tuple[int, str]]:
             yield number, line.rstrip()
 
 
-def nested(lines: Iterable[tuple[int, str]]) -> list[Line]:
+def nested(lines: Iterable[tuple[int, str]]) -> list[StoryLine]:
     """Lines with more indentation belong to the line above."""
-    found: list[Line] = []
+    found: list[StoryLine] = []
     rest = list(lines)
     while rest:
         (number, text), *rest = rest
         depth = indentation(text)
         below = list(takewhile(partial(is_deeper, depth), rest))
         del rest[: len(below)]
-        found.append(Line(number, text.strip(), tuple(nested(below))))
+        found.append(StoryLine(number, text.strip(), tuple(nested(below))))
     return found
 
 
@@ -148,7 +148,7 @@ def indentation(text: str) -> int:
     return len(text) - len(text.lstrip())
 
 
-def read_line(line: Line, draft: Draft) -> None:
+def read_line(line: StoryLine, draft: Draft) -> None:
     if setting := SETTING.fullmatch(line.text):
         draft.settings[setting["name"]] = spoken(parse_value(setting["value"]), {})
     elif line.text.startswith("transports: "):
@@ -167,7 +167,7 @@ def transports_named(text: str) -> tuple[str, ...]:
     return names
 
 
-def read_steps(line: Line) -> Iterator[Step]:
+def read_steps(line: StoryLine) -> Iterator[Step]:
     if on := ON.fullmatch(line.text):
         inner = [step for below in line.below for step in read_steps(below)]
         yield On(line.number, line.text, transports_named(on["transports"]), tuple(inner))
@@ -181,7 +181,7 @@ def read_steps(line: Line) -> Iterator[Step]:
         yield from map(read_step, nested((line.number, text) for text in lines))
 
 
-def read_step(line: Line) -> Step:
+def read_step(line: StoryLine) -> Step:
     number, text = line.number, line.text
     if speech := SPEECH.fullmatch(text):
         return read_speech(line, speech)
@@ -196,7 +196,7 @@ def read_step(line: Line) -> Step:
     raise NotationError(f"cannot read {text!r}")
 
 
-def read_speech(line: Line, speech: re.Match[str]) -> Say | Hear:
+def read_speech(line: StoryLine, speech: re.Match[str]) -> Say | Hear:
     who, arrow, rest = speech["who"], speech["arrow"], speech["rest"] or ""
     is_held = "~" in arrow
     if arrow in ("->", "~>"):
@@ -214,7 +214,7 @@ def read_speech(line: Line, speech: re.Match[str]) -> Say | Hear:
 
 
 def read_content(
-    first: str, below: Sequence[Line]
+    first: str, below: Sequence[StoryLine]
 ) -> tuple[tuple[tuple[str, str], ...], tuple[Message, ...] | Body]:
     """Headers, then either messages or a body, one a line."""
     headers: list[tuple[str, str]] = []
@@ -232,7 +232,7 @@ def read_content(
     return tuple(headers), tuple(messages) if body is None else body
 
 
-def texts_of(lines: Sequence[Line]) -> Iterator[str]:
+def texts_of(lines: Sequence[StoryLine]) -> Iterator[str]:
     for line in lines:
         yield line.text
         yield from texts_of(line.below)

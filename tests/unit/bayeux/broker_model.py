@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.topic_states import TopicState
-from tests.unit.bayeux.broker_places import (
+from tests.unit.bayeux.broker_queues import (
     CHANNELS,
     DELAY_S,
     DEPTH,
@@ -22,7 +22,7 @@ from tests.unit.bayeux.broker_places import (
     RULED,
     SUBJECTS,
     Copy,
-    Place,
+    Queue,
     Sent,
     Topic,
 )
@@ -62,8 +62,8 @@ class Model:
 
     def __init__(self, now: float) -> None:
         self.now = now
-        self.sessions: dict[str, Place] = {}
-        self.shared: dict[str, Place] = {}
+        self.sessions: dict[str, Queue] = {}
+        self.shared: dict[str, Queue] = {}
         self.histories: dict[str, list[Sent]] = {name: [] for name in CHANNELS}
         self.topics: dict[str, Topic] = {}
         # How entries left since the server began, and all letters: receiver, message and code.
@@ -73,29 +73,29 @@ class Model:
         self.holders: Callable[[int], Sequence[str]]
 
     @property
-    def places(self) -> Sequence[Place]:
+    def queues(self) -> Sequence[Queue]:
         return [*self.sessions.values(), *self.shared.values()]
 
     # Ways out
 
-    def settle(self, place: Place, copies: Sequence[Copy], how: str) -> None:
+    def settle(self, queue: Queue, copies: Sequence[Copy], how: str) -> None:
         self.books[how] += len(copies)
-        place.copies = [copy for copy in place.copies if copy not in copies]
+        queue.copies = [copy for copy in queue.copies if copy not in copies]
 
-    def discard(self, place: Place, copies: Sequence[Copy], reason: Reason) -> None:
-        self.settle(place, copies, reason.value)
+    def discard(self, queue: Queue, copies: Sequence[Copy], reason: Reason) -> None:
+        self.settle(queue, copies, reason.value)
 
-    def bury(self, place: Place, copies: Sequence[Copy], code: str) -> None:
-        self.settle(place, copies, "dead")
-        self.letters += [(place.key, copy.sent.number, code) for copy in copies]
+    def bury(self, queue: Queue, copies: Sequence[Copy], code: str) -> None:
+        self.settle(queue, copies, "dead")
+        self.letters += [(queue.key, copy.sent.number, code) for copy in copies]
 
     def expire(self) -> None:
         """Waiting and kept messages leave when their lifetime ends."""
-        for place in self.places:
+        for queue in self.queues:
             over = [
-                each for each in place.copies if self.has_expired(each) and not each.is_in_flight
+                each for each in queue.copies if self.has_expired(each) and not each.is_in_flight
             ]
-            self.settle(place, over, "expired")
+            self.settle(queue, over, "expired")
         for kept in self.histories.values():
             kept[:] = [sent for sent in kept if sent.ends is None or sent.ends > self.now]
 
@@ -104,19 +104,19 @@ class Model:
 
     # Ways in
 
-    def enter(self, place: Place, sent: Sent) -> None:
+    def enter(self, queue: Queue, sent: Sent) -> None:
         """A message arrives, unless there is no room for it."""
-        copy = Copy(sent, sent.is_durable and place.is_durable)
-        place.copies.append(copy)
-        if len(place.copies) > place.room:
+        copy = Copy(sent, sent.is_durable and queue.is_durable)
+        queue.copies.append(copy)
+        if len(queue.copies) > queue.room:
             if self.has_expired(copy):
-                self.settle(place, [copy], "expired")
+                self.settle(queue, [copy], "expired")
             else:
-                self.bury(place, [copy], FULL)
+                self.bury(queue, [copy], FULL)
 
-    def move(self, place: Place, copy: Copy, *targets: Place) -> None:
+    def move(self, queue: Queue, copy: Copy, *targets: Queue) -> None:
         """A copy leaves a queue for others, which may have the message already."""
-        place.copies.remove(copy)
+        queue.copies.remove(copy)
         sent, was_handed = copy.sent, copy.was_handed
         for target in targets:
             target.is_durable |= sent.is_durable
@@ -126,8 +126,8 @@ class Model:
             else:
                 target.copies.append(Copy(sent, sent.is_durable, was_handed=was_handed))
 
-    def home(self, name: str) -> Place:
-        return self.shared.setdefault(name, Place(f"{name}/0"))
+    def home(self, name: str) -> Queue:
+        return self.shared.setdefault(name, Queue(f"{name}/0"))
 
     # Publishes
 
@@ -146,7 +146,7 @@ class Model:
             self.configure(channel, config)
             self.shorten(channel, self.depth_with(channel, None))
             return []
-        receivers: list[Place] = []
+        receivers: list[Queue] = []
         outcomes: list[str] = []
         if destinations:
             receivers, outcomes = self.address(sent, destinations, persistent)
@@ -209,10 +209,10 @@ class Model:
 
     def address(
         self, sent: Sent, destinations: Destinations, persistent: bool | None
-    ) -> tuple[list[Place], list[str]]:
+    ) -> tuple[list[Queue], list[str]]:
         """Find who gets what is addressed to subjects and sessions. Raises `Unaccepted`."""
-        receivers, outcomes, errors = list[Place](), list[str](), list[str]()
-        passing: list[Place] = []
+        receivers, outcomes, errors = list[Queue](), list[str](), list[str]()
+        passing: list[Queue] = []
         for name, is_forced in destinations.items():
             try:
                 if "/" in name:
@@ -228,13 +228,13 @@ class Model:
                 errors.append(error.code)
         if errors and len(errors) == len(destinations):
             raise Unaccepted(errors[0])
-        places = zip(destinations, outcomes, strict=True)
-        sent.addressed = [name for name, outcome in places if outcome != "ERROR"]
+        queues = zip(destinations, outcomes, strict=True)
+        sent.addressed = [name for name, outcome in queues if outcome != "ERROR"]
         for each in passing if persistent is not False else ():
             each.is_durable = True
         return receivers, outcomes
 
-    def session_named(self, key: str) -> Place:
+    def session_named(self, key: str) -> Queue:
         found = self.sessions.get(key)
         if found is None:
             raise Unaccepted("404")
@@ -244,11 +244,11 @@ class Model:
             raise Unaccepted("507")
         return found
 
-    def takers(self, subject: str) -> list[Place]:
+    def takers(self, subject: str) -> list[Queue]:
         here = self.sessions.values()
         return [each for each in here if each.subject == subject and each.takes_addressed]
 
-    def takers_now(self, subject: str, *, is_forced: bool) -> list[Place]:
+    def takers_now(self, subject: str, *, is_forced: bool) -> list[Queue]:
         """The sessions that get it at once: none while an earlier one waits, or without room."""
         takers = self.takers(subject)
         if not takers and not is_forced:
@@ -257,7 +257,7 @@ class Model:
         has_room = any(each.has_room for each in takers)
         return takers if has_room and subject not in self.shared else []
 
-    def room_for(self, subject: str) -> Place:
+    def room_for(self, subject: str) -> Queue:
         home = self.home(subject)
         if len(home.copies) >= MOST_SHARED:
             raise Unaccepted("507")
@@ -265,16 +265,16 @@ class Model:
 
     # Returns, and what follows
 
-    def take_back(self, place: Place, copies: Sequence[Copy]) -> None:
+    def take_back(self, queue: Queue, copies: Sequence[Copy]) -> None:
         """These return to the work queue, or to the subject."""
         for copy in copies:
-            self.move(place, copy, self.home(WORK if copy.sent.is_work else place.subject))
+            self.move(queue, copy, self.home(WORK if copy.sent.is_work else queue.subject))
 
-    def relieve(self, place: Place) -> None:
+    def relieve(self, queue: Queue) -> None:
         """Return the work that waits for a session which takes none now."""
-        if not (place.is_live and place.hears(JOBS)):
-            work = [copy for copy in place.copies if copy.sent.is_work and not copy.is_in_flight]
-            self.take_back(place, work)
+        if not (queue.is_live and queue.hears(JOBS)):
+            work = [copy for copy in queue.copies if copy.sent.is_work and not copy.is_in_flight]
+            self.take_back(queue, work)
 
     def pass_on(self) -> None:
         """What waits outside of sessions moves to those that take it."""
@@ -285,7 +285,7 @@ class Model:
             self.share_out(self.shared[WORK])
         self.shared = {name: home for name, home in self.shared.items() if home.copies}
 
-    def pass_to_subject(self, home: Place, takers: Sequence[Place]) -> None:
+    def pass_to_subject(self, home: Queue, takers: Sequence[Queue]) -> None:
         """To every session that has room; none overtakes one that waits for room."""
         for copy in home.in_order() if any(each.has_room for each in takers) else ():
             has = [each for each in takers if each.has(copy.sent)]
@@ -294,7 +294,7 @@ class Model:
                 return
             self.move(home, copy, *new)
 
-    def share_out(self, home: Place) -> None:
+    def share_out(self, home: Queue) -> None:
         """To one live receiver each: one of those with the fewest entries."""
         takers = [each for each in self.sessions.values() if each.is_live and each.hears(JOBS)]
         for copy in home.in_order():
@@ -317,7 +317,7 @@ class Model:
         self.pass_on()
         for name, topic in [*self.topics.items()]:
             is_subscribed = any(name in each.subscriptions for each in self.sessions.values())
-            copies = [copy for place in self.places for copy in place.copies]
+            copies = [copy for queue in self.queues for copy in queue.copies]
             is_queued = any(each.sent.channel == name and each.sent.is_of_topic for each in copies)
             if is_queued and is_subscribed:
                 topic.is_configured = True
@@ -339,68 +339,68 @@ class Model:
 
     # Sessions
 
-    def handshake(self, place: Place) -> None:
+    def handshake(self, queue: Queue) -> None:
         """A client starts a session, or takes it over."""
-        known = self.sessions.setdefault(place.key, place)
+        known = self.sessions.setdefault(queue.key, queue)
         for copy in known.copies:
             copy.give_back()
         known.is_away = known.is_lost = False
-        known.has_contact = known is not place
+        known.has_contact = known is not queue
 
-    def subscribe(self, place: Place, pattern: str, newest: int) -> list[Sent]:
+    def subscribe(self, queue: Queue, pattern: str, newest: int) -> list[Sent]:
         """Return what the channel keeps and the queue has room for."""
         channel = PATTERNS.get(pattern, pattern)
-        place.subscriptions.add(pattern)
+        queue.subscriptions.add(pattern)
         if pattern in (RULED, JOBS):
             self.topics.setdefault(pattern, by_rule(pattern))
         kept = [] if not newest else self.histories[channel][-newest:]
-        kept = [sent for sent in kept if not place.has(sent)]
-        room = (place.room - len(place.copies)) // 2
+        kept = [sent for sent in kept if not queue.has(sent)]
+        room = (queue.room - len(queue.copies)) // 2
         coming = kept[-room:] if room > 0 else []
         for sent in coming:
-            is_kept = sent.is_durable and place.is_durable
-            place.copies.append(Copy(sent, is_kept, is_initial=True))
+            is_kept = sent.is_durable and queue.is_durable
+            queue.copies.append(Copy(sent, is_kept, is_initial=True))
         return coming
 
-    def unsubscribe(self, place: Place, pattern: str) -> None:
-        place.subscriptions.discard(pattern)
-        self.relieve(place)
+    def unsubscribe(self, queue: Queue, pattern: str) -> None:
+        queue.subscriptions.discard(pattern)
+        self.relieve(queue)
 
-    def hear(self, place: Place, batch: int) -> None:
+    def hear(self, queue: Queue, batch: int) -> None:
         """The client is there, and acks this batch."""
-        done = [copy for copy in place.copies if 0 < copy.batch <= batch]
-        self.settle(place, done, "acked")
-        place.has_contact, place.is_lost = True, False
+        done = [copy for copy in queue.copies if 0 < copy.batch <= batch]
+        self.settle(queue, done, "acked")
+        queue.has_contact, queue.is_lost = True, False
 
-    def refuse(self, place: Place, copy: Copy, code: str) -> None:
+    def refuse(self, queue: Queue, copy: Copy, code: str) -> None:
         """The client refuses one of the messages that it was handed."""
         if code == HOLDBACK:
-            at = place.copies.index(copy)
-            for each in place.copies[at:]:
+            at = queue.copies.index(copy)
+            for each in queue.copies[at:]:
                 each.give_back()
-            self.hold(place)
+            self.hold(queue)
             return
         if copy.sent.is_work and code != DEAD_MESSAGE:
-            copy.sent.refusers.append(place.key)
+            copy.sent.refusers.append(queue.key)
             copy.sent.code = code
-            self.take_back(place, [copy])
+            self.take_back(queue, [copy])
         else:
-            self.bury(place, [copy], code)
+            self.bury(queue, [copy], code)
         if code == DENIED:
-            self.end_with_letters(place, code)
+            self.end_with_letters(queue, code)
 
     def hand_over(
-        self, place: Place, told: Sequence[int], batch: int, *, may_be_early: bool
+        self, queue: Queue, told: Sequence[int], batch: int, *, may_be_early: bool
     ) -> None:
         """Check what a reply carried: the front of the queue, redeliveries first."""
-        by_number = {copy.sent.number: copy for copy in place.copies}
+        by_number = {copy.sent.number: copy for copy in queue.copies}
         assert len(set(told)) == len(told)
         going = [by_number[number] for number in told]
         # What has returned since the last tick may have expired.
-        over = [each for each in place.copies if self.has_expired(each) and each not in going]
-        self.settle(place, over, "expired")
-        staying = [copy for copy in place.copies if copy not in going]
-        if place.is_held:
+        over = [each for each in queue.copies if self.has_expired(each) and each not in going]
+        self.settle(queue, over, "expired")
+        staying = [copy for copy in queue.copies if copy not in going]
+        if queue.is_held:
             assert not going
         else:
             assert going or not staying or may_be_early
@@ -416,55 +416,55 @@ class Model:
         for copy in going:
             copy.is_in_flight = copy.was_handed = True
             copy.batch = batch
-        place.copies = [*going, *staying]
+        queue.copies = [*going, *staying]
 
-    def hold(self, place: Place) -> None:
-        place.is_held = True
-        self.relieve(place)
+    def hold(self, queue: Queue) -> None:
+        queue.is_held = True
+        self.relieve(queue)
 
-    def leave(self, place: Place) -> None:
+    def leave(self, queue: Queue) -> None:
         """The client of a named session leaves."""
-        for copy in place.copies:
+        for copy in queue.copies:
             copy.give_back()
-        place.is_away, place.has_contact = True, False
-        self.relieve(place)
+        queue.is_away, queue.has_contact = True, False
+        self.relieve(queue)
 
-    def return_what_others_may_have(self, place: Place) -> None:
+    def return_what_others_may_have(self, queue: Queue) -> None:
         self.take_back(
-            place,
+            queue,
             [
                 copy
-                for copy in place.copies
-                if copy.sent.is_work or place.is_only_for_its_subject(copy)
+                for copy in queue.copies
+                if copy.sent.is_work or queue.is_only_for_its_subject(copy)
             ],
         )
 
-    def end_with_letters(self, place: Place, code: str) -> None:
-        self.return_what_others_may_have(place)
-        self.bury(place, place.copies, code)
-        del self.sessions[place.key]
+    def end_with_letters(self, queue: Queue, code: str) -> None:
+        self.return_what_others_may_have(queue)
+        self.bury(queue, queue.copies, code)
+        del self.sessions[queue.key]
 
-    def end_silently(self, place: Place) -> None:
-        self.return_what_others_may_have(place)
-        self.discard(place, place.copies, Reason.SESSION_ENDED)
-        del self.sessions[place.key]
+    def end_silently(self, queue: Queue) -> None:
+        self.return_what_others_may_have(queue)
+        self.discard(queue, queue.copies, Reason.SESSION_ENDED)
+        del self.sessions[queue.key]
 
     def lose_all(self) -> None:
         """No client comes back in time."""
-        for place in [*self.sessions.values()]:
-            if place.is_away or place.is_lost:
+        for queue in [*self.sessions.values()]:
+            if queue.is_away or queue.is_lost:
                 continue
-            place.is_lost, place.has_contact = True, False
-            for copy in place.copies:
+            queue.is_lost, queue.has_contact = True, False
+            for copy in queue.copies:
                 # An ack may still arrive.
                 copy.is_in_flight = False
-            if place.is_named or place.is_held:
-                self.relieve(place)
+            if queue.is_named or queue.is_held:
+                self.relieve(queue)
             else:
-                self.end_with_letters(place, LOST)
+                self.end_with_letters(queue, LOST)
 
-    def clear(self, place: Place) -> None:
-        self.discard(place, place.copies, Reason.CLEARED)
+    def clear(self, queue: Queue) -> None:
+        self.discard(queue, queue.copies, Reason.CLEARED)
 
     # Topics
 
@@ -472,18 +472,18 @@ class Model:
         topic = self.topics.get(channel)
         if topic is None:
             return
-        for place in self.sessions.values():
-            if channel in place.subscriptions:
-                self.unsubscribe(place, channel)
+        for queue in self.sessions.values():
+            if channel in queue.subscriptions:
+                self.unsubscribe(queue, channel)
         self.histories[channel].clear()
         topic.is_configured = False
-        for place in self.places if is_forced else ():
+        for queue in self.queues if is_forced else ():
             its = [
                 copy
-                for copy in place.copies
+                for copy in queue.copies
                 if copy.sent.channel == channel and copy.sent.is_of_topic
             ]
-            self.discard(place, its, Reason.ERASED)
+            self.discard(queue, its, Reason.ERASED)
 
     def empty(self, channel: str) -> None:
         self.histories[channel].clear()
@@ -494,10 +494,10 @@ class Model:
         """The server is killed: only what the store has remains."""
         self.books.clear()
         self.sessions = {key: each for key, each in self.sessions.items() if each.is_durable}
-        for place in self.places:
-            place.copies = [copy for copy in place.copies if copy.is_kept]
-            place.has_contact = place.is_lost = False
-            for copy in place.copies:
+        for queue in self.queues:
+            queue.copies = [copy for copy in queue.copies if copy.is_kept]
+            queue.has_contact = queue.is_lost = False
+            for copy in queue.copies:
                 copy.sent.refusers.clear()
                 copy.sent.is_of_topic |= copy.sent.channel in self.topics
         for channel, kept in self.histories.items():
@@ -512,10 +512,10 @@ class Model:
     def references(self) -> dict[int, set[str]]:
         """Where each stored message is: in queues, by their keys, and in histories of channels."""
         found: dict[int, set[str]] = {}
-        for place in self.places:
-            for copy in place.copies:
+        for queue in self.queues:
+            for copy in queue.copies:
                 if copy.is_kept:
-                    found.setdefault(copy.sent.number, set()).add(place.key)
+                    found.setdefault(copy.sent.number, set()).add(queue.key)
         for channel, kept in self.histories.items():
             for sent in kept:
                 if sent.is_durable:

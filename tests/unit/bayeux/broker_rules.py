@@ -29,7 +29,7 @@ from tests.unit.bayeux.broker_model import (
     Model,
     Unaccepted,
 )
-from tests.unit.bayeux.broker_places import (
+from tests.unit.bayeux.broker_queues import (
     CHANNELS,
     DELAY_S,
     DEPTH,
@@ -39,7 +39,7 @@ from tests.unit.bayeux.broker_places import (
     PLAIN,
     RULED,
     Copy,
-    Place,
+    Queue,
     Sent,
 )
 from tests.unit.bayeux.delivery_store import number_in
@@ -115,9 +115,9 @@ picks = st.integers(0, 20)
 class Person:
     """A client and its queue."""
 
-    def __init__(self, client: Client, place: Place) -> None:
+    def __init__(self, client: Client, queue: Queue) -> None:
         self.client = client
-        self.place = place
+        self.queue = queue
         self.batch = 0
         self.events: list[Json] = []
 
@@ -159,7 +159,7 @@ class BrokerRules(RuleBasedStateMachine):
         """A client starts a session, takes one over, or subscribes to another pattern."""
         role = ROLES[number]
         person = self.people.get(number)
-        is_new = person is None or person.place.is_away
+        is_new = person is None or person.queue.is_away
         if is_new or (role.name is not None and "/" in role.name and newest == 0):
             self.shake_hands(number, role)
         self.subscribe(self.people[number], role.patterns[pattern % len(role.patterns)], newest)
@@ -177,9 +177,9 @@ class BrokerRules(RuleBasedStateMachine):
         asked = client.handshake(ext={"ack": True, "delivery": terms})
         assert asked.elements[0]["successful"], asked.elements
         is_named = "/" in (role.name or "")
-        place = Place(client.session.key, role.room, is_named, is_named, role.takes_addressed)
-        self.model.handshake(place)
-        self.people[number] = Person(client, self.model.sessions[place.key])
+        queue = Queue(client.session.key, role.room, is_named, is_named, role.takes_addressed)
+        self.model.handshake(queue)
+        self.people[number] = Person(client, self.model.sessions[queue.key])
         self.end_turn()
 
     def subscribe(self, person: Person, pattern: str, newest: int) -> None:
@@ -189,7 +189,7 @@ class BrokerRules(RuleBasedStateMachine):
             delivery["history"] = {"numEntries": newest}
         message = {"channel": "/meta/subscribe", "subscription": pattern}
         asked = person.client.send({**message, "ext": {"delivery": delivery}})
-        self.model.subscribe(person.place, pattern, newest)
+        self.model.subscribe(person.queue, pattern, newest)
         self.end_turn()
         assert asked.replies[-1]["successful"], asked.replies
 
@@ -198,17 +198,17 @@ class BrokerRules(RuleBasedStateMachine):
         batch = person.batch if acks else 0
         asked = connect(person.client, *verdicts, ack=batch)
         self.server.turn()
-        place = person.place
-        if place.key not in self.model.sessions:
+        queue = person.queue
+        if queue.key not in self.model.sessions:
             assert not asked.replies[-1]["successful"]
             person.events = []
         else:
             assert asked.replies[-1]["successful"], asked.replies
-            self.model.hear(place, batch)
+            self.model.hear(queue, batch)
             person.batch = asked.replies[-1]["ext"]["ack"]
             person.events = asked.events
             # With a refusal, the reply may leave before the next messages can be handed over.
-            self.model.hand_over(place, asked.data, person.batch, may_be_early=bool(verdicts))
+            self.model.hand_over(queue, asked.data, person.batch, may_be_early=bool(verdicts))
         self.end_turn()
 
     @precondition(lambda self: self.people)
@@ -220,7 +220,7 @@ class BrokerRules(RuleBasedStateMachine):
 
     def present(self, who: int) -> Person | None:
         """One of the clients that are there."""
-        here = [each for each in self.people.values() if not each.place.is_away]
+        here = [each for each in self.people.values() if not each.queue.is_away]
         return here[who % len(here)] if here else None
 
     @precondition(lambda self: any(each.events for each in self.people.values()))
@@ -232,27 +232,27 @@ class BrokerRules(RuleBasedStateMachine):
         ),
     )
     def refuse(self, who: int, which: int, code: str) -> None:
-        busy = [each for each in self.people.values() if each.events and not each.place.is_away]
+        busy = [each for each in self.people.values() if each.events and not each.queue.is_away]
         if not busy:
             return
         person = busy[who % len(busy)]
         event = person.events[which % len(person.events)]
-        copy = self.handed_copy(person.place, event)
+        copy = self.handed_copy(person.queue, event)
         if copy is not None:
-            self.model.refuse(person.place, copy, code)
+            self.model.refuse(person.queue, copy, code)
         self.fetch(person, no(event, code))
         self.forget_ended()
 
-    def handed_copy(self, place: Place, event: Json) -> Copy | None:
+    def handed_copy(self, queue: Queue, event: Json) -> Copy | None:
         """The copy that the client was handed, unless it has left the queue meanwhile."""
-        for copy in place.copies:
+        for copy in queue.copies:
             if copy.sent.number == event["data"] and copy.batch:
                 return copy
         return None
 
     def forget_ended(self) -> None:
         for number, person in [*self.people.items()]:
-            if person.place.key not in self.model.sessions:
+            if person.queue.key not in self.model.sessions:
                 del self.people[number]
 
     @rule(
@@ -363,47 +363,47 @@ class BrokerRules(RuleBasedStateMachine):
         person = self.present(who)
         if person is None:
             return
-        place = person.place
+        queue = person.queue
         if how == "unsubscribe":
             self.unsubscribe(person)
             return
         delivery: Json = {}
         if how != "leave":
             delivery = {"end": True, "discard": how == "discard"}
-        ext = {"delivery": delivery} if place.is_named else {}
+        ext = {"delivery": delivery} if queue.is_named else {}
         asked = person.client.send({"channel": "/meta/disconnect", "ext": ext})
-        if place.is_named and how == "leave":
-            self.model.leave(place)
-        elif place.is_named and how == "end":
-            self.model.end_with_letters(place, "communication.noConnection.dead")
+        if queue.is_named and how == "leave":
+            self.model.leave(queue)
+        elif queue.is_named and how == "end":
+            self.model.end_with_letters(queue, "communication.noConnection.dead")
         else:
-            self.model.end_silently(place)
+            self.model.end_silently(queue)
         self.end_turn()
         assert asked.replies[-1]["successful"]
         person.events = []
         self.forget_ended()
 
     def unsubscribe(self, person: Person) -> None:
-        for pattern in sorted(person.place.subscriptions)[:1]:
+        for pattern in sorted(person.queue.subscriptions)[:1]:
             person.client.unsubscribe(pattern)
-            self.model.unsubscribe(person.place, pattern)
+            self.model.unsubscribe(person.queue, pattern)
             self.end_turn()
 
     @precondition(lambda self: self.people)
     @rule(who=picks, what=st.sampled_from(["hold", "resume", "resume", "clear"]))
     def operate(self, who: int, what: str) -> None:
-        places = [*self.model.sessions.values()]
-        place = places[who % len(places)]
-        life, session = self.server.bayeux.life, self.session(place)
+        queues = [*self.model.sessions.values()]
+        queue = queues[who % len(queues)]
+        life, session = self.server.bayeux.life, self.session(queue)
         if what == "hold":
             life.hold_back(session, "lunch", "ops", self.server.now)
-            self.model.hold(place)
+            self.model.hold(queue)
         elif what == "clear":
             life.clear(session)
-            self.model.clear(place)
-        elif place.is_named or not place.is_lost:
+            self.model.clear(queue)
+        elif queue.is_named or not queue.is_lost:
             life.resume(session, self.server.now)
-            place.is_held = False
+            queue.is_held = False
         self.end_turn()
 
     @rule(channel=st.sampled_from(CHANNELS), how=st.sampled_from(["soft", "forced", "history"]))
@@ -454,7 +454,7 @@ class BrokerRules(RuleBasedStateMachine):
         self.server = server
         self.publisher = server.client()
         self.model.restart()
-        self.loaded = sum(len(place.copies) for place in self.model.places)
+        self.loaded = sum(len(queue.copies) for queue in self.model.queues)
         self.forget_ended()
         for person in self.people.values():
             client = Client(server, browser=person.client.browser)
@@ -471,8 +471,8 @@ class BrokerRules(RuleBasedStateMachine):
         publisher = self.publisher.client_id
         return {each.key: each for each in everybody if each.client_id != publisher}
 
-    def session(self, place: Place) -> Session:
-        return self.sessions[place.key]
+    def session(self, queue: Queue) -> Session:
+        return self.sessions[queue.key]
 
     def holders(self, number: int) -> Sequence[str]:
         return [key for key, each in self.sessions.items() if number in _numbers(each)]
@@ -487,18 +487,18 @@ class BrokerRules(RuleBasedStateMachine):
 
     def everything_is_where_it_must_be(self) -> None:
         sessions = self.sessions
-        assert {*sessions} == {place.key for place in self.model.places}
-        for place in self.model.places:
-            session = sessions[place.key]
-            has = sorted(copy.sent.number for copy in place.copies)
-            assert sorted(_numbers(session)) == has, place.key
+        assert {*sessions} == {queue.key for queue in self.model.queues}
+        for queue in self.model.queues:
+            session = sessions[queue.key]
+            has = sorted(copy.sent.number for copy in queue.copies)
+            assert sorted(_numbers(session)) == has, queue.key
             in_flight = [each.message for each in session.queue.in_flight().values()]
             assert sorted(number_in(each.wire) for each in in_flight) == sorted(
-                copy.sent.number for copy in place.copies if copy.is_in_flight
-            ), place.key
-            assert session.is_durable is place.is_durable, place.key
+                copy.sent.number for copy in queue.copies if copy.is_in_flight
+            ), queue.key
+            assert session.is_durable is queue.is_durable, queue.key
             is_held = session.dispatcher is not None and not session.dispatcher.is_active
-            assert is_held is place.is_held, place.key
+            assert is_held is queue.is_held, queue.key
 
     def topics_and_histories_are_as_they_must_be(self) -> None:
         state = self.server.bayeux.state

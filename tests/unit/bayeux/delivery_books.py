@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from tests.unit.bayeux.delivery_place import MAX_INTERVAL_S, Copy, Place
+from tests.unit.bayeux.delivery_receiver import MAX_INTERVAL_S, Copy, Receiver
 
 # A dead letter: receiver, message, code, how often it was handed over and redelivered, and its
 # failed attempts.
@@ -22,188 +22,194 @@ DEADLY, MOST_ATTEMPTS, WORN = "/a", 3, "user.update.error"
 
 
 class Books:
-    """All places, and the books of what was in them."""
+    """All receivers, and the books of what was in them."""
 
     def __init__(self) -> None:
-        self.places: list[Place] = []
+        self.receivers: list[Receiver] = []
         self.books: Counter[str] = Counter()
         self.letters: list[Letter] = []
-        # What became of each message at each place, once and for all.
+        # What became of each message at each receiver, once and for all.
         self.fates: dict[tuple[str, int], str] = {}
         # Which client said that it had which message.
         self.takers: list[tuple[str, int]] = []
 
     # Ways out
 
-    def settle(self, place: Place, copies: Sequence[Copy], how: str) -> None:
+    def settle(self, receiver: Receiver, copies: Sequence[Copy], how: str) -> None:
         self.books[how] += len(copies)
         for copy in copies:
-            key = (place.key, copy.number)
+            key = (receiver.key, copy.number)
             assert key not in self.fates, f"{key} was {self.fates[key]}, is {how}"
             self.fates[key] = how
-        for queue in (place.in_flight, place.returned, place.waiting):
+        for queue in (receiver.in_flight, receiver.returned, receiver.waiting):
             queue[:] = [copy for copy in queue if copy not in copies]
-        if not len(place):
-            place.window = 0
+        if not len(receiver):
+            receiver.window = 0
 
-    def ack(self, place: Place, copies: Sequence[Copy]) -> None:
+    def ack(self, receiver: Receiver, copies: Sequence[Copy]) -> None:
         if copies:
-            self.settle(place, copies, "acked")
-            if place.kind.settles != "written":
-                self.takers += [(place.client, copy.number) for copy in copies]
-            place.contact.acked()
-            self.widen(place, len(copies))
+            self.settle(receiver, copies, "acked")
+            if receiver.kind.settles != "written":
+                self.takers += [(receiver.client, copy.number) for copy in copies]
+            receiver.contact.acked()
+            self.widen(receiver, len(copies))
 
-    def bury(self, place: Place, copies: Sequence[Copy], code: str) -> None:
+    def bury(self, receiver: Receiver, copies: Sequence[Copy], code: str) -> None:
         """Dead letters; plain receivers have none."""
-        if place.kind.label == "plain":
-            self.settle(place, copies, "discarded")
+        if receiver.kind.label == "plain":
+            self.settle(receiver, copies, "discarded")
             return
-        self.settle(place, copies, "dead")
+        self.settle(receiver, copies, "dead")
         self.letters += [
-            (place.key, copy.number, code, copy.attempts, copy.redelivered, copy.trail)
+            (receiver.key, copy.number, code, copy.attempts, copy.redelivered, copy.trail)
             for copy in copies
         ]
 
-    def bury_all(self, place: Place, code: str, now: float) -> None:
-        self.expire(place, now)
-        for copy in place.in_flight:
+    def bury_all(self, receiver: Receiver, code: str, now: float) -> None:
+        self.expire(receiver, now)
+        for copy in receiver.in_flight:
             copy.fail(code)
-        self.bury(place, [*place.in_flight, *place.returned, *place.waiting], code)
+        self.bury(receiver, [*receiver.in_flight, *receiver.returned, *receiver.waiting], code)
 
-    def expire(self, place: Place, now: float) -> None:
+    def expire(self, receiver: Receiver, now: float) -> None:
         """Settle what waits and has outlived its lifetime."""
-        here = place.returned + place.waiting
-        self.settle(place, [copy for copy in here if copy.sent.ends <= now], "expired")
+        here = receiver.returned + receiver.waiting
+        self.settle(receiver, [copy for copy in here if copy.sent.ends <= now], "expired")
 
-    def widen(self, place: Place, count: int) -> None:
+    def widen(self, receiver: Receiver, count: int) -> None:
         """It has settled this many: as many more may go together."""
-        if place.window:
-            place.window += count
+        if receiver.window:
+            receiver.window += count
 
     # What receivers say
 
-    def hear(self, place: Place, now: float) -> None:
+    def hear(self, receiver: Receiver, now: float) -> None:
         """Any request proves that the client is alive."""
-        if place.question is None and place.deadline is not None:
-            place.deadline = max(place.deadline, now + MAX_INTERVAL_S)
+        if receiver.question is None and receiver.deadline is not None:
+            receiver.deadline = max(receiver.deadline, now + MAX_INTERVAL_S)
 
     def judge(
-        self, place: Place, verdicts: Sequence[tuple[int, str, float | None]], now: float
+        self, receiver: Receiver, verdicts: Sequence[tuple[int, str, float | None]], now: float
     ) -> bool:
         """Apply the verdicts; return whether anything was refused."""
         failures, has_refused = [], False
         for seq, code, delay_s in verdicts:
-            copy = self.find(place, seq)
+            copy = self.find(receiver, seq)
             if copy is None:
                 self.books["unknown"] += 1
                 continue
-            place.heard = max(place.heard, seq)
+            receiver.heard = max(receiver.heard, seq)
             if code == "OK":
-                self.ack(place, [copy])
+                self.ack(receiver, [copy])
             else:
                 failures.append((code == HOLDBACK or code.startswith("comm"), seq, code, delay_s))
         for _, seq, code, delay_s in sorted(failures, key=lambda failure: failure[:2]):
-            failed = self.find(place, seq)
+            failed = self.find(receiver, seq)
             if failed is not None:
-                self.fail(place, failed, code, delay_s, now)
+                self.fail(receiver, failed, code, delay_s, now)
                 has_refused = True
         return has_refused
 
-    def find(self, place: Place, seq: int) -> Copy | None:
+    def find(self, receiver: Receiver, seq: int) -> Copy | None:
         """The entry whose last number this is, if the present client was handed it."""
-        for copy in place.in_flight:
+        for copy in receiver.in_flight:
             if copy.seq == seq:
                 return copy
-        for copy in place.returned:
-            if copy.seq == seq > place.former_seq:
+        for copy in receiver.returned:
+            if copy.seq == seq > receiver.former_seq:
                 return copy
         return None
 
-    def fail(self, place: Place, copy: Copy, code: str, delay_s: float | None, now: float) -> None:
+    def fail(
+        self, receiver: Receiver, copy: Copy, code: str, delay_s: float | None, now: float
+    ) -> None:
         copy.fail(code)
         if code == HOLDBACK:
-            self.stay(place, copy)
-            self.hold(place, None)
+            self.stay(receiver, copy)
+            self.hold(receiver, None)
         elif code.startswith("communication"):
-            place.contact.refused(now, delay_s, copy.attempts)
-            if place.contact.is_dead:
-                self.bury(place, [copy], code)
-                self.bury_all(place, code, now)
-                self.end(place, failed=True)
+            receiver.contact.refused(now, delay_s, copy.attempts)
+            if receiver.contact.is_dead:
+                self.bury(receiver, [copy], code)
+                self.bury_all(receiver, code, now)
+                self.end(receiver, failed=True)
             else:
-                self.stay(place, copy)
+                self.stay(receiver, copy)
         elif self.is_tried_again(copy, code):
-            self.stay(place, copy)
-            place.contact.pause(now, BACKOFF_S * 2 ** (copy.attempts - 1) * 0.75)
+            self.stay(receiver, copy)
+            receiver.contact.pause(now, BACKOFF_S * 2 ** (copy.attempts - 1) * 0.75)
         else:
-            self.bury(place, [copy], code)
-            self.widen(place, 1)
+            self.bury(receiver, [copy], code)
+            self.widen(receiver, 1)
             if code.startswith("user.security.authentication"):
-                self.bury_all(place, code, now)
-                self.end(place, failed=True)
-            elif place.kind.dies_of_refusal and code != DEAD_MESSAGE:
-                self.bury_all(place, code, now)
-                place.is_shut = True
+                self.bury_all(receiver, code, now)
+                self.end(receiver, failed=True)
+            elif receiver.kind.dies_of_refusal and code != DEAD_MESSAGE:
+                self.bury_all(receiver, code, now)
+                receiver.is_shut = True
 
     def is_tried_again(self, copy: Copy, code: str) -> bool:
         if copy.sent.channel != PATIENT or copy.attempts >= ATTEMPTS:
             return False
         return not code.startswith("user.security.authentication") and code != DEAD_MESSAGE
 
-    def stay(self, place: Place, copy: Copy) -> None:
+    def stay(self, receiver: Receiver, copy: Copy) -> None:
         """It returns, and so does all behind it without an OK."""
         copy.redelivered += 1
-        behind = [each for each in place.in_flight + place.returned if each.seq >= copy.seq]
+        behind = [each for each in receiver.in_flight + receiver.returned if each.seq >= copy.seq]
         for each in behind:
             each.batch = 0
-            if each in place.in_flight and each is not copy:
+            if each in receiver.in_flight and each is not copy:
                 each.fail("returned")
-        if any(each in place.in_flight for each in behind):
-            place.fail()
-        place.take_back([each for each in behind if each in place.in_flight])
+        if any(each in receiver.in_flight for each in behind):
+            receiver.fail()
+        receiver.take_back([each for each in behind if each in receiver.in_flight])
 
-    def keep_pending(self, place: Place, seqs: Sequence[int]) -> None:
-        for copy in place.in_flight:
+    def keep_pending(self, receiver: Receiver, seqs: Sequence[int]) -> None:
+        for copy in receiver.in_flight:
             copy.is_pending = copy.seq in seqs
             if copy.is_pending:
-                place.heard = max(place.heard, copy.seq)
+                receiver.heard = max(receiver.heard, copy.seq)
 
-    def acknowledge(self, place: Place, batch: int) -> None:
-        if place.is_restored and batch > place.batch:
-            place.batch = batch
-        place.is_restored = False
-        if not 0 <= batch <= place.batch:
+    def acknowledge(self, receiver: Receiver, batch: int) -> None:
+        if receiver.is_restored and batch > receiver.batch:
+            receiver.batch = batch
+        receiver.is_restored = False
+        if not 0 <= batch <= receiver.batch:
             self.books["out of range"] += 1
-        elif place.kind.settles == "batch":
-            passed = [c for c in place.in_flight if c.batch <= batch and not c.is_pending]
-            passed += [c for c in place.returned if 0 < c.batch <= batch <= (c.until or batch)]
+        elif receiver.kind.settles == "batch":
+            passed = [c for c in receiver.in_flight if c.batch <= batch and not c.is_pending]
+            passed += [c for c in receiver.returned if 0 < c.batch <= batch <= (c.until or batch)]
             if passed:
-                place.repeats = 0
-            self.ack(place, passed)
+                receiver.repeats = 0
+            self.ack(receiver, passed)
 
     # Holding back, and ends
 
-    def hold(self, place: Place, until: float | None) -> None:
-        place.contact.has_connected |= not place.can_stop
-        place.can_stop = True
-        place.contact.hold()
-        place.hold_until = until
+    def hold(self, receiver: Receiver, until: float | None) -> None:
+        receiver.contact.has_connected |= not receiver.can_stop
+        receiver.can_stop = True
+        receiver.contact.hold()
+        receiver.hold_until = until
 
-    def resume(self, place: Place, now: float) -> None:
-        if place.contact.is_held:
-            place.contact.resume(now)
-            place.hold_until = None
+    def resume(self, receiver: Receiver, now: float) -> None:
+        if receiver.contact.is_held:
+            receiver.contact.resume(now)
+            receiver.hold_until = None
 
-    def clear(self, place: Place) -> None:
-        self.settle(place, [*place.in_flight, *place.returned, *place.waiting], "discarded")
+    def clear(self, receiver: Receiver) -> None:
+        self.settle(
+            receiver, [*receiver.in_flight, *receiver.returned, *receiver.waiting], "discarded"
+        )
 
-    def turn_away(self, place: Place) -> None:
-        if place.question is not None:
-            place.question.state, place.question = "unknown", None
-        place.quiet_until = 0.0
+    def turn_away(self, receiver: Receiver) -> None:
+        if receiver.question is not None:
+            receiver.question.state, receiver.question = "unknown", None
+        receiver.quiet_until = 0.0
 
-    def end(self, place: Place, *, failed: bool) -> None:
-        self.turn_away(place)
-        self.settle(place, [*place.in_flight, *place.returned, *place.waiting], "discarded")
-        place.is_over, place.has_failed = True, failed
+    def end(self, receiver: Receiver, *, failed: bool) -> None:
+        self.turn_away(receiver)
+        self.settle(
+            receiver, [*receiver.in_flight, *receiver.returned, *receiver.waiting], "discarded"
+        )
+        receiver.is_over, receiver.has_failed = True, failed

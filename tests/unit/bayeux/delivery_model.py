@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from tests.unit.bayeux.delivery_answers import Answering
 from tests.unit.bayeux.delivery_books import DELIVERY_ENDED, FULL, LOST, SILENT
-from tests.unit.bayeux.delivery_place import MAX_INTERVAL_S, Copy, Kind, Place, Sent
+from tests.unit.bayeux.delivery_receiver import MAX_INTERVAL_S, Copy, Kind, Receiver, Sent
 from tests.unit.delivery.test_dispatcher_model import Naive
 
 # How long a named session waits for its client, and one that has retries but no name (seconds).
@@ -35,7 +35,9 @@ class Model(Answering):
 
     def publish(self, sent: Sent, *, persistent: bool | None, is_refused: bool = False) -> str:
         """What the publisher is told at once, or that it waits for the store."""
-        homes = [place for place in sent.places if place.is_durable and not place.is_over]
+        homes = [
+            receiver for receiver in sent.receivers if receiver.is_durable and not receiver.is_over
+        ]
         waiting = self.publish_order.get(sent.channel)
         if not homes or persistent is False:
             if waiting is None:
@@ -100,31 +102,31 @@ class Model(Answering):
             del self.publish_order[channel]
 
     def show(self, sent: Sent) -> None:
-        for place in sent.places:
+        for receiver in sent.receivers:
             self.books["accepted"] += 1
-            if place.is_over or place.is_shut:
-                if (place.has_failed or place.is_shut) and not self.is_full:
-                    self.bury(place, [Copy(sent)], DELIVERY_ENDED)
+            if receiver.is_over or receiver.is_shut:
+                if (receiver.has_failed or receiver.is_shut) and not self.is_full:
+                    self.bury(receiver, [Copy(sent)], DELIVERY_ENDED)
                 else:
-                    self.settle(place, [Copy(sent)], "discarded")
-            elif self.has_room(place):
-                self.queue_up(place, Copy(sent))
+                    self.settle(receiver, [Copy(sent)], "discarded")
+            elif self.has_room(receiver):
+                self.queue_up(receiver, Copy(sent))
             elif sent.ends <= self.now:
-                self.settle(place, [Copy(sent)], "expired")
+                self.settle(receiver, [Copy(sent)], "expired")
             elif self.is_full:
-                self.settle(place, [Copy(sent)], "discarded")
+                self.settle(receiver, [Copy(sent)], "discarded")
             else:
-                self.bury(place, [Copy(sent)], FULL)
+                self.bury(receiver, [Copy(sent)], FULL)
 
-    def has_room(self, place: Place) -> bool:
+    def has_room(self, receiver: Receiver) -> bool:
         """In a full queue, what has expired makes room."""
-        if len(place) >= place.kind.most:
-            self.expire(place, self.now)
-        return len(place) < place.kind.most
+        if len(receiver) >= receiver.kind.most:
+            self.expire(receiver, self.now)
+        return len(receiver) < receiver.kind.most
 
-    def queue_up(self, place: Place, copy: Copy) -> None:
+    def queue_up(self, receiver: Receiver, copy: Copy) -> None:
         """Behind all that is at least as urgent; if it is late, where it would be otherwise."""
-        waiting = place.waiting
+        waiting = receiver.waiting
         at = len(waiting)
         while at and _passes(copy.sent, waiting[at - 1].sent):
             at -= 1
@@ -132,128 +134,134 @@ class Model(Answering):
 
     # Coming and going
 
-    def claim(self, kind: Kind, now: float, *, active: bool | None) -> Place:
+    def claim(self, kind: Kind, now: float, *, active: bool | None) -> Receiver:
         """A client handshakes: it takes its named session over, if there is one."""
-        for place in self.places:
-            if kind.name is not None and place.kind.name == kind.name and not place.is_over:
-                self.take_over(place, "", now, active=active)
-                return place
-        place = Place(kind, "", "", now)
-        self.places.append(place)
-        if active is False and place.can_stop:
-            self.hold(place, None)
-        return place
+        for receiver in self.receivers:
+            if kind.name is not None and receiver.kind.name == kind.name and not receiver.is_over:
+                self.take_over(receiver, "", now, active=active)
+                return receiver
+        receiver = Receiver(kind, "", "", now)
+        self.receivers.append(receiver)
+        if active is False and receiver.can_stop:
+            self.hold(receiver, None)
+        return receiver
 
-    def take_over(self, place: Place, client: str, now: float, *, active: bool | None) -> None:
-        self.turn_away(place)
-        place.change_client()
-        place.client = client
-        place.is_away = place.has_connected = False
-        place.ends_at = None
-        if place.is_shut:
-            place.contact, place.is_shut = (
-                Naive(place.kind.retries, place.kind.delay_ms / 1000),
+    def take_over(
+        self, receiver: Receiver, client: str, now: float, *, active: bool | None
+    ) -> None:
+        self.turn_away(receiver)
+        receiver.change_client()
+        receiver.client = client
+        receiver.is_away = receiver.has_connected = False
+        receiver.ends_at = None
+        if receiver.is_shut:
+            receiver.contact, receiver.is_shut = (
+                Naive(receiver.kind.retries, receiver.kind.delay_ms / 1000),
                 False,
             )
-            place.hold_until = None
+            receiver.hold_until = None
             if active is False:
-                self.hold(place, None)
+                self.hold(receiver, None)
             return
-        place.contact.contact(now)
-        if active is False and not place.contact.is_held:
-            self.hold(place, None)
+        receiver.contact.contact(now)
+        if active is False and not receiver.contact.is_held:
+            self.hold(receiver, None)
         elif active is True:
-            self.resume(place, now)
+            self.resume(receiver, now)
 
-    def go_away(self, place: Place, now: float) -> None:
+    def go_away(self, receiver: Receiver, now: float) -> None:
         """Its client leaves; a named session waits for the next one."""
-        self.turn_away(place)
-        place.change_client()
-        place.is_away = True
-        place.deadline, place.ends_at = None, now + SESSION_S
+        self.turn_away(receiver)
+        receiver.change_client()
+        receiver.is_away = True
+        receiver.deadline, receiver.ends_at = None, now + SESSION_S
 
-    def stop(self, place: Place, now: float) -> None:
+    def stop(self, receiver: Receiver, now: float) -> None:
         """A named session ends because its client says so: what it did not get is dead."""
-        self.bury_all(place, DELIVERY_ENDED, now)
-        self.say_goodbye(place, now)
-        place.has_failed = True
+        self.bury_all(receiver, DELIVERY_ENDED, now)
+        self.say_goodbye(receiver, now)
+        receiver.has_failed = True
 
-    def say_goodbye(self, place: Place, now: float) -> None:
+    def say_goodbye(self, receiver: Receiver, now: float) -> None:
         """The session ends: what is in flight is discarded, what waits goes along if it may."""
         for _ in range(2):
-            self.settle(place, list(place.in_flight), "discarded")
-            if place.question is not None:
-                self.hand_over(place.question, now)
-        if not place.can_stop:
-            self.expire(place, now)
-            if place.kind.settles == "written":
-                self.ack(place, place.returned + place.waiting)
-        self.end(place, failed=False)
+            self.settle(receiver, list(receiver.in_flight), "discarded")
+            if receiver.question is not None:
+                self.hand_over(receiver.question, now)
+        if not receiver.can_stop:
+            self.expire(receiver, now)
+            if receiver.kind.settles == "written":
+                self.ack(receiver, receiver.returned + receiver.waiting)
+        self.end(receiver, failed=False)
 
     # Time
 
     def tick(self, now: float) -> None:
         self.now = now
-        there = [place for place in self.places if not place.is_over]
-        for place in there:
-            self.expire(place, now)
-        for place in there:
-            if not place.is_over:
-                self.look_at(place, now)
+        there = [receiver for receiver in self.receivers if not receiver.is_over]
+        for receiver in there:
+            self.expire(receiver, now)
+        for receiver in there:
+            if not receiver.is_over:
+                self.look_at(receiver, now)
 
-    def look_at(self, place: Place, now: float) -> None:
-        if place.quiet_until <= now:
-            place.quiet_until = 0.0
+    def look_at(self, receiver: Receiver, now: float) -> None:
+        if receiver.quiet_until <= now:
+            receiver.quiet_until = 0.0
         if not self.is_full:
-            self.look_at_failures(place, now)
-        if not place.is_over and place.deadline is not None and place.deadline <= now:
-            if place.question is not None:
-                self.hand_over(place.question, now)
+            self.look_at_failures(receiver, now)
+        if not receiver.is_over and receiver.deadline is not None and receiver.deadline <= now:
+            if receiver.question is not None:
+                self.hand_over(receiver.question, now)
             else:
-                self.lose(place, now)
+                self.lose(receiver, now)
 
-    def look_at_failures(self, place: Place, now: float) -> None:
-        if place.in_flight and place.in_flight[0].due is not None and place.in_flight[0].due <= now:
-            self.fail(place, place.in_flight[0], SILENT, None, now)
-        if place.is_over:
+    def look_at_failures(self, receiver: Receiver, now: float) -> None:
+        if (
+            receiver.in_flight
+            and receiver.in_flight[0].due is not None
+            and receiver.in_flight[0].due <= now
+        ):
+            self.fail(receiver, receiver.in_flight[0], SILENT, None, now)
+        if receiver.is_over:
             return
-        if place.ends_at is not None and place.ends_at <= now and place.question is None:
-            self.bury_all(place, LOST, now)
-            self.end(place, failed=True)
+        if receiver.ends_at is not None and receiver.ends_at <= now and receiver.question is None:
+            self.bury_all(receiver, LOST, now)
+            self.end(receiver, failed=True)
             return
-        if place.hold_until is not None and place.hold_until <= now:
-            self.resume(place, now)
-        if place.can_stop and not place.is_shut:
-            place.contact.tick(now)
-            if place.contact.is_dead:
-                self.bury_all(place, DELIVERY_ENDED, now)
-                self.end(place, failed=True)
+        if receiver.hold_until is not None and receiver.hold_until <= now:
+            self.resume(receiver, now)
+        if receiver.can_stop and not receiver.is_shut:
+            receiver.contact.tick(now)
+            if receiver.contact.is_dead:
+                self.bury_all(receiver, DELIVERY_ENDED, now)
+                self.end(receiver, failed=True)
 
-    def lose(self, place: Place, now: float) -> None:
+    def lose(self, receiver: Receiver, now: float) -> None:
         """The client was silent for too long."""
-        if place.kind.label == "plain":
-            self.end(place, failed=False)
+        if receiver.kind.label == "plain":
+            self.end(receiver, failed=False)
             return
         if self.is_full:
-            place.deadline = now + POSTPONED_S
+            receiver.deadline = now + POSTPONED_S
             return
-        place.deadline = None
-        if place.kind.options is not None:
-            place.ends_at = now + (SESSION_S if place.is_durable else LONG_S)
-        if place.is_shut and place.is_durable:
+        receiver.deadline = None
+        if receiver.kind.options is not None:
+            receiver.ends_at = now + (SESSION_S if receiver.is_durable else LONG_S)
+        if receiver.is_shut and receiver.is_durable:
             return
-        place.contact.lost(now)
-        if place.contact.is_dead or place.is_shut:
-            self.bury_all(place, LOST, now)
-            self.end(place, failed=True)
+        receiver.contact.lost(now)
+        if receiver.contact.is_dead or receiver.is_shut:
+            self.bury_all(receiver, LOST, now)
+            self.end(receiver, failed=True)
             return
-        for copy in place.in_flight:
+        for copy in receiver.in_flight:
             copy.redelivered += 1
             copy.fail(LOST)
-            place.fail()
+            receiver.fail()
             if copy.is_pending:
                 copy.batch = 0
-        place.take_back(place.in_flight)
+        receiver.take_back(receiver.in_flight)
 
     # Restarts
 
@@ -261,56 +269,58 @@ class Model(Answering):
         """Named sessions continue with what was kept; everything else is lost."""
         self.now = now
         unseen = dict.fromkeys(sent for sent in self.unseen() if sent.is_kept)
-        self.places = [place for place in self.places if place.is_durable and not place.is_over]
+        self.receivers = [
+            receiver for receiver in self.receivers if receiver.is_durable and not receiver.is_over
+        ]
         self.publish_order, self.asked, self.books = {}, [], Counter()
         self.is_store_there, self.is_full, self.held = True, False, set()
-        for place in self.places:
-            for queue in (place.in_flight, place.returned, place.waiting):
+        for receiver in self.receivers:
+            for queue in (receiver.in_flight, receiver.returned, receiver.waiting):
                 queue[:] = [copy for copy in queue if copy.sent.is_kept]
-            place.waiting += [Copy(sent) for sent in unseen if sent.is_for(place)]
-            place.waiting.sort(key=lambda copy: (-copy.sent.priority, copy.number))
-            self.revive(place, now)
-            self.books["restored"] += len(place)
-            self.expire(place, now)
-            if place.is_shut:
+            receiver.waiting += [Copy(sent) for sent in unseen if sent.is_for(receiver)]
+            receiver.waiting.sort(key=lambda copy: (-copy.sent.priority, copy.number))
+            self.revive(receiver, now)
+            self.books["restored"] += len(receiver)
+            self.expire(receiver, now)
+            if receiver.is_shut:
                 # What came late for a receiver that had stopped.
-                self.bury_all(place, DELIVERY_ENDED, now)
+                self.bury_all(receiver, DELIVERY_ENDED, now)
         self.clean_up(unseen)
 
     def clean_up(self, unseen: Iterable[Sent]) -> None:
         """Discard what came late for sessions that had ended."""
-        there = {place.key for place in self.places}
+        there = {receiver.key for receiver in self.receivers}
         for sent in unseen:
-            for place in sent.places:
-                if place.is_durable and place.key not in there:
+            for receiver in sent.receivers:
+                if receiver.is_durable and receiver.key not in there:
                     self.books["restored"] += 1
-                    self.settle(place, [Copy(sent)], "discarded")
+                    self.settle(receiver, [Copy(sent)], "discarded")
 
-    def revive(self, place: Place, now: float) -> None:
+    def revive(self, receiver: Receiver, now: float) -> None:
         """Its clocks start again."""
-        kind, was_held = place.kind, place.contact.is_held
-        for copy in place.in_flight + place.returned:
-            copy.was_alone = place.in_flight == [copy]
+        kind, was_held = receiver.kind, receiver.contact.is_held
+        for copy in receiver.in_flight + receiver.returned:
+            copy.was_alone = receiver.in_flight == [copy]
             copy.batch, copy.until = 0 if copy.until else copy.batch, 0
-        for copy in place.in_flight:
+        for copy in receiver.in_flight:
             copy.is_pending = False
             copy.due = now + kind.response_ms / 1000 if kind.response_ms else None
         if kind.settles == "written":
-            place.take_back(place.in_flight)
-        place.window, place.suspect = 0, None
-        if place.returned:
-            place.fail()
-        place.contact = Naive(kind.retries, kind.delay_ms / 1000)
+            receiver.take_back(receiver.in_flight)
+        receiver.window, receiver.suspect = 0, None
+        if receiver.returned:
+            receiver.fail()
+        receiver.contact = Naive(kind.retries, kind.delay_ms / 1000)
         if was_held:
-            place.contact.hold()
-        if place.hold_until is not None:
-            place.hold_until = max(place.hold_until, now)
-        place.question, place.quiet_until = None, 0.0
-        place.repeats = place.former_seq = place.heard = place.before = 0
-        place.last = None
-        place.is_restored = place.has_connected = True
-        place.deadline = None if place.is_away else now + MAX_INTERVAL_S
-        place.ends_at = now + SESSION_S if place.is_away else None
+            receiver.contact.hold()
+        if receiver.hold_until is not None:
+            receiver.hold_until = max(receiver.hold_until, now)
+        receiver.question, receiver.quiet_until = None, 0.0
+        receiver.repeats = receiver.former_seq = receiver.heard = receiver.before = 0
+        receiver.last = None
+        receiver.is_restored = receiver.has_connected = True
+        receiver.deadline = None if receiver.is_away else now + MAX_INTERVAL_S
+        receiver.ends_at = now + SESSION_S if receiver.is_away else None
 
 
 def _passes(sent: Sent, other: Sent) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tests.unit.bayeux.delivery_model import SESSION_S
-from tests.unit.bayeux.delivery_place import MOST, Kind, Question
+from tests.unit.bayeux.delivery_receiver import MOST, Kind, Question
 from tests.unit.bayeux.harness import Asked, Client, Json, Server
 
 # What receivers say about messages, and what that means to the server.

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from tests.unit.bayeux.delivery_people import KINDS, WORDS, Person, Said
-from tests.unit.bayeux.delivery_place import CHANNELS, Kind, Place
+from tests.unit.bayeux.delivery_receiver import CHANNELS, Kind, Receiver
 from tests.unit.bayeux.delivery_stage import LIVES_MS, Stage
 from tests.unit.bayeux.delivery_store import Backing
 
@@ -87,15 +87,15 @@ class DeliveryRules(RuleBasedStateMachine):
         """Perhaps publish messages; then connect with verdicts, pending messages and an ack."""
         stage, person = self.stage, self.person(number)
         stage.send(0, channel, count, {})
-        if stage.place(person) is None:
+        if stage.receiver(person) is None:
             stage.shake_hands(person, None)
-        place = stage.place(person)
-        if place is not None:
+        receiver = stage.receiver(person)
+        if receiver is not None:
             stage.connect(
                 person,
                 said=self.verdicts(person, said, delay_ms),
                 pending=list(person.seqs)[-working_on:] if working_on else [],
-                ack=self.batch(person, place, ack),
+                ack=self.batch(person, receiver, ack),
                 is_patient=is_patient,
                 fate=fate,
             )
@@ -120,15 +120,15 @@ class DeliveryRules(RuleBasedStateMachine):
         known = [*person.seqs][-5:] or [10**6]
         return [(known[-1 - at] if at < len(known) else -1, word, delay_ms) for at, word in said]
 
-    def batch(self, person: Person, place: Place, ack: str) -> int | None:
+    def batch(self, person: Person, receiver: Receiver, ack: str) -> int | None:
         """Never a batch that was not received, unless the server can tell.
 
         The first connect after a restart is believed.
         """
-        if place.is_restored:
+        if receiver.is_restored:
             return person.acks[-1]
         if ack == "future":
-            return place.batch + 5
+            return receiver.batch + 5
         said = {"old": person.acks[-2:][0], "junk": -1, "none": None}
         return said.get(ack, person.acks[-1])
 
@@ -161,17 +161,17 @@ class DeliveryRules(RuleBasedStateMachine):
         what=st.sampled_from(["hold", "hold a while", "resume", "resume", "clear"]),
     )
     def operate(self, number: int, what: str) -> None:
-        there = [place for place in self.stage.model.places if not place.is_over]
+        there = [receiver for receiver in self.stage.model.receivers if not receiver.is_over]
         if not there:
             return
-        place = there[number % len(there)]
+        receiver = there[number % len(there)]
         match what:
             case "resume":
-                self.stage.resume(place)
+                self.stage.resume(receiver)
             case "clear":
-                self.stage.clear(place)
+                self.stage.clear(receiver)
             case _:
-                self.stage.hold(place, 1.5 if what == "hold a while" else None)
+                self.stage.hold(receiver, 1.5 if what == "hold a while" else None)
 
     @rule(
         what=st.sampled_from(
@@ -235,18 +235,18 @@ class DeliveryRules(RuleBasedStateMachine):
         stage.overflow(is_full=False)
         stage.hold_channel(is_held=False)
         stage.is_slow = False
-        for place in stage.model.places:
-            if not place.is_over:
-                stage.resume(place)
+        for receiver in stage.model.receivers:
+            if not receiver.is_over:
+                stage.resume(receiver)
         for person in stage.people:
             stage.shake_hands(person, True)
-        stage.witness.look_for_promised(stage.model)
+        stage.invariants.look_for_promised(stage.model)
         for _ in range(12 + stage.number):
-            if not any(map(len, stage.model.places)):
+            if not any(map(len, stage.model.receivers)):
                 break
             for person in stage.people:
                 done: list[Said] = [(seq, "OK", None) for seq in list(person.seqs)[-10:]]
                 stage.connect(person, said=done, ack=person.acks[-1])
             stage.wait(1.0)
-        assert not any(map(len, stage.model.places))
-        stage.witness.look_for_promised(stage.model)
+        assert not any(map(len, stage.model.receivers))
+        stage.invariants.look_for_promised(stage.model)

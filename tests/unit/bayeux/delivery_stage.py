@@ -7,11 +7,11 @@ from math import inf
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.guard import ChannelHold
 from tests.unit.bayeux.delivery_books import PATIENT
+from tests.unit.bayeux.delivery_invariants import Invariants
 from tests.unit.bayeux.delivery_model import Model
 from tests.unit.bayeux.delivery_people import Person, Said, meant, verdict
-from tests.unit.bayeux.delivery_place import MAX_INTERVAL_S, Kind, Place, Question, Sent
+from tests.unit.bayeux.delivery_receiver import MAX_INTERVAL_S, Kind, Question, Receiver, Sent
 from tests.unit.bayeux.delivery_store import Backing
-from tests.unit.bayeux.delivery_witness import Witness
 from tests.unit.bayeux.delivery_world import new_server
 from tests.unit.bayeux.harness import ABSENT, Client, Json, Wire
 
@@ -35,20 +35,20 @@ class Stage:
         self.number = 0
         self.publishers: list[Client] = [self.server.client() for _ in range(2)]
         self.people = [Person(kind) for kind in kinds]
-        self.witness = Witness(self.people)
+        self.invariants = Invariants(self.people)
         for person in self.people:
             self.shake_hands(person, None)
             self.connect(person, ack=0)
 
-    def session(self, place: Place) -> Session:
-        return next(each for each in self.server.bayeux.state.sessions if each.name == place.key)
+    def session(self, receiver: Receiver) -> Session:
+        return next(each for each in self.server.bayeux.state.sessions if each.name == receiver.key)
 
-    def place(self, person: Person) -> Place | None:
+    def receiver(self, person: Person) -> Receiver | None:
         """Where its client is, if it still has a session."""
         client_id = None if person.client is None else person.client.client_id
-        for place in self.model.places:
-            if place.client == client_id and not (place.is_over or place.is_away):
-                return place
+        for receiver in self.model.receivers:
+            if receiver.client == client_id and not (receiver.is_over or receiver.is_away):
+                return receiver
         return None
 
     # Publishers
@@ -56,17 +56,19 @@ class Stage:
     def send(self, by: int, channel: str, count: int, qos: Json) -> None:
         for _ in range(count):
             self.number += 1
-            places = [place for place in self.model.places if channel in place.channels()]
+            receivers = [
+                receiver for receiver in self.model.receivers if channel in receiver.channels()
+            ]
             life_ms = qos.get("expiration", {}).get("lifeTime", inf)
             ends = self.server.now + life_ms / 1000
-            sent = Sent(self.number, channel, by, qos.get("priority", 5), places, ends)
+            sent = Sent(self.number, channel, by, qos.get("priority", 5), receivers, ends)
             asked = self._publisher(by).publish(channel, self.number, ext={"delivery": qos})
             said = self.model.publish(
                 sent, persistent=qos.get("persistent"), is_refused=self.backing.is_refusing
             )
             if said != "waits":
                 self.model.replies[self.number] = said
-            self.witness.accepted.append((sent, asked))
+            self.invariants.accepted.append((sent, asked))
 
     def _publisher(self, number: int) -> Client:
         """A publisher whose session has expired comes back with another."""
@@ -86,15 +88,15 @@ class Stage:
         if person.kind.name is not None and not self.model.is_store_there:
             return
         asked = person.shake_hands(self.server, active)
-        place = self.model.claim(person.kind, self.server.now, active=active)
+        receiver = self.model.claim(person.kind, self.server.now, active=active)
         if person.kind.name is not None:
             self.end_turn(is_quick=True)
         client = person.client
         assert client is not None
         client.learn(asked)
-        place.client, place.key = client.client_id or "", client.session.name
-        place.deadline = self.server.now + MAX_INTERVAL_S
-        client.subscribe(*place.channels())
+        receiver.client, receiver.key = client.client_id or "", client.session.name
+        receiver.deadline = self.server.now + MAX_INTERVAL_S
+        client.subscribe(*receiver.channels())
         self.end_turn(is_quick=person.kind.name is not None)
 
     def connect(
@@ -107,8 +109,8 @@ class Stage:
         is_patient: bool = False,
         fate: str = "heard",
     ) -> None:
-        place, client, now = self.place(person), person.client, self.server.now
-        if place is None or client is None:
+        receiver, client, now = self.receiver(person), person.client, self.server.now
+        if receiver is None or client is None:
             return
         message: Json = {"channel": "/meta/connect", "connectionType": "long-polling"}
         message["advice"] = ABSENT if is_patient else {"timeout": 0}
@@ -118,22 +120,22 @@ class Stage:
         wire.is_cut = fate == "cut"
         wire.is_dropped = fate == "dropped"
         asked = client.send(message, wire=wire)
-        question = Question(place, place.client, wire.is_cut, wire.is_dropped)
+        question = Question(receiver, receiver.client, wire.is_cut, wire.is_dropped)
         person.questions.append((question, asked, fate == "heard"))
         person.newest = question
         if person.kind.options is not None and self.model.is_full:
             question.state = "refused"
         else:
-            self._hear(person, place, question, said, pending, ack)
-            if not place.is_over:
+            self._hear(person, receiver, question, said, pending, ack)
+            if not receiver.is_over:
                 self.model.connect(question, now, is_patient=is_patient)
-        self.model.hear(place, now)
+        self.model.hear(receiver, now)
         self.end_turn()
 
     def _hear(
         self,
         person: Person,
-        place: Place,
+        receiver: Receiver,
         question: Question,
         said: Sequence[Said],
         pending: Sequence[int],
@@ -141,23 +143,23 @@ class Stage:
     ) -> None:
         """Verdicts first, then the ack."""
         if person.kind.options is not None:
-            has_refused = self.model.judge(place, meant(said), self.server.now)
-            if place.is_durable and has_refused:
+            has_refused = self.model.judge(receiver, meant(said), self.server.now)
+            if receiver.is_durable and has_refused:
                 self.model.wait_for_store(question)
-            self.model.keep_pending(place, pending)
+            self.model.keep_pending(receiver, pending)
         if ack is not None:
-            self.model.acknowledge(place, ack)
-        if place.is_over:
+            self.model.acknowledge(receiver, ack)
+        if receiver.is_over:
             question.state = "unknown"
 
     def say(self, person: Person, said: Sequence[Said]) -> None:
         """Verdicts without a connect."""
-        place, client = self.place(person), person.client
-        if place is not None and client is not None and person.kind.options is not None:
+        receiver, client = self.receiver(person), person.client
+        if receiver is not None and client is not None and person.kind.options is not None:
             client.publish("/service/delivery", [verdict(*each) for each in said])
             if not self.model.is_full:
-                self.model.judge(place, meant(said), self.server.now)
-            self.model.hear(place, self.server.now)
+                self.model.judge(receiver, meant(said), self.server.now)
+            self.model.hear(receiver, self.server.now)
             self.end_turn()
 
     def give_up_waiting(self, person: Person) -> None:
@@ -170,41 +172,41 @@ class Stage:
 
     def go(self, person: Person, how: str) -> None:
         """Its client leaves the session, ends it, or has it discarded."""
-        place, client = self.place(person), person.client
-        if place is None or client is None:
+        receiver, client = self.receiver(person), person.client
+        if receiver is None or client is None:
             return
         asked = {"leave": {}, "end": {"end": True}, "discard": {"end": True, "discard": True}}
         client.send({"channel": "/meta/disconnect", "ext": {"delivery": asked[how]}})
         if person.kind.options is not None and self.model.is_full:
-            self.model.hear(place, self.server.now)
+            self.model.hear(receiver, self.server.now)
         elif person.kind.name is not None and how == "leave":
-            self.model.go_away(place, self.server.now)
+            self.model.go_away(receiver, self.server.now)
         elif person.kind.name is not None and how == "end":
-            self.model.stop(place, self.server.now)
+            self.model.stop(receiver, self.server.now)
         else:
-            self.model.say_goodbye(place, self.server.now)
+            self.model.say_goodbye(receiver, self.server.now)
         self.end_turn()
 
     # Operators
 
-    def hold(self, place: Place, seconds: float | None) -> None:
+    def hold(self, receiver: Receiver, seconds: float | None) -> None:
         bayeux, until_ms = self.server.bayeux, None
         if seconds is not None:
             until_ms = bayeux.state.node.now_ms() + round(seconds * 1000)
         bayeux.life.hold_back(
-            self.session(place), "maintenance", "operator", self.server.now, until_ms
+            self.session(receiver), "maintenance", "operator", self.server.now, until_ms
         )
-        self.model.hold(place, None if seconds is None else self.server.now + seconds)
+        self.model.hold(receiver, None if seconds is None else self.server.now + seconds)
         self.end_turn()
 
-    def resume(self, place: Place) -> None:
-        self.server.bayeux.life.resume(self.session(place), self.server.now)
-        self.model.resume(place, self.server.now)
+    def resume(self, receiver: Receiver) -> None:
+        self.server.bayeux.life.resume(self.session(receiver), self.server.now)
+        self.model.resume(receiver, self.server.now)
         self.end_turn()
 
-    def clear(self, place: Place) -> None:
-        self.server.bayeux.life.clear(self.session(place))
-        self.model.clear(place)
+    def clear(self, receiver: Receiver) -> None:
+        self.server.bayeux.life.clear(self.session(receiver))
+        self.model.clear(receiver)
         self.end_turn()
 
     def hold_channel(self, *, is_held: bool) -> None:
@@ -267,7 +269,7 @@ class Stage:
     def _next_time(self, target: float) -> float:
         """Shortly after something is due, when it is certain that nothing else is due just now."""
         now = self.server.now
-        dues = sorted(due for place in self.model.places for due in place.dues(now))
+        dues = sorted(due for receiver in self.model.receivers for due in receiver.dues(now))
         time = min(dues[0] + LATE_S, target) if dues else target
         for due in dues:
             if time - LATE_S < due <= time:
@@ -282,16 +284,16 @@ class Stage:
         self.server.now += 0.001
         self.server = new_server(self.backing, after=self.server)
         self.model.restart(self.server.now)
-        for place in self.model.places:
-            session = self.session(place)
+        for receiver in self.model.receivers:
+            session = self.session(receiver)
             queue = session.queue
-            if place.is_away:
+            if receiver.is_away:
                 # An id that no client was ever given.
-                place.client = session.client_id
-            assert queue.seq >= place.seq
-            assert queue.batch >= max((each.batch for each in place.in_flight), default=0)
-            place.seq, place.batch = queue.seq, queue.batch
-        self.witness.accepted.clear()
+                receiver.client = session.client_id
+            assert queue.seq >= receiver.seq
+            assert queue.batch >= max((each.batch for each in receiver.in_flight), default=0)
+            receiver.seq, receiver.batch = queue.seq, queue.batch
+        self.invariants.accepted.clear()
         for person in self.people:
             person.move(self.server)
         for publisher in self.publishers:
@@ -311,4 +313,4 @@ class Stage:
 
     def look(self) -> None:
         """Both must agree."""
-        self.witness.look(self.server, self.backing, self.model)
+        self.invariants.look(self.server, self.backing, self.model)

@@ -25,7 +25,7 @@ from tests.unit.bayeux.delivery_books import (
     PATIENT,
 )
 from tests.unit.bayeux.delivery_model import Model
-from tests.unit.bayeux.delivery_place import MAX_INTERVAL_S, MOST, Copy, Place
+from tests.unit.bayeux.delivery_receiver import MAX_INTERVAL_S, MOST, Copy, Receiver
 from tests.unit.bayeux.delivery_store import Backing, number_in
 from tests.unit.bayeux.harness import Server
 
@@ -79,31 +79,31 @@ class Comparison:
         self._sessions = {session.name: session for session in server.bayeux.state.sessions}
 
     def make(self) -> None:
-        for place in self._model.places:
-            session = self._sessions.get(place.key)
-            is_there = session is not None and session.client_id == place.client
-            assert is_there != place.is_over, place.key
+        for receiver in self._model.receivers:
+            session = self._sessions.get(receiver.key)
+            is_there = session is not None and session.client_id == receiver.client
+            assert is_there != receiver.is_over, receiver.key
             if session is not None and is_there:
-                self._same_session(place, session)
+                self._same_session(receiver, session)
         self._same_books()
         if self._model.is_store_there:
             self._same_store()
 
-    def _same_session(self, place: Place, session: Session) -> None:
+    def _same_session(self, receiver: Receiver, session: Session) -> None:
         queue = session.queue
         tried = [*queue.in_flight().values(), *queue.returned.values()]
         waiting = [number_in(message.wire) for message in queue.waiting]
-        assert waiting == [copy.number for copy in place.waiting], place.key
-        if place.kind.label == "plain":
+        assert waiting == [copy.number for copy in receiver.waiting], receiver.key
+        if receiver.kind.label == "plain":
             assert [number_in(entry.message.wire) for entry in tried] == [
-                copy.number for copy in place.in_flight + place.returned
+                copy.number for copy in receiver.in_flight + receiver.returned
             ]
         else:
             in_flight, returned = list(queue.in_flight().values()), list(queue.returned.values())
-            assert [*map(_entry, in_flight)] == [*map(_copy, place.in_flight)], place.key
-            assert [*map(_entry, returned)] == [*map(_copy, place.returned)], place.key
-            assert (queue.batch, queue.window) == (place.batch, place.window), place.key
-            for entry, copy in zip(tried, place.in_flight + place.returned, strict=True):
+            assert [*map(_entry, in_flight)] == [*map(_copy, receiver.in_flight)], receiver.key
+            assert [*map(_entry, returned)] == [*map(_copy, receiver.returned)], receiver.key
+            assert (queue.batch, queue.window) == (receiver.batch, receiver.window), receiver.key
+            for entry, copy in zip(tried, receiver.in_flight + receiver.returned, strict=True):
                 _same_history(entry.trail, copy.trail)
         here = [*(entry.message for entry in tried), *queue.waiting]
         assert queue.count == len(here)
@@ -111,13 +111,13 @@ class Comparison:
         waits = [*(entry.message for entry in queue.returned.values()), *queue.waiting]
         ends = [message.expires_ms for message in waits if message.expires_ms]
         assert [message.expires_ms for message in queue.mortals or ()] == sorted(ends)
-        assert (session.held_connect is not None) == (place.question is not None), place.key
-        assert session.has_left == place.is_away, place.key
+        assert (session.held_connect is not None) == (receiver.question is not None), receiver.key
+        assert session.has_left == receiver.is_away, receiver.key
         if session.dispatcher is not None:
-            assert session.dispatcher.is_dead == place.is_shut, place.key
-            if not place.is_shut:
-                assert session.dispatcher.is_active != place.contact.is_held, place.key
-        assert session.flows(self._server.now) == place.flows(self._server.now), place.key
+            assert session.dispatcher.is_dead == receiver.is_shut, receiver.key
+            if not receiver.is_shut:
+                assert session.dispatcher.is_active != receiver.contact.is_held, receiver.key
+        assert session.flows(self._server.now) == receiver.flows(self._server.now), receiver.key
 
     def _same_books(self) -> None:
         counters, books = self._server.bayeux.state.hub.counters, self._model.books
@@ -132,16 +132,16 @@ class Comparison:
             "out of range": counters.acks_out_of_range,
             "unknown": counters.verdicts_unknown,
         } == {name: books[name] for name in NAMES}
-        assert books["accepted"] + books["restored"] == sum(map(len, self._model.places)) + sum(
+        assert books["accepted"] + books["restored"] == sum(map(len, self._model.receivers)) + sum(
             books[name] for name in ("acked", "dead", "expired", "discarded")
         )
 
     def _same_store(self) -> None:
         unseen = self._model.unseen()
-        for place in self._model.places:
-            if place.is_durable and not place.is_over:
-                kept = {sent.number for sent in unseen if sent.is_kept and sent.is_for(place)}
-                self._same_queue(place, kept)
+        for receiver in self._model.receivers:
+            if receiver.is_durable and not receiver.is_over:
+                kept = {sent.number for sent in unseen if sent.is_kept and sent.is_for(receiver)}
+                self._same_queue(receiver, kept)
         told = sorted(self._backing.dead(), key=_letter)
         expected = sorted(self._model.letters)
         assert [*map(_letter, told)] == [letter[:-1] for letter in expected]
@@ -150,24 +150,31 @@ class Comparison:
         names = {(letter.receiver, letter.message) for letter in told}
         assert len(names) == len(told), "one letter for each"
 
-    def _same_queue(self, place: Place, unseen: set[int]) -> None:
+    def _same_queue(self, receiver: Receiver, unseen: set[int]) -> None:
         """What the store has of a queue: its entries, how far they came, and their order."""
-        marks = self._backing.marks(place.key.removeprefix("client/"))
-        tried = [copy for copy in place.in_flight + place.returned if copy.sent.is_kept]
+        marks = self._backing.marks(receiver.key.removeprefix("client/"))
+        tried = [copy for copy in receiver.in_flight + receiver.returned if copy.sent.is_kept]
         tried.sort(key=lambda copy: copy.place)
-        waiting = {copy.number for copy in place.waiting if copy.sent.is_kept}
+        waiting = {copy.number for copy in receiver.waiting if copy.sent.is_kept}
         assert [
-            (number, mark.attempts, mark.redelivered, mark.batch, _last(place, mark), mark.position)
+            (
+                number,
+                mark.attempts,
+                mark.redelivered,
+                mark.batch,
+                _last(receiver, mark),
+                mark.position,
+            )
             for number, mark in marks[: len(tried)]
         ] == [
-            (c.number, c.attempts, c.redelivered, _batch(c), _stored_seq(place, c), c.place)
+            (c.number, c.attempts, c.redelivered, _batch(c), _stored_seq(receiver, c), c.place)
             for c in tried
-        ], place.key
+        ], receiver.key
         for copy, (_, mark) in zip(tried, marks, strict=False):
             _same_history(mark.trail, copy.trail)
         untried = marks[len(tried) :]
-        assert all(mark == Mark(mark.id) for _, mark in untried), place.key
-        assert {number for number, _ in untried} == waiting | unseen, place.key
+        assert all(mark == Mark(mark.id) for _, mark in untried), receiver.key
+        assert {number for number, _ in untried} == waiting | unseen, receiver.key
 
 
 NAMES = ("accepted", "restored", "acked", "dead", "expired", "discarded", "out of range", "unknown")
@@ -201,15 +208,17 @@ def _entry(entry: Entry) -> tuple[object, ...]:
     )
 
 
-def _last(place: Place, mark: Mark) -> int:
+def _last(receiver: Receiver, mark: Mark) -> int:
     """The number of its last hand-over as the store has it."""
     # A kill returns what was being written, which the store does not know.
-    return abs(mark.seq) if place.kind.settles == "written" else mark.seq
+    return abs(mark.seq) if receiver.kind.settles == "written" else mark.seq
 
 
-def _stored_seq(place: Place, copy: Copy) -> int:
+def _stored_seq(receiver: Receiver, copy: Copy) -> int:
     """The number that the store should have: negative if the entry was returned."""
-    return copy.seq if copy in place.in_flight or place.kind.settles == "written" else -copy.seq
+    return (
+        copy.seq if copy in receiver.in_flight or receiver.kind.settles == "written" else -copy.seq
+    )
 
 
 def _batch(copy: Copy) -> int:

@@ -19,7 +19,7 @@ ADA_ELSEWHERE = Caller(address="2001:db8::7", headers={"Cookie": "login=ada"})
 GRACE = Caller(address="198.51.100.9", headers={"Cookie": "login=grace"})
 
 
-class Watch(ServerExtension, SessionExtension, SecurityPolicy):
+class CallersSeen(ServerExtension, SessionExtension, SecurityPolicy):
     """Notes the caller at every hook."""
 
     def __init__(self) -> None:
@@ -62,42 +62,42 @@ class Watch(ServerExtension, SessionExtension, SecurityPolicy):
         return Vote.GRANT
 
 
-def watched(**options: Any) -> tuple[Server, Watch]:
-    watch = Watch()
-    server = Server(watch, DeliveryWire, **options)
-    server.bayeux.state.rights.policy = watch
-    server.bayeux.state.rights.add("/a", watch.authorize)
-    server.bayeux.state.services.add("/service/who", watch.serve)
-    return server, watch
+def server_and_callers(**options: Any) -> tuple[Server, CallersSeen]:
+    callers = CallersSeen()
+    server = Server(callers, DeliveryWire, **options)
+    server.bayeux.state.rights.policy = callers
+    server.bayeux.state.rights.add("/a", callers.authorize)
+    server.bayeux.state.services.add("/service/who", callers.serve)
+    return server, callers
 
 
 def test_each_hook_of_a_handshake_sees_its_caller() -> None:
-    server, watch = watched()
+    server, callers = server_and_callers()
     server.client(caller=ADA)
-    assert watch.seen == [("can_handshake", ADA), ("negotiate", ADA), ("outgoing", ADA)]
+    assert callers.seen == [("can_handshake", ADA), ("negotiate", ADA), ("outgoing", ADA)]
 
 
 def test_each_hook_of_a_message_sees_the_caller_that_sent_it() -> None:
-    server, watch = watched()
+    server, callers = server_and_callers()
     client = server.client(caller=ADA)
     client.caller = ADA_ELSEWHERE
-    watch.seen.clear()
+    callers.seen.clear()
     client.publish("/a", 1)
     client.publish("/service/who", 1)
     hooks = ("incoming", "can_publish", "authorizer", "outgoing", "service")
-    assert {hook for hook, _ in watch.seen} == set(hooks)
-    assert {caller for _, caller in watch.seen} == {ADA_ELSEWHERE}
+    assert {hook for hook, _ in callers.seen} == set(hooks)
+    assert {caller for _, caller in callers.seen} == {ADA_ELSEWHERE}
 
 
 def test_the_hooks_of_messages_over_a_websocket_see_its_caller() -> None:
-    server, watch = watched()
+    server, callers = server_and_callers()
     client = server.client(socket=Socket(), caller=ADA)
     client.publish("/a", 1)
-    assert {caller for _, caller in watch.seen} == {ADA}
+    assert {caller for _, caller in callers.seen} == {ADA}
 
 
 def test_a_policy_can_decide_on_a_session_name_by_a_cookie() -> None:
-    server, _ = watched()
+    server, _ = server_and_callers()
     name = {"delivery": {"session": "ada/1"}}
     refused = server.guest(caller=GRACE).handshake(ext=name).reply
     assert refused["error"] == "403:not_your_name:session_name_denied"
@@ -105,7 +105,7 @@ def test_a_policy_can_decide_on_a_session_name_by_a_cookie() -> None:
 
 
 def test_a_session_forgets_its_caller_when_the_client_disconnects() -> None:
-    server, _ = watched()
+    server, _ = server_and_callers()
     client = server.client(caller=ADA, ext={"delivery": {"session": "ada/1"}})
     (session,) = server.bayeux.state.sessions
     client.disconnect()
@@ -115,14 +115,14 @@ def test_a_session_forgets_its_caller_when_the_client_disconnects() -> None:
 
 
 def test_an_unfinished_request_keeps_its_caller() -> None:
-    server, watch = watched(is_turn_over=lambda: True)
+    server, callers = server_and_callers(is_turn_over=lambda: True)
     client = server.client(caller=ADA)
-    watch.seen.clear()
+    callers.seen.clear()
     client.send(*[{"channel": "/a", "data": each} for each in range(3)])
     client.caller = ADA_ELSEWHERE
     client.publish("/a", 3)
     server.turn()
-    published = [caller for hook, caller in watch.seen if hook == "can_publish"]
+    published = [caller for hook, caller in callers.seen if hook == "can_publish"]
     assert published == [ADA, ADA, ADA, ADA_ELSEWHERE]
 
 

@@ -13,8 +13,8 @@ from holdfast.client.requests import Requests
 OWN, OTHER = "/ret/own", "/ret/other"
 
 
-class Line:
-    """Stands for the server: keeps what is sent."""
+class ServerStandIn:
+    """Keeps what is sent."""
 
     def __init__(self) -> None:
         self.sent: list[Outgoing] = []
@@ -35,13 +35,13 @@ class Line:
 
 
 @pytest.fixture
-def line() -> Line:
-    return Line()
+def server() -> ServerStandIn:
+    return ServerStandIn()
 
 
 @pytest.fixture
-def requests(line: Line) -> Requests:
-    requests = Requests(line.send)
+def requests(server: ServerStandIn) -> Requests:
+    requests = Requests(server.send)
     requests.begin_session(OWN)
     return requests
 
@@ -63,23 +63,23 @@ def texts(error: pytest.ExceptionInfo[RequestFailed]) -> tuple[int, str]:
 
 
 async def test_a_request_that_finds_no_room_in_time_fails_and_says_why(
-    line: Line, requests: Requests, monkeypatch: pytest.MonkeyPatch
+    server: ServerStandIn, requests: Requests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.client.requests._GRACE_S", 0.0)
     asking = [asked(requests) for _ in range(256)]
     with pytest.raises(RequestFailed, match="not sent, as 256 others") as failed:
         await asked(requests, timeout_s=0.001)
     assert texts(failed) == (408, "timeout")
-    assert len(line.sent) == 256
+    assert len(server.sent) == 256
     requests.fail_all(ClientError("closed"))
     await asyncio.gather(*asking, return_exceptions=True)
 
 
 async def test_a_request_says_where_it_expects_its_reply_and_gets_it(
-    line: Line, requests: Requests
+    server: ServerStandIn, requests: Requests
 ) -> None:
     asking = asked(requests)
-    outgoing = await line.next()
+    outgoing = await server.next()
     assert outgoing.message == {
         "channel": "/price",
         "data": "tea",
@@ -100,10 +100,10 @@ async def test_a_reply_that_no_request_waits_for_is_still_taken(requests: Reques
 
 
 async def test_a_request_to_all_collects_replies_until_the_end(
-    line: Line, requests: Requests
+    server: ServerStandIn, requests: Requests
 ) -> None:
     asking = asked(requests, collects=True)
-    outgoing = await line.next()
+    outgoing = await server.next()
     requests.take(reply_to(outgoing, 1))
     requests.take(reply_to(outgoing, "broken", ext={"status": "ERROR"}))
     requests.take(reply_to(outgoing, {"replies": 2}, ext={"status": "END"}))
@@ -111,12 +111,12 @@ async def test_a_request_to_all_collects_replies_until_the_end(
 
 
 async def test_an_error_of_the_server_is_raised_with_the_refusal_of_the_responder(
-    line: Line, requests: Requests
+    server: ServerStandIn, requests: Requests
 ) -> None:
     asking = asked(requests)
     error = "500:/price,user.update.error:responder_error"
     said = {"error": error, "code": "user.update.error", "message": "sold out"}
-    requests.take(reply_to(await line.next(), said, error=error))
+    requests.take(reply_to(await server.next(), said, error=error))
     with pytest.raises(RequestFailed, match="sold out") as failed:
         await asking
     assert texts(failed) == (500, "responder_error")
@@ -127,9 +127,11 @@ async def test_an_error_of_the_server_is_raised_with_the_refusal_of_the_responde
     )
 
 
-async def test_a_reply_with_the_status_error_is_raised(line: Line, requests: Requests) -> None:
+async def test_a_reply_with_the_status_error_is_raised(
+    server: ServerStandIn, requests: Requests
+) -> None:
     asking = asked(requests)
-    requests.take(reply_to(await line.next(), "no tea", ext={"status": "ERROR"}))
+    requests.take(reply_to(await server.next(), "no tea", ext={"status": "ERROR"}))
     with pytest.raises(RequestFailed) as failed:
         await asking
     assert texts(failed) == (500, "responder_error")
@@ -138,21 +140,21 @@ async def test_a_reply_with_the_status_error_is_raised(line: Line, requests: Req
 
 
 async def test_a_request_that_the_server_does_not_accept_fails(
-    line: Line, requests: Requests
+    server: ServerStandIn, requests: Requests
 ) -> None:
     asking = asked(requests)
     refusal = ReplyError({"channel": "/price", "error": "403:/price:request_denied"})
-    (await line.next()).fail(refusal)
+    (await server.next()).fail(refusal)
     with pytest.raises(RequestFailed) as failed:
         await asking
     assert texts(failed) == (403, "request_denied")
 
 
 async def test_a_reply_arrives_although_the_connection_was_lost_meanwhile(
-    line: Line, requests: Requests
+    server: ServerStandIn, requests: Requests
 ) -> None:
     asking = asked(requests)
-    outgoing = await line.next()
+    outgoing = await server.next()
     outgoing.fail(ConnectionLost())
     await asyncio.sleep(0)
     requests.begin_session(OWN)
@@ -161,12 +163,12 @@ async def test_a_reply_arrives_although_the_connection_was_lost_meanwhile(
 
 
 async def test_a_new_session_fails_accepted_requests_and_sends_the_others(
-    line: Line, requests: Requests
+    server: ServerStandIn, requests: Requests
 ) -> None:
     accepted = asked(requests)
-    (await line.next()).reply.set_result({})
+    (await server.next()).reply.set_result({})
     waiting = asked(requests)
-    outgoing = await line.next()
+    outgoing = await server.next()
     requests.begin_session(OTHER)
     with pytest.raises(RequestFailed) as failed:
         await accepted
@@ -177,10 +179,10 @@ async def test_a_new_session_fails_accepted_requests_and_sends_the_others(
 
 
 async def test_a_cancelled_request_awaits_no_reply_and_leaves_nothing_to_fail(
-    line: Line, requests: Requests
+    server: ServerStandIn, requests: Requests
 ) -> None:
     asking = asked(requests)
-    outgoing = await line.next()
+    outgoing = await server.next()
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
@@ -189,45 +191,45 @@ async def test_a_cancelled_request_awaits_no_reply_and_leaves_nothing_to_fail(
 
 
 async def test_a_request_without_any_reply_times_out_in_the_client(
-    line: Line, requests: Requests, monkeypatch: pytest.MonkeyPatch
+    server: ServerStandIn, requests: Requests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.client.requests._GRACE_S", 0.0)
     with pytest.raises(RequestFailed) as failed:
         await asked(requests, timeout_s=0.001)
     assert texts(failed) == (408, "timeout")
-    assert line.sent[0].reply.cancelled()
+    assert server.sent[0].reply.cancelled()
 
 
-async def test_a_server_without_requests_is_not_asked(line: Line) -> None:
-    requests = Requests(line.send)
+async def test_a_server_without_requests_is_not_asked(server: ServerStandIn) -> None:
+    requests = Requests(server.send)
     requests.begin_session(None)
     with pytest.raises(ClientError, match="does not offer requests"):
         await asked(requests)
-    assert not line.sent
+    assert not server.sent
 
 
 async def test_requests_beyond_the_limit_wait_for_room(
-    line: Line, requests: Requests, monkeypatch: pytest.MonkeyPatch
+    server: ServerStandIn, requests: Requests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(requests, "_room", asyncio.Semaphore(1))
     first, second = asked(requests), asked(requests)
-    outgoing = await line.next()
-    assert len(line.sent) == 1
+    outgoing = await server.next()
+    assert len(server.sent) == 1
     requests.take(reply_to(outgoing, 1))
     await first
-    requests.take(reply_to(await line.next(), 2))
+    requests.take(reply_to(await server.next(), 2))
     assert [each.data for each in await second] == [2]
 
 
 async def test_a_serial_that_is_in_use_is_skipped(
-    line: Line, requests: Requests, monkeypatch: pytest.MonkeyPatch
+    server: ServerStandIn, requests: Requests, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.client.requests._SERIALS", 2)
     slow = asked(requests)
-    patient = await line.next()
+    patient = await server.next()
     for _ in range(2):
         asking = asked(requests)
-        outgoing = await line.next()
+        outgoing = await server.next()
         assert outgoing.message["ext"]["replyTo"] == OWN + "/3000001"
         requests.take(reply_to(outgoing))
         await asking
@@ -236,10 +238,10 @@ async def test_a_serial_that_is_in_use_is_skipped(
 
 
 async def test_outstanding_requests_fail_when_the_client_is_closed(
-    line: Line, requests: Requests
+    server: ServerStandIn, requests: Requests
 ) -> None:
     asking = asked(requests)
-    await line.next()
+    await server.next()
     requests.fail_all(ClientError("closed"))
     with pytest.raises(ClientError, match="closed"):
         await asking

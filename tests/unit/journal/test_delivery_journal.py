@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from holdfast.journal.schema import Kind
-from tests.unit.bayeux.delivery_place import CHANNELS
+from tests.unit.bayeux.delivery_receiver import CHANNELS
 from tests.unit.bayeux.delivery_rules import DeliveryRules
 from tests.unit.bayeux.delivery_store import Backing
 from tests.unit.journal.ledger import JournaledStore, copies, ends

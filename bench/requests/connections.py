@@ -16,7 +16,7 @@ _MASKED = 0x80
 _MASK = bytes(4)
 
 
-class Line(Protocol):
+class Connection(Protocol):
     """Carries arrays of messages, one at a time in each direction."""
 
     def send(self, messages: Sequence[Message]) -> None: ...

@@ -40,22 +40,22 @@ class Kind:
 
 @dataclass(eq=False, slots=True)
 class Sent:
-    """A published message, and the places that it is for."""
+    """A published message, and the receivers that it is for."""
 
     number: int
     channel: str
     by: int
     priority: int
-    places: "list[Place]"
+    receivers: "list[Receiver]"
     # When it is destroyed.
     ends: float = inf
     is_kept: bool = False
     # Whether the store answered so late that others may have passed it.
     is_late: bool = False
 
-    def is_for(self, place: "Place") -> bool:
-        """Whether the store keeps it for the place, or for an earlier one of the same name."""
-        return any(each.key == place.key for each in self.places)
+    def is_for(self, receiver: "Receiver") -> bool:
+        """Whether the store keeps it for the receiver, or for an earlier one of the same name."""
+        return any(each.key == receiver.key for each in self.receivers)
 
 
 @dataclass(eq=False, slots=True)
@@ -91,7 +91,7 @@ class Copy:
 class Question:
     """A connect, from its arrival until its answer has left."""
 
-    place: "Place"
+    receiver: "Receiver"
     client: str
     is_cut: bool = False
     # Whether its connection was lost after the answer, and the server knows.
@@ -106,7 +106,7 @@ class Question:
     told: list[tuple[int, int]] = field(default_factory=list)
 
 
-class Place:
+class Receiver:
     """One session: its queue, and what is known of its client."""
 
     def __init__(self, kind: Kind, key: str, client: str, now: float) -> None:

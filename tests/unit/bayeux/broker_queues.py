@@ -65,7 +65,7 @@ class Copy:
 
 
 @dataclass(eq=False)
-class Place:
+class Queue:
     """A queue: of a session, of a subject (`joe/0`), or of work (`work:/jobs/a/0`)."""
 
     key: str

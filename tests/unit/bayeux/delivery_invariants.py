@@ -4,13 +4,13 @@ from collections.abc import Sequence
 
 from tests.unit.bayeux.delivery_model import Model
 from tests.unit.bayeux.delivery_people import Person
-from tests.unit.bayeux.delivery_place import Question, Sent
+from tests.unit.bayeux.delivery_receiver import Question, Sent
 from tests.unit.bayeux.delivery_store import Backing
 from tests.unit.bayeux.delivery_world import Comparison
 from tests.unit.bayeux.harness import Asked, Server
 
 
-class Witness:
+class Invariants:
     """Remembers what each client has got, and compares it with what the server makes of it."""
 
     def __init__(self, people: Sequence[Person]) -> None:
@@ -76,7 +76,7 @@ class Witness:
         assert [each.get("redelivered", 0) for each in told] == [
             redelivered for _, redelivered in question.told
         ]
-        used = self._used.setdefault(question.place.serial, set())
+        used = self._used.setdefault(question.receiver.serial, set())
         seqs = [each["seq"] for each in told]
         assert seqs == sorted(seqs)
         assert used.isdisjoint(seqs)
@@ -94,7 +94,7 @@ class Witness:
             if said != "kept":
                 assert ("unknown" in asked.reply["error"].split(":")[1]) == (said == "unknown")
             elif sent.is_kept:
-                self._promised += [(p.key, sent.number) for p in sent.places if p.is_durable]
+                self._promised += [(p.key, sent.number) for p in sent.receivers if p.is_durable]
 
     def _look_at_taken(self, model: Model) -> None:
         """No message counts as taken by a client that has not got it."""
@@ -104,8 +104,8 @@ class Witness:
 
     def look_for_promised(self, model: Model) -> None:
         """Each message that a publisher was told is kept is somewhere, or its fate is known."""
-        places = {place.key: place for place in model.places}
+        receivers = {receiver.key: receiver for receiver in model.receivers}
         for key, number in self._promised:
             if (key, number) not in model.fates:
-                here = places[key].in_flight + places[key].returned + places[key].waiting
+                here = receivers[key].in_flight + receivers[key].returned + receivers[key].waiting
                 assert number in [each.number for each in here], (key, number)
