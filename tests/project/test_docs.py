@@ -4,6 +4,7 @@ import ast
 import re
 import shlex
 import tomllib
+from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -62,12 +63,16 @@ def test_the_page_of_the_administration_has_every_path() -> None:
         assert re.search(re.escape(path) + r"\b(?!/)", page), path
 
 
-def test_the_readme_names_every_folder() -> None:
+def test_the_readme_names_every_folder_and_what_is_beside_them() -> None:
     ignored = {line.strip("/") for line in (ROOT / ".gitignore").read_text().splitlines()}
-    folders = {path.name for path in ROOT.iterdir() if path.is_dir()} - ignored
-    folders = {name for name in folders if not name.startswith(".")} | {".ci", ".github"}
+    here = {path.name for path in ROOT.iterdir()} - ignored
+    app = {f"app/{path.name}" for path in (ROOT / "app").iterdir() if not path.is_symlink()}
+    wanted = {name for name in here if not name.startswith(".")} | {".ci", ".github"}
+    wanted |= {name for name in app if "__" not in name and not name.endswith("py.typed")}
     section = README.read_text().partition("## Contribute")[2]
-    assert folders <= set(re.findall(r"`([\w.]+)(?:/\w+)?`", section))
+    named = {*re.findall(r"`([^`]+)`", section), *re.findall(r"\(([^)]+)\)", section)}
+    named |= {name.partition("/")[0] for name in named} | {"README.md", "CHANGELOG.md"}
+    assert {name for name in wanted if not any(fnmatch(name, each) for each in named)} == set()
 
 
 @pytest.mark.parametrize("table", generate.TABLES)
