@@ -64,12 +64,12 @@ def attempts_in(machine: BrokerRules) -> dict[str, dict[int, int]]:
     """By queue or history, how often each of its stored messages was handed over."""
     found: dict[str, dict[int, int]] = {}
     model = machine.model
-    for place in model.places:
-        entries = machine.session(place).queue.entries()
+    for queue in model.queues:
+        entries = machine.session(queue).queue.entries()
         attempts = {number_in(each.message.wire): each.attempts for each in entries}
-        kept = [copy.sent.number for copy in place.copies if copy.is_kept]
+        kept = [copy.sent.number for copy in queue.copies if copy.is_kept]
         if kept:
-            found[place.key] = {number: attempts[number] for number in kept}
+            found[queue.key] = {number: attempts[number] for number in kept}
     for channel, history in model.histories.items():
         numbers = [sent.number for sent in history if sent.is_durable]
         if numbers:
