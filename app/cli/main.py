@@ -32,7 +32,7 @@ GROUPS = {
         "dispatcher": "Hold back and resume delivery to sessions.",
         "channel": "List channels, show what they keep, hold and release them.",
         "topic": "List, show and erase topics.",
-        "subject": "List and clear what waits for subjects.",
+        "subject": "List and clear messages that wait for subjects.",
         "work": "List and clear work queues; show their receivers.",
         "message": "Show where a message is, and every step that the journal has of it.",
         "dead": "List, replay and remove dead letters.",

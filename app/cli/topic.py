@@ -38,13 +38,13 @@ def show_topic(*, channel: Channel, server: ToServer) -> None:
 def erase_topic(
     *,
     channel: Channel,
-    force: Annotated[bool, typer.Option(help="Discard what waits in queues.")] = False,
+    force: Annotated[bool, typer.Option(help="Discard messages that wait in queues.")] = False,
     yes: Yes = False,
     server: ToServer,
 ) -> None:
     """Erase a topic: its configuration, its history and the subscriptions to it.
 
-    What waits in queues is still delivered, unless you add --force.
+    Messages that wait in queues are still delivered, unless you add --force.
     """
 
     async def conversation(remote: Remote) -> Json:

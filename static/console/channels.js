@@ -137,7 +137,7 @@ const facets = (name, channel, topic, letters) => h("div", {class: "grid"},
     ]) : h("p", {class: "faint"}, "This channel is not a topic.")));
 
 async function erase(app, channel) {
-    const waiting = {name: "force", label: "What waits in queues", options: [["", "is delivered"], ["true", "is discarded"]]};
+    const waiting = {name: "force", label: "Messages in queues", options: [["", "are delivered"], ["true", "are discarded"]]};
     await confirmed({
         title: `Erase ${channel}?`,
         text: "The topic, its history and the subscriptions to exactly this channel end.",
