@@ -9,7 +9,6 @@ from holdfast.bayeux.operation import Operation
 from holdfast.bayeux.qos import Qos
 from holdfast.bayeux.rights import Authorizer, Denial, SecurityPolicy, Vote
 from holdfast.bayeux.services import ServiceCall
-from holdfast.bayeux.sessions import Session
 from holdfast.delivery.dispatcher import Dispatcher, DispatcherInput
 from holdfast.delivery.error_codes import ErrorCode
 from holdfast.delivery.reactions import (
@@ -47,7 +46,6 @@ __all__ = [
     "ServerApi",
     "ServerExtension",
     "ServiceCall",
-    "Session",
     "SessionApi",
     "SessionExtension",
     "Vote",

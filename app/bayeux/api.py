@@ -147,20 +147,22 @@ class ServerApi(ABC):
         """
 
     @abstractmethod
-    def deliver_event(self, session: Session, event: Json, *, lazy_s: float | None = None) -> None:
+    def deliver_event(
+        self, session: SessionApi, event: Json, *, lazy_s: float | None = None
+    ) -> None:
         """Deliver an event to one session only."""
 
     # Sessions
 
     @abstractmethod
-    def end_by_server(self, session: Session) -> None:
+    def end_by_server(self, session: SessionApi) -> None:
         """End a session and inform its client.
 
         The queue of a durable or named session becomes dead letters; others are discarded.
         """
 
     @abstractmethod
-    def log_out(self, session: Session) -> None:
+    def log_out(self, session: SessionApi) -> None:
         """Remove a session's client, which may handshake again.
 
         A named session waits for it with its queue; any other session ends.
@@ -184,7 +186,7 @@ class ServerApi(ABC):
         """Count a login, or a failed one."""
 
     @abstractmethod
-    def reauthorize(self, session: Session) -> None:
+    def reauthorize(self, session: SessionApi) -> None:
         """Review the session's rights after they changed, and remove what they no longer cover.
 
         The review runs from the end of the turn; until it ends, nothing is handed over.

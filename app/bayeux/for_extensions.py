@@ -1,8 +1,9 @@
 """The implementation of the interface for extensions."""
 
 from collections.abc import Callable, Sequence
+from typing import cast
 
-from holdfast.bayeux.api import ServerApi
+from holdfast.bayeux.api import ServerApi, SessionApi
 from holdfast.bayeux.caller import Caller
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.extension import ServerExtension
@@ -18,7 +19,7 @@ from holdfast.delivery.notices import NoticeKind
 
 
 class ForExtensions(ServerApi):
-    """Passes the calls of extensions on to the server.
+    """Passes the calls of extensions on to the server. Every `SessionApi` is a `Session`.
 
     Args:
         clock: Monotonic seconds, as the server counts them. Extensions also call outside of
@@ -61,14 +62,16 @@ class ForExtensions(ServerApi):
     ) -> None:
         self._publishing.publish(channel, data, self._clock(), lazy_s=lazy_s, qos=qos)
 
-    def deliver_event(self, session: Session, event: Json, *, lazy_s: float | None = None) -> None:
-        self._publishing.deliver_event(session, event, lazy_s=lazy_s)
+    def deliver_event(
+        self, session: SessionApi, event: Json, *, lazy_s: float | None = None
+    ) -> None:
+        self._publishing.deliver_event(cast("Session", session), event, lazy_s=lazy_s)
 
-    def end_by_server(self, session: Session) -> None:
-        self._life.ends.end_by_server(session, self._clock())
+    def end_by_server(self, session: SessionApi) -> None:
+        self._life.ends.end_by_server(cast("Session", session), self._clock())
 
-    def log_out(self, session: Session) -> None:
-        log_out(self._life, session, self._clock())
+    def log_out(self, session: SessionApi) -> None:
+        log_out(self._life, cast("Session", session), self._clock())
 
     def require_login(self, still_proves: Callable[[Identity, Caller], bool]) -> None:
         self._state.rights.require_login(still_proves)
@@ -79,8 +82,8 @@ class ForExtensions(ServerApi):
     def count_login(self, method: LoginMethod | None) -> None:
         self._state.counters.logins["failed" if method is None else method.value] += 1
 
-    def reauthorize(self, session: Session) -> None:
-        self._life.reauthorizations.reauthorize(session)
+    def reauthorize(self, session: SessionApi) -> None:
+        self._life.reauthorizations.reauthorize(cast("Session", session))
 
     def agree(self, session: Session, terms: Terms | None, *, acks: bool) -> None:
         self._life.agree(session, terms, acks=acks)

@@ -24,7 +24,7 @@ from holdfast import (
     ServerApi,
     ServerExtension,
     ServiceCall,
-    Session,
+    SessionApi,
     SessionExtension,
     Vote,
 )
@@ -34,7 +34,7 @@ MESSAGES_PER_SECOND = 10
 NAP_S = 0.5
 
 
-def name_of(session: Session) -> str | None:
+def name_of(session: SessionApi) -> str | None:
     """The member's name, which `Door` has set."""
     return (session.attributes or {}).get("name")
 
@@ -50,7 +50,7 @@ class Door(ServerExtension):
     owns: ClassVar[frozenset[str]] = frozenset({"ticket"})
 
     async def negotiate(
-        self, session: Session, handshake: Json, reply: Json, now: float
+        self, session: SessionApi, handshake: Json, reply: Json, now: float
     ) -> SessionExtension | None:
         name = await self._look_up(ticket_in(handshake))
         if name is None:
@@ -64,7 +64,7 @@ class Door(ServerExtension):
         """Stands for a query to a database; the client waits for its result."""
         return MEMBERS.get(ticket)
 
-    def resume(self, session: Session, now: float) -> SessionExtension | None:
+    def resume(self, session: SessionApi, now: float) -> SessionExtension | None:
         """After a restart there is no ticket, but `can_claim` has checked the session's name."""
         session.attributes = {"name": session.subject}
         return Pace()
@@ -77,7 +77,7 @@ class Pace(SessionExtension):
         self._second = 0
         self._said = 0
 
-    def incoming(self, session: Session, message: Json, now: float) -> bool:
+    def incoming(self, session: SessionApi, message: Json, now: float) -> bool:
         if message["channel"].startswith("/meta/"):
             return True
         if int(now) != self._second:
@@ -90,18 +90,18 @@ class Rooms(SecurityPolicy):
     """Allows only members' names for sessions, and only channels of rooms and announcements."""
 
     def can_claim(
-        self, session: Session, subject: str, number: int, handshake: Json
+        self, session: SessionApi, subject: str, number: int, handshake: Json
     ) -> Denial | None:
         is_own = MEMBERS.get(ticket_in(handshake)) == subject
         return None if is_own else Denial("not_your_name")
 
-    def can_create(self, session: Session, channel: str, message: Json) -> Denial | None:
+    def can_create(self, session: SessionApi, channel: str, message: Json) -> Denial | None:
         is_known = channel.startswith(("/rooms/", "/announcements/"))
         return None if is_known else Denial("no_such_room")
 
 
 def announcements(
-    operation: Operation, channel: str, session: Session, message: Json
+    operation: Operation, channel: str, session: SessionApi, message: Json
 ) -> Vote | Denial:
     """Everybody may subscribe; only ada may publish."""
     if operation is Operation.PUBLISH and name_of(session) != "ada":

@@ -22,7 +22,7 @@ from holdfast import (
     SecurityPolicy,
     ServerApi,
     ServiceCall,
-    Session,
+    SessionApi,
 )
 
 COOKIE = "session"
@@ -71,7 +71,7 @@ class Members(SecurityPolicy):
     def __init__(self, logins: Logins) -> None:
         self._logins = logins
 
-    def can_handshake(self, session: Session, handshake: Json) -> Denial | None:
+    def can_handshake(self, session: SessionApi, handshake: Json) -> Denial | None:
         # Another host of the same domain may have set cookies of this name. Unsigned ones are
         # ignored. Of two logins, one may be an attacker's own, so neither is accepted.
         cookies = session.caller.cookies(COOKIE)
@@ -83,7 +83,7 @@ class Members(SecurityPolicy):
         return None
 
     def can_claim(
-        self, session: Session, subject: str, number: int, handshake: Json
+        self, session: SessionApi, subject: str, number: int, handshake: Json
     ) -> Denial | None:
         is_own = (session.attributes or {}).get("user") == subject
         return None if is_own else Denial("not_your_name")

@@ -30,11 +30,11 @@ BUILT_ELSEWHERE = {**BUILT_AT, "GITHUB_REPOSITORY": "others/product"}
 # A user's extension, in a project that has an `app` of its own.
 EXTENSION = """
 from app import NAME
-from holdfast import Json, ServerApi, ServerExtension, Session
+from holdfast import Json, ServerApi, ServerExtension, SessionApi
 
 
 class Greeter(ServerExtension):
-    def negotiate(self, session: Session, handshake: Json, reply: Json, now: float) -> None:
+    def negotiate(self, session: SessionApi, handshake: Json, reply: Json, now: float) -> None:
         reply.setdefault("ext", {})["greeting"] = NAME
 
 
