@@ -20,8 +20,8 @@ from bench.measure import Conditions, Result, allow_many_files, figure, load
 from bench.plan import BENCH, ServerSpec, Workload, choose, read_servers, read_workloads
 from bench.processes import running
 from bench.run import CACHE
+from bench.tables import Runs, main_figure
 
-_FIGURE = "deliveries_per_cpu_s"
 _RATE = re.compile(r"(--rate )(\S+)")
 _DETUNING = 1.013
 
@@ -31,6 +31,7 @@ def parse_arguments() -> argparse.Namespace:
     add = parser.add_argument
     add("--set", default="chat-ack", help="sets and workloads, separated by commas")
     add("--only", default="holdfast,holdfast-silent", help="two servers")
+    add("--old", type=Path, help="instead of --only: where `pip install --target` put a version")
     add("--rounds", type=int, default=8)
     add("--extra", default="", help="more arguments for the load generators")
     add("--out", type=Path, default=CACHE / "beside")
@@ -39,7 +40,7 @@ def parse_arguments() -> argparse.Namespace:
 
 
 def measure(pair: Sequence[ServerSpec], workload: Workload, conditions: Conditions) -> list[float]:
-    """Return the deliveries of each server per second of its processor time."""
+    """Return the work of each server per second of its processor time."""
     with ExitStack() as stack, ThreadPoolExecutor(len(pair)) as loaders:
         waiting = []
         for spec in pair:
@@ -55,7 +56,11 @@ def measure(pair: Sequence[ServerSpec], workload: Workload, conditions: Conditio
             waiting,
             (args, detuned(args)),
         )
-        return [_figure_of(result, workload.name) for result in results]
+        names = [spec.name for spec in pair]
+        return [
+            _figure_of(name, result, workload.name)
+            for name, result in zip(names, results, strict=True)
+        ]
 
 
 def detuned(args: str) -> str:
@@ -67,12 +72,12 @@ def detuned(args: str) -> str:
     return _RATE.sub(lambda found: f"{found[1]}{float(found[2]) * _DETUNING:g}", args)
 
 
-def _figure_of(result: Result, workload: str) -> float:
-    """Return the figure of a result; print why if it is 0."""
-    found = figure(result, _FIGURE) or 0.0
+def _figure_of(server: str, result: Result, workload: str) -> float:
+    """Return the main figure of a result; print why if it is 0."""
+    found = figure(result, main_figure([Runs(server, [result])])) or 0.0
     if not found:
         facts = {name: result.get(name) for name in ("rc", "failed", "ready", "notes")}
-        print(f"# {workload}: nothing was delivered: {facts}", file=sys.stderr)
+        print(f"# {workload}: {server} did no work: {facts}", file=sys.stderr)
     return found
 
 
@@ -97,7 +102,12 @@ def compare(
 
 def main() -> None:
     options = parse_arguments()
-    pair = choose(read_servers(BENCH / "servers.toml"), options.only.split(","))
+    servers = read_servers(BENCH / "servers.toml")
+    pair = choose(servers, options.only.split(","))
+    if options.old is not None:
+        new = servers["holdfast"]
+        environment = {**new.env, "PYTHONPATH": str(options.old.absolute())}
+        pair = [new, replace(new, name="old", env=environment)]
     if len(pair) != 2:
         sys.exit("name two servers to compare: --only one,other")
     conditions = Conditions(
