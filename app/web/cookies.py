@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 
 from holdfast.bayeux.caller import cookie_values
 
@@ -46,8 +45,8 @@ class BrowserCookie:
         If there are several, any of them may be the browser's: a cookie does not tell who set it.
         """
         values = dict.fromkeys(cookie_values(lines, self.name))
-        identities = (value for value in values if _IDENTITY.fullmatch(value))
-        return tuple(islice(identities, _MAX_IDENTITIES))
+        identities = [value for value in values if _IDENTITY.fullmatch(value)]
+        return tuple(identities[:_MAX_IDENTITIES])
 
     def header(self, identity: str) -> str:
         """Return the value of `Set-Cookie` for this identity."""

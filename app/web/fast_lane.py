@@ -64,6 +64,7 @@ _PIECE = 64
 # Bytes from a WebSocket that are parsed in one turn of the event loop: a frame may be as short as
 # six bytes, and tens of thousands of frames take long.
 _SOCKET_PIECE = 16 * 1024
+_NO_CORS: Mapping[str, str] = {}
 _SUFFIXES = ("", "/", "/handshake", "/connect", "/subscribe", "/publish", "/disconnect")
 # Content types that need no parsing: JSON or text in UTF-8, or none at all.
 _PLAIN_TYPES = frozenset(
@@ -153,7 +154,7 @@ class FastLane(RequestHandler):
         self._stall: asyncio.TimerHandle | None = None
         # What the last head says, and the last two heads, to recognise if they repeat.
         self._speaker = NO_SPEAKER
-        self._cors: Mapping[str, str] = {}
+        self._cors = _NO_CORS
         self._known: KnownHead | None = None
         self._known_before: KnownHead | None = None
         # Whether the parser is between two requests; heads are recognised only then.
@@ -267,7 +268,8 @@ class FastLane(RequestHandler):
         trust = endpoint.options.origins.trust_of(headers)
         caller = endpoint.options.peers.caller(headers, self.transport)
         self._speaker = endpoint.speaker(headers, caller, source_of(trust))
-        self._cors = endpoint.cors(headers)
+        # Pages of other origins alone need these headers.
+        self._cors = endpoint.cors(headers) if trust is OriginTrust.ALLOWED else _NO_CORS
         if trust is OriginTrust.FOREIGN:
             endpoint.report_foreign(headers)
             return False

@@ -22,6 +22,8 @@ UNIX = "unix"
 X_FORWARDED_FOR = "X-Forwarded-For"
 # Providers assign customers at least a /64, so its addresses count as one client.
 _IPV6_PREFIX = 64
+# The number of addresses that are looked up once.
+_REMEMBERED = 4096
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -33,6 +35,16 @@ class _ForwardedHop(NamedTuple):
 
     address: str
     scheme: str
+
+
+class _Peer(NamedTuple):
+    """What follows from an address; it is the same for all requests from there."""
+
+    address: str
+    # The key of its limits.
+    network: str
+    is_loopback: bool
+    is_trusted: bool
 
 
 class Peers:
@@ -52,45 +64,54 @@ class Peers:
     ) -> None:
         """Without `shows_headers`, callers carry no headers: they take 1.4 KB per connection."""
         self._shows_headers = shows_headers
-        self._trusts_unix = UNIX in trusted
         self._networks = [ip_network(each) for each in trusted if each != UNIX]
         self._header = header
+        # A connection without an address.
+        self._local = _Peer("", "", is_loopback=True, is_trusted=UNIX in trusted)
+        self._find = lru_cache(_REMEMBERED)(self._look_up)
 
     def caller(self, headers: Headers, transport: BaseTransport | None) -> Caller:
         """Return the sender of a request with these headers on this connection."""
-        peer = _peer(transport)
+        name = None if transport is None else transport.get_extra_info("peername")
+        found = self._find(name[0]) if isinstance(name, tuple) else None
+        peer = self._local if found is None else found
         is_secure = transport is not None and transport.get_extra_info("sslcontext") is not None
-        if self._is_trusted(peer):
+        if peer.is_trusted:
             return self._forwarded(headers, peer, is_secure)
-        is_here = peer is None or peer.is_loopback
         return Caller(
-            address="" if peer is None else str(peer),
-            network="" if is_here else network(peer),
+            address=peer.address,
+            network="" if peer.is_loopback else peer.network,
             headers=headers if self._shows_headers else UNKNOWN.headers,
             is_secure=is_secure,
             tls_subject=_subject(transport) if is_secure else (),
         )
 
-    def _forwarded(self, headers: Headers, proxy: Address | None, is_secure: bool) -> Caller:
-        client = None
+    def _forwarded(self, headers: Headers, proxy: _Peer, is_secure: bool) -> Caller:
+        client = proxy
         for hop in self._hops(headers):
-            found = parse(hop.address)
+            found = self._find(hop.address)
             if found is None:
                 # The proxy does not name its client; what precedes it may be forged.
                 break
             if hop.scheme:
                 is_secure = hop.scheme == "https"
             client = found
-            if not self._is_trusted(client):
+            if not client.is_trusted:
                 break
-        address = proxy if client is None else client
         return Caller(
-            address="" if address is None else str(address),
-            network="" if client is None or self._is_trusted(client) else network(client),
+            address=client.address,
+            network="" if client.is_trusted else client.network,
             headers=headers if self._shows_headers else UNKNOWN.headers,
             is_proxied=True,
             is_secure=is_secure,
         )
+
+    def _look_up(self, text: str) -> _Peer | None:
+        address = parse(text)
+        if address is None:
+            return None
+        is_trusted = any(address in each for each in self._networks)
+        return _Peer(str(address), network(address), address.is_loopback, is_trusted)
 
     def _hops(self, headers: Headers) -> Iterator[_ForwardedHop]:
         """Return the proxies' reports, those of the nearest first."""
@@ -105,11 +126,6 @@ class Peers:
         else:
             yield from map(_element, values)
 
-    def _is_trusted(self, peer: Address | None) -> bool:
-        if peer is None:
-            return self._trusts_unix
-        return any(peer in each for each in self._networks)
-
 
 def _element(text: str) -> _ForwardedHop:
     """Parse an element of `Forwarded` (RFC 7239)."""
@@ -120,7 +136,6 @@ def _element(text: str) -> _ForwardedHop:
     return _ForwardedHop(pairs.get("for", ""), pairs.get("proto", "").lower())
 
 
-@lru_cache(4096)
 def parse(text: str) -> Address | None:
     """Parse an address with optional port, brackets and zone; None if there is no address."""
     if text.startswith("["):
@@ -135,13 +150,6 @@ def parse(text: str) -> Address | None:
     return mapped or address
 
 
-def _peer(transport: BaseTransport | None) -> Address | None:
-    """Return the connection's peer; None if it has no address."""
-    name = None if transport is None else transport.get_extra_info("peername")
-    return parse(name[0]) if isinstance(name, tuple) else None
-
-
-@lru_cache(4096)
 def network(address: Address) -> str:
     """The unit of limits per address: the IPv4 address, or the /64 of an IPv6 address."""
     if isinstance(address, IPv4Address):
