@@ -173,7 +173,7 @@ class Answers:
 
     def _as_of_now(self, session: Session) -> Sequence[Message]:
         """Return the messages that wait for a plain session, once expired ones are settled."""
-        if session.queue.mortals:
+        if session.queue.expiring:
             self._undelivered.expire_waiting(session)
             self._update_deadlines(session.queue.waiting)
         return session.queue.waiting
@@ -225,7 +225,7 @@ class Answers:
     def _batch_for(self, session: Session, now: float) -> Batch:
         """Hand over what may go now, as events for this session."""
         # Only messages with a lifetime, and those handed over again, may carry requests.
-        may_carry_requests = bool(session.queue.mortals)
+        may_carry_requests = bool(session.queue.expiring)
         if may_carry_requests:
             self._undelivered.expire_waiting(session)
         if session.unfinished or session.reauthorization is not None or session.catching_up:

@@ -39,11 +39,11 @@ class MessageExpiry:
 
     def watch(self, session: Session) -> None:
         """Watch the session: a message with a lifetime waits in its queue."""
-        mortals = session.queue.mortals
-        if mortals and session.takes_messages:
+        expiring = session.queue.expiring
+        if expiring and session.takes_messages:
             if session.expiry_timer is None:
                 session.expiry_timer = ExpiryTimer(session)
-            self._timers.ring_by(session.expiry_timer, mortals[0].expires_ms / 1000)
+            self._timers.ring_by(session.expiry_timer, expiring[0].expires_ms / 1000)
 
     def begin(self, session: Session) -> None:
         """Watch a restored session, whose queue may contain expired messages."""

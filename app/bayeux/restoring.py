@@ -226,7 +226,7 @@ def _refill(
             entry.is_in_flight = False
             queue.returned[entry.seq] = entry
             if message.expires_ms:
-                queue.add_mortal(message)
+                queue.track_lifetime(message)
         else:
             entry.due = due
             in_flight.append(entry)

@@ -39,13 +39,13 @@ class InFlight:
         "_repeats",
         "batch",
         "count",
+        "expiring",
         "has_former",
         "has_pending",
         "has_topics",
         "is_mixed",
         "is_overflowing",
         "is_restored",
-        "mortals",
         "probe",
         "response_timeout_s",
         "returned",
@@ -89,7 +89,7 @@ class InFlight:
         # Whether a former process numbered the batches of this queue.
         self.is_restored = False
         # Waiting and returned messages with a limited lifetime, the first to expire first.
-        self.mortals: list[Message] | None = None
+        self.expiring: list[Message] | None = None
         # The next four hold until the queue is empty. Waiting messages may be in another order
         # than that of their arrival, ...
         self.is_mixed = False
@@ -284,7 +284,7 @@ class InFlight:
                 if entry is None:
                     continue
                 del self.returned[seq]
-                self._drop_mortals((entry.message,))
+                self._untrack_lifetimes((entry.message,))
             taken.append(entry)
         self._leave([entry.message for entry in taken])
         return taken
@@ -294,7 +294,7 @@ class InFlight:
         for entry in entries:
             (self._handed if entry.seq in self._handed else self.returned).pop(entry.seq)
         messages = [entry.message for entry in entries]
-        self._drop_mortals(messages)
+        self._untrack_lifetimes(messages)
         self._leave(messages)
 
     # Returns
@@ -340,7 +340,7 @@ class InFlight:
             entry.is_pending = False
             entry.due = 0.0
             if entry.message.expires_ms:
-                self.add_mortal(entry.message)
+                self.track_lifetime(entry.message)
         if entries:
             self._line_up([*self.returned.values(), *entries])
         return entries
@@ -377,16 +377,16 @@ class InFlight:
 
     # Expiry
 
-    def add_mortal(self, message: Message) -> None:
+    def track_lifetime(self, message: Message) -> None:
         """Track the lifetime of a message that waits, or waits again."""
-        if self.mortals is None:
-            self.mortals = []
-        lifetimes.add(self.mortals, message)
+        if self.expiring is None:
+            self.expiring = []
+        lifetimes.add(self.expiring, message)
 
-    def _drop_mortals(self, messages: Iterable[Message]) -> None:
+    def _untrack_lifetimes(self, messages: Iterable[Message]) -> None:
         """Stop tracking the lifetimes of these messages."""
-        if self.mortals:
-            lifetimes.remove(self.mortals, messages)
+        if self.expiring:
+            lifetimes.remove(self.expiring, messages)
 
     def _leave(self, messages: Sequence[Message]) -> None:
         if self.has_topics:
@@ -400,5 +400,5 @@ class InFlight:
     def _forget(self) -> None:
         """Reset what holds only until the queue is empty."""
         self.count = self.size = self.window = 0
-        self.mortals = None
+        self.expiring = None
         self.is_overflowing = self.is_mixed = self.has_topics = self.has_former = False

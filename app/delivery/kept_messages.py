@@ -138,7 +138,8 @@ class Histories:
         self._shares: dict[str, _Share] = {}
         # A heap of ends of lifetimes with ids, some of them of messages that have left.
         self._ends: list[tuple[int, int]] = []
-        self._mortals = 0
+        # How many messages have a lifetime.
+        self._with_lifetime = 0
         self._names = SortedNames(self._by_channel)
         # The arrival of the next message.
         self.arrival = Arrival()
@@ -206,7 +207,7 @@ class Histories:
         self.newest = max(self.newest, message.id)
         self.size += len(message.wire)
         if message.life_ms is not None:
-            self._mortals += 1
+            self._with_lifetime += 1
             heappush(self._ends, (end_of(message), message.id))
         self._shorten(kept, depth)
         limits = self.limits
@@ -308,7 +309,7 @@ class Histories:
         if message.account:
             self._discharge(message)
         if message.life_ms is not None:
-            self._mortals -= 1
+            self._with_lifetime -= 1
             self._forget_ends()
         if not kept:
             # Empty histories must not take memory for ever: the floor of all covers theirs.
@@ -321,7 +322,7 @@ class Histories:
 
     def _forget_ends(self) -> None:
         """Rebuild the heap when most of it belongs to messages that have left."""
-        if len(self._ends) > 2 * self._mortals + _FEW:
+        if len(self._ends) > 2 * self._with_lifetime + _FEW:
             self._ends = [each for each in self._ends if each[1] in self._messages]
             heapify(self._ends)
 

@@ -9,24 +9,24 @@ from holdfast.delivery.messages import Message
 _by_end = attrgetter("expires_ms")
 
 
-def add(mortals: list[Message], message: Message) -> None:
+def add(expiring: list[Message], message: Message) -> None:
     """Insert the message behind those whose lifetime ends before."""
-    insort(mortals, message, key=_by_end)
+    insort(expiring, message, key=_by_end)
 
 
-def remove(mortals: list[Message], messages: Iterable[Message]) -> None:
+def remove(expiring: list[Message], messages: Iterable[Message]) -> None:
     """Remove these messages; ignore those that are not there."""
     for message in messages:
-        place = bisect_left(mortals, message.expires_ms, key=_by_end)
-        while place < len(mortals) and mortals[place].expires_ms == message.expires_ms:
-            if mortals[place] is message:
-                del mortals[place]
+        place = bisect_left(expiring, message.expires_ms, key=_by_end)
+        while place < len(expiring) and expiring[place].expires_ms == message.expires_ms:
+            if expiring[place] is message:
+                del expiring[place]
                 break
             place += 1
 
 
-def take_expired(mortals: list[Message], now_ms: int, most: int | None) -> list[Message]:
+def take_expired(expiring: list[Message], now_ms: int, most: int | None) -> list[Message]:
     """Remove and return up to `most` messages whose lifetime is over."""
-    over = mortals[: bisect_right(mortals, now_ms, key=_by_end)][:most]
-    del mortals[: len(over)]
+    over = expiring[: bisect_right(expiring, now_ms, key=_by_end)][:most]
+    del expiring[: len(over)]
     return over

@@ -75,7 +75,7 @@ class CallbackQueue(InFlight):
         else:
             self.waiting.append(message)
         if message.expires_ms:
-            self.add_mortal(message)
+            self.track_lifetime(message)
         return None
 
     def lacks_room(self, size: int) -> Reason | None:
@@ -114,7 +114,7 @@ class CallbackQueue(InFlight):
         else:
             self.waiting.append(message)
         if message.expires_ms:
-            self.add_mortal(message)
+            self.track_lifetime(message)
         if message.former is not None:
             self.has_former = True
         self.refer(message)
@@ -180,11 +180,11 @@ class CallbackQueue(InFlight):
                 self._fresh = batch
         self._last_seq = self.seq
         self.seq += len(batch.messages)
-        if self.mortals is not None:
+        if self.expiring is not None:
             if self.waiting or self.returned:
-                self._drop_mortals(batch.messages)
+                self._untrack_lifetimes(batch.messages)
             else:
-                self.mortals = None
+                self.expiring = None
         if self.probe is not None and self.probe in batch.messages:
             self.probe = None
         return batch
@@ -281,10 +281,10 @@ class CallbackQueue(InFlight):
 
     def take_expired(self, now_ms: int, most: int | None = None) -> list[Message]:
         """Remove up to `most` waiting messages whose lifetime is over; the caller counts them."""
-        mortals = self.mortals
-        if not mortals or mortals[0].expires_ms > now_ms:
+        expiring = self.expiring
+        if not expiring or expiring[0].expires_ms > now_ms:
             return []
-        over = lifetimes.take_expired(mortals, now_ms, most)
+        over = lifetimes.take_expired(expiring, now_ms, most)
         if len(over) > _FEW or not all(map(self._remove, over)):
             gone = set(map(id, over))
             self.waiting = [m for m in self.waiting if id(m) not in gone]
@@ -318,7 +318,7 @@ class CallbackQueue(InFlight):
     def exchange(self, message: Message, copy: Message) -> None:
         """Let a copy of a waiting message take its place."""
         if self._remove(message):
-            self._drop_mortals((message,))
+            self._untrack_lifetimes((message,))
             self._leave((message,))
         else:
             self.take_away((message,))
@@ -330,7 +330,7 @@ class CallbackQueue(InFlight):
         self._handed = {n: e for n, e in self.in_flight().items() if id(e.message) not in gone}
         self.returned = {n: e for n, e in self.returned.items() if id(e.message) not in gone}
         self.waiting = [m for m in self.waiting if id(m) not in gone]
-        self.mortals = [m for m in self.mortals or () if id(m) not in gone]
+        self.expiring = [m for m in self.expiring or () if id(m) not in gone]
         self._leave(taken)
 
     def clear(self) -> None:
@@ -353,6 +353,6 @@ class CallbackQueue(InFlight):
         count -= len(returned)
         waiting, self.waiting = self.waiting[:count], self.waiting[count:]
         left = [*(entry.message for entry in returned), *waiting]
-        self._drop_mortals(left)
+        self._untrack_lifetimes(left)
         self._leave(left)
         return [*(entry.message for entry in taken), *left]

@@ -110,7 +110,7 @@ class Comparison:
         assert queue.size == sum(len(message.wire) for message in here)
         waits = [*(entry.message for entry in queue.returned.values()), *queue.waiting]
         ends = [message.expires_ms for message in waits if message.expires_ms]
-        assert [message.expires_ms for message in queue.mortals or ()] == sorted(ends)
+        assert [message.expires_ms for message in queue.expiring or ()] == sorted(ends)
         assert (session.held_connect is not None) == (receiver.question is not None), receiver.key
         assert session.has_left == receiver.is_away, receiver.key
         if session.dispatcher is not None:

@@ -295,7 +295,7 @@ def test_a_removed_message_with_a_lifetime_does_not_expire_later() -> None:
         sender.publish(channel, 1, ext=life)
     policy.forbidden.add(SECRET)
     reauthorize_now(server, client.session)
-    assert [message.channel for message in client.session.queue.mortals or ()] == ["/a"]
+    assert [message.channel for message in client.session.queue.expiring or ()] == ["/a"]
     server.advance(2.0)
     assert server.bayeux.state.hub.counters.expired == 1
     assert discarded(server) == 2

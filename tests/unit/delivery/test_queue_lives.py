@@ -50,7 +50,7 @@ def test_expired_messages_leave_a_queue_in_the_order_of_their_expiry(
                 now += 1
                 _expire(queue, now, number)
         ends = [m.expires_ms for m in _waits(queue) if m.expires_ms]
-        assert [m.expires_ms for m in queue.mortals or ()] == sorted(ends)
+        assert [m.expires_ms for m in queue.expiring or ()] == sorted(ends)
         assert queue.count == len(queue.in_flight()) + len(_waits(queue)) == queue.size
 
 

@@ -286,7 +286,7 @@ def test_settling_a_passing_message_removes_nothing_from_the_store() -> None:
     court = Court()
     court.offer("a", "b")
     for message in court.queue.waiting:
-        court.queue.add_mortal(message)
+        court.queue.track_lifetime(message)
         message.limit_life(1, is_forced=True)
     court.queue.waiting[1].is_durable = False
     court.keeper.is_full = True
