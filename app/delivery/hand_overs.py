@@ -13,7 +13,7 @@ from holdfast.delivery.undelivered import Undelivered
 
 R = TypeVar("R", bound=Receiver)
 
-_WORN = "handed over max_attempts times without an answer"
+_EXHAUSTED = "handed over max_attempts times without an answer"
 
 
 class HandOvers(Generic[R]):
@@ -62,34 +62,34 @@ class HandOvers(Generic[R]):
         queue = receiver.queue
         if queue.settling is SettledBy.WRITTEN:
             return limit
-        if queue.keeps_suspect():
+        if queue.awaits_last_attempt():
             return 0
-        worn, limit = self._look_over(queue, queue.room(limit))
-        if worn:
-            queue.take_out(worn)
-            self._undelivered.dead_letter(receiver, worn, error_codes.FAILED_OVER, _WORN)
+        exhausted, limit = self._look_over(queue, queue.room(limit))
+        if exhausted:
+            queue.take_out(exhausted)
+            self._undelivered.dead_letter(receiver, exhausted, error_codes.FAILED_OVER, _EXHAUSTED)
             self._waiting_places.look(receiver)
         return limit
 
     def _look_over(self, queue: CallbackQueue, limit: int) -> tuple[list[Entry], int]:
         """Return the entries without attempts left, and how many of the others may go together."""
-        queue.suspect = None
-        worn, count = [], 0
+        queue.on_last_attempt = None
+        exhausted, count = [], 0
         for entry in queue.coming_again():
             left = self._attempts_left(entry)
             if left is None:
                 count += entry.message.channel not in self._guard.held
             elif left <= 0 and entry.was_alone and not self._undelivered.is_congested:
-                worn.append(entry)
+                exhausted.append(entry)
             elif left <= 1 <= entry.attempts:
                 if not count:
-                    queue.suspect = entry
-                return worn, count or 1
+                    queue.on_last_attempt = entry
+                return exhausted, count or 1
             else:
                 count += 1
             if count == limit:
                 break
-        return worn, limit
+        return exhausted, limit
 
     def _attempts_left(self, entry: Entry) -> int | None:
         """Return the attempts left; None without a limit or while the channel is held back."""

@@ -46,13 +46,13 @@ class InFlight:
         "is_mixed",
         "is_overflowing",
         "is_restored",
+        "on_last_attempt",
         "probe",
         "response_timeout_s",
         "returned",
         "seq",
         "settling",
         "size",
-        "suspect",
         "window",
     )
 
@@ -83,7 +83,7 @@ class InFlight:
         # failure. Zero means no limit: no failure since the queue was empty.
         self.window = 0
         # The entry that went alone for its last attempt; nothing joins it while it is in flight.
-        self.suspect: Entry | None = None
+        self.on_last_attempt: Entry | None = None
         # The message that probes its channel, although the channel is held back.
         self.probe: Message | None = None
         # Whether a former process numbered the batches of this queue.
@@ -253,12 +253,12 @@ class InFlight:
         window = self.window
         return window if window and not 0 <= limit <= window else limit
 
-    def keeps_suspect(self) -> bool:
-        """Return whether the entry that went alone is still in flight."""
-        suspect = self.suspect
-        if suspect is None or self._handed.get(suspect.seq) is not suspect:
+    def awaits_last_attempt(self) -> bool:
+        """Return whether the entry that went alone for its last attempt is still in flight."""
+        entry = self.on_last_attempt
+        if entry is None or self._handed.get(entry.seq) is not entry:
             return False
-        return suspect.is_pending or self.settling is not _BATCH
+        return entry.is_pending or self.settling is not _BATCH
 
     def coming_again(self) -> list[Entry]:
         """Return the entries that go first in the next batch, in order: the earlier hand-overs."""

@@ -146,7 +146,7 @@ class CallbackQueue(InFlight):
 
     def has_news(self, held: Collection[str] = ()) -> bool:
         """Whether there is anything to hand over now, other than on held channels."""
-        if self.keeps_suspect():
+        if self.awaits_last_attempt():
             return False
         if (not held or self.settling is _WRITTEN) and (self.waiting or self.returned):
             return True

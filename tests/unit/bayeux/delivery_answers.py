@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from tests.unit.bayeux.delivery_books import DEADLY, DELIVERY_ENDED, MOST_ATTEMPTS, WORN, Books
+from tests.unit.bayeux.delivery_books import DEADLY, DELIVERY_ENDED, EXHAUSTED, MOST_ATTEMPTS, Books
 from tests.unit.bayeux.delivery_receiver import MAX_INTERVAL_S, Copy, Question, Receiver
 
 # How long a connect is held (seconds).
@@ -129,9 +129,9 @@ class Answering(Books):
         kind, room = receiver.kind, receiver.kind.per_batch or FAR
         if kind.settles == "written":
             return room
-        if receiver.keeps_suspect():
+        if receiver.awaits_last_attempt():
             return 0
-        receiver.suspect = None
+        receiver.on_last_attempt = None
         room = min(room, receiver.window or FAR)
         going = 0
         for copy in sorted([*lost, *receiver.returned], key=lambda copy: copy.place):
@@ -141,10 +141,10 @@ class Answering(Books):
                 continue
             if copy.sent.channel == DEADLY and copy.attempts >= MOST_ATTEMPTS - 1:
                 if copy.attempts >= MOST_ATTEMPTS and copy.was_alone and not self.is_full:
-                    self.bury(receiver, [copy], WORN)
+                    self.bury(receiver, [copy], EXHAUSTED)
                     continue
                 if not going:
-                    receiver.suspect = copy
+                    receiver.on_last_attempt = copy
                 return going or 1
             going += 1
         return room

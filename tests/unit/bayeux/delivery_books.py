@@ -18,7 +18,7 @@ DEAD_MESSAGE = "user.update.deadMessage"
 # On this channel a refused message has this many attempts, with this pause between (seconds).
 PATIENT, ATTEMPTS, BACKOFF_S = "/b", 3, 1.0
 # On this one a message is handed over at most this often, and then dies with this code.
-DEADLY, MOST_ATTEMPTS, WORN = "/a", 3, "user.update.error"
+DEADLY, MOST_ATTEMPTS, EXHAUSTED = "/a", 3, "user.update.error"
 
 
 class Books:

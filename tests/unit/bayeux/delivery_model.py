@@ -307,7 +307,7 @@ class Model(Answering):
             copy.due = now + kind.response_ms / 1000 if kind.response_ms else None
         if kind.settles == "written":
             receiver.take_back(receiver.in_flight)
-        receiver.window, receiver.suspect = 0, None
+        receiver.window, receiver.on_last_attempt = 0, None
         if receiver.returned:
             receiver.fail()
         receiver.contact = Naive(kind.retries, kind.delay_ms / 1000)

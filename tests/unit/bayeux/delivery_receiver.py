@@ -121,7 +121,7 @@ class Receiver:
         # The batch window: one more than were settled since the last failure; 0: it has ended.
         self.window = 0
         # What was handed over alone with its last attempt.
-        self.suspect: Copy | None = None
+        self.on_last_attempt: Copy | None = None
         # The last number that the client has for certain, and the last one before the last answer.
         self.heard = self.before = 0
         # What was answered last.
@@ -161,14 +161,14 @@ class Receiver:
         if self.kind.settles != "written":
             self.window = 1
 
-    def keeps_suspect(self) -> bool:
-        suspect = self.suspect
-        if suspect is None or suspect not in self.in_flight:
+    def awaits_last_attempt(self) -> bool:
+        copy = self.on_last_attempt
+        if copy is None or copy not in self.in_flight:
             return False
-        return suspect.is_pending or self.kind.settles != "batch"
+        return copy.is_pending or self.kind.settles != "batch"
 
     def has_news(self, held: Collection[str]) -> bool:
-        if self.keeps_suspect():
+        if self.awaits_last_attempt():
             return False
         lost = self.kind.settles == "batch" and any(not c.is_pending for c in self.in_flight)
         if self.kind.settles == "written":
