@@ -53,12 +53,12 @@ class Addressing:
     """The receivers of one addressed message, and what the reply says about its destinations."""
 
     __slots__ = (
-        "_homes",
         "_message",
         "_passing",
         "_places",
         "_reserved",
         "_senders",
+        "_shared_queues",
         "_size",
         "_subjects",
         "keys",
@@ -74,7 +74,7 @@ class Addressing:
         self._size = len(message.wire)
         self._senders = senders
         # The queues of subjects that get it.
-        self._homes: list[AddressedQueue] = []
+        self._shared_queues: list[AddressedQueue] = []
         # Sessions that get it for their subject, and are not durable yet.
         self._passing: list[Session] = []
         # The sessions in whose queues room is reserved, each once.
@@ -95,9 +95,9 @@ class Addressing:
         self._passing += [each for each in takers if not each.is_durable]
         self.receivers += takers
         if not takers:
-            home = self._subjects.home(destination.subject, self._message, self._senders)
-            self.receivers.append(home.receiver)
-            self._homes.append(home.queue)
+            shared = self._subjects.queue_for(destination.subject, self._message, self._senders)
+            self.receivers.append(shared.receiver)
+            self._shared_queues.append(shared.queue)
         self._taken(destination, OK if takers else QUEUED)
 
     def _takers(self, destination: Destination) -> Sequence[Session]:
@@ -131,8 +131,8 @@ class Addressing:
     def release(self, persisted: PersistOutcome) -> None:
         """Give up the reserved room: the message is in its queues, or will not come."""
         if persisted is not PersistOutcome.KEPT:
-            for home in self._homes:
-                home.discharge(self._message)
+            for queue in self._shared_queues:
+                queue.discharge(self._message)
         for each in self._reserved:
             each.queue.release(self._size)
             self._places.made_room(each)

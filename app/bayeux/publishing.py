@@ -175,7 +175,7 @@ class Publishing:
         if qos is not None and qos.request is not None:
             qos.request.is_work = True
         try:
-            home = state.work.accept(channel.name, message, accounts_of(sender))
+            shared = state.work.accept(channel.name, message, accounts_of(sender))
         except OverQuota as over:
             # Only sessions have a quota.
             raise state.quotas.too_much_waits(cast("Session", sender), over.quota, ()) from over
@@ -184,7 +184,7 @@ class Publishing:
             raise Refused(error, full.code.text, channel.name) from full
 
         def answered(persisted: PersistOutcome) -> None:
-            state.work.accepted(home, message, persisted)
+            state.work.accepted(shared, message, persisted)
             if done is not None:
                 done(persisted)
 
@@ -193,11 +193,11 @@ class Publishing:
             message,
             persistent=persistent,
             done=answered,
-            addressed=(home.receiver,),
+            addressed=(shared.receiver,),
             is_subscribable=False,
         )
         if outcome is not None:
-            state.work.accepted(home, message, outcome)
+            state.work.accepted(shared, message, outcome)
         return outcome
 
     def candidate(

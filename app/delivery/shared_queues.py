@@ -137,7 +137,7 @@ class SharedQueues(ABC, Generic[R]):
         found = self._queues.get(name)
         return None if found is None else found.receiver
 
-    def home(self, name: str, message: Message, senders: Sequence[str]) -> SharedQueue[R]:
+    def queue_for(self, name: str, message: Message, senders: Sequence[str]) -> SharedQueue[R]:
         """Return the queue, which will get the message on account of its senders.
 
         Raises `Undeliverable` if the queue is full, or if the senders make too much wait already.
@@ -232,31 +232,31 @@ class SharedQueues(ABC, Generic[R]):
 
     def _take_in(self, known: SharedQueue[R]) -> None:
         """Take in returning messages, as many as one turn has time for."""
-        home = known.receiver
-        has = {message.id: message for message in home.queue.waiting}
+        receiver = known.receiver
+        has = {message.id: message for message in receiver.queue.waiting}
         moves, taken = [], []
         for _ in range(min(len(known.returning), MOST)):
             key, message = known.returning.popleft()
             taken.append(message)
-            if key == home.key:
+            if key == receiver.key:
                 # The shared queue was closed before the store had the message.
-                home.queue.take_in(message)
+                receiver.queue.take_in(message)
             elif message.id in has:
                 if message.former is not None:
-                    message = self._join(home, has[message.id], message.former)
-                moves.append(Move(message, key, [home.key], 0, 1))
+                    message = self._join(receiver, has[message.id], message.former)
+                moves.append(Move(message, key, [receiver.key], 0, 1))
             else:
-                moves.append(self._enter(message, key, (home,), ()))
+                moves.append(self._enter(message, key, (receiver,), ()))
             has[message.id] = message
         release(taken)
         if moves:
             self._ledger.moved(moves)
         erased = [has[each.id] for each in taken if each.is_erased]
         if erased:
-            home.queue.take_away(erased)
-            self.discard(home, erased, Reason.ERASED)
-        self._expire_in_time(home)
-        self._hub.make_ready(home)
+            receiver.queue.take_away(erased)
+            self.discard(receiver, erased, Reason.ERASED)
+        self._expire_in_time(receiver)
+        self._hub.make_ready(receiver)
 
     def _enter(self, message: Message, source: str, new: Sequence[R], old: Sequence[R]) -> Move:
         """Add the message to new queues; return the move.
@@ -275,12 +275,12 @@ class SharedQueues(ABC, Generic[R]):
         keys = [each.key for each in (*new, *old)]
         return Move(message, source, keys, copies=len(new), remembering=len(new))
 
-    def _join(self, home: R, message: Message, former: FormerAttempts) -> Message:
+    def _join(self, receiver: R, message: Message, former: FormerAttempts) -> Message:
         """Let a waiting message remember the attempts of another copy; return it."""
         if message.former is not None:
             former = joined(message.former, former)
         copy = message.tried(former)
-        home.queue.exchange(message, copy)
+        receiver.queue.exchange(message, copy)
         return copy
 
     def _expire_in_time(self, receiver: R) -> None:

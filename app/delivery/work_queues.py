@@ -121,18 +121,18 @@ class WorkQueues(SharedQueues[R]):
 
     def accept(self, channel: str, message: Message, senders: Sequence[str]) -> SharedQueue[R]:
         """Return the queue of a channel, with room for the message. Raises `Undeliverable`."""
-        home = self.home(PREFIX + channel, message, senders)
-        home.queue.reserve(len(message.wire))
+        shared = self.queue_for(PREFIX + channel, message, senders)
+        shared.queue.reserve(len(message.wire))
         message.refusals = ()
         message.linger_s = None
-        return home
+        return shared
 
-    def accepted(self, home: SharedQueue[R], message: Message, outcome: PersistOutcome) -> None:
+    def accepted(self, shared: SharedQueue[R], message: Message, outcome: PersistOutcome) -> None:
         """Give the room up: the message is in the queue, or will not come."""
         if outcome is not PersistOutcome.KEPT:
-            home.queue.discharge(message)
-        home.queue.release(len(message.wire))
-        self.close_if_idle(home.receiver)
+            shared.queue.discharge(message)
+        shared.queue.release(len(message.wire))
+        self.close_if_idle(shared.receiver)
 
     def _open(self, name: str) -> SharedQueue[R]:
         if name not in self._queues:

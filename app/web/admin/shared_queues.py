@@ -64,7 +64,7 @@ class SharedQueues:
     async def subjects(self, cursor: Cursor = None, limit: Limit = 100) -> Page[SubjectQueue]:
         """List subjects that messages wait for, by name."""
         found, after = _page(self._subjects, cursor, limit)
-        return Page([SubjectQueue(home.subject, *_waiting(home)) for home in found], after)
+        return Page([SubjectQueue(each.subject, *_waiting(each)) for each in found], after)
 
     @route("GET", _SUBJECT)
     async def subject_queue(self, subject: Subject, limit: EntryLimit = 20) -> list[Entry]:
@@ -80,12 +80,12 @@ class SharedQueues:
     async def work_queues(self, cursor: Cursor = None, limit: Limit = 100) -> Page[WorkQueue]:
         """List work queues in which messages wait, by channel."""
         found, after = _page(self._work, cursor and PREFIX + cursor, limit)
-        items = [self._work_queue(home) for home in found]
+        items = [self._work_queue(each) for each in found]
         return Page(items, after and after.removeprefix(PREFIX))
 
-    def _work_queue(self, home: Session) -> WorkQueue:
-        channel = home.subject.removeprefix(PREFIX)
-        return WorkQueue(channel, *_waiting(home), len(self._receivers(channel)))
+    def _work_queue(self, receiver: Session) -> WorkQueue:
+        channel = receiver.subject.removeprefix(PREFIX)
+        return WorkQueue(channel, *_waiting(receiver), len(self._receivers(channel)))
 
     @route("GET", _WORK)
     async def work_queue(self, channel: Channel, limit: EntryLimit = 20) -> list[Entry]:
@@ -112,15 +112,19 @@ class SharedQueues:
         """Discard all messages that wait in a work queue."""
         return await self._clear("work.clear", channel, self._work.of(channel), who)
 
-    def _first(self, home: Session | None, limit: int) -> list[Entry]:
+    def _first(self, receiver: Session | None, limit: int) -> list[Entry]:
         """Return the first messages of a queue, which need not exist while nothing waits."""
-        if home is None:
+        if receiver is None:
             return []
-        return [entry(self._node.name, home, each) for each in first_entries(home.queue, limit)]
+        return [
+            entry(self._node.name, receiver, each) for each in first_entries(receiver.queue, limit)
+        ]
 
-    async def _clear(self, action: str, name: str, home: Session | None, who: str) -> ClearedQueue:
+    async def _clear(
+        self, action: str, name: str, receiver: Session | None, who: str
+    ) -> ClearedQueue:
         async with self._server.change(who, action, name) as detail:
-            discarded = 0 if home is None else self._server.life.clear(home)
+            discarded = 0 if receiver is None else self._server.life.clear(receiver)
             detail["discarded"] = discarded
         return ClearedQueue(discarded)
 
@@ -134,7 +138,7 @@ def _page(
     return [waiting[name] for name in found], after
 
 
-def _waiting(home: Session) -> tuple[int, int, int]:
+def _waiting(receiver: Session) -> tuple[int, int, int]:
     """Return how many messages wait, their bytes, and when the oldest was published."""
-    oldest = min(message.id for message in home.queue.waiting)
-    return home.queue.count, home.queue.size, oldest // NS_PER_MS
+    oldest = min(message.id for message in receiver.queue.waiting)
+    return receiver.queue.count, receiver.queue.size, oldest // NS_PER_MS

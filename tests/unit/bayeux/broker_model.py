@@ -126,7 +126,7 @@ class Model:
             else:
                 target.copies.append(Copy(sent, sent.is_durable, was_handed=was_handed))
 
-    def home(self, name: str) -> Queue:
+    def shared_queue(self, name: str) -> Queue:
         return self.shared.setdefault(name, Queue(f"{name}/0"))
 
     # Publishes
@@ -151,10 +151,10 @@ class Model:
         if destinations:
             receivers, outcomes = self.address(sent, destinations, persistent)
         if sent.is_work:
-            home = self.home(WORK)
-            if len(home.copies) >= MOST_SHARED:
+            shared = self.shared_queue(WORK)
+            if len(shared.copies) >= MOST_SHARED:
                 raise Unaccepted("507")
-            receivers.append(home)
+            receivers.append(shared)
         elif is_subscribable:
             receivers += [each for each in self.sessions.values() if each.hears(channel)]
         receivers = list(dict.fromkeys(receivers))
@@ -258,17 +258,17 @@ class Model:
         return takers if has_room and subject not in self.shared else []
 
     def room_for(self, subject: str) -> Queue:
-        home = self.home(subject)
-        if len(home.copies) >= MOST_SHARED:
+        shared = self.shared_queue(subject)
+        if len(shared.copies) >= MOST_SHARED:
             raise Unaccepted("507")
-        return home
+        return shared
 
     # Returns, and what follows
 
     def take_back(self, queue: Queue, copies: Sequence[Copy]) -> None:
         """These return to the work queue, or to the subject."""
         for copy in copies:
-            self.move(queue, copy, self.home(WORK if copy.sent.is_work else queue.subject))
+            self.move(queue, copy, self.shared_queue(WORK if copy.sent.is_work else queue.subject))
 
     def relieve(self, queue: Queue) -> None:
         """Return the work that waits for a session which takes none now."""
@@ -283,34 +283,34 @@ class Model:
                 self.pass_to_subject(self.shared[subject], self.takers(subject))
         if WORK in self.shared:
             self.share_out(self.shared[WORK])
-        self.shared = {name: home for name, home in self.shared.items() if home.copies}
+        self.shared = {name: each for name, each in self.shared.items() if each.copies}
 
-    def pass_to_subject(self, home: Queue, takers: Sequence[Queue]) -> None:
+    def pass_to_subject(self, shared: Queue, takers: Sequence[Queue]) -> None:
         """To every session that has room; none overtakes one that waits for room."""
-        for copy in home.in_order() if any(each.has_room for each in takers) else ():
+        for copy in shared.in_order() if any(each.has_room for each in takers) else ():
             has = [each for each in takers if each.has(copy.sent)]
             new = [each for each in takers if each not in has and each.has_room]
             if not (has or new):
                 return
-            self.move(home, copy, *new)
+            self.move(shared, copy, *new)
 
-    def share_out(self, home: Queue) -> None:
+    def share_out(self, shared: Queue) -> None:
         """To one live receiver each: one of those with the fewest entries."""
         takers = [each for each in self.sessions.values() if each.is_live and each.hears(JOBS)]
-        for copy in home.in_order():
+        for copy in shared.in_order():
             free = [each for each in takers if each.has_room]
             sent = copy.sent
             if not free:
                 return
             if sent.refusers and all(each.key in sent.refusers for each in takers):
-                self.bury(home, [copy], sent.code)
+                self.bury(shared, [copy], sent.code)
                 continue
             free = [each for each in free if each.key not in sent.refusers]
             if free:
                 least = min(len(each.copies) for each in free)
                 first = [each for each in free if len(each.copies) == least]
                 [holder] = self.holders(sent.number)
-                self.move(home, copy, next(each for each in first if each.key == holder))
+                self.move(shared, copy, next(each for each in first if each.key == holder))
 
     def follow(self) -> None:
         """What follows from each step: moves between queues, and ends of topics."""

@@ -808,9 +808,9 @@ def test_messages_of_an_ended_session_return_to_their_subject_over_several_turns
         seen.append(waiting(server, "joe"))
     assert seen[:6] == [200, 400, 600, 800, 1000, 1200]
     server.turn()
-    home = server.bayeux.state.subjects.queue("joe")
-    assert home is not None
-    ids = home.queue.ids()
+    receiver = server.bayeux.state.subjects.queue("joe")
+    assert receiver is not None
+    ids = receiver.queue.ids()
     assert ids == sorted(ids)
     assert server.balances()
 

@@ -93,11 +93,11 @@ class TopicsMachine(RuleBasedStateMachine):
         gone, self.queues[place] = queue[:count], queue[count:]
         release(gone)
 
-    @rule(place=st.integers(0, QUEUES - 1), home=st.integers(0, QUEUES - 1))
-    def move(self, place: int, home: int) -> None:
+    @rule(place=st.integers(0, QUEUES - 1), other=st.integers(0, QUEUES - 1))
+    def move(self, place: int, other: int) -> None:
         moved, self.queues[place] = self.queues[place], []
         release(moved)
-        self.queues[home] += moved
+        self.queues[other] += moved
         for message in moved:
             assert message.topic is not None
             message.topic.refer()
