@@ -157,7 +157,7 @@ class TurnWriter:
             return
         ends_at, has_sent = perf_counter() + limit_s, False
         for outgoing in rest:
-            if has_sent and outgoing.is_patient and perf_counter() > ends_at:
+            if has_sent and outgoing.may_wait and perf_counter() > ends_at:
                 self._rest = chain((outgoing,), rest)
                 # Two turns later, so that requests read meanwhile are answered between two calls.
                 self._loop.call_soon(self._loop.call_soon, self._send_some, _TURN_S)

@@ -54,7 +54,7 @@ class PendingCall(NamedTuple):
     # The call's note for the journal.
     note: bytes = b""
     # Whether the call may be sent later: no hand-over depends on it.
-    is_patient: bool = False
+    may_wait: bool = False
     # Whether the core reports the note's events live: then it only matters after a kill.
     is_reported: bool = False
 
@@ -177,11 +177,11 @@ class TurnWrites:
         for batches in shares(self.batches, [SESSION] * len(self.batches)):
             call = scripts.mark_batches(keys, epoch, batches)
             yield PendingCall(call, note=journal.note_handed_over(batches))
-        is_patient = not any(map(_has_first, self.hand_overs.values()))
+        may_wait = not any(map(_has_first, self.hand_overs.values()))
         for marks in _shares_of_marks(self.marks):
             call = scripts.mark(keys, epoch, marks)
             note = journal.note_marked(_part_of(self.hand_overs, marks))
-            yield PendingCall(call, note=note, is_patient=is_patient)
+            yield PendingCall(call, note=note, may_wait=may_wait)
 
     def _settled(
         self, keys: RedisKeys, epoch: str, journal: DeliveryJournal
@@ -190,18 +190,18 @@ class TurnWrites:
             for settled in shares(entries, _costs_of_leaving(entries)):
                 call = scripts.settle(keys, epoch, settled)
                 note = journal.note_settled(settled, outcome)
-                yield PendingCall(call, note=note, is_patient=True)
+                yield PendingCall(call, note=note, may_wait=True)
 
     def _unmarked(self, keys: RedisKeys, epoch: str) -> Iterator[PendingCall]:
         for unmarked in shares(self.unmarked, map(len, self.unmarked.values())):
-            yield PendingCall(scripts.unmark(keys, epoch, unmarked), is_patient=True)
+            yield PendingCall(scripts.unmark(keys, epoch, unmarked), may_wait=True)
 
     def _dead(self, keys: RedisKeys, epoch: str, journal: DeliveryJournal) -> Iterator[PendingCall]:
         for part in parts(self.dead, map(_cost_of_letter, self.dead)):
             letters = [(dead.letter(), receiver) for dead, receiver in part]
             call = scripts.dead_letter(keys, epoch, letters)
             dead = [each for each, _ in part]
-            yield PendingCall(call, dead=dead, note=journal.note_dead(letters), is_patient=True)
+            yield PendingCall(call, dead=dead, note=journal.note_dead(letters), may_wait=True)
 
     def _forgotten(
         self, keys: RedisKeys, epoch: str, journal: DeliveryJournal
@@ -211,16 +211,16 @@ class TurnWrites:
         for forgotten in shares(self.forgotten, costs):
             call = scripts.forget(keys, epoch, forgotten)
             note = journal.note_left(forgotten)
-            yield PendingCall(call, note=note, is_patient=True, is_reported=True)
+            yield PendingCall(call, note=note, may_wait=True, is_reported=True)
         # These entries are reported with their session; after a kill, the next process to load the
         # store removes the rest.
         for left in shares(self.left, _costs_of_leaving(self.left)):
-            yield PendingCall(scripts.settle(keys, epoch, left), is_patient=True)
+            yield PendingCall(scripts.settle(keys, epoch, left), may_wait=True)
 
     def _outdated(self, keys: RedisKeys, epoch: str) -> Iterator[PendingCall]:
         # A history is nobody's queue: there is nothing to report.
         for outdated in shares(self.outdated, _costs_of_leaving(self.outdated)):
-            yield PendingCall(scripts.settle(keys, epoch, outdated), is_patient=True)
+            yield PendingCall(scripts.settle(keys, epoch, outdated), may_wait=True)
 
 
 class TurnBuffer:
