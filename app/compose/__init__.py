@@ -71,6 +71,8 @@ async def serving(settings: Settings) -> AsyncIterator[str]:
         _install_extensions(server, settings)
         endpoint = Endpoint(
             bayeux,
+            bayeux.state.notices,
+            bayeux.state.budgets,
             web_options(settings),
             clock,
             ticker.coalescer,

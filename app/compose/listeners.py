@@ -45,7 +45,7 @@ async def open_listeners(
 ) -> tuple[Listener, str]:
     """Open the listeners; returns the main one and its URL. The stack closes the operators'."""
     endpoint, timeout_s = parts.endpoint, settings.shutdown_timeout / 1000
-    limits = make_limits(endpoint.bayeux.state.notices, has_admin_apart=addresses.admin is not None)
+    limits = make_limits(endpoint.notices, has_admin_apart=addresses.admin is not None)
     files = read_files(_PAGES)
     if addresses.admin is not None:
         application = make_administration_apart(

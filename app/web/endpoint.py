@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from holdfast.bayeux.budgets import Budgets
 from holdfast.bayeux.caller import Caller, Speaker
 from holdfast.bayeux.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.sessions import Exchange
 from holdfast.bayeux.transports import Source
 from holdfast.delivery.messages import Event
-from holdfast.delivery.notices import FOREIGN
+from holdfast.delivery.notices import FOREIGN, Notices
 from holdfast.web.cookies import BrowserCookie, is_cookieless
 from holdfast.web.hosts import Hosts
 from holdfast.web.intake import Intake
@@ -73,6 +74,8 @@ class Endpoint:
     """The Bayeux server as the transports see it."""
 
     bayeux: Bayeux
+    notices: Notices
+    budgets: Budgets
     options: WebOptions
     clock: Callable[[], float]
     coalescer: WriteCoalescer
@@ -98,7 +101,7 @@ class Endpoint:
     def report_foreign(self, headers: "Headers") -> None:
         """Log that a request of a foreign page is refused."""
         why = "allow_origin does not have it"
-        self.bayeux.state.notices.report(FOREIGN, shown_origin(headers)[:LONGEST_SHOWN], why)
+        self.notices.report(FOREIGN, shown_origin(headers)[:LONGEST_SHOWN], why)
 
     def caller(self, request: "web.BaseRequest") -> Caller:
         """Identify and admit the caller of a request. Raises `RequestRefused` beyond a budget."""
@@ -109,12 +112,12 @@ class Endpoint:
     def admit(self, caller: Caller) -> None:
         """Count a request against the caller's budgets. Raises `RequestRefused` beyond one."""
         if caller.network:
-            self.bayeux.state.budgets.admit(caller, self.clock())
+            self.budgets.admit(caller, self.clock())
 
     def admit_body(self, caller: Caller, body: bytes) -> None:
         """Count a body against the caller's budgets. Raises `RequestRefused` beyond one."""
         if caller.network:
-            self.bayeux.state.budgets.admit_bytes(caller, len(body), self.clock())
+            self.budgets.admit_bytes(caller, len(body), self.clock())
 
     def speaker(self, headers: "Headers", caller: Caller, source: Source) -> Speaker:
         """Identify the browser, or the program, behind a request."""

@@ -36,7 +36,7 @@ def answering_to(hosts: Hosts, endpoint: Endpoint) -> Callable[..., Awaitable[we
         if hosts.are_ours(host):
             return await handler(request)
         why = f"{_SETTING} does not have it"
-        endpoint.bayeux.state.notices.report(MISDIRECTED, (host or "")[:LONGEST_SHOWN], why)
+        endpoint.notices.report(MISDIRECTED, (host or "")[:LONGEST_SHOWN], why)
         refused = _refusal(request.path, endpoint)
         if not request.content.is_eof():
             # Do not read the rest of the body.

@@ -15,11 +15,10 @@ from holdfast.bayeux.codec import Json, decode
 from holdfast.bayeux.errors import ErrorReply, Refused, RequestRefused
 from holdfast.bayeux.exchanges import skeleton
 from holdfast.bayeux.rights import BY_POLICY
-from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.sessions import Exchange, Session
 from holdfast.bayeux.transports import ConnectionType
 from holdfast.bayeux.unfit import Unfit
-from holdfast.delivery.channels import Kind
+from holdfast.delivery.channels import Channels, Kind
 from holdfast.delivery.json_text import to_json
 from holdfast.web.admin.address import LINES
 from holdfast.web.bodies import read_body
@@ -37,6 +36,9 @@ class PublishRequests:
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
+        state = endpoint.bayeux.state
+        self._channels, self._new_id = state.channels, state.new_id
+        self._limits = state.options.request_limits
         # Large bodies are decoded one after the other, each in a turn of its own.
         self._decoding = asyncio.Lock()
 
@@ -50,7 +52,7 @@ class PublishRequests:
             caller = endpoint.caller(request)
             messages = await self._messages(request, caller)
             # An identity of its own, whatever cookies the request has: the session is not shared.
-            speaker = Speaker(caller, (endpoint.bayeux.state.new_id(),), source=source)
+            speaker = Speaker(caller, (self._new_id(),), source=source)
             results = await self._publish(request, speaker, messages)
         except RequestRefused as refused:
             return refusal(request, refused.error, endpoint, refused.wait_s)
@@ -78,7 +80,7 @@ class PublishRequests:
 
     def _decoded(self, body: bytes, count: int | None) -> list[Json]:
         """Decode the messages; if they came in lines, there is one in each."""
-        messages = decode(body, self._endpoint.bayeux.state.options.request_limits)
+        messages = decode(body, self._limits)
         if count is not None and len(messages) != count:
             raise RequestRefused(ErrorReply.REQUEST_MALFORMED)
         return messages
@@ -104,7 +106,7 @@ class PublishRequests:
     async def _publish_as(
         self, request: web.Request, speaker: Speaker, session: Session, messages: list[Json]
     ) -> list[Json]:
-        refusals = [_refusal(self._endpoint.bayeux, message) for message in messages]
+        refusals = [_refusal(self._channels, message) for message in messages]
         publishes = [
             {**message, "clientId": session.client_id}
             for message, refused in zip(messages, refusals, strict=True)
@@ -158,11 +160,11 @@ def _handshake(request: web.Request) -> Json:
     }
 
 
-def _refusal(bayeux: Bayeux, message: Json) -> Json | None:
+def _refusal(channels: Channels, message: Json) -> Json | None:
     """Return the result of a message that is no publish and would change the session."""
     if isinstance(message, Unfit):
         refused = Refused(message.fault)
-    elif _is_meta(bayeux, message.get("channel")):
+    elif _is_meta(channels, message.get("channel")):
         refused = Refused(ErrorReply.PUBLISH_DENIED, BY_POLICY)
     else:
         return None
@@ -171,8 +173,8 @@ def _refusal(bayeux: Bayeux, message: Json) -> Json | None:
     return result
 
 
-def _is_meta(bayeux: Bayeux, name: object) -> bool:
-    channel = bayeux.state.channels.get(name) if isinstance(name, str) else None
+def _is_meta(channels: Channels, name: object) -> bool:
+    channel = channels.get(name) if isinstance(name, str) else None
     return channel is not None and channel.kind is Kind.META
 
 

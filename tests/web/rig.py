@@ -250,7 +250,14 @@ class Rig:
         # As extensions have it.
         self.server = ForExtensions(self.bayeux, self._clock)
         self.coalescer = WriteCoalescer(self._on_ready, self.bayeux.state.hub.store.flush)
-        self.endpoint = Endpoint(self.bayeux, web_options, self._clock, self.coalescer)
+        self.endpoint = Endpoint(
+            self.bayeux,
+            self.bayeux.state.notices,
+            self.bayeux.state.budgets,
+            web_options,
+            self._clock,
+            self.coalescer,
+        )
         self.room = ConnectionLimit(10_000)
         sockets = WebSocketFrontEnd(self.endpoint)
         application = make_application(
