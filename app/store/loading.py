@@ -39,6 +39,9 @@ class LoadedSession(NamedTuple):
     marked: Set[int]
 
 
+# What a record raises that is no JSON, or not of the expected shape: the others are still loaded.
+_UNREADABLE = (RecordUnreadable, AttributeError, LookupError, TypeError, ValueError)
+
 # Called with a receiver that is no session, and the messages stored for it: of a shared queue, of a
 # history, or of an ended session whose process was killed before it had settled them.
 Orphaned = Callable[[str, Sequence[Message]], None]
@@ -101,8 +104,9 @@ class Loading:
         for channel, record in pairs.items():
             try:
                 held[channel.decode()] = records.unpack_held(record)
-            except (RecordUnreadable, orjson.JSONDecodeError) as error:
-                log.error("a channel hold is unreadable and ignored: %s", error)
+            except _UNREADABLE as error:
+                name = _name(channel)
+                log.error("the hold of channel %s is unreadable and ignored: %r", name, error)
         return held
 
     async def topics(self) -> dict[str, TopicRecord]:
@@ -112,8 +116,8 @@ class Loading:
             for name, record in page.items():
                 try:
                     found[name.decode()] = records.unpack_topic(record)
-                except (RecordUnreadable, KeyError, orjson.JSONDecodeError) as error:
-                    log.error("a topic is unreadable and ignored: %s", error)
+                except _UNREADABLE as error:
+                    log.error("topic %s is unreadable and ignored: %r", _name(name), error)
         return found
 
     async def _read_messages(self, bodies: Mapping[int, bytes]) -> None:
@@ -129,8 +133,8 @@ class Loading:
             return
         try:
             self._messages[id] = records.unpack_message(id, body)
-        except (RecordUnreadable, KeyError, orjson.JSONDecodeError) as error:
-            log.error("message %d is unreadable and stays in the store: %s", id, error)
+        except _UNREADABLE as error:
+            log.error("message %d is unreadable and stays in the store: %r", id, error)
             self._unreadable.add(id)
             return
         for receiver in receivers:
@@ -221,13 +225,15 @@ def _readable(found: dict[bytes, bytes]) -> list[SessionRecord]:
     for receiver, record in found.items():
         try:
             readable.append(SessionRecord.of_json(orjson.loads(record)))
-        except (RecordUnreadable, orjson.JSONDecodeError) as error:
-            log.error(
-                "session %s is unreadable and stays in the store: %s",
-                receiver.decode(errors="replace"),
-                error,
-            )
+        except _UNREADABLE as error:
+            name = _name(receiver)
+            log.error("session %s is unreadable and stays in the store: %r", name, error)
     return readable
+
+
+def _name(stored: bytes) -> str:
+    """Return a stored name for the log."""
+    return stored.decode(errors="replace")
 
 
 def _marks_of(batch: bytes | None, receiver: str) -> list[Mark]:

@@ -31,6 +31,9 @@ from tests.store.desk import (
 )
 from tests.store.servers import ValkeyServer
 
+# Texts that are no record: no JSON, another version, JSON of another shape.
+UNREADABLE = ["no json", '{"v": 99}', "{}", '{"v": 1}', "[]", "7"]
+
 # Loading
 
 
@@ -225,25 +228,38 @@ async def test_an_entry_with_an_unreadable_mark_is_loaded_as_if_never_handed_ove
     assert [entry for entry, _ in loaded["joe/1"].entries] == [Mark(BASE + 1)]
 
 
-async def test_an_unreadable_message_stays_in_the_store(at: Desk) -> None:
+@pytest.mark.parametrize("head", UNREADABLE)
+async def test_an_unreadable_message_stays_in_the_store(at: Desk, head: str) -> None:
     at.store.save(session("joe/1"))
     at.keep(message(1), "joe/1")
     at.store.mark("joe/1", [mark(1, 1)])
     await at.answered()
-    at.server.ask("HSET", KEYS.bodies, BASE + 1, '{"v": 99}\n{}')
+    at.server.ask("HSET", KEYS.bodies, BASE + 1, f"{head}\n{{}}")
     loaded = await at.loaded()
     await at.answered()
     assert loaded["joe/1"].entries == []
     assert at.queue("joe/1") == {1: "0 1 0 1 0"}
 
 
-@pytest.mark.parametrize("record", ["no json", '{"v": 99}', "{}"])
+@pytest.mark.parametrize("record", UNREADABLE)
 async def test_an_unreadable_session_stays_in_the_store(at: Desk, record: str) -> None:
     at.store.save(session("joe/1"))
     await at.answered()
     at.server.ask("HSET", KEYS.sessions, "eve/1", record)
     assert set(await at.loaded()) == {"joe/1"}
     assert set(at.hash(KEYS.sessions)) == {"joe/1", "eve/1"}
+
+
+@pytest.mark.parametrize("record", UNREADABLE)
+async def test_an_unreadable_hold_or_topic_is_ignored_and_logged_by_its_name(
+    at: Desk, caplog: pytest.LogCaptureFixture, record: str
+) -> None:
+    at.server.ask("HSET", KEYS.held, "/held", record)
+    at.server.ask("HSET", KEYS.topics, "/topic", record)
+    assert await at.store.held_channels() == {}
+    assert await at.store.topics() == {}
+    assert "channel /held is unreadable" in caplog.text
+    assert "topic /topic is unreadable" in caplog.text
 
 
 # Opening
