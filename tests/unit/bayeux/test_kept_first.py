@@ -28,6 +28,19 @@ def test_a_durable_publish_is_answered_and_delivered_when_it_is_stored() -> None
     assert waiting.data == [1]
 
 
+def test_a_session_that_the_server_ends_meanwhile_gets_its_goodbye_with_the_pending_reply() -> None:
+    server = server_of()
+    named(server)
+    client = server.connected()
+    asked = client.publish("/a", 1)
+    server.for_extensions.end_by_server(client.session)
+    server.flush()
+    assert asked.is_held
+    server.turn()
+    assert [each["channel"] for each in asked.elements] == ["/meta/disconnect", "/a"]
+    assert server.balances()
+
+
 def test_later_messages_of_a_channel_wait_for_a_pending_publish_whoever_sent_them() -> None:
     server = server_of()
     plain = server.connected()

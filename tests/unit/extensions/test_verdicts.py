@@ -1,11 +1,15 @@
 """Verdicts of receivers on single messages, and their effects."""
 
+from functools import partial
 from typing import Any
 
 import pytest
 
 from holdfast.bayeux.options import ChannelRule
 from holdfast.delivery.session_states import SessionState
+from holdfast.extensions.ack import Ack
+from holdfast.extensions.delivery_wire import DeliveryWire
+from tests.unit.bayeux.harness import Server
 from tests.unit.extensions.delivering import (
     codes,
     connect,
@@ -44,6 +48,17 @@ def test_a_refused_message_is_dead_and_the_next_ones_flow(code: str) -> None:
     assert "not mine" in server.keeper.letters[0].reason
     assert server.bayeux.state.hub.counters.acked == 2
     assert client.session.state is SessionState.CONNECTED
+    assert server.balances()
+
+
+def test_verdicts_precede_the_ack_in_their_message_whatever_extension_was_installed_first() -> None:
+    server = Server(partial(Ack, announces_batch=False), DeliveryWire)
+    client = receiver(server)
+    publish(server, 1, 2)
+    refused, _ = connect(client).events
+    connect(client, no(refused, "user.update.error"))
+    assert data_of(server) == [1]
+    assert server.bayeux.state.hub.counters.acked == 1
     assert server.balances()
 
 
