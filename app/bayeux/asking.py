@@ -54,6 +54,7 @@ class Asking:
         self._encoded = encoded
         self._undelivered = undelivered
         self._requests = state.requests
+        # Requests end with their sessions, so they come before what tells requesters of it.
         state.requests.notify, state.requests.changed = self._notify, self._keep
 
     def _keep(self, request: Request[Session]) -> None:

@@ -48,7 +48,8 @@ class ServiceCall:
         channel: str,
         message: dict[str, Any],
     ) -> None:
-        # The request that carries the call, and when its handling began or continued.
+        # The request that carries the call, for the server's own services; and when its handling
+        # began or continued.
         self.exchange = exchange
         self.now = exchange.now
         self.session = session

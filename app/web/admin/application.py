@@ -83,7 +83,7 @@ def make_admin(
     With an endpoint it has the console's way to the Bayeux server: long-polling for whoever shows
     a token with each request.
     """
-    notices = Notices() if feed is None else feed.bayeux.state.notices
+    notices = Notices() if feed is None else feed.notices
     peers = Peers() if feed is None else feed.options.peers
     door = _AccessControl(tokens, clock, notices, peers, by_login)
     application = web.Application(middlewares=[door.serve])
