@@ -14,7 +14,7 @@ from holdfast.cli.remote import Remote, Server
 program = group_of_commands()
 
 # The facts about a session's delivery.
-_FACTS = ("key", "state", "active", "connected", "waiting", "handed", "retry", "last_failure")
+_FACTS = ("key", "state", "active", "connected", "waiting", "in_flight", "retry", "last_failure")
 
 
 def _why(channel: Json) -> str:
@@ -29,7 +29,7 @@ def _row(held: Json) -> list[object]:
     """Return a row about a session, or a channel."""
     if "key" not in held:
         return [held["channel"], "", since(held["since"]), _why(held)]
-    entries = held["waiting"] + held["handed"]
+    entries = held["waiting"] + held["in_flight"]
     return [held["key"], entries, since(held["hold"]["since"]), hold_text(held["hold"])]
 
 

@@ -188,9 +188,7 @@ def print_items(columns: Columns, items: Iterable[Json], *, as_json: bool = Fals
         for item in items:
             print_json(item, is_line=True)
         return
-    whole = [
-        (each.upper(), itemgetter(each)) if isinstance(each, str) else each for each in columns
-    ]
+    whole = [(_head(each), itemgetter(each)) if isinstance(each, str) else each for each in columns]
     print_table([head for head, _ in whole], [[cell(item) for _, cell in whole] for item in items])
 
 
@@ -201,7 +199,11 @@ def age(name: str, head: str = "AGE") -> Column:
 
 def time_of(name: str) -> Column:
     """A column that shows the time in a field."""
-    return name.upper(), lambda item: when(item[name])
+    return _head(name), lambda item: when(item[name])
+
+
+def _head(name: str) -> str:
+    return name.upper().replace("_", " ")
 
 
 def since(ms: int | None) -> Cell:

@@ -43,7 +43,7 @@ _TIMES = ("created", "last_seen", "expires", "next_attempt")
 
 _ACTIVE: Column = ("ACTIVE", lambda session: "yes" if session["active"] else "held")
 _SEEN = age("last_seen", "SEEN")
-_SESSIONS = ("key", "state", _ACTIVE, "waiting", "handed", "bytes", "transport", _SEEN)
+_SESSIONS = ("key", "state", _ACTIVE, "waiting", "in_flight", "bytes", "transport", _SEEN)
 ENTRIES = ("id", "channel", "state", "attempts", "bytes", DATA)
 
 SessionConditions = Annotated[
@@ -96,7 +96,7 @@ def show_session(
     print_facts({**found, "hold": hold_text(found["hold"]), "channels": channels}, _TIMES)
     if entries:
         print_items(ENTRIES, entries)
-        count = found["waiting"] + found["handed"]
+        count = found["waiting"] + found["in_flight"]
         if count > len(entries):
             note(f"Showing {len(entries)} of {count} entries: use --queue")
 
@@ -111,7 +111,7 @@ def kill(*, key: Key, yes: Yes = False, server: ToServer) -> None:
 
     async def conversation(remote: Remote) -> Json:
         found = await remote.get(path)
-        entries = found["waiting"] + found["handed"]
+        entries = found["waiting"] + found["in_flight"]
         confirm(f"End {found['key']}? {_become(entries)}.", yes=yes)
         await remote.ask("DELETE", path)
         return {"key": found["key"], "ended": True, "dead": entries}

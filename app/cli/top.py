@@ -23,7 +23,7 @@ _MS_PER_S = 1000
 # Rising counts, which are shown with their rates, and present values.
 _COUNTS = ("published", "accepted", "acked", "dead", "redelivered", "expired", "discarded")
 _VALUES = (
-    "waiting", "handed", "oldest_ms", "unaccounted", "sessions", "connected", "polling",
+    "waiting", "in_flight", "oldest_ms", "unaccounted", "sessions", "connected", "polling",
     "held_back", "channels", "channels_held_back", "letters", "letters_lately",
 )  # fmt: skip
 # Any value but zero is a fault.

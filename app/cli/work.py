@@ -13,7 +13,7 @@ from holdfast.cli.shared_queue import WAITING, add_queue_commands
 program = group_of_commands()
 
 _PATH = "/work-queue"
-_RECEIVERS = ("key", "state", "active", "connected", "waiting", "handed")
+_RECEIVERS = ("key", "state", "active", "connected", "waiting", "in_flight")
 Channel = Annotated[
     str, typer.Argument(metavar="CHANNEL", help="The channel, such as /jobs/pictures.")
 ]
@@ -35,5 +35,5 @@ add_queue_commands(
 
 @program.command("receivers")
 def receivers(*, channel: Channel, limit: First = 20, server: ToServer) -> None:
-    """Show the sessions that receive from a work queue, with their waiting and unacked entries."""
+    """Show the receivers of a work queue, with their entries waiting and in flight."""
     print_first(server, f"{_PATH}/receivers", {"channel": channel}, _RECEIVERS, limit)

@@ -1,6 +1,6 @@
 """Counts what happened to the entries of queues; the numbers must balance.
 
-accepted + restored = acked + waiting + handed + dead + expired + discarded + moved
+accepted + restored = acked + waiting + in_flight + dead + expired + discarded + moved
 """
 
 from collections import Counter

@@ -28,7 +28,7 @@ class Census:
     """Sessions and the contents of their queues at one moment."""
 
     waiting: int = 0
-    handed: int = 0
+    in_flight: int = 0
     # Of those waiting, the ones that wait for subjects, and in work queues.
     addressed: int = 0
     work: int = 0
@@ -55,7 +55,7 @@ class Census:
         census.addressed = sum([each.queue.count for each in places.subjects.queues()])
         census.work = sum([each.queue.count for each in places.work.queues()])
         census.waiting += census.addressed + census.work
-        here = census.waiting + census.handed
+        here = census.waiting + census.in_flight
         census.unaccounted = counters.entered() - counters.settled() - here
         return census
 
@@ -64,7 +64,7 @@ class Census:
         # Counted this way because asking for the entries in flight would materialise them.
         waiting = len(queue.waiting) + len(queue.returned)
         self.waiting += waiting
-        self.handed += queue.count - waiting
+        self.in_flight += queue.count - waiting
         self.connects_held += session.held_connect is not None
         state = _COUNTED_AS.get(session.state, session.state)
         if state is not SessionState.AWAY and is_away(session):

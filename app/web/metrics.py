@@ -308,7 +308,7 @@ class BayeuxCollector(Collector):
             value=census.work,
         )
         yield GaugeMetricFamily(
-            "holdfast_entries_handed", "Entries in flight.", value=census.handed
+            "holdfast_entries_in_flight", "Entries in flight.", value=census.in_flight
         )
         yield GaugeMetricFamily(
             "holdfast_connects_held", "Held connects.", value=census.connects_held

@@ -14,6 +14,8 @@ export const sum = (counts) => counts.reduce((a, b) => a + b, 0);
 export const brief = (n) => (Math.abs(n) < 10_000 ? whole.format(n) : short.format(n));
 export const rate = (n) => (n < 100 ? exact.format(n) : brief(n));
 export const many = (n, one, more = `${one}s`) => `${count(n)} ${n === 1 ? one : more}`;
+/** Turns a name of the API, such as `in_flight`, into words. */
+export const spaced = (name) => name.replaceAll("_", " ");
 export const time = (ms) => (ms ? moment.format(ms) : "–");
 
 export function ago(ms, now = Date.now()) {

@@ -1,7 +1,7 @@
 // One message: its queues, its dead letters, and its steps in the journal.
 import {badge, h} from "../dom.js";
 import {at, path} from "./address.js";
-import {count, many, precise, span, time} from "./format.js";
+import {count, many, precise, spaced, span, time} from "./format.js";
 import {inOrder} from "./order.js";
 import {card, chooser, guarded, link, mono, when} from "./parts.js";
 import {renewChildren} from "./renew.js";
@@ -38,7 +38,7 @@ function summed(trace, happenings, isWhole) {
 
 const queues = ({queues}) => card("In queues", queues.length
     ? h("ul", {class: "plain"}, queues.map((each) => h("li", {},
-        sessionLink(each.receiver), " ", badge(each.state === "handed" ? "in flight" : "waiting"), " ",
+        sessionLink(each.receiver), " ", badge(spaced(each.state)), " ",
         each.held ? badge("held back", "warn") : "",
         h("span", {class: "faint small"}, ` ${many(each.attempts, "attempt")}`))))
     : h("p", {class: "faint"}, "In no queue."));

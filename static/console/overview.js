@@ -67,7 +67,7 @@ function charts(readings) {
         chart("Messages per second", rate, ["published", "one", perSecond("published")]),
         chart("Deliveries per second", rate, ["acknowledged", "one", perSecond("acked")], ["failed", "two", perSecond("failed")]),
         chart("Latency to hand-over", span, ["p50", "one", latency("p50")], ["p99", "two", latency("p99")]),
-        chart("In queues", brief, ["waiting", "one", ({now}) => now.waiting], ["in flight", "two", ({now}) => now.handed]),
+        chart("In queues", brief, ["waiting", "one", ({now}) => now.waiting], ["in flight", "two", ({now}) => now.in_flight]),
     ];
 }
 
@@ -81,7 +81,7 @@ function accounting(now) {
             term("accepted", now.accepted, now.restored > 0 ? "+" : "="),
             now.restored > 0 && term("restored", now.restored, "="),
             term("acknowledged", now.acked, "+"),
-            term("waiting", now.waiting, "+"), term("in flight", now.handed, "+"),
+            term("waiting", now.waiting, "+"), term("in flight", now.in_flight, "+"),
             term("dead", now.dead, "+"), term("expired", now.expired, "+"),
             term("discarded", now.discarded, "")),
         now.unaccounted === 0 ? badge("balanced", "good") : badge(`${count(now.unaccounted)} missing`, "bad"),

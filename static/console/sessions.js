@@ -1,7 +1,7 @@
 // Sessions: their state, their queues, and the actions on them.
 import {badge, h} from "../dom.js";
 import {at, path} from "./address.js";
-import {bytes, count, time} from "./format.js";
+import {bytes, count, spaced, time} from "./format.js";
 import {actions, asked, card, confirmed, facts, filter, json, link, live, messageLink, mono, parts, sheet, when} from "./parts.js";
 
 const MOODS = new Map([["ALIVE", "good"], ["POLLING", "warn"], ["DEAD", "bad"]]);
@@ -34,7 +34,7 @@ async function list(app, chosen) {
         ["State", (each) => stateOf(app, each)],
         ["Over", ({transport}) => transport ?? "–"],
         ["Waiting", ({waiting}) => count(waiting), "number"],
-        ["In flight", ({handed}) => count(handed), "number"],
+        ["In flight", ({in_flight}) => count(in_flight), "number"],
         ["Attempts", ({attempts}) => count(attempts), "number"],
         ["Seen", ({last_seen}) => when(last_seen)],
     ], (cursor, limit) => app.api.get("sessions", {...chosen, cursor, limit}), "No matching sessions.");
@@ -51,7 +51,7 @@ async function session(app, subject, number) {
     const shown = await live(app, look, ([it, {items}]) => [
         h("h1", {}, it.key, " ", stateOf(app, it)),
         it.hold && h("p", {class: "card panel state warn"}, held(it.hold)),
-        buttons(app, here, it), facets(it), queue(items, titled(items.length, it.waiting + it.handed)),
+        buttons(app, here, it), facets(it), queue(items, titled(items.length, it.waiting + it.in_flight)),
     ]);
     return [h("p", {}, link("All sessions", "sessions")), shown];
 }
@@ -67,7 +67,7 @@ const buttons = (app, here, it) => actions(app,
 const facets = (it) => h("div", {class: "grid"},
     card("Delivery", facts([
         ["waiting", count(it.waiting)],
-        ["in flight", count(it.handed)],
+        ["in flight", count(it.in_flight)],
         ["size", `${bytes(it.bytes)} of ${bytes(it.max_bytes)}, at most ${count(it.max_entries)} messages`],
         ["redelivered", count(it.redelivered)],
         ["acknowledged", count(it.acked)],
@@ -97,12 +97,12 @@ export function held({reason, who, since, until}) {
 
 const titled = (shown, total) => (shown < total ? `Queue: the first ${count(shown)} of ${count(total)}` : "Queue");
 
-/** Sessions, with their waiting and unacked entries. */
+/** Sessions, with their entries waiting and in flight. */
 export const receivers = (app, items, nothing) => sheet("Sessions", [
     ["Session", ({key}) => sessionLink(key)],
     ["State", (each) => stateOf(app, each)],
     ["Waiting", ({waiting}) => count(waiting), "number"],
-    ["In flight", ({handed}) => count(handed), "number"],
+    ["In flight", ({in_flight}) => count(in_flight), "number"],
     ["Seen", (each) => when(each.last_seen)],
 ], items, nothing);
 
@@ -123,7 +123,7 @@ export function queue(items, title) {
     return sheet(title, [
         MESSAGE,
         ["Channel", ({channel}) => mono(channel)],
-        ["State", ({state}) => badge(state === "handed" ? "in flight" : "waiting")],
+        ["State", ({state}) => badge(spaced(state))],
         ["Attempts", ({attempts, redelivered}) => `${count(attempts)}${redelivered ? ` (redelivered: ${count(redelivered)})` : ""}`, "number"],
         ...ABOUT,
     ], items, "The queue is empty.");

@@ -27,7 +27,11 @@ ASKED = ("holdfast_requests_total", "holdfast_requests_restored_total")
 # The outcomes of requests.
 ENDS = ("holdfast_requests_outstanding", "holdfast_requests_ended_total")
 # The outcomes of entries, and entries that are still in a queue.
-PLACES = ("holdfast_entries_waiting", "holdfast_entries_handed", "holdfast_entries_settled_total")
+PLACES = (
+    "holdfast_entries_waiting",
+    "holdfast_entries_in_flight",
+    "holdfast_entries_settled_total",
+)
 
 
 class Target:

@@ -8,7 +8,7 @@ from tests.chaos.history import Phase
 from tests.chaos.ledger import SENDING_NS, SETTLING_NS, STORE_DIED, Ledger, by_copy
 from tests.chaos.records import Copy, Delivery, Scan, Settlement, subject_of
 
-WAYS = ("acked", "waiting", "handed", "dead", "expired", "discarded", "moved")
+WAYS = ("acked", "waiting", "in_flight", "dead", "expired", "discarded", "moved")
 
 Found = Iterator[str]
 

@@ -188,7 +188,7 @@ class Arena:
     async def left(self) -> int:
         """The number of entries that are not settled."""
         found = await self.processes.counters()
-        return found["waiting"] + found["handed"]
+        return found["waiting"] + found["in_flight"]
 
     async def result(self) -> Result:
         self.history.note("server", What.COUNTERS, **await self.processes.counters())

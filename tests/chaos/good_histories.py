@@ -241,7 +241,9 @@ def what_finds_no_room_is_on_its_way_out(story: Story) -> None:
 
 
 def the_books_balance(story: Story) -> None:
-    story.count(accepted=7, acked=1, waiting=1, handed=1, dead=1, expired=1, discarded=1, moved=1)
+    story.count(
+        accepted=7, acked=1, waiting=1, in_flight=1, dead=1, expired=1, discarded=1, moved=1
+    )
     story.count(accepted=1, restored=2, acked=2, waiting=1)
 
 

@@ -145,7 +145,7 @@ class Processes:
             "accepted": found["accepted_total"],
             "restored": found["restored_total"],
             "waiting": found["waiting"],
-            "handed": found["handed"],
+            "in_flight": found["in_flight"],
             **{
                 name.partition('"')[2].rstrip('"}'): value
                 for name, value in found.items()

@@ -16,11 +16,11 @@ def test_the_first_waiting_messages_of_a_work_queue_are_shown(shell: Shell) -> N
     assert [entry["data"] for entry in told] == [{"n": 1}]
 
 
-def test_receivers_are_listed_with_their_waiting_and_handed_messages(shell: Shell) -> None:
+def test_receivers_are_listed_with_their_waiting_messages_and_those_in_flight(shell: Shell) -> None:
     rows = [
         line.split("\t") for line in shell.run("work", "receivers", "/jobs").stdout.splitlines()
     ]
-    assert rows[0] == ["KEY", "STATE", "ACTIVE", "CONNECTED", "WAITING", "HANDED"]
+    assert rows[0] == ["KEY", "STATE", "ACTIVE", "CONNECTED", "WAITING", "IN FLIGHT"]
     assert rows[1][0] == "joe/1"
 
 

@@ -135,7 +135,7 @@ def test_the_counters_balance_and_the_metrics_are_those_of_the_page(fresh_server
     settled = sum(v for name, v in metrics.items() if name.startswith("holdfast_entries_settled"))
     assert metrics["holdfast_entries_accepted_total"] == 3
     assert metrics["holdfast_entries_waiting"] == 2
-    assert settled + metrics["holdfast_entries_handed"] == 1
+    assert settled + metrics["holdfast_entries_in_flight"] == 1
     overflow = 'holdfast_entries_discarded_total{reason="resource.overflow.queue.entries"}'
     assert metrics[overflow] == 1
     assert {name for name, _, _ in samples} == set(re.findall(r"holdfast_\w+", generate.metrics()))

@@ -63,7 +63,7 @@ def a_session(key: str = "joe/1", **changes: Any) -> Session:
         transport="websocket",
         durable=int(number) > 0,
         waiting=2,
-        handed=1,
+        in_flight=1,
         bytes=300,
         max_entries=10_000,
         max_bytes=16 * 1024**2,
@@ -241,7 +241,7 @@ class FakeOperations:
         self._fail()
         check_sweep(filter, all=all)
         found = self._meant(filter)
-        entries = sum(each.waiting + each.handed for each in found)
+        entries = sum(each.waiting + each.in_flight for each in found)
         if dry_run:
             return EndedSessions(len(found), entries, 0, True)
         ending = found[: min(limit, self.may_end)]
@@ -268,8 +268,8 @@ class FakeOperations:
     async def clear(self, key: str, who: str) -> ClearedQueue:
         session = await self.session(key)
         self._changed(who, "session.clear", key)
-        self.by_key[key] = replace(session, waiting=0, handed=0, bytes=0)
-        return ClearedQueue(session.waiting + session.handed)
+        self.by_key[key] = replace(session, waiting=0, in_flight=0, bytes=0)
+        return ClearedQueue(session.waiting + session.in_flight)
 
     async def subjects(self, cursor: str | None, limit: int) -> Page[SubjectQueue]:
         self._fail()

@@ -67,7 +67,7 @@ async def test_a_session_is_shown_with_everything_known_about_it(server: LiveSer
     )  # fmt: skip
     assert (session.state, session.active, session.hold) == ("ALIVE", True, None)
     assert (session.connected, session.transport, session.durable) == (False, "long-polling", True)
-    assert (session.waiting, session.handed, session.attempts) == (1, 2, 1)
+    assert (session.waiting, session.in_flight, session.attempts) == (1, 2, 1)
     assert session.bytes == client.session.queue.size
     assert (session.max_entries, session.retries, session.delay_ms) == (9, 5, 7000)
     assert (session.channels, session.subscriptions) == (["/a"], 1)
@@ -92,7 +92,7 @@ async def test_entries_show_their_state_and_attempts(server: LiveServer) -> None
     await server.publish({"n": 1}, {"n": 2})
     await server.connect(client)
     first, second = await server.api.sessions.peek("joe/1", 10)
-    assert (first.state, first.seq, first.batch, first.attempts) == ("handed", 1, 2, 1)
+    assert (first.state, first.seq, first.batch, first.attempts) == ("in_flight", 1, 2, 1)
     assert (second.state, second.seq, second.batch, second.attempts) == ("waiting", 0, 0, 0)
     assert (first.data, second.data) == ({"n": 1}, {"n": 2})
     assert first.id == f"test-{first.published}" + first.id[-6:]

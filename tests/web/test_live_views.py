@@ -52,7 +52,7 @@ async def test_figures_count_messages_entries_and_letters(server: LiveServer) ->
     assert (figures.dead, figures.letters, figures.failed) == (2, 2, 2)
     oldest = (await server.dead())[-1]
     assert (figures.letters_lately, figures.letters_oldest) == (2, oldest.died)
-    assert (figures.waiting, figures.handed, figures.unaccounted) == (2, 2, 0)
+    assert (figures.waiting, figures.in_flight, figures.unaccounted) == (2, 2, 0)
     assert (figures.sessions, figures.durable, figures.store_available) == (2, 2, True)
     assert figures.oldest_ms is not None
     assert figures.latency is None
@@ -243,7 +243,7 @@ async def test_a_message_is_found_waiting_in_flight_and_among_dead_letters(
     await server.refuse(joe, REFUSED)
     trace = await server.api.messages.trace(id, None)
     found = [(each.receiver, each.state, each.attempts) for each in trace.queues]
-    assert sorted(found) == [("ann/1", "handed", 1), ("zoe/1", "waiting", 0)]
+    assert sorted(found) == [("ann/1", "in_flight", 1), ("zoe/1", "waiting", 0)]
     assert [letter.receiver for letter in trace.letters] == ["joe/1"]
     assert {letter.message for letter in trace.letters} == {id}
     assert (trace.published, trace.is_cut) == (int(id.rpartition("-")[2]) // 1_000_000, False)

@@ -56,5 +56,5 @@ async def test_receivers_are_shown_with_their_entries(server: LiveServer) -> Non
         session.subscribe(channel)
     await give(server, "/jobs/a", "/jobs/a")
     shown = await server.api.queues.work_receivers("/jobs/a")
-    assert sorted(each.waiting + each.handed for each in shown) == [1, 1]
+    assert sorted(each.waiting + each.in_flight for each in shown) == [1, 1]
     assert await server.api.queues.work_receivers("/nobody/here") == []

@@ -28,7 +28,7 @@ from tests.web.rig import LONG_S, Client, Rig
 HELLO = post(HANDSHAKE, cookie="")
 IN_NO_QUEUE = "holdfast_entries_settled_total"
 BEFORE = "holdfast_entries_restored_total"
-IN_A_QUEUE = ("holdfast_entries_waiting", "holdfast_entries_handed")
+IN_A_QUEUE = ("holdfast_entries_waiting", "holdfast_entries_in_flight")
 
 
 @pytest.fixture
@@ -97,12 +97,12 @@ async def test_entries_of_plain_receivers_count_as_acked_when_written(rig: Rig) 
     assert (await figures(rig))("holdfast_entries_settled_total", outcome="acked") == 2
 
 
-async def test_unacked_entries_count_as_handed(rig: Rig) -> None:
+async def test_unacked_entries_count_as_in_flight(rig: Rig) -> None:
     client = await subscriber(rig, ext={"ack": True})
     await publish(rig, 2)
     await client.send(post({**CONNECT, "ext": {"ack": 0}}))
     found = await figures(rig)
-    assert (found("holdfast_entries_handed"), found("holdfast_entries_waiting")) == (2, 0)
+    assert (found("holdfast_entries_in_flight"), found("holdfast_entries_waiting")) == (2, 0)
     await client.send(post({**CONNECT, "ext": {"ack": 99}, "advice": {"timeout": 0}}))
     found = await figures(rig)
     assert found("holdfast_acks_out_of_range_total") == 1
@@ -130,7 +130,7 @@ async def test_the_entries_of_a_client_that_leaves_are_accounted_for(rig: Rig) -
     await publish(rig, 2)
     await client.send(post(DISCONNECT))
     found = await figures(rig)
-    assert found("holdfast_entries_waiting") + found("holdfast_entries_handed") == 0
+    assert found("holdfast_entries_waiting") + found("holdfast_entries_in_flight") == 0
     assert found("holdfast_entries_settled_total", outcome="discarded") == 2
     assert found("holdfast_sessions_ended_total", how="disconnect") == 1
 

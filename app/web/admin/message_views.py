@@ -38,7 +38,7 @@ class TraceQueue:
     """A message in the queue of one session."""
 
     receiver: str
-    state: Literal["waiting", "handed"]
+    state: Literal["waiting", "in_flight"]
     held: Annotated[bool, Field(description="The session is held back.")]
     attempts: Count
     redelivered: Count

@@ -126,7 +126,7 @@ def _places(session: Session, ns: int) -> Iterator[TraceQueue]:
         if entry.message.id == ns:
             yield TraceQueue(
                 session.key,
-                "handed" if entry.seq in in_flight else "waiting",
+                "in_flight" if entry.seq in in_flight else "waiting",
                 is_held,
                 entry.attempts,
                 entry.redelivered,

@@ -58,7 +58,9 @@ class SessionSummary:
     transport: Annotated[str | None, Field(description="What carried its latest connect.")]
     durable: Annotated[bool, Field(description="Survives a restart.")]
     waiting: Annotated[int, Field(ge=0, description="Entries that wait to be handed over.")]
-    handed: Annotated[int, Field(ge=0, description="Entries handed over and not settled.")]
+    in_flight: Annotated[
+        int, Field(ge=0, description="Entries in flight: handed over and not settled.")
+    ]
     bytes: Annotated[int, Field(ge=0, description="Size of all these entries.")]
     max_entries: Count
     max_bytes: Count
@@ -91,7 +93,7 @@ class Session(SessionSummary):
 class Entry(KeptMessage):
     """One message in the queue of one session."""
 
-    state: Literal["waiting", "handed"]
+    state: Literal["waiting", "in_flight"]
     expires: Ms | None
     seq: Annotated[int, Field(ge=0, description="Of its latest hand-over; 0: never handed over.")]
     batch: Count
@@ -159,7 +161,7 @@ def session_summary(
         transport=session.transport or None,
         durable=session.is_durable,
         waiting=queue.count - queue.in_flight_count,
-        handed=queue.in_flight_count,
+        in_flight=queue.in_flight_count,
         bytes=queue.size,
         max_entries=limit.entries,
         max_bytes=limit.bytes,
@@ -220,6 +222,6 @@ def entry(node: str, session: sessions.Session, entry: entries.Entry) -> Entry:
         kept_message(node, message),
         entry,
         message,
-        state="handed" if entry.seq in session.queue.in_flight() else "waiting",
+        state="in_flight" if entry.seq in session.queue.in_flight() else "waiting",
         expires=message.expires_ms or None,
     )

@@ -96,7 +96,7 @@ class SharedQueues:
     async def work_receivers(
         self, channel: Channel, limit: EntryLimit = 20
     ) -> list[SessionSummary]:
-        """Show the receivers of a work queue, with their waiting and unacked entries."""
+        """Show the receivers of a work queue, with their entries waiting and in flight."""
         now = self._server.clock()
         return [
             session_summary(self._options, self._node, each, now)

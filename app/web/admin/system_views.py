@@ -75,7 +75,7 @@ class Figures:
     redelivered: Count
     failed: Annotated[int, Field(ge=0, description="Deliveries that were refused or lost.")]
     waiting: Annotated[int, Field(ge=0, description="Entries that wait to be handed over.")]
-    handed: Annotated[int, Field(ge=0, description="Entries in flight.")]
+    in_flight: Annotated[int, Field(ge=0, description="Entries in flight.")]
     unaccounted: Annotated[
         int, Field(description="Accepted and restored, less all others: must be 0.")
     ]
