@@ -110,7 +110,7 @@ class Answers:
             and not exchange.waits_for_store
             and exchange.carrier.answer(exchange, self._as_of_now(session))
         ):
-            self._settle_waiting(session, now)
+            self._settle_new(session, now)
             self._rest(exchange, session, now)
             return
         batch = self._batch_for(session, now) if travels else NO_BATCH
@@ -175,18 +175,18 @@ class Answers:
         """Return the messages that wait for a plain session, once expired ones are settled."""
         if session.queue.expiring:
             self._undelivered.expire_waiting(session)
-            self._update_deadlines(session.queue.waiting)
-        return session.queue.waiting
+            self._update_deadlines(session.queue.new)
+        return session.queue.new
 
-    def _settle_waiting(self, session: Session, now: float) -> None:
+    def _settle_new(self, session: Session, now: float) -> None:
         """Settle the messages that were sent to a plain session straight from its queue.
 
         Most messages go this way. Without a batch they take the core half the time.
         """
         session.lazy_due = 0.0
         if session.queue.count:
-            self._ledger.acked(session, session.queue.waiting, now)
-            session.queue.settle_waiting()
+            self._ledger.acked(session, session.queue.new, now)
+            session.queue.settle_new()
             self._state.waiting_places.look(session)
 
     def _rest(self, exchange: Exchange, session: Session, now: float) -> None:
@@ -362,7 +362,7 @@ class Answers:
             if not waiting:
                 return
             if pipe.push(waiting):
-                self._settle_waiting(session, now)
+                self._settle_new(session, now)
                 return
         batch = self._batch_for(session, now)
         if not batch.messages:

@@ -64,7 +64,7 @@ class MessageExpiry:
         left, now = _MOST, wall_ms / 1000
         while left > 0 and (rung := self._timers.ring(now, most=1)):
             session = rung[0].session
-            left -= 1 + (len(session.queue.waiting) + len(session.queue.returned)) // _ENTRIES
+            left -= 1 + (len(session.queue.new) + len(session.queue.returned)) // _ENTRIES
             try:
                 left -= self._undelivered.expire_waiting(session, max(left, 1))
             except BaseException:

@@ -1,4 +1,4 @@
-"""Subscriptions with `newestOnly`: of waiting messages, only the newest of a channel counts."""
+"""Subscriptions with `newestOnly`: of new messages, only the last of a channel counts."""
 
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -15,12 +15,12 @@ _by_id = attrgetter("id")
 
 
 def drop_outdated(session: Session, undelivered: Undelivered[Session]) -> None:
-    """Discard waiting messages that newer ones of such subscriptions make superfluous."""
+    """Discard new messages that later ones of such subscriptions make superfluous."""
     qos = session.subscription_qos or {}
     newest: dict[str, Message] = {}
     outdated: list[Message] = []
     is_of_such: dict[str, bool] = {}
-    for message in session.queue.waiting:
+    for message in session.queue.new:
         channel = message.channel
         if channel not in is_of_such:
             pattern = session.subscription(channel) or ""

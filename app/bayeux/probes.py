@@ -80,4 +80,4 @@ class Probes:
 def _waiting(session: Session) -> Iterator[Message]:
     """Yield the session's waiting messages, in order."""
     queue = session.queue
-    return chain((entry.message for entry in queue.returned.values()), queue.waiting)
+    return chain((entry.message for entry in queue.returned.values()), queue.new)

@@ -205,14 +205,14 @@ def _stop(session: Session, record: SessionRecord) -> None:
 def _refill(
     life: SessionLife, session: Session, entries: list[tuple[Mark, Message]], now: float
 ) -> None:
-    """Restore the queue: entries in flight, returned and waiting."""
+    """Restore the queue: entries in flight, returned and new."""
     queue = session.queue
     queue.is_mixed = bool(entries)
     due = now + queue.response_timeout_s if queue.response_timeout_s else 0.0
     in_flight: list[Entry] = []
     for mark, message in entries:
         if not mark.position:
-            queue.take_in(mark.waiting(message))
+            queue.take_in(mark.with_former(message))
             continue
         queue.count += 1
         queue.size += len(message.wire)

@@ -106,8 +106,8 @@ def last_seen_ms(options: Options, node: Node, session: Session, now: float) -> 
 
 
 def first_entries(queue: CallbackQueue, count: int) -> Iterator[Entry]:
-    """Yield the first entries in delivery order; waiting ones have `seq` 0."""
+    """Yield the first entries in delivery order; new ones have `seq` 0."""
     count = max(count, 0)
     tried = queue.tried()[:count]
     yield from tried
-    yield from map(Entry, queue.waiting[: count - len(tried)])
+    yield from map(Entry, queue.new[: count - len(tried)])

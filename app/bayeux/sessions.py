@@ -276,7 +276,7 @@ class Session(Receiver):
         queue = self.queue
         return (
             queue.settling is _WRITTEN
-            and queue.count == len(queue.waiting)
+            and queue.count == len(queue.new)
             and not self.is_durable
             and self.terms is None
             and self.dispatcher is None

@@ -32,7 +32,7 @@ class SubscribeQos:
     filter: Filter | None = None
     # Whether the session is notified when the topic is erased.
     notify: bool = True
-    # Of waiting messages, only the newest of each channel is handed over.
+    # Of messages that were never handed over, only the newest of each channel is.
     newest_only: bool = False
 
     @classmethod

@@ -38,7 +38,7 @@ class AddressedQueue(CallbackQueue):
 
     def clear(self) -> None:
         """Remove everything; the caller has counted it."""
-        for message in self.waiting:
+        for message in self.new:
             self.discharge(message)
         super().clear()
 

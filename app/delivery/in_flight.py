@@ -64,7 +64,7 @@ class InFlight:
         self._handed: dict[int, Entry] = {}
         # The batch in flight, while it is fresh.
         self._fresh: Batch | None = None
-        # Totals of the whole queue, waiting messages included.
+        # Totals of the whole queue, new messages included.
         self.count = 0
         self.size = 0
         self.batch = 0
@@ -88,9 +88,9 @@ class InFlight:
         self.probe: Message | None = None
         # Whether a former process numbered the batches of this queue.
         self.is_restored = False
-        # Waiting and returned messages with a limited lifetime, the first to expire first.
+        # Waiting messages with a limited lifetime, the first to expire first.
         self.expiring: list[Message] | None = None
-        # The next four hold until the queue is empty. Waiting messages may be in another order
+        # The next four hold until the queue is empty. New messages may be in another order
         # than that of their arrival, ...
         self.is_mixed = False
         # ... a message found no room, ...

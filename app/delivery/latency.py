@@ -34,10 +34,10 @@ class Latencies(NamedTuple):
 
 
 class QueueLook(NamedTuple):
-    """A queue before a hand-over: its length, and when its first message came (ns)."""
+    """A queue before a hand-over: how many new messages it has, and when the first came (ns)."""
 
     queue: "CallbackQueue"
-    waiting: int
+    new: int
     received_at: int
 
 
@@ -73,9 +73,9 @@ class LatencySampler:
         if len(self._times) < _MOST_TIMES:
             for receiver in receivers[:_LOOKS]:
                 queue = receiver.queue
-                first = first_free(queue.waiting, held if receiver.can_refuse else (), _DEPTH)
+                first = first_free(queue.new, held if receiver.can_refuse else (), _DEPTH)
                 if first is not None and receiver.number not in self._excused:
-                    looks.append(QueueLook(queue, len(queue.waiting), first.id))
+                    looks.append(QueueLook(queue, len(queue.new), first.id))
         self._excused.clear()
         return looks
 
@@ -84,7 +84,7 @@ class LatencySampler:
         self._times += [
             max(0, now_ns - look.received_at) // _NS_PER_US
             for look in looks
-            if len(look.queue.waiting) < look.waiting
+            if len(look.queue.new) < look.new
         ]
 
     def read(self, now: float) -> Latencies | None:
@@ -108,11 +108,13 @@ class LatencySampler:
         self.rates = rates
 
 
-def first_free(waiting: "Sequence[Message]", held: Collection[str], depth: int) -> "Message | None":
+def first_free(
+    messages: "Sequence[Message]", held: Collection[str], depth: int
+) -> "Message | None":
     """Return the first message of a channel that is not held back, among the first `depth`."""
     if not held:
-        return waiting[0] if waiting else None
-    for message in islice(waiting, depth):
+        return messages[0] if messages else None
+    for message in islice(messages, depth):
         if message.channel not in held:
             return message
     return None

@@ -14,16 +14,16 @@ class Mark(NamedTuple):
     """The progress of one entry of a queue."""
 
     id: int
-    # The number of the last hand-over, negative if returned since; 0 if it waits.
+    # The number of the last hand-over, negative if returned since; 0 if it is new.
     seq: int = 0
     batch: int = 0
     attempts: int = 0
     redelivered: int = 0
-    # The place among returned entries: the number of the first hand-over; 0 if it waits.
+    # The place among returned entries: the number of the first hand-over; 0 if it is new.
     position: int = 0
     # The trail of failed attempts.
     trail: "Trail" = ()
-    # Of an entry that waits: whether nothing else was in flight in the last attempt elsewhere.
+    # Of a new entry: whether nothing else was in flight in the last attempt elsewhere.
     was_alone: bool = False
 
     @property
@@ -33,8 +33,8 @@ class Mark(NamedTuple):
     def mark(self) -> "Mark":
         return self
 
-    def waiting(self, message: "Message") -> "Message":
-        """Return the waiting message as the queue had it: with the attempts of other sessions."""
+    def with_former(self, message: "Message") -> "Message":
+        """Return the new message as the queue had it: with the attempts of other sessions."""
         if not self.attempts:
             return message
         return message.tried(

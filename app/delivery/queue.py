@@ -35,14 +35,14 @@ def rightful_place(message: Message) -> tuple[int, int]:
 
 
 class CallbackQueue(InFlight):
-    """One receiver's entries: in flight, then returned, then `waiting`."""
+    """One receiver's entries: in flight, then returned, then `new`."""
 
-    __slots__ = ("_most_bytes", "_most_entries", "coming", "coming_bytes", "waiting")
+    __slots__ = ("_most_bytes", "_most_entries", "coming", "coming_bytes", "new")
 
     def __init__(self, limits: QueueLimits, counters: Counters) -> None:
         super().__init__(counters)
         self._most_entries, self._most_bytes = limits.entries, limits.bytes
-        self.waiting: list[Message] = []
+        self.new: list[Message] = []
         # The number of addressed messages that the store is asked to keep, and of their bytes.
         self.coming = self.coming_bytes = 0
 
@@ -73,7 +73,7 @@ class CallbackQueue(InFlight):
         if self.is_mixed or message.priority != ORDINARY_PRIORITY:
             self._rank(message)
         else:
-            self.waiting.append(message)
+            self.new.append(message)
         if message.expires_ms:
             self.track_lifetime(message)
         return None
@@ -109,10 +109,10 @@ class CallbackQueue(InFlight):
         self.size += len(message.wire)
         self.is_mixed = True
         # Most come in order, thousands of them when a session ends.
-        if self.waiting and rightful_place(message) < rightful_place(self.waiting[-1]):
-            insort(self.waiting, message, key=rightful_place)
+        if self.new and rightful_place(message) < rightful_place(self.new[-1]):
+            insort(self.new, message, key=rightful_place)
         else:
-            self.waiting.append(message)
+            self.new.append(message)
         if message.expires_ms:
             self.track_lifetime(message)
         if message.former is not None:
@@ -126,9 +126,9 @@ class CallbackQueue(InFlight):
             message.topic.refer()
 
     def recall(self) -> None:
-        """Make returned entries of waiting messages that other sessions were handed before."""
-        tried = [message for message in self.waiting if message.former is not None]
-        self.waiting = [message for message in self.waiting if message.former is None]
+        """Make returned entries of new messages that other sessions were handed before."""
+        tried = [message for message in self.new if message.former is not None]
+        self.new = [message for message in self.new if message.former is None]
         for message in tried:
             self.seq += 1
             entry = Entry(message)
@@ -140,7 +140,7 @@ class CallbackQueue(InFlight):
     def _rank(self, message: Message) -> None:
         """Insert by priority, behind messages of the same priority; late messages by their id."""
         self.is_mixed = True
-        insort(self.waiting, message, key=rightful_place if message.is_late else _precedence)
+        insort(self.new, message, key=rightful_place if message.is_late else _precedence)
 
     # Handing over
 
@@ -148,23 +148,23 @@ class CallbackQueue(InFlight):
         """Whether there is anything to hand over now, other than on held channels."""
         if self.awaits_last_attempt():
             return False
-        if (not held or self.settling is _WRITTEN) and (self.waiting or self.returned):
+        if (not held or self.settling is _WRITTEN) and (self.new or self.returned):
             return True
         if self.unanswered():
             return True
-        return any(self._is_free(message, held) for message in self.waiting) or any(
+        return any(self._is_free(message, held) for message in self.new) or any(
             self._is_free(entry.message, held) for entry in self.returned.values()
         )
 
     def has_urgent(self) -> bool:
         """Whether there is anything other than lazy messages to hand over."""
-        for message in self.waiting:
+        for message in self.new:
             if message.linger_s is None:
                 return True
         return any(entry.message.linger_s is None for entry in self.coming_again())
 
     def next_batch(self, now: float, limit: int = -1, held: Collection[str] = ()) -> Batch:
-        """Hand over the next batch: unacked entries, then returned ones, then waiting messages.
+        """Hand over the next batch: unacked entries, then returned ones, then new messages.
 
         It has at most `limit` messages and none of held channels; receivers that cannot refuse
         messages get those too.
@@ -175,13 +175,13 @@ class CallbackQueue(InFlight):
         if self.has_tried:
             batch = self._batch_with_repeats(now, limit, held)
         else:
-            batch = Batch(self.batch, self.seq + 1, self._take_waiting(limit, held), now)
+            batch = Batch(self.batch, self.seq + 1, self._take_new(limit, held), now)
             if batch.messages:
                 self._fresh = batch
         self._last_seq = self.seq
         self.seq += len(batch.messages)
         if self.expiring is not None:
-            if self.waiting or self.returned:
+            if self.new or self.returned:
                 self._untrack_lifetimes(batch.messages)
             else:
                 self.expiring = None
@@ -189,19 +189,19 @@ class CallbackQueue(InFlight):
             self.probe = None
         return batch
 
-    def settle_waiting(self) -> None:
-        """Settle the messages, all waiting, that were written without being handed over first."""
+    def settle_new(self) -> None:
+        """Settle the messages, all new, that were written without being handed over first."""
         self._counters.acked += self.count
         if self.has_topics:
-            release(self.waiting)
-        self.waiting = []
+            release(self.new)
+        self.new = []
         self._forget()
 
     def _batch_with_repeats(self, now: float, limit: int, held: Collection[str]) -> Batch:
         """Hand over the next batch of a receiver that has entries in flight or returned."""
         handed = self.in_flight()
         going, set_aside = self._take_tried(limit, held)
-        new = self._take_waiting(limit if limit < 0 else limit - len(going), held)
+        new = self._take_new(limit if limit < 0 else limit - len(going), held)
         going += map(Entry, new)
         is_alone = len(going) == 1 and not handed
         due = self._due(now)
@@ -243,31 +243,31 @@ class CallbackQueue(InFlight):
             entry.until = self.batch - 1
         return going, set_aside
 
-    def _take_waiting(self, room: int, held: Collection[str]) -> Sequence[Message]:
-        if not held and not 0 <= room < len(self.waiting):
-            taken, self.waiting = self.waiting, []
+    def _take_new(self, room: int, held: Collection[str]) -> Sequence[Message]:
+        if not held and not 0 <= room < len(self.new):
+            taken, self.new = self.new, []
             return taken
-        free = [message for message in self.waiting if self._is_free(message, held)]
+        free = [message for message in self.new if self._is_free(message, held)]
         taken = free if room < 0 else free[:room]
         gone = set(map(id, taken))
-        self.waiting = [message for message in self.waiting if id(message) not in gone]
+        self.new = [message for message in self.new if id(message) not in gone]
         return taken
 
     def ids(self) -> list[int]:
         """The ids of all messages in the queue."""
         return [message.id for message in self.messages()]
 
-    def has_waiting(self, id: int) -> bool:
+    def has_new(self, id: int) -> bool:
         """Whether the message with this id is here and was never handed over."""
-        return any(message.id == id for message in self.waiting)
+        return any(message.id == id for message in self.new)
 
     def messages(self) -> list[Message]:
-        """All messages in the queue: in flight, returned and waiting."""
-        return [*[entry.message for entry in self.tried()], *self.waiting]
+        """All messages in the queue: in flight, returned and new."""
+        return [*[entry.message for entry in self.tried()], *self.new]
 
     def entries(self) -> list[Entry]:
         """All messages as entries, in order; those that wait get one for the caller."""
-        return [*self.tried(), *map(Entry, self.waiting)]
+        return [*self.tried(), *map(Entry, self.new)]
 
     def _routed(self, key: str) -> list[Message]:
         """Return the messages that only subscriptions brought to the session with this key."""
@@ -287,17 +287,17 @@ class CallbackQueue(InFlight):
         over = lifetimes.take_expired(expiring, now_ms, most)
         if len(over) > _FEW or not all(map(self._remove, over)):
             gone = set(map(id, over))
-            self.waiting = [m for m in self.waiting if id(m) not in gone]
+            self.new = [m for m in self.new if id(m) not in gone]
             self.returned = {n: e for n, e in self.returned.items() if id(e.message) not in gone}
         self._leave(over)
         return over
 
     def _remove(self, message: Message) -> bool:
-        """Remove a waiting message, if it is where its priority and id place it."""
-        place = bisect_left(self.waiting, rightful_place(message), key=rightful_place)
-        if place == len(self.waiting) or self.waiting[place] is not message:
+        """Remove a new message, if it is where its priority and id place it."""
+        place = bisect_left(self.new, rightful_place(message), key=rightful_place)
+        if place == len(self.new) or self.new[place] is not message:
             return False
-        del self.waiting[place]
+        del self.new[place]
         return True
 
     def withdraw_routed(
@@ -325,11 +325,11 @@ class CallbackQueue(InFlight):
         self.take_in(copy)
 
     def take_away(self, taken: Sequence[Message]) -> None:
-        """Remove these messages, in flight, returned or waiting; the caller counts them."""
+        """Remove these messages, in flight, returned or new; the caller counts them."""
         gone = set(map(id, taken))
         self._handed = {n: e for n, e in self.in_flight().items() if id(e.message) not in gone}
         self.returned = {n: e for n, e in self.returned.items() if id(e.message) not in gone}
-        self.waiting = [m for m in self.waiting if id(m) not in gone]
+        self.new = [m for m in self.new if id(m) not in gone]
         self.expiring = [m for m in self.expiring or () if id(m) not in gone]
         self._leave(taken)
 
@@ -340,7 +340,7 @@ class CallbackQueue(InFlight):
         self._fresh = None
         self._handed.clear()
         self.returned.clear()
-        self.waiting = []
+        self.new = []
         self._forget()
 
     def take_first(self, count: int) -> Sequence[Message]:
@@ -351,8 +351,8 @@ class CallbackQueue(InFlight):
         for entry in returned:
             del self.returned[entry.seq]
         count -= len(returned)
-        waiting, self.waiting = self.waiting[:count], self.waiting[count:]
-        left = [*(entry.message for entry in returned), *waiting]
+        new, self.new = self.new[:count], self.new[count:]
+        left = [*(entry.message for entry in returned), *new]
         self._untrack_lifetimes(left)
         self._leave(left)
         return [*(entry.message for entry in taken), *left]

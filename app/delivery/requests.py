@@ -361,7 +361,7 @@ class Requests(Generic[R]):
         key = responder.key
         is_granted = key in request.responders or key in request.spoken
         # The session may know the channel from others before it was handed the request.
-        return is_granted and not responder.queue.has_waiting(request.id)
+        return is_granted and not responder.queue.has_new(request.id)
 
     def answered(self, request: Request[R], responder: R) -> None:
         """Note that the requester gets this reply."""

@@ -233,7 +233,7 @@ class SharedQueues(ABC, Generic[R]):
     def _take_in(self, known: SharedQueue[R]) -> None:
         """Take in returning messages, as many as one turn has time for."""
         receiver = known.receiver
-        has = {message.id: message for message in receiver.queue.waiting}
+        has = {message.id: message for message in receiver.queue.new}
         moves, taken = [], []
         for _ in range(min(len(known.returning), MOST)):
             key, message = known.returning.popleft()

@@ -116,7 +116,7 @@ class Subjects(SharedQueues[R]):
         had = [set(each.queue.ids()) for each in takers]
         moves: list[Move] = []
         oversized = 0
-        for message in source.queue.waiting:
+        for message in source.queue.new:
             if len(moves) == MOST:
                 break
             size = len(message.wire)

@@ -177,14 +177,14 @@ class WorkQueues(SharedQueues[R]):
         Messages that wait for a receiver with room keep no later ones waiting.
         """
         source = known.receiver
-        waiting = source.queue.waiting
+        waiting = source.queue.new
         ranked = [_rank(each) for each in takers if each.queue.lacks_room(1) is None]
         heapify(ranked)
         if len(waiting) <= MOST:
             self._searches.pop(source.subject, None)
             return self._share_out(source, waiting, ranked, takers)
         moves = self._share_out(source, waiting[:MOST], ranked, takers)
-        if moves or source.queue.waiting is not waiting:
+        if moves or source.queue.new is not waiting:
             # Other messages are the first now.
             self._hub.make_ready(source)
             return moves
@@ -197,9 +197,9 @@ class WorkQueues(SharedQueues[R]):
         search.has_news = search.has_news or search.count != queue.count
         begin = MOST
         if search.place is not None:
-            begin = max(MOST, bisect_right(queue.waiting, search.place, key=rightful_place))
-        part = queue.waiting[begin : begin + MOST]
-        is_last = begin + MOST >= len(queue.waiting)
+            begin = max(MOST, bisect_right(queue.new, search.place, key=rightful_place))
+        part = queue.new[begin : begin + MOST]
+        is_last = begin + MOST >= len(queue.new)
         moves = self._share_out(source, part, ranked, takers)
         search.count = queue.count - len(moves)
         if not is_last:
@@ -267,7 +267,7 @@ class WorkQueues(SharedQueues[R]):
         queue = receiver.queue
         if not queue.count:
             return
-        entries = [*queue.returned.values(), *map(Entry, queue.waiting)]
+        entries = [*queue.returned.values(), *map(Entry, queue.new)]
         if receiver.is_live:
             entries = [each for each in entries if not self._is_taker(receiver, each.message)]
         self._take_back(receiver, entries)

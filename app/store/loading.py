@@ -174,7 +174,7 @@ class Loading:
         for id in marks.keys() - set(ids) - self._unreadable:
             self._remove("HDEL", self._keys.marks(receiver), id)
         found = [(id, *marks.get(id, (Mark(id), 0))) for id in ids]
-        return [mark.waiting(self._message(id, generation)) for id, mark, generation in found]
+        return [mark.with_former(self._message(id, generation)) for id, mark, generation in found]
 
     def _message(self, id: int, generation: int) -> Message:
         message = self._messages[id]

@@ -30,8 +30,8 @@ class Census:
     waiting: int = 0
     in_flight: int = 0
     # Of those waiting, the ones that wait for subjects, and in work queues.
-    addressed: int = 0
-    work: int = 0
+    waiting_for_subjects: int = 0
+    waiting_in_work_queues: int = 0
     # Accepted and restored entries, less settled, waiting and in flight; must be 0.
     unaccounted: int = 0
     connects_held: int = 0
@@ -52,9 +52,9 @@ class Census:
         census = cls()
         for session in sessions:
             census.count(session, guard.held)
-        census.addressed = sum([each.queue.count for each in places.subjects.queues()])
-        census.work = sum([each.queue.count for each in places.work.queues()])
-        census.waiting += census.addressed + census.work
+        census.waiting_for_subjects = sum([each.queue.count for each in places.subjects.queues()])
+        census.waiting_in_work_queues = sum([each.queue.count for each in places.work.queues()])
+        census.waiting += census.waiting_for_subjects + census.waiting_in_work_queues
         here = census.waiting + census.in_flight
         census.unaccounted = counters.entered() - counters.settled() - here
         return census
@@ -62,7 +62,7 @@ class Census:
     def count(self, session: Session, held: Collection[str]) -> None:
         queue, dispatcher = session.queue, session.dispatcher
         # Counted this way because asking for the entries in flight would materialise them.
-        waiting = len(queue.waiting) + len(queue.returned)
+        waiting = len(queue.new) + len(queue.returned)
         self.waiting += waiting
         self.in_flight += queue.count - waiting
         self.connects_held += session.held_connect is not None
@@ -77,6 +77,6 @@ class Census:
             is_active = dispatcher.is_active
             self.held_back += not is_active
             self.polling += dispatcher.state is Contact.POLLING
-        first = first_free(queue.waiting, held, _DEPTH) if is_active else None
+        first = first_free(queue.new, held, _DEPTH) if is_active else None
         if first is not None and (not self.oldest or first.id < self.oldest):
             self.oldest = first.id

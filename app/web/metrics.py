@@ -294,18 +294,18 @@ class BayeuxCollector(Collector):
         census = Census.of(parts.sessions, parts.waiting_places, parts.guard, parts.counters)
         yield GaugeMetricFamily(
             "holdfast_entries_waiting",
-            "Entries that wait to be handed over, for the first time or again.",
+            "Entries in queues and not in flight: new or returned.",
             value=census.waiting,
         )
         yield GaugeMetricFamily(
-            "holdfast_entries_addressed",
+            "holdfast_entries_waiting_for_subjects",
             "Entries that wait for subjects, included in holdfast_entries_waiting.",
-            value=census.addressed,
+            value=census.waiting_for_subjects,
         )
         yield GaugeMetricFamily(
-            "holdfast_entries_work",
+            "holdfast_entries_waiting_in_work_queues",
             "Entries that wait in work queues, included in holdfast_entries_waiting.",
-            value=census.work,
+            value=census.waiting_in_work_queues,
         )
         yield GaugeMetricFamily(
             "holdfast_entries_in_flight", "Entries in flight.", value=census.in_flight

@@ -29,7 +29,7 @@ def _waiting(client: Client) -> list[int]:
     queue = client.session.queue
     return [
         *(entry.message.id for entry in queue.returned.values()),
-        *[m.id for m in queue.waiting],
+        *[m.id for m in queue.new],
     ]
 
 

@@ -78,4 +78,4 @@ class Feed:
             return True
         if session.number in self._waiting:
             return False
-        return all(message.channel != CHANNEL for message in session.queue.waiting)
+        return all(message.channel != CHANNEL for message in session.queue.new)

@@ -120,7 +120,7 @@ def _places(session: Session, ns: int) -> Iterator[TraceQueue]:
     if not queue.count:
         return
     is_held = hold_of(session) is not None
-    waiting, in_flight = queue.waiting, queue.in_flight()
+    waiting, in_flight = queue.new, queue.in_flight()
     mine = [Entry(message) for message in waiting if message.id == ns]
     for entry in (*mine, *in_flight.values(), *queue.returned.values()):
         if entry.message.id == ns:

@@ -140,5 +140,5 @@ def _page(
 
 def _waiting(receiver: Session) -> tuple[int, int, int]:
     """Return how many messages wait, their bytes, and when the oldest was published."""
-    oldest = min(message.id for message in receiver.queue.waiting)
+    oldest = min(message.id for message in receiver.queue.new)
     return receiver.queue.count, receiver.queue.size, oldest // NS_PER_MS

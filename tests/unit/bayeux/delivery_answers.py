@@ -94,10 +94,10 @@ class Answering(Books):
         room = self.make_room(receiver, lost) if self.may_take(receiver, now) else 0
         self.take_lost(receiver, lost)
         held = self.held if kind.settles != "written" else ()
-        line = [c for c in receiver.returned + receiver.waiting if c.sent.channel not in held]
+        line = [c for c in receiver.returned + receiver.new if c.sent.channel not in held]
         going = line[:room]
         receiver.returned = [copy for copy in receiver.returned if copy not in going]
-        receiver.waiting = [copy for copy in receiver.waiting if copy not in going]
+        receiver.new = [copy for copy in receiver.new if copy not in going]
         for copy in receiver.returned:
             if copy.batch and not copy.until:
                 copy.until = receiver.batch - 1

@@ -41,7 +41,7 @@ class Books:
             key = (receiver.key, copy.number)
             assert key not in self.fates, f"{key} was {self.fates[key]}, is {how}"
             self.fates[key] = how
-        for queue in (receiver.in_flight, receiver.returned, receiver.waiting):
+        for queue in (receiver.in_flight, receiver.returned, receiver.new):
             queue[:] = [copy for copy in queue if copy not in copies]
         if not len(receiver):
             receiver.window = 0
@@ -69,11 +69,11 @@ class Books:
         self.expire(receiver, now)
         for copy in receiver.in_flight:
             copy.fail(code)
-        self.bury(receiver, [*receiver.in_flight, *receiver.returned, *receiver.waiting], code)
+        self.bury(receiver, [*receiver.in_flight, *receiver.returned, *receiver.new], code)
 
     def expire(self, receiver: Receiver, now: float) -> None:
         """Settle what waits and has outlived its lifetime."""
-        here = receiver.returned + receiver.waiting
+        here = receiver.returned + receiver.new
         self.settle(receiver, [copy for copy in here if copy.sent.ends <= now], "expired")
 
     def widen(self, receiver: Receiver, count: int) -> None:
@@ -198,9 +198,7 @@ class Books:
             receiver.hold_until = None
 
     def clear(self, receiver: Receiver) -> None:
-        self.settle(
-            receiver, [*receiver.in_flight, *receiver.returned, *receiver.waiting], "discarded"
-        )
+        self.settle(receiver, [*receiver.in_flight, *receiver.returned, *receiver.new], "discarded")
 
     def turn_away(self, receiver: Receiver) -> None:
         if receiver.question is not None:
@@ -209,7 +207,5 @@ class Books:
 
     def end(self, receiver: Receiver, *, failed: bool) -> None:
         self.turn_away(receiver)
-        self.settle(
-            receiver, [*receiver.in_flight, *receiver.returned, *receiver.waiting], "discarded"
-        )
+        self.settle(receiver, [*receiver.in_flight, *receiver.returned, *receiver.new], "discarded")
         receiver.is_over, receiver.has_failed = True, failed

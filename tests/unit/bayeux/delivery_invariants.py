@@ -107,5 +107,5 @@ class Invariants:
         receivers = {receiver.key: receiver for receiver in model.receivers}
         for key, number in self._promised:
             if (key, number) not in model.fates:
-                here = receivers[key].in_flight + receivers[key].returned + receivers[key].waiting
+                here = receivers[key].in_flight + receivers[key].returned + receivers[key].new
                 assert number in [each.number for each in here], (key, number)

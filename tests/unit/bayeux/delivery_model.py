@@ -126,7 +126,7 @@ class Model(Answering):
 
     def queue_up(self, receiver: Receiver, copy: Copy) -> None:
         """Behind all that is at least as urgent; if it is late, where it would be otherwise."""
-        waiting = receiver.waiting
+        waiting = receiver.new
         at = len(waiting)
         while at and _passes(copy.sent, waiting[at - 1].sent):
             at -= 1
@@ -191,7 +191,7 @@ class Model(Answering):
         if not receiver.can_stop:
             self.expire(receiver, now)
             if receiver.kind.settles == "written":
-                self.ack(receiver, receiver.returned + receiver.waiting)
+                self.ack(receiver, receiver.returned + receiver.new)
         self.end(receiver, failed=False)
 
     # Time
@@ -275,10 +275,10 @@ class Model(Answering):
         self.publish_order, self.asked, self.books = {}, [], Counter()
         self.is_store_there, self.is_full, self.held = True, False, set()
         for receiver in self.receivers:
-            for queue in (receiver.in_flight, receiver.returned, receiver.waiting):
+            for queue in (receiver.in_flight, receiver.returned, receiver.new):
                 queue[:] = [copy for copy in queue if copy.sent.is_kept]
-            receiver.waiting += [Copy(sent) for sent in unseen if sent.is_for(receiver)]
-            receiver.waiting.sort(key=lambda copy: (-copy.sent.priority, copy.number))
+            receiver.new += [Copy(sent) for sent in unseen if sent.is_for(receiver)]
+            receiver.new.sort(key=lambda copy: (-copy.sent.priority, copy.number))
             self.revive(receiver, now)
             self.books["restored"] += len(receiver)
             self.expire(receiver, now)

@@ -114,7 +114,7 @@ class Receiver:
         self.key = key
         self.client = client
         self.serial = next(_serials)
-        self.waiting: list[Copy] = []
+        self.new: list[Copy] = []
         self.returned: list[Copy] = []
         self.in_flight: list[Copy] = []
         self.batch = self.seq = self.repeats = 0
@@ -151,7 +151,7 @@ class Receiver:
         return CHANNELS if self.kind.label in ("acks", "joe", "tom") else CHANNELS[:1]
 
     def __len__(self) -> int:
-        return len(self.in_flight) + len(self.returned) + len(self.waiting)
+        return len(self.in_flight) + len(self.returned) + len(self.new)
 
     def flows(self, now: float) -> bool:
         return not self.is_shut and (not self.can_stop or self.contact.flows(now))
@@ -174,7 +174,7 @@ class Receiver:
         if self.kind.settles == "written":
             # A receiver that cannot refuse is not held back either.
             held = ()
-        return lost or any(c.sent.channel not in held for c in self.returned + self.waiting)
+        return lost or any(c.sent.channel not in held for c in self.returned + self.new)
 
     def pause_s(self) -> float:
         """None three times, then a tenth of a second that doubles up to a whole one."""
@@ -215,5 +215,5 @@ class Receiver:
             found.append(self.quiet_until)
         if self.in_flight:
             found.append(self.in_flight[0].due)
-        found += [copy.sent.ends for copy in self.returned + self.waiting]
+        found += [copy.sent.ends for copy in self.returned + self.new]
         return [due for due in found if due is not None and now < due < inf]

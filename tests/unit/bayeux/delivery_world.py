@@ -92,8 +92,8 @@ class Comparison:
     def _same_session(self, receiver: Receiver, session: Session) -> None:
         queue = session.queue
         tried = [*queue.in_flight().values(), *queue.returned.values()]
-        waiting = [number_in(message.wire) for message in queue.waiting]
-        assert waiting == [copy.number for copy in receiver.waiting], receiver.key
+        waiting = [number_in(message.wire) for message in queue.new]
+        assert waiting == [copy.number for copy in receiver.new], receiver.key
         if receiver.kind.label == "plain":
             assert [number_in(entry.message.wire) for entry in tried] == [
                 copy.number for copy in receiver.in_flight + receiver.returned
@@ -105,10 +105,10 @@ class Comparison:
             assert (queue.batch, queue.window) == (receiver.batch, receiver.window), receiver.key
             for entry, copy in zip(tried, receiver.in_flight + receiver.returned, strict=True):
                 _same_history(entry.trail, copy.trail)
-        here = [*(entry.message for entry in tried), *queue.waiting]
+        here = [*(entry.message for entry in tried), *queue.new]
         assert queue.count == len(here)
         assert queue.size == sum(len(message.wire) for message in here)
-        waits = [*(entry.message for entry in queue.returned.values()), *queue.waiting]
+        waits = [*(entry.message for entry in queue.returned.values()), *queue.new]
         ends = [message.expires_ms for message in waits if message.expires_ms]
         assert [message.expires_ms for message in queue.expiring or ()] == sorted(ends)
         assert (session.held_connect is not None) == (receiver.question is not None), receiver.key
@@ -155,7 +155,7 @@ class Comparison:
         marks = self._backing.marks(receiver.key.removeprefix("client/"))
         tried = [copy for copy in receiver.in_flight + receiver.returned if copy.sent.is_kept]
         tried.sort(key=lambda copy: copy.place)
-        waiting = {copy.number for copy in receiver.waiting if copy.sent.is_kept}
+        waiting = {copy.number for copy in receiver.new if copy.sent.is_kept}
         assert [
             (
                 number,

@@ -255,7 +255,7 @@ class AckWindow(RuleBasedStateMachine):
         queue = self.client.session.queue
         assert queue.count == len(self.model.window) <= LIMIT
         tried = [*queue.in_flight().values(), *queue.returned.values()]
-        here = [*queue.waiting, *(entry.message for entry in tried)]
+        here = [*queue.new, *(entry.message for entry in tried)]
         assert queue.size == sum(len(message.wire) for message in here)
         assert len(tried) >= sum(len(carried) > 0 for _, carried in self.model.window)
         assert self.server.bayeux.state.hub.counters.acks_out_of_range == self.model.out_of_range

@@ -101,11 +101,11 @@ def test_the_first_entries_can_be_removed_in_flight_returned_or_waiting(
     connect(client)
     queue = client.session.queue
     queue.give_back(since=2)
-    assert (len(queue.in_flight()), len(queue.returned), len(queue.waiting)) == (1, 1, 2)
+    assert (len(queue.in_flight()), len(queue.returned), len(queue.new)) == (1, 1, 2)
     removed = value_of(server, f"client/joe/1/?removeFromCallbackQueue={count}")
     assert int(removed) == 4 - len(left)
     messages = [entry.message for entry in [*queue.in_flight().values(), *queue.returned.values()]]
-    messages += queue.waiting
+    messages += queue.new
     assert queue.count == len(messages) == len(left)
     assert queue.size == sum(len(message.wire) for message in messages)
     assert server.keeper.queues["joe/1"].keys() == {message.id for message in messages}

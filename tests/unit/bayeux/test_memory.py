@@ -34,6 +34,6 @@ def test_a_waiting_message_does_not_keep_its_request_in_memory() -> None:
         after, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert len(queue.waiting) == COUNT + 1
-    each = (after - before - sum(len(message.wire) for message in queue.waiting)) / COUNT
+    assert len(queue.new) == COUNT + 1
+    each = (after - before - sum(len(message.wire) for message in queue.new)) / COUNT
     assert each < MOST

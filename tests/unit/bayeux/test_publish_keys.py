@@ -160,7 +160,7 @@ def test_a_repeat_is_recognised_after_a_restart(persistent: bool | None) -> None
     other = server_of(server)
     again = sent(named(other, "ann/1"), "k", **options)
     assert received(again) == received(first)
-    (waiting,) = (each.queue.waiting for each in other.bayeux.state.sessions if each.key == "joe/1")
+    (waiting,) = (each.queue.new for each in other.bayeux.state.sessions if each.key == "joe/1")
     # Of a message that is not persistent, only the key is stored.
     assert len(waiting) == (persistent is not False)
 
@@ -170,7 +170,7 @@ def test_a_passing_message_leaves_only_its_key_in_the_store() -> None:
     joe, alice = named(server, "joe/1"), server.client()
     joe.subscribe("/a")
     sent(alice, "k", persistent=False)
-    (message,) = joe.session.queue.waiting
+    (message,) = joe.session.queue.new
     assert not message.is_durable
     assert server.keeper.waiting("joe/1") == []
     assert len(server.keeper.keyed) == 1
@@ -305,4 +305,4 @@ def test_a_message_with_a_key_is_delivered_once_a_day_whatever_happens(
 
 def waiting(server: Server) -> list[int]:
     (queue,) = (each.queue for each in server.bayeux.state.sessions if each.key == "eve/1")
-    return sorted(int(message.wire.split(b'"data":')[1].rstrip(b"}")) for message in queue.waiting)
+    return sorted(int(message.wire.split(b'"data":')[1].rstrip(b"}")) for message in queue.new)

@@ -252,10 +252,10 @@ def test_denied_messages_are_removed_whether_in_flight_returned_or_waiting() -> 
     assert len(heard(client, ext={"ack": 0})) == 4
     queue = client.session.queue
     queue.give_back(since=3)
-    assert (len(queue.in_flight()), len(queue.returned), len(queue.waiting)) == (2, 2, 2)
+    assert (len(queue.in_flight()), len(queue.returned), len(queue.new)) == (2, 2, 2)
     policy.forbidden.add(SECRET)
     reauthorize_now(server, client.session)
-    assert (len(queue.in_flight()), len(queue.returned), len(queue.waiting)) == (1, 1, 1)
+    assert (len(queue.in_flight()), len(queue.returned), len(queue.new)) == (1, 1, 1)
     assert queue.count == 3
     assert queue.size == sum(len(message.wire) for message in queue.messages())
     queue.give_back()

@@ -58,7 +58,7 @@ def fetch(client: Client, *verdicts: Any, **fields: Any) -> Asked:
 
 def waiting(server: Server, channel: str = JOBS) -> list[int]:
     queue = server.bayeux.state.work.of(channel)
-    messages = () if queue is None else queue.queue.waiting
+    messages = () if queue is None else queue.queue.new
     return [int(message.wire.rpartition(b":")[2][:-1]) for message in messages]
 
 

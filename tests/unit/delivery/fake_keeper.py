@@ -188,7 +188,7 @@ class FakeKeeper:
             yield SessionRecord.of_json(text), self._read(receiver)
         for receiver, entries in left.items():
             if entries:
-                orphaned(receiver, [mark.waiting(message) for mark, message in entries])
+                orphaned(receiver, [mark.with_former(message) for mark, message in entries])
 
     def _read(self, receiver: str) -> list[tuple[Mark, Message]]:
         return [

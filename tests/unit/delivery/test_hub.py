@@ -64,13 +64,13 @@ class Town:
         return message
 
     def waiting(self, name: str) -> list[bytes]:
-        return [message.wire for message in self.people[name].queue.waiting]
+        return [message.wire for message in self.people[name].queue.new]
 
 
 def test_every_receiver_gets_the_same_message() -> None:
     town = Town("alice", "bob")
     message = town.publish("hello")
-    assert all(r.queue.waiting == [message] for r in town.people.values())
+    assert all(r.queue.new == [message] for r in town.people.values())
     assert (town.hub.counters.published, town.hub.counters.accepted) == (1, 2)
 
 

@@ -40,7 +40,7 @@ class Desk:
         """Everything in the queue, in order."""
         queue = self.queue
         tried = [*queue.in_flight().values(), *queue.returned.values()]
-        return _texts([*(entry.message for entry in tried), *queue.waiting])
+        return _texts([*(entry.message for entry in tried), *queue.new])
 
     def balances(self) -> bool:
         return self.counters.accepted == self.counters.settled() + self.queue.count

@@ -26,7 +26,7 @@ class Bench:
         assert self.queue.offer(message) is None
 
     def waiting(self) -> list[int]:
-        return [message.id for message in self.queue.waiting]
+        return [message.id for message in self.queue.new]
 
 
 def test_a_late_message_takes_its_place_by_id_among_waiting_messages() -> None:

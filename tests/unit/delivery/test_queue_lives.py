@@ -20,7 +20,7 @@ does = st.one_of(
 
 
 def _waits(queue: CallbackQueue) -> list[Message]:
-    return [*(entry.message for entry in queue.returned.values()), *queue.waiting]
+    return [*(entry.message for entry in queue.returned.values()), *queue.new]
 
 
 @pytest.mark.slow

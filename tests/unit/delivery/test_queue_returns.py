@@ -48,7 +48,7 @@ def text_of(what: Iterable[Entry | Message]) -> str:
 # Order
 
 
-def test_returned_entries_precede_waiting_ones_in_the_order_of_their_hand_over() -> None:
+def test_returned_entries_precede_new_ones_in_the_order_of_their_hand_over() -> None:
     shelf = Shelf(SettledBy.VERDICT)
     shelf.hand_over("ab")
     shelf.hand_over("cd")
@@ -220,9 +220,9 @@ def test_a_copy_with_former_attempts_takes_the_place_of_its_waiting_message() ->
     shelf = Shelf()
     shelf.offer("bca")
     once = FormerAttempts(1, 1, (), was_alone=True)
-    for message in list(shelf.queue.waiting):
+    for message in list(shelf.queue.new):
         shelf.queue.exchange(message, message.tried(once))
-    assert text_of(shelf.queue.waiting) == "abc"
+    assert text_of(shelf.queue.new) == "abc"
     assert [entry.attempts for entry in shelf.queue.entries()] == [1, 1, 1]
     assert (shelf.queue.count, shelf.queue.size) == (3, 3)
 
@@ -230,10 +230,10 @@ def test_a_copy_with_former_attempts_takes_the_place_of_its_waiting_message() ->
 def test_a_recalled_message_with_former_attempts_is_a_returned_entry() -> None:
     shelf = Shelf()
     shelf.offer("ab")
-    b = shelf.queue.waiting[1]
+    b = shelf.queue.new[1]
     shelf.queue.exchange(b, b.tried(FormerAttempts(1, 1, ())))
     shelf.queue.recall()
-    assert (shelf.returned, text_of(shelf.queue.waiting)) == ("b", "a")
+    assert (shelf.returned, text_of(shelf.queue.new)) == ("b", "a")
     assert shelf.hand_over() == "ba"
     # Nobody was handed the number that keeps the place.
     assert list(shelf.queue.in_flight()) == [2, 3]

@@ -285,10 +285,10 @@ def test_an_expired_message_does_not_become_a_dead_letter() -> None:
 def test_settling_a_passing_message_removes_nothing_from_the_store() -> None:
     court = Court()
     court.offer("a", "b")
-    for message in court.queue.waiting:
+    for message in court.queue.new:
         court.queue.track_lifetime(message)
         message.limit_life(1, is_forced=True)
-    court.queue.waiting[1].is_durable = False
+    court.queue.new[1].is_durable = False
     court.keeper.is_full = True
     court.settlement.undelivered.expire_waiting(court.receiver)
     assert court.counters.expired == 2
