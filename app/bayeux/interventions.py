@@ -59,7 +59,7 @@ def set_timeout(life: SessionLife, session: Session, timeout_ms: int, now: float
 
 def refresh(life: SessionLife, session: Session, now: float) -> None:
     """Restart the session timeout."""
-    if session.deadline == float("inf"):
+    if session.is_absent:
         life.clock.detach(session, now)
     else:
         life.clock.touch(session, now)

@@ -7,7 +7,6 @@ from typing import Final
 
 from holdfast.bayeux.backlog import Backlog
 from holdfast.bayeux.codec import Json
-from holdfast.bayeux.session_status import is_away
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.system_events import SystemEvents
 from holdfast.delivery.channels import PRESENCE, Channels
@@ -107,4 +106,4 @@ def _state_of(session: Session) -> MemberState:
     dispatcher = session.dispatcher
     if dispatcher is not None and dispatcher.hold_record is not None:
         return MemberState.HELD
-    return MemberState.AWAY if is_away(session) else MemberState.HERE
+    return MemberState.AWAY if session.is_absent else MemberState.HERE

@@ -16,7 +16,6 @@ from holdfast.bayeux.session_status import (
     expires_ms,
     first_entries,
     hold_of,
-    is_connected,
     is_stalled,
     limits,
     since_ms,
@@ -121,7 +120,7 @@ def _subscriptions(sessions: Iterable[Session]) -> list[str]:
 
 NODE: Mapping[str, Property[None]] = {
     "aliveCallbackClients": Reading(
-        lambda at, _: _keys(each for each in at.state.sessions if is_connected(each))
+        lambda at, _: _keys(each for each in at.state.sessions if each.has_connection)
     ),
     "clientList": Reading(lambda at, _: _subjects(at)),
     "clients": Reading(lambda at, _: _subjects(at)),

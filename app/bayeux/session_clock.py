@@ -43,12 +43,12 @@ class SessionClock:
         due = now + self._options.max_interval_s
         if session.held_connect is None and session.deadline < due and not session.is_gone:
             session.deadline = due
-        if session.state is _HANDSHAKEN or session.deadline == inf:
+        if session.state is _HANDSHAKEN or session.is_absent:
             self._unconnected.hear(session)
 
     def await_return(self, session: Session, now: float) -> None:
         """Start the client's timeout; a client that took over the session is present from now."""
-        if session.deadline == inf:
+        if session.is_absent:
             self._presence.show(session, session.subscriptions)
         due = now + session.rest_interval_s + self._options.max_interval_s
         session.deadline = due
@@ -77,7 +77,7 @@ class SessionClock:
 
     def attach(self, session: Session) -> None:
         """Stop waiting for the client: it is connected."""
-        if session.deadline == inf:
+        if session.is_absent:
             self._presence.show(session, session.subscriptions)
         session.ends_at = 0.0
         self._unconnected.leave(session)

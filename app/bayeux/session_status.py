@@ -25,16 +25,6 @@ def hold_of(session: Session) -> dispatcher.QueueHold | None:
     return None if session.dispatcher is None else session.dispatcher.hold_record
 
 
-def is_connected(session: Session) -> bool:
-    """Return whether a client is connected at this moment."""
-    return session.held_connect is not None or session.pipe is not None
-
-
-def is_away(session: Session) -> bool:
-    """Return whether the session waits for its client, who has left or was silent for too long."""
-    return session.deadline == float("inf")
-
-
 def limits(options: Options, session: Session) -> QueueLimits:
     """Return the limits of the session's queue."""
     ours = options.queue_limits
@@ -73,7 +63,7 @@ def expires_ms(options: Options, node: Node, session: Session, now: float) -> in
     """Return when the session ends unless its client returns; None if it does not expire."""
     if session.ends_at:
         return wall_ms(node, session.ends_at, now)
-    if is_connected(session) or session.deadline == float("inf"):
+    if session.has_connection or session.is_absent:
         return None
     terms = session.terms
     if terms is None:
@@ -91,14 +81,14 @@ def _session_timeout_s(options: Options, session: Session) -> float:
 
 def last_seen_ms(options: Options, node: Node, session: Session, now: float) -> int:
     """Return when the client was last seen, or an earlier time if that is not known exactly."""
-    if is_connected(session):
+    if session.has_connection:
         return node.now_ms()
     if session.seen_ms and session.connection_state is dispatcher.DispatcherState.UNDEF:
         # The client left before this server started.
         return session.seen_ms
     if session.ends_at:
         seen = session.ends_at - _session_timeout_s(options, session)
-    elif session.deadline != float("inf"):
+    elif not session.is_absent:
         seen = session.deadline - session.rest_interval_s - options.max_interval_s
     else:
         return created_ms(session)

@@ -5,6 +5,7 @@ They refer to each other, so they share a module.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from math import inf
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from holdfast.bayeux.caller import UNKNOWN, Caller, Speaker
@@ -253,7 +254,8 @@ class Session(Receiver):
         # The carrier of the last connect reply; the session does not expire while it drains.
         self.carrier: Carrier | None = None
         self.pipe: Pipe | None = None
-        # When the held connect is answered at the latest or, without one, when the session expires.
+        # When the held connect is answered at the latest or, without one, when the session expires;
+        # infinite while its client is absent.
         self.deadline = 0.0
         self.lazy_due = self.quiet_until = 0.0
         # The QoS of subscriptions that have one; created when first needed.
@@ -306,6 +308,16 @@ class Session(Receiver):
     def is_late(self, now: float) -> bool:
         """Whether lazy messages have waited long enough."""
         return 0.0 < self.lazy_due <= now
+
+    @property
+    def is_absent(self) -> bool:
+        """Whether its client has left or was silent for too long, and has not come back."""
+        return self.deadline == inf
+
+    @property
+    def has_connection(self) -> bool:
+        """Whether a connect is held or a socket is open at this moment."""
+        return self.held_connect is not None or self.pipe is not None
 
     @property
     def is_reachable(self) -> bool:

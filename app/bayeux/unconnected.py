@@ -1,4 +1,4 @@
-"""Sessions without a client, the longest idle first.
+"""Unconnected sessions, the longest idle first.
 
 A session is connected from its first `/meta/connect` until its client leaves or is lost.
 """
@@ -9,7 +9,7 @@ from holdfast.bayeux.sessions import Session
 
 
 class UnconnectedSessions:
-    """Keeps sessions without a client in the order in which their clients were last seen."""
+    """Keeps unconnected sessions in the order in which their clients were last seen."""
 
     def __init__(self) -> None:
         # Sessions without a connect since their handshake; the oldest first.
@@ -18,7 +18,7 @@ class UnconnectedSessions:
         self.deserted: OrderedDict[Session, None] = OrderedDict()
 
     def __len__(self) -> int:
-        """The number of sessions without a client."""
+        """The number of unconnected sessions."""
         return len(self.arriving) + len(self.deserted)
 
     def __contains__(self, session: object) -> bool:

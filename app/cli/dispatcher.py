@@ -14,7 +14,16 @@ from holdfast.cli.remote import Remote, Server
 program = group_of_commands()
 
 # The facts about a session's delivery.
-_FACTS = ("key", "state", "active", "connected", "waiting", "in_flight", "retry", "last_failure")
+_FACTS = (
+    "key",
+    "state",
+    "active",
+    "has_connection",
+    "waiting",
+    "in_flight",
+    "retry",
+    "last_failure",
+)
 
 
 def _why(channel: Json) -> str:

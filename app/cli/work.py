@@ -13,7 +13,7 @@ from holdfast.cli.shared_queue import WAITING, add_queue_commands
 program = group_of_commands()
 
 _PATH = "/work-queue"
-_RECEIVERS = ("key", "state", "active", "connected", "waiting", "in_flight")
+_RECEIVERS = ("key", "state", "active", "has_connection", "waiting", "in_flight")
 Channel = Annotated[
     str, typer.Argument(metavar="CHANNEL", help="The channel, such as /jobs/pictures.")
 ]

@@ -4,7 +4,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from holdfast.bayeux.session_registry import Sessions
-from holdfast.bayeux.session_status import is_away
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.counters import Counters
 from holdfast.delivery.dispatcher import DispatcherState as Contact
@@ -67,7 +66,7 @@ class Census:
         self.in_flight += queue.count - waiting
         self.connects_held += session.held_connect is not None
         state = _COUNTED_AS.get(session.state, session.state)
-        if state is not SessionState.AWAY and is_away(session):
+        if state is not SessionState.AWAY and session.is_absent:
             self.lost += 1
         else:
             self.states[state] += 1

@@ -232,7 +232,7 @@ class BayeuxCollector(Collector):
         )
         yield GaugeMetricFamily(
             "holdfast_sessions_unconnected",
-            "Sessions whose client has not connected yet or is away.",
+            "Sessions whose client has not connected yet or is absent: away or lost.",
             value=len(self._bayeux.life.unconnected),
         )
         yield GaugeMetricFamily(

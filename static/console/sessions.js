@@ -5,8 +5,8 @@ import {bytes, count, spaced, time} from "./format.js";
 import {actions, asked, card, confirmed, facts, filter, json, link, live, messageLink, mono, parts, sheet, when} from "./parts.js";
 
 const MOODS = new Map([["ALIVE", "good"], ["POLLING", "warn"], ["DEAD", "bad"]]);
-// Words for states of sessions whose client has left or was lost, and of others.
-const WORDS_AWAY = new Map([["ALIVE", "away"], ["UNDEF", "away"], ["POLLING", "contact lost"]]);
+// Words for states of sessions whose client is absent, and of others.
+const WORDS_ABSENT = new Map([["ALIVE", "away"], ["UNDEF", "away"], ["POLLING", "contact lost"]]);
 const WORDS_HERE = new Map([["POLLING", "retrying"]]);
 // The number of queue entries that are shown.
 const FIRST = 100;
@@ -21,9 +21,9 @@ function split(key) {
     return [key.slice(0, slash), key.slice(slash + 1)];
 }
 
-function stateOf(app, {state, active, away}) {
+function stateOf(app, {state, active, absent}) {
     const words = new Map(app.requests.query("/sessions").state.options);
-    const word = away ? WORDS_AWAY.get(state) : WORDS_HERE.get(state);
+    const word = absent ? WORDS_ABSENT.get(state) : WORDS_HERE.get(state);
     const mood = badge(word ?? words.get(state) ?? state, word === "away" ? "" : MOODS.get(state));
     return active ? mood : [mood, " ", badge("held back", "warn")];
 }
@@ -79,7 +79,7 @@ const facets = (it) => h("div", {class: "grid"},
     card("Client", facts([
         ["name", mono(it.name)],
         ["over", it.transport ?? "–"],
-        ["connection", it.connected ? "open" : "none"],
+        ["connection", it.has_connection ? "open" : "none"],
         ["durable", it.durable ? "yes" : "no"],
         ["settles by", it.gives_verdicts ? "verdicts" : it.acknowledges ? "acknowledgements" : "writing"],
         ["published", count(it.published)],

@@ -109,7 +109,7 @@ def test_delivery_is_held_back_shown_and_resumed(shell: Shell) -> None:
 def test_sessions_that_meet_conditions_are_ended(shell: Shell) -> None:
     for number in range(3, 2004):
         key = f"thief/{number}"
-        shell.operations.by_key[key] = a_session(key, connected=False)
+        shell.operations.by_key[key] = a_session(key, has_connection=False)
     which = ["--prefix", "thief/", "--unconnected"]
     done = shell.run("session", "end", *which, "--dry-run")
     assert (done.exit_code, done.stdout) == (0, "2,001 sessions would be ended\n")

@@ -20,7 +20,7 @@ def test_receivers_are_listed_with_their_waiting_messages_and_those_in_flight(sh
     rows = [
         line.split("\t") for line in shell.run("work", "receivers", "/jobs").stdout.splitlines()
     ]
-    assert rows[0] == ["KEY", "STATE", "ACTIVE", "CONNECTED", "WAITING", "IN FLIGHT"]
+    assert rows[0] == ["KEY", "STATE", "ACTIVE", "HAS CONNECTION", "WAITING", "IN FLIGHT"]
     assert rows[1][0] == "joe/1"
 
 

@@ -58,8 +58,8 @@ def a_session(key: str = "joe/1", **changes: Any) -> Session:
         state="ALIVE",
         active=True,
         hold=None,
-        connected=True,
-        away=False,
+        has_connection=True,
+        absent=False,
         transport="websocket",
         durable=int(number) > 0,
         waiting=2,
@@ -215,7 +215,7 @@ class FakeOperations:
             and which.state in (None, each.state)
             and which.held in (None, each.hold is not None)
             and which.channel in (None, *each.channels)
-            and which.unconnected in (None, not each.connected)
+            and which.unconnected in (None, not each.has_connection)
             and (which.seen_before is None or each.last_seen < which.seen_before)
             and (which.begun_before is None or each.created < which.begun_before)
         ]

@@ -66,7 +66,11 @@ async def test_a_session_is_shown_with_everything_known_about_it(server: LiveSer
         "joe/1", "client/joe/1", "joe", 1,
     )  # fmt: skip
     assert (session.state, session.active, session.hold) == ("ALIVE", True, None)
-    assert (session.connected, session.transport, session.durable) == (False, "long-polling", True)
+    assert (session.has_connection, session.transport, session.durable) == (
+        False,
+        "long-polling",
+        True,
+    )
     assert (session.waiting, session.in_flight, session.attempts) == (1, 2, 1)
     assert session.bytes == client.session.queue.size
     assert (session.max_entries, session.retries, session.delay_ms) == (9, 5, 7000)

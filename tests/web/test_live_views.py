@@ -72,7 +72,7 @@ async def test_sessions_whose_client_has_left_or_was_lost_are_not_connected(
     found = await server.api.sessions.sessions(SessionFilter(unconnected=False), None, 10)
     assert [each.key for each in found.items] == [ann.session.key]
     sessions = (await server.api.sessions.sessions(SessionFilter(), None, 10)).items
-    assert {each.key: (each.state, each.away) for each in sessions} == {
+    assert {each.key: (each.state, each.absent) for each in sessions} == {
         "ann/1": ("ALIVE", False),
         "eve/1": ("ALIVE", True),
         "joe/1": ("POLLING", True),

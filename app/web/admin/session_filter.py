@@ -47,8 +47,8 @@ class SessionFilter(BaseModel):
     unconnected: bool | None = Field(
         default=None,
         title="Client",
-        description="Without a client, because it has not connected yet or is away; or with one.",
-        json_schema_extra={"x-words": {"true": "away", "false": "connected"}},
+        description="Its client has not connected yet or is absent; or the opposite.",
+        json_schema_extra={"x-words": {"true": "unconnected", "false": "connected"}},
     )
     seen_before: Ms | None = Field(
         default=None,

@@ -12,8 +12,6 @@ from holdfast.bayeux.session_status import (
     expires_ms,
     first_entries,
     hold_of,
-    is_away,
-    is_connected,
     last_seen_ms,
     limits,
     wall_ms,
@@ -53,8 +51,8 @@ class SessionSummary:
     state: DispatcherStateName
     active: Annotated[bool, Field(description="False while it is held back.")]
     hold: Hold | None
-    connected: Annotated[bool, Field(description="A connect is held, or a socket is open.")]
-    away: Annotated[bool, Field(description="Its client has left, or was silent for too long.")]
+    has_connection: Annotated[bool, Field(description="A connect is held, or a socket is open.")]
+    absent: Annotated[bool, Field(description="Its client has left, or was silent for too long.")]
     transport: Annotated[str | None, Field(description="What carried its latest connect.")]
     durable: Annotated[bool, Field(description="Survives a restart.")]
     waiting: Annotated[int, Field(ge=0, description="Entries that wait to be handed over.")]
@@ -156,8 +154,7 @@ def session_summary(
         state=state_of(session),
         active=hold is None,
         hold=None if hold is None else view_of(Hold, hold),
-        connected=is_connected(session),
-        away=is_away(session),
+        absent=session.is_absent,
         transport=session.transport or None,
         durable=session.is_durable,
         waiting=queue.count - queue.in_flight_count,

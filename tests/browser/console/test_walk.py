@@ -123,7 +123,7 @@ def test_sessions_are_found_by_further_conditions(page: Page) -> None:
     look_at(page, "#/sessions")
     expect(page.get_by_label("Not seen since")).to_be_hidden()
     page.get_by_text("More conditions").click()
-    page.get_by_label("Client").select_option("away")
+    page.get_by_label("Client").select_option("unconnected")
     page.get_by_label("Not seen since").fill("2001-02-03T04:05")
     page.get_by_role("button", name="Find").click()
     expect(page.get_by_text("No matching sessions.")).to_be_visible()
