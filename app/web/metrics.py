@@ -79,17 +79,17 @@ class BayeuxCollector(Collector):
             value=requests.restored,
         )
         ended = CounterMetricFamily(
-            "holdfast_requests_ended", "Ended requests by how they ended.", labels=["end"]
+            "holdfast_requests_ended", "Ended requests by outcome.", labels=["outcome"]
         )
-        for how in RequestEnd:
-            ended.add_metric([how.value], requests.ended[how])
+        for outcome in RequestEnd:
+            ended.add_metric([outcome.value], requests.ended[outcome])
         yield ended
         yield CounterMetricFamily("holdfast_replies", "Accepted replies.", value=requests.replies)
         refused = CounterMetricFamily(
-            "holdfast_replies_refused", "Refused replies by reason.", labels=["fault"]
+            "holdfast_replies_refused", "Refused replies by reason.", labels=["reason"]
         )
-        for why in ReplyFault:
-            refused.add_metric([why.value], requests.refused[why])
+        for reason in ReplyFault:
+            refused.add_metric([reason.value], requests.refused[reason])
         yield refused
 
     def _entries(self) -> Iterator[Metric]:
@@ -161,10 +161,10 @@ class BayeuxCollector(Collector):
         removed = CounterMetricFamily(
             "holdfast_dead_letters_removed",
             "Dead letters removed because of age or quota.",
-            labels=["why"],
+            labels=["reason"],
         )
-        for why, count in quota.removed.items():
-            removed.add_metric([why.value], count)
+        for reason, count in quota.removed.items():
+            removed.add_metric([reason.value], count)
         yield removed
 
     def _budgets(self) -> Iterator[Metric]:
@@ -220,10 +220,10 @@ class BayeuxCollector(Collector):
             "holdfast_sessions_created", "Sessions created.", value=sessions.created
         )
         ended = CounterMetricFamily(
-            "holdfast_sessions_ended", "Ended sessions by cause.", labels=["how"]
+            "holdfast_sessions_ended", "Ended sessions by reason.", labels=["reason"]
         )
-        for how in (SessionInput.DISCONNECT, SessionInput.EXPIRE, SessionInput.FAIL):
-            ended.add_metric([how.value], sessions.ended[how.value])
+        for reason in (SessionInput.DISCONNECT, SessionInput.EXPIRE, SessionInput.FAIL):
+            ended.add_metric([reason.value], sessions.ended[reason.value])
         yield ended
         yield CounterMetricFamily(
             "holdfast_sessions_evicted",

@@ -45,6 +45,6 @@ def test_a_client_cannot_fill_the_store_with_letters_or_displace_those_of_others
         removed = dead - target.metric("holdfast_dead_letters")
         target.until_metric("holdfast_dead_letters_removed_total", removed)
         # Ann's came first, and would have been the first to go.
-        assert target.metric("holdfast_dead_letters_removed_total", why="share") == removed
+        assert target.metric("holdfast_dead_letters_removed_total", reason="share") == removed
         for person in (ann, enemy):
             person.ask(person.message("/meta/disconnect", ext={"delivery": {"end": True}}))

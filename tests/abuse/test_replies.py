@@ -64,7 +64,7 @@ class Asker(SocketPerson):
 
 
 def test_a_client_that_knows_a_reply_channel_cannot_forge_a_reply(target: Target) -> None:
-    before = target.metric(REFUSED, fault="denied")
+    before = target.metric(REFUSED, reason="denied")
     with Asker(target) as ann, Asker(target, POWER) as bob, Asker(target) as eve:
         assert ann.errors(ann.request(1)) == [""]
         reply_to = bob.event()["ext"]["replyTo"]
@@ -75,7 +75,7 @@ def test_a_client_that_knows_a_reply_channel_cannot_forge_a_reply(target: Target
         assert ann.errors(ann.message(reply_to, data="own")) == ["reply_denied"]
         assert bob.errors(bob.message(reply_to, data="true")) == [""]
         assert ann.event()["data"] == "true"
-        assert target.metric(REFUSED, fault="denied") - before == 4
+        assert target.metric(REFUSED, reason="denied") - before == 4
 
 
 def test_a_client_cannot_subscribe_to_the_replies_of_others(target: Target) -> None:
@@ -99,7 +99,7 @@ def test_a_request_cannot_send_replies_to_the_channel_of_others(target: Target) 
 
 
 def test_reply_channels_cannot_be_guessed_and_guesses_are_not_kept(target: Target) -> None:
-    before = target.metric(REFUSED, fault="denied")
+    before = target.metric(REFUSED, reason="denied")
     with Asker(target) as ann, Asker(target, POWER) as bob, Asker(target) as eve:
         ann.errors(ann.request(1, timeout=120_000))
         guesses = [f"/ret/{token_urlsafe(16)}/4000001" for _ in range(10_000)]
@@ -107,7 +107,7 @@ def test_reply_channels_cannot_be_guessed_and_guesses_are_not_kept(target: Targe
         with target.bystander():
             errors = eve.errors(*(eve.message(guess, data="?") for guess in guesses))
         assert set(errors) == {"reply_denied"}
-        assert target.metric(REFUSED, fault="denied") - before == len(guesses)
+        assert target.metric(REFUSED, reason="denied") - before == len(guesses)
         assert target.growth_mib() < 30
         bob.errors(bob.message(bob.event()["ext"]["replyTo"], data="true"))
         assert ann.event()["data"] == "true"
@@ -170,7 +170,7 @@ def test_the_outstanding_requests_of_all_sessions_are_limited(target_with: MakeT
 
 def test_ten_thousand_outstanding_requests_get_their_own_replies(target_with: MakeTarget) -> None:
     target = target_with(max_outstanding=10_000, max_total_outstanding=20_000, **PATIENT)
-    ends = {end: target.metric(ENDED, end=end) for end in ("answered", "timeout")}
+    ends = {end: target.metric(ENDED, outcome=end) for end in ("answered", "timeout")}
     with Asker(target) as ann, Asker(target, POWER) as bob:
         with target.bystander():
             asked = [ann.request(serial, timeout=120_000) for serial in range(10_000)]
@@ -187,5 +187,5 @@ def test_ten_thousand_outstanding_requests_get_their_own_replies(target_with: Ma
             f"{ann.ret}/{4_000_000 + serial}": serial for serial in range(10_000)
         }
         assert target.metric(OUTSTANDING) == 0
-        assert target.metric(ENDED, end="answered") - ends["answered"] == 10_000
-        assert target.metric(ENDED, end="timeout") == ends["timeout"]
+        assert target.metric(ENDED, outcome="answered") - ends["answered"] == 10_000
+        assert target.metric(ENDED, outcome="timeout") == ends["timeout"]

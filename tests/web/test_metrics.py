@@ -121,7 +121,7 @@ async def test_overflow_is_counted_by_the_limit_that_was_reached(rig: Rig) -> No
     rig.pass_time(LONG_S)
     found = await figures(rig)
     assert found(name, reason=Reason.SESSION_EXPIRED.value) == 3
-    assert found("holdfast_sessions_ended_total", how="expire") >= 1
+    assert found("holdfast_sessions_ended_total", reason="expire") >= 1
     assert found("holdfast_sessions", state="connected") == 0
 
 
@@ -132,7 +132,7 @@ async def test_the_entries_of_a_client_that_leaves_are_accounted_for(rig: Rig) -
     found = await figures(rig)
     assert found("holdfast_entries_waiting") + found("holdfast_entries_in_flight") == 0
     assert found("holdfast_entries_settled_total", outcome="discarded") == 2
-    assert found("holdfast_sessions_ended_total", how="disconnect") == 1
+    assert found("holdfast_sessions_ended_total", reason="disconnect") == 1
 
 
 async def test_publishes_with_a_known_key_are_counted_as_repeated(rig: Rig) -> None:
@@ -170,23 +170,35 @@ async def test_labels_have_only_values_of_their_tables(rig: Rig) -> None:
     await publish(rig, 5)
     found = await figures(rig)
     values: dict[str, set[str]] = {}
+    reasons: dict[str, set[str]] = {}
+    outcomes: dict[str, set[str]] = {}
     for name, labels in found.samples:
         if name.startswith("holdfast_"):
             for label, value in labels:
-                values.setdefault(label, set()).add(value)
+                if label == "reason":
+                    reasons.setdefault(name, set()).add(value)
+                elif label == "outcome":
+                    outcomes.setdefault(name, set()).add(value)
+                else:
+                    values.setdefault(label, set()).add(value)
+    ends = SessionInput.DISCONNECT, SessionInput.EXPIRE, SessionInput.FAIL
+    assert reasons == {
+        "holdfast_entries_discarded_total": {reason.value for reason in Reason},
+        "holdfast_sessions_ended_total": {end.value for end in ends},
+        "holdfast_replies_refused_total": {fault.value for fault in ReplyFault},
+        "holdfast_dead_letters_removed_total": {why.value for why in Removal},
+    }
+    assert outcomes == {
+        "holdfast_entries_settled_total": {"acked", "dead", "expired", "discarded", "moved"},
+        "holdfast_requests_ended_total": {end.value for end in RequestEnd},
+    }
     assert values == {
-        "outcome": {"acked", "dead", "expired", "discarded", "moved"},
-        "reason": {reason.value for reason in Reason},
         "state": {
             *("handshaken", "connected", "away", "lost"),
             *("UNCONFIGURED", "ALIVE", "UNREFERENCED", "SOFTERASED"),
         },
         "listener": {"main"},
-        "how": {SessionInput.DISCONNECT.value, SessionInput.EXPIRE.value, SessionInput.FAIL.value},
-        "end": {end.value for end in RequestEnd},
-        "fault": {fault.value for fault in ReplyFault},
         "family": {"communication", "internal", "legacy", "resource", "user"},
-        "why": {why.value for why in Removal},
         "kind": {
             *("requests", "handshakes", "publishes", "bytes", "letters", "addressed"),
             *("sessions", "subscriptions", "topics", "waiting_bytes"),
@@ -258,5 +270,5 @@ async def test_the_room_that_dead_letters_take_is_measured(rig: Rig) -> None:
     found = await figures(rig)
     assert found("holdfast_dead_letters") == 1
     assert found("holdfast_dead_letters_bytes") == 100 + OVERHEAD
-    assert found("holdfast_dead_letters_removed_total", why="share") == 3
-    assert found("holdfast_dead_letters_removed_total", why="age") == 0
+    assert found("holdfast_dead_letters_removed_total", reason="share") == 3
+    assert found("holdfast_dead_letters_removed_total", reason="age") == 0

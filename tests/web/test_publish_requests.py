@@ -209,7 +209,7 @@ async def test_a_publish_leaves_no_session_and_no_cookie(home: House) -> None:
         assert "Set-Cookie" not in response.headers
 
     assert await metric(person, "holdfast_sessions ") == 0
-    assert await metric(person, 'holdfast_sessions_ended_total{how="disconnect"}') == 1
+    assert await metric(person, 'holdfast_sessions_ended_total{reason="disconnect"}') == 1
 
 
 async def test_rights_decide_as_for_any_client(tmp_path: Path) -> None:
