@@ -3,9 +3,10 @@
 Patterns are regular expressions of JavaScript as well: browsers check what operators fill in.
 """
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, WithJsonSchema
 
 # Names may have any characters except control characters.
 VISIBLE = r"^[^\x00-\x1f\x7f]+$"
@@ -30,6 +31,11 @@ Ms = Annotated[
 # Subject and number: joe/1.
 SessionKey = Annotated[str, Field(max_length=256, pattern=VISIBLE)]
 Subject = Annotated[str, Field(max_length=128, pattern=r"^[^\/\x00-\x1f\x7f]+$")]
+
+
+def one_of(words: Iterable[str]) -> WithJsonSchema:
+    """Say in the schema which words there are."""
+    return WithJsonSchema({"type": "string", "enum": [*words]})
 
 
 def first_fault(error: ValidationError) -> str:

@@ -48,6 +48,7 @@ async def test_roles_come_from_the_file_of_rights_and_names_from_the_login(tmp_p
     async with house(tmp_path, rights=RIGHTS) as home:
         ada, sue = home.person(**bearer()), home.person(**bearer(sub="sue", groups=["support"]))
         assert await who(ada) == "operator ada"
+        assert (await ask(ada))[1]["role"] == "operator"
         assert await who(home.person(**bearer(sub="bo", groups=["admins"]))) == "operator bo"
         assert await who(sue) == "reader sue"
         # The name of the login counts, and not another one in a header.

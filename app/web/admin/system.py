@@ -1,7 +1,7 @@
 """The server itself: its figures and channels, commands and the audit."""
 
 import re
-from typing import Annotated, Literal, cast
+from typing import Annotated
 
 from pydantic import Field
 
@@ -28,6 +28,7 @@ from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.queue_waits import QueueWaits
 from holdfast.web.admin.route import route
 from holdfast.web.admin.session_views import HeldChannel
+from holdfast.web.admin.tokens import Role
 from holdfast.web.admin.views import Page, first_names, view_of
 
 # Redis refuses to list what is before 0-0.
@@ -63,7 +64,7 @@ class System:
     async def about(self, who: str) -> views.About:
         """Describe this server and the caller's role."""
         return views.About(
-            role=cast("Literal['reader', 'operator']", who.partition("/")[0]),
+            role=Role.of(who).title,
             who=who,
             node=self._node.name,
             version=self._server.scope.process.version,

@@ -1,18 +1,19 @@
 """Views of the server itself, of its channels and of what the pipeline found out."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from holdfast.store.fields import Count, Ms
+from holdfast.store.fields import Count, Ms, one_of
+from holdfast.web.admin.tokens import Role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
     """This server, and the caller."""
 
-    role: Literal["reader", "operator"]
+    role: Annotated[str, one_of(role.title for role in Role)]
     who: str
     node: str
     version: str

@@ -34,6 +34,11 @@ class Role(IntEnum):
         """The role as the audit names it."""
         return self.name.lower()
 
+    @classmethod
+    def of(cls, who: str) -> "Role":
+        """Return the role of a caller, whose name begins with it."""
+        return next(role for role in cls if who.startswith(role.title))
+
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
