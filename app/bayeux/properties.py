@@ -234,7 +234,7 @@ SESSION: Mapping[str, Property[Session]] = {
     "cbQueueNumMsgs": Reading(lambda _, session: session.queue.count),
     "clearCallbackQueue": Action(lambda at, session, _, __: at.life.clear(session)),
     "clearLastCallbackException": Action(lambda _, session, __, ___: _forget_exception(session)),
-    "connectionState": Reading(lambda _, session: session.connection_state.name),
+    "connectionState": Reading(lambda _, session: session.connection_state.value),
     "disconnectClientKeepSession": Action(
         lambda at, session, _, __: interventions.send_away(at.life, session, at.now)
     ),

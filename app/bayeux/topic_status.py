@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from typing import Literal, cast
 
 from orjson import loads
 
@@ -14,13 +13,12 @@ from holdfast.delivery.kept_messages import MOST_LOOKS
 from holdfast.delivery.messages import Message
 from holdfast.delivery.routes import Routes
 from holdfast.delivery.sorted_names import Look
+from holdfast.delivery.topic_states import TopicState
 from holdfast.delivery.topics import Topic, Topics
 from holdfast.delivery.work_queues import WorkQueues
 
 # Fields that have another name for clients.
 _NAMES = {"destroy_delay": "destroyDelay"}
-# A topic that is DEAD is not found.
-StateName = Literal["UNCONFIGURED", "ALIVE", "UNREFERENCED", "SOFTERASED"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +26,7 @@ class TopicStatus:
     """One topic, with its configuration and what its state follows from."""
 
     channel: str
-    state: StateName
+    state: TopicState
     # Milliseconds that it stays unreferenced; -1: until it is erased.
     destroy_delay: int
     readonly: bool
@@ -42,7 +40,8 @@ class TopicStatus:
 
     def to_json(self) -> Json:
         """Return the status as clients receive it."""
-        return {_NAMES.get(name, name): value for name, value in asdict(self).items()}
+        fields = {_NAMES.get(name, name): value for name, value in asdict(self).items()}
+        return {**fields, "state": self.state.value}
 
 
 class TopicStatuses:
@@ -72,7 +71,7 @@ class TopicStatuses:
         worker = self._work.of(topic.name)
         return TopicStatus(
             topic.name,
-            cast("StateName", topic.state.value),
+            topic.state,
             config.destroy_delay_ms,
             config.is_readonly,
             0 if depth is None else depth.entries,

@@ -38,7 +38,6 @@ from holdfast.cli.remote import Remote
 from holdfast.store.replay_options import ReplayOptions
 
 _POLL_S = 0.5
-_OVER = frozenset(["done", "stopped", "cancelled", "failed"])
 # What lets letters be replayed that were skipped for these reasons.
 _REMEDIES = {
     "receiver": "name another with --to",
@@ -225,7 +224,7 @@ async def watch_job(remote: Remote, id: str) -> Json:
                 text = f"Replaying: {job['acked']} acked, {job['failed']} died again"
                 done = job["sent"] + job["skipped"]
                 bar.update(task, description=text, total=job["total"], completed=done)
-                if job["state"] in _OVER:
+                if job["over"]:
                     return dict(job)
                 await asyncio.sleep(_POLL_S)
     except asyncio.CancelledError:

@@ -17,10 +17,10 @@ class DispatcherState(Enum):
     # Members are compared by identity; Enum's own hash is a slow Python function.
     __hash__ = object.__hash__
 
-    UNDEF = "undef"
-    ALIVE = "alive"
-    POLLING = "polling"
-    DEAD = "dead"
+    UNDEF = "UNDEF"
+    ALIVE = "ALIVE"
+    POLLING = "POLLING"
+    DEAD = "DEAD"
 
 
 class DispatcherInput(Enum):

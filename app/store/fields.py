@@ -3,21 +3,46 @@
 Patterns are regular expressions of JavaScript as well: browsers check what operators fill in.
 """
 
-from collections.abc import Iterable
-from typing import Annotated, Literal
+from collections.abc import Collection, Iterable
+from enum import Enum
+from typing import Annotated
 
-from pydantic import Field, ValidationError, WithJsonSchema
+from pydantic import Field, GetPydanticSchema, ValidationError, WithJsonSchema
+from pydantic_core import core_schema
+
+from holdfast.delivery.dead_letters import LetterState
 
 # Names may have any characters except control characters.
 VISIBLE = r"^[^\x00-\x1f\x7f]+$"
 # The end of the year 9999: neither dates nor the store go much further.
 _LATEST_MS = 253_402_300_799_999
 
+
+def one_of(words: Iterable[str]) -> WithJsonSchema:
+    """Say in the schema which words there are."""
+    return WithJsonSchema({"type": "string", "enum": [*words]})
+
+
+def values_of(kind: type[Enum], *, without: Collection[Enum] = ()) -> GetPydanticSchema:
+    """Read and write members of an enum as their values; the schema lists these in place."""
+    words = core_schema.literal_schema([each.value for each in kind if each not in without])
+    written = core_schema.plain_serializer_function_ser_schema(_value, return_schema=words)
+    schema = core_schema.no_info_before_validator_function(
+        _value,
+        core_schema.no_info_after_validator_function(kind, words),
+        serialization=written,
+    )
+    return GetPydanticSchema(lambda _kind, _handler: schema)
+
+
+def _value(given: object) -> object:
+    return given.value if isinstance(given, Enum) else given
+
+
 Channel = Annotated[str, Field(max_length=1024, pattern=VISIBLE)]
 Code = Annotated[str, Field(pattern=r"^[A-Za-z.]{1,128}$")]
 Fingerprint = Annotated[str, Field(pattern=r"^[A-Za-z0-9_\-]{1,64}$")]
 LetterId = Annotated[str, Field(pattern=r"^[0-9]{19}$")]
-LetterStateName = Literal["new", "replayed"]
 Count = Annotated[int, Field(ge=0)]
 Ms = Annotated[
     int,
@@ -28,14 +53,10 @@ Ms = Annotated[
         json_schema_extra={"format": "ms"},
     ),
 ]
+AnyLetterState = Annotated[LetterState, values_of(LetterState)]
 # Subject and number: joe/1.
 SessionKey = Annotated[str, Field(max_length=256, pattern=VISIBLE)]
 Subject = Annotated[str, Field(max_length=128, pattern=r"^[^\/\x00-\x1f\x7f]+$")]
-
-
-def one_of(words: Iterable[str]) -> WithJsonSchema:
-    """Say in the schema which words there are."""
-    return WithJsonSchema({"type": "string", "enum": [*words]})
 
 
 def first_fault(error: ValidationError) -> str:

@@ -8,11 +8,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from holdfast.delivery.dead_letters import DeadLetter
 from holdfast.delivery.node import NS_PER_MS
 from holdfast.store.fields import (
+    AnyLetterState,
     Channel,
     Code,
     Fingerprint,
     LetterId,
-    LetterStateName,
     Ms,
     SessionKey,
     Subject,
@@ -34,7 +34,7 @@ class LetterFilter(BaseModel):
         examples=["joe/1"],
     )
     code: Code | None = Field(default=None, description="Died with this error code.")
-    state: LetterStateName | None = Field(default=None, description="new or replayed.")
+    state: AnyLetterState | None = Field(default=None, description="new or replayed.")
     fingerprint: Fingerprint | None = Field(
         default=None, description="In the group with this fingerprint; see dead list --groups."
     )
@@ -54,7 +54,7 @@ class LetterFilter(BaseModel):
             (self.subject, letter.subject),
             (self.code, letter.code),
             (self.fingerprint, letter.fingerprint),
-            (self.state, letter.state.value),
+            (self.state, letter.state),
         )
         return all(wanted is None or wanted == found for wanted, found in pairs)
 

@@ -18,7 +18,7 @@ from holdfast.delivery.json_text import part, to_json
 from holdfast.delivery.messages import ORDINARY_PRIORITY
 from holdfast.delivery.trails import Attempt, clipped, first_and_last
 from holdfast.store import records
-from holdfast.store.fields import LetterId, LetterStateName, first_fault
+from holdfast.store.fields import AnyLetterState, LetterId, first_fault
 
 _Needed = Annotated[str, Field(min_length=1, max_length=1024)]
 _Name = Annotated[str, Field(max_length=1024)]
@@ -78,7 +78,7 @@ class _Letter(_Line):
     history: list[_Attempt] = []
     policy: dict[str, Any] | None = None
     generation: _Count = 0
-    state: LetterStateName = "new"
+    state: AnyLetterState = LetterState.NEW
     replays: _Count = 0
     job: Annotated[str, Field(pattern="^[0-9]{0,19}$")] = ""
     event: dict[str, Any]
@@ -104,7 +104,6 @@ def write(letter: DeadLetter) -> bytes:
         "properties": None if letter.properties is None else part(dict(letter.properties)),
         "policy": None if letter.policy is None else part(dict(letter.policy)),
         "history": [attempt.to_json() for attempt in letter.attempts],
-        "state": letter.state.value,
     }
     return orjson.dumps({"v": records.LETTER_VERSION, **fields, **made})
 
@@ -129,7 +128,6 @@ def read(line: bytes, now_ns: int) -> DeadLetter:
         "expiration": None if given.expiration is None else dict(given.expiration),
         "fingerprint": fingerprint(given.channel, given.code),
         "attempts": first_and_last([Attempt(**dict(each)) for each in given.history]),
-        "state": LetterState(given.state),
     }
     fields = {name: getattr(given, _NAMES.get(name, name)) for name in _FIELDS if name not in made}
     return DeadLetter(**fields, **made)

@@ -34,7 +34,7 @@ class JobState(Enum):
     FAILED = "failed"
 
 
-UNDER_WAY = frozenset({JobState.CANARY, JobState.RUNNING})
+_UNDER_WAY = frozenset({JobState.CANARY, JobState.RUNNING})
 
 
 class SkipReason(Enum):
@@ -95,7 +95,12 @@ class Job:
 
     @property
     def is_under_way(self) -> bool:
-        return self.state in UNDER_WAY
+        return self.state in _UNDER_WAY
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, for whatever reason."""
+        return not (self.is_under_way or self.state is JobState.PLANNED)
 
     @property
     def reached_message(self) -> int:

@@ -7,7 +7,6 @@ import {actions, card, facts, json, link, live, messageLink, mono, parts, when} 
 import {skipped} from "./letters.js";
 
 const MOODS = new Map([["done", "good"], ["stopped", "bad"], ["failed", "bad"], ["cancelled", "warn"]]);
-const UNDER_WAY = ["canary", "running"];
 const LOOK_MS = 1000;
 
 export const show = (app, [id]) => (id === undefined ? list(app) : one(app, id));
@@ -29,7 +28,7 @@ async function one(app, id) {
     const here = path("replays", id);
     let known;
     // A replay that is over does not change.
-    const look = async () => (known = known && !isUnderWay(known) ? known : await app.api.get(here));
+    const look = async () => (known = known?.over ? known : await app.api.get(here));
     const shown = await live(app, look, (job) => drawn(app, job, here), LOOK_MS);
     return [
         h("p", {}, link("All replays", "replays")), shown,
@@ -37,12 +36,10 @@ async function one(app, id) {
     ];
 }
 
-const isUnderWay = ({state}) => UNDER_WAY.includes(state);
-
 const drawn = (app, job, here) => [
     h("h1", {}, "Replay ", h("span", {class: `badge ${MOODS.get(job.state) ?? ""}`, role: "status"}, job.state)),
     h("progress", {max: Math.max(job.total, 1), value: job.sent + job.skipped, "aria-label": "Progress"}),
-    isUnderWay(job) && actions(app, ["Cancel replay", async () => {
+    !job.over && actions(app, ["Cancel replay", async () => {
         await app.api.remove(here);
         await app.done("The replay was cancelled. Messages already sent stay sent.");
     }, "danger"]),

@@ -14,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from holdfast.cli import options, output, replay
+from holdfast.store.replay_jobs import JobState
 from tests.cli.conftest import Shell
 from tests.serving import ROOT
 from tests.web.fake_operations import a_letter
@@ -203,7 +204,7 @@ def test_a_detached_replay_can_be_watched_and_cancelled(
     done = shell.run("dead", "replay", "--all", "--yes", "--detach", "--json")
     assert (done.exit_code, json.loads(done.stdout)["state"]) == (0, "running")
     done = shell.run("dead", "replay", "--cancel", "r1")
-    assert (done.exit_code, shell.operations.jobs["r1"].state) == (0, "cancelled")
+    assert (done.exit_code, shell.operations.jobs["r1"].state) == (0, JobState.CANCELLED)
     assert shell.run("dead", "replay", "--watch", "r1").exit_code == 0
     assert shell.run("dead", "replay", "--watch", "r9").exit_code == 1
 
@@ -279,7 +280,7 @@ def test_interrupting_the_wait_cancels_the_replay(shell: Shell) -> None:
         process.send_signal(signal.SIGINT)
         assert b"Replay r1 is cancelled" in process.communicate(timeout=10)[1]
     assert process.returncode != 0
-    assert shell.operations.jobs["r1"].state == "cancelled"
+    assert shell.operations.jobs["r1"].state is JobState.CANCELLED
 
 
 def test_replays_are_listed(shell: Shell) -> None:
@@ -296,7 +297,7 @@ def test_a_replay_that_stopped_is_a_failure(shell: Shell) -> None:
     shell.run("dead", "replay", "--all", "--yes", "--detach")
     job = shell.operations.jobs["r1"]
     reason = "2 of 10 died again"
-    shell.operations.jobs["r1"] = replace(job, state="stopped", reason=reason)
+    shell.operations.jobs["r1"] = replace(job, state=JobState.STOPPED, over=True, reason=reason)
     done = shell.run("dead", "replay", "--watch", "r1")
     assert done.exit_code == 1
     assert reason in done.stderr

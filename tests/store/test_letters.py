@@ -67,8 +67,8 @@ async def test_the_latest_letter_comes_first(at: Desk) -> None:
         (LetterFilter(channel="/a", subject="joe", code="user.two"), [4]),
         (LetterFilter(channel="/b", receiver="ann/1"), []),
         (LetterFilter(channel="/none"), []),
-        (LetterFilter(state="new"), [5, 4, 3, 2, 1]),
-        (LetterFilter(state="replayed"), []),
+        (LetterFilter(state=LetterState.NEW), [5, 4, 3, 2, 1]),
+        (LetterFilter(state=LetterState.REPLAYED), []),
         (LetterFilter(ids=(VARIOUS[1].id, VARIOUS[3].id, "0" * 19)), [4, 2]),
         (LetterFilter(ids=(VARIOUS[1].id, VARIOUS[3].id), subject="joe", code="user.one"), [2]),
     ],
@@ -136,7 +136,7 @@ async def test_a_query_looks_at_a_bounded_number_of_letters(
     monkeypatch.setattr(letter_search, "_STEP", 5)
     monkeypatch.setattr(letter_search, "_STEPS", 2)
     await dead_letter(at, *(letter(n) for n in range(50)))
-    page = await at.letters.search.query(LetterFilter(state="replayed"), None, 10)
+    page = await at.letters.search.query(LetterFilter(state=LetterState.REPLAYED), None, 10)
     assert (page.letters, page.cursor) == ([], str(BASE + 40))
 
 

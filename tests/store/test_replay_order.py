@@ -2,10 +2,9 @@
 
 import pytest
 
-from holdfast.delivery.dead_letters import DeadLetter
+from holdfast.delivery.dead_letters import DeadLetter, LetterState
 from holdfast.delivery.outcomes import ACKED
 from holdfast.store import replay_run
-from holdfast.store.fields import LetterStateName
 from holdfast.store.letter_filter import LetterFilter
 from holdfast.store.replay_jobs import JobState
 from holdfast.store.replay_options import ReplayOptions
@@ -47,7 +46,7 @@ async def test_letters_are_replayed_in_the_order_of_their_publication(
 async def test_letters_of_one_receiver_are_replayed_in_order(shared_valkey: ValkeyServer) -> None:
     async with stage(shared_valkey) as (at, hall, jobs):
         await prepare(at, *_letters(receivers=("joe/1", "ann/1")))
-        which = LetterFilter(receiver="ann/1", state="new")
+        which = LetterFilter(receiver="ann/1", state=LetterState.NEW)
         assert await ended(await jobs.start(which, FAST, "operator")) is JobState.DONE
         assert [n for _, n in hall.delivered] == [*range(1, MANY, 2)]
 
@@ -63,9 +62,9 @@ async def test_letters_selected_by_id_are_replayed_in_order(shared_valkey: Valke
         assert len(sent) == len(which.ids)
 
 
-@pytest.mark.parametrize("state", [None, "new"])
+@pytest.mark.parametrize("state", [None, LetterState.NEW])
 async def test_a_resumed_replay_neither_repeats_a_letter_nor_changes_the_order(
-    shared_valkey: ValkeyServer, state: LetterStateName | None
+    shared_valkey: ValkeyServer, state: LetterState | None
 ) -> None:
     which = LetterFilter(state=state)
     async with stage(shared_valkey) as (at, hall, jobs):

@@ -137,7 +137,7 @@ async def test_another_session_gets_a_message_with_several_letters_once(
     assert await ended(job) is JobState.DONE
     assert hall.delivered == [("ann/1", n) for n in range(50)]
     assert job.skipped == {"repeated": 100}
-    assert await at.letters.search.count(LetterFilter(state="new")) == 100
+    assert await at.letters.search.count(LetterFilter(state=LetterState.NEW)) == 100
     entries, _ = await at.audit.read(None, 2)
     assert entries[1].detail == {"to": "ann/1"}
 
@@ -150,7 +150,7 @@ async def test_letters_made_during_a_replay_are_not_replayed_by_it(scene: Scene)
     job = await jobs.start(ALL, options, "operator")
     assert await ended(job) is JobState.DONE
     assert (job.sent, job.failed, len(hall.delivered)) == (30, 30, 30)
-    assert await at.letters.search.count(LetterFilter(state="new")) == 30
+    assert await at.letters.search.count(LetterFilter(state=LetterState.NEW)) == 30
 
 
 # The canary, and failures
@@ -177,7 +177,7 @@ async def test_a_canary_that_dies_stops_the_replay(scene: Scene) -> None:
     assert await ended(job) is JobState.STOPPED
     assert (len(hall.delivered), job.failed) == (3, 3)
     assert job.reason == "3 of 3 died again"
-    assert await at.letters.search.count(LetterFilter(state="new")) == 20
+    assert await at.letters.search.count(LetterFilter(state=LetterState.NEW)) == 20
 
 
 async def test_failures_below_the_limit_do_not_stop_a_replay(scene: Scene) -> None:
@@ -256,7 +256,7 @@ async def test_another_process_continues_a_replay_without_repeating_a_letter(
         assert sorted(n for _, n in everything)[: len(first)] == sorted(n for _, n in first)
         assert len({n for _, n in everything}) == len(everything)
         assert (running.sent, running.acked, running.failed) == (60, 60, 0)
-        assert await at.letters.search.count(LetterFilter(state="new")) == 0
+        assert await at.letters.search.count(LetterFilter(state=LetterState.NEW)) == 0
 
 
 async def test_a_replay_waits_for_its_canary_over_a_restart(shared_valkey: ValkeyServer) -> None:
@@ -287,7 +287,7 @@ async def test_a_resumed_replay_counts_outcomes_from_before_the_restart(
 ) -> None:
     monkeypatch.setattr(replay_run, "_LOOK_S", 60.0)
     # The job is about new letters; those that it has taken are not new any more.
-    new = LetterFilter(state="new")
+    new = LetterFilter(state=LetterState.NEW)
     async with stage(shared_valkey) as (at, hall, jobs):
         hall.is_acking = False
         await prepare(at, *(letter(n, of=n) for n in range(30)))

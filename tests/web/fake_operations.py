@@ -8,11 +8,14 @@ import orjson
 
 from holdfast.bayeux.commands import Command, Result, understand
 from holdfast.bayeux.grammar import Verb
-from holdfast.bayeux.topic_status import TopicStatus
+from holdfast.delivery.dead_letters import LetterState
+from holdfast.delivery.dispatcher import DispatcherState
+from holdfast.delivery.topic_states import TopicState
 from holdfast.store.audit import AuditEntry
 from holdfast.store.letter_filter import LetterFilter
 from holdfast.store.letters import Import, Refusal
 from holdfast.store.remarks import Remark
+from holdfast.store.replay_jobs import JobState
 from holdfast.store.replay_options import ReplayOptions
 from holdfast.web.admin.changes import check_sweep
 from holdfast.web.admin.faults import CONFLICT, UNKNOWN, UNKNOWN_SESSION, RequestFailed, illegal
@@ -39,6 +42,7 @@ from holdfast.web.admin.session_views import (
 )
 from holdfast.web.admin.shared_queues import SubjectQueue, WorkQueue
 from holdfast.web.admin.system_views import About, ChannelSummary, Figures, PipelineResult
+from holdfast.web.admin.topic_views import Topic
 from holdfast.web.admin.views import Item, Page
 
 NOW_MS = 1_790_000_000_000
@@ -55,7 +59,7 @@ def a_session(key: str = "joe/1", **changes: Any) -> Session:
         subject=subject,
         number=int(number),
         node="holdfast",
-        state="ALIVE",
+        state=DispatcherState.ALIVE,
         active=True,
         hold=None,
         has_connection=True,
@@ -120,7 +124,7 @@ def a_letter(number: int, **changes: Any) -> Letter:
         code="user.update.deadMessage",
         reason="cannot be read",
         fingerprint="f1",
-        state="new",
+        state=LetterState.NEW,
         published=NOW_MS - 5000,
         died=NOW_MS - number,
         expires=NOW_MS - number + 30 * 24 * 3_600_000,
@@ -158,6 +162,20 @@ def some_figures(**changes: Any) -> Figures:
     return Figures(**{**known, **changes})
 
 
+def a_topic(channel: str, **fields: Any) -> Topic:
+    about: dict[str, Any] = {
+        "state": TopicState.ALIVE,
+        "destroy_delay": 60_000,
+        "readonly": False,
+        "history": 10,
+        "kept": 3,
+        "queued": 2,
+        "work": 2,
+        "subscribers": 1,
+    }
+    return Topic(channel=channel, **about | fields)
+
+
 class FakeOperations:
     """The services with a few dictionaries; `changes` records the changes that were asked for."""
 
@@ -173,8 +191,14 @@ class FakeOperations:
         }
         self.changes: list[AuditEntry] = []
         self.known = [
-            TopicStatus("/orders/7", "ALIVE", 60_000, False, 10, 3, 2, 2, 1),
-            TopicStatus("/orders/8", "UNREFERENCED", -1, True, 0, 0, 0, 0, 0),
+            a_topic("/orders/7"),
+            a_topic(
+                "/orders/8",
+                state=TopicState.UNREFERENCED,
+                destroy_delay=-1,
+                readonly=True,
+                **dict.fromkeys(("history", "kept", "queued", "work", "subscribers"), 0),
+            ),
         ]
         # Whether nothing waits for subjects any more.
         self.is_cleared = False
@@ -304,12 +328,12 @@ class FakeOperations:
         self._changed(who, "work.clear", channel)
         return ClearedQueue(2)
 
-    async def topics(self, prefix: str, cursor: str | None, limit: int) -> Page[TopicStatus]:
+    async def topics(self, prefix: str, cursor: str | None, limit: int) -> Page[Topic]:
         self._fail()
         fit = [each for each in self.known if each.channel.startswith(prefix)]
         return _page(fit, cursor, limit)
 
-    async def topic(self, channel: str) -> TopicStatus:
+    async def topic(self, channel: str) -> Topic:
         self._fail()
         found = [each for each in self.known if each.channel == channel]
         if not found:
@@ -485,7 +509,8 @@ class FakeOperations:
         found = self._matching(filter)
         job = Replay(
             id=None if dry_run else f"r{len(self.jobs) + 1}",
-            state="planned" if dry_run else "running",
+            state=JobState.PLANNED if dry_run else JobState.RUNNING,
+            over=False,
             who=who,
             started=None if dry_run else NOW_MS,
             finished=None,
@@ -512,11 +537,11 @@ class FakeOperations:
             raise RequestFailed(UNKNOWN, f"there is no replay {id}")
         self.looks += 1
         job = self.jobs[id]
-        if job.state == "running" and self.has_counted:
+        if job.state is JobState.RUNNING and self.has_counted:
             sent = min(job.sent + self.pace, job.total)
             job = self.jobs[id] = replace(job, sent=sent, acked=sent)
             if sent == job.total:
-                job = self.jobs[id] = replace(job, state="done")
+                job = self.jobs[id] = replace(job, state=JobState.DONE, over=True)
         return job
 
     async def replays(self) -> list[Replay]:
@@ -524,10 +549,10 @@ class FakeOperations:
 
     async def replay_cancel(self, id: str, who: str) -> Replay:
         job = await self.replay(id)
-        if job.state == "done":
+        if job.state is JobState.DONE:
             raise RequestFailed(CONFLICT, "this replay is over")
         self._changed(who, "replay.cancel", id)
-        self.jobs[id] = replace(job, state="cancelled")
+        self.jobs[id] = replace(job, state=JobState.CANCELLED, over=True)
         return self.jobs[id]
 
     async def export(self, filter: LetterFilter, who: str) -> AsyncIterator[bytes]:

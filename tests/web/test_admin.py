@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
+from holdfast.delivery.dispatcher import DispatcherState
 from holdfast.store.audit import AuditEntry
 from holdfast.store.connection import StoreUnavailable
 from holdfast.web.admin import ndjson
@@ -18,7 +19,11 @@ LETTER = f"{7:019}"
 
 @pytest.fixture
 async def admin() -> AsyncIterator[Admin]:
-    sessions = [a_session("joe/1"), a_session("joe/2", state="POLLING"), a_session("anonymous/-5")]
+    sessions = [
+        a_session("joe/1"),
+        a_session("joe/2", state=DispatcherState.POLLING),
+        a_session("anonymous/-5"),
+    ]
     letters = [a_letter(n, fingerprint="f2" if n > 20 else "f1") for n in range(1, 31)]
     admin = await admin_of(FakeOperations(sessions, letters))
     yield admin

@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from holdfast.bayeux.grammar import ILLEGAL, CommandRefused
+from holdfast.delivery.dispatcher import DispatcherState
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letter_filter import LetterFilter
 from holdfast.store.replay_options import ReplayOptions
@@ -50,8 +51,8 @@ async def test_sessions_are_filtered_by_their_properties(server: LiveServer) -> 
     assert await keys(prefix="joe/") == ["joe/1", "joe/2"]
     assert await keys(held=True) == ["joe/2"]
     assert await keys(prefix="joe/", held=False) == ["joe/1"]
-    assert await keys(state="ALIVE") == ["ann/1", "joe/1", "joe/2"]
-    assert await keys(state="DEAD") == []
+    assert await keys(state=DispatcherState.ALIVE) == ["ann/1", "joe/1", "joe/2"]
+    assert await keys(state=DispatcherState.DEAD) == []
 
 
 async def test_a_session_is_shown_with_everything_known_about_it(server: LiveServer) -> None:
@@ -65,7 +66,7 @@ async def test_a_session_is_shown_with_everything_known_about_it(server: LiveSer
     assert (session.key, session.name, session.subject, session.number) == (
         "joe/1", "client/joe/1", "joe", 1,
     )  # fmt: skip
-    assert (session.state, session.active, session.hold) == ("ALIVE", True, None)
+    assert (session.state, session.active, session.hold) == (DispatcherState.ALIVE, True, None)
     assert (session.has_connection, session.transport, session.durable) == (
         False,
         "long-polling",
@@ -86,7 +87,7 @@ async def test_a_session_whose_client_is_lost_is_polling(server: LiveServer) -> 
     await server.receiver("joe/1", retries=5, delay=7000)
     server.advance(10.1)
     session = await server.api.sessions.session("joe/1")
-    assert (session.state, session.retry) == ("POLLING", 1)
+    assert (session.state, session.retry) == (DispatcherState.POLLING, 1)
     assert session.next_attempt is not None
     assert 0 < session.next_attempt - time.time() * 1000 < 7000
 
@@ -186,7 +187,7 @@ async def test_a_held_session_gets_nothing_until_it_is_resumed(server: LiveServe
     client = await server.receiver()
     until_ms = time.time_ns() // 1_000_000 + 60_000
     session = await server.api.sessions.hold("joe/1", "disk full", until_ms, who="operator")
-    assert (session.active, session.state) == (False, "ALIVE")
+    assert (session.active, session.state) == (False, DispatcherState.ALIVE)
     assert session.hold is not None
     assert (session.hold.reason, session.hold.who) == ("disk full", "operator")
     assert session.hold.until == until_ms

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from holdfast.delivery.dead_letters import LetterState
 from holdfast.store.letter_filter import LetterFilter
+from holdfast.store.replay_jobs import JobState
 from holdfast.store.replay_options import Edit, ReplayOptions
 from holdfast.web.admin.letter_views import Replay
 from tests.store.desk import until
@@ -33,7 +35,11 @@ async def test_a_dead_letter_shows_everything_about_its_message(server: LiveServ
     await server.refuse(client, REFUSED, "broken")
     (letter,) = await server.dead()
     assert (letter.channel, letter.receiver, letter.subject) == ("/a", "joe/1", "joe")
-    assert (letter.sender, letter.code, letter.state) == (sender.session.name, REFUSED, "new")
+    assert (letter.sender, letter.code, letter.state) == (
+        sender.session.name,
+        REFUSED,
+        LetterState.NEW,
+    )
     assert "broken" in letter.reason
     assert (letter.data, letter.properties, letter.priority) == ({"n": 1}, {"color": "red"}, 7)
     assert letter.expiration == {"lifeTime": 60_000, "forceDestroy": False}
@@ -72,8 +78,8 @@ async def test_letters_are_filtered_by_receiver_subject_and_state(server: LiveSe
         return [(await server.api.letters.letter(item.id)).data for item in page.items]
 
     assert await data(receiver="joe/1") == [1]
-    assert await data(subject="ann", state="new") == [2]
-    assert await data(state="replayed") == []
+    assert await data(subject="ann", state=LetterState.NEW) == [2]
+    assert await data(state=LetterState.REPLAYED) == []
     assert await data(channel="/a", until=0) == []
 
 
@@ -181,11 +187,11 @@ async def replayed(server: LiveServer, options: ReplayOptions = CAREFUL) -> str:
     return job.id
 
 
-async def in_state(server: LiveServer, id: str, state: str) -> Replay:
+async def in_state(server: LiveServer, id: str, state: JobState) -> Replay:
     async with asyncio.timeout(10):
         while True:
             job = await server.api.letters.replay(id)
-            if job.state == state:
+            if job.state is state:
                 return job
             await asyncio.sleep(0.02)
 
@@ -196,10 +202,15 @@ async def test_replayed_letters_are_delivered_again_and_acknowledged(server: Liv
     plan = await server.api.letters.replay_start(
         ALL, CAREFUL, all=True, dry_run=True, who="operator"
     )
-    assert (plan.id, plan.state, plan.total, plan.receivers) == (None, "planned", 2, {"joe/1": 2})
+    assert (plan.id, plan.state, plan.total, plan.receivers) == (
+        None,
+        JobState.PLANNED,
+        2,
+        {"joe/1": 2},
+    )
     id = await replayed(server)
     await until(lambda: client.session.queue.count == 1)
-    await in_state(server, id, "canary")
+    await in_state(server, id, JobState.CANARY)
     (event,) = (await server.connect(client)).events
     assert (event["data"], event["ext"]["delivery"]["generation"]) == (1, 1)
     letter = (await server.dead())[-1]
@@ -208,9 +219,9 @@ async def test_replayed_letters_are_delivered_again_and_acknowledged(server: Liv
     await until(lambda: client.session.queue.count == 1)
     assert (await server.connect(client)).data == [2]
     await server.connect(client)
-    job = await in_state(server, id, "done")
+    job = await in_state(server, id, JobState.DONE)
     assert (job.total, job.sent, job.acked, job.failed, job.skipped) == (2, 2, 2, 0, 0)
-    assert {letter.state for letter in await server.dead()} == {"replayed"}
+    assert {letter.state for letter in await server.dead()} == {LetterState.REPLAYED}
     assert server.desk.queue("joe/1") == {}
     assert [each.id for each in await server.api.letters.replays()] == [id]
     assert server.balances()
@@ -224,7 +235,7 @@ async def test_letters_can_be_replayed_to_another_session(server: LiveServer) ->
     await until(lambda: client.session.queue.count == 2)
     assert [event["data"] for event in (await server.connect(client)).events] == [1, 2]
     await server.connect(client)
-    job = await in_state(server, id, "done")
+    job = await in_state(server, id, JobState.DONE)
     assert (job.options["to"], job.acked, job.receivers) == ("ann/1", 2, {"joe/1": 2})
 
 
@@ -240,12 +251,16 @@ async def test_an_edited_letter_that_fails_again_names_its_origin(
     id = str(job.id)
     await until(lambda: client.session.queue.count == 1)
     await server.refuse(client, REFUSED)
-    job = await in_state(server, id, "stopped")
+    job = await in_state(server, id, JobState.STOPPED)
     assert job.options["edit"] == {"data": {"n": 1}}
     latest, original = await server.dead()
     assert (latest.data, latest.message) == ({"n": 1}, f"test-{id}")
     assert latest.properties == {"__deadMessageId": letter.id}
-    assert (original.data, original.state, original.replay) == ({"n": "one"}, "replayed", id)
+    assert (original.data, original.state, original.replay) == (
+        {"n": "one"},
+        LetterState.REPLAYED,
+        id,
+    )
     assert server.balances()
 
 
@@ -255,10 +270,10 @@ async def test_a_replay_that_fails_again_stops(server: LiveServer) -> None:
     id = await replayed(server)
     await until(lambda: client.session.queue.count == 1)
     await server.refuse(client, REFUSED)
-    job = await in_state(server, id, "stopped")
+    job = await in_state(server, id, JobState.STOPPED)
     assert (job.sent, job.failed, job.reason) == (1, 1, "1 of 1 died again")
     latest = (await server.dead())[0]
-    assert (latest.data, latest.generation, latest.state) == (1, 1, "new")
+    assert (latest.data, latest.generation, latest.state) == (1, 1, LetterState.NEW)
     with refused_with("user.wrongApiUsage"):
         await server.api.letters.replay_cancel(id, "operator")
 
@@ -269,7 +284,7 @@ async def test_a_replay_can_be_cancelled(server: LiveServer) -> None:
     id = await replayed(server)
     await until(lambda: client.session.queue.count == 1)
     job = await server.api.letters.replay_cancel(id, "operator/ann")
-    assert (job.state, job.sent) == ("cancelled", 1)
+    assert (job.state, job.sent) == (JobState.CANCELLED, 1)
     assert client.session.queue.count == 1, "what was sent stays sent"
     actions = [entry.action for entry in await server.audited()]
     assert "replay.cancel" in actions
@@ -286,14 +301,14 @@ async def test_letters_of_an_unnamed_session_can_be_replayed_while_it_exists(
     await until(lambda: client.session.queue.count == 1)
     assert (await server.connect(client)).data == [1]
     await server.connect(client)
-    assert (await in_state(server, id, "done")).acked == 1
+    assert (await in_state(server, id, JobState.DONE)).acked == 1
 
 
 async def test_a_replay_skips_letters_whose_receiver_is_gone(server: LiveServer) -> None:
     await server.killed(1, 2)
-    job = await in_state(server, await replayed(server), "done")
+    job = await in_state(server, await replayed(server), JobState.DONE)
     assert (job.sent, job.skipped, job.skips) == (0, 2, {"receiver": 2})
-    assert {letter.state for letter in await server.dead()} == {"new"}
+    assert {letter.state for letter in await server.dead()} == {LetterState.NEW}
 
 
 async def test_a_replay_starts_even_if_its_caller_is_gone(server: LiveServer) -> None:

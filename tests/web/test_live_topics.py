@@ -6,6 +6,7 @@ import pytest
 
 from holdfast.bayeux.options import ChannelRule
 from holdfast.delivery.history_depth import HistoryDepth
+from holdfast.delivery.topic_states import TopicState
 from holdfast.delivery.topics import TopicConfig
 from tests.store.servers import ValkeyServer
 from tests.web.live_server import LiveServer, refused_with, server_at
@@ -25,7 +26,12 @@ async def test_topics_are_listed_and_shown(server: LiveServer) -> None:
     server.client().publish("/a", 1)
     await server.desk.answered()
     (topic,) = (await server.api.topics.topics()).items
-    assert (topic.channel, topic.state, topic.queued, topic.subscribers) == ("/a", "ALIVE", 1, 1)
+    assert (topic.channel, topic.state, topic.queued, topic.subscribers) == (
+        "/a",
+        TopicState.ALIVE,
+        1,
+        1,
+    )
     assert await server.api.topics.topic("/a") == topic
     with refused_with("user.oid.unknown"):
         await server.api.topics.topic("/b")

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
+from holdfast.delivery.dispatcher import DispatcherState
 from holdfast.delivery.guard import ChannelHold
 from holdfast.delivery.latency import LatencySampler
 from holdfast.delivery.messages import Message
@@ -73,9 +74,9 @@ async def test_sessions_whose_client_has_left_or_was_lost_are_not_connected(
     assert [each.key for each in found.items] == [ann.session.key]
     sessions = (await server.api.sessions.sessions(SessionFilter(), None, 10)).items
     assert {each.key: (each.state, each.absent) for each in sessions} == {
-        "ann/1": ("ALIVE", False),
-        "eve/1": ("ALIVE", True),
-        "joe/1": ("POLLING", True),
+        "ann/1": (DispatcherState.ALIVE, False),
+        "eve/1": (DispatcherState.ALIVE, True),
+        "joe/1": (DispatcherState.POLLING, True),
     }
 
 

@@ -1,7 +1,7 @@
 """Views of dead letters, of groups of them and of replays."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import orjson
 from pydantic import Field
@@ -10,13 +10,11 @@ from holdfast.delivery import trails
 from holdfast.delivery.dead_letters import DeadLetter
 from holdfast.delivery.json_text import part
 from holdfast.delivery.node import NS_PER_MS
-from holdfast.store.fields import Count, LetterStateName, Ms
+from holdfast.store.fields import AnyLetterState, Count, Ms, values_of
 from holdfast.store.letter_search import LetterGroup
 from holdfast.store.remarks import Remark
 from holdfast.store.replay_jobs import SKIP_WORDS, Job, JobState
 from holdfast.web.admin.views import view_of
-
-ReplayState = Literal["planned", "canary", "running", "done", "stopped", "cancelled", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ class LetterSummary:
     fingerprint: Annotated[
         str, Field(description="The same for all letters with this channel and code.")
     ]
-    state: LetterStateName
+    state: AnyLetterState
     published: Ms
     died: Ms
     expires: Annotated[int, Field(description="When the record will be removed at the latest.")]
@@ -120,7 +118,8 @@ class Replay:
     """A replay: planned by a dry run, under way, or over."""
 
     id: Annotated[str | None, Field(description="Null for a dry run.")]
-    state: ReplayState
+    state: Annotated[JobState, values_of(JobState)]
+    over: Annotated[bool, Field(description="It has ended, for whatever reason.")]
     who: str
     started: Ms | None
     finished: Ms | None
@@ -152,7 +151,6 @@ def letter_summary(node: str, letter: DeadLetter, age_ms: int) -> LetterSummary:
         message=f"{node}-{letter.message}",
         receiver=letter.key,
         sender=letter.publisher,
-        state=letter.state.value,
         published=letter.message // NS_PER_MS,
         died=died,
         expires=died + age_ms,
@@ -202,7 +200,7 @@ def replay(job: Job) -> Replay:
         Replay,
         job,
         id=None if is_planned else job.id,
-        state=job.state.value,
+        over=job.is_over,
         started=None if is_planned else job.started,
         filter=job.which.model_dump(),
         options=options,

@@ -1,12 +1,13 @@
 """The session filter, shared by REST and the command line."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from holdfast.store.fields import Channel, Ms
+from holdfast.delivery.dispatcher import DispatcherState
+from holdfast.store.fields import Channel, Ms, values_of
 
-DispatcherStateName = Literal["UNDEF", "ALIVE", "POLLING", "DEAD"]
+AnyDispatcherState = Annotated[DispatcherState, values_of(DispatcherState)]
 
 
 class SessionFilter(BaseModel):
@@ -20,7 +21,7 @@ class SessionFilter(BaseModel):
         description="Beginning of the session name.",
         examples=["joe/"],
     )
-    state: DispatcherStateName | None = Field(
+    state: AnyDispatcherState | None = Field(
         default=None,
         description="State of the dispatcher: UNDEF, ALIVE, POLLING or DEAD.",
         json_schema_extra={

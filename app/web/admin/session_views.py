@@ -1,7 +1,7 @@
 """Views of sessions, of what is in their queues, and of channels that are held back."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, cast
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -23,7 +23,7 @@ from holdfast.delivery.node import NS_PER_MS, Node
 from holdfast.delivery.queue import CallbackQueue
 from holdfast.store.fields import Count, Ms
 from holdfast.web.admin.message_views import KeptMessage, kept_message
-from holdfast.web.admin.session_filter import DispatcherStateName
+from holdfast.web.admin.session_filter import AnyDispatcherState
 from holdfast.web.admin.views import view_of
 
 _CHANNELS = 1000
@@ -48,7 +48,7 @@ class SessionSummary:
     subject: str
     number: int
     node: str
-    state: DispatcherStateName
+    state: AnyDispatcherState
     active: Annotated[bool, Field(description="False while it is held back.")]
     hold: Hold | None
     has_connection: Annotated[bool, Field(description="A connect is held, or a socket is open.")]
@@ -135,11 +135,6 @@ class HeldChannel:
     ]
 
 
-def state_of(session: sessions.Session) -> DispatcherStateName:
-    """Return the state of the session's dispatcher."""
-    return cast("DispatcherStateName", session.connection_state.name)
-
-
 def session_summary(
     options: Options, node: Node, session: sessions.Session, now: float
 ) -> SessionSummary:
@@ -151,7 +146,7 @@ def session_summary(
         session,
         number=int(session.key.rpartition("/")[2]),
         node=node.name,
-        state=state_of(session),
+        state=session.connection_state,
         active=hold is None,
         hold=None if hold is None else view_of(Hold, hold),
         absent=session.is_absent,

@@ -182,7 +182,7 @@ def _fits(life: SessionLife, session: Session, filter: SessionFilter, now: float
     return (
         not session.is_gone
         and session.key.startswith(filter.prefix)
-        and filter.state in (None, views.state_of(session))
+        and filter.state in (None, session.connection_state)
         and filter.held in (None, hold_of(session) is not None)
         and filter.unconnected in (None, session in life.unconnected)
         and (filter.channel is None or filter.channel in session.subscriptions)

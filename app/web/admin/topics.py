@@ -6,18 +6,19 @@ from typing import Annotated
 from pydantic import Field
 
 from holdfast.bayeux.history_search import HistorySearch
-from holdfast.bayeux.topic_status import TopicStatus, TopicStatuses, page_of
+from holdfast.bayeux.topic_status import TopicStatuses, page_of
 from holdfast.delivery.filter_language import FilterInvalid
 from holdfast.delivery.selections import Filter
 from holdfast.delivery.topic_states import TopicState
 from holdfast.delivery.topics import Topic
 from holdfast.store.fields import Channel
+from holdfast.web.admin import topic_views as views
 from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.faults import UNKNOWN, RequestFailed, illegal
 from holdfast.web.admin.fields import Cursor, EntryLimit, FilterText, Limit, Prefix
 from holdfast.web.admin.message_views import KeptMessage, kept_message
 from holdfast.web.admin.route import route
-from holdfast.web.admin.views import Page
+from holdfast.web.admin.views import Page, view_of
 
 Force = Annotated[bool, Field(description="Discard what waits in queues.")]
 
@@ -36,16 +37,16 @@ class Topics:
     @route("GET", "/topics")
     async def topics(
         self, prefix: Prefix = "", cursor: Cursor = None, limit: Limit = 100
-    ) -> Page[TopicStatus]:
+    ) -> Page[views.Topic]:
         """List topics by name."""
         names = self._topics.names.beginning(prefix, cursor or "")
         found, after = page_of(names, limit)
-        return Page(self._statuses.of_all(found), after)
+        return Page([view_of(views.Topic, each) for each in self._statuses.of_all(found)], after)
 
     @route("GET", "/topic")
-    async def topic(self, channel: Channel) -> TopicStatus:
+    async def topic(self, channel: Channel) -> views.Topic:
         """Show one topic."""
-        return self._statuses.of(self._find(channel))
+        return view_of(views.Topic, self._statuses.of(self._find(channel)))
 
     @route("GET", "/topic/history")
     async def topic_history(

@@ -51,11 +51,11 @@ def test_a_lost_session_with_retries_is_awaited_and_gets_everything() -> None:
     server.advance(11.0)
     dispatcher = client.session.dispatcher
     assert dispatcher is not None
-    assert dispatcher.state.value == "polling"
+    assert dispatcher.state.value == "POLLING"
     answer = connect(client, ack=1)
     assert (answer.data, redelivered(answer)) == ([1], [1])
     assert connect(client).data == [2]
-    assert dispatcher.state.value == "alive"
+    assert dispatcher.state.value == "ALIVE"
     assert server.balances()
 
 
