@@ -18,7 +18,7 @@ _PACKAGES = ("pyspark", "duckdb", "pyarrow", "pandas", "redis")
 class Check(NamedTuple):
     """One check; `ok` is None if the result does not matter."""
 
-    thing: str
+    name: str
     ok: bool | None
     text: str
 
@@ -39,11 +39,11 @@ def examine() -> Iterator[Check]:
 
 
 def _java(place: Java | NoJava, *, is_used: bool) -> Check:
-    thing = f"Java: {place.origin}"
+    name = f"Java: {place.origin}"
     if isinstance(place, NoJava):
-        return Check(thing, None, place.reason)
+        return Check(name, None, place.reason)
     text = f"{place.version} in {place.home}"
-    return Check(thing, True, text) if is_used else Check(thing, None, f"{text} (not used)")
+    return Check(name, True, text) if is_used else Check(name, None, f"{text} (not used)")
 
 
 def _shell() -> Check:

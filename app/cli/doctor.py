@@ -56,7 +56,7 @@ def doctor(
     if as_json:
         print_rows(("area", *Check._fields), rows, as_json=True)
     else:
-        shown = [(area, thing, _WORDS[ok], text) for area, thing, ok, text in rows]
+        shown = [(area, name, _WORDS[ok], text) for area, name, ok, text in rows]
         print_table(("FOR", "WHAT", "OK", "WHICH"), shown)
     if not _is_well(server) or (needs_pipeline and not _is_well(checks)):
         raise typer.Exit(Exit.FAILED)

@@ -32,7 +32,7 @@ def checks(*words: str, **settings: Any) -> tuple[int, dict[str, tuple[bool | No
         Path("holdfast.toml").write_text(as_toml({"port": port, **settings}))
         done = CliRunner().invoke(program, ["doctor", "--json", *words])
     lines = map(json.loads, done.stdout.splitlines())
-    return done.exit_code, {each["thing"]: (each["ok"], each["text"]) for each in lines}
+    return done.exit_code, {each["name"]: (each["ok"], each["text"]) for each in lines}
 
 
 def test_a_sound_machine_passes(home: Path) -> None:

@@ -38,10 +38,10 @@ def run(*words: str) -> Result:
 
 def test_the_doctor_reports_spark_and_one_java() -> None:
     said = CliRunner().invoke(program, ["doctor", "--pipeline", "--json"])
-    checks = {row["thing"]: row for row in map(orjson.loads, said.stdout.splitlines())}
+    checks = {row["name"]: row for row in map(orjson.loads, said.stdout.splitlines())}
     assert said.exit_code == 0
     assert checks["pyspark"]["text"].startswith("4.")
-    assert sum(check["ok"] is True for thing, check in checks.items() if "Java" in thing) == 1
+    assert sum(check["ok"] is True for name, check in checks.items() if "Java" in name) == 1
 
 
 def test_importing_the_command_line_does_not_load_spark_or_arrow() -> None:
