@@ -9,7 +9,7 @@ from typing import NamedTuple, cast
 from holdfast.pipeline.source.outline import BEGIN, Position
 from holdfast.pipeline.source.streams import Journals
 
-# Older versions had one mark for all lakes.
+# Older versions had one id for all lakes.
 _SHARED = "ingest"
 
 
@@ -39,9 +39,9 @@ class Readers:
         with self._redis.pipeline(transaction=True) as together:
             together.hset(self._journals.lakes, lake, place)
             for node in self._journals.nodes():
-                marks = self._journals.marks(node)
-                together.hset(marks, lake, positions.get(node, Position()).id)
-                together.hdel(marks, _SHARED)
+                progress = self._journals.progress(node)
+                together.hset(progress, lake, positions.get(node, Position()).id)
+                together.hdel(progress, _SHARED)
             together.execute()
 
     def all(self) -> list[JournalReader]:
@@ -54,15 +54,15 @@ class Readers:
 
     def _until(self, lake: bytes) -> int | None:
         nodes = self._journals.nodes()
-        marks = (self._redis.hget(self._journals.marks(node), lake.decode()) for node in nodes)
-        ids = (cast("bytes", mark).decode() for mark in marks if mark is not None)
+        found = (self._redis.hget(self._journals.progress(node), lake.decode()) for node in nodes)
+        ids = (cast("bytes", id).decode() for id in found if id is not None)
         return max((_ms(id) for id in ids if id != BEGIN), default=None)
 
     def drop(self, lake: str) -> bool:
         """Forget a lake, for which no frames need to stay; return whether it was known."""
         with self._redis.pipeline(transaction=True) as together:
             for node in self._journals.nodes():
-                together.hdel(self._journals.marks(node), lake)
+                together.hdel(self._journals.progress(node), lake)
             together.hdel(self._journals.lakes, lake)
             return bool(together.execute()[-1])
 

@@ -57,8 +57,8 @@ class Journals:
     def stream(self, node: str) -> str:
         return self._stream + node
 
-    def marks(self, node: str) -> str:
-        """Return the key of the marks of all readers: by lake, the id of the last frame."""
+    def progress(self, node: str) -> str:
+        """Return the key of the progress of all readers: by lake, the id of the last frame."""
         return f"{self.stream(node)}:read"
 
     def epoch(self) -> str:
