@@ -15,7 +15,7 @@ from uuid import uuid4
 from holdfast.pipeline.census import census
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.ingest import write_lives
-from holdfast.pipeline.lake import EVENTS, MADE, Lake, Made, write_down
+from holdfast.pipeline.lake import EVENTS, MADE, Lake, NewFile, write_down
 from holdfast.pipeline.runs import runs_of
 from holdfast.pipeline.spans import footer
 
@@ -116,7 +116,7 @@ class Backfill:
         for table in MADE:
             for file in self._scratch.files(table):
                 # Each attempt uses a new name: a killed run may have made the file already.
-                made.append(Made(table, f"{uuid4().hex}.parquet"))
+                made.append(NewFile(table, f"{uuid4().hex}.parquet"))
                 os.link(file, self._lake.root / table / made[-1].file)
         self._lake.commit(made, self._lake.offset(), anew=MADE)
 

@@ -17,7 +17,7 @@ from holdfast.pipeline.census import Group
 from holdfast.pipeline.epochs import seed_of
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.incidents import INCIDENTS
-from holdfast.pipeline.lake import CARRIED, EVENTS, Lake, Made
+from holdfast.pipeline.lake import CARRIED, EVENTS, Lake, NewFile
 from holdfast.pipeline.making import make
 from holdfast.pipeline.runs import Runs, runs_of
 from holdfast.pipeline.source.keeping import RECEIPT, keep
@@ -248,14 +248,14 @@ def write_batch(
     offset: Mapping[str, object],
 ) -> None:
     """Make the next state of the tables from new files of events."""
-    events = [Made(EVENTS, file) for file in files]
+    events = [NewFile(EVENTS, file) for file in files]
     paths = [lake.root / each.table / each.file for each in events]
     lake.commit([*events, *write_lives(spark, paths, lake, runs_of(groups))], offset)
 
 
 def write_lives(
     spark: "SparkSession", events: Iterable[Path], lake: Lake, runs: Runs
-) -> list[Made]:
+) -> list[NewFile]:
     """Write files of the tables that derive from events and from the carried tables."""
     is_first = lake.state() is None
     carried = {table: [] if is_first else lake.files(table) for table in CARRIED}

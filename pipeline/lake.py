@@ -49,7 +49,7 @@ VERSION = 5
 OLDEST = 3
 
 
-class Made(NamedTuple):
+class NewFile(NamedTuple):
     """A new file of a table: its name in the table's folder."""
 
     table: str
@@ -223,7 +223,7 @@ class Lake:
         return int(version) if version.isdecimal() else 0
 
     def commit(
-        self, made: Iterable[Made], offset: Mapping[str, Any], *, anew: Iterable[str] = CARRIED
+        self, made: Iterable[NewFile], offset: Mapping[str, Any], *, anew: Iterable[str] = CARRIED
     ) -> None:
         """Make the next state from these files and the other files in their tables.
 

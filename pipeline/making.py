@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from holdfast.pipeline.arrow import ARROW, arrow_of
-from holdfast.pipeline.lake import OPEN, Made
+from holdfast.pipeline.lake import OPEN, NewFile
 from holdfast.pipeline.latencies import latencies
 from holdfast.pipeline.lives import LIFE, lives
 from holdfast.pipeline.messages import MESSAGES, known, lost, messages, still_unsettled
@@ -43,7 +43,7 @@ class Settled(NamedTuple):
 
 def make(
     spark: "SparkSession", tables: Mapping[str, Iterable[Path]], runs: Runs, into: Path
-) -> list[Made]:
+) -> list[NewFile]:
     """Make the tables from these files of events and from what was carried.
 
     Args:
@@ -52,7 +52,7 @@ def make(
     """
     found = spans(tables, spark.sparkContext.defaultParallelism)
     receipts = in_tasks(spark, partial(_receipts, runs, into), found, _RECEIPT)
-    return [Made(*row) for row in receipts.collect()]
+    return [NewFile(*row) for row in receipts.collect()]
 
 
 def _receipts(runs: Runs, into: Path, span: Span) -> Iterator[pa.Table]:
@@ -60,7 +60,7 @@ def _receipts(runs: Runs, into: Path, span: Span) -> Iterator[pa.Table]:
     yield pa.Table.from_pylist(made, arrow_of(_RECEIPT))
 
 
-def make_of(span: Span, runs: Runs, into: Path) -> Iterator[Made]:
+def make_of(span: Span, runs: Runs, into: Path) -> Iterator[NewFile]:
     """Make the tables for the messages of a span; yield one file for each that has rows."""
     carried = (read(span, OPEN, LIFE), read(span, "messages", MESSAGES))
     settled = settle(read(span, "events", _EVENTS), *carried, runs)
@@ -74,7 +74,7 @@ def make_of(span: Span, runs: Runs, into: Path) -> Iterator[Made]:
     }
     for table, rows in tables.items():
         if len(rows):
-            yield Made(table, _written(rows, into / table))
+            yield NewFile(table, _written(rows, into / table))
 
 
 def settle(events: pa.Table, copies: pa.Table, unsettled: pa.Table, runs: Runs) -> Settled:

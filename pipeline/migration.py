@@ -11,7 +11,7 @@ from pathlib import Path
 
 from holdfast.pipeline.backfill import check_reach
 from holdfast.pipeline.failures import PipelineFailed
-from holdfast.pipeline.lake import EVENTS, MADE, TABLES, Lake, Made, refuse
+from holdfast.pipeline.lake import EVENTS, MADE, TABLES, Lake, NewFile, refuse
 
 _OTHERS = ("_checkpoint", "_receipts")
 
@@ -43,7 +43,7 @@ def take_over(lake: Lake) -> None:
     made = []
     for file in files:
         name = f"{file.parent.name}/{file.name}"
-        made.append(Made(EVENTS, name))
+        made.append(NewFile(EVENTS, name))
         aim = lake.root / EVENTS / name
         aim.parent.mkdir(exist_ok=True)
         if not aim.exists():

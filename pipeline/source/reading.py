@@ -13,7 +13,7 @@ from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.incidents import Incident
 from holdfast.pipeline.source.outline import BEGIN, Finding
 from holdfast.pipeline.source.streams import Journals
-from holdfast.pipeline.source.table import Numbered, tables
+from holdfast.pipeline.source.table import NumberedFrame, tables
 
 if TYPE_CHECKING:
     from redis import Redis
@@ -87,11 +87,11 @@ def _unfold(
     entries: Sequence[_Entry], node: str, *, accepts_loss: bool
 ) -> tuple[list[pa.RecordBatch], list[Finding]]:
     """Unfold all frames together; if that fails, one by one without the unreadable ones."""
-    frames: list[Numbered] = []
+    frames: list[NumberedFrame] = []
     findings: list[Finding] = []
     for entry in entries:
         try:
-            frames.append(Numbered(_decode(entry.frame, node), entry.epoch, entry.seq))
+            frames.append(NumberedFrame(_decode(entry.frame, node), entry.epoch, entry.seq))
         except FrameUnreadable as error:
             findings.append(_finding(entry, error, accepts_loss=accepts_loss))
     try:

@@ -35,15 +35,15 @@ _MISFITS = (
 )
 
 
-class Numbered(NamedTuple):
-    """A frame with its place in the journal."""
+class NumberedFrame(NamedTuple):
+    """A frame with its number in the journal."""
 
     frame: Frame
     epoch: str
     seq: int
 
 
-def tables(frames: Sequence[Numbered]) -> Iterator[pa.RecordBatch]:
+def tables(frames: Sequence[NumberedFrame]) -> Iterator[pa.RecordBatch]:
     """Yield all events of these frames.
 
     Raises:
@@ -60,7 +60,7 @@ def tables(frames: Sequence[Numbered]) -> Iterator[pa.RecordBatch]:
 class _Page:
     """Some frames with concatenated lists; `bases` say where the lists of each begin."""
 
-    def __init__(self, frames: Sequence[Numbered]) -> None:
+    def __init__(self, frames: Sequence[NumberedFrame]) -> None:
         heads = [each.frame.head for each in frames]
         if any(not 0 < head.n <= MOST_EVENTS for head in heads):
             raise FrameUnreadable("a frame with more events than there can be")

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 
 from holdfast.pipeline import schemas
 from holdfast.pipeline.arrow import ARROW, arrow_of
-from holdfast.pipeline.lake import EVENTS, OPEN, Lake, Made
+from holdfast.pipeline.lake import EVENTS, OPEN, Lake, NewFile
 from holdfast.pipeline.latencies import latencies
 from holdfast.pipeline.messages import LOST
 from tests.unit.pipeline.framed_events import FramedEvent, made_of, table_of
@@ -54,8 +54,8 @@ def store_events(place: Path, events: list[FramedEvent], lost: pa.Table | None =
     return store(place, made_of(events).life, table_of(events), lost)
 
 
-def _write(lake: Lake, table: str, name: str, rows: pa.Table) -> Made:
+def _write(lake: Lake, table: str, name: str, rows: pa.Table) -> NewFile:
     file = lake.root / table / name
     file.parent.mkdir(exist_ok=True)
     pq.write_table(rows, file)
-    return Made(table, name)
+    return NewFile(table, name)

@@ -6,7 +6,7 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from holdfast.pipeline.lake import Lake, Made
+from holdfast.pipeline.lake import Lake, NewFile
 from holdfast.pipeline.on_duckdb import of_lake
 from holdfast.pipeline.reports.flow import FUNNEL
 from holdfast.pipeline.scope import EVERYTHING, Scope
@@ -23,7 +23,7 @@ def lake(tmp_path: Path) -> Lake:
     """Three days with the same events; the file of the first is unreadable."""
     lake = Lake(tmp_path)
     lake.sign()
-    made = list[Made]()
+    made = list[NewFile]()
     for number, day in enumerate(DAYS):
         later = [
             each._replace(
@@ -32,7 +32,7 @@ def lake(tmp_path: Path) -> Lake:
             )
             for each in the_story()
         ]
-        made.append(Made("events", f"d={day}/rows.parquet"))
+        made.append(NewFile("events", f"d={day}/rows.parquet"))
         file = lake.root / "events" / made[-1].file
         file.parent.mkdir()
         pq.write_table(table_of(one_run(later)), file)

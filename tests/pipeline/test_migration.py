@@ -16,7 +16,7 @@ from holdfast.journal.schema import Event
 from holdfast.pipeline import backfill as backfills
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.ingest import Source, take_what_is_there
-from holdfast.pipeline.lake import TABLES, Lake, Made
+from holdfast.pipeline.lake import TABLES, Lake, NewFile
 from holdfast.pipeline.on_duckdb import of_lake
 from holdfast.pipeline.upkeep import give_up_lost
 from tests.pipeline.deaths import Killed, kill_at
@@ -169,7 +169,7 @@ def test_tables_without_wordings_can_be_read_extended_and_merged(narrow: Lake) -
     file = narrow.root / "life/new.parquet"
     pq.write_table(made_of(told).life, file)
     with narrow.changing():
-        narrow.commit([Made("life", file.name)], {}, anew=())
+        narrow.commit([NewFile("life", file.name)], {}, anew=())
     add_events(narrow, 1, table_of(told))
     assert causes(narrow) == {None: 43, "order * is unknown": 1}
     assert run(narrow, "compact").exit_code == 0

@@ -21,7 +21,7 @@ from holdfast.pipeline import upkeep
 from holdfast.pipeline.arrow import ARROW
 from holdfast.pipeline.delta import File, Table
 from holdfast.pipeline.failures import PipelineFailed
-from holdfast.pipeline.lake import CARRIED, EVENTS, TABLES, Lake, Made
+from holdfast.pipeline.lake import CARRIED, EVENTS, TABLES, Lake, NewFile
 from holdfast.pipeline.making import make_of
 from holdfast.pipeline.runs import Runs
 from holdfast.pipeline.scope import EVERYTHING, Scope
@@ -44,14 +44,14 @@ def later(event: Event) -> Event:
     return event._replace(ts=event.ts + LATER_US, msg=msg)
 
 
-def written(lake: Lake, batch: int, events: list[Event]) -> list[Made]:
+def written(lake: Lake, batch: int, events: list[Event]) -> list[NewFile]:
     """Files of events as an ingest leaves them."""
     lake.sign()
     rows = [(*each, "seed-1", 100 * batch + pos, pos) for pos, each in enumerate(events)]
     named = [dict(zip(ARROW.names, row, strict=True)) for row in rows]
     receipts = keep(iter([pa.RecordBatch.from_pylist(named, ARROW)]), lake.root / EVENTS)
     told = [row for receipt in receipts for row in receipt.to_pylist()]
-    return [Made(EVENTS, file) for file in {row["file"] for row in told}]
+    return [NewFile(EVENTS, file) for file in {row["file"] for row in told}]
 
 
 def add_events(lake: Lake, batch: int, events: list[Event]) -> None:
@@ -176,7 +176,7 @@ def test_a_step_of_a_backfill_that_is_killed_at_its_end_takes_effect_once(
     assert len(rows(lake, "life")) == 41
 
 
-def write_lives(spark: object, events: list[Path], into: Lake, runs: Runs) -> list[Made]:
+def write_lives(spark: object, events: list[Path], into: Lake, runs: Runs) -> list[NewFile]:
     """As an ingest does it with Spark."""
     is_first = into.state() is None
     files = {EVENTS: events, **{name: [] if is_first else into.files(name) for name in CARRIED}}

@@ -11,7 +11,7 @@ from bench.journal.generate import generate
 from holdfast.journal.frame import Frame, FrameUnreadable, Head, decode, encode
 from holdfast.journal.schema import VERSION, Event
 from holdfast.journal.unfold import unfold
-from holdfast.pipeline.source.table import Numbered, tables
+from holdfast.pipeline.source.table import NumberedFrame, tables
 
 Body = dict[str, Any]
 T0 = 1_763_600_000_000_000
@@ -55,7 +55,7 @@ class Shelf:
 
 def rows_of(frames: Sequence[Frame]) -> list[dict[str, Any]]:
     """The rows of the columns, sorted."""
-    page = [Numbered(frame, "seed-1", n) for n, frame in enumerate(frames, 1)]
+    page = [NumberedFrame(frame, "seed-1", n) for n, frame in enumerate(frames, 1)]
     rows = [row for table in tables(page) for row in table.to_pylist()]
     for row in rows:
         row["ts"] = round(row["ts"].timestamp() * 1e6)

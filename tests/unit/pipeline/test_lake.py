@@ -13,7 +13,7 @@ import pytest
 from holdfast.pipeline import delta
 from holdfast.pipeline.arrow import arrow_of
 from holdfast.pipeline.failures import PipelineFailed
-from holdfast.pipeline.lake import CARRIED, EVENTS, MADE, TABLES, Lake, Made
+from holdfast.pipeline.lake import CARRIED, EVENTS, MADE, TABLES, Lake, NewFile
 
 DAYS = ("2025-11-19", "2025-11-20", "2025-11-21")
 
@@ -34,17 +34,17 @@ def test_a_lake_counts_as_small_up_to_a_total_size(
     assert Lake(tmp_path).is_small() == is_small
 
 
-def write(lake: Lake, table: str, name: str, message: int) -> Made:
+def write(lake: Lake, table: str, name: str, message: int) -> NewFile:
     """A file with one row, which is about this message."""
     place = lake.root / table / name
     place.parent.mkdir(parents=True, exist_ok=True)
     columns, _ = TABLES[table]
     row = {"msg": message, "n": message}
     pq.write_table(pa.Table.from_pylist([row], arrow_of(columns)), place)
-    return Made(table, name)
+    return NewFile(table, name)
 
 
-def batch(lake: Lake, number: int) -> list[Made]:
+def batch(lake: Lake, number: int) -> list[NewFile]:
     """New files of all tables."""
     made = [write(lake, table, f"{number}.parquet", number) for table in MADE]
     return [*made, *(write(lake, EVENTS, f"d={day}/{number}.parquet", number) for day in DAYS)]
@@ -228,7 +228,7 @@ def test_the_first_files_of_a_lake_are_synced_to_disk(tmp_path: Path, settled: s
 @pytest.mark.slow
 def test_a_commit_of_files_that_are_not_in_the_folder_fails(lake: Lake) -> None:
     with pytest.raises(PipelineFailed, match="in one folder"), lake.changing():
-        lake.commit([Made("life", "elsewhere.parquet")], {})
+        lake.commit([NewFile("life", "elsewhere.parquet")], {})
     assert holds(lake, 0, 1)
 
 
