@@ -40,7 +40,7 @@ _ENOUGH = 200
 
 
 @dataclass(slots=True)
-class Taken:
+class IngestProgress:
     """The progress of an ingest."""
 
     batches: int = 0
@@ -98,9 +98,9 @@ class _Ingest:
         spark: "SparkSession",
         source: Source,
         lake: Lake,
-        report: Callable[[Taken], None],
+        report: Callable[[IngestProgress], None],
     ) -> None:
-        self.taken = Taken()
+        self.progress = IngestProgress()
         self._spark = spark
         self._source = source
         self._lake = lake
@@ -129,7 +129,7 @@ class _Ingest:
         with answering(self._source.url):
             # Read this first: later frames may be those of another process.
             times = self._journals.heard()
-            waiting = self._planner.waiting(self._lake.offset(), self.taken.lacking)
+            waiting = self._planner.waiting(self._lake.offset(), self.progress.lacking)
         if not waiting:
             heard.remember(self._lake, times)
         return waiting
@@ -143,8 +143,8 @@ class _Ingest:
         while self.take(goal):
             if is_over():
                 return
-        self.taken.lacking = _lacking(numbered, self._lake)
-        lacking.remember(self._lake, self.taken.lacking)
+        self.progress.lacking = _lacking(numbered, self._lake)
+        lacking.remember(self._lake, self.progress.lacking)
 
     def take(self, goal: Mapping[str, str]) -> bool:
         """Ingest a batch of the frames up to these; return whether there were any."""
@@ -162,8 +162,8 @@ class _Ingest:
             groups = [Group(*row[1:]) for row in receipts]
             write_batch(self._spark, {row.file for row in receipts}, groups, self._lake, end)
         self._report_read()
-        self.taken.add(groups)
-        self._report(self.taken)
+        self.progress.add(groups)
+        self._report(self.progress)
         tidy(self._lake)
         return True
 
@@ -175,8 +175,8 @@ class _Ingest:
 
 
 def take_what_is_there(
-    spark: "SparkSession", source: Source, lake: Lake, report: Callable[[Taken], None]
-) -> Taken:
+    spark: "SparkSession", source: Source, lake: Lake, report: Callable[[IngestProgress], None]
+) -> IngestProgress:
     """Ingest everything that is in the journal now; `report` is called for each batch.
 
     Raises:
@@ -187,7 +187,7 @@ def take_what_is_there(
         ingest.open()
         ingest.take_all()
         ingest.look()
-    return ingest.taken
+    return ingest.progress
 
 
 def _lacking(numbered: Mapping[str, int], lake: Lake) -> dict[str, int]:
@@ -200,7 +200,7 @@ def go_on(
     spark: "SparkSession",
     source: Source,
     lake: Lake,
-    report: Callable[[Taken], None],
+    report: Callable[[IngestProgress], None],
     is_over: Event,
 ) -> None:
     """Ingest all frames, also those that arrive later, until `is_over` after a batch.

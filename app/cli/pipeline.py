@@ -39,7 +39,7 @@ from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.scope import Scope
 
 if TYPE_CHECKING:
-    from holdfast.pipeline.ingest import Taken
+    from holdfast.pipeline.ingest import IngestProgress
     from holdfast.pipeline.reports.catalogue import Result
     from holdfast.pipeline.source.streams import Journals
 
@@ -126,10 +126,10 @@ def ingest(
                 go_on(session, source, lake, report, is_over)
             return
         with _progress_of_frames(source.journals(), lake) as report:
-            taken = take_what_is_there(session, source, lake, report)
-        if taken.batches:
+            done = take_what_is_there(session, source, lake, report)
+        if done.batches:
             results.write_present(lake, asked, url, journal.namespace)
-    print_taken(taken, as_json=as_json)
+    print_progress(done, as_json=as_json)
     if not lake.positions():
         complain(
             f"this store has no journal in the namespace {journal.namespace}: "
@@ -139,14 +139,16 @@ def ingest(
 
 
 @contextmanager
-def _progress_of_events() -> "Iterator[Callable[[Taken], None]]":
+def _progress_of_events() -> "Iterator[Callable[[IngestProgress], None]]":
     with progress() as bar:
         task = bar.add_task("Events", total=None)
-        yield lambda taken: bar.update(task, completed=taken.events)
+        yield lambda done: bar.update(task, completed=done.events)
 
 
 @contextmanager
-def _progress_of_frames(journals: "Journals", lake: Lake) -> "Iterator[Callable[[Taken], None]]":
+def _progress_of_frames(
+    journals: "Journals", lake: Lake
+) -> "Iterator[Callable[[IngestProgress], None]]":
     """Show how many of the frames that are there now have been read."""
 
     def read() -> int:
@@ -155,19 +157,19 @@ def _progress_of_frames(journals: "Journals", lake: Lake) -> "Iterator[Callable[
     before = read()
     with progress() as bar:
         task = bar.add_task("Frames", total=max(sum(journals.numbered().values()) - before, 0))
-        yield lambda taken: bar.update(task, completed=read() - before)
+        yield lambda done: bar.update(task, completed=read() - before)
 
 
-def print_taken(taken: "Taken", *, as_json: bool) -> None:
+def print_progress(done: "IngestProgress", *, as_json: bool) -> None:
     if as_json:
-        print_json(asdict(taken), is_line=True)
+        print_json(asdict(done), is_line=True)
     else:
-        note(f"{counted(taken.events, 'event')} in {counted(taken.batches, 'batch', 'batches')}")
-        for kind, frames in sorted(taken.incidents.items()):
+        note(f"{counted(done.events, 'event')} in {counted(done.batches, 'batch', 'batches')}")
+        for kind, frames in sorted(done.incidents.items()):
             complain(f"{kind}: {counted(frames, 'frame')}")
-    for node, frames in sorted(taken.lacking.items()):
+    for node, frames in sorted(done.lacking.items()):
         complain(f"the journal of node {node} lacks its last {counted(frames, 'frame')}")
-    if taken.lacking:
+    if done.lacking:
         raise typer.Exit(Exit.FAILED)
 
 

@@ -81,7 +81,7 @@ class Doomed:
         with process.stdout as said:
             # Its first batch is in the tables.
             line = said.readline()
-            if not line.startswith(b"Taken"):
+            if not line.startswith(b"IngestProgress"):
                 self._failure = (line + said.read()).decode() or "it said nothing"
             time.sleep(random.uniform(0, _LONGEST_S))
             # The ingest and its Java.

@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from holdfast.pipeline.ingest import Source, Taken, take_what_is_there
+from holdfast.pipeline.ingest import IngestProgress, Source, take_what_is_there
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.session import Engine, open_session
 from tests.pipeline.small import SMALL
@@ -11,7 +11,7 @@ from tests.pipeline.small import SMALL
 _OPTIONS = "spark.driver.extraJavaOptions"
 
 
-def tell(taken: Taken) -> None:
+def tell(taken: IngestProgress) -> None:
     sys.stdout.write(f"{taken}\n")
     sys.stdout.flush()
 

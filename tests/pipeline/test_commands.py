@@ -18,8 +18,8 @@ from typer.testing import CliRunner, Result
 from holdfast.cli import pipeline_results
 from holdfast.cli.journal_place import JournalPlace
 from holdfast.cli.main import program
-from holdfast.cli.pipeline import print_taken
-from holdfast.pipeline.ingest import Taken
+from holdfast.cli.pipeline import print_progress
+from holdfast.pipeline.ingest import IngestProgress
 from holdfast.pipeline.lake import Lake
 from holdfast.store.embedded import Durability, EmbeddedValkey
 from tests.pipeline.journals import Writer
@@ -127,10 +127,10 @@ def test_a_journal_with_gaps_is_ingested_reported_on_and_audited(
 def test_what_an_ingest_has_read_is_told_in_the_right_number(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    print_taken(Taken(1, 977, {"frame.gap": 1}, {}), as_json=False)
+    print_progress(IngestProgress(1, 977, {"frame.gap": 1}, {}), as_json=False)
     told = capsys.readouterr().err
     assert told == "977 events in 1 batch\nholdfast: frame.gap: 1 frame\n"
-    print_taken(Taken(2, 1, {}, {}), as_json=False)
+    print_progress(IngestProgress(2, 1, {}, {}), as_json=False)
     assert capsys.readouterr().err == "1 event in 2 batches\n"
 
 

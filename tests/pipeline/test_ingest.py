@@ -13,7 +13,7 @@ import pytest
 from holdfast.journal.schema import Event
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.heard import remembered
-from holdfast.pipeline.ingest import Source, Taken, go_on, take_what_is_there
+from holdfast.pipeline.ingest import IngestProgress, Source, go_on, take_what_is_there
 from holdfast.pipeline.lake import Lake
 from holdfast.store.keys import RedisKeys
 from tests.pipeline.journals import Writer
@@ -32,7 +32,7 @@ def lake(tmp_path: Path) -> Lake:
     return Lake(tmp_path / "lake")
 
 
-def ingest(spark: "SparkSession", store: ValkeyServer, lake: Lake, **how: Any) -> Taken:
+def ingest(spark: "SparkSession", store: ValkeyServer, lake: Lake, **how: Any) -> IngestProgress:
     return take_what_is_there(spark, Source(store.url, **how), lake, lambda taken: None)
 
 
@@ -114,13 +114,13 @@ def test_an_ingest_stores_every_event_once_and_every_life_complete(
     writer.write_all(the_story()[:36], each=6)
     other_node = Writer(store, "n2")
     other_node.write_all(before_the_end())
-    assert ingest(spark, store, lake) == Taken(1, 47)
+    assert ingest(spark, store, lake) == IngestProgress(1, 47)
     assert lake.table(spark, "events").count() == 47
     writer.write_all(the_story()[36:], each=6)
     other_node.epoch = "seed-2"
     other_node.write_all(after_the_end())
     events = len(the_story()) + len(before_the_end()) + len(after_the_end())
-    assert ingest(spark, store, lake) == Taken(1, events - 47)
+    assert ingest(spark, store, lake) == IngestProgress(1, events - 47)
     assert counted_by_others(lake) == (events, events, "2025-11-20")
     assert lives(spark, lake) == the_lives() | THE_LIVES_OF_PROCESSES
     told = store.ask("HGETALL", f"{writer.stream}:read")
