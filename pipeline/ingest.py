@@ -18,9 +18,9 @@ from holdfast.pipeline.epochs import seed_of
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.incidents import INCIDENTS
 from holdfast.pipeline.lake import CARRIED, EVENTS, Lake, NewFile
-from holdfast.pipeline.making import make
+from holdfast.pipeline.made_tables import make_tables
 from holdfast.pipeline.runs import Runs, runs_of
-from holdfast.pipeline.source.keeping import RECEIPT, keep
+from holdfast.pipeline.source.event_files import RECEIPT, write_events
 from holdfast.pipeline.source.planning import Planner
 from holdfast.pipeline.source.readers import Readers
 from holdfast.pipeline.source.reading import Piece, read_piece
@@ -157,7 +157,7 @@ class _Ingest:
                 self._check_store()
             if not pieces:
                 return False
-            work = partial(keep_piece, self._source, self._lake.root / EVENTS)
+            work = partial(write_piece, self._source, self._lake.root / EVENTS)
             receipts = in_tasks(self._spark, work, pieces, RECEIPT).collect()
             groups = [Group(*row[1:]) for row in receipts]
             write_batch(self._spark, {row.file for row in receipts}, groups, self._lake, end)
@@ -232,11 +232,11 @@ def check_store(journals: Journals, lake: Lake, *, accepts_loss: bool) -> None:
         )
 
 
-def keep_piece(source: Source, into: Path, piece: Piece) -> Iterator[pa.Table]:
+def write_piece(source: Source, into: Path, piece: Piece) -> Iterator[pa.Table]:
     """Write the events of a piece as Parquet; yield the receipts."""
     with answering(source.url):
         tables = read_piece(source.journals(), piece, accepts_loss=source.accepts_loss)
-        for receipt in keep(tables, into):
+        for receipt in write_events(tables, into):
             yield pa.Table.from_batches([receipt])
 
 
@@ -259,4 +259,4 @@ def write_lives(
     """Write files of the tables that derive from events and from the carried tables."""
     is_first = lake.state() is None
     carried = {table: [] if is_first else lake.files(table) for table in CARRIED}
-    return make(spark, {EVENTS: events, **carried}, runs, lake.root)
+    return make_tables(spark, {EVENTS: events, **carried}, runs, lake.root)

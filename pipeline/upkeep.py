@@ -17,7 +17,7 @@ from holdfast.pipeline.delta import SMALL, File
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.incidents import Incident
 from holdfast.pipeline.lake import CARRIED, EVENTS, TABLES, Lake, refuse
-from holdfast.pipeline.source.keeping import keep
+from holdfast.pipeline.source.event_files import write_events
 from holdfast.pipeline.spans import footer
 
 # Growing tables, each with the column of a row's time.
@@ -157,7 +157,7 @@ def give_up_lost(lake: Lake) -> int:
     with lake.changing():
         lost = [file for file in events.files(lake.newest()) if file.fault is not None]
         if lost:
-            receipts = keep(_given_up(lost), lake.root / EVENTS)
+            receipts = write_events(_given_up(lost), lake.root / EVENTS)
             names = {name for receipt in receipts for name in receipt.column("file").to_pylist()}
             events.exchange(lost, names)
     return len(lost)

@@ -19,7 +19,7 @@ from holdfast.pipeline.on_spark import of_lake
 from holdfast.pipeline.reports.catalogue import REPORTS
 from holdfast.pipeline.scope import EVERYTHING
 from holdfast.pipeline.session import Engine, open_session
-from holdfast.pipeline.source.keeping import RECEIPT, keep
+from holdfast.pipeline.source.event_files import RECEIPT, write_events
 from holdfast.pipeline.tasks import in_tasks
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _work(spark: "SparkSession", place: Path) -> None:
     """Turn a few events into tables and reports."""
     lake = Lake(place / "lake")
     lake.sign()
-    receipts = in_tasks(spark, partial(_keep, lake.root / EVENTS), [None], RECEIPT).collect()
+    receipts = in_tasks(spark, partial(_write, lake.root / EVENTS), [None], RECEIPT).collect()
     write_batch(
         spark, {row.file for row in receipts}, [Group(*row[1:]) for row in receipts], lake, {}
     )
@@ -59,9 +59,9 @@ def _work(spark: "SparkSession", place: Path) -> None:
     tables.ask(COUNTS)
 
 
-def _keep(into: Path, _: None) -> "Iterator[pa.Table]":
+def _write(into: Path, _: None) -> "Iterator[pa.Table]":
     rows = [dict(zip(ARROW.names, row, strict=True)) for row in _events()]
-    for receipt in keep(iter([pa.RecordBatch.from_pylist(rows, ARROW)]), into):
+    for receipt in write_events(iter([pa.RecordBatch.from_pylist(rows, ARROW)]), into):
         yield pa.Table.from_batches([receipt])
 
 

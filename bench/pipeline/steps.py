@@ -22,14 +22,14 @@ from holdfast.pipeline.arrow import arrow_of, opened
 from holdfast.pipeline.audit.findings import COUNTS, find
 from holdfast.pipeline.audit.memory import remembering
 from holdfast.pipeline.census import census
-from holdfast.pipeline.ingest import Source, go_on, keep_piece, take_what_is_there, write_lives
+from holdfast.pipeline.ingest import Source, go_on, take_what_is_there, write_lives, write_piece
 from holdfast.pipeline.lake import EVENTS, Lake
 from holdfast.pipeline.reports.catalogue import REPORTS
 from holdfast.pipeline.reports.tables import Tables
 from holdfast.pipeline.runs import runs_of
 from holdfast.pipeline.scope import EVERYTHING
 from holdfast.pipeline.session import Engine, open_session
-from holdfast.pipeline.source.keeping import RECEIPT
+from holdfast.pipeline.source.event_files import RECEIPT
 from holdfast.pipeline.source.planning import Planner
 from holdfast.pipeline.source.reading import Piece, read_piece
 from holdfast.pipeline.source.streams import Journals
@@ -82,7 +82,7 @@ def source(url: str, lake: Lake) -> Found:
             read(partial(_pass_by, url))
 
         def write() -> None:
-            read(partial(keep_piece, Source(url), Path(place)))
+            read(partial(write_piece, Source(url), Path(place)))
 
         noop = [_seconds(pass_by) for _ in range(_ROUNDS)]
         return {"noop": noop, "parquet": [_seconds(write) for _ in range(_ROUNDS)]}

@@ -13,7 +13,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from holdfast.journal.frame import Head, decode, encode
 from holdfast.journal.schema import VERSION, Event
 from holdfast.pipeline.failures import PipelineFailed
-from holdfast.pipeline.ingest import Pace, Source, keep_piece, take_what_is_there
+from holdfast.pipeline.ingest import Pace, Source, take_what_is_there, write_piece
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.source.outline import Position
 from holdfast.pipeline.source.planning import Offset, Planner
@@ -346,7 +346,7 @@ def test_a_store_that_goes_away_while_it_is_read_is_named(tmp_path: Path) -> Non
         planner = Planner(Journals(store.url, "holdfast"), cores=1, accepts_loss=False)
         (piece,) = planner.pieces({}, planner.advance({}, planner.newest(), None))
     with pytest.raises(PipelineFailed, match=rf"{store.url}: the store does not answer"):
-        list(keep_piece(Source(store.url), tmp_path, piece))
+        list(write_piece(Source(store.url), tmp_path, piece))
 
 
 def test_errors_of_the_store_name_the_remedy_but_no_password() -> None:

@@ -22,10 +22,10 @@ from holdfast.pipeline.arrow import ARROW
 from holdfast.pipeline.delta import File, Table
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.lake import CARRIED, EVENTS, TABLES, Lake, NewFile
-from holdfast.pipeline.making import make_of
+from holdfast.pipeline.made_tables import make_tables_of
 from holdfast.pipeline.runs import Runs
 from holdfast.pipeline.scope import EVERYTHING, Scope
-from holdfast.pipeline.source.keeping import keep
+from holdfast.pipeline.source.event_files import write_events
 from holdfast.pipeline.spans import spans
 from tests.pipeline.audited import findings_of
 from tests.pipeline.deaths import Killed, kill_at
@@ -49,7 +49,7 @@ def written(lake: Lake, batch: int, events: list[Event]) -> list[NewFile]:
     lake.sign()
     rows = [(*each, "seed-1", 100 * batch + pos, pos) for pos, each in enumerate(events)]
     named = [dict(zip(ARROW.names, row, strict=True)) for row in rows]
-    receipts = keep(iter([pa.RecordBatch.from_pylist(named, ARROW)]), lake.root / EVENTS)
+    receipts = write_events(iter([pa.RecordBatch.from_pylist(named, ARROW)]), lake.root / EVENTS)
     told = [row for receipt in receipts for row in receipt.to_pylist()]
     return [NewFile(EVENTS, file) for file in {row["file"] for row in told}]
 
@@ -180,7 +180,7 @@ def write_lives(spark: object, events: list[Path], into: Lake, runs: Runs) -> li
     """As an ingest does it with Spark."""
     is_first = into.state() is None
     files = {EVENTS: events, **{name: [] if is_first else into.files(name) for name in CARRIED}}
-    return [made for span in spans(files, 1) for made in make_of(span, runs, into.root)]
+    return [made for span in spans(files, 1) for made in make_tables_of(span, runs, into.root)]
 
 
 def test_a_backfill_proceeds_without_lost_events_only_with_accept_loss(

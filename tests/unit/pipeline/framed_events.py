@@ -11,7 +11,7 @@ from holdfast.pipeline.arrow import ARROW
 from holdfast.pipeline.census import Group
 from holdfast.pipeline.lake import OPEN
 from holdfast.pipeline.lives import LIFE
-from holdfast.pipeline.making import Settled, settle
+from holdfast.pipeline.made_tables import Settled, settle
 from holdfast.pipeline.messages import MESSAGES
 from holdfast.pipeline.runs import runs_of
 

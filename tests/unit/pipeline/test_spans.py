@@ -16,7 +16,7 @@ from holdfast.pipeline import spans as planning
 from holdfast.pipeline.arrow import ARROW, batch
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.lake import MADE, OPEN
-from holdfast.pipeline.making import Settled, make_of
+from holdfast.pipeline.made_tables import Settled, make_tables_of
 from holdfast.pipeline.runs import runs_of
 from holdfast.pipeline.spans import Span, parts, read, spans
 from tests.unit.pipeline.events import published
@@ -137,7 +137,7 @@ def test_many_tasks_make_the_same_tables_as_one(
     lake = tmp_path / "lake"
     for name in MADE:
         (lake / name).mkdir(parents=True)
-    made = [each for span in found for each in make_of(span, runs, lake)]
+    made = [each for span in found for each in make_tables_of(span, runs, lake)]
     tables = {"life": ended_of(whole), "open": open_of(whole)}
     for table, rows in {**tables, "messages": whole.messages, "lost": whole.lost}.items():
         files = [lake / table / each.file for each in made if each.table == table]

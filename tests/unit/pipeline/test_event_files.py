@@ -11,8 +11,8 @@ import pytest
 
 from holdfast.pipeline.arrow import ARROW, batch
 from holdfast.pipeline.census import Group
-from holdfast.pipeline.source import keeping
-from holdfast.pipeline.source.keeping import keep
+from holdfast.pipeline.source import event_files
+from holdfast.pipeline.source.event_files import write_events
 
 DAY_US = 86_400_000_000
 
@@ -32,7 +32,7 @@ def events(*told: tuple[int, str, int | None]) -> pa.RecordBatch:
 
 
 def receipts(tables: list[pa.RecordBatch], folder: Path) -> list[dict[str, Any]]:
-    return [row for receipt in keep(iter(tables), folder) for row in receipt.to_pylist()]
+    return [row for receipt in write_events(iter(tables), folder) for row in receipt.to_pylist()]
 
 
 @pytest.mark.slow
@@ -68,7 +68,7 @@ def test_events_of_many_days_leave_few_files_open(tmp_path: Path) -> None:
             yield table
             opened = max(opened, open_files(tmp_path))
 
-    told = [row for receipt in keep(watched(), tmp_path) for row in receipt.to_pylist()]
+    told = [row for receipt in write_events(watched(), tmp_path) for row in receipt.to_pylist()]
     assert opened <= 16
     assert sum(row["n"] for row in told) == 80
     written = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*.parquet")}
@@ -93,7 +93,7 @@ def test_files_of_a_task_that_failed_have_no_receipts(tmp_path: Path) -> None:
         raise OSError("the store went away")
 
     with pytest.raises(OSError, match="went away"):
-        list(keep(failing(), tmp_path))
+        list(write_events(failing(), tmp_path))
     told = receipts([events((0, "acked", None))], tmp_path)
     assert len({row["file"] for row in told}) == 1
     assert len([*tmp_path.rglob("*.parquet")]) == 2
@@ -102,12 +102,12 @@ def test_files_of_a_task_that_failed_have_no_receipts(tmp_path: Path) -> None:
 def test_a_file_is_sorted_by_message_in_parts_of_limited_size(
     tmp_path: Path, monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr(keeping, "PACKED", 2)
+    monkeypatch.setattr(event_files, "PACKED", 2)
     told = {
         "msg": pa.array([9, 1, None, 5, 1, 7]),
         "ts": pa.array([0] * 6, pa.timestamp("us", "UTC")),
     }
-    [receipt] = keep(iter([batch(told, 6)]), tmp_path)
+    [receipt] = write_events(iter([batch(told, 6)]), tmp_path)
     file = pq.ParquetFile(tmp_path / receipt.to_pylist()[0]["file"])
     parts = [file.read_row_group(n)["msg"].to_pylist() for n in range(3)]
     assert parts == [[1, 1], [5, 7], [9, None]]

@@ -41,7 +41,7 @@ def packing(schema: pa.Schema) -> dict[str, Any]:
     }
 
 
-def keep(tables: Iterator[pa.RecordBatch], folder: Path) -> Iterator[pa.RecordBatch]:
+def write_events(tables: Iterator[pa.RecordBatch], folder: Path) -> Iterator[pa.RecordBatch]:
     """Write all events into files, each in the folder of its day; yield the receipts.
 
     The files of a failed task stay there, but have no receipts.

@@ -1,6 +1,6 @@
 """Makes lives and messages from events: each task handles a span of messages and writes its files.
 
-Spark only receives receipts, as for events: see `holdfast.pipeline.source.keeping`.
+Spark only receives receipts, as for events: see `holdfast.pipeline.source.event_files`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,7 +19,7 @@ from holdfast.pipeline.latencies import latencies
 from holdfast.pipeline.lives import LIFE, lives
 from holdfast.pipeline.messages import MESSAGES, known, lost, messages, still_unsettled
 from holdfast.pipeline.runs import Runs, carried_with_runs, with_runs
-from holdfast.pipeline.source.keeping import PACKED, packing
+from holdfast.pipeline.source.event_files import PACKED, packing
 from holdfast.pipeline.spans import Span, parts, read, spans
 from holdfast.pipeline.tasks import in_tasks
 
@@ -41,7 +41,7 @@ class Settled(NamedTuple):
     lost: pa.Table
 
 
-def make(
+def make_tables(
     spark: "SparkSession", tables: Mapping[str, Iterable[Path]], runs: Runs, into: Path
 ) -> list[NewFile]:
     """Make the tables from these files of events and from what was carried.
@@ -56,11 +56,11 @@ def make(
 
 
 def _receipts(runs: Runs, into: Path, span: Span) -> Iterator[pa.Table]:
-    made = [each._asdict() for part in parts(span) for each in make_of(part, runs, into)]
+    made = [each._asdict() for part in parts(span) for each in make_tables_of(part, runs, into)]
     yield pa.Table.from_pylist(made, arrow_of(_RECEIPT))
 
 
-def make_of(span: Span, runs: Runs, into: Path) -> Iterator[NewFile]:
+def make_tables_of(span: Span, runs: Runs, into: Path) -> Iterator[NewFile]:
     """Make the tables for the messages of a span; yield one file for each that has rows."""
     carried = (read(span, OPEN, LIFE), read(span, "messages", MESSAGES))
     settled = settle(read(span, "events", _EVENTS), *carried, runs)
