@@ -72,7 +72,7 @@ class SessionClock:
         session.deadline = inf
         timeout_s = session_timeout_s(session.terms, self._options.max_session_timeout_s)
         session.ends_at = now + timeout_s if timeout_s else 0.0
-        self._unconnected.desert(session)
+        self._unconnected.note_absent(session)
         self.schedule(session)
 
     def attach(self, session: Session) -> None:
@@ -80,7 +80,7 @@ class SessionClock:
         if session.is_absent:
             self._presence.show(session, session.subscriptions)
         session.ends_at = 0.0
-        self._unconnected.leave(session)
+        self._unconnected.remove(session)
 
     def schedule(self, session: Session) -> None:
         """Schedule the session for its next deadline."""

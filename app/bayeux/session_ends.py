@@ -125,6 +125,6 @@ class SessionEnds(Endings):
             self._state.store.forget(session.key, session.queue.ids())
             session.is_durable = False
         self._state.sessions.remove(session, how)
-        self._unconnected.leave(session)
+        self._unconnected.remove(session)
         self._login_events.ended(session, how.value)
         self._state.log.debug("session %s ended: %s", session.key, seen.value)

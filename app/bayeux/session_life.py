@@ -86,7 +86,7 @@ class SessionLife:
     def open(self, session: Session) -> None:
         """Register a session that has begun."""
         self.state.sessions.add(session)
-        self.unconnected.arrive(session)
+        self.unconnected.add(session)
         self.state.journal.session(session, "opened")
         if session.dispatcher is not None and session.dispatcher.hold_record is not None:
             self.state.journal.held("client", receiver=session.key)

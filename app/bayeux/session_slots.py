@@ -80,7 +80,7 @@ class SessionSlots:
                 self._evict(idlest, now)
         except Exception:
             if idlest is not None:
-                self._unconnected.leave(idlest)
+                self._unconnected.remove(idlest)
                 self._state.log_fault(idlest)
         self._is_clearing = self._should_clear()
         return self._is_clearing
@@ -91,10 +91,10 @@ class SessionSlots:
 
     def _idlest(self) -> Session | None:
         """Return the session to evict next; None if all may stay."""
-        if len(self._unconnected.arriving) > self._spare:
-            return next(iter(self._unconnected.arriving))
-        if len(self._unconnected.deserted) > self._left_alone:
-            return next(iter(self._unconnected.deserted))
+        if len(self._unconnected.handshaken) > self._spare:
+            return next(iter(self._unconnected.handshaken))
+        if len(self._unconnected.absent) > self._left_alone:
+            return next(iter(self._unconnected.absent))
         return None
 
     def _evict(self, session: Session, now: float) -> None:

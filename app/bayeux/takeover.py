@@ -37,7 +37,7 @@ def take_over(life: SessionLife, session: Session, draft: Session, now: float) -
     state.sessions.names.claim(session)
     session.is_advised = session.is_resumed = True
     session.ends_at = 0.0
-    life.unconnected.desert(session)
+    life.unconnected.note_absent(session)
     _take_queue(life, session, draft, now)
     if is_first and not session.takes_addressed:
         life.undelivered.dead_letter_all(session, DENIED, "", now)

@@ -13,42 +13,42 @@ class UnconnectedSessions:
 
     def __init__(self) -> None:
         # Sessions without a connect since their handshake; the oldest first.
-        self.arriving: OrderedDict[Session, None] = OrderedDict()
+        self.handshaken: OrderedDict[Session, None] = OrderedDict()
         # Sessions whose client left, was lost or replaced since the last connect; the idlest first.
-        self.deserted: OrderedDict[Session, None] = OrderedDict()
+        self.absent: OrderedDict[Session, None] = OrderedDict()
 
     def __len__(self) -> int:
         """The number of unconnected sessions."""
-        return len(self.arriving) + len(self.deserted)
+        return len(self.handshaken) + len(self.absent)
 
     def __contains__(self, session: object) -> bool:
-        return session in self.arriving or session in self.deserted
+        return session in self.handshaken or session in self.absent
 
-    def arrive(self, session: Session) -> None:
+    def add(self, session: Session) -> None:
         """Add a new session."""
-        self.arriving[session] = None
+        self.handshaken[session] = None
 
     def hear(self, session: Session) -> None:
         """Note that the client has sent something, but has not connected."""
-        for waiting in (self.arriving, self.deserted):
+        for waiting in (self.handshaken, self.absent):
             if session in waiting:
                 waiting.move_to_end(session)
 
-    def desert(self, session: Session) -> None:
+    def note_absent(self, session: Session) -> None:
         """Note that the session has no client from now on."""
-        self.arriving.pop(session, None)
-        self.deserted[session] = None
-        self.deserted.move_to_end(session)
+        self.handshaken.pop(session, None)
+        self.absent[session] = None
+        self.absent.move_to_end(session)
 
-    def leave(self, session: Session) -> None:
+    def remove(self, session: Session) -> None:
         """Remove a session that has connected or ended."""
-        self.arriving.pop(session, None)
-        self.deserted.pop(session, None)
+        self.handshaken.pop(session, None)
+        self.absent.pop(session, None)
 
     def sort(self) -> None:
         """Sort sessions that the store returned without order."""
-        by_age = sorted(self.deserted, key=_seen)
-        self.deserted = OrderedDict.fromkeys(by_age)
+        by_age = sorted(self.absent, key=_seen)
+        self.absent = OrderedDict.fromkeys(by_age)
 
 
 def _seen(session: Session) -> int:

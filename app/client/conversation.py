@@ -39,7 +39,7 @@ _USUAL_MAX_INTERVAL_S = 10.0
 _log = logging.getLogger(__name__)
 
 
-class SessionParty(Protocol):
+class ConversingClient(Protocol):
     """The part of its client that a conversation needs."""
 
     async def handshake_ext(self) -> Json:
@@ -70,7 +70,7 @@ class Conversation:
         self,
         http: aiohttp.ClientSession,
         url: str,
-        party: SessionParty,
+        client: ConversingClient,
         settling: Settling,
         choice: TransportChoice,
         receive: Receive,
@@ -78,7 +78,7 @@ class Conversation:
         max_queue: int,
         longest_pause_s: float,
     ) -> None:
-        self._party = party
+        self._client = client
         self._settling = settling
         self._choice = choice
         self._transports: dict[str, Transport] = {
@@ -185,7 +185,7 @@ class Conversation:
     def _move(self, seen: ClientInput) -> None:
         before, self.state = self.state, next_state(self.state, seen)
         if self.state is not before:
-            self._party.state_changed(self.state)
+            self._client.state_changed(self.state)
 
     def _unless_closing(self, seen: ClientInput) -> None:
         if self.state is not ClientState.CLOSING:
@@ -202,7 +202,7 @@ class Conversation:
             supportedConnectionTypes=[*self._choice.names],
         )
         try:
-            ext = await self._party.handshake_ext()
+            ext = await self._client.handshake_ext()
             if ext:
                 message["ext"] = ext
             [reply] = await self._request(message, _REPLY_S)
@@ -210,7 +210,7 @@ class Conversation:
             return self._lose(error)
         if reply.get("successful") is not True:
             self._failure = ReplyError(reply)
-            if self._party.asks_for_less(self._failure):
+            if self._client.asks_for_less(self._failure):
                 return 0.0
         pause_s = self._pacing.answered(reply)
         if reply.get("successful") is True:
@@ -222,7 +222,7 @@ class Conversation:
                 has_verdicts=isinstance(ext.get("delivery"), dict),
             )
             self._unless_closing(ClientInput.CONTACT)
-            self._party.begin_session(reply)
+            self._client.begin_session(reply)
             self._has_session.set()
             if not self._opened.done():
                 self._opened.set_result(None)
@@ -265,7 +265,7 @@ class Conversation:
     def _lose(self, error: Exception) -> float:
         """Note that there was no reply; return how long to wait."""
         self._failure = error
-        self._party.contact_failed(error)
+        self._client.contact_failed(error)
         self._unless_closing(ClientInput.LOSS)
         pause_s = self._pacing.unanswered()
         _log.info("no reply from the server (%s); next attempt in %.1f s", error, pause_s)

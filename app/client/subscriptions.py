@@ -19,7 +19,7 @@ _IN_ONE_TURN = 200
 _log = logging.getLogger(__name__)
 
 
-class SubscriptionParty(Protocol):
+class SubscriptionInbox(Protocol):
     """The part of the inbox that subscriptions need."""
 
     def finished(self, message: Message) -> None:
@@ -45,7 +45,7 @@ class Subscription:
 
     def __init__(
         self,
-        inbox: SubscriptionParty,
+        inbox: SubscriptionInbox,
         channel: str,
         callback: Callback | None,
         ext: Mapping[str, Any],

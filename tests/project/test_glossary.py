@@ -39,7 +39,7 @@ FOREIGN = """
 """
 # Each waits for a row or a better word. No further word belongs here.
 UNDECIDED = """
-    happenings party
+    happenings
 """
 
 # It makes other forms of a word: letters, held, refusal, journaling.

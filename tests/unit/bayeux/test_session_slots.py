@@ -254,7 +254,7 @@ class Model:
         self.moment = 0
         self.heard: dict[str, int] = {}
         self.connected: set[str] = set()
-        self.arriving: set[str] = set()
+        self.handshaken: set[str] = set()
 
     def hear(self, name: str) -> None:
         self.moment += 1
@@ -263,13 +263,13 @@ class Model:
     def forget(self, name: str) -> None:
         del self.heard[name]
         self.connected.discard(name)
-        self.arriving.discard(name)
+        self.handshaken.discard(name)
 
     def make_room(self, left_alone: int) -> bool:
         if len(self.heard) < MOST:
             return True
-        deserted = self.heard.keys() - self.connected - self.arriving
-        for group, most in ((self.arriving, 1), (deserted, left_alone)):
+        absent = self.heard.keys() - self.connected - self.handshaken
+        for group, most in ((self.handshaken, 1), (absent, left_alone)):
             if len(group) > most:
                 self.forget(min(group, key=self.heard.__getitem__))
                 return True
@@ -315,7 +315,7 @@ def _handshake(
         return
     assert asked.reply["successful"]
     if name not in model.heard:
-        model.arriving.add(name)
+        model.handshaken.add(name)
     model.connected.discard(name)
     model.hear(name)
 
@@ -324,11 +324,11 @@ def _say(server: RestartableServer, model: Model, client: Client, step: str, nam
     if step == "connect":
         connect(client, 0)
         model.connected.add(name)
-        model.arriving.discard(name)
+        model.handshaken.discard(name)
     elif step == "leave":
         client.disconnect()
         model.connected.discard(name)
-        model.arriving.discard(name)
+        model.handshaken.discard(name)
     elif step == "publish":
         client.publish("/b", 1)
     else:
