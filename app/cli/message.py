@@ -77,14 +77,14 @@ def message(
         found = part = await remote.get(path)
         while part["cursor"] is not None:
             part = await remote.get(path, {"cursor": part["cursor"]})
-            found["happenings"] += part["happenings"]
+            found["steps"] += part["steps"]
         del found["cursor"]
         return found
 
     found = server.talk(conversation)
     if lake is not None:
         _add_steps(found, lake)
-    is_known = found["published"] is not None or bool(found["happenings"])
+    is_known = found["published"] is not None or bool(found["steps"])
     if server.as_json:
         print_json(found)
     elif is_known:
@@ -107,15 +107,15 @@ def _add_steps(found: Json, lake: Path) -> None:
     node, _, number = found["id"].rpartition("-")
     with failing():
         happened = steps(Lake(lake), node, int(number))
-    happened += [step for step in found["happenings"] if step not in happened]
-    found["happenings"] = sorted(happened, key=itemgetter("at_us"))
+    happened += [step for step in found["steps"] if step not in happened]
+    found["steps"] = sorted(happened, key=itemgetter("at_us"))
     if happened and found["published"] is None:
         found["published"] = int(number) // _NS_PER_MS
 
 
 def _show(found: Json) -> None:
     print_facts({name: found[name] for name in ("id", "published")}, times=("published",))
-    for columns, name in ((_QUEUES, "queues"), (_LETTERS, "letters"), (_STEPS, "happenings")):
+    for columns, name in ((_QUEUES, "queues"), (_LETTERS, "letters"), (_STEPS, "steps")):
         if found[name]:
             print_items(columns, found[name])
     if found["is_cut"]:

@@ -27,13 +27,13 @@ export async function show(app, [id]) {
     }
     const trace = await app.api.get(path("messages", id));
     const summary = h("div", {class: "contents"});
-    const tell = (happenings, isWhole) => renewChildren(summary, [summed(trace, happenings, isWhole)]);
+    const tell = (steps, isWhole) => renewChildren(summary, [summed(trace, steps, isWhole)]);
     return [...head, summary, h("div", {class: "grid"}, queues(trace), letters(trace)), timeline(app, trace, tell)];
 }
 
-function summed(trace, happenings, isWhole) {
-    const mood = trace.letters.length ? "bad" : trace.queues.length || happenings.length ? "" : "warn";
-    return h("p", {class: `card panel state ${mood}`}, whereabouts(trace, happenings, isWhole));
+function summed(trace, steps, isWhole) {
+    const mood = trace.letters.length ? "bad" : trace.queues.length || steps.length ? "" : "warn";
+    return h("p", {class: `card panel state ${mood}`}, whereabouts(trace, steps, isWhole));
 }
 
 const queues = ({queues}) => card("In queues", queues.length
@@ -55,8 +55,8 @@ function timeline(app, first, tell) {
     const older = h("button", {type: "button", hidden: true}, "Look in the tables");
     let cursor = first.cursor;
     const read = [];
-    const add = (happenings) => {
-        read.push(...happenings);
+    const add = (steps) => {
+        read.push(...steps);
         const all = inOrder(read);
         const publishes = all.filter(({kind}) => kind === "published");
         const shown = all.filter((each) => each.copies !== 0 || publishes.length === 1);
@@ -67,7 +67,7 @@ function timeline(app, first, tell) {
         for (let part = 0; part < PARTS && cursor !== null; part += 1) {
             const next = await app.api.get(path("messages", first.id), {cursor});
             cursor = next.cursor;
-            add(next.happenings);
+            add(next.steps);
         }
         more.hidden = cursor === null;
         older.hidden = cursor !== null || !first.lakes.length || !app.isOperator;
@@ -98,7 +98,7 @@ function timeline(app, first, tell) {
     };
     more.addEventListener("click", readOn);
     older.addEventListener("click", lookInTables);
-    add(first.happenings);
+    add(first.steps);
     readOn();
     return card("What happened", list, note, more, older);
 }

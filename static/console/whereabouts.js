@@ -2,9 +2,9 @@
 import {many, time} from "./format.js";
 
 /** One paragraph; `isWhole` says whether all of the journal was read. */
-export function whereabouts({id, journal, queues, letters, is_cut: isCut}, happenings, isWhole) {
+export function whereabouts({id, journal, queues, letters, is_cut: isCut}, steps, isWhole) {
     const more = isCut ? " It may be in other queues or dead letters, too: not all of them were searched." : "";
-    if (queues.length || letters.length || happenings.length) {
+    if (queues.length || letters.length || steps.length) {
         return `Received ${time(receivedMs(id))}. ${places(queues, letters)}${more}`;
     }
     if (!isWhole) {

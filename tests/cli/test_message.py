@@ -43,7 +43,7 @@ def test_a_message_is_shown_with_its_places_and_all_steps_of_its_way(shell: Shel
         "handed",
     ]
     told = json.loads(shell.run("message", ID, "--json").stdout)
-    assert [each["kind"] for each in told["happenings"]] == ["published", "handed"]
+    assert [each["kind"] for each in told["steps"]] == ["published", "handed"]
 
 
 def test_an_unknown_message_is_a_failure(shell: Shell) -> None:
@@ -67,8 +67,8 @@ def test_steps_that_have_left_the_journal_come_from_the_tables(
     known = replace(known, code="user.update.error", letter=f"{7:019d}")
     shell.operations.steps = [known, replace(known, kind="replayed", at_us=end_us + 1)]
     told = json.loads(shell.run("message", id, "--json", "--lake", str(lake.root)).stdout)
-    assert [step["kind"] for step in told["happenings"]] == ["published", "dead", "replayed"]
-    assert {**told["happenings"][1]} == asdict(known)
+    assert [step["kind"] for step in told["steps"]] == ["published", "dead", "replayed"]
+    assert {**told["steps"][1]} == asdict(known)
 
 
 def test_missing_tables_are_named(shell: Shell, tmp_path: Path) -> None:

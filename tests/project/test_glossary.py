@@ -37,10 +37,6 @@ FOREIGN = """
     arrow bayeux cli cookie deflate delta duck duckdb gzip host html http java json ms n
     ndjson openapi p python resp socket spark url websocket xmsg
 """
-# Each waits for a row or a better word. No further word belongs here.
-UNDECIDED = """
-    happenings
-"""
 
 # It makes other forms of a word: letters, held, refusal, journaling.
 ENDING = re.compile("(?<=..)(ations?|ments?|ings?|ions?|als?|ies?|e[ds]|[sey])$")
@@ -98,7 +94,7 @@ def names_in_rest(description: Any) -> Iterator[str]:
 
 def unknown_in(names: Iterable[str]) -> dict[str, str]:
     """Names with a word that is neither defined nor ordinary, and that word."""
-    ordinary = f"{ENGLISH} {PYTHON} {FOREIGN} {UNDECIDED}".split()
+    ordinary = f"{ENGLISH} {PYTHON} {FOREIGN}".split()
     known = {stem_of(word) for word in chain(defined_words(), ordinary)}
     return {name: word for name in names for word in words_of(name) if stem_of(word) not in known}
 

@@ -394,7 +394,7 @@ class FakeOperations:
             queues=[at] if cursor is None and is_known else [],
             letters=[],
             is_cut=False,
-            happenings=self.steps[:1] if cursor is None else self.steps[1:],
+            steps=self.steps[:1] if cursor is None else self.steps[1:],
             cursor=None if cursor else "7-0",
         )
 

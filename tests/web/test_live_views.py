@@ -254,7 +254,7 @@ async def test_the_trace_of_a_message_that_never_existed_is_empty(server: LiveSe
     await server.receiver("joe/1")
     await server.publish(1)
     nothing = await server.api.messages.trace(f"test-{time.time_ns()}", None)
-    assert (nothing.queues, nothing.letters, nothing.happenings) == ([], [], [])
+    assert (nothing.queues, nothing.letters, nothing.steps) == ([], [], [])
     assert nothing.lakes == []
     assert (nothing.published, nothing.is_cut) == (None, False)
 
@@ -296,9 +296,9 @@ async def test_a_trace_reads_the_journal_in_pages(server: LiveServer) -> None:
     await server.desk.answered()
     first = await server.api.messages.trace(f"test-{now}", None)
     rest = await server.api.messages.trace(f"test-{now}", first.cursor)
-    attempts = [each.attempt for each in first.happenings + rest.happenings]
+    attempts = [each.attempt for each in first.steps + rest.steps]
     assert attempts == [*range(1, 102)]
-    assert (len(first.happenings), rest.cursor) == (100, None)
+    assert (len(first.steps), rest.cursor) == (100, None)
 
 
 async def test_results_of_the_pipeline_are_shown_unchanged(server: LiveServer) -> None:

@@ -76,7 +76,7 @@ class Trace:
     queues: Annotated[list[TraceQueue], Field(description="Queues that have it, the first 1000.")]
     letters: Annotated[list[LetterSummary], Field(description="Its dead letters, the first 100.")]
     is_cut: Annotated[bool, Field(description="Not all queues and letters were looked at.")]
-    happenings: list[TraceStep]
+    steps: list[TraceStep]
     cursor: Annotated[
         str | None, Field(description="For the next part; null at the end of the journal.")
     ]
@@ -97,7 +97,7 @@ def kept_message(node: str, message: Message) -> KeptMessage:
     )
 
 
-def happening(event: Event) -> TraceStep:
+def step_of(event: Event) -> TraceStep:
     """One event of the journal."""
     letter = None if event.letter is None else f"{event.letter:019d}"
     return view_of(TraceStep, event, at_us=event.ts, letter=letter)

@@ -17,7 +17,7 @@ from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.faults import CONFLICT, RequestFailed
 from holdfast.web.admin.fields import FrameCursor, MessageId
 from holdfast.web.admin.letter_views import LetterSummary, letter_summary
-from holdfast.web.admin.message_views import Trace, TraceQueue, TraceStep, happening
+from holdfast.web.admin.message_views import Trace, TraceQueue, TraceStep, step_of
 from holdfast.web.admin.route import route
 from holdfast.web.admin.table_reader import TableReader
 
@@ -61,7 +61,7 @@ class Messages:
             queues=queues[:_MOST_QUEUES],
             letters=letters[:_MOST_LETTERS],
             is_cut=is_cut or len(queues) > _MOST_QUEUES,
-            happenings=[happening(event) for event in events],
+            steps=[step_of(event) for event in events],
             cursor=frames[-1][0] if len(frames) == _FRAMES else None,
         )
 

@@ -3,7 +3,7 @@ import {test} from "node:test";
 import {inTables, unknown, whereabouts} from "../../../static/console/whereabouts.js";
 
 const nothing = {id: "here-1763600000000000000", journal: true, queues: [], letters: [], is_cut: false};
-const told = (trace, happenings = [], isWhole = true) => whereabouts({...nothing, ...trace}, happenings, isWhole);
+const told = (trace, steps = [], isWhole = true) => whereabouts({...nothing, ...trace}, steps, isWhole);
 
 test("an id of which nothing is known is not confirmed", () => {
     for (const journal of [true, false]) {
