@@ -162,7 +162,8 @@ class JournalWriter(DeliveryJournal):
         self.changed(Kind.SESSION, what, name=receiver.key, number=receiver.queue.count)
 
     def dispatcher(self, receiver: Receiver, state: DispatcherState) -> None:
-        self.changed(Kind.DISPATCHER, state.value, name=receiver.key)
+        # Lakes have the states in small letters, and reports look for them there.
+        self.changed(Kind.DISPATCHER, state.value.lower(), name=receiver.key)
 
     def held(self, who: str, *, receiver: str | None = None, channel: str | None = None) -> None:
         self.changed(Kind.HELD, who, name=receiver, channel=channel)
