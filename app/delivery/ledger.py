@@ -3,19 +3,19 @@
 The store has the entries of durable receivers, and each of its calls leaves a note for the journal.
 Of all other entries the journal learns live. So most events have two ways, and never both:
 
-| What happened    | Entries in the store               | Other entries                      |
-| ---------------- | ---------------------------------- | ---------------------------------- |
-| `published`      | the hub has called `keep`          | `published`                        |
-| `copied`         | `keep`                             | `published`                        |
-| `moved`          | `move`                             | `moved`                            |
-| `handed_over`    | `mark_batch`                       | `handed`, if the receiver acks     |
-| the same, again  | `mark`                             | `handed_again`                     |
-| `acked`          | `settle`                           | `acked`, or `written` if it cannot |
-| `settled`        | `settle`                           | `settled`                          |
-| `turned_away`    | `settle`                           | `turned_away`, once for all        |
-| `lost`           | nothing: they are still there      | `settled`                          |
-| `refused`        | `refused_with_note`: with the call | `refused`                          |
-|                  | that carries the refusal out       |                                    |
+| What happened    | Entries in the store               | Other entries                        |
+| ---------------- | ---------------------------------- | ------------------------------------ |
+| `published`      | the hub has called `keep`          | `published`                          |
+| `copied`         | `keep`                             | `published`                          |
+| `moved`          | `move`                             | `moved`                              |
+| `handed_over`    | `mark_batch`                       | `handed`, if the receiver can refuse |
+| the same, again  | `mark`                             | `handed_again`                       |
+| `acked`          | `settle`                           | `acked`, or `written` if it cannot   |
+| `settled`        | `settle`                           | `settled`                            |
+| `turned_away`    | `settle`                           | `turned_away`, once for all          |
+| `lost`           | nothing: they are still there      | `settled`                            |
+| `refused`        | `refused_with_note`: with the call | `refused`                            |
+|                  | that carries the refusal out       |                                      |
 
 Some events have only one way:
 
