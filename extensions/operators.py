@@ -108,7 +108,7 @@ class Operators(ServerExtension):
 
     def _serve(self, call: ServiceCall) -> None:
         session = call.session
-        if not session.identity.is_operator:
+        if not session.identity.has_role:
             raise Refused(ErrorReply.PUBLISH_DENIED, "denied_by_security_policy")
         try:
             command = _understand(call.data)

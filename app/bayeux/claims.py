@@ -76,5 +76,5 @@ class Claims:
 
 def _check_operators(draft: Session, wanted: list[Session]) -> None:
     """Protect sessions of operators: their queues may contain system events."""
-    if not draft.identity.is_operator and any(each.identity.is_operator for each in wanted):
+    if not draft.identity.has_role and any(each.identity.has_role for each in wanted):
         raise Refused(ErrorReply.SESSION_NAME_DENIED, _NOT_AUTHORISED)

@@ -64,8 +64,8 @@ class Identity:
         self.role = self.warrant = ""
 
     @property
-    def is_operator(self) -> bool:
-        """Whether the client has a role: readers, too, may watch the system channels."""
+    def has_role(self) -> bool:
+        """Whether the client is an operator or a reader."""
         return self.role != ""
 
     def shakes_hands(self, speaker: Speaker, browser: str, *, is_new: bool, now: float) -> None:

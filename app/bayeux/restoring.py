@@ -104,7 +104,7 @@ def _identify(session: Session, record: SessionRecord, rights: Rights) -> None:
     identity.browser = record.browser
     identity.needs_cookie, identity.is_of_page = record.needs_cookie, record.is_of_page
     identity.role = rights.role_of(record.warrant)
-    identity.warrant = record.warrant if identity.is_operator else ""
+    identity.warrant = record.warrant if identity.has_role else ""
     identity.login = None if record.login is None else Login.of_json(record.login)
 
 
@@ -175,7 +175,7 @@ def _may_have(session: Session, channel: str) -> bool:
     Presence is a matter of rights.
     """
     return (
-        session.identity.is_operator
+        session.identity.has_role
         or not channel.startswith(SYSTEM)
         or channel.startswith(PRESENCE)
     )

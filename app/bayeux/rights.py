@@ -181,7 +181,7 @@ class Rights:
 
     def check_system(self, session: Session, channel: Channel, message: Json) -> None:
         """Refuse the system's own channels to sessions without a role, or without the right."""
-        if not channel.is_system or session.identity.is_operator:
+        if not channel.is_system or session.identity.has_role:
             return
         if not channel.name.startswith(PRESENCE):
             raise Refused(ErrorReply.SUBSCRIBE_DENIED, BY_POLICY)
@@ -190,7 +190,7 @@ class Rights:
 
     def check_presence(self, session: Session, channel: Channel, message: Json) -> None:
         """Refuse to tell the members of a channel; a policy decides as on subscribing to it."""
-        if not session.identity.is_operator:
+        if not session.identity.has_role:
             self._check(Operation.PRESENCE, Operation.PRESENCE, session, channel, message)
 
     def check_publish(

@@ -62,7 +62,7 @@ def test_an_unknown_token_that_a_policy_or_an_extension_may_know_is_accepted_wit
     else:
         server.bayeux.state.rights.policy = other()
     clients = [signed_in(server, "a ticket") for _ in range(MOST_GUESSES + 1)]
-    assert not any(client.session.identity.is_operator for client in clients)
+    assert not any(client.session.identity.has_role for client in clients)
     assert clients[-1].subscribe("/sys/deadMessage").reply["error"].startswith("403")
     assert caplog.messages == []
 
@@ -113,7 +113,7 @@ def test_the_addresses_of_wrong_tokens_are_logged_in_a_limited_number_of_lines(
 @pytest.mark.parametrize("ext", [None, {}, {"authentication": None}, {"authentication": "basic"}])
 def test_a_client_without_a_token_has_no_rights_of_an_operator(ext: Any) -> None:
     client = server_of().connected(ext=ext)
-    assert not client.session.identity.is_operator
+    assert not client.session.identity.has_role
     assert client.subscribe("/sys/deadMessage").reply["error"].startswith("403")
     asked = command(client, "?uptime")
     assert asked.reply["error"] == "403:denied_by_security_policy:publish_denied"
@@ -121,7 +121,7 @@ def test_a_client_without_a_token_has_no_rights_of_an_operator(ext: Any) -> None
 
 def test_a_client_with_credentials_of_another_kind_is_accepted_without_a_role() -> None:
     ext = {"authentication": {"user": "joe", "password": "secret"}}
-    assert not server_of().connected(ext=ext).session.identity.is_operator
+    assert not server_of().connected(ext=ext).session.identity.has_role
 
 
 @pytest.mark.parametrize("token", ROLES)
