@@ -111,7 +111,7 @@ def _is_busy(exchange: Exchange) -> bool:
     )
 
 
-class Unread:
+class SalvagedRequest:
     """A request whose messages are found one by one, in as many turns as necessary."""
 
     __slots__ = ("_exchange", "_rest", "_salvage", "_size")
@@ -137,7 +137,7 @@ class Unread:
 
 def receive(
     bayeux: Bayeux, body: bytes, exchange: Exchange, now: float
-) -> RemainingMessages | Unread | None:
+) -> RemainingMessages | SalvagedRequest | None:
     """Handle a request; its exchange is answered now or later.
 
     Returns what this turn had no time for: call its `go_on` in later turns until it returns True.
@@ -146,8 +146,8 @@ def receive(
     """
     found = read(body, bayeux.state.options.request_limits)
     if isinstance(found, Salvage):
-        unread = Unread(found, exchange, len(body))
-        return None if not bayeux.state.is_turn_over() and unread.go_on(bayeux, now) else unread
+        salvaged = SalvagedRequest(found, exchange, len(body))
+        return None if not bayeux.state.is_turn_over() and salvaged.go_on(bayeux, now) else salvaged
     return _carry_out_all(bayeux, found, exchange, len(body), now)
 
 

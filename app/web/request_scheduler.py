@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from time import thread_time
 
 from holdfast.bayeux.errors import ErrorReply, RequestRefused
-from holdfast.bayeux.exchanges import RemainingMessages, Unread, receive
+from holdfast.bayeux.exchanges import RemainingMessages, SalvagedRequest, receive
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.sessions import Exchange
 from holdfast.web.intake import SMALL, Intake
@@ -42,7 +42,7 @@ class UnfinishedRequest:
     size: int
     body: bytes = b""
     # Set once its decoding has begun.
-    rest: RemainingMessages | Unread | None = None
+    rest: RemainingMessages | SalvagedRequest | None = None
     # Called at the end, but never in the turn in which the request arrived.
     done: Done = _ignore
 

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from holdfast.bayeux.api import ServerApi
 from holdfast.bayeux.caller import UNKNOWN, Caller, Speaker
-from holdfast.bayeux.exchanges import RemainingMessages, Unread, receive
+from holdfast.bayeux.exchanges import RemainingMessages, SalvagedRequest, receive
 from holdfast.bayeux.extension import ServerExtension
 from holdfast.bayeux.for_extensions import ForExtensions
 from holdfast.bayeux.options import Options
@@ -160,7 +160,7 @@ class Server:
     ) -> None:
         """With `after` it replaces a server that has gone: time and numbers continue."""
         # Requests that a turn had no time for.
-        self.rests: list[RemainingMessages | Unread] = []
+        self.rests: list[RemainingMessages | SalvagedRequest] = []
         self.now: float = 1000.0 if after is None else after.now
         # Most tests use the fake and look into it.
         self.keeper = cast("FakeKeeper", keeper or FakeKeeper())
