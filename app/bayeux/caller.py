@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from holdfast.bayeux.transports import Source
+from holdfast.bayeux.transports import SpeakerKind
 
 # White space around a cookie's name. Other white space belongs to the name: any host of the domain
 # can set a cookie with such a character before `__Host-...`.
@@ -68,7 +68,7 @@ class Speaker:
     browsers: tuple[str, ...] = ()
     # Whether it is a program, not a browser, without any cookie.
     is_cookieless: bool = False
-    source: Source = Source.PROGRAM
+    kind: SpeakerKind = SpeakerKind.PROGRAM
 
 
 # The speaker of requests that did not come over HTTP.

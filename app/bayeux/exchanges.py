@@ -15,7 +15,7 @@ from holdfast.bayeux.pending_replies import begin_pending, finish
 from holdfast.bayeux.rights import BY_POLICY
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.sessions import Exchange, Pipe, Session
-from holdfast.bayeux.transports import ConnectionType, Source
+from holdfast.bayeux.transports import ConnectionType, SpeakerKind
 from holdfast.bayeux.turn_over import TurnOver
 from holdfast.bayeux.unfit import Salvage, Unfit
 from holdfast.delivery.channels import Channel, Kind
@@ -25,7 +25,7 @@ from holdfast.delivery.verdicts import SILENT
 _HANDSHAKE: Final = "/meta/handshake"
 _CONNECT: Final = "/meta/connect"
 _META: Final = Kind.META
-_UNKNOWN: Final = Source.UNKNOWN
+_UNKNOWN: Final = SpeakerKind.UNKNOWN
 _CALLBACK_POLLING: Final = ConnectionType.CALLBACK_POLLING
 _NUMBER: Final = (int, float)
 # In bytes; decoding less takes a small part of a turn.
@@ -154,8 +154,8 @@ def receive(
 def _carry_out_all(
     bayeux: Bayeux, messages: Sequence[Json], exchange: Exchange, size: int, now: float
 ) -> RemainingMessages | None:
-    if exchange.speaker.source is _UNKNOWN:
-        _check_source(bayeux, messages)
+    if exchange.speaker.kind is _UNKNOWN:
+        _check_speaker(bayeux, messages)
     if exchange.carrier.connection_type is _CALLBACK_POLLING:
         messages = [_without_credentials(message) for message in messages]
     # Handling takes nearly as long as decoding did, so it gets a turn of its own.
@@ -175,7 +175,7 @@ def _carry_out_all(
     return None
 
 
-def _check_source(bayeux: Bayeux, messages: Sequence[Json]) -> None:
+def _check_speaker(bayeux: Bayeux, messages: Sequence[Json]) -> None:
     """Refuse requests of unknown pages, but for sessions that a known page made.
 
     Another page cannot know the id of such a session; a handshake would need no id.

@@ -4,7 +4,7 @@ from math import inf
 from typing import TYPE_CHECKING, Final, Protocol
 
 from holdfast.bayeux.caller import Caller, Speaker
-from holdfast.bayeux.transports import Source
+from holdfast.bayeux.transports import SpeakerKind
 
 # The values of `Identity.role`: operators may change things, readers may not.
 OPERATOR: Final = "operator"
@@ -73,7 +73,7 @@ class Identity:
         self.browser = browser
         self.newcomer_since = now if is_new else -inf
         self.needs_cookie = not speaker.is_cookieless
-        self.is_of_page = speaker.source is Source.PAGE
+        self.is_of_page = speaker.kind is SpeakerKind.PAGE
 
     def has(self, browser: str | None) -> bool:
         """Return whether this is the client's browser."""

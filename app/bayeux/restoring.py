@@ -175,9 +175,7 @@ def _may_have(session: Session, channel: str) -> bool:
     Presence is a matter of rights.
     """
     return (
-        session.identity.has_role
-        or not channel.startswith(SYSTEM)
-        or channel.startswith(PRESENCE)
+        session.identity.has_role or not channel.startswith(SYSTEM) or channel.startswith(PRESENCE)
     )
 
 

@@ -11,8 +11,8 @@ class ConnectionType(StrEnum):
     WEBSOCKET = "websocket"
 
 
-class Source(Enum):
-    """The facts known about the page behind a request."""
+class SpeakerKind(Enum):
+    """Which page, if any, sent a request, as far as the server knows."""
 
     # A page with a known origin that may use this server.
     PAGE = "page"

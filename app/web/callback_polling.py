@@ -5,7 +5,7 @@ import re
 from aiohttp import web
 
 from holdfast.bayeux.errors import ErrorReply, RequestRefused
-from holdfast.bayeux.transports import ConnectionType, Source
+from holdfast.bayeux.transports import ConnectionType, SpeakerKind
 from holdfast.web.bodies import concatenate
 from holdfast.web.endpoint import FIXED_HEADERS, Endpoint
 from holdfast.web.long_polling import exchange_over_http, refusal
@@ -23,13 +23,13 @@ _LINE_ENDS = {b"\xe2\x80\xa8": b"\\u2028", b"\xe2\x80\xa9": b"\\u2029", b"</": b
 async def callback_poll(request: web.Request, endpoint: Endpoint) -> web.Response:
     """Handle a GET with messages in its query; the response is a script that calls a function."""
     try:
-        source = _source(request, endpoint)
+        kind = _speaker_kind(request, endpoint)
         caller = endpoint.caller(request)
         callback = _callback(request, endpoint)
         texts = request.query.getall("message", [])
         if sum(len(text) for text in texts) > endpoint.options.max_request_size:
             raise RequestRefused(ErrorReply.REQUEST_TOO_LARGE)
-        speaker = endpoint.speaker(request.headers, caller, source)
+        speaker = endpoint.speaker(request.headers, caller, kind)
         exchange, answer = await exchange_over_http(
             request, endpoint, speaker, ConnectionType.CALLBACK_POLLING, concatenate(texts)
         )
@@ -47,14 +47,14 @@ async def callback_poll(request: web.Request, endpoint: Endpoint) -> web.Respons
     return web.Response(status=endpoint.status(exchange), body=body, headers=headers)
 
 
-def _source(request: web.Request, endpoint: Endpoint) -> Source:
+def _speaker_kind(request: web.Request, endpoint: Endpoint) -> SpeakerKind:
     """Return which page sent the request, if its browser shows it. Raises `RequestRefused`."""
     if ConnectionType.CALLBACK_POLLING not in endpoint.options.transports:
         raise RequestRefused(ErrorReply.TRANSPORT_UNKNOWN)
     is_known = endpoint.check_origin(request.headers) is not OriginTrust.UNKNOWN
     # Anyone can put an image or a link into a page: such requests do not speak for the page.
     is_script = only_value(request.headers, "Sec-Fetch-Dest") in _SCRIPTS
-    return Source.PAGE if is_known and is_script else Source.UNKNOWN
+    return SpeakerKind.PAGE if is_known and is_script else SpeakerKind.UNKNOWN
 
 
 def _callback(request: web.Request, endpoint: Endpoint) -> str:

@@ -13,7 +13,7 @@ from holdfast.bayeux.caller import Caller, Speaker
 from holdfast.bayeux.errors import ErrorReply, RequestRefused
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.sessions import Exchange
-from holdfast.bayeux.transports import Source
+from holdfast.bayeux.transports import SpeakerKind
 from holdfast.delivery.messages import Event
 from holdfast.delivery.notices import FOREIGN, Notices
 from holdfast.web.cookies import BrowserCookie, is_cookieless
@@ -119,14 +119,14 @@ class Endpoint:
         if caller.network:
             self.budgets.admit_bytes(caller, len(body), self.clock())
 
-    def speaker(self, headers: "Headers", caller: Caller, source: Source) -> Speaker:
+    def speaker(self, headers: "Headers", caller: Caller, kind: SpeakerKind) -> Speaker:
         """Identify the browser, or the program, behind a request."""
-        is_program = source is Source.PROGRAM
+        is_program = kind is SpeakerKind.PROGRAM
         return Speaker(
             caller,
             self.options.cookie.find(headers.getall("Cookie", ())),
             is_cookieless=is_program and is_cookieless(headers),
-            source=source,
+            kind=kind,
         )
 
     def cors(self, headers: "Headers") -> dict[str, str]:

@@ -43,7 +43,7 @@ from holdfast.web.endpoint import (
 from holdfast.web.heads import Heads
 from holdfast.web.known_head import KnownHead, learn
 from holdfast.web.odd_heads import is_odd
-from holdfast.web.origins import OriginTrust, source_of
+from holdfast.web.origins import OriginTrust, speaker_kind_of
 
 _SUPPORTED = "3.14."
 # The private parts of aiohttp's connection handler that this module uses.
@@ -267,7 +267,7 @@ class FastLane(RequestHandler):
         endpoint = self._endpoint
         trust = endpoint.options.origins.trust_of(headers)
         caller = endpoint.options.peers.caller(headers, self.transport)
-        self._speaker = endpoint.speaker(headers, caller, source_of(trust))
+        self._speaker = endpoint.speaker(headers, caller, speaker_kind_of(trust))
         # Pages of other origins alone need these headers.
         self._cors = endpoint.cors(headers) if trust is OriginTrust.ALLOWED else _NO_CORS
         if trust is OriginTrust.FOREIGN:

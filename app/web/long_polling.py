@@ -20,7 +20,7 @@ from holdfast.web.endpoint import (
     join,
     retry_headers,
 )
-from holdfast.web.origins import source_of
+from holdfast.web.origins import speaker_kind_of
 
 log = logging.getLogger(__name__)
 
@@ -89,12 +89,12 @@ async def exchange_over_http(
 async def long_poll(request: web.Request, endpoint: Endpoint) -> web.Response:
     """Handle a POST to a Bayeux path."""
     try:
-        source = source_of(endpoint.check_origin(request.headers))
+        kind = speaker_kind_of(endpoint.check_origin(request.headers))
         if ConnectionType.LONG_POLLING not in endpoint.options.transports:
             raise RequestRefused(ErrorReply.TRANSPORT_UNKNOWN)
         caller = endpoint.caller(request)
         body = await read_messages(request, endpoint, caller.network)
-        speaker = endpoint.speaker(request.headers, caller, source)
+        speaker = endpoint.speaker(request.headers, caller, kind)
         exchange, answer = await exchange_over_http(
             request, endpoint, speaker, ConnectionType.LONG_POLLING, body
         )

@@ -5,7 +5,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from holdfast.bayeux.transports import Source
+from holdfast.bayeux.transports import SpeakerKind
 
 if TYPE_CHECKING:
     from multidict import CIMultiDict, CIMultiDictProxy
@@ -33,9 +33,9 @@ class OriginTrust(Enum):
     UNKNOWN = "unknown"
 
 
-def source_of(trust: OriginTrust) -> Source:
+def speaker_kind_of(trust: OriginTrust) -> SpeakerKind:
     """Return who sent an accepted POST or upgrade; browsers name the page's origin in these."""
-    return Source.PROGRAM if trust is OriginTrust.UNKNOWN else Source.PAGE
+    return SpeakerKind.PROGRAM if trust is OriginTrust.UNKNOWN else SpeakerKind.PAGE
 
 
 class Origins:

@@ -25,7 +25,7 @@ from holdfast.web.bodies import read_body
 from holdfast.web.endpoint import FIXED_HEADERS, JSON_TYPE, Endpoint, retry_headers
 from holdfast.web.intake import SMALL
 from holdfast.web.long_polling import Waiting, exchange_over_http, refusal
-from holdfast.web.origins import source_of
+from holdfast.web.origins import speaker_kind_of
 
 _LONG_POLLING = ConnectionType.LONG_POLLING
 _CODE = re.compile("[45][0-9][0-9](?=:)")
@@ -46,13 +46,13 @@ class PublishRequests:
         """Publish the messages of the body; the response has a result for each."""
         endpoint = self._endpoint
         try:
-            source = source_of(endpoint.check_origin(request.headers))
+            kind = speaker_kind_of(endpoint.check_origin(request.headers))
             if _LONG_POLLING not in endpoint.options.transports:
                 raise RequestRefused(ErrorReply.TRANSPORT_UNKNOWN)
             caller = endpoint.caller(request)
             messages = await self._messages(request, caller)
             # An identity of its own, whatever cookies the request has: the session is not shared.
-            speaker = Speaker(caller, (self._new_id(),), source=source)
+            speaker = Speaker(caller, (self._new_id(),), kind=kind)
             results = await self._publish(request, speaker, messages)
         except RequestRefused as refused:
             return refusal(request, refused.error, endpoint, refused.wait_s)

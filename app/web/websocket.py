@@ -20,7 +20,7 @@ from holdfast.delivery.notices import CLOSED
 from holdfast.web.client_frames import NO_ROOM, TOO_LARGE
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.long_polling import refusal
-from holdfast.web.origins import source_of
+from holdfast.web.origins import speaker_kind_of
 
 if TYPE_CHECKING:
     from aiohttp import WSMessage
@@ -271,7 +271,7 @@ class WebSocketFrontEnd:
         """Handle an upgrade request, and then its socket until it closes."""
         options = self._endpoint.options
         try:
-            source = source_of(self._endpoint.check_origin(request.headers))
+            kind = speaker_kind_of(self._endpoint.check_origin(request.headers))
             caller = self._endpoint.caller(request)
         except RequestRefused as refused:
             return refusal(request, refused.error, self._endpoint, refused.wait_s)
@@ -280,7 +280,7 @@ class WebSocketFrontEnd:
         if request.headers.get("Sec-WebSocket-Version", "").strip() != _VERSION:
             return _refused_version(request, self._endpoint)
         response = _Response(self._endpoint)
-        speaker = self._endpoint.speaker(request.headers, caller, source)
+        speaker = self._endpoint.speaker(request.headers, caller, kind)
         if not speaker.browsers:
             browser = self._welcome(request)
             speaker = replace(speaker, browsers=(browser,))

@@ -10,7 +10,7 @@ from holdfast.bayeux.caller import Speaker
 from holdfast.bayeux.errors import RequestRefused
 from holdfast.bayeux.exchanges import receive
 from holdfast.bayeux.sessions import Exchange
-from holdfast.bayeux.transports import ConnectionType, Source
+from holdfast.bayeux.transports import ConnectionType, SpeakerKind
 from holdfast.delivery.session_record import SessionRecord
 from tests.unit.bayeux.harness import Asked, Client, Server, Socket, Wire
 from tests.unit.bayeux.second_lives import RestartableServer, take
@@ -273,10 +273,12 @@ def test_any_of_several_cookies_finds_the_session_and_becomes_that_of_the_exchan
     assert exchange.browser == "tossed"
 
 
-def asked_by_script(client: Client, *messages: Mapping[str, object], source: Source) -> list[Any]:
+def asked_by_script(
+    client: Client, *messages: Mapping[str, object], kind: SpeakerKind
+) -> list[Any]:
     """The answer to a GET with these messages, with the cookie of that client."""
     assert client.browser is not None
-    speaker = Speaker(browsers=(client.browser,), source=source)
+    speaker = Speaker(browsers=(client.browser,), kind=kind)
     exchange = Exchange(Wire(ConnectionType.CALLBACK_POLLING), speaker)
     receive(client.server.bayeux, dumps(messages), exchange, client.server.now)
     client.server.turn()
@@ -286,7 +288,7 @@ def asked_by_script(client: Client, *messages: Mapping[str, object], source: Sou
 def of_page(server: Server) -> Client:
     """A client whose handshake came from a known page."""
     client = server.guest(browser="mine")
-    (reply,) = asked_by_script(client, HANDSHAKE, source=Source.PAGE)
+    (reply,) = asked_by_script(client, HANDSHAKE, kind=SpeakerKind.PAGE)
     client.client_id = reply["clientId"]
     return client
 
@@ -300,7 +302,7 @@ def test_a_handshake_from_an_unknown_page_is_refused() -> None:
     publish = {"channel": "/a", "data": 1, "clientId": client.client_id}
     for messages in ([HANDSHAKE], [HANDSHAKE, publish], [publish, HANDSHAKE]):
         with pytest.raises(RequestRefused, match="origin_denied"):
-            asked_by_script(client, *messages, source=Source.UNKNOWN)
+            asked_by_script(client, *messages, kind=SpeakerKind.UNKNOWN)
     assert list(server.bayeux.state.sessions) == [client.session]
 
 
@@ -309,16 +311,16 @@ def test_a_request_from_an_unknown_page_works_only_in_the_session_of_a_known_pag
     page, program = of_page(server), server.connected()
     publish = {"channel": "/a", "data": 1}
     own = {**publish, "clientId": page.client_id}
-    (reply,) = asked_by_script(page, own, source=Source.UNKNOWN)
+    (reply,) = asked_by_script(page, own, kind=SpeakerKind.UNKNOWN)
     assert reply["successful"]
     ids: list[object] = [program.client_id, "f" * 32, None, [], {}]
     for client_id in ids:
         said = {**publish, "clientId": client_id}
         with pytest.raises(RequestRefused, match="origin_denied"):
-            asked_by_script(program, said, source=Source.UNKNOWN)
+            asked_by_script(program, said, kind=SpeakerKind.UNKNOWN)
     # After a message of that session, those of others have no effect.
     replies = asked_by_script(
-        page, own, {**publish, "clientId": program.client_id}, source=Source.UNKNOWN
+        page, own, {**publish, "clientId": program.client_id}, kind=SpeakerKind.UNKNOWN
     )
     assert [reply["successful"] for reply in replies] == [True, False]
 
