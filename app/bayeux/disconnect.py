@@ -28,19 +28,19 @@ class DisconnectMode(Enum):
     DISCARDS = "discards"
 
 
-def parting_of(message: Json) -> DisconnectMode:
+def disconnect_mode_of(message: Json) -> DisconnectMode:
     """Return the mode that the client requests. Raises `Refused`."""
     asked = (message.get("ext") or {}).get("delivery")
     if asked is None:
         return DisconnectMode.LEAVES
     try:
-        return _parting(asked)
+        return _disconnect_mode(asked)
     except QosInvalid as invalid:
         error = ErrorReply.DELIVERY_INVALID
         raise Refused(error, "user.illegalArgument", str(invalid)) from invalid
 
 
-def _parting(asked: object) -> DisconnectMode:
+def _disconnect_mode(asked: object) -> DisconnectMode:
     if not isinstance(asked, Mapping):
         raise QosInvalid("delivery")
     refuse_others(asked, _OPTIONS)
@@ -63,11 +63,11 @@ def disconnect(
     A named session only becomes away, unless its client ends it. Returns whether the reply is
     complete.
     """
-    parting = parting_of(message)
+    mode = disconnect_mode_of(message)
     if session.pending_publishes:
-        _disconnect_when_published(life, exchange, session, message, reply, parting)
+        _disconnect_when_published(life, exchange, session, message, reply, mode)
         return False
-    if not _disconnect(life, session, reply, parting, exchange.now):
+    if not _disconnect(life, session, reply, mode, exchange.now):
         return True
     life.state.when_kept(begin_pending(life.answers, message, exchange, reply))
     return False
@@ -79,7 +79,7 @@ def _disconnect_when_published(
     session: Session,
     message: Json,
     reply: Json,
-    parting: DisconnectMode,
+    mode: DisconnectMode,
 ) -> None:
     client_id, before = session.client_id, session.when_published
     fulfil = begin_pending(life.answers, message, exchange, reply)
@@ -90,7 +90,7 @@ def _disconnect_when_published(
         reply["successful"] = True
         # Another client may have taken it over meanwhile.
         is_mine = session.client_id == client_id
-        if is_mine and _disconnect(life, session, reply, parting, now):
+        if is_mine and _disconnect(life, session, reply, mode, now):
             life.state.when_kept(fulfil)
         else:
             fulfil(now)
@@ -99,17 +99,17 @@ def _disconnect_when_published(
 
 
 def _disconnect(
-    life: SessionLife, session: Session, reply: Json, parting: DisconnectMode, now: float
+    life: SessionLife, session: Session, reply: Json, mode: DisconnectMode, now: float
 ) -> bool:
     """Return whether the reply must wait for the store, because it confirms dead letters."""
     reply["successful"] = True
     if session.has_left:
         return False
     is_named = session.terms is not None and session.terms.is_named
-    if is_named and parting is DisconnectMode.LEAVES:
+    if is_named and mode is DisconnectMode.LEAVES:
         leave(life, session, now)
         return False
-    leaves_letters = is_named and parting is DisconnectMode.ENDS
+    leaves_letters = is_named and mode is DisconnectMode.ENDS
     if leaves_letters:
         why = "its session was ended by its client"
         life.undelivered.dead_letter_all(session, DELIVERY_ENDED, why, now)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from holdfast.bayeux.budgets import Budgets
 from holdfast.bayeux.codec import Json
-from holdfast.bayeux.disconnect import parting_of
+from holdfast.bayeux.disconnect import disconnect_mode_of
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.installed import InstalledExtensions
 from holdfast.bayeux.known_options import SAID_BY_RECEIVERS, QosInvalid, refuse_others
@@ -72,7 +72,7 @@ class ExtReader:
         self._budgets.spend_letters(session, client_verdicts.verdicts, now)
         name = message["channel"]
         if name == "/meta/disconnect":
-            parting_of(message)
+            disconnect_mode_of(message)
         elif channel.kind is Kind.META and name != "/meta/subscribe":
             refuse_others(asked, SAID_BY_RECEIVERS)
         elif client_verdicts.verdicts:
