@@ -16,11 +16,11 @@ class Admission:
         self._tokens = rate
         self._filled_at = 0.0
         # Set by the web layer while its event loop lags.
-        self.is_congested = False
+        self.is_lagging = False
 
     def admit(self, now: float) -> bool:
         """Return whether one more handshake is admitted."""
-        if self.is_congested:
+        if self.is_lagging:
             return False
         self._tokens = min(self._rate, self._tokens + (now - self._filled_at) * self._rate)
         self._filled_at = now

@@ -12,7 +12,7 @@ from holdfast.web.write_coalescer import WriteCoalescer
 _BEAT_S = 0.1
 _BEATS_PER_SECOND = 10
 # A loop this late means overload: new clients are told to come back later.
-_CONGESTED_S = 1.0
+_LAGGING_S = 1.0
 
 
 class Ticker:
@@ -61,7 +61,7 @@ class Ticker:
         if self._beats % _BEATS_PER_SECOND == 0:
             self._heads.refresh()
         if self._bayeux is not None:
-            self._bayeux.state.admission.is_congested = late_s > _CONGESTED_S
+            self._bayeux.state.admission.is_lagging = late_s > _LAGGING_S
             # After a gap, first read what clients sent meanwhile: no timeout may end before.
             if not is_after_gap:
                 self._bayeux.tick(running)

@@ -35,6 +35,6 @@ def machine_is_never_too_slow() -> Iterator[None]:
     After an overrun, large requests would wait for real time, of which `Rig` lets none pass.
     """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("holdfast.web.ticker._CONGESTED_S", inf)
+        patch.setattr("holdfast.web.ticker._LAGGING_S", inf)
         patch.setattr("holdfast.web.request_scheduler.thread_time", lambda: 0.0)
         yield

@@ -19,11 +19,11 @@ def test_the_bucket_refills_over_time_up_to_the_rate() -> None:
     assert admitted(admission, 2000.0, 10) == 4
 
 
-def test_no_handshake_is_admitted_while_the_server_is_congested() -> None:
+def test_no_handshake_is_admitted_while_the_server_is_lagging() -> None:
     admission = Admission(4, lambda: 0.0)
-    admission.is_congested = True
+    admission.is_lagging = True
     assert admitted(admission, 1000.0, 10) == 0
-    admission.is_congested = False
+    admission.is_lagging = False
     assert admitted(admission, 1000.0, 10) == 4
 
 
