@@ -21,7 +21,7 @@ class Names:
     def __init__(self) -> None:
         self._by_key: dict[str, Session] = {}
         self._by_subject: dict[str, dict[str, Session]] = {}
-        self._holders: dict[str, NameOwner] = {}
+        self._owners: dict[str, NameOwner] = {}
         # The number of names of each browser or address.
         self.of_browser: Counter[str] = Counter()
         self.of_network: Counter[str] = Counter()
@@ -41,12 +41,12 @@ class Names:
     def claim(self, session: Session) -> None:
         """Count the session's name for its present client."""
         self._release(session.key)
-        holder = NameOwner(session.identity.browser, session.caller.network)
-        self._holders[session.key] = holder
-        if holder.browser is not None:
-            self.of_browser[holder.browser] += 1
-        if holder.network:
-            self.of_network[holder.network] += 1
+        owner = NameOwner(session.identity.browser, session.caller.network)
+        self._owners[session.key] = owner
+        if owner.browser is not None:
+            self.of_browser[owner.browser] += 1
+        if owner.network:
+            self.of_network[owner.network] += 1
 
     def remove(self, session: Session) -> None:
         """Remove the session, if it has a name."""
@@ -61,10 +61,10 @@ class Names:
         self._release(key)
 
     def _release(self, key: str) -> None:
-        holder = self._holders.pop(key, None)
-        if holder is None:
+        owner = self._owners.pop(key, None)
+        if owner is None:
             return
-        for counts, of in ((self.of_browser, holder.browser), (self.of_network, holder.network)):
+        for counts, of in ((self.of_browser, owner.browser), (self.of_network, owner.network)):
             if of:
                 counts[of] -= 1
                 if not counts[of]:
