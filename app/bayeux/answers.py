@@ -111,11 +111,11 @@ class Answers:
             and exchange.carrier.answer(exchange, self._as_of_now(session))
         ):
             self._settle_new(session, now)
-            self._rest(exchange, session, now)
+            self._after_reply(exchange, session, now)
             return
         batch = self._batch_for(session, now) if travels else NO_BATCH
-        if exchange.waits_for_store or (session.is_durable and self._must_be_known(batch)):
-            self._send_when_known(exchange, session, batch, now)
+        if exchange.waits_for_store or (session.is_durable and self._must_be_kept(batch)):
+            self._send_when_kept(exchange, session, batch, now)
         else:
             self._send(exchange, session, batch, now)
 
@@ -127,7 +127,7 @@ class Answers:
         else:
             exchange.carrier.answer(exchange, ())
 
-    def _must_be_known(self, batch: Batch) -> bool:
+    def _must_be_kept(self, batch: Batch) -> bool:
         """Return whether the store must confirm this hand-over before the client may see it.
 
         It must if a lost reply has to be counted, or if the store is silent: after a crash, nobody
@@ -137,7 +137,7 @@ class Answers:
             return False
         return batch.has_repeats or not self._store.is_prompt
 
-    def _send_when_known(
+    def _send_when_kept(
         self, exchange: Exchange, session: Session, batch: Batch, now: float
     ) -> None:
         client_id, authorized_at = session.client_id, session.authorized_at
@@ -169,7 +169,7 @@ class Answers:
                 self._written(session, batch, now)
             else:
                 self._not_written(session, batch, now)
-        self._rest(exchange, session, now)
+        self._after_reply(exchange, session, now)
 
     def _as_of_now(self, session: Session) -> Sequence[Message]:
         """Return the messages that wait for a plain session, once expired ones are settled."""
@@ -189,7 +189,7 @@ class Answers:
             session.queue.settle_new()
             self._state.waiting_places.look(session)
 
-    def _rest(self, exchange: Exchange, session: Session, now: float) -> None:
+    def _after_reply(self, exchange: Exchange, session: Session, now: float) -> None:
         """Start the session's timeout, because the client has its reply."""
         if exchange.carrier.is_draining():
             self._clock.look_soon(session, now)
