@@ -142,7 +142,7 @@ class Handshake:
         exchange, draft = self._exchange, self._session
         if self._state.is_stopping:
             raise busy(self._state)
-        is_durable = self._life.is_to_keep(draft)
+        is_durable = self._life.is_to_be_durable(draft)
         if not _can_write_down(self._life, draft, is_durable=is_durable):
             raise busy(self._state)
         browser, pipe = exchange.browser, exchange.pipe
@@ -174,7 +174,7 @@ class Handshake:
             # cometd.js waits for this many messages before it connects.
             self._reply["x-messages"] = waiting
         if is_durable:
-            self._life.keep(session, now)
+            self._life.make_durable(session, now)
             self._state.when_kept(self._fulfil)
         return not is_durable
 

@@ -91,7 +91,7 @@ class SessionLife:
         if session.dispatcher is not None and session.dispatcher.hold_record is not None:
             self.state.journal.held("client", receiver=session.key)
 
-    def is_to_keep(self, session: Session) -> bool:
+    def is_to_be_durable(self, session: Session) -> bool:
         """Return whether the session is to be durable."""
         match self.state.options.durable:
             case Durable.NONE:
@@ -101,7 +101,7 @@ class SessionLife:
             case Durable.ACKED:
                 return session.terms is not None or session.queue.settling is not SettledBy.WRITTEN
 
-    def keep(self, session: Session, now: float) -> None:
+    def make_durable(self, session: Session, now: float) -> None:
         """Make the session durable: the store gets its record when the turn ends."""
         if not session.is_durable:
             session.is_durable = True

@@ -42,8 +42,8 @@ class UnclaimedSessions:
         state.sessions.name(session, terms.key)
         if sender is not None and sender.caller.network:
             state.sessions.usages.charge(session, sender)
-        if life.is_to_keep(session):
-            life.keep(session, now)
+        if life.is_to_be_durable(session):
+            life.make_durable(session, now)
         leave(life, session, now)
         state.subjects.join(session)
         return session
@@ -65,7 +65,7 @@ class UnclaimedSessions:
             raise OverQuota(quota)
         if self._slots.free() <= 0:
             raise Undeliverable(EXHAUSTED)
-        if self._life.is_to_keep(draft) and not state.store.is_available:
+        if self._life.is_to_be_durable(draft) and not state.store.is_available:
             raise Undeliverable(NO_CONNECTION)
 
 
