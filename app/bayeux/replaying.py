@@ -66,10 +66,10 @@ class Replaying:
         else:
             self._dead_letter(key, message, letter)
 
-    def waiting(self, sent: Sequence[Sent]) -> list[Sent]:
+    def queued(self, sent: Sequence[Sent]) -> list[Sent]:
         """Return the messages that are still in their queues, waiting or in flight."""
-        queued = {key: self._ids(key) for key in {key for key, _ in sent}}
-        return [each for each in sent if each[1] in queued[each[0]]]
+        ids = {key: self._ids(key) for key in {key for key, _ in sent}}
+        return [each for each in sent if each[1] in ids[each[0]]]
 
     def _ids(self, key: str) -> set[int]:
         session = self._find(key)

@@ -18,7 +18,7 @@ from holdfast.store.scripts import Take
 from holdfast.store.store import Store
 
 # Interval between two checks of outcomes, and between retries while the store is unavailable.
-_LOOK_S = 0.25
+_COUNT_S = 0.25
 _AWAY_S = 1.0
 _TIMEOUT_S = 5.0
 # How long after the last letter outcomes are still counted.
@@ -52,7 +52,7 @@ class Run:
         # Unsettled messages, and the last dead letter examined for them.
         self._out: set[Sent] = set()
         self._seen = job.id
-        self._looked = self._loop.time()
+        self._counted_at = self._loop.time()
         # The message of the last letter that was sent or is being sent.
         self._message = 0
         # An earlier process sent some; their outcome is not known here.
@@ -90,7 +90,7 @@ class Run:
                 break
         # Purging a letter does not undo its replay.
         job.acked, job.failed = job.sent - len(self._out), 0
-        await self._look()
+        await self._count_settled()
         self.note()
 
     async def _go_on(self, order: Order) -> None:
@@ -150,13 +150,13 @@ class Run:
         if job.state is JobState.CANARY and job.sent >= job.options.canary:
             await self._wait_for_canary()
         while len(self._out) > _WINDOW:
-            await self._pause(_LOOK_S)
-            await self._look()
+            await self._pause(_COUNT_S)
+            await self._count_settled()
         await self._pause(self._due - self._loop.time())
         self._due = max(self._due, self._loop.time() - 1) + len(letters) / job.options.rate
         skipped = await self._take(letters)
-        if job.state is JobState.RUNNING and self._loop.time() > self._looked + _LOOK_S:
-            await self._look()
+        if job.state is JobState.RUNNING and self._loop.time() > self._counted_at + _COUNT_S:
+            await self._count_settled()
         return skipped
 
     async def _take(self, letters: list[DeadLetter]) -> Counter[SkipReason]:
@@ -208,8 +208,8 @@ class Run:
 
     async def _wait_for_canary(self) -> None:
         while self._out:
-            await self._look()
-            await self._pause(_LOOK_S if self._out else 0)
+            await self._count_settled()
+            await self._pause(_COUNT_S if self._out else 0)
         self.job.state = JobState.RUNNING
         self.note()
 
@@ -217,24 +217,24 @@ class Run:
         deadline = self._loop.time() + _LATE_S
         while self._out and self._loop.time() < deadline:
             try:
-                await self._look()
+                await self._count_settled()
             except StoreUnavailable:
                 pass
-            await self._pause(_LOOK_S if self._out else 0)
+            await self._pause(_COUNT_S if self._out else 0)
 
-    async def _look(self) -> None:
+    async def _count_settled(self) -> None:
         """Count settled messages; stop if too many died again."""
-        self._looked = self._loop.time()
+        self._counted_at = self._loop.time()
         if not self._out:
             return
-        waiting = set(self._receivers.waiting(sorted(self._out)))
+        queued = set(self._receivers.queued(sorted(self._out)))
         await self._behind_the_dead()
         died = set()
         async for step, last in self._search.scan(ALL_LETTERS, self._seen):
             self._seen = last
             died |= {Sent(letter.key, letter.message) for letter in step}
         died &= self._out
-        acked = self._out - waiting - died
+        acked = self._out - queued - died
         self._out -= died | acked
         self.job.failed += len(died)
         self.job.acked += len(acked)

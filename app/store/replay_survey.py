@@ -27,7 +27,7 @@ class Receivers(Protocol):
         """
         ...
 
-    def waiting(self, sent: Sequence[Sent]) -> Sequence[Sent]:
+    def queued(self, sent: Sequence[Sent]) -> Sequence[Sent]:
         """Return the messages that are still in their queues, waiting or in flight."""
         ...
 

@@ -28,7 +28,7 @@ class Hall:
         # The letters that they were made from.
         self.letters: list[int] = []
         self.messages: list[Message] = []
-        self.queued: set[Sent] = set()
+        self.unsettled: set[Sent] = set()
         self.is_acking = True
         self.refused: set[int] = set()
 
@@ -39,18 +39,18 @@ class Hall:
         self.delivered.append((key, message.id - BASE))
         self.letters.append(letter - BASE)
         self.messages.append(message)
-        self.queued.add(Sent(key, message.id))
+        self.unsettled.add(Sent(key, message.id))
 
-    def waiting(self, sent: Sequence[Sent]) -> Sequence[Sent]:
+    def queued(self, sent: Sequence[Sent]) -> Sequence[Sent]:
         if self.is_acking:
             for each in sent:
                 self.settle(each)
-        return [each for each in sent if each in self.queued]
+        return [each for each in sent if each in self.unsettled]
 
     def settle(self, sent: Sent) -> None:
-        if sent not in self.queued:
+        if sent not in self.unsettled:
             return
-        self.queued.remove(sent)
+        self.unsettled.remove(sent)
         n = sent.id - BASE
         if n in self.refused:
             dead = letter(int(self.at.new_id()) - BASE, of=n, receiver=sent.receiver, generation=1)
@@ -90,7 +90,7 @@ async def resumed(hall: Hall, jobs: Replays, id: str) -> Job:
     """The job, resumed in a process that has loaded what the one before it left."""
     loaded = await hall.at.loaded()
     for key, each in loaded.items():
-        hall.queued |= {Sent(key, message.id) for _, message in each.entries}
+        hall.unsettled |= {Sent(key, message.id) for _, message in each.entries}
     assert await jobs.resume() == 1
     job = await jobs.get(id)
     assert job is not None

@@ -23,7 +23,7 @@ Scene = tuple[Desk, Hall, Replays]
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay_run, "_LOOK_S", 0.01)
+    monkeypatch.setattr(replay_run, "_COUNT_S", 0.01)
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ async def test_an_edited_message_survives_a_restart_with_its_data_and_properties
     async with stage(shared_valkey) as (at, hall, jobs):
         hall.is_acking = False
         again = await resumed(hall, jobs, job.id)
-        assert hall.queued == {Sent("joe/1", int(job.id))}
+        assert hall.unsettled == {Sent("joe/1", int(job.id))}
         [(_, loaded)] = (await at.loaded())["joe/1"].entries
         assert (loaded.wire, loaded.properties) == (sent.wire, sent.properties)
         hall.is_acking = True

@@ -18,7 +18,7 @@ MANY = 700
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay_run, "_LOOK_S", 0.01)
+    monkeypatch.setattr(replay_run, "_COUNT_S", 0.01)
     monkeypatch.setattr(replay_run, "_AWAY_S", 0.05)
 
 
@@ -98,7 +98,7 @@ async def test_a_resumed_replay_does_not_take_letters_again_if_its_progress_was_
     # The job may have delivered more before its process ended.
     before = [n for _, n in hall.delivered]
     monkeypatch.undo()
-    monkeypatch.setattr(replay_run, "_LOOK_S", 0.01)
+    monkeypatch.setattr(replay_run, "_COUNT_S", 0.01)
     async with stage(shared_valkey) as (at, hall, jobs):
         running = await resumed(hall, jobs, job.id)
         assert running.reached == ""

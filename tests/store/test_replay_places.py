@@ -20,7 +20,7 @@ REFUSED = "user.update.error"
 async def server(
     shared_valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[LiveServer]:
-    monkeypatch.setattr(replay_run, "_LOOK_S", 0.01)
+    monkeypatch.setattr(replay_run, "_COUNT_S", 0.01)
     async with server_at(shared_valkey) as server:
         yield server
 

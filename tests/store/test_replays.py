@@ -20,7 +20,7 @@ from tests.store.servers import ValkeyServer
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(replay_run, "_LOOK_S", 0.01)
+    monkeypatch.setattr(replay_run, "_COUNT_S", 0.01)
     monkeypatch.setattr(replay_run, "_AWAY_S", 0.05)
 
 
@@ -270,8 +270,8 @@ async def test_a_replay_waits_for_its_canary_over_a_restart(shared_valkey: Valke
         hall.is_acking = False
         hall.refused = {0, 1}
         loaded = await at.loaded()
-        hall.queued = {Sent("joe/1", message.id) for _, message in loaded["joe/1"].entries}
-        assert len(hall.queued) == 4
+        hall.unsettled = {Sent("joe/1", message.id) for _, message in loaded["joe/1"].entries}
+        assert len(hall.unsettled) == 4
         await jobs.resume()
         await asyncio.sleep(0.1)
         assert hall.delivered == []
@@ -285,7 +285,7 @@ async def test_a_replay_waits_for_its_canary_over_a_restart(shared_valkey: Valke
 async def test_a_resumed_replay_counts_outcomes_from_before_the_restart(
     shared_valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replay_run, "_LOOK_S", 60.0)
+    monkeypatch.setattr(replay_run, "_COUNT_S", 60.0)
     # The job is about new letters; those that it has taken are not new any more.
     new = LetterFilter(state=LetterState.NEW)
     async with stage(shared_valkey) as (at, hall, jobs):
@@ -299,12 +299,12 @@ async def test_a_resumed_replay_counts_outcomes_from_before_the_restart(
             hall.settle(Sent("joe/1", BASE + n))
         await at.answered()
         assert (job.acked, job.failed) == (0, 0)
-    monkeypatch.setattr(replay_run, "_LOOK_S", 0.01)
+    monkeypatch.setattr(replay_run, "_COUNT_S", 0.01)
     async with stage(shared_valkey) as (at, hall, jobs):
         hall.is_acking = False
         loaded = await at.loaded()
-        hall.queued = {Sent("joe/1", message.id) for _, message in loaded["joe/1"].entries}
-        assert len(hall.queued) == 27
+        hall.unsettled = {Sent("joe/1", message.id) for _, message in loaded["joe/1"].entries}
+        assert len(hall.unsettled) == 27
         await jobs.resume()
         running = await jobs.get(job.id)
         assert running is not None

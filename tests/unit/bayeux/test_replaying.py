@@ -21,12 +21,12 @@ def test_a_replayed_message_counts_as_waiting_until_it_is_acked() -> None:
     assert replaying.is_durable("joe/1") is True
     replaying.deliver("joe/1", message, 1)
     sent = [("joe/1", message.id), ("joe/1", 5)]
-    assert replaying.waiting(sent) == sent[:1]
+    assert replaying.queued(sent) == sent[:1]
     (event,) = client.connect(advice={"timeout": 0}).events
     assert (event["data"], event["ext"]["delivery"]["generation"]) == (7, 1)
-    assert replaying.waiting(sent) == sent[:1], "it is in flight"
+    assert replaying.queued(sent) == sent[:1], "it is in flight"
     connect(client)
-    assert replaying.waiting(sent) == []
+    assert replaying.queued(sent) == []
     assert server.balances()
 
 
@@ -59,7 +59,7 @@ def test_a_replayed_message_without_a_receiver_is_a_dead_letter_again() -> None:
     replaying.deliver("joe/1", message, 1)
     (letter,) = server.keeper.letters
     assert (letter.key, letter.message, letter.generation) == ("joe/1", message.id, 1)
-    assert replaying.waiting([("joe/1", message.id)]) == []
+    assert replaying.queued([("joe/1", message.id)]) == []
     assert server.balances()
 
 
