@@ -83,7 +83,7 @@ async def _trim(writer: JournalWriter, store: Store, settings: Settings) -> None
             trimmed = await trim(
                 store,
                 settings.node,
-                now_ms=writer.journal.clock.look() // 1000,
+                now_ms=writer.journal.clock.read() // 1000,
                 age_ms=settings.journal_age,
                 size=settings.journal_size,
             )

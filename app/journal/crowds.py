@@ -51,7 +51,7 @@ class Crowds:
         clock = self._clock
         if turn != self._turn or self._seen != clock.us or messages != self._messages:
             self.end()
-            self._at = clock.peek() if self._attempt is None else clock.look()
+            self._at = clock.peek() if self._attempt is None else clock.read()
             self._turn, self._seen = turn, clock.us
             self._messages = messages
         self._receivers.append(receiver)

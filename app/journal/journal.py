@@ -97,7 +97,7 @@ class Journal(FrameBuilder):
         self.flush(now)
         books = self.books()
         if books != self._booked:
-            self._booked, at = books, self.clock.look()
+            self._booked, at = books, self.clock.read()
             for what, number in books.items():
                 self.changed(Kind.BOOKS, at, what, number=number)
             self.flush(now)
@@ -145,6 +145,6 @@ class Journal(FrameBuilder):
         """Count the events of a frame that the store refused."""
         if not self.dropped_unreported:
             log.error("the store refuses journal frames: events are lost")
-            self._dropped_at = self.clock.look()
+            self._dropped_at = self.clock.read()
         self.dropped += events
         self.dropped_unreported += events

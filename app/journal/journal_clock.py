@@ -6,7 +6,7 @@ from holdfast.journal.schema import NS_PER_US
 
 
 class JournalClock:
-    """The present time, and the time of the last look; microseconds since 1970.
+    """The present time, and the time of the last reading; microseconds since 1970.
 
     Args:
         now_ns: Nanoseconds since 1970.
@@ -16,7 +16,7 @@ class JournalClock:
         self._now_ns = now_ns
         self.us = 0
 
-    def look(self) -> int:
+    def read(self) -> int:
         """Read the clock and remember the time."""
         self.us = us = self._now_ns() // NS_PER_US
         return us

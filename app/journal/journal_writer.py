@@ -105,13 +105,13 @@ class JournalWriter(DeliveryJournal):
         self._written.end()
 
     def replayed(self, key: str, message: Message, letter: int) -> None:
-        at, generation = self._clock.look(), message.generation
+        at, generation = self._clock.read(), message.generation
         self.journal.explained(
             Kind.REPLAYED, message, key, at, letter=letter, generation=generation
         )
 
     def handed_again(self, receiver: Receiver, entries: Iterable[Entry]) -> None:
-        at = self._clock.look()
+        at = self._clock.read()
         for entry in entries:
             kind = Kind.HANDED if entry.attempts == 1 else Kind.REDELIVERED
             self.journal.delivered(kind, (entry.message,), receiver.key, at, entry.attempts)
@@ -119,7 +119,7 @@ class JournalWriter(DeliveryJournal):
     def refused(
         self, receiver: Receiver, entries: Iterable[Entry], code: ErrorCode, text: str
     ) -> None:
-        at, key, why = self._clock.look(), receiver.key, notes.failure(code.text, text)
+        at, key, why = self._clock.read(), receiver.key, notes.failure(code.text, text)
         for entry in entries:
             attempt = entry.attempts
             self.journal.delivered(Kind.REFUSED, (entry.message,), key, at, attempt, why)
@@ -131,7 +131,7 @@ class JournalWriter(DeliveryJournal):
         if len(self._refusals) >= _MOST_REFUSALS:
             self.refused(receiver, entries, code, text)
             return
-        at, why = self._clock.look(), notes.failure(code.text, text)
+        at, why = self._clock.read(), notes.failure(code.text, text)
         self._refusals += notes.refused(entries, receiver.key, why, at)
 
     def _take_refusals(self) -> list[Row]:
@@ -140,23 +140,23 @@ class JournalWriter(DeliveryJournal):
 
     def returned(self, receiver: Receiver, entries: Iterable[Entry]) -> None:
         messages = [entry.message for entry in entries]
-        self.journal.delivered(Kind.RETURNED, messages, receiver.key, self._clock.look())
+        self.journal.delivered(Kind.RETURNED, messages, receiver.key, self._clock.read())
 
     def settled(self, receiver: Receiver, messages: Sequence[Message], outcome: Outcome) -> None:
         kind, why = notes.KINDS[outcome.way], notes.why_of(outcome)
-        self.journal.delivered(kind, messages, receiver.key, self._clock.look(), why=why)
+        self.journal.delivered(kind, messages, receiver.key, self._clock.read(), why=why)
         self._relieve()
 
     def turned_away(
         self, receivers: Sequence[Receiver], message: Message, outcome: Outcome
     ) -> None:
-        kind, at = notes.KINDS[outcome.way], self._clock.look()
+        kind, at = notes.KINDS[outcome.way], self._clock.read()
         keys = [receiver.key for receiver in receivers]
         self.journal.shared(kind, message, keys, at, notes.why_of(outcome))
         self._relieve()
 
     def moved(self, moves: "Sequence[Move]") -> None:
-        self.journal.add_note(notes.moved(moves, self._clock.look()))
+        self.journal.add_note(notes.moved(moves, self._clock.read()))
 
     def session(self, receiver: Receiver, what: str) -> None:
         self.changed(Kind.SESSION, what, name=receiver.key, number=receiver.queue.count)
@@ -186,7 +186,7 @@ class JournalWriter(DeliveryJournal):
 
     def _since(self, id: int) -> int | None:
         """Return the microseconds since the message with this id was received."""
-        return max(self._clock.look() - id // NS_PER_US, 0) if id else None
+        return max(self._clock.read() - id // NS_PER_US, 0) if id else None
 
     def changed(
         self,
@@ -198,7 +198,7 @@ class JournalWriter(DeliveryJournal):
         number: int | None = None,
     ) -> None:
         """Note a change of a session, a channel, the node or the journal."""
-        at = self._clock.look()
+        at = self._clock.read()
         self.journal.changed(kind, at, what, name=name, channel=channel, number=number)
 
     # Notes
@@ -213,29 +213,29 @@ class JournalWriter(DeliveryJournal):
         return self._note(published, [])
 
     def note_handed_over(self, batches: "Mapping[str, BatchMark]") -> bytes:
-        return self._note([], notes.handed_over(batches, self._clock.look()))
+        return self._note([], notes.handed_over(batches, self._clock.read()))
 
     def note_marked(self, hand_overs: Mapping[str, Sequence[tuple[int, int]]]) -> bytes:
-        rows = notes.handed_again(hand_overs, self._clock.look())
+        rows = notes.handed_again(hand_overs, self._clock.read())
         return self._note([], self._take_refusals() + rows)
 
     def note_moved(self, moves: "Sequence[Move]") -> bytes:
-        return self._note(*notes.moved(moves, self._clock.look()))
+        return self._note(*notes.moved(moves, self._clock.read()))
 
     def note_settled(self, entries: Mapping[int, Sequence[str]], outcome: Outcome) -> bytes:
-        rows = notes.settled(entries, outcome, self._clock.look())
+        rows = notes.settled(entries, outcome, self._clock.read())
         return self._note([], self._take_refusals() + rows)
 
     def note_dead(self, letters: "Sequence[tuple[DeadLetter, str | None]]") -> bytes:
-        rows = notes.dead(letters, self._clock.look())
+        rows = notes.dead(letters, self._clock.read())
         return self._note([], self._take_refusals() + rows)
 
     def note_left(self, sessions: Mapping[str, Sequence[int]]) -> bytes:
-        rows = notes.left(sessions, self._clock.look())
+        rows = notes.left(sessions, self._clock.read())
         return notes.packed(([], rows)) if rows else b""
 
     def note_replayed(self, letters: "Sequence[tuple[DeadLetter, str]]") -> bytes:
-        return notes.replayed(letters, self._clock.look())
+        return notes.replayed(letters, self._clock.read())
 
     def _note(self, published: list[PublishRow], rows: list[Row]) -> bytes:
         if not (published or rows):

@@ -61,7 +61,7 @@ class Desk:
     def tell(self, count: int, now: float = 0.0) -> None:
         self.wall.now = now
         for n in range(count):
-            self.journal.delivered(Kind.ACKED, [MESSAGE], f"r/{n}", self.journal.clock.look())
+            self.journal.delivered(Kind.ACKED, [MESSAGE], f"r/{n}", self.journal.clock.read())
 
 
 def test_a_full_frame_leaves_at_the_next_beat() -> None:
