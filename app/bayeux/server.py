@@ -90,7 +90,7 @@ class Bayeux:
 
     def _send_news(self, ready: list[Session], now: float) -> None:
         watch, answers = self.state.hub.watch, self.life.answers
-        looks = () if watch is None else watch.look(ready, self.state.guard.held)
+        samples = () if watch is None else watch.sample(ready, self.state.guard.held)
         if self.state.hub.durables:
             # The store is asked only about durable sessions.
             answers.begin_round()
@@ -103,8 +103,8 @@ class Bayeux:
                 self.state.hub.put_back(ready[place:])
                 break
         answers.end_round()
-        if watch is not None and looks:
-            watch.measured(looks, self.state.node.stamp())
+        if watch is not None and samples:
+            watch.measured(samples, self.state.node.stamp())
 
     def tick(self, now: float) -> None:
         """Advance time: held connects, lazy messages, expired messages and sessions."""

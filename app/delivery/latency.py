@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 # Receivers sampled in one turn, messages examined in each queue, and times kept between two
 # readings.
-_LOOKS = 20
+_MOST_SAMPLES = 20
 _DEPTH = 100
 _MOST_TIMES = 2000
 # The most channels that are tracked.
@@ -33,7 +33,7 @@ class Latencies(NamedTuple):
     longest: int
 
 
-class QueueLook(NamedTuple):
+class QueueSample(NamedTuple):
     """A queue before a hand-over: how many new messages it has, and when the first came (ns)."""
 
     queue: "CallbackQueue"
@@ -67,24 +67,24 @@ class LatencySampler:
         """Skip the next measurement of this receiver: its queue was held back."""
         self._excused.add(receiver.number)
 
-    def look(self, receivers: "Sequence[Receiver]", held: Collection[str]) -> list[QueueLook]:
+    def sample(self, receivers: "Sequence[Receiver]", held: Collection[str]) -> list[QueueSample]:
         """Look at the queues of receivers that are ready; `held` are channels held back."""
-        looks = []
+        samples = []
         if len(self._times) < _MOST_TIMES:
-            for receiver in receivers[:_LOOKS]:
+            for receiver in receivers[:_MOST_SAMPLES]:
                 queue = receiver.queue
                 first = first_free(queue.new, held if receiver.can_refuse else (), _DEPTH)
                 if first is not None and receiver.number not in self._excused:
-                    looks.append(QueueLook(queue, len(queue.new), first.id))
+                    samples.append(QueueSample(queue, len(queue.new), first.id))
         self._excused.clear()
-        return looks
+        return samples
 
-    def measured(self, looks: "Sequence[QueueLook]", now_ns: int) -> None:
+    def measured(self, samples: "Sequence[QueueSample]", now_ns: int) -> None:
         """Note the latencies after hand-over; a queue that did not shrink handed over nothing."""
         self._times += [
-            max(0, now_ns - look.received_at) // _NS_PER_US
-            for look in looks
-            if len(look.queue.new) < look.new
+            max(0, now_ns - sample.received_at) // _NS_PER_US
+            for sample in samples
+            if len(sample.queue.new) < sample.new
         ]
 
     def read(self, now: float) -> Latencies | None:

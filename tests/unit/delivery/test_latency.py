@@ -24,10 +24,10 @@ def hand_over(
     watch: LatencySampler, now_ns: int, *receivers: Receiver, held: tuple[str, ...] = ()
 ) -> None:
     """Hand over everything that may leave these queues."""
-    looks = watch.look(receivers, held)
+    samples = watch.sample(receivers, held)
     for each in receivers:
         each.queue.next_batch(0.0, held=held)
-    watch.measured(looks, now_ns)
+    watch.measured(samples, now_ns)
 
 
 def test_latencies_are_those_since_the_last_reading() -> None:
@@ -46,7 +46,7 @@ def test_an_empty_queue_has_no_latency() -> None:
 
 def test_a_receiver_that_was_handed_nothing_has_no_latency() -> None:
     watch = LatencySampler(0.0)
-    watch.measured(watch.look([receiver(1)], ()), 5 * US)
+    watch.measured(watch.sample([receiver(1)], ()), 5 * US)
     assert watch.read(1.0) is None
 
 
