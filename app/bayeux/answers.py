@@ -192,7 +192,7 @@ class Answers:
     def _after_reply(self, exchange: Exchange, session: Session, now: float) -> None:
         """Start the session's timeout, because the client has its reply."""
         if exchange.carrier.is_draining():
-            self._clock.look_soon(session, now)
+            self._clock.ring_soon(session, now)
         if session.is_gone:
             self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
         elif session.held_connect is None and (

@@ -31,37 +31,37 @@ class DueSessions:
         self._due: deque[Session] = deque()
 
     def tick(self, now: float) -> None:
-        """Look at the due sessions, over several turns if necessary."""
+        """Handle the due sessions, over several turns if necessary."""
         if self._due:
             return
         self._due.extend(self._state.sessions.timers.ring(now))
         if self._due:
-            self._state.backlog.begin(self._look_at_next, now)
+            self._state.backlog.begin(self._handle_next, now)
 
-    def _look_at_next(self, now: float) -> bool:
-        """Look at the next one; returns whether any is left."""
+    def _handle_next(self, now: float) -> bool:
+        """Handle the next one; returns whether any is left."""
         session = self._due.popleft()
         try:
-            self.look_at(session, now)
+            self.handle(session, now)
         except BaseException:
             self._state.log_fault(session)
         if not session.is_gone:
             self._clock.schedule(session)
         return bool(self._due)
 
-    def look_at(self, session: Session, now: float) -> None:
+    def handle(self, session: Session, now: float) -> None:
         """Handle what is due for the session."""
         if session.is_gone:
             # The work for another session has ended this one.
             return
-        self._look_at_messages(session, now)
+        self._handle_messages(session, now)
         if session.terms is not None or session.dispatcher is not None:
-            self._look_at_dispatcher(session, now)
+            self._handle_dispatcher(session, now)
             if session.is_gone:
                 return
-        self._look_at_contact(session, now)
+        self._handle_contact(session, now)
 
-    def _look_at_messages(self, session: Session, now: float) -> None:
+    def _handle_messages(self, session: Session, now: float) -> None:
         if session.is_late(now) and session.is_reachable:
             if session.queue.count:
                 self._state.hub.make_ready(session)
@@ -71,7 +71,7 @@ class DueSessions:
             session.quiet_until = 0.0
             self._state.hub.make_ready(session)
 
-    def _look_at_dispatcher(self, session: Session, now: float) -> None:
+    def _handle_dispatcher(self, session: Session, now: float) -> None:
         if self._undelivered.is_congested:
             # Dead letters cannot be stored now: retry with the next tick.
             return
@@ -113,14 +113,14 @@ class DueSessions:
             self._state.hub.flow_again(session)
             self._state.waiting_places.look(session)
 
-    def _look_at_contact(self, session: Session, now: float) -> None:
+    def _handle_contact(self, session: Session, now: float) -> None:
         if session.held_connect is not None:
             if session.deadline <= now:
                 self._answers.release(session, session.held_connect, now)
         elif session.carrier is not None and session.carrier.is_draining():
             # The session's timeout starts when the reply has left; look again shortly.
             self._clock.await_return(session, now)
-            self._clock.look_soon(session, now)
+            self._clock.ring_soon(session, now)
         elif session.deadline <= now:
             self._lose(session, now)
 

@@ -63,8 +63,8 @@ class SessionClock:
                 due = min(due, queue.first_due() or due)
         self._timers.ring_by(session, due)
 
-    def look_soon(self, session: Session, now: float) -> None:
-        """Look at the session with the next tick: the reply may have left by then."""
+    def ring_soon(self, session: Session, now: float) -> None:
+        """Let the session be due with the next tick: the reply may have left by then."""
         self._timers.ring_by(session, now)
 
     def detach(self, session: Session, now: float) -> None:
