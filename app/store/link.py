@@ -80,7 +80,7 @@ class StoreLink:
         self._is_flush_due = False
         self._pause_s = _SHORTEST_PAUSE_S
         self._watch: asyncio.TimerHandle | None = None
-        self._look_at = 0.0
+        self._check_at = 0.0
         self._keeping: asyncio.Task[None] | None = None
         self._is_closed = False
         # Why the store must not be used although it may be available; empty if it may.
@@ -280,7 +280,7 @@ class StoreLink:
     def _begin(self, wire: RespConnection) -> None:
         self._wire = wire
         wire.listen(self._answer)
-        self._look_in(self._limits.timeout_s)
+        self._check_in(self._limits.timeout_s)
         # These calls may have been carried out, so a refusal now would prove nothing.
         repeated = [call._replace(may_be_refused=False) for call in self._sent]
         self._queued = [*repeated, *self._queued]
@@ -307,18 +307,18 @@ class StoreLink:
         if self._watch is not None:
             self._watch.cancel()
 
-    def _look_in(self, wait_s: float) -> None:
-        self._look_at = self._loop.time() + wait_s
-        self._watch = self._loop.call_later(wait_s, self.look)
+    def _check_in(self, wait_s: float) -> None:
+        self._check_at = self._loop.time() + wait_s
+        self._watch = self._loop.call_later(wait_s, self.check)
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Close a connection that does not answer; ping an idle one."""
         wire = self._wire
         if wire is None:
             return
         now = self._loop.time()
         wait_s = wire.heard_at + self._limits.timeout_s - now
-        if now > self._look_at + _LATE_S:
+        if now > self._check_at + _LATE_S:
             wait_s = _LATE_S
         elif wait_s <= 0:
             if self._sent:
@@ -326,7 +326,7 @@ class StoreLink:
                 return
             self.call(["PING"], ignore_answer)
             wait_s = self._limits.timeout_s
-        self._look_in(wait_s)
+        self._check_in(wait_s)
 
     def _say(self, *, is_up: bool, why: str) -> None:
         if is_up:

@@ -195,7 +195,7 @@ async def test_a_process_that_was_suspended_reads_answers_before_it_gives_up_the
         caller.link.flush()
         time.sleep(1.0)  # noqa: ASYNC251 - the process does not run
         # As if the event loop ran its timers first.
-        caller.link.look()
+        caller.link.check()
         assert await caller.answered() == [b"0"]
         assert caller.states == []
 
