@@ -187,7 +187,7 @@ class Answers:
         if session.queue.count:
             self._ledger.acked(session, session.queue.new, now)
             session.queue.settle_new()
-            self._state.waiting_places.look(session)
+            self._state.waiting_places.move_on_to(session)
 
     def _after_reply(self, exchange: Exchange, session: Session, now: float) -> None:
         """Start the session's timeout, because the client has its reply."""

@@ -41,7 +41,7 @@ def connect(
         if dispatcher.state is not before:
             state.journal.dispatcher(session, dispatcher.state)
             # Messages in shared queues may flow to it again.
-            state.waiting_places.look(session)
+            state.waiting_places.move_on_to(session)
     life.clock.attach(session)
     session.rest_interval_s = session.interval_s
     advice = message.get("advice")

@@ -36,4 +36,4 @@ def drop_outdated(session: Session, undelivered: Undelivered[Session]) -> None:
     if outdated:
         session.queue.take_away(outdated)
         undelivered.discard(session, outdated, Reason.OUTDATED)
-        undelivered.waiting_places.look(session)
+        undelivered.waiting_places.move_on_to(session)

@@ -204,7 +204,7 @@ class SessionLife:
         self.state.journal.released(by, receiver=session.key)
         self.state.presence.show(session, session.subscriptions)
         self.state.hub.flow_again(session)
-        self.state.waiting_places.look(session)
+        self.state.waiting_places.move_on_to(session)
         self.note(session, now)
 
     def clear(self, session: Session) -> int:

@@ -54,7 +54,7 @@ class Subscriptions:
                 self._presence.join(channel.name, session)
         if more:
             self._quotas.count_subscriptions(session, more)
-            self._work.look(session)
+            self._work.move_on_to(session)
 
     def check_join(
         self,

@@ -47,7 +47,7 @@ def take_over(life: SessionLife, session: Session, draft: Session, now: float) -
         life.reauthorizations.reauthorize(session)
     _take_dispatcher(life, session, draft, now)
     # The session may be live now.
-    state.waiting_places.look(session)
+    state.waiting_places.move_on_to(session)
     after = None if session.dispatcher is None else session.dispatcher.state
     if after is not None and after is not before:
         state.journal.dispatcher(session, after)

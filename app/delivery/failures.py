@@ -62,7 +62,7 @@ class Failures(Generic[R]):
         finally:
             self._given_back_from = None
         if refusals.refused_any:
-            self._waiting_places.look(receiver)
+            self._waiting_places.move_on_to(receiver)
         return True
 
     def _refused(

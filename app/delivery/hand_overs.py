@@ -68,7 +68,7 @@ class HandOvers(Generic[R]):
         if exhausted:
             queue.take_out(exhausted)
             self._undelivered.dead_letter(receiver, exhausted, error_codes.FAILED_OVER, _EXHAUSTED)
-            self._waiting_places.look(receiver)
+            self._waiting_places.move_on_to(receiver)
         return limit
 
     def _look_over(self, queue: CallbackQueue, limit: int) -> tuple[list[Entry], int]:

@@ -50,7 +50,7 @@ class Subjects(SharedQueues[R]):
         if subject == NOBODY:
             return
         self._sessions.setdefault(subject, {})[receiver.key] = receiver
-        self.look(receiver)
+        self.move_on_to(receiver)
 
     def leave(self, receiver: R) -> None:
         """Forget an ended session."""
@@ -61,9 +61,9 @@ class Subjects(SharedQueues[R]):
         if not siblings:
             del self._sessions[receiver.subject]
         # A message that waited for room in it may not fit the others: then later ones pass.
-        self.look(receiver)
+        self.move_on_to(receiver)
 
-    def look(self, receiver: R) -> None:
+    def move_on_to(self, receiver: R) -> None:
         """Move on the messages that wait for the receiver's subject, when the turn ends."""
         if self._queues and receiver.subject in self._queues:
             self._hub.make_ready(self._queues[receiver.subject].receiver)

@@ -25,10 +25,10 @@ class WaitingPlaces(Generic[R]):
         """Return the queues with this kind of name."""
         return self.work if name.startswith(PREFIX) else self.subjects
 
-    def look(self, receiver: R) -> None:
+    def move_on_to(self, receiver: R) -> None:
         """Move on messages that wait for a receiver, when the turn ends: it may have room now."""
-        self.subjects.look(receiver)
-        self.work.look(receiver)
+        self.subjects.move_on_to(receiver)
+        self.work.move_on_to(receiver)
 
     def pass_on(self, receiver: R) -> None:
         """Move the messages of a shared queue on to sessions."""
@@ -37,7 +37,7 @@ class WaitingPlaces(Generic[R]):
     def made_room(self, receiver: R) -> None:
         """Use the room in a queue that entries have left; close a shared one if it is idle."""
         self._of(receiver.subject).close_if_idle(receiver)
-        self.look(receiver)
+        self.move_on_to(receiver)
 
     def take_back(self, receiver: R) -> None:
         """Return an ending session's addressed messages and work to their shared queues."""

@@ -88,7 +88,7 @@ class WorkQueues(SharedQueues[R]):
 
     # Receivers
 
-    def look(self, receiver: R) -> None:
+    def move_on_to(self, receiver: R) -> None:
         """Move on work that waits for a receiver, when the turn ends: it may have room now."""
         if not self._queues or receiver.queue.lacks_room(1) is not None:
             return
