@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import orjson
 
+from holdfast.journal.schema import MOST_EVENTS
 from holdfast.pipeline.epochs import seed_of
 from holdfast.pipeline.incidents import Incident
 
@@ -136,7 +137,7 @@ def _events(begin: bytes) -> int:
         number = orjson.loads(line)["n"]
     except (orjson.JSONDecodeError, KeyError, TypeError):
         return 1
-    return number if isinstance(number, int) and 0 < number < 10**6 else 1
+    return number if isinstance(number, int) and 0 < number <= MOST_EVENTS else 1
 
 
 def advance(at: Position, seen: StreamEntry) -> tuple[Position, Finding | None]:

@@ -10,12 +10,12 @@ import pytest
 from redis.exceptions import AuthenticationError, ResponseError
 from redis.exceptions import ConnectionError as RedisConnectionError
 
-from holdfast.journal.frame import Head, decode, encode
-from holdfast.journal.schema import VERSION, Event
+from holdfast.journal.frame import Body, Head, decode, encode
+from holdfast.journal.schema import MOST_EVENTS, VERSION, Event
 from holdfast.pipeline.failures import PipelineFailed
 from holdfast.pipeline.ingest import Pace, Source, take_what_is_there, write_piece
 from holdfast.pipeline.lake import Lake
-from holdfast.pipeline.source.outline import Position
+from holdfast.pipeline.source.outline import BEGIN, Position, stream_entries
 from holdfast.pipeline.source.planning import Offset, Planner
 from holdfast.pipeline.source.reading import read_piece
 from holdfast.pipeline.source.streams import Journals, answering
@@ -81,6 +81,19 @@ def test_a_journal_is_divided_among_several_cores(
     pieces = planner.pieces({}, planner.advance({}, planner.newest(), None))
     assert len(pieces) == 3
     assert [piece.after for piece in pieces[1:]] == [piece.upto for piece in pieces[:-1]]
+
+
+def test_a_plan_counts_the_events_that_a_frame_says_it_has_up_to_the_most_of_a_frame(
+    store: ValkeyServer,
+) -> None:
+    writer = Writer(store)
+    numbers = [1, MOST_EVENTS, MOST_EVENTS + 1]
+    body = cast("Body", {"names": [], "channels": []})
+    for number in numbers:
+        writer.write_frame(encode(Head(VERSION, "n1", number, 0, 0), body))
+    seen = stream_entries(Journals(store.url, "holdfast").redis, writer.stream, BEGIN, "+")
+    # What no frame can have is reported when the frame is read.
+    assert [each.events for each in seen] == [1, MOST_EVENTS, 1]
 
 
 def test_the_journal_is_found_under_the_redis_keys_of_the_server(store: ValkeyServer) -> None:
