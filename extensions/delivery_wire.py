@@ -29,7 +29,6 @@ from holdfast.delivery.verdicts import SILENT, Unreadable, read_client_verdicts
 
 SERVICE = "/service/delivery"
 _HANDSHAKE = "/meta/handshake"
-_MANY = 1000
 # An event is what all receivers share (the stem), then what differs. `_LIFE` is in few events.
 _EVENT = b'%b"seq":%d,"queue":{"index":%d,"size":%d}%b}}}'
 _LIFE = b',"expiration":{"lifeTime":%d,"remainingLife":%d}'
