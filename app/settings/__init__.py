@@ -139,7 +139,7 @@ def read(file: Path | None, given: dict[str, Any]) -> Settings:
         is_ours = name.upper().startswith("HOLDFAST_") and not _LINKS.fullmatch(name.upper())
         if is_ours and name.upper() not in fields | OF_THE_COMMAND_LINE:
             meant = did_you_mean(name.upper(), fields)
-            raise ValueError(f"{name}: there is no such setting{meant}")
+            raise ValueError(f"{name}: this setting does not exist{meant}")
 
     return _reading(file)(**given)
 

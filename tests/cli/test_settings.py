@@ -500,8 +500,10 @@ def test_a_missing_file_stops_the_start(command: Command) -> None:
 def test_an_unknown_variable_stops_the_start(command: Command) -> None:
     result = command.run(timout="1")
     assert result.exit_code == 2
-    assert "HOLDFAST_TIMOUT: there is no such setting" in result.stderr
-    assert "did you mean HOLDFAST_TIMEOUT?" in result.stderr
+    assert (
+        "HOLDFAST_TIMOUT: this setting does not exist: did you mean HOLDFAST_TIMEOUT?"
+        in result.stderr
+    )
 
 
 @pytest.mark.parametrize(
