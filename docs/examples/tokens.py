@@ -3,9 +3,10 @@
 Holdfast and the application share a secret of at least 32 bytes. Run both from the top of
 the source tree:
 
-    head -c 32 /dev/urandom | base64 >token-key
-    .venv/bin/holdfast serve --login-keys token-key --login-audience push
-    .venv/bin/python -m docs.examples.tokens token-key
+    mkdir -p -m 700 data
+    head -c 32 /dev/urandom | base64 >data/token-key
+    .venv/bin/holdfast serve --login-keys data/token-key --login-audience push
+    .venv/bin/python -m docs.examples.tokens data/token-key
 """
 
 import sys
