@@ -29,10 +29,12 @@ def check_hook(name: str, hook: object) -> None:
 
 
 def check_outcome(name: str, outcome: object) -> None:
-    """Raise `TypeError` if a hook returned a coroutine, which nobody would await."""
+    """Raise `TypeError` if a hook returned a coroutine, task or future: nobody would await it."""
     if inspect.iscoroutine(outcome):
         outcome.close()
-        raise TypeError(f"{name} returned a coroutine, which nobody awaits")
+    # Others go on: a task or future may have been there before the call.
+    if inspect.isawaitable(outcome):
+        raise TypeError(f"{name} returned a {type(outcome).__name__}, which nobody awaits")
 
 
 def _is_lazy(function: object) -> bool:

@@ -1,6 +1,6 @@
 """Hooks of an application are called and never awaited; asynchronous ones are refused."""
 
-from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -113,13 +113,23 @@ def coroutine() -> Awaitable[None]:
     return work()
 
 
+class Later:
+    """Can be awaited, as a task or a future can."""
+
+    def __await__(self) -> Iterator[None]:
+        yield
+
+
+@pytest.mark.parametrize(
+    ("later", "name"), [(coroutine, "coroutine"), (Later, "Later")], ids=["coroutine", "other"]
+)
 def test_a_service_that_returns_an_awaitable_fails(
-    caplog: pytest.LogCaptureFixture,
+    later: Callable[[], Any], name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = Server()
-    server.bayeux.state.services.add("/service/a", lambda _: coroutine())  # type: ignore[arg-type]
+    server.bayeux.state.services.add("/service/a", lambda _: later())
     assert server.client().publish("/service/a", 1).reply["error"] == FAULT
-    assert "the service of /service/a" in caplog.text
+    assert f"the service of /service/a returned a {name}, which nobody awaits" in caplog.text
 
 
 @pytest.mark.parametrize("told", ["Vote.GRANT", True, None], ids=repr)
@@ -149,7 +159,9 @@ class Tells(SessionExtension):
         return told
 
 
-@pytest.mark.parametrize("told", [None, 1, "yes", coroutine], ids=["None", "1", "yes", "awaitable"])
+@pytest.mark.parametrize(
+    "told", [None, 1, "yes", coroutine, Later], ids=["None", "1", "yes", "coroutine", "awaitable"]
+)
 def test_an_incoming_hook_that_does_not_return_a_boolean_refuses_the_message(
     told: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -171,6 +183,21 @@ def test_an_asynchronous_hook_for_replies_is_logged_as_failed(
     client = Server(giving(Waits())).client()
     assert client.publish("/a", 1).reply["successful"]
     assert "outgoing hook of Waits failed" in caplog.text
+
+
+@pytest.mark.parametrize("later", [coroutine, Later], ids=["coroutine", "other"])
+def test_an_awaitable_result_of_a_hook_for_replies_is_logged(
+    later: Callable[[], Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    class Returns(SessionExtension):
+        def outgoing(
+            self, session: Session, reply: Json, asked: Mapping[str, Any], now: float
+        ) -> None:
+            return later()  # type: ignore[no-any-return]
+
+    client = Server(giving(Returns())).client()
+    assert client.publish("/a", 1).reply["successful"]
+    assert "which nobody awaits" in caplog.text
 
 
 # Faults have a code of their own
