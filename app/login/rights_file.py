@@ -176,19 +176,24 @@ def _first(error: ValidationError) -> str:
 
 
 def _roles(given: _AdministrationGiven) -> Roles:
-    for name in (*given.operators, *given.readers):
-        if not name.startswith(GROUP) and not is_subject(name):
-            raise Unusable(f"administration: {name!r} is neither a subject nor an @group")
+    for key, names in (("operators", given.operators), ("readers", given.readers)):
+        for name in names:
+            if not _is_group(name) and not is_subject(name):
+                raise Unusable(f"administration.{key}: {name!r} is neither a subject nor an @group")
     return Roles(frozenset(given.operators), frozenset(given.readers))
 
 
 def _rule(number: int, given: _RuleGiven) -> Rule:
     place = f"rule.{number}"
     for name in given.who:
-        is_known = name in (EVERYBODY, NOBODY) or name.startswith(GROUP)
+        is_known = name in (EVERYBODY, NOBODY) or _is_group(name)
         if not is_known and not is_subject(name):
             raise Unusable(f"{place}.who: {name!r} is not a subject, an @group or *")
     return Rule(frozenset(given.who), _right(place, given), number=number)
+
+
+def _is_group(name: str) -> bool:
+    return name.startswith(GROUP) and name != GROUP
 
 
 def _right(place: str, given: _RightGiven) -> Right:
