@@ -179,7 +179,7 @@ CLIENT: Mapping[str, Property[Client]] = {
 
 def _activate(at: CommandScope, session: Session, is_active: bool, who: str) -> None:
     if is_active:
-        at.life.resume(session, at.now)
+        at.life.resume(session, at.now, who=who)
     elif hold_of(session) is None:
         at.life.hold_back(session, "dispatcherActive=false", who, at.now)
 

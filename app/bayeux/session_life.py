@@ -194,13 +194,15 @@ class SessionLife:
         self.state.work.relieve(session)
         self.note(session, now)
 
-    def resume(self, session: Session, now: float, by: str = "operator") -> None:
-        """End a queue hold."""
+    def resume(
+        self, session: Session, now: float, by: str = "operator", who: str | None = None
+    ) -> None:
+        """End a queue hold; `who` is the operator's name."""
         dispatcher = session.dispatcher
         if dispatcher is None or dispatcher.hold_record is None:
             return
         dispatcher.resume(now)
-        self.state.notices.report(RESUMED, session.key, by)
+        self.state.notices.report(RESUMED, session.key, who or by)
         self.state.journal.released(by, receiver=session.key)
         self.state.presence.show(session, session.subscriptions)
         self.state.hub.flow_again(session)

@@ -1,6 +1,7 @@
 """The administration of a running server, with its store on a real Valkey: sessions, commands."""
 
 import asyncio
+import logging
 import time
 from typing import Any
 
@@ -196,6 +197,19 @@ async def test_a_held_session_gets_nothing_until_it_is_resumed(server: LiveServe
     assert (await server.api.sessions.resume("joe/1", "operator")).active
     assert (await server.connect(client)).data == [1]
     assert [entry.action for entry in await server.audited()] == ["session.resume", "session.hold"]
+
+
+async def test_the_log_names_the_operators_who_hold_a_session_back_and_resume_it(
+    server: LiveServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    await server.receiver()
+    await server.api.sessions.hold("joe/1", "", None, who="operator/ann")
+    await server.api.sessions.resume("joe/1", "operator/bo")
+    assert [text for text in caplog.messages if "session joe/1" in text] == [
+        "session joe/1 is held back by operator/ann",
+        "session joe/1 is resumed by operator/bo",
+    ]
 
 
 async def test_a_held_connect_is_answered_when_its_session_is_resumed(server: LiveServer) -> None:

@@ -132,7 +132,7 @@ class Sessions:
         """Resume a session's delivery."""
         async with self._server.change(who, "session.resume", key):
             session = self._find(key)
-            self._life.resume(session, self._server.clock())
+            self._life.resume(session, self._server.clock(), who=who)
         return await self._view(session)
 
     async def _matching(self, filter: SessionFilter) -> AsyncIterator[list[Session]]:

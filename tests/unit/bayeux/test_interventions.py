@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from holdfast.bayeux.commands import run, understand
 from holdfast.bayeux.grammar import CommandRefused
 from holdfast.delivery.counters import Reason
 from tests.unit.bayeux.desk import (
@@ -12,6 +13,7 @@ from tests.unit.bayeux.desk import (
     letters,
     publish,
     receiver,
+    scope_of,
     server_of,
     value_of,
 )
@@ -28,6 +30,17 @@ def test_a_session_is_held_back_until_an_operator_resumes_it() -> None:
     assert value_of(server, "client/joe/1/?dispatcherActive") == "false"
     ask(server, "client/joe/1/?dispatcherActive=true")
     assert connect(client) == [1]
+
+
+def test_the_log_names_the_operator_who_resumes_a_session_by_a_command(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    server = server_of()
+    receiver(server)
+    ask(server, "client/joe/1/?dispatcherActive=false")
+    run(understand("client/joe/1/?dispatcherActive=true"), scope_of(server), "operator/ann")
+    assert caplog.messages[-1] == "session joe/1 is resumed by operator/ann"
 
 
 def test_the_first_operator_who_holds_a_session_back_stays_on_record() -> None:
