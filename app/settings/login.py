@@ -8,6 +8,14 @@ from pydantic import Field, model_validator
 
 from holdfast.settings.section import Milliseconds, Section, Token
 
+# Settings without effect where no client logs in with a token.
+_OF_TOKENS = (
+    *("login_audience", "login_leeway", "login_subject_claim", "login_groups_claim"),
+    *("login_rights_claim", "login_key_host", "login_cookie"),
+    # Only tokens expire.
+    "login_warning",
+)
+
 
 def _check_url(name: str, url: str) -> None:
     """Keys that come over a network must come over TLS, unless from this machine."""
@@ -87,9 +95,13 @@ class LoginSettings(Section):
             _check_url("login_issuer", self.login_issuer)
         if self.login_keys is not None and "://" in self.login_keys:
             _check_url("login_keys", self.login_keys)
-        for name in ("login_audience", "login_cookie", "login_key_host", "login_rights_claim"):
-            if getattr(self, name) and not self.takes_tokens:
-                raise ValueError(f"{name} needs login_keys or login_issuer")
+        if not self.takes_tokens:
+            for name in _OF_TOKENS:
+                if getattr(self, name) != type(self).model_fields[name].get_default():
+                    raise ValueError(
+                        f"{name} needs login_keys or login_issuer: without these, there are no "
+                        "tokens"
+                    )
         for name in ("login_anonymous", "rights"):
             if getattr(self, name) and not self.requires_login:
                 raise ValueError(
