@@ -34,6 +34,7 @@ from holdfast.client import (
 
 # The channels of operators begin so.
 _SYSTEM = "/sys/"
+_META = "/meta/"
 _CONNECT_TIMEOUT_S = 10.0
 # Advice on refusals, by the texts behind their codes.
 _ADVICE = {
@@ -47,6 +48,10 @@ _MISTAKES = {
     "channel_invalid": "write a channel such as /orders/7",
     "subscription_invalid": "write a channel such as /orders/7, or a pattern such as /orders/**",
 }
+_NO_META = (
+    "clients can neither publish nor subscribe to meta channels, which control sessions; choose a "
+    "channel such as /orders/7"
+)
 _LOG_IN = "log in with --token-file or --user, or ask for the right to do this"
 
 
@@ -68,9 +73,13 @@ class ClientLogin:
     ) -> Client:
         """Return a client for these channels; those of operators need their token.
 
-        If no server is there, it tries again for a while if it `waits`.
+        If no server is there, it tries again for a while if it `waits`. Raises `RemoteFailed`.
         """
         address(self.url)
+        for channel in channels:
+            # The server would refuse it with a 403, for which there is other advice.
+            if channel.startswith(_META):
+                raise RemoteFailed(Exit.USAGE, f"{channel}: {_NO_META}")
         token = credentials = None
         if self.token_file is not None:
             token = Server(token_file=self.token_file).token()

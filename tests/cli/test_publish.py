@@ -178,6 +178,16 @@ def test_the_command_fails_at_the_first_attempt_if_no_server_is_there(
     assert "Start one with holdfast serve" in done.stderr
 
 
+@pytest.mark.parametrize("command", [("publish", "/meta/x", "1"), ("subscribe", "/meta/**")])
+def test_the_command_refuses_meta_channels_with_the_reason_and_does_not_advise_to_log_in(
+    run: Run, command: Sequence[str]
+) -> None:
+    done = run(*command)
+    assert done.exit_code == 2
+    assert "clients can neither publish nor subscribe to meta channels" in done.stderr
+    assert "log in" not in done.stderr
+
+
 def test_an_invalid_address_is_a_usage_error(run: Run) -> None:
     assert run("publish", "/a", "1", HOLDFAST_URL="nonsense").exit_code == 2
 
