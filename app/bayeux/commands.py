@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any, Literal, Protocol
 
 from holdfast.bayeux.codec import Json
@@ -52,6 +53,9 @@ _LEVELS: Mapping[Level, Mapping[str, Property[Any]]] = {
 }
 _BOOLEANS = {"true": True, "false": False}
 _MAX_DIGITS = 15
+_PAGE = "docs/administration.md"
+# Names that are suggested for a wrong one.
+_MOST_NEAR = 3
 
 
 class Note(Protocol):
@@ -133,9 +137,12 @@ def understand(text: str, value: str | None = None, verb: Verb | None = None) ->
 def _unknown(level: Level, name: str) -> CommandRefused:
     if name in OMITTED[level]:
         return CommandRefused(
-            ABSENT, f"this server does not have the {level.value} property {name}"
+            ABSENT,
+            f"this server does not have the {level.value} property {name}: {_PAGE} says why",
         )
-    return CommandRefused(ILLEGAL, f"a {level.value} has no property {name}")
+    near = get_close_matches(name, _LEVELS[level], _MOST_NEAR)
+    advice = f"did you mean {' or '.join(near)}?" if near else f"{_PAGE} lists all"
+    return CommandRefused(ILLEGAL, f"a {level.value} has no property {name}: {advice}")
 
 
 def _sets(phrase: Phrase, found: Property[Any], verb: Verb | None, *, has_value: bool) -> bool:

@@ -176,6 +176,23 @@ def test_commands_read_and_set_the_flag_of_a_dispatcher(server: Server) -> None:
     assert ask(server, flag).value == "true"
 
 
+@pytest.mark.parametrize(
+    ("text", "advice"),
+    [
+        ("client/joe/1/?dispatcherActiv", r"did you mean dispatcherActive\?"),
+        ("client/joe/?uptme", r"did you mean uptime\?"),
+        ("?topicLists", r"did you mean topicList or topics\?"),
+        ("?zzz", r"docs/administration\.md lists all"),
+        ("?gc", r"docs/administration\.md says why"),
+    ],
+)
+def test_the_error_for_an_unknown_property_has_the_nearest_names_or_where_to_find_them(
+    text: str, advice: str
+) -> None:
+    with pytest.raises(CommandRefused, match=advice):
+        understand(text)
+
+
 def test_a_value_both_in_the_command_and_beside_it_is_refused() -> None:
     with pytest.raises(CommandRefused, match="both the command"):
         understand("client/joe/1/?dispatcherActive=true", "false")
