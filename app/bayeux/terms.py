@@ -12,6 +12,11 @@ from holdfast.delivery.numbers import whole
 from holdfast.delivery.receivers import NOBODY
 
 SUBJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9.@+~-]{1,62}")
+# Without the commas and colons that separate the parts of an error.
+NAME_INVALID = (
+    "session (a name has 2 to 63 letters or digits or .@+~- and may end with a number from 1 such "
+    "as joe/1)"
+)
 _NAME = re.compile(rf"(?:client/)?({SUBJECT.pattern})(?:/(?:session/)?([1-9][0-9]{{0,8}}))?")
 # The options of a client. Verdicts may come with any message, so also with a handshake.
 _OPTIONS = frozenset(
@@ -183,7 +188,7 @@ def _name(asked: object) -> dict[str, Any]:
     name = options.get("name") if isinstance(options, Mapping) else None
     found = _NAME.fullmatch(name) if isinstance(name, str) else None
     if found is None or not is_subject(found[1]) or not isinstance(options, Mapping):
-        raise TermsInvalid("session")
+        raise TermsInvalid(NAME_INVALID)
     return {
         "subject": found[1],
         "number": int(found[2] or 0),

@@ -7,10 +7,12 @@ from typing import Any
 
 import orjson
 
+from holdfast.bayeux.terms import NAME_INVALID
 from tests.abuse.attacker import HANDSHAKE
 from tests.fuzz.corpus.finding import CLIENT, CONNECT, DONE, REFUSAL, Finding, text
 
 _UNREADABLE = "400:user.illegalArgument,{}:delivery_invalid"
+_NO_NAME = _UNREADABLE.format(NAME_INVALID)
 _NO_EXT = "400:user.illegalArgument,{}:ext_invalid"
 
 
@@ -251,16 +253,16 @@ HANDSHAKES = [
     Finding(
         "a name that is another key in the store",
         _named(session="a}:b/1"),
-        _UNREADABLE.format("session"),
+        _NO_NAME,
     ),
-    Finding("a name with a line end", _named(session="a\nb/1"), _UNREADABLE.format("session")),
-    Finding("a number that is none", _named(session="joe/one"), _UNREADABLE.format("session")),
-    Finding("a name that is an object", _named(session={}), _UNREADABLE.format("session")),
+    Finding("a name with a line end", _named(session="a\nb/1"), _NO_NAME),
+    Finding("a number that is none", _named(session="joe/one"), _NO_NAME),
+    Finding("a name that is an object", _named(session={}), _NO_NAME),
     Finding("names of every object in JavaScript", _named(session="constructor/1"), DONE),
     Finding(
         "the name of an operator, without a token",
         _named(session="__sys__operator/1"),
-        _UNREADABLE.format("session"),
+        _NO_NAME,
     ),
     Finding(
         "a wrong token", _hello(ext={"authentication": {"token": "wrong"}}), "403::handshake_denied"

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.bayeux.terms import NAME_INVALID
 from tests.unit.extensions.delivering import (
     codes,
     connect,
@@ -43,7 +44,9 @@ def test_the_handshake_reply_has_the_terms_and_waits_for_the_store() -> None:
     [
         ({"retries": "many"}, "retries"),
         ({"delay": -1}, "delay"),
-        ({"session": "joe/0/1"}, "session"),
+        ({"session": "joe/0/1"}, NAME_INVALID),
+        ({"session": "joe/0"}, NAME_INVALID),
+        ({"session": "x"}, NAME_INVALID),
         ({"session": {"name": "joe/1", "timeout": True}}, "timeout"),
         ({"oneway": 1}, "oneway"),
         ({"onUserException": "panic"}, "onUserException"),
