@@ -26,7 +26,7 @@ from holdfast.store.letter_filter import LetterFilter
 
 # The maximum number of ids that the server accepts.
 _PART = 1000
-_COUNTS = ("total", "sent", "acked", "failed", "skipped")
+_COUNTS = ("total", "sent", "acked", "died_again", "skipped")
 _MOST_ROWS = 50
 
 # Without `state`, which only the server knows; some letters may be gone by now.

@@ -4,7 +4,6 @@ import asyncio
 import sys
 from collections.abc import Awaitable, Callable
 from functools import partial
-from operator import itemgetter
 from typing import Annotated
 
 import orjson
@@ -43,10 +42,9 @@ _REMEDIES = {
     "receiver": "name another with --to",
     "generation": "allow more replays with --max-replays",
 }
-_DIED = ("DIED", itemgetter("failed"))
-_SKIPPED = ("LEFT OUT", itemgetter("skipped"))
 _REPLAYS = (
-    "id", "state", age("started"), "who", "total", "sent", "acked", _DIED, _SKIPPED, "reason",
+    "id", "state", age("started"), "who",
+    "total", "sent", "acked", "died_again", "skipped", "reason",
 )  # fmt: skip
 
 HowToReplay = Annotated[Json, options_of(ReplayOptions, without=["edit"])]
@@ -150,7 +148,7 @@ def report(job: Json, *, as_json: bool) -> None:
         sys.stdout.write(_summary(job) + "\n")
     else:
         text = f"Replay {job['id']} is {job['state']}: {job['sent']} of {job['total']} sent"
-        text += f", {job['acked']} acked, {job['failed']} died again, {job['skipped']} skipped"
+        text += f", {job['acked']} acked, {job['died_again']} died again, {job['skipped']} skipped"
         text += _why(job)
         sys.stdout.write(text + "\n")
         if job["reason"]:
@@ -221,7 +219,7 @@ async def watch_job(remote: Remote, id: str) -> Json:
             task = bar.add_task("Replaying")
             while True:
                 job = await remote.get(f"/replays/{id}")
-                text = f"Replaying: {job['acked']} acked, {job['failed']} died again"
+                text = f"Replaying: {job['acked']} acked, {job['died_again']} died again"
                 done = job["sent"] + job["skipped"]
                 bar.update(task, description=text, total=job["total"], completed=done)
                 if job["over"]:

@@ -93,7 +93,7 @@ function planned(app, {total, skips, channels, receivers}) {
     const all = (counts) => Object.entries(counts).map(([name, n]) => `${name} (${count(n)})`).join(", ") || "–";
     return facts([
         ["matching letters", count(total)],
-        ["left out", skipped(app, skips)],
+        ["skipped", skipped(app, skips)],
         ["channels", mono(all(channels))],
         ["receivers", mono(all(receivers))],
     ]);

@@ -19,7 +19,7 @@ async function list(app) {
         ["Letters", ({total}) => count(total), "number"],
         ["Sent", ({sent}) => count(sent), "number"],
         ["Acknowledged", ({acked}) => count(acked), "number"],
-        ["Died again", ({failed}) => count(failed), "number"],
+        ["Died again", ({died_again}) => count(died_again), "number"],
     ], () => app.api.get("replays"), "No replays yet.");
     return [h("h1", {}, "Replays"), found];
 }
@@ -48,8 +48,8 @@ const drawn = (app, job, here) => [
             ["letters", count(job.total)],
             ["sent", count(job.sent)],
             ["acknowledged", count(job.acked)],
-            ["died again", count(job.failed)],
-            ["left out", skipped(app, job.skips)],
+            ["died again", count(job.died_again)],
+            ["skipped", skipped(app, job.skips)],
             ["reason", job.reason],
         ])),
         card("What", facts([

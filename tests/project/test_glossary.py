@@ -17,7 +17,7 @@ FOLDERS = ("app", "extensions", "pipeline")
 
 # Words that mean in a name what they mean to anybody who speaks English,
 ENGLISH = """
-    about access active all any at before begun busy by cannot cause cell changed chat check
+    about access active again all any at before begun busy by cannot cause cell changed chat check
     child cleared closed content control count created day default description detail died dry
     environment field file first for form forward found from full given gives hop hour illegal
     info installed interrupted invalid is item keep last lately later level line list long

@@ -519,7 +519,7 @@ class FakeOperations:
             total=len(found) if dry_run or self.has_counted else 0,
             sent=0,
             acked=0,
-            failed=0,
+            died_again=0,
             skipped=sum(self.skips.values()),
             skips=self.skips,
             channels={"/orders": len(found)},

@@ -220,7 +220,7 @@ async def test_replayed_letters_are_delivered_again_and_acknowledged(server: Liv
     assert (await server.connect(client)).data == [2]
     await server.connect(client)
     job = await in_state(server, id, JobState.DONE)
-    assert (job.total, job.sent, job.acked, job.failed, job.skipped) == (2, 2, 2, 0, 0)
+    assert (job.total, job.sent, job.acked, job.died_again, job.skipped) == (2, 2, 2, 0, 0)
     assert {letter.state for letter in await server.dead()} == {LetterState.REPLAYED}
     assert server.desk.queue("joe/1") == {}
     assert [each.id for each in await server.api.letters.replays()] == [id]
@@ -271,7 +271,7 @@ async def test_a_replay_that_fails_again_stops(server: LiveServer) -> None:
     await until(lambda: client.session.queue.count == 1)
     await server.refuse(client, REFUSED)
     job = await in_state(server, id, JobState.STOPPED)
-    assert (job.sent, job.failed, job.reason) == (1, 1, "1 of 1 died again")
+    assert (job.sent, job.died_again, job.reason) == (1, 1, "1 of 1 died again")
     latest = (await server.dead())[0]
     assert (latest.data, latest.generation, latest.state) == (1, 1, LetterState.NEW)
     with refused_with("user.wrongApiUsage"):

@@ -128,8 +128,8 @@ class Replay:
     total: Annotated[int, Field(ge=0, description="Letters that match.")]
     sent: Annotated[int, Field(ge=0, description="Letters put into their receivers' queues again.")]
     acked: Count
-    failed: Annotated[int, Field(ge=0, description="Letters that died again.")]
-    skipped: Annotated[int, Field(ge=0, description="Letters left out; `skips` has the reasons.")]
+    died_again: Annotated[int, Field(ge=0, description="Letters that died again.")]
+    skipped: Annotated[int, Field(ge=0, description="Skipped letters; `skips` has the reasons.")]
     skips: Annotated[
         dict[str, int],
         Field(
@@ -204,6 +204,7 @@ def replay(job: Job) -> Replay:
         started=None if is_planned else job.started,
         filter=job.which.model_dump(),
         options=options,
+        died_again=job.failed,
         skipped=sum(job.skipped.values()),
         skips=dict(job.skipped),
         reason=job.reason or None,
