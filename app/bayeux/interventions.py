@@ -15,24 +15,24 @@ from holdfast.delivery.channels import Channel, Channels, Kind
 from holdfast.delivery.counters import Reason
 
 
-def kill(life: SessionLife, session: Session, who: str, now: float) -> None:
+def end(life: SessionLife, session: Session, who: str, now: float) -> None:
     """End the session; its queue becomes dead letters."""
     life.ends.end_with_letters(
         session, error_codes.DELIVERY_ENDED, f"its session was ended by {who}", now, by=who
     )
 
 
-def kill_all(life: SessionLife, sessions: Sequence[Session], who: str, now: float) -> None:
+def end_all(life: SessionLife, sessions: Sequence[Session], who: str, now: float) -> None:
     """End sessions one by one, in as many turns as necessary."""
     left = deque(sessions)
 
-    def kill_next(now: float) -> bool:
+    def end_next(now: float) -> bool:
         session = left.popleft()
         if not session.is_gone:
-            kill(life, session, who, now)
+            end(life, session, who, now)
         return bool(left)
 
-    life.state.backlog.begin(kill_next, now)
+    life.state.backlog.begin(end_next, now)
 
 
 def send_away(life: SessionLife, session: Session, now: float) -> None:

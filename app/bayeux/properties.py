@@ -165,7 +165,7 @@ def _waiting_for(at: CommandScope, client: Client) -> int:
 CLIENT: Mapping[str, Property[Client]] = {
     "creationDate": Reading(lambda _, client: _date(_begun_ms(client))),
     "killClient": Action(
-        lambda at, client, _, who: interventions.kill_all(at.life, client, who, at.now)
+        lambda at, client, _, who: interventions.end_all(at.life, client, who, at.now)
     ),
     "maxSessions": Reading(lambda at, _: at.state.options.max_sessions_per_subject),
     "numSessions": Reading(lambda _, client: len(client)),
@@ -247,7 +247,7 @@ SESSION: Mapping[str, Property[Session]] = {
     "isPtpAllowed": Reading(lambda _, session: session.terms is not None and session.terms.ptp),
     "isStalled": Reading(lambda _, session: is_stalled(session)),
     "killSession": Action(
-        lambda at, session, _, who: interventions.kill(at.life, session, who, at.now)
+        lambda at, session, _, who: interventions.end(at.life, session, who, at.now)
     ),
     "lastCallbackException": Reading(lambda _, session: session.last_exception),
     "loginDate": Reading(lambda _, session: _date(created_ms(session))),

@@ -29,7 +29,7 @@ from holdfast.cli.output import (
     print_json,
 )
 from holdfast.cli.program import group_of_commands
-from holdfast.cli.remote import Remote
+from holdfast.cli.remote import Remote, Server
 from holdfast.cli.sweep import sweep
 from holdfast.web.admin.session_filter import SessionFilter
 
@@ -101,42 +101,30 @@ def show_session(
             note(f"Showing {len(entries)} of {count} entries: use --queue")
 
 
-@program.command("kill")
-def kill(*, key: Key, yes: Yes = False, server: ToServer) -> None:
-    """End a session.
-
-    Its queue becomes dead letters; its client may begin a new session.
-    """
-    path = path_of(key)
-
-    async def conversation(remote: Remote) -> Json:
-        found = await remote.get(path)
-        entries = found["waiting"] + found["in_flight"]
-        confirm(f"End {found['key']}? {_become(entries)}.", yes=yes)
-        await remote.ask("DELETE", path)
-        return {"key": found["key"], "ended": True, "dead": entries}
-
-    done = server.talk(conversation)
-    answer(done, f"{done['key']} has ended", as_json=server.as_json)
-
-
 @program.command("end")
 def end(
     *,
+    key: Annotated[
+        str | None,
+        typer.Argument(metavar="SESSION", help="A session, such as joe/1, instead of conditions."),
+    ] = None,
     meant: SessionConditions,
     everything: Annotated[bool, typer.Option("--all", help="Apply to all sessions.")] = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     server: ToServer,
 ) -> None:
-    """End all sessions that match the options.
+    """End a session, or all sessions that match the options.
 
     Their queues become dead letters; their clients may begin new sessions.
 
     Example: holdfast session end --unconnected --silent-for 2h --dry-run
     """
-    if bool(meant) is everything:
-        raise typer.BadParameter("give conditions, or --all")
+    if [key is not None, bool(meant), everything].count(True) != 1:
+        raise typer.BadParameter("give a session, conditions, or --all")
+    if key is not None:
+        _end_one(server, path_of(key), dry_run=dry_run, yes=yes)
+        return
     # Later sessions are not included in the number that was confirmed.
     filter = {**meant, "begun_before": now_ms() + 1}
     sweep(
@@ -153,6 +141,20 @@ def end(
         dry_run=dry_run,
         yes=yes,
     )
+
+
+def _end_one(server: Server, path: str, *, dry_run: bool, yes: bool) -> None:
+    async def conversation(remote: Remote) -> Json:
+        found = await remote.get(path)
+        entries = found["waiting"] + found["in_flight"]
+        if not dry_run:
+            confirm(f"End {found['key']}? {_become(entries)}.", yes=yes)
+            await remote.ask("DELETE", path)
+        return {"key": found["key"], "ended": not dry_run, "dead": entries}
+
+    done = server.talk(conversation)
+    result = "has ended" if done["ended"] else "would be ended"
+    answer(done, f"{done['key']} {result}", as_json=server.as_json)
 
 
 def _become(entries: int) -> str:

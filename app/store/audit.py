@@ -26,7 +26,7 @@ class AuditEntry:
     id: str
     time: Ms
     who: str
-    action: Annotated[str, Field(description="Like `session.kill` or `dead.purge`.")]
+    action: Annotated[str, Field(description="Like `session.end` or `dead.purge`.")]
     target: str
     outcome: Annotated[str, Field(description="`ok`, or the code of the failure.")]
     detail: dict[str, Any]

@@ -62,7 +62,7 @@ const buttons = (app, here, it) => actions(app,
         await app.done("Delivery resumed.");
     }, "primary"] : ["Hold back delivery", () => hold(app, here)],
     ["Clear the queue", () => clear(app, here), "danger"],
-    ["End the session", () => kill(app, here, it.key), "danger"]);
+    ["End the session", () => end(app, here, it.key), "danger"]);
 
 const facets = (it) => h("div", {class: "grid"},
     card("Delivery", facts([
@@ -150,7 +150,7 @@ const clear = (app, here) => confirmed({
     await app.done("Queue cleared.");
 });
 
-const kill = (app, here, key) => confirmed({
+const end = (app, here, key) => confirmed({
     title: `End ${key}?`,
     text: "The client must handshake again. The messages in the queue become dead letters.",
     yes: "End the session",

@@ -51,13 +51,13 @@ def test_a_session_named_by_the_server_is_found(shell: Shell) -> None:
 
 @pytest.mark.parametrize("key", ["joe", "joe/", "joe/one", "/1", "joe/1/2?x"])
 def test_a_malformed_key_is_a_usage_error(shell: Shell, key: str) -> None:
-    for command in (["session", "show"], ["session", "kill"], ["dispatcher", "hold"]):
+    for command in (["session", "show"], ["session", "end"], ["dispatcher", "hold"]):
         assert shell.run(*command, key).exit_code == 2
 
 
 @pytest.mark.parametrize("name", ["..", "../dead-letters", "x?y=1#", "x%2fy", "\n"])
 def test_odd_session_names_cannot_reach_another_path(shell: Shell, name: str) -> None:
-    done = shell.run("session", "kill", f"{name}/1", "--yes")
+    done = shell.run("session", "end", f"{name}/1", "--yes")
     assert done.exit_code in (1, 2)
     assert done.stderr.startswith("holdfast: ")
     assert shell.operations.changes == []
@@ -66,21 +66,37 @@ def test_odd_session_names_cannot_reach_another_path(shell: Shell, name: str) ->
 def test_ending_a_session_needs_a_confirmation(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert shell.run("session", "kill", "joe/1").exit_code == 2
+    assert shell.run("session", "end", "joe/1").exit_code == 2
     monkeypatch.setattr(options, "_is_somebody_there", lambda: True)
-    done = shell.run("session", "kill", "joe/1", input="n\n")
+    done = shell.run("session", "end", "joe/1", input="n\n")
     assert done.exit_code == 1
     assert "3 entries become dead letters" in done.stderr
     assert shell.operations.changes == []
-    assert shell.run("session", "kill", "joe/1", input="y\n").exit_code == 0
-    assert shell.run("session", "kill", "joe/2", "--yes").stdout == "joe/2 has ended\n"
-    assert [change.action for change in shell.operations.changes] == ["session.kill"] * 2
+    assert shell.run("session", "end", "joe/1", input="y\n").exit_code == 0
+    assert shell.run("session", "end", "joe/2", "--yes").stdout == "joe/2 has ended\n"
+    assert [change.action for change in shell.operations.changes] == ["session.end"] * 2
     shell.operations.by_key["joe/3"] = a_session("joe/3")
-    done = shell.run("session", "kill", "joe/3", "--yes", "--json")
+    done = shell.run("session", "end", "joe/3", "--yes", "--json")
     assert json.loads(done.stdout) == {"key": "joe/3", "ended": True, "dead": 3}
-    done = shell.run("session", "kill", "joe/2", "--yes")
+    done = shell.run("session", "end", "joe/2", "--yes")
     assert done.exit_code == 1
     assert "session list" in done.stderr
+
+
+def test_a_dry_run_ends_no_session(shell: Shell) -> None:
+    done = shell.run("session", "end", "joe/1", "--dry-run")
+    assert (done.exit_code, done.stdout) == (0, "joe/1 would be ended\n")
+    told = json.loads(shell.run("session", "end", "joe/1", "--dry-run", "--json").stdout)
+    assert told == {"key": "joe/1", "ended": False, "dead": 3}
+    assert shell.operations.changes == []
+
+
+@pytest.mark.parametrize("further", [["--all"], ["--prefix", "joe/"]])
+def test_a_session_is_ended_alone_or_all_that_meet_conditions(
+    shell: Shell, further: list[str]
+) -> None:
+    assert shell.run("session", "end", "joe/1", *further, "--yes").exit_code == 2
+    assert shell.operations.changes == []
 
 
 def test_delivery_is_held_back_shown_and_resumed(shell: Shell) -> None:

@@ -514,11 +514,11 @@ async def test_the_audit_lists_changes_from_the_latest_on(at: Desk) -> None:
     audit = at.audit
     for n in range(5):
         audit.note("operator/ann", "dead.purge", f"target {n}", detail={"n": n})
-    audit.note("operator", "session.kill", "joe/1", outcome="user.notConnected")
+    audit.note("operator", "session.end", "joe/1", outcome="user.notConnected")
     await at.answered_line()
     latest, cursor = await audit.read(None, 4)
     assert [(entry.action, entry.target) for entry in latest[:2]] == [
-        ("session.kill", "joe/1"),
+        ("session.end", "joe/1"),
         ("dead.purge", "target 4"),
     ]
     assert latest[0].outcome == "user.notConnected"

@@ -254,10 +254,10 @@ class FakeOperations:
         session = await self.session(key)
         return [an_entry(n + 1) for n in range(min(session.waiting, limit))]
 
-    async def kill(self, key: str, who: str) -> None:
+    async def end_session(self, key: str, who: str) -> None:
         await self.session(key)
         del self.by_key[key]
-        self._changed(who, "session.kill", key)
+        self._changed(who, "session.end", key)
 
     async def end_sessions(
         self, filter: SessionFilter, limit: int, *, all: bool, dry_run: bool, who: str

@@ -159,7 +159,7 @@ class LiveServer(Server):
         """End a session with these messages, which become dead letters."""
         await self.receiver(key)
         await self.publish(*data)
-        await self.api.sessions.kill(key, "operator")
+        await self.api.sessions.end_session(key, "operator")
         await self.desk.answered()
 
 

@@ -82,7 +82,7 @@ async def test_a_queue_is_emptied_and_a_session_ended(admin: Admin) -> None:
     ended = await admin.ask("DELETE", "/sessions/joe/1")
     assert (ended.status, ended.body) == (204, b"")
     assert (await admin.ask("GET", "/sessions/joe/1")).status == 404
-    assert [change.action for change in changes(admin)] == ["session.clear", "session.kill"]
+    assert [change.action for change in changes(admin)] == ["session.clear", "session.end"]
 
 
 async def test_a_channel_that_the_server_holds_is_released(admin: Admin) -> None:

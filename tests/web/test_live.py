@@ -119,13 +119,13 @@ async def test_large_entries_are_not_shown_and_deep_ones_are(server: LiveServer)
 async def test_a_killed_session_leaves_its_queue_as_dead_letters(server: LiveServer) -> None:
     client = await server.receiver()
     await server.publish(1, 2)
-    await server.api.sessions.kill("joe/1", "operator/ann")
+    await server.api.sessions.end_session("joe/1", "operator/ann")
     await server.desk.answered()
     assert sorted(letter.data for letter in await server.dead()) == [1, 2]
     assert server.desk.queue("joe/1") == {}
     assert client.connect().reply["error"].startswith("402")
     (entry,) = await server.audited()
-    assert (entry.who, entry.action, entry.target) == ("operator/ann", "session.kill", "joe/1")
+    assert (entry.who, entry.action, entry.target) == ("operator/ann", "session.end", "joe/1")
     assert entry.outcome == "ok"
 
 
@@ -245,7 +245,7 @@ async def test_a_change_is_answered_when_the_store_has_it(server: LiveServer) ->
     await server.api.sessions.clear("joe/1", "operator")
     assert server.desk.bodies() == set()
     await server.publish(2)
-    await server.api.sessions.kill("joe/1", "operator")
+    await server.api.sessions.end_session("joe/1", "operator")
     assert len(server.desk.dead()) == 1
 
 
@@ -267,7 +267,7 @@ async def test_requests_for_missing_things_say_that_they_are_unknown(server: Liv
     for asked in (
         api.sessions.session("joe/1"),
         api.sessions.peek("joe/1", 1),
-        api.sessions.kill("joe/1", "operator"),
+        api.sessions.end_session("joe/1", "operator"),
     ):
         with refused_with("user.notConnected"):
             await asked
@@ -357,7 +357,7 @@ async def test_reading_a_queue_ends_with_its_session(server: LiveServer) -> None
     text = "client/joe/1/?callbackQueueEntries=waitingDelay=-1"
     asking = asyncio.create_task(server.api.system.command(text, who="reader"))
     await asyncio.sleep(0.05)
-    await server.api.sessions.kill("joe/1", "operator")
+    await server.api.sessions.end_session("joe/1", "operator")
     with pytest.raises(CommandRefused):
         await asyncio.wait_for(asking, 5)
     assert client.session.is_gone

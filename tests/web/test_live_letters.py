@@ -100,7 +100,7 @@ async def test_groups_are_listed_in_pages(server: LiveServer) -> None:
         for n in range(count):
             server.for_extensions.publish(channel, n)
         await server.desk.answered()
-        await server.api.sessions.kill("joe/1", "operator")
+        await server.api.sessions.end_session("joe/1", "operator")
         await server.desk.answered()
     found, cursor = [], None
     for _ in range(3):

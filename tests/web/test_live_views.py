@@ -279,7 +279,7 @@ async def test_a_trace_says_when_it_is_incomplete(
     monkeypatch.setattr(messages, "_MOST_QUEUES", 2)
     assert not (await server.api.messages.trace(id, None)).is_cut
     for key in ("joe/1", "ann/1"):
-        await server.api.sessions.kill(key, "operator")
+        await server.api.sessions.end_session(key, "operator")
     await server.desk.answered()
     monkeypatch.setattr(messages, "_MOST_LETTERS", 1)
     trace = await server.api.messages.trace(id, None)

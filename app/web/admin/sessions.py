@@ -7,7 +7,7 @@ from heapq import nsmallest
 from itertools import chain, islice
 from operator import itemgetter
 
-from holdfast.bayeux.interventions import kill
+from holdfast.bayeux import interventions
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.session_status import created_ms, find, first_entries, hold_of, last_seen_ms
 from holdfast.bayeux.sessions import Session
@@ -86,7 +86,7 @@ class Sessions:
                 if detail["ended"] == limit:
                     break
                 if _fits(self._life, session, filter, self._server.clock()):
-                    kill(self._life, session, who, self._server.clock())
+                    interventions.end(self._life, session, who, self._server.clock())
                     detail["ended"] += 1
         return views.EndedSessions(len(found), entries, detail["ended"], False)
 
@@ -96,10 +96,10 @@ class Sessions:
         return await self._view(self._find(key))
 
     @route("DELETE", _SESSION)
-    async def kill(self, key: str, who: str) -> None:
+    async def end_session(self, key: str, who: str) -> None:
         """End a session; its queue becomes dead letters."""
-        async with self._server.change(who, "session.kill", key):
-            kill(self._life, self._find(key), who, self._server.clock())
+        async with self._server.change(who, "session.end", key):
+            interventions.end(self._life, self._find(key), who, self._server.clock())
 
     @route("GET", _SESSION + "/queue")
     async def peek(self, key: str, limit: EntryLimit = 20) -> list[views.Entry]:

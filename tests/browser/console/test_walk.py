@@ -348,7 +348,7 @@ def test_results_of_the_pipeline_are_shown_and_lead_to_messages(
 
 def test_the_audit_shows_who_changed_something(page: Page) -> None:
     go(page, "Audit")
-    row = page.get_by_role("row").filter(has_text="session.kill")
+    row = page.get_by_role("row").filter(has_text="session.end")
     expect(row).to_contain_text("operator/ann")
     expect(row).to_contain_text("mail/2")
 

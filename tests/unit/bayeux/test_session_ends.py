@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.bayeux.interventions import kill
+from holdfast.bayeux import interventions
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.dispatcher import Dispatcher
 from holdfast.delivery.persist_outcome import PersistOutcome
@@ -85,7 +85,7 @@ def end_by_server(client: Client) -> None:
 
 
 def kill_session(client: Client) -> None:
-    kill(client.server.bayeux.life, client.session, "ann", client.server.now)
+    interventions.end(client.server.bayeux.life, client.session, "ann", client.server.now)
 
 
 PLAIN: Json | None = None
@@ -169,7 +169,7 @@ words = st.sampled_from(
 )
 steps = st.one_of(
     st.tuples(st.just("handshake"), people),
-    st.tuples(st.sampled_from(["connect", "hold", "resume", "kill", "end"]), people),
+    st.tuples(st.sampled_from(["connect", "hold", "resume", "end by operator", "end"]), people),
     st.tuples(st.just("judge"), people, words),
     st.tuples(st.just("disconnect"), people, st.sampled_from(["leave", "end", "discard"])),
     st.tuples(st.just("publish"), st.sampled_from([True, True, False])),
@@ -238,8 +238,8 @@ class Town:
                 life.hold_back(session, "lunch", "ann", now)
             case "resume" if session is not None and not session.is_gone:
                 life.resume(session, now)
-            case "kill" if session is not None and not session.is_gone:
-                kill(life, session, "ann", now)
+            case "end by operator" if session is not None and not session.is_gone:
+                interventions.end(life, session, "ann", now)
             case "end" if session is not None:
                 life.ends.end_by_server(session, now)
 
@@ -276,7 +276,7 @@ class Town:
 @given(st.lists(steps, min_size=10, max_size=30))
 @example([("judge", "ann", ERROR), ("disconnect", "ann", "leave"), ("restart",)])
 @example([("judge", "ann", ERROR), ("restart",), ("pass", 12.0), ("handshake", "ann")])
-@example([("judge", "ann", ERROR), ("publish", False), ("kill", "ann"), ("answer",)])
+@example([("judge", "ann", ERROR), ("publish", False), ("end by operator", "ann"), ("answer",)])
 @example([("judge", "ann", ERROR), ("publish", False), ("restart",)])
 def test_session_state_dispatcher_and_registry_agree_whatever_happens(
     story: list[tuple[Any, ...]],
