@@ -29,15 +29,15 @@ from holdfast.web.admin.application import make_admin
 from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.feed import Feed
 from holdfast.web.admin.figures import LiveFigures
-from holdfast.web.admin.letters import Letters as LettersService
-from holdfast.web.admin.messages import Messages
+from holdfast.web.admin.letters import LetterResource
+from holdfast.web.admin.messages import MessageResource
 from holdfast.web.admin.queue_waits import QueueWaits
-from holdfast.web.admin.sessions import Sessions
-from holdfast.web.admin.shared_queues import SharedQueues
-from holdfast.web.admin.system import System
+from holdfast.web.admin.sessions import SessionResource
+from holdfast.web.admin.shared_queues import SharedQueueResource
+from holdfast.web.admin.system import SystemResource
 from holdfast.web.admin.throttle import STRANGERS, Throttle
 from holdfast.web.admin.tokens import Role, Tokens
-from holdfast.web.admin.topics import Topics
+from holdfast.web.admin.topics import TopicResource
 from holdfast.web.cookies import BrowserCookie
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.tasks import cancel
@@ -103,13 +103,13 @@ def make_administration(
     running = RunningServer(
         scope, audit, letter_age_ms=settings.dead_letter_age, keeps_journal=settings.journal
     )
-    services = (
-        Sessions(running, letters.search),
-        SharedQueues(running),
-        Topics(running),
-        LettersService(running, letters, replays),
-        Messages(running, letters.search, JournalFrames(redis, store.keys)),
-        System(
+    resources = (
+        SessionResource(running, letters.search),
+        SharedQueueResource(running),
+        TopicResource(running),
+        LetterResource(running, letters, replays),
+        MessageResource(running, letters.search, JournalFrames(redis, store.keys)),
+        SystemResource(
             running,
             figures=figures,
             results=PipelineResults(redis, store.keys),
@@ -117,7 +117,7 @@ def make_administration(
         ),
     )
     by_login = None if logins is None else logins.operator
-    admin = make_admin(services, tokens, clock, _feed_of(endpoint), by_login)
+    admin = make_admin(resources, tokens, clock, _feed_of(endpoint), by_login)
     return Administration(admin, replays)
 
 

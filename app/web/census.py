@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from holdfast.bayeux.session_registry import Sessions
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.counters import Counters
-from holdfast.delivery.dispatcher import DispatcherState as Contact
+from holdfast.delivery.dispatcher import DispatcherState
 from holdfast.delivery.guard import Guard
 from holdfast.delivery.latency import first_free
 from holdfast.delivery.session_states import SessionState
@@ -75,7 +75,7 @@ class Census:
         if dispatcher is not None:
             is_active = dispatcher.is_active
             self.held_back += not is_active
-            self.polling += dispatcher.state is Contact.POLLING
+            self.polling += dispatcher.state is DispatcherState.POLLING
         first = first_free(queue.new, held, _DEPTH) if is_active else None
         if first is not None and (not self.oldest or first.id < self.oldest):
             self.oldest = first.id

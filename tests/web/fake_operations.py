@@ -1,4 +1,4 @@
-"""The services of the administration in memory: no server, no store, no waiting."""
+"""The resources of the administration in memory: no server, no store, no waiting."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import fields, replace
@@ -177,7 +177,7 @@ def a_topic(channel: str, **fields: Any) -> Topic:
 
 
 class FakeOperations:
-    """The services with a few dictionaries; `changes` records the changes that were asked for."""
+    """The resources with a few dictionaries; `changes` records the changes that were asked for."""
 
     def __init__(self, sessions: Sequence[Session] = (), letters: Sequence[Letter] = ()) -> None:
         self.by_key = {each.key: each for each in sessions}

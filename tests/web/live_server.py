@@ -22,13 +22,13 @@ from holdfast.web.admin.changes import RunningServer
 from holdfast.web.admin.faults import RequestFailed
 from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.letter_views import Letter
-from holdfast.web.admin.letters import Letters as LettersService
-from holdfast.web.admin.messages import Messages
+from holdfast.web.admin.letters import LetterResource
+from holdfast.web.admin.messages import MessageResource
 from holdfast.web.admin.queue_waits import QueueWaits
-from holdfast.web.admin.sessions import Sessions
-from holdfast.web.admin.shared_queues import SharedQueues
-from holdfast.web.admin.system import System
-from holdfast.web.admin.topics import Topics
+from holdfast.web.admin.sessions import SessionResource
+from holdfast.web.admin.shared_queues import SharedQueueResource
+from holdfast.web.admin.system import SystemResource
+from holdfast.web.admin.topics import TopicResource
 from tests.store.desk import Desk, desk, until
 from tests.store.servers import ValkeyServer
 from tests.unit.bayeux.desk import replaying_of
@@ -42,14 +42,14 @@ LETTER_AGE_MS = 3_600_000
 
 
 class Api(NamedTuple):
-    """The services of the administration."""
+    """The resources of the administration."""
 
-    sessions: Sessions
-    queues: SharedQueues
-    topics: Topics
-    letters: LettersService
-    messages: Messages
-    system: System
+    sessions: SessionResource
+    queues: SharedQueueResource
+    topics: TopicResource
+    letters: LetterResource
+    messages: MessageResource
+    system: SystemResource
 
 
 class LiveServer(Server):
@@ -89,12 +89,12 @@ class LiveServer(Server):
             letters=self.letters.search.statistics,
         )
         self.api = Api(
-            Sessions(server, search),
-            SharedQueues(server),
-            Topics(server),
-            LettersService(server, self.letters, self.replays),
-            Messages(server, search, JournalFrames(reader, keys)),
-            System(
+            SessionResource(server, search),
+            SharedQueueResource(server),
+            TopicResource(server),
+            LetterResource(server, self.letters, self.replays),
+            MessageResource(server, search, JournalFrames(reader, keys)),
+            SystemResource(
                 server,
                 figures=desk,
                 results=PipelineResults(reader, keys),

@@ -1,4 +1,4 @@
-"""The routes of the administration, each with the answer of its service."""
+"""The routes of the administration, each with the answer of its resource."""
 
 from collections.abc import AsyncIterator
 from typing import Any

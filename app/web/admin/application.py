@@ -70,7 +70,7 @@ _PERSON = web.RequestKey("person", Person)
 
 
 def make_admin(
-    services: Sequence[object],
+    resources: Sequence[object],
     tokens: Tokens,
     clock: Callable[[], float],
     feed: Endpoint | None = None,
@@ -78,7 +78,7 @@ def make_admin(
 ) -> web.Application:
     """Return the application to be mounted at /admin; the clock counts seconds.
 
-    The services have, between them, a method for each route.
+    The resources have, between them, a method for each route.
 
     With an endpoint it has the console's way to the Bayeux server: long-polling for whoever shows
     a token with each request.
@@ -89,7 +89,7 @@ def make_admin(
     application = web.Application(middlewares=[door.serve])
     application.on_response_prepare.append(_add_headers)
     for route in ROUTES:
-        answer = _method(route, (*services, Description()))
+        answer = _method(route, (*resources, Description()))
         application.router.add_route(route.method, API + route.path, _handler(route, answer))
     if feed is not None:
         application.router.add_post(FEED, partial(long_poll, endpoint=feed))
@@ -190,8 +190,8 @@ def _who(request: web.Request, role: Role) -> str:
     return f"{role.title}/{name}"
 
 
-def _method(route: Route, services: Sequence[object]) -> Callable[..., Any]:
-    found = (each for each in services if hasattr(each, route.handler))
+def _method(route: Route, resources: Sequence[object]) -> Callable[..., Any]:
+    found = (each for each in resources if hasattr(each, route.handler))
     method: Callable[..., Any] = getattr(next(found), route.handler)
     return method
 

@@ -1,4 +1,4 @@
-"""The service for dead letters and replays."""
+"""The resource of dead letters and replays."""
 
 import asyncio
 import re
@@ -8,8 +8,7 @@ from dataclasses import asdict
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.fields import Fingerprint, LetterId
 from holdfast.store.letter_filter import ALL_LETTERS, LetterFilter
-from holdfast.store.letters import Import
-from holdfast.store.letters import Letters as StoredLetters
+from holdfast.store.letters import Import, Letters
 from holdfast.store.remarks import Remark
 from holdfast.store.replay_options import USUAL_OPTIONS, ReplayOptions
 from holdfast.store.replays import JobNotRunning, Replays
@@ -34,10 +33,10 @@ _CURSOR = re.compile(r"[0-9]{19}")
 _PLACE = re.compile(r"[0-9]{1,9}")
 
 
-class Letters:
+class LetterResource:
     """Answers requests about dead letters; every change is audited."""
 
-    def __init__(self, server: RunningServer, letters: StoredLetters, replays: Replays) -> None:
+    def __init__(self, server: RunningServer, letters: Letters, replays: Replays) -> None:
         self._node, self._age_ms = server.scope.node, server.letter_age_ms
         self._audit = server.audit
         self._letters = letters

@@ -1,4 +1,4 @@
-"""The service that finds one message and its history."""
+"""The resource that finds one message and its history."""
 
 import asyncio
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ _LETTER_STEPS = 20
 _FRAMES = 100
 
 
-class Messages:
+class MessageResource:
     """Finds a message in queues, among dead letters and in the journal, all of it bounded."""
 
     def __init__(self, server: RunningServer, letters: LetterSearch, frames: JournalFrames) -> None:

@@ -1,6 +1,6 @@
 """Routes of the administration, made from the signatures of the methods that answer them.
 
-A method of a service says what its request may have: the names in the path, and all others in the
+A method of a resource says what its request may have: the names in the path, and all others in the
 query of a GET or DELETE, in the body of a POST or PUT. In a query a filter is given by its fields.
 `key` is the subject and the number of a session in the path; `who` is the caller, and comes from
 access control. What the method returns is the answer; a list becomes an object with its items.
@@ -37,7 +37,7 @@ class Route:
 
     method: str
     path: str
-    # The service's method, which is the operation for generated clients, too.
+    # The resource's method, which is the operation for generated clients, too.
     handler: str
     summary: str
     # What stands in the path and in the query.
@@ -61,7 +61,7 @@ class Route:
     def arguments(
         self, params: BaseModel, body: BaseModel | AsyncIterator[bytes] | None, who: str
     ) -> dict[str, Any]:
-        """Return the arguments for the service's method."""
+        """Return the arguments for the resource's method."""
         given = dict(params)
         if isinstance(body, BaseModel):
             given |= dict(body)
@@ -78,7 +78,7 @@ class Route:
 
 
 def route(method: str, path: str) -> Callable[[Method], Method]:
-    """Let a method of a service answer these requests; its docstring begins with their summary."""
+    """Let a method of a resource answer these requests; its docstring begins with their summary."""
 
     def mark(answered_by: Method) -> Method:
         setattr(answered_by, _ROUTE, _route_of(method, path, answered_by))
@@ -87,9 +87,9 @@ def route(method: str, path: str) -> Callable[[Method], Method]:
     return mark
 
 
-def routes_of(services: Iterable[type]) -> tuple[Route, ...]:
+def routes_of(resources: Iterable[type]) -> tuple[Route, ...]:
     """Return all routes that the methods of these classes answer, in their order."""
-    methods = [method for service in services for method in vars(service).values()]
+    methods = [method for resource in resources for method in vars(resource).values()]
     return tuple(getattr(method, _ROUTE) for method in methods if hasattr(method, _ROUTE))
 
 

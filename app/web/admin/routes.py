@@ -3,18 +3,18 @@
 from typing import Any
 
 from holdfast.web.admin.address import API
-from holdfast.web.admin.letters import Letters
-from holdfast.web.admin.messages import Messages
+from holdfast.web.admin.letters import LetterResource
+from holdfast.web.admin.messages import MessageResource
 from holdfast.web.admin.openapi import describe
 from holdfast.web.admin.route import route, routes_of
-from holdfast.web.admin.sessions import Sessions
-from holdfast.web.admin.shared_queues import SharedQueues
-from holdfast.web.admin.system import System
-from holdfast.web.admin.topics import Topics
+from holdfast.web.admin.sessions import SessionResource
+from holdfast.web.admin.shared_queues import SharedQueueResource
+from holdfast.web.admin.system import SystemResource
+from holdfast.web.admin.topics import TopicResource
 
 
 class Description:
-    """The service that describes the routes."""
+    """The resource that describes the routes."""
 
     @route("GET", "/openapi.json")
     async def description(self) -> dict[str, Any]:
@@ -22,4 +22,14 @@ class Description:
         return describe(ROUTES, "/admin" + API)
 
 
-ROUTES = routes_of([System, Messages, Sessions, SharedQueues, Topics, Letters, Description])
+ROUTES = routes_of(
+    [
+        SystemResource,
+        MessageResource,
+        SessionResource,
+        SharedQueueResource,
+        TopicResource,
+        LetterResource,
+        Description,
+    ]
+)

@@ -1,4 +1,4 @@
-"""The service for sessions: show them, hold them back, end them."""
+"""The resource of sessions: show them, hold them back, end them."""
 
 import asyncio
 import logging
@@ -38,7 +38,7 @@ _STRETCH = 2000
 _SESSION = "/sessions/{subject}/{number}"
 
 
-class Sessions:
+class SessionResource:
     """Answers requests about sessions; every change is audited."""
 
     def __init__(self, server: RunningServer, letters: LetterSearch) -> None:

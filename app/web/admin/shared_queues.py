@@ -1,4 +1,4 @@
-"""The service for what waits for subjects and in work queues, who receives it, and removing it."""
+"""The resource of what waits for subjects and in work queues, who receives it, and removing it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class WorkQueue:
     receivers: Annotated[Count, Field(description="Sessions that have subscribed to it.")]
 
 
-class SharedQueues:
+class SharedQueueResource:
     """Answers requests about queues that sessions share; every change is audited."""
 
     def __init__(self, server: RunningServer) -> None:

@@ -35,7 +35,7 @@ from holdfast.web.admin.views import Page, first_names, view_of
 _CURSOR = re.compile(r"(?!0+-0+$)[0-9]{1,19}-[0-9]{1,19}")
 
 
-class System:
+class SystemResource:
     """Answers requests about the server; every change is audited.
 
     Args:

@@ -1,4 +1,4 @@
-"""The service for topics: their states and what keeps them, and erasing them."""
+"""The resource of topics: their states and what keeps them, and erasing them."""
 
 import asyncio
 from typing import Annotated
@@ -23,7 +23,7 @@ from holdfast.web.admin.views import Page, view_of
 Force = Annotated[bool, Field(description="Discard what waits in queues.")]
 
 
-class Topics:
+class TopicResource:
     """Answers requests about topics; every change is audited."""
 
     def __init__(self, server: RunningServer) -> None:
