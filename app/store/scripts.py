@@ -174,7 +174,7 @@ def _entering(
 
 def move(keys: RedisKeys, epoch: str, moves: Sequence[Move]) -> ScriptCall:
     """Move messages between queues, with the attempts that they bring along."""
-    positions = _Positions(keys.meta)
+    positions = _Positions(keys.meta, keys.handed)
     args: list[Word] = [epoch]
     histories: dict[int, bytes] = {}
     for each in moves:
@@ -183,7 +183,7 @@ def move(keys: RedisKeys, epoch: str, moves: Sequence[Move]) -> ScriptCall:
         args += (each.source, positions.of(keys.marks(each.source)))
         entry = records.pack_waiting(each.message, histories)
         marked = each.targets[: each.remembering] if entry else ()
-        args += (entry, len(each.targets), len(marked), *each.targets)
+        args += (entry, len(each.targets), each.copies, len(marked), *each.targets)
         args += [positions.of(keys.marks(receiver)) for receiver in marked]
     return ScriptCall(MOVE, positions.keys, args)
 

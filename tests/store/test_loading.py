@@ -213,6 +213,26 @@ async def test_another_process_finds_which_entries_were_handed_over_last(
         assert (other.queue("joe/1"), other.hash(KEYS.marks("joe/1"))) == ({3: ""}, {})
 
 
+async def test_a_message_that_comes_again_from_another_session_is_new_to_one_that_has_acked_it(
+    at: Desk,
+) -> None:
+    for name in ("joe/1", "joe/3"):
+        at.store.save(session(name))
+    at.keep(message(1), "joe/1", "joe/3")
+    at.keep(message(2), "joe/1")
+    at.store.mark_batch("joe/1", batch(1, 2))
+    await at.answered()
+    at.store.settle("joe/1", ids(1), ACKED)
+    await at.answered()
+    at.store.move([Move(message(1), "joe/3", ["joe/1"], 1, 1)])
+    await at.answered()
+    loaded = await at.loaded()
+    assert [entry for entry, _ in loaded["joe/1"].entries] == [
+        mark(2, 2, batch=1, position=2),
+        Mark(BASE + 1),
+    ]
+
+
 @pytest.mark.parametrize(("name", "value"), [("marks", "x"), ("handed", "x y")])
 async def test_an_entry_with_an_unreadable_mark_is_loaded_as_if_never_handed_over(
     at: Desk, name: str, value: str
