@@ -37,7 +37,7 @@ from holdfast.store.scripts import ScriptCall, Take
 from holdfast.store.turn_writer import TurnWriter
 from holdfast.store.turn_writes import PendingCall, PendingPublish, TurnBuffer, TurnWrites
 from holdfast.store.unanswered_calls import UnansweredCalls
-from holdfast.store.waiting import Confirm, Waiting
+from holdfast.store.pending_publishes import Confirm, PendingPublishes
 from holdfast.store.write_refusals import WriteRefusals
 from holdfast.store.write_right import StoreState, WriteRight
 
@@ -110,7 +110,7 @@ class Store:
             send=self._send,
             on_sent=self._open_if_lost,
         )
-        self._waiting = Waiting(self._loop, confirm)
+        self._pending = PendingPublishes(self._loop, confirm)
         self._keyed = PublishKeys(self._disown)
         self._refusing = WriteRefusals(self._loop.time)
         self._is_probing = False
@@ -156,7 +156,7 @@ class Store:
             except TimeoutError:
                 if self._calls:
                     log.warning("%d calls to the store were not answered", len(self._calls))
-        self._waiting.close()
+        self._pending.close()
 
     # The port
 
@@ -340,7 +340,7 @@ class Store:
         call, kept, dead, note, _, is_reported = outgoing
         done: Callable[[object], None] = ignore_answer
         if kept:
-            done = partial(self._kept, kept, self._waiting.begin(kept))
+            done = partial(self._kept, kept, self._pending.begin(kept))
         elif dead:
             done = partial(self._buried, dead)
         number = 0

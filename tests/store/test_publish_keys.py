@@ -160,7 +160,7 @@ def _words(call: scripts.ScriptCall) -> list[Any]:
 async def test_an_unanswered_publish_is_unknown_first_and_kept_or_repeated_later(
     valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.store.waiting._WAIT_LIMIT_S", 0.1)
+    monkeypatch.setattr("holdfast.store.pending_publishes._WAIT_LIMIT_S", 0.1)
     async with desk(valkey) as at:
         valkey.freeze()
         at.keep(message(1, key="k"), "joe/1")

@@ -14,7 +14,7 @@ from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.store import scripts, store, turn_writer, waiting
 from holdfast.store.scripts import ScriptCall
 from holdfast.store.turn_writes import PendingPublish
-from holdfast.store.waiting import Waiting
+from holdfast.store.pending_publishes import PendingPublishes
 from tests.store.desk import (
     BASE,
     KEYS,
@@ -484,8 +484,8 @@ async def test_a_process_that_was_suspended_reads_answers_before_it_calls_a_publ
     loop = Mock()
     loop.time.return_value = 100.0
     heard: list[PersistOutcome] = []
-    waiting = Waiting(loop, None)
-    answered = waiting.begin([PendingPublish(message(1), ("joe/1",), heard.append)])
+    pending = PendingPublishes(loop, None)
+    answered = pending.begin([PendingPublish(message(1), ("joe/1",), heard.append)])
     (_, ring), _ = loop.call_at.call_args
     loop.time.return_value = 130.0
     ring()

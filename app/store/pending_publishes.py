@@ -21,7 +21,7 @@ _LATE_S = 0.5
 Confirm = Callable[[Sequence[int | str], Callable[[bool], None]], None]
 
 
-class Waiting:
+class PendingPublishes:
     """Answers each publish once, and once more after UNKNOWN.
 
     A message that is stored but not confirmed is UNKNOWN to its publisher, who was promised more,

@@ -7,7 +7,7 @@ from unittest.mock import Mock
 from holdfast.delivery.messages import Message
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.store.turn_writes import PendingPublish
-from holdfast.store.waiting import Waiting
+from holdfast.store.pending_publishes import PendingPublishes
 
 
 class Publisher:
@@ -20,9 +20,9 @@ class Publisher:
 
 def test_an_answered_publish_is_freed_without_the_garbage_collector() -> None:
     publisher = Publisher()
-    waiting = Waiting(Mock(time=lambda: 100.0), None)
+    pending = PendingPublishes(Mock(time=lambda: 100.0), None)
     message = Message(b"{}", id=1, channel="/a", sender="")
-    answered = waiting.begin([PendingPublish(message, ("joe/1",), publisher.hear)])
+    answered = pending.begin([PendingPublish(message, ("joe/1",), publisher.hear)])
     gc.disable()
     try:
         answered(b"OK")
