@@ -44,7 +44,7 @@ _UNREADABLE = (RecordUnreadable, AttributeError, LookupError, TypeError, ValueEr
 
 # Called with a receiver that is no session, and the messages stored for it: of a shared queue, of a
 # history, or of an ended session whose process was killed before it had settled them.
-Orphaned = Callable[[str, Sequence[Message]], None]
+WithoutSession = Callable[[str, Sequence[Message]], None]
 
 
 class Loading:
@@ -63,7 +63,7 @@ class Loading:
         self._queues: dict[bytes, list[int]] = {}
 
     async def sessions(
-        self, marked: Callable[[str, Collection[int]], None], orphaned: Orphaned
+        self, marked: Callable[[str, Collection[int]], None], without_session: WithoutSession
     ) -> AsyncIterator[LoadedSession]:
         """Yield all sessions, unordered; `marked` gets entries with marks of their own."""
         async for page in self._pages(self._keys.bodies, _MESSAGES):
@@ -80,11 +80,11 @@ class Loading:
             messages = [self._messages[id] for id in self._queues[receiver]]
             if receiver.endswith(b"/0"):
                 # Shared queues never have a session.
-                messages = await self._of_subject(receiver.decode(), marked)
+                messages = await self._of_shared_queue(receiver.decode(), marked)
             elif not receiver.startswith(b"/"):
                 # Nor have the histories of channels.
                 self._dangling += len(messages)
-            orphaned(receiver.decode(), messages)
+            without_session(receiver.decode(), messages)
         if self._dangling:
             log.info("removed %d leftovers of a killed process", self._dangling)
 
@@ -163,7 +163,7 @@ class Loading:
             self._remove("HDEL", self._keys.marks(record.key), id)
         return LoadedSession(record, entries, {int(id) for id in marks} - gone)
 
-    async def _of_subject(
+    async def _of_shared_queue(
         self, receiver: str, marked: Callable[[str, Collection[int]], None]
     ) -> list[Message]:
         """Return the messages of a shared queue, with their attempts in queues of sessions."""

@@ -31,7 +31,7 @@ from holdfast.store.eviction import refuse_eviction
 from holdfast.store.journaling import Journaling
 from holdfast.store.keys import RedisKeys, is_history
 from holdfast.store.link import StoreLink, ignore_answer, set_answer
-from holdfast.store.loading import LoadedSession, Loading, Orphaned
+from holdfast.store.loading import LoadedSession, Loading, WithoutSession
 from holdfast.store.publish_keys import Claim, PublishKeys
 from holdfast.store.scripts import ScriptCall, Take
 from holdfast.store.turn_writer import TurnWriter
@@ -122,13 +122,13 @@ class Store:
         self._writer.leave()
         return newest
 
-    def load(self, orphaned: Orphaned) -> AsyncIterator[LoadedSession]:
+    def load(self, without_session: WithoutSession) -> AsyncIterator[LoadedSession]:
         """Yield all sessions with their entries, unordered. Call once, before anything else.
 
         Args:
-            orphaned: Settles what is stored for sessions that have ended.
+            without_session: Settles what is stored for sessions that have ended.
         """
-        return Loading(self.link, self.keys).sessions(self._turns.marked, orphaned)
+        return Loading(self.link, self.keys).sessions(self._turns.marked, without_session)
 
     def marked(self, receiver: str, ids: Collection[int]) -> None:
         """Note that a script put these entries back into a session's queue, with marks."""

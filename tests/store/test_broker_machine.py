@@ -47,8 +47,8 @@ class ValkeyShelf:
     def topic_records(self) -> Mapping[str, TopicRecord]:
         return self.backing.topics()
 
-    def load(self, orphaned: Callable[[str, Sequence[Message]], None]) -> Iterable[Found]:
-        return self.backing.load(orphaned)
+    def load(self, without_session: Callable[[str, Sequence[Message]], None]) -> Iterable[Found]:
+        return self.backing.load(without_session)
 
     def references(self) -> dict[int, set[str]]:
         return self.backing.references()

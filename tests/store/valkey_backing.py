@@ -23,7 +23,7 @@ from holdfast.delivery.unwritten_letters import UnwrittenLetter
 from holdfast.store.address import Address
 from holdfast.store.keys import RedisKeys
 from holdfast.store.link import StoreLink
-from holdfast.store.loading import Orphaned
+from holdfast.store.loading import WithoutSession
 from holdfast.store.records import unpack_batch, unpack_entry, unpack_letter
 from holdfast.store.scripts import SCRIPTS
 from holdfast.store.store import Store
@@ -244,11 +244,11 @@ class ValkeyBacking:
             self._is_there = True
         self._desk, self._link = self._run(self._open())
 
-    def load(self, orphaned: Orphaned) -> list[Found]:
-        return self._run(self._load(orphaned))
+    def load(self, without_session: WithoutSession) -> list[Found]:
+        return self._run(self._load(without_session))
 
-    async def _load(self, orphaned: Orphaned) -> list[Found]:
-        return [(each.record, each.entries) async for each in self._desk.store.load(orphaned)]
+    async def _load(self, without_session: WithoutSession) -> list[Found]:
+        return [(each.record, each.entries) async for each in self._desk.store.load(without_session)]
 
     def marks(self, key: str) -> list[tuple[int, Mark]]:
         self._run(self._all_answered())

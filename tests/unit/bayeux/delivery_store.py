@@ -64,7 +64,7 @@ class Backing(Protocol):
         """Another server takes the place of one that was killed."""
         ...
 
-    def load(self, orphaned: Callable[[str, Sequence[Message]], None]) -> Iterable[Found]:
+    def load(self, without_session: Callable[[str, Sequence[Message]], None]) -> Iterable[Found]:
         """What it finds: sessions, and queues without one."""
         ...
 

@@ -30,8 +30,8 @@ class KeeperShelf:
     def topic_records(self) -> Mapping[str, TopicRecord]:
         return self.keeper.topics
 
-    def load(self, orphaned: Callable[[str, Sequence[Message]], None]) -> Iterable[Found]:
-        return self.keeper.load(orphaned)
+    def load(self, without_session: Callable[[str, Sequence[Message]], None]) -> Iterable[Found]:
+        return self.keeper.load(without_session)
 
     def references(self) -> dict[int, set[str]]:
         found: dict[int, set[str]] = {}

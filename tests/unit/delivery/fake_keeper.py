@@ -179,7 +179,7 @@ class FakeKeeper:
         )
         return [(mark, self.bodies[mark.id]) for mark in ordered]
 
-    def load(self, orphaned: Callable[[str, Sequence[Message]], None]) -> Iterator[Found]:
+    def load(self, without_session: Callable[[str, Sequence[Message]], None]) -> Iterator[Found]:
         """What the next server finds: all sessions, and then the queues that have none."""
         sessions = dict(self.sessions)
         left = {receiver: self._read(receiver) for receiver in self.queues.keys() - sessions.keys()}
@@ -188,7 +188,7 @@ class FakeKeeper:
             yield SessionRecord.of_json(text), self._read(receiver)
         for receiver, entries in left.items():
             if entries:
-                orphaned(receiver, [mark.with_former(message) for mark, message in entries])
+                without_session(receiver, [mark.with_former(message) for mark, message in entries])
 
     def _read(self, receiver: str) -> list[tuple[Mark, Message]]:
         return [

@@ -333,8 +333,8 @@ def restarted(server: Server, away_s: float = 0, **options: Any) -> Server:
     server.turn()
     after = requesting(keeper=server.keeper, after=server, **options)
     after.sleep(away_s)
-    orphaned = partial(restore_without_session, after.bayeux.life)
-    for record, entries in server.keeper.load(orphaned):
+    without_session = partial(restore_without_session, after.bayeux.life)
+    for record, entries in server.keeper.load(without_session):
         restore(after.bayeux.life, record, entries, after.now)
     state = after.bayeux.state
     rejoin(state.requests, [*state.sessions, *state.waiting_places.queues()])
