@@ -58,7 +58,7 @@ class Storage:
             RedisKeys(settings.namespace),
             node=settings.node,
             seed=lambda: secrets.token_hex(8),
-            on_flushed=self._on_flushed,
+            on_emptied=self._on_emptied,
             on_fenced=on_fenced,
             confirm=None if replicas is None else replicas.confirm,
             most_keys=settings.max_publish_keys,
@@ -114,7 +114,7 @@ class Storage:
         if self._bayeux is not None:
             self._bayeux.life.store_is_back()
 
-    def _on_flushed(self) -> None:
+    def _on_emptied(self) -> None:
         """The store was emptied: write everything from memory again."""
         bayeux = self._bayeux
         if bayeux is not None:

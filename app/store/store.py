@@ -59,7 +59,7 @@ class Store:
         link: An open link with `scripts.SCRIPTS`, for this store alone.
         node: The name of this node, for people who look into the store.
         seed: Returns random text, for an empty store.
-        on_flushed: Called when the store was emptied in use: save and keep everything again.
+        on_emptied: Called when the store was emptied in use: save and keep everything again.
         on_fenced: Called when another process has opened the store: stop, nothing is stored now.
         confirm: Reports whether replicas have the stored messages; None if they need not.
         most_keys: The most publish keys; beyond them the oldest are removed.
@@ -74,7 +74,7 @@ class Store:
         *,
         node: str,
         seed: Callable[[], str],
-        on_flushed: Callable[[], None],
+        on_emptied: Callable[[], None],
         on_fenced: Callable[[], None],
         confirm: Confirm | None = None,
         most_keys: int = _MOST_KEYS,
@@ -84,7 +84,7 @@ class Store:
         self.letter_quota = letter_quota or LetterQuota()
         self.link = link
         self.keys = keys
-        self._on_flushed = on_flushed
+        self._on_emptied = on_emptied
         self._most_keys = most_keys
         self._journaling = Journaling(keys, node)
         self._loop = asyncio.get_running_loop()
@@ -417,7 +417,7 @@ class Store:
 
     def _tell_again(self) -> None:
         self.letter_quota.forget()
-        self._on_flushed()
+        self._on_emptied()
         self._writer.leave()
 
 

@@ -106,7 +106,7 @@ class Desk:
             KEYS,
             node="test",
             seed=lambda: f"{random.getrandbits(64):x}",
-            on_flushed=lambda: self.events.append("flushed"),
+            on_emptied=lambda: self.events.append("emptied"),
             on_fenced=lambda: self.events.append("fenced"),
             journal=journal,
         )

@@ -343,7 +343,7 @@ async def test_frame_numbers_of_an_emptied_store_begin_again_under_another_epoch
     [(_, before)] = at.server.ask("XRANGE", STREAM, "-", "+")
     at.server.ask("FLUSHALL")
     at.store.dead_letter([letter(2)], None)
-    await until(lambda: at.events == ["flushed"])
+    await until(lambda: at.events == ["emptied"])
     at.store.write_frame(b"after")
     await at.answered()
     assert frames(at.server) == ["after"]

@@ -354,7 +354,7 @@ async def test_the_letter_quota_is_counted_again_after_the_store_was_emptied(at:
     await add_letters(at, *(bulky(n) for n in range(1, 5)))
     at.server.ask("FLUSHALL")
     at.store.dead_letter([bulky(5)], None)
-    await until(lambda: "flushed" in at.events)
+    await until(lambda: "emptied" in at.events)
     await until(lambda: not room.is_known)
     await at.letters.make_room()
     assert room.all.count == await at.letters.search.total()

@@ -181,7 +181,7 @@ async def test_an_emptied_store_gets_the_keys_of_messages_that_are_kept_again(at
     at.server.ask("FLUSHALL")
     at.keep(message(2, key="k"), "joe/1")
     await at.answered()
-    await until(lambda: at.events == ["flushed"])
+    await until(lambda: at.events == ["emptied"])
     assert at.kept[2] == [PersistOutcome.REFUSED]
     at.keep(kept, "joe/1")
     at.keep(kept, "ann/1")

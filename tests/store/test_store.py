@@ -522,7 +522,7 @@ async def test_waiting_publishes_are_refused_and_other_calls_repeated_when_the_s
     at.keep(message(2), "joe/1")
     at.store.dead_letter([letter(7, of=1)], "joe/1")
     await at.answered()
-    await until(lambda: at.events == ["flushed"])
+    await until(lambda: at.events == ["emptied"])
     assert at.kept[2] == [PersistOutcome.REFUSED]
     assert at.store.is_available
     at.store.save(session("joe/1"))
@@ -545,7 +545,7 @@ async def test_writes_that_wait_for_an_emptied_store_are_bounded(
     assert not at.store.is_full
 
 
-async def test_a_store_that_comes_back_empty_is_reported_as_flushed_and_opened_again(
+async def test_a_store_that_comes_back_empty_is_reported_as_emptied_and_opened_again(
     valkey: ValkeyServer,
 ) -> None:
     async with desk(valkey) as at:
@@ -553,7 +553,7 @@ async def test_a_store_that_comes_back_empty_is_reported_as_flushed_and_opened_a
         await at.answered()
         valkey.restart()
         at.store.settle("joe/1", ids(1), ACKED)
-        await until(lambda: at.events == ["flushed"])
+        await until(lambda: at.events == ["emptied"])
         await until(lambda: at.store.is_available)
 
 

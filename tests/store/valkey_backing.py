@@ -177,7 +177,7 @@ class ValkeyBacking:
             KEYS,
             node="test",
             seed=lambda: f"{random.getrandbits(64):x}",
-            on_flushed=_never,
+            on_emptied=_never,
             on_fenced=_never,
         )
         await store.open()
