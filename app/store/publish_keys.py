@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from holdfast.delivery.publish_keys import PublishKey
 
 # A publish key, and the message that has it.
-Claim = tuple[str, int]
+KeyedMessage = tuple[str, int]
 
 
 class PublishKeys:
@@ -20,7 +20,7 @@ class PublishKeys:
         disown: Makes the store forget keys; calls back when everything before is answered.
     """
 
-    def __init__(self, disown: Callable[[Sequence[Claim], Callable[[], None]], None]) -> None:
+    def __init__(self, disown: Callable[[Sequence[KeyedMessage], Callable[[], None]], None]) -> None:
         self._disown = disown
         # Refused messages that the store may have, until it has forgotten their keys.
         self._refused: set[int] = set()
@@ -43,11 +43,11 @@ class PublishKeys:
 
         The messages may have been stored before the answer was lost.
         """
-        claims = [(each.key.digest, each.id) for each in messages if each.key is not None]
-        if claims:
-            ids = {id for _, id in claims}
+        keyed = [(each.key.digest, each.id) for each in messages if each.key is not None]
+        if keyed:
+            ids = {id for _, id in keyed}
             self._refused |= ids
-            self._disown(claims, lambda: self._refused.difference_update(ids))
+            self._disown(keyed, lambda: self._refused.difference_update(ids))
 
 
 def meaning(message: Message, kept: PersistOutcome) -> PersistOutcome:

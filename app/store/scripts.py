@@ -147,10 +147,10 @@ def keep_keyed(
     return ScriptCall(KEEP_KEYED, positions.keys, args)
 
 
-def disown(keys: RedisKeys, epoch: str, claims: Iterable[tuple[str, int]]) -> ScriptCall:
+def disown(keys: RedisKeys, epoch: str, keyed: Iterable[tuple[str, int]]) -> ScriptCall:
     """Forget publish keys, if they belong to these messages."""
     args: list[Word] = [epoch]
-    for key, id in claims:
+    for key, id in keyed:
         args += (key, id)
     return ScriptCall(DISOWN, [keys.meta, keys.keyed], args)
 

@@ -32,7 +32,7 @@ from holdfast.store.journaling import Journaling
 from holdfast.store.keys import RedisKeys, is_history
 from holdfast.store.link import StoreLink, ignore_answer, set_answer
 from holdfast.store.loading import LoadedSession, Loading, WithoutSession
-from holdfast.store.publish_keys import Claim, PublishKeys
+from holdfast.store.publish_keys import KeyedMessage, PublishKeys
 from holdfast.store.scripts import ScriptCall, Take
 from holdfast.store.turn_writer import TurnWriter
 from holdfast.store.turn_writes import PendingCall, PendingPublish, TurnBuffer, TurnWrites
@@ -392,8 +392,8 @@ class Store:
         elif not isinstance(reply, Exception):
             self._refusing.end()
 
-    def _disown(self, claims: Sequence[Claim], done: Callable[[], None]) -> None:
-        self._turns.disown(claims)
+    def _disown(self, keyed: Sequence[KeyedMessage], done: Callable[[], None]) -> None:
+        self._turns.disown(keyed)
         self.after(done)
 
     def _buried(self, dead: Sequence[UnwrittenLetter], reply: object) -> None:

@@ -24,7 +24,7 @@ from holdfast.store.call_sizes import (
     shares,
 )
 from holdfast.store.keys import RedisKeys, is_history
-from holdfast.store.publish_keys import Claim
+from holdfast.store.publish_keys import KeyedMessage
 from holdfast.store.scripts import ScriptCall
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class TurnWrites:
     """Writes that are sent together: from disown and save to settle, dead-letter and forget."""
 
     def __init__(self) -> None:
-        self.disowned: list[Claim] = []
+        self.disowned: list[KeyedMessage] = []
         self.sessions: dict[str, Recorded] = {}
         self.messages: list[PendingPublish] = []
         self.keyed: list[PendingPublish] = []
@@ -145,8 +145,8 @@ class TurnWrites:
             yield from self._outdated(keys, epoch)
 
     def _first(self, keys: RedisKeys, epoch: str) -> Iterator[PendingCall]:
-        for claims in parts(self.disowned, repeat(KEY)):
-            yield PendingCall(scripts.disown(keys, epoch, claims))
+        for keyed in parts(self.disowned, repeat(KEY)):
+            yield PendingCall(scripts.disown(keys, epoch, keyed))
         for sessions in parts(self.sessions.values(), repeat(SESSION)):
             records = [session.record() for session in sessions]
             yield PendingCall(scripts.save(keys, epoch, records))
@@ -300,9 +300,9 @@ class TurnBuffer:
                 for receiver in each.targets[: each.remembering]:
                     self.marked(receiver, (message.id,))
 
-    def disown(self, claims: Iterable[Claim]) -> None:
+    def disown(self, keyed: Iterable[KeyedMessage]) -> None:
         """Free the publish keys of messages that are not stored after all."""
-        self._turns[-1].disowned += claims
+        self._turns[-1].disowned += keyed
 
     def mark_batch(self, receiver: str, batch: BatchMark) -> None:
         """Add a batch; the last one of a session counts, except for entries that have marks."""
