@@ -176,12 +176,12 @@ def move(keys: RedisKeys, epoch: str, moves: Sequence[Move]) -> ScriptCall:
     """Move messages between queues, with the attempts that they bring along."""
     positions = _Positions(keys.meta, keys.handed)
     args: list[Word] = [epoch]
-    histories: dict[int, bytes] = {}
+    trails: dict[int, bytes] = {}
     for each in moves:
         id = each.message.id
         args += (id, positions.of(keys.receivers(id)))
         args += (each.source, positions.of(keys.marks(each.source)))
-        entry = records.pack_waiting(each.message, histories)
+        entry = records.pack_waiting(each.message, trails)
         marked = each.targets[: each.remembering] if entry else ()
         args += (entry, len(each.targets), each.copies, len(marked), *each.targets)
         args += [positions.of(keys.marks(receiver)) for receiver in marked]
@@ -202,12 +202,12 @@ def mark(keys: RedisKeys, epoch: str, marks: Mapping[str, Mapping[int, Mark]]) -
     """Replace marks of entries."""
     positions = _Positions(keys.meta)
     args: list[Word] = [epoch]
-    histories: dict[int, bytes] = {}
+    trails: dict[int, bytes] = {}
     for receiver, entries in marks.items():
         args += (positions.of(keys.marks(receiver)), receiver, len(entries))
         for entry in entries.values():
             receivers_at = positions.of(keys.receivers(entry.id))
-            args += (entry.id, receivers_at, records.pack_mark(entry, histories))
+            args += (entry.id, receivers_at, records.pack_mark(entry, trails))
     return ScriptCall(MARK, positions.keys, args)
 
 
