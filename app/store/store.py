@@ -119,7 +119,7 @@ class Store:
         """Become the only writer; return the id of the newest message ever stored, or 0."""
         await refuse_eviction(self.link)
         newest = await self._right.open()
-        self._writer.leave()
+        self._writer.send_all()
         return newest
 
     def load(self, without_session: WithoutSession) -> AsyncIterator[LoadedSession]:
@@ -211,7 +211,7 @@ class Store:
 
     def settle(self, receiver: str, ids: Sequence[int], outcome: Outcome) -> None:
         self._turns.settle(receiver, ids, outcome)
-        self._writer.leave_soon()
+        self._writer.send_lazily()
 
     def dead_letter(
         self,
@@ -235,7 +235,7 @@ class Store:
 
     def leave_history(self, channel: str, id: int) -> None:
         self._turns.leave_history(channel, id)
-        self._writer.leave_soon()
+        self._writer.send_lazily()
 
     def save_channel_hold(self, channel: str, held: ChannelHold) -> None:
         self.post(lambda epoch: scripts.save_channel_holds(self.keys, epoch, {channel: held}))
@@ -264,7 +264,7 @@ class Store:
         Raises `StoreUnavailable`; after the timeout, the change may still take effect.
         """
         await self._writer.sent()
-        self._writer.leave()
+        self._writer.send_all()
         if not self.is_available:
             raise StoreUnavailable("the store is unavailable")
         answer: asyncio.Future[object] = self._loop.create_future()
@@ -300,8 +300,8 @@ class Store:
     async def remove_reported(self, left: Mapping[str, Collection[int]]) -> None:
         """Remove what these ended sessions left; the journal reports it afterwards."""
         for receiver in await Loading(self.link, self.keys).gone(left):
-            self._turns.leave(receiver, left[receiver])
-        self._writer.leave()
+            self._turns.remove_with_session(receiver, left[receiver])
+        self._writer.send_all()
 
     def replay_take(
         self, epoch: str, job: str, takes: Sequence[Take]
@@ -418,7 +418,7 @@ class Store:
     def _tell_again(self) -> None:
         self.letter_quota.forget()
         self._on_emptied()
-        self._writer.leave()
+        self._writer.send_all()
 
 
 def _note_refusal(refused: Callable[[], None] | None, reply: object) -> None:

@@ -53,7 +53,7 @@ class TurnWriter:
         self._loop = asyncio.get_running_loop()
         self._is_due = False
         self._end_turn_soon: Callable[[], object] = partial(self._loop.call_soon, self.flush)
-        # Calls `_leave_with_company` for acks, which wait for others.
+        # Calls `_send_lazy` for acks, which wait for others.
         self._lazy: asyncio.TimerHandle | None = None
         self._afters: list[Callable[[], None]] = []
         # The rest of a very large turn, which later turns send, and the callbacks that wait for it.
@@ -79,10 +79,10 @@ class TurnWriter:
             self._is_due = True
             self._end_turn_soon()
 
-    def leave_soon(self) -> None:
+    def send_lazily(self) -> None:
         """Send writes that are not urgent a little later: acks of several turns are combined."""
         if self._lazy is None:
-            self._lazy = self._loop.call_later(_LAZY_S, self._leave_with_company)
+            self._lazy = self._loop.call_later(_LAZY_S, self._send_lazy)
 
     def after(self, done: Callable[[], None]) -> None:
         """Call back when everything before has been sent and answered."""
@@ -95,7 +95,7 @@ class TurnWriter:
             self._is_due = False
             self._send_turns(everything=bool(self._afters))
 
-    def leave(self) -> None:
+    def send_all(self) -> None:
         """Send all writes so far at once, including acks that wait for others."""
         self._send_some(inf)
         self._send_turns(everything=True)
@@ -120,12 +120,12 @@ class TurnWriter:
         """Tell publishers that the store will not have the messages collected so far."""
         self._loop.call_soon(report, self._buffer.drop_messages(), PersistOutcome.REFUSED)
 
-    def _leave_with_company(self) -> None:
+    def _send_lazy(self) -> None:
         """Send the acks, which have waited long enough; the rest of a large turn goes first."""
         if self._rest is None:
             self._send_turns(everything=True)
         else:
-            self._lazy = self._loop.call_later(_LAZY_S, self._leave_with_company)
+            self._lazy = self._loop.call_later(_LAZY_S, self._send_lazy)
 
     def _send_turns(self, *, everything: bool) -> None:
         if everything and self._lazy is not None:

@@ -369,10 +369,10 @@ class TurnBuffer:
         turn.sessions.pop(receiver, None)
         turn.forgotten[receiver] = ids
         turn.gone.update(ids)
-        self.leave(receiver, ids)
+        self.remove_with_session(receiver, ids)
         self._marked.pop(receiver, None)
 
-    def leave(self, receiver: str, ids: Iterable[int]) -> None:
+    def remove_with_session(self, receiver: str, ids: Iterable[int]) -> None:
         """Remove entries together with their session, which reports them."""
         left = self._turns[-1].left
         for id in ids:
