@@ -89,7 +89,7 @@ class Journal(FrameBuilder):
     def flush(self, now: float) -> None:
         """Send all events if the store is available."""
         self._due = now + LONGEST_WAIT_S
-        self.leave()
+        self.send_or_keep()
 
     def write_books(self, now: float) -> None:
         """Write the books if anything happened, behind all events that they count."""
@@ -102,7 +102,7 @@ class Journal(FrameBuilder):
                 self.changed(Kind.BOOKS, at, what, number=number)
             self.flush(now)
 
-    def leave(self) -> None:
+    def send_or_keep(self) -> None:
         """Send all events now, or keep their frame while the store is unavailable."""
         self.take_in()
         if self._outlet.is_available:

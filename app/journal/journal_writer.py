@@ -75,7 +75,7 @@ class JournalWriter(DeliveryJournal):
         """Send a frame early if one turn of the loop brings more than a frame holds."""
         if self.journal.count >= MOST_EVENTS // 2:
             self._collect()
-            self.journal.leave()
+            self.journal.send_or_keep()
 
     def _collect(self) -> None:
         # Messages must not be kept in memory for long.
