@@ -54,7 +54,7 @@ async def open_journal(settings: Settings, store: Store, now: float) -> JournalW
         return None
     writer = JournalWriter(settings.node, store, now=now, now_ns=time.time_ns)
     store.note_for(writer)
-    await store.remove_reported(writer.find(await store.left_notes()))
+    await store.remove_reported(writer.report_left_notes(await store.left_notes()))
     # Before anything else happens.
     writer.begin_run(now)
     return writer

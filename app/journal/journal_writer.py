@@ -252,7 +252,7 @@ class JournalWriter(DeliveryJournal):
     def skip_note(self, number: int) -> None:
         self.journal.replace(number, _NOTHING)
 
-    def find(self, left: Mapping[int, bytes]) -> Mapping[str, set[int]]:
+    def report_left_notes(self, left: Mapping[int, bytes]) -> Mapping[str, set[int]]:
         """Report the notes that a former process left.
 
         Returns:

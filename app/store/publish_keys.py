@@ -20,7 +20,9 @@ class PublishKeys:
         disown: Makes the store forget keys; calls back when everything before is answered.
     """
 
-    def __init__(self, disown: Callable[[Sequence[KeyedMessage], Callable[[], None]], None]) -> None:
+    def __init__(
+        self, disown: Callable[[Sequence[KeyedMessage], Callable[[], None]], None]
+    ) -> None:
         self._disown = disown
         # Refused messages that the store may have, until it has forgotten their keys.
         self._refused: set[int] = set()

@@ -32,12 +32,12 @@ from holdfast.store.journaling import Journaling
 from holdfast.store.keys import RedisKeys, is_history
 from holdfast.store.link import StoreLink, ignore_answer, set_answer
 from holdfast.store.loading import LoadedSession, Loading, WithoutSession
+from holdfast.store.pending_publishes import Confirm, PendingPublishes
 from holdfast.store.publish_keys import KeyedMessage, PublishKeys
 from holdfast.store.scripts import ScriptCall, Take
 from holdfast.store.turn_writer import TurnWriter
 from holdfast.store.turn_writes import PendingCall, PendingPublish, TurnBuffer, TurnWrites
 from holdfast.store.unanswered_calls import UnansweredCalls
-from holdfast.store.pending_publishes import Confirm, PendingPublishes
 from holdfast.store.write_refusals import WriteRefusals
 from holdfast.store.write_right import StoreState, WriteRight
 

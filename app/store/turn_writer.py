@@ -9,9 +9,9 @@ from time import perf_counter
 
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.store.link import StoreLink
+from holdfast.store.pending_publishes import report
 from holdfast.store.turn_writes import PendingCall, TurnBuffer, TurnWrites
 from holdfast.store.unanswered_calls import UnansweredCalls
-from holdfast.store.pending_publishes import report
 from holdfast.store.write_right import StoreState, WriteRight
 
 # The longest time for making calls in one turn of the event loop.

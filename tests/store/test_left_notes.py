@@ -49,7 +49,9 @@ def make_changes(at: Desk) -> None:
 async def report_left_notes(at: Desk) -> None:
     """As a process does when it starts."""
     journalling = Journalling(at)
-    await at.store.remove_reported(journalling.writer.find(await at.store.left_notes()))
+    await at.store.remove_reported(
+        journalling.writer.report_left_notes(await at.store.left_notes())
+    )
     journalling.writer.flush(0.0)
     server = Server(keeper=at.store, journal=journalling.writer)
     async for loaded in at.store.load(partial(restore_without_session, server.bayeux.life)):
@@ -154,7 +156,7 @@ async def test_an_entry_that_is_acked_as_its_session_ends_is_not_also_reported_a
         left = await at.store.left_notes()
     async with desk(shared_valkey) as at:
         journalling = Journalling(at)
-        journalling.writer.find(left)
+        journalling.writer.report_left_notes(left)
         journalling.writer.flush(0.0)
         await at.answered()
     assert sorted(event.kind for event in journalled(shared_valkey)) == ["acked", "published"]
@@ -207,7 +209,7 @@ async def test_entries_that_an_ended_session_left_in_the_store_are_reported_once
         left = await at.store.left_notes()
     async with desk(shared_valkey) as at:
         journalling = Journalling(at)
-        await at.store.remove_reported(journalling.writer.find(left))
+        await at.store.remove_reported(journalling.writer.report_left_notes(left))
         if dies == "after it reports":
             journalling.writer.flush(0.0)
         await at.answered()
@@ -261,7 +263,9 @@ async def test_the_next_process_reports_which_letter_was_replayed(
 async def test_unreadable_notes_are_reported_as_dropped(shared_valkey: ValkeyServer) -> None:
     async with desk(shared_valkey) as at:
         journalling = Journalling(at)
-        journalling.writer.find({1: b"", 2: b"[99,[],[]]", 3: b"[1,[],[[1]]]", 4: b"[1,2]"})
+        journalling.writer.report_left_notes(
+            {1: b"", 2: b"[99,[],[]]", 3: b"[1,[],[[1]]]", 4: b"[1,2]"}
+        )
         journalling.writer.flush(0.0)
         await at.answered()
     assert [(event.kind, event.number) for event in journalled(shared_valkey)] == [("dropped", 4)]

@@ -11,10 +11,10 @@ from redis import Redis
 from holdfast.delivery.dead_letters import DeadLetter
 from holdfast.delivery.outcomes import ACKED
 from holdfast.delivery.persist_outcome import PersistOutcome
-from holdfast.store import scripts, store, turn_writer, waiting
+from holdfast.store import pending_publishes, scripts, store, turn_writer
+from holdfast.store.pending_publishes import PendingPublishes
 from holdfast.store.scripts import ScriptCall
 from holdfast.store.turn_writes import PendingPublish
-from holdfast.store.pending_publishes import PendingPublishes
 from tests.store.desk import (
     BASE,
     KEYS,
@@ -468,7 +468,7 @@ async def test_a_store_that_leaves_a_call_unanswered_is_not_prompt(
 async def test_a_publish_without_an_answer_in_time_is_unknown_until_the_answer_comes(
     valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "_WAIT_LIMIT_S", 0.1)
+    monkeypatch.setattr(pending_publishes, "_WAIT_LIMIT_S", 0.1)
     async with desk(valkey) as at:
         valkey.freeze()
         at.keep(message(1), "joe/1")

@@ -248,7 +248,9 @@ class ValkeyBacking:
         return self._run(self._load(without_session))
 
     async def _load(self, without_session: WithoutSession) -> list[Found]:
-        return [(each.record, each.entries) async for each in self._desk.store.load(without_session)]
+        return [
+            (each.record, each.entries) async for each in self._desk.store.load(without_session)
+        ]
 
     def marks(self, key: str) -> list[tuple[int, Mark]]:
         self._run(self._all_answered())

@@ -165,7 +165,7 @@ def test_books_count_every_event_of_every_row_and_nothing_of_a_former_run() -> N
     shelf = Shelf()
     writer = JournalWriter("here", shelf, now=0.0, now_ns=Wall())
     old = notes.packed(([], [(Kind.ACKED, [1, 2], None, None, ["a/1"], [WALL])]))
-    writer.find({1: old})
+    writer.report_left_notes({1: old})
     writer.begin_run(0.0)
     crowd, messages = receivers(10), stream(3)
     for receiver in crowd:

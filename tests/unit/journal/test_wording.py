@@ -120,7 +120,7 @@ def test_a_note_that_a_killed_process_left_has_the_wording() -> None:
     receiver.is_durable = True
     killed, next_one = Writing(), Writing()
     killed.writer.refused_with_note(receiver, [Entry(MESSAGE)], FAILED_OVER, "order 17 is unknown")
-    next_one.writer.find({1: killed.writer.note_marked({})})
+    next_one.writer.report_left_notes({1: killed.writer.note_marked({})})
     next_one.writer.flush(0.0)
     [frame] = next_one.shelf.frames
     assert [event.wording for event in unfold(decode(frame))] == ["order * is unknown"]

@@ -6,8 +6,8 @@ from unittest.mock import Mock
 
 from holdfast.delivery.messages import Message
 from holdfast.delivery.persist_outcome import PersistOutcome
-from holdfast.store.turn_writes import PendingPublish
 from holdfast.store.pending_publishes import PendingPublishes
+from holdfast.store.turn_writes import PendingPublish
 
 
 class Publisher:
