@@ -73,7 +73,7 @@ async def test_a_replay_interrupted_by_a_crash_continues_and_delivers_each_lette
             found = await operator.replayed(replay, within_s=10.0)
         result = await ring.result()
     assert (found["state"], found["sent"]) == ("done", result.dead)
-    assert (found["acked"], found["failed"]) == (found["sent"], 0)
+    assert (found["acked"], found["died_again"]) == (found["sent"], 0)
     assert result.is_valid, result.report()
     assert result.delivered == result.acked * 2 + result.dead, result.report()
 
