@@ -71,7 +71,7 @@ class MessageExpiry:
                 self._log_fault(session)
             self.watch(session)
 
-    def finds_room(self, session: Session, message: Message) -> bool:
+    def make_room_for(self, session: Session, message: Message) -> bool:
         """Queue the message in a full queue by removing others that have expired.
 
         A message that has expired itself is settled. Returns False if the queue must refuse it.

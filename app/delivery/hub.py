@@ -35,7 +35,7 @@ class MessageExpiryPort(Protocol[R_contra]):
         """Stop watching the receiver."""
         ...
 
-    def finds_room(self, receiver: R_contra, message: Message, /) -> bool:
+    def make_room_for(self, receiver: R_contra, message: Message, /) -> bool:
         """Queue the message in a full queue by expiring others; return False if that is refused."""
         ...
 
@@ -47,7 +47,7 @@ class _NoExpiry:
 
     def forget(self, receiver: Receiver) -> None: ...
 
-    def finds_room(self, receiver: Receiver, message: Message) -> bool:
+    def make_room_for(self, receiver: Receiver, message: Message) -> bool:
         return False
 
 
@@ -229,7 +229,7 @@ class Hub(Generic[R]):
                 refusing.setdefault(Reason.SESSION_ENDED, []).append(receiver)
                 continue
             reason = receiver.queue.offer(message)
-            if reason is not None and not self.message_expiry.finds_room(receiver, message):
+            if reason is not None and not self.message_expiry.make_room_for(receiver, message):
                 self._note_overflow(receiver, reason)
                 refusing.setdefault(reason, []).append(receiver)
             elif is_lazy:
