@@ -91,7 +91,7 @@ class Answers:
             slot, reply, ext = connect
             if session.cursors is not None:
                 undelivered = session.queue.ids() if session.queue.count else ()
-                session.cursors.add_to(reply, self._state.hub.settled_cursor(), undelivered)
+                session.cursors.add_to(reply, self._state.hub.complete_cursor(), undelivered)
             if session.extensions:
                 # Run first: messages that outgoing hooks deliver travel along.
                 run_outgoing(session, reply, ext, now)

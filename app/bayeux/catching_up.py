@@ -93,7 +93,7 @@ class CatchUp:
         while self._unasked:
             self._selects(self._unasked[-1])
             self._unasked.pop()
-        for accepted in self._state.hub.unsettled(self.patterns):
+        for accepted in self._state.hub.waiting_for_store(self.patterns):
             self._selects(accepted.message)
         self._check_rights()
         found = [self._found[id] for id in sorted(self._found)]
@@ -102,7 +102,7 @@ class CatchUp:
         if self._starts.ordinary.newest_first:
             self.messages.reverse()
         if self._gaps:
-            # Not `settled_cursor`: only messages that a history keeps move that.
+            # Not `complete_cursor`: only messages that a history keeps move that.
             end = cursor_of(self._state.node.stamp())
             for name, cursor in self._gaps.items():
                 self._lose(name, cursor, end)
@@ -275,7 +275,7 @@ class CatchUp:
         if self._starts.has_cursors:
             give_cursors(self._state, session, self._starts, copies)
         hub.catch_up(session, copies)
-        for accepted in hub.unsettled(self.patterns):
+        for accepted in hub.waiting_for_store(self.patterns):
             self._has_asked = False
             if self._selects(accepted.message):
                 hub.include(session, accepted)
@@ -301,7 +301,7 @@ def give_cursors(
     ids = [message.id for message in coming]
     if session.cursors is None:
         ids += session.queue.ids()
-    promised = min([state.hub.settled_cursor(), *[cursor_of(id) - 1 for id in ids]])
+    promised = min([state.hub.complete_cursor(), *[cursor_of(id) - 1 for id in ids]])
     if session.cursors is not None:
         promised = min(promised, session.cursors.promised)
     form = state.cursor_form(has_replay_ids=starts.has_replay_ids)

@@ -75,7 +75,7 @@ def restore(
     _await_client(life, session, record, now)
     if record.replay_ids is not None:
         form = state.cursor_form(has_replay_ids=record.replay_ids)
-        session.cursors = Cursors(form, state.hub.settled_cursor())
+        session.cursors = Cursors(form, state.hub.complete_cursor())
     for kept in record.requests:
         reopen(state.requests, session, kept, now, state.node.now_ms())
     life.clock.schedule_hold_end(session, now)

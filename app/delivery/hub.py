@@ -275,7 +275,7 @@ class Hub(Generic[R]):
             else:
                 self._give_of_topic(message, message.topic, (receiver,))
 
-    def unsettled(self, patterns: Container[str]) -> list[AcceptedPublish[R]]:
+    def waiting_for_store(self, patterns: Container[str]) -> list[AcceptedPublish[R]]:
         """Return the publishes to these channels' histories that wait for the store."""
         return [
             accepted
@@ -294,7 +294,7 @@ class Hub(Generic[R]):
             accepted.kept += 1
             accepted.latecomers.append(receiver.key)
 
-    def settled_cursor(self) -> int:
+    def complete_cursor(self) -> int:
         """Return the cursor up to which no further message will enter a history."""
         firsts = [waiting[0] for waiting in self._publish_order.waiting.values() if waiting]
         before = [first.message.id - NS_PER_CURSOR for first in firsts]

@@ -336,7 +336,7 @@ def test_messages_that_are_kept_and_erased_while_a_filter_is_asked_still_come() 
 def test_messages_on_a_channel_without_history_during_a_catch_up_are_reported_as_lost() -> None:
     server = Server(DeliveryWire, channels=KEEPS, is_turn_over=lambda: True)
     publish(server, 1, channel="/b/x")
-    seen = server.bayeux.state.hub.settled_cursor()
+    seen = server.bayeux.state.hub.complete_cursor()
     asked = subscribe(server.client(), "/b/**", "/none", replay=seen)
     server.for_extensions.publish("/none", 2)
     server.for_extensions.publish("/b/x", 3)
@@ -531,7 +531,7 @@ def test_a_replay_of_null_or_false_makes_an_ordinary_subscription(
 
 def test_messages_that_are_no_longer_kept_are_reported_as_lost(server: Server) -> None:
     publish(server, 1)
-    seen = server.bayeux.state.hub.settled_cursor()
+    seen = server.bayeux.state.hub.complete_cursor()
     publish(server, 2, 3, 4, 5, 6, 7)
     asked = subscribe(server.client(), "/a", replay=seen)
     assert asked.data == [3, 4, 5, 6, 7]
@@ -553,7 +553,7 @@ def test_a_channel_without_history_is_not_recovered_even_from_the_newest_kept_cu
     server: Server,
 ) -> None:
     publish(server, 1)
-    seen = server.bayeux.state.hub.settled_cursor()
+    seen = server.bayeux.state.hub.complete_cursor()
     publish(server, 2, channel="/none")
     asked = subscribe(server.client(), "/none", replay=seen)
     assert asked.reply["ext"]["replay"]["recovered"] is False
@@ -563,7 +563,7 @@ def test_a_cursor_of_another_epoch_starts_at_the_oldest_message_and_is_not_recov
     server: Server,
 ) -> None:
     publish(server, 1, 2)
-    cursor = server.bayeux.state.hub.settled_cursor()
+    cursor = server.bayeux.state.hub.complete_cursor()
     asked = subscribe(server.client(), "/a", replay={"cursor": cursor, "epoch": "another"})
     assert asked.data == [1, 2]
     assert said_of(asked)["recovered"] is False
@@ -573,7 +573,7 @@ def test_a_pattern_is_recovered_only_if_no_messages_of_its_channels_are_missing(
     server: Server,
 ) -> None:
     publish(server, 1, channel="/b/x")
-    seen = server.bayeux.state.hub.settled_cursor()
+    seen = server.bayeux.state.hub.complete_cursor()
     publish(server, 2, channel="/b/y")
     asked = subscribe(server.client(), "/b/**", replay=seen)
     assert asked.data == [2]
@@ -610,7 +610,7 @@ def test_a_pattern_is_recovered_only_if_all_its_channels_have_a_history(
         }
     )
     publish(server, 1, channel="/chat/x")
-    seen = server.bayeux.state.hub.settled_cursor()
+    seen = server.bayeux.state.hub.complete_cursor()
     publish(server, 2, channel="/quiet/x")
     publish(server, 3, channel="/chat/x")
     asked = subscribe(server.client(), pattern, replay=seen)
@@ -627,7 +627,7 @@ def test_a_topic_that_keeps_nothing_is_not_recovered_although_its_rule_has_a_his
     server: Server, pattern: str, is_whole: bool
 ) -> None:
     publish(server, 1, channel="/b/y")
-    seen = server.bayeux.state.hub.settled_cursor()
+    seen = server.bayeux.state.hub.complete_cursor()
     server.for_extensions.publish("/b/x", 2, qos=NOTHING)
     server.for_extensions.publish("/b/x", 3)
     asked = subscribe(server.client(), pattern, replay=seen)
@@ -639,7 +639,7 @@ def test_messages_that_a_topic_did_not_keep_are_not_recovered_when_it_keeps_agai
     server: Server, is_ended: bool
 ) -> None:
     publish(server, 1, channel="/b/x")
-    seen = server.bayeux.state.hub.settled_cursor()
+    seen = server.bayeux.state.hub.complete_cursor()
     server.for_extensions.publish("/b/x", 2, qos=NOTHING)
     assert server.bayeux.state.hub.histories.get("/b/x") is None
     if is_ended:
@@ -660,7 +660,7 @@ def test_a_pattern_is_not_recovered_when_more_topics_keep_nothing_than_are_looke
     monkeypatch.setattr("holdfast.delivery.kept_messages.MOST_LOOKS", 1)
     server.for_extensions.publish("/b/x/1", 1, qos=NOTHING)
     server.for_extensions.publish("/b/y/1", 1, qos=NOTHING)
-    asked = subscribe(server.client(), "/b/*", replay=server.bayeux.state.hub.settled_cursor())
+    asked = subscribe(server.client(), "/b/*", replay=server.bayeux.state.hub.complete_cursor())
     assert said_of(asked)["recovered"] is False
 
 
@@ -670,7 +670,7 @@ def test_a_work_queue_under_a_pattern_does_not_prevent_its_recovery() -> None:
         "/jobs/**": ChannelRule(is_work_queue=True),
     }
     server = Server(channels=rules)
-    seen = server.bayeux.state.hub.settled_cursor()
+    seen = server.bayeux.state.hub.complete_cursor()
     asked = subscribe(server.client(), "/**", replay=seen)
     assert said_of(asked)["recovered"] is True
 
@@ -679,7 +679,7 @@ def test_channels_beyond_the_limit_of_one_replay_are_not_recovered(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.bayeux.catching_up.MOST_CHANNELS", 1)
-    seen = server.bayeux.state.hub.settled_cursor()
+    seen = server.bayeux.state.hub.complete_cursor()
     publish(server, 1, channel="/b/x")
     publish(server, 2, channel="/b/y")
     asked = subscribe(server.client(), "/b/**", replay=seen)
@@ -746,7 +746,7 @@ def test_a_refused_subscribe_reads_no_history(
 
 def test_channels_of_a_pattern_can_start_at_different_cursors(server: Server) -> None:
     publish(server, 1, channel="/b/x")
-    seen = server.bayeux.state.hub.settled_cursor()
+    seen = server.bayeux.state.hub.complete_cursor()
     publish(server, 2, channel="/b/x")
     publish(server, 3, channel="/b/y")
     asked = subscribe(server.client(), "/b/**", replay={"/b/x": seen, "/b/**": -1})
@@ -966,7 +966,7 @@ def test_a_durable_history_survives_a_restart() -> None:
 def test_the_passing_messages_of_a_history_are_not_recovered_after_a_restart() -> None:
     server = RestartableServer(channels=KEEPS)
     publish(server, 1)
-    seen = server.bayeux.state.hub.settled_cursor()
+    seen = server.bayeux.state.hub.complete_cursor()
     named(server)
     publish(server, 2)
     server = server.reborn()
