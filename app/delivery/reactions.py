@@ -13,8 +13,8 @@ from holdfast.delivery.error_codes import ErrorCode
 log = logging.getLogger(__name__)
 
 
-class Family(Enum):
-    """The kind of an error code, which decides the reaction; `ErrorCode.family` is another."""
+class CodeKind(Enum):
+    """The kind of an error code, which decides the reaction."""
 
     __hash__ = object.__hash__
 
@@ -25,15 +25,15 @@ class Family(Enum):
     COMMUNICATION = "communication"
 
 
-def classify(code: ErrorCode) -> Family:
+def classify(code: ErrorCode) -> CodeKind:
     """Return the kind of a code; codes that receivers may not send count as the user's."""
     if code is error_codes.HOLDBACK:
-        return Family.HOLDBACK
+        return CodeKind.HOLDBACK
     if code is error_codes.DEAD_MESSAGE:
-        return Family.DEAD_MESSAGE
+        return CodeKind.DEAD_MESSAGE
     if code.is_type_of("user.security.authentication"):
-        return Family.AUTHENTICATION
-    return Family.COMMUNICATION if code.family == "communication" else Family.USER
+        return CodeKind.AUTHENTICATION
+    return CodeKind.COMMUNICATION if code.family == "communication" else CodeKind.USER
 
 
 class ForMessage(Enum):
@@ -100,12 +100,12 @@ AWAITED = Reaction(
 )
 LOST = replace(AWAITED, input=DispatcherInput.LOSS, counts_exception=False)
 
-REACTIONS: dict[Family, Reaction] = {
-    Family.DEAD_MESSAGE: replace(REFUSED, counts_exception=False),
-    Family.HOLDBACK: replace(AWAITED, input=DispatcherInput.HOLD),
-    Family.AUTHENTICATION: replace(REFUSED_FOR_GOOD, ends_session=True),
-    Family.USER: REFUSED,
-    Family.COMMUNICATION: AWAITED,
+REACTIONS: dict[CodeKind, Reaction] = {
+    CodeKind.DEAD_MESSAGE: replace(REFUSED, counts_exception=False),
+    CodeKind.HOLDBACK: replace(AWAITED, input=DispatcherInput.HOLD),
+    CodeKind.AUTHENTICATION: replace(REFUSED_FOR_GOOD, ends_session=True),
+    CodeKind.USER: REFUSED,
+    CodeKind.COMMUNICATION: AWAITED,
 }
 
 
@@ -128,12 +128,12 @@ class DefaultErrorHandler:
         self._on_user_exception = on_user_exception
 
     def react(self, failure: Failure, dispatcher: Dispatcher, now: float) -> Reaction:
-        family = classify(failure.code)
-        if family is Family.COMMUNICATION:
+        kind = classify(failure.code)
+        if kind is CodeKind.COMMUNICATION:
             return _react_to_connection(failure, dispatcher)
-        if family is Family.USER and self._on_user_exception is OnUserException.DEAD:
+        if kind is CodeKind.USER and self._on_user_exception is OnUserException.DEAD:
             return REFUSED_FOR_GOOD
-        return REACTIONS[family]
+        return REACTIONS[kind]
 
 
 def _react_to_connection(failure: Failure, dispatcher: Dispatcher) -> Reaction:
@@ -164,7 +164,7 @@ class RetryThenDead:
         self._otherwise = otherwise or DefaultErrorHandler()
 
     def react(self, failure: Failure, dispatcher: Dispatcher, now: float) -> Reaction:
-        if classify(failure.code) is not Family.USER or failure.attempts >= self._attempts:
+        if classify(failure.code) is not CodeKind.USER or failure.attempts >= self._attempts:
             return self._otherwise.react(failure, dispatcher, now)
         pause_s = self._pause_s(failure.attempts)
         return Reaction(ForMessage.STAYS, ForRest.STAYS, counts_redelivered=True, pause_s=pause_s)

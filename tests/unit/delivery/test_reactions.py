@@ -11,10 +11,10 @@ from holdfast.delivery.dispatcher import (
 )
 from holdfast.delivery.error_codes import CODES, ErrorCode
 from holdfast.delivery.reactions import (
+    CodeKind,
     DefaultErrorHandler,
     ErrorHandler,
     Failure,
-    Family,
     ForMessage,
     ForRest,
     OnUserException,
@@ -111,13 +111,13 @@ def test_every_error_code_has_the_reaction_of_the_table(
 
 def test_access_denied_by_a_receiver_is_a_refusal_and_no_failed_login() -> None:
     denied = "user.update.security.authentication.accessDenied"
-    assert classify(CODES[denied]) is Family.USER
+    assert classify(CODES[denied]) is CodeKind.USER
     assert row(denied, alive()) == REFUSED
 
 
 @pytest.mark.parametrize("text", ["internal.unknown", "resource.db.block", "legacy"])
 def test_codes_that_receivers_cannot_give_are_of_the_family_user(text: str) -> None:
-    assert classify(CODES[text]) is Family.USER
+    assert classify(CODES[text]) is CodeKind.USER
 
 
 @pytest.mark.parametrize(("retries", "row_"), [(0, LOST_FOR_GOOD), (1, LOST), (-1, LOST)])
@@ -227,7 +227,7 @@ def test_failures_other_than_refusals_get_the_reaction_of_the_other_handler(
     handler = retrying(otherwise=otherwise)
     for code in CODES.values():
         failure, dispatcher = Failure(code, ""), alive(retries)
-        if classify(code) is not Family.USER:
+        if classify(code) is not CodeKind.USER:
             expected_reaction = otherwise.react(failure, dispatcher, 0.0)
             assert handler.react(failure, dispatcher, 0.0) == expected_reaction
 
