@@ -118,7 +118,7 @@ class Failures(Generic[R]):
             receiver.acked += 1
         if entry is not None:
             self._attempt_notes.note_failure(receiver, [entry], now, failure.code, failure.text)
-        self._move(receiver, reaction, failure, entry, now)
+        self._apply_to_queue(receiver, reaction, failure, entry, now)
         self._steer(receiver, dispatcher, reaction, failure, now)
         if reaction.ends_session:
             self._owner.fail_session(receiver, failure.code, now)
@@ -134,7 +134,7 @@ class Failures(Generic[R]):
             receiver.dispatcher.since = None
         return receiver.dispatcher
 
-    def _move(
+    def _apply_to_queue(
         self, receiver: R, reaction: Reaction, failure: Failure, entry: Entry | None, now: float
     ) -> None:
         queue = receiver.queue
