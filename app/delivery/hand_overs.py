@@ -67,7 +67,7 @@ class HandOvers(Generic[R]):
         exhausted, limit = self._look_over(queue, queue.room(limit))
         if exhausted:
             queue.take_out(exhausted)
-            self._undelivered.dead_letter(receiver, exhausted, error_codes.FAILED_OVER, _EXHAUSTED)
+            self._undelivered.dead_letter(receiver, exhausted, error_codes.UPDATE_ERROR, _EXHAUSTED)
             self._waiting_places.move_on_to(receiver)
         return limit
 

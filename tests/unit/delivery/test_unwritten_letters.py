@@ -1,12 +1,12 @@
 """Dead letters that are made some time after their messages died."""
 
 from holdfast.delivery.entries import Entry
-from holdfast.delivery.error_codes import FAILED_OVER
+from holdfast.delivery.error_codes import UPDATE_ERROR
 from holdfast.delivery.messages import Message
 from holdfast.delivery.trails import Attempt
 from holdfast.delivery.unwritten_letters import DeadEntry, DeathCause
 
-DEATH = DeathCause("client/joe/1", FAILED_OVER, "no such order", {"retries": 2})
+DEATH = DeathCause("client/joe/1", UPDATE_ERROR, "no such order", {"retries": 2})
 
 
 def entry() -> Entry:

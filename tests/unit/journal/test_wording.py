@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from holdfast.delivery.counters import Counters
 from holdfast.delivery.entries import Entry
-from holdfast.delivery.error_codes import CODES, FAILED_OVER
+from holdfast.delivery.error_codes import CODES, UPDATE_ERROR
 from holdfast.delivery.messages import Message
 from holdfast.delivery.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.receivers import Receiver
@@ -119,7 +119,7 @@ def test_a_note_that_a_killed_process_left_has_the_wording() -> None:
     receiver = Receiver(CallbackQueue(QueueLimits(), Counters()), 1)
     receiver.is_durable = True
     killed, next_one = Writing(), Writing()
-    killed.writer.refused_with_note(receiver, [Entry(MESSAGE)], FAILED_OVER, "order 17 is unknown")
+    killed.writer.refused_with_note(receiver, [Entry(MESSAGE)], UPDATE_ERROR, "order 17 is unknown")
     next_one.writer.report_left_notes({1: killed.writer.note_marked({})})
     next_one.writer.flush(0.0)
     [frame] = next_one.shelf.frames
