@@ -159,7 +159,7 @@ class Failures(Generic[R]):
         queue, code = receiver.queue, failure.code
         changed: Collection[Entry]
         if entry is None:
-            changed = back = failed = queue.lose_sight()
+            changed = back = failed = queue.return_all()
             self._attempt_notes.note_failure(receiver, back, now, code, failure.text)
         elif self._given_back_from and self._given_back_from <= entry.seq:
             changed, back, failed = [entry], [], [entry]

@@ -313,7 +313,7 @@ class InFlight:
             self.narrow()
         return self._put_back(entries)
 
-    def lose_sight(self) -> list[Entry]:
+    def return_all(self) -> list[Entry]:
         """Put back everything after a loss of contact; acknowledgements may still arrive."""
         entries = list(self.in_flight().values())
         for entry in entries:

@@ -103,7 +103,7 @@ def test_a_late_ack_settles_entries_that_lost_contact_returned_unless_they_are_p
     shelf = Shelf()
     shelf.hand_over("ab")
     shelf.queue.keep_pending([2])
-    shelf.queue.lose_sight()
+    shelf.queue.return_all()
     assert text_of(shelf.queue.acknowledge(1)) == "a"
     assert shelf.returned == "b", "its receiver was still processing it"
 
@@ -111,7 +111,7 @@ def test_a_late_ack_settles_entries_that_lost_contact_returned_unless_they_are_p
 def test_an_ack_does_not_settle_an_entry_that_was_given_back() -> None:
     shelf = Shelf()
     shelf.hand_over("ab")
-    shelf.queue.lose_sight()
+    shelf.queue.return_all()
     shelf.queue.give_back(since=2)
     assert text_of(shelf.queue.acknowledge(1)) == "a"
     assert shelf.returned == "b"
@@ -162,7 +162,7 @@ def test_a_written_reply_settles_entries_that_returned_meanwhile() -> None:
     shelf = Shelf(SettledBy.WRITTEN)
     shelf.hand_over("ab")
     carried = shelf.batch
-    shelf.queue.lose_sight()
+    shelf.queue.return_all()
     assert text_of(shelf.queue.written(carried)) == "ab"
     assert (shelf.queue.count, shelf.queue.size) == (0, 0)
 
