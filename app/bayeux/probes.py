@@ -59,7 +59,7 @@ class Probes:
             for message in islice(_waiting(session), min(room, _DEPTH)):
                 room -= 1
                 if message.channel == name:
-                    if probe.is_unheard(message.sender):
+                    if probe.may_pass(message.sender):
                         return session, message
                     second_best = second_best or (session, message)
             if room <= 0:

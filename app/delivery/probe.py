@@ -41,14 +41,14 @@ class Probe:
         """Whether an answer is awaited."""
         return self._receiver is not None
 
-    def is_unheard(self, publisher: str) -> bool:
+    def may_pass(self, publisher: str) -> bool:
         """Return whether this publisher is not known to fail."""
         return self._refusals.get(publisher, 0) < _PROOF
 
     def hear_of(self, publisher: str, now: float) -> None:
         """Note that a message of this publisher waits."""
         # After a restart the failing publishers are unknown.
-        is_news = bool(self._refusals) and self.is_unheard(publisher)
+        is_news = bool(self._refusals) and self.may_pass(publisher)
         if is_news and not self.is_under_way:
             self.due = min(self.due, max(now, self._tried_at + _EAGER_S))
 

@@ -107,12 +107,12 @@ def test_a_probe_remembers_the_failures_of_a_limited_number_of_publishers() -> N
 def test_a_publisher_is_probed_soon_until_ten_of_its_probes_have_failed() -> None:
     probe = Probe(LIMITS, 0.0, ["eve"])
     now, pauses = 100.0, []
-    while probe.is_unheard("ann"):
+    while probe.may_pass("ann"):
         probe.failed("ann", now)
         pauses.append(probe.due - now)
         now = probe.due
     assert pauses == [1.0] * 9 + [10.0]
-    assert not probe.is_unheard("eve")
+    assert not probe.may_pass("eve")
 
 
 def test_releasing_a_channel_ends_its_probe() -> None:
