@@ -23,7 +23,7 @@ from holdfast.delivery.subjects import DENIED, UNKNOWN
 from holdfast.delivery.waiting_places import WaitingPlaces
 
 if TYPE_CHECKING:
-    from holdfast.delivery.addressed_queue import AddressedQueue
+    from holdfast.delivery.charged_queue import ChargedQueue
 
 # Messages that are addressed only travel on this channel.
 PTP = "/service/ptp"
@@ -74,7 +74,7 @@ class Addressing:
         self._size = len(message.wire)
         self._senders = senders
         # The queues of subjects that get it.
-        self._shared_queues: list[AddressedQueue] = []
+        self._shared_queues: list[ChargedQueue] = []
         # Sessions that get it for their subject, and are not durable yet.
         self._passing: list[Session] = []
         # The sessions in whose queues room is reserved, each once.

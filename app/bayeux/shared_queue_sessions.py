@@ -3,7 +3,7 @@
 from holdfast.bayeux.changed_session import ChangedSession
 from holdfast.bayeux.session_registry import Sessions
 from holdfast.bayeux.sessions import Session
-from holdfast.delivery.addressed_queue import AddressedQueue
+from holdfast.delivery.charged_queue import ChargedQueue
 from holdfast.delivery.hub import Hub
 from holdfast.delivery.node import Node
 from holdfast.delivery.session_states import SessionInput
@@ -18,7 +18,7 @@ class SharedQueueSessions(SharedQueueOwner[Session]):
         self._sessions = sessions
         self._node = node
 
-    def open_queue(self, key: str, queue: AddressedQueue) -> Session:
+    def open_queue(self, key: str, queue: ChargedQueue) -> Session:
         session = self._sessions.draft(queue)
         session.go_by(key)
         session.advance(SessionInput.LEAVE)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from holdfast.delivery.addressed_queue import AddressedQueue
+from holdfast.delivery.charged_queue import ChargedQueue
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.entries import Entry
 from holdfast.delivery.error_codes import CODES, ErrorCode
@@ -61,7 +61,7 @@ class SharedQueueOwner(ABC, Generic[R]):
     """The owner of the sessions, as shared queues see it."""
 
     @abstractmethod
-    def open_queue(self, key: str, queue: AddressedQueue) -> R:
+    def open_queue(self, key: str, queue: ChargedQueue) -> R:
         """Make the receiver that has this shared queue."""
 
     @abstractmethod
@@ -78,7 +78,7 @@ class SharedQueue(Generic[R]):
 
     __slots__ = ("oversized", "queue", "receiver", "returning")
 
-    def __init__(self, receiver: R, queue: AddressedQueue) -> None:
+    def __init__(self, receiver: R, queue: ChargedQueue) -> None:
         self.receiver = receiver
         self.queue = queue
         # Messages that return from ended sessions, with the keys of these.
@@ -173,7 +173,7 @@ class SharedQueues(ABC, Generic[R]):
     def _open(self, name: str) -> SharedQueue[R]:
         known = self._queues.get(name)
         if known is None:
-            queue = AddressedQueue(self._hub.counters, self._senders)
+            queue = ChargedQueue(self._hub.counters, self._senders)
             known = SharedQueue(self._owner.open_queue(f"{name}/0", queue), queue)
             self._queues[name] = known
         return known

@@ -11,7 +11,7 @@ from holdfast.delivery.senders import Senders
 _UNLIMITED = QueueLimits(entries=2**62, bytes=2**62)
 
 
-class AddressedQueue(CallbackQueue):
+class ChargedQueue(CallbackQueue):
     """A shared queue, which charges its messages to the quotas of their senders.
 
     Messages that return from sessions, or come from the store, are charged to nobody.
