@@ -118,14 +118,14 @@ class Addressing:
         for each in self._reserved:
             each.queue.reserve(self._size)
 
-    def harden(self, store: StorePort) -> bool:
+    def make_durable(self, store: StorePort) -> bool:
         """Make the sessions durable that get it for their subject, unless the store is away.
 
         Returns whether they are.
         """
         if self._passing and not store.is_available:
             return False
-        self._subjects.harden(self._passing)
+        self._subjects.make_durable(self._passing)
         return True
 
     def release(self, persisted: PersistOutcome) -> None:

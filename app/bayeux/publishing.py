@@ -142,7 +142,7 @@ class Publishing:
         except SenderOverQuota as over:
             raise state.quotas.too_much_waits(over.sender, over.kind, over.outcomes) from None
         qos.outcomes = addressing.outcomes
-        if persistent is not False and not addressing.harden(state.store):
+        if persistent is not False and not addressing.make_durable(state.store):
             addressing.release(PersistOutcome.REFUSED)
             return PersistOutcome.REFUSED
         outcome = state.hub.publish(

@@ -164,7 +164,7 @@ class SharedQueues(ABC, Generic[R]):
         queue.charge(message, senders)
         return known
 
-    def harden(self, receivers: Sequence[R]) -> None:
+    def make_durable(self, receivers: Sequence[R]) -> None:
         """Make sessions durable that are to have a message that the store keeps."""
         for each in receivers:
             if not each.is_durable:
@@ -264,7 +264,7 @@ class SharedQueues(ABC, Generic[R]):
         Queues that had it already go on with their own attempts.
         """
         if message.is_durable:
-            self.harden(new)
+            self.make_durable(new)
         if message.request is not None:
             message.request.granted_to([each.key for each in new])
         for each in new:
