@@ -39,6 +39,7 @@ class Receiver(Timed):
         "is_unclaimed",
         "key",
         "last_exception",
+        "last_work",
         "name",
         "number",
         "queue",
@@ -49,7 +50,6 @@ class Receiver(Timed):
         "took_before",
         "took_from",
         "transport",
-        "worked_at",
     )
 
     def __init__(self, queue: CallbackQueue, number: int) -> None:
@@ -84,7 +84,7 @@ class Receiver(Timed):
         # The last two publishers whose messages the receiver accepted.
         self.took_from = self.took_before = _NOBODY_YET
         # The number of its last message of a work queue, counted over all receivers; 0 if none.
-        self.worked_at = 0
+        self.last_work = 0
         # Whether the hub will look at the queue at the end of this turn.
         self.is_ready = False
         self.go_by(f"{NOBODY}/-{number}")

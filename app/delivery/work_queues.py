@@ -110,7 +110,7 @@ class WorkQueues(SharedQueues[R]):
             return ()
         chosen = min(live)[3]
         self._given += 1
-        chosen.worked_at = self._given
+        chosen.last_work = self._given
         return (chosen,)
 
     # Queues
@@ -231,7 +231,7 @@ class WorkQueues(SharedQueues[R]):
             if taker is None:
                 continue
             self._given += 1
-            taker.worked_at = self._given
+            taker.last_work = self._given
             moves.append(self._enter(message, source.key, (taker,), ()))
             heappush(ranked, _rank(taker))
         if refused:
@@ -315,7 +315,7 @@ def _channel(name: str) -> str:
 
 def _rank(receiver: R) -> _Ranked[R]:
     """The order of choice: fewest entries first, of several whoever has waited longest for work."""
-    return receiver.queue.count, receiver.worked_at, receiver.number, receiver
+    return receiver.queue.count, receiver.last_work, receiver.number, receiver
 
 
 def _choose(ranked: list[_Ranked[R]], message: Message) -> R | None:
