@@ -130,8 +130,8 @@ class Request(Timed, Generic[R]):
     """One request, outstanding or ended."""
 
     __slots__ = (
-        "_book",
         "_place",
+        "_requests",
         "address",
         "arriving",
         "call",
@@ -153,7 +153,7 @@ class Request(Timed, Generic[R]):
 
     def __init__(
         self,
-        book: "Requests[R]",
+        requests: "Requests[R]",
         requester: R,
         channel: str,
         reply_to: str,
@@ -164,7 +164,7 @@ class Request(Timed, Generic[R]):
         now_ms: int,
     ) -> None:
         super().__init__()
-        self._book = book
+        self._requests = requests
         self.requester = requester
         self.channel = channel
         # The channel on which its requester gets replies, and the one that responders publish to.
@@ -235,11 +235,11 @@ class Request(Timed, Generic[R]):
 
     def granted_to(self, keys: Iterable[str]) -> None:
         """Let the sessions with these names answer, which have a copy or will get one."""
-        self._book.grant(self, keys)
+        self._requests.grant(self, keys)
 
     def lost(self, key: str, code: str, text: str) -> None:
         """Note that this session has refused its copy, or will not get it."""
-        self._book.lose(self, key, code, text)
+        self._requests.lose(self, key, code, text)
 
 
 def _ignore(_: object) -> None:
