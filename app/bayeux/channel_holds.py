@@ -79,7 +79,7 @@ class ChannelHolds:
     def tick(self, wall_ms: int) -> None:
         """Release the channels that were to be held until now."""
         if self._guard.held:
-            for name in self._guard.over(wall_ms):
+            for name in self._guard.ended_holds(wall_ms):
                 self.release_by_server(name, "until", "its hold has ended")
 
     def _alert(self, kind: str, name: str, reason: str) -> None:

@@ -121,7 +121,7 @@ class Guard:
         self._held[channel] = held
         return True
 
-    def over(self, now_ms: int) -> list[str]:
+    def ended_holds(self, now_ms: int) -> list[str]:
         """Return the held channels whose hold has run out; the caller releases them."""
         return [channel for channel, held in self._held.items() if held.is_over(now_ms)]
 

@@ -375,8 +375,8 @@ def test_a_channel_hold_is_over_when_its_time_has_come() -> None:
     timed = TimedGuard()
     timed.guard.hold("/a", by_hand())
     timed.guard.hold("/b", by_hand(NOW_MS + 5))
-    assert timed.guard.over(NOW_MS + 4) == []
-    assert timed.guard.over(NOW_MS + 5) == ["/b"]
+    assert timed.guard.ended_holds(NOW_MS + 4) == []
+    assert timed.guard.ended_holds(NOW_MS + 5) == ["/b"]
 
 
 def test_operators_cannot_hold_more_channels_than_the_limit() -> None:
