@@ -16,7 +16,7 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.outcomes import DISCARDED, EXPIRED
 from holdfast.delivery.receivers import Receiver
 from holdfast.delivery.trails import RETURNED
-from holdfast.delivery.unwritten_letters import DeadEntry, DeathCause
+from holdfast.delivery.unwritten_letters import DeadEntry, Death
 
 R = TypeVar("R", bound=Receiver)
 
@@ -63,7 +63,7 @@ class Undelivered(Generic[R]):
             self._notices.report(notices.LOST, receiver.key, code.text, len(entries))
             return
         room = self._store.letter_quota
-        death = DeathCause(receiver.name, code, text, self._owner.policy(receiver))
+        death = Death(receiver.name, code, text, self._owner.policy(receiver))
         channels = {entry.message.channel for entry in entries}
         wanted = {name for name in channels if self._owner.wants_letters(receiver, name)}
         dead, others, unwanted = [], [], []

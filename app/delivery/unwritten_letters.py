@@ -29,8 +29,8 @@ class UnwrittenLetter(Protocol):
         ...
 
 
-class DeathCause(NamedTuple):
-    """The common part of dead letters that have the same receiver and the same reason."""
+class Death(NamedTuple):
+    """What the letters of one receiver that die together share."""
 
     # The absolute name.
     receiver: str
@@ -55,7 +55,7 @@ class DeadEntry:
         "size",
     )
 
-    def __init__(self, entry: Entry, death: DeathCause, stamp: int) -> None:
+    def __init__(self, entry: Entry, death: Death, stamp: int) -> None:
         self._message = message = entry.message
         self.message = message.id
         self.size = len(message.wire)

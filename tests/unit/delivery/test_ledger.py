@@ -13,7 +13,7 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.outcomes import DISCARDED, EXPIRED
 from holdfast.delivery.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.receivers import Receiver
-from holdfast.delivery.unwritten_letters import DeadEntry, DeathCause
+from holdfast.delivery.unwritten_letters import DeadEntry, Death
 from holdfast.journal.frame import decode
 from holdfast.journal.schema import Kind
 from holdfast.journal.unfold import unfold
@@ -106,7 +106,7 @@ def test_a_letter_is_stored_for_every_receiver_but_only_a_stored_entry_is_remove
         desk = Desk(is_durable=is_durable)
         key = desk.receiver.key
         desk.store.keep(desk.message, (key,), lambda _: None)
-        death = DeathCause(desk.receiver.name, INTERNAL_ERROR, "", None)
+        death = Death(desk.receiver.name, INTERNAL_ERROR, "", None)
         letters = [DeadEntry(desk.entry, death, ID + 1)]
         desk.ledger.dead(desk.receiver, [desk.entry], letters, lambda: None)
         assert (Kind.DEAD, ID, INTERNAL_ERROR.text) in desk.events()

@@ -4,9 +4,9 @@ from holdfast.delivery.entries import Entry
 from holdfast.delivery.error_codes import UPDATE_ERROR
 from holdfast.delivery.messages import Message
 from holdfast.delivery.trails import Attempt
-from holdfast.delivery.unwritten_letters import DeadEntry, DeathCause
+from holdfast.delivery.unwritten_letters import DeadEntry, Death
 
-DEATH = DeathCause("client/joe/1", UPDATE_ERROR, "no such order", {"retries": 2})
+DEATH = Death("client/joe/1", UPDATE_ERROR, "no such order", {"retries": 2})
 
 
 def entry() -> Entry:
