@@ -74,12 +74,18 @@ def _find_address(root: Path) -> str:
     # A build from a source distribution may run in the repository of another project.
     if (root / "PKG-INFO").exists():
         return ""
+    remote = _origin(root)
+    if remote:
+        return address_of(remote)
+    # After the remote: they name another project if its workflow builds a clone of this one.
     site, name = os.environ.get("GITHUB_SERVER_URL"), os.environ.get("GITHUB_REPOSITORY")
-    if site and name:
-        return address_of(f"{site}/{name}")
+    return address_of(f"{site}/{name}") if site and name else ""
+
+
+def _origin(root: Path) -> str:
     git = shutil.which("git")
     if git is None or not (root / ".git").exists():
         return ""
     words = [git, "-C", str(root), "remote", "get-url", "origin"]
     # All words are the build's own. Without such a remote, git says nothing here.
-    return address_of(subprocess.run(words, capture_output=True, text=True).stdout.strip())  # noqa: S603
+    return subprocess.run(words, capture_output=True, text=True).stdout.strip()  # noqa: S603

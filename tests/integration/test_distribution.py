@@ -25,7 +25,12 @@ INTERPRETED = {"COMPILE_CORE": "never"}
 # The build keeps nothing, as if COMPILE_HOME was not set.
 COMPILED = {"COMPILE_CORE": "always", "COMPILE_HOME": ""}
 # Where a service of GitHub's builds.
-BUILT_AT = {"GITHUB_SERVER_URL": "https://github.example", "GITHUB_REPOSITORY": "us/holdfast"}
+# Git finds no repository: if this clone has an origin, the links would be those.
+BUILT_AT = {
+    "GIT_DIR": "/nowhere",
+    "GITHUB_SERVER_URL": "https://github.example",
+    "GITHUB_REPOSITORY": "us/holdfast",
+}
 BUILT_ELSEWHERE = {**BUILT_AT, "GITHUB_REPOSITORY": "others/product"}
 # A user's extension, in a project that has an `app` of its own.
 EXTENSION = """

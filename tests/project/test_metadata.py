@@ -88,9 +88,18 @@ def test_a_build_in_a_clone_links_to_its_origin(clone: Path) -> None:
     assert metadata["readme"]["text"] == f"[changes]({ADDRESS}/blob/main/CHANGELOG.md)\n"
 
 
-def test_a_build_on_github_links_to_the_repository_that_it_builds(
+def test_a_build_in_a_clone_of_a_workflow_of_another_project_links_to_its_origin(
     clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("GITHUB_SERVER_URL", "https://github.example")
+    monkeypatch.setenv("GITHUB_REPOSITORY", "others/product")
+    assert metadata_in(clone)["urls"]["Source"] == ADDRESS
+
+
+def test_a_build_without_an_origin_on_github_links_to_the_repository_of_the_workflow(
+    clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run(["git", "-C", str(clone), "remote", "remove", "origin"], check=True)
     monkeypatch.setenv("GITHUB_SERVER_URL", "https://github.example")
     monkeypatch.setenv("GITHUB_REPOSITORY", "us/holdfast")
     assert metadata_in(clone)["urls"]["Source"] == "https://github.example/us/holdfast"
