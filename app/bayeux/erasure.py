@@ -21,7 +21,7 @@ _MOST = 100
 
 
 class Erasure:
-    """Erases a topic: its subscriptions, its history and, if forced, what waits in queues.
+    """Erases a topic: its subscriptions, its history and, if forced, messages that wait in queues.
 
     Until all exact subscriptions are gone, the topic lives on. The sessions that asked for it
     are notified at its end.

@@ -32,7 +32,7 @@ class ChannelSummary:
         float | None,
         Field(description="Messages per second; null while nobody listens on `/sys/figures`."),
     ]
-    held: Annotated[bool, Field(description="The server holds it back.")]
+    held: Annotated[bool, Field(description="It is held back, by the server or by an operator.")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from holdfast.web.admin.message_views import KeptMessage, kept_message
 from holdfast.web.admin.route import route
 from holdfast.web.admin.views import Page, view_of
 
-Force = Annotated[bool, Field(description="Discard what waits in queues.")]
+Force = Annotated[bool, Field(description="Discard messages that wait in queues.")]
 
 
 class TopicResource:
@@ -54,7 +54,7 @@ class TopicResource:
     ) -> list[KeptMessage]:
         """Show the newest messages that a channel keeps, the newest first.
 
-        A filter is asked about 10,000 messages at most.
+        A filter tests at most 10,000 messages.
         """
         pattern = self._channels.get(channel)
         if pattern is None:
