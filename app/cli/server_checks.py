@@ -17,7 +17,7 @@ from holdfast.compose.data_directory import DirectoryTaken, own_directory
 from holdfast.pipeline.doctor import Check
 from holdfast.settings import Settings
 from holdfast.store.address import Address
-from holdfast.store.connection import StoreUnavailable
+from holdfast.store.connection import REMEDY, StoreUnavailable
 from holdfast.store.embedded import server_binary
 from holdfast.web import fast_lane
 
@@ -103,7 +103,7 @@ def _remote(url: str) -> Check:
         else:
             socket.create_connection((address.host, address.port), _TIMEOUT_S).close()
     except OSError as error:
-        text = f"{address} cannot be reached ({error.strerror}): start it, or set redis"
+        text = f"{address} cannot be reached ({error.strerror}): {REMEDY}"
         return Check("store", False, text)
     return Check("store", True, f"{address} answers")
 

@@ -14,6 +14,7 @@ from holdfast.bayeux.kept_requests import rejoin
 from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.bayeux.server import Bayeux
 from holdfast.bayeux.sessions import Session
+from holdfast.compose.cannot_start import CannotStart
 from holdfast.compose.data_directory import DataDirectory
 from holdfast.compose.directory_watch import DirectoryWatch
 from holdfast.delivery.letter_quota import LetterLimits, LetterQuota
@@ -21,6 +22,7 @@ from holdfast.delivery.node import TimestampSource
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.settings import Settings
 from holdfast.store.address import Address
+from holdfast.store.connection import REMEDY, StoreUnreachable
 from holdfast.store.embedded import Durability, EmbeddedValkey
 from holdfast.store.keys import RedisKeys
 from holdfast.store.link import StoreLink
@@ -144,7 +146,7 @@ class Storage:
 async def open_storage(
     settings: Settings, stack: AsyncExitStack, on_fenced: Callable[[], None]
 ) -> Storage:
-    """Open the store; the stack closes it. Raises `StoreUnavailable`."""
+    """Open the store; the stack closes it. Raises `StoreUnavailable` or `CannotStart`."""
     url = settings.redis
     embedded = None
     if url is None:
@@ -155,7 +157,12 @@ async def open_storage(
         Address.of(url), scripts=SCRIPTS, on_state=watch.on_state, random=random.random
     )
     stack.push_async_callback(link.close)
-    await link.open()
+    try:
+        await link.open()
+    except StoreUnreachable as error:
+        if settings.redis is None:
+            raise
+        raise CannotStart(f"{error}; {REMEDY}") from error
     replicas = None
     if settings.redis is not None:
         replicas = await _compare(settings, settings.redis, link, stack)

@@ -1,5 +1,12 @@
-"""The error of a store that cannot be used."""
+"""The errors of a store that cannot be used."""
+
+# What to do about an external store that is not there.
+REMEDY = "start it, correct redis, or leave redis out, and the server runs its own Valkey"
 
 
 class StoreUnavailable(Exception):
     """The store cannot be reached or used; the text says why."""
+
+
+class StoreUnreachable(StoreUnavailable):
+    """No connection to the store can be made."""

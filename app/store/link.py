@@ -11,9 +11,9 @@ from typing import NamedTuple, cast
 from hiredis import ReplyError
 
 from holdfast.store.address import Address
-from holdfast.store.connection import StoreUnavailable
+from holdfast.store.connection import StoreUnavailable, StoreUnreachable
 from holdfast.store.errors import LinkClosed, StoreBusy, StoreRefused, error_of
-from holdfast.store.resp import RespConnection, Unusable, Word, pack
+from holdfast.store.resp import RespConnection, Unreachable, Unusable, Word, pack
 from holdfast.store.script import Script
 
 log = logging.getLogger(__name__)
@@ -126,7 +126,9 @@ class StoreLink:
                 return await self._connect()
             except Unusable as error:
                 if not error.is_passing:
-                    raise StoreUnavailable(f"redis at {self._address}: {error}") from error
+                    is_there = not isinstance(error, Unreachable)
+                    kind = StoreUnavailable if is_there else StoreUnreachable
+                    raise kind(f"redis at {self._address}: {error}") from error
                 if not is_logged:
                     log.info("the store at %s is not ready: %s", self._address, error)
                     is_logged = True

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from ssl import SSLError
 from time import perf_counter
 from typing import cast
 
@@ -32,6 +33,10 @@ class Unusable(Exception):
         self.is_passing = is_passing
 
 
+class Unreachable(Unusable):
+    """Nothing accepts the connection."""
+
+
 class RespConnection(asyncio.Protocol):
     """A connection; its listener gets every reply, including errors."""
 
@@ -53,7 +58,9 @@ class RespConnection(asyncio.Protocol):
         except TimeoutError:
             raise
         except OSError as error:
-            raise Unusable(f"cannot be reached: {error.strerror or error}") from error
+            # A store whose certificate is not trusted has been reached.
+            kind = Unusable if isinstance(error, SSLError) else Unreachable
+            raise kind(f"cannot be reached: {error.strerror or error}") from error
         try:
             await wire._greet(address, name, sources)
         except BaseException:

@@ -99,7 +99,9 @@ def test_a_server_whose_redis_cannot_be_reached_does_not_start(tmp_path: Path) -
         # Bound but not listening: nothing answers here, and no other process can bind the port.
         taken.bind(("127.0.0.1", 0))
         url = f"redis://127.0.0.1:{taken.getsockname()[1]}/0"
-        assert "cannot be reached" in complaint("--redis", url, "--data", tmp_path)
+        said = complaint("--redis", url, "--data", tmp_path)
+        assert "cannot be reached" in said
+        assert "start it, correct redis, or leave redis out" in said
 
 
 def test_a_server_with_a_missing_extension_does_not_start_and_names_it(tmp_path: Path) -> None:

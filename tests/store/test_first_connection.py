@@ -4,14 +4,14 @@ import logging
 
 import pytest
 
-from holdfast.store.connection import StoreUnavailable
+from holdfast.store.connection import StoreUnavailable, StoreUnreachable
 from tests.store.caller import Caller, calling, until
 from tests.store.servers import ValkeyServer
 
 
 async def test_a_store_that_cannot_be_reached_is_refused(valkey: ValkeyServer) -> None:
     valkey.kill()
-    with pytest.raises(StoreUnavailable, match="cannot be reached"):
+    with pytest.raises(StoreUnreachable, match="cannot be reached"):
         await Caller(valkey.url).link.open()
 
 
