@@ -1,4 +1,4 @@
-"""Units of settings, and values in larger units."""
+"""Units of settings, values in larger units, and numbers of things."""
 
 from collections.abc import Iterable
 from enum import Enum
@@ -22,6 +22,11 @@ class Unit(Enum):
         """Return the value in the largest unit that divides it; None if there is none."""
         found = ((size, name) for size, name in self.value if value and value % size == 0)
         return next((f"{value // size} {name}" for size, name in found), None)
+
+
+def counted(count: int, one: str, several: str = "") -> str:
+    """Return a number of things: 1 message, 2,000 messages; `several` is a plural without -s."""
+    return f"{count:,} {one if count == 1 else several or f'{one}s'}"
 
 
 def unit_of(metadata: Iterable[object]) -> Unit | None:

@@ -32,7 +32,6 @@ from holdfast.cli.output import (
     answer,
     brief,
     complain,
-    counted,
     note,
     print_facts,
     print_items,
@@ -44,6 +43,7 @@ from holdfast.cli.remote import Remote
 from holdfast.cli.replay import replay, replays
 from holdfast.cli.sweep import sweep
 from holdfast.delivery.error_codes import find
+from holdfast.units import counted
 
 program = group_of_commands()
 program.command("replay")(replay)

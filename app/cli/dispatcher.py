@@ -7,9 +7,10 @@ import typer
 
 from holdfast.cli.holds import Reason, Until, hold_body, hold_text
 from holdfast.cli.options import Key, ToServer, path_of
-from holdfast.cli.output import Json, counted, print_facts, print_json, print_table, since, when
+from holdfast.cli.output import Json, print_facts, print_json, print_table, since, when
 from holdfast.cli.program import group_of_commands
 from holdfast.cli.remote import Remote, Server
+from holdfast.units import counted
 
 program = group_of_commands()
 

@@ -26,6 +26,7 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.delivery.json_text import is_harmless, to_json
+from holdfast.units import counted
 
 Json = dict[str, Any]
 
@@ -64,11 +65,6 @@ def visible(value: object) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
-
-
-def counted(count: int, one: str, several: str = "") -> str:
-    """Return a number of things: 1 message, 2,000 messages; `several` is a plural without -s."""
-    return f"{count:,} {one if count == 1 else several or f'{one}s'}"
 
 
 def when(ms: int | None) -> str:

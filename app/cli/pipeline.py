@@ -17,7 +17,6 @@ from holdfast.cli.moments import moment, now_ms
 from holdfast.cli.options import AsJson, Limit
 from holdfast.cli.output import (
     complain,
-    counted,
     note,
     print_json,
     print_rows,
@@ -37,6 +36,7 @@ from holdfast.cli.spark import (
 )
 from holdfast.pipeline.lake import Lake
 from holdfast.pipeline.scope import Scope
+from holdfast.units import counted
 
 if TYPE_CHECKING:
     from holdfast.pipeline.ingest import IngestProgress

@@ -18,11 +18,12 @@ from holdfast.cli.options import (
     Yes,
     confirm,
 )
-from holdfast.cli.output import Json, complain, counted, note, print_rows, spinner
+from holdfast.cli.output import Json, complain, note, print_rows, spinner
 from holdfast.cli.remote import Remote
 from holdfast.cli.replay import HowToReplay, report, watch_job
 from holdfast.cli.spark import ChosenEngine, Parquet
 from holdfast.store.letter_filter import LetterFilter
+from holdfast.units import counted
 
 # The maximum number of ids that the server accepts.
 _PART = 1000

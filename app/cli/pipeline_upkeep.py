@@ -8,9 +8,10 @@ import typer
 from holdfast.cli import spark
 from holdfast.cli.journal_place import AtJournal
 from holdfast.cli.options import AsJson, DryRun, Yes, confirm
-from holdfast.cli.output import counted, note, print_json, print_rows, progress, spinner
+from holdfast.cli.output import note, print_json, print_rows, progress, spinner
 from holdfast.cli.spark import ChosenEngine, failing, refuse_remote
 from holdfast.pipeline.lake import OLDEST, VERSION, Lake
+from holdfast.units import counted
 
 # A century.
 _MOST_DAYS = 36_500

@@ -26,7 +26,6 @@ from holdfast.cli.output import (
     Json,
     age,
     complain,
-    counted,
     note,
     print_items,
     print_json,
@@ -35,6 +34,7 @@ from holdfast.cli.output import (
 )
 from holdfast.cli.remote import Remote
 from holdfast.store.replay_options import ReplayOptions
+from holdfast.units import counted
 
 _POLL_S = 0.5
 # What lets letters be replayed that were skipped for these reasons.

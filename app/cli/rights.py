@@ -11,7 +11,7 @@ from holdfast.bayeux.operation import Operation
 from holdfast.cli.failures import Exit
 from holdfast.cli.login_files import Groups, OptionalRightsPath, RightsPath, usable_files
 from holdfast.cli.options import AsJson
-from holdfast.cli.output import answer, counted
+from holdfast.cli.output import answer
 from holdfast.cli.program import group_of_commands
 from holdfast.delivery.channels import Channels
 from holdfast.delivery.receivers import NOBODY
@@ -19,6 +19,7 @@ from holdfast.login.failures import Unusable
 from holdfast.login.rights_file import RightsFile, read_claim, read_rights, without_file
 from holdfast.login.rules import Decision, LoginRules, Rule, RuleSource
 from holdfast.login.watched_file import read_file
+from holdfast.units import counted
 
 _OPERATIONS = "The operation: " + ", ".join(each.value for each in Operation) + "."
 

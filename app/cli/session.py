@@ -22,7 +22,6 @@ from holdfast.cli.output import (
     Json,
     age,
     answer,
-    counted,
     note,
     print_facts,
     print_items,
@@ -31,6 +30,7 @@ from holdfast.cli.output import (
 from holdfast.cli.program import group_of_commands
 from holdfast.cli.remote import Remote, Server
 from holdfast.cli.sweep import sweep
+from holdfast.units import counted
 from holdfast.web.admin.session_filter import SessionFilter
 
 program = group_of_commands()

@@ -5,10 +5,11 @@ from typing import Any
 
 from holdfast.cli.lists import First, Range, print_first, print_list
 from holdfast.cli.options import ToServer, Yes, confirm
-from holdfast.cli.output import Columns, age, answer, counted
+from holdfast.cli.output import Columns, age, answer
 from holdfast.cli.program import Program
 from holdfast.cli.remote import Params
 from holdfast.cli.session import ENTRIES
+from holdfast.units import counted
 
 # The columns of lists, after the name.
 WAITING = ("waiting", "bytes", age("oldest", "OLDEST"))

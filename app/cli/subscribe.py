@@ -10,7 +10,7 @@ import typer
 
 from holdfast.cli.clients import AsClient, Count, Session
 from holdfast.cli.failures import Exit
-from holdfast.cli.output import complain, counted, note, speed
+from holdfast.cli.output import complain, note, speed
 from holdfast.cli.program import InSections, Program
 from holdfast.cli.qos import SubscribeOptions
 from holdfast.cli.received import print_received
@@ -19,6 +19,7 @@ from holdfast.client.errors import refusal_for
 from holdfast.delivery.error_codes import find
 from holdfast.delivery.filter_language import FilterInvalid
 from holdfast.delivery.selections import Candidate, Filter
+from holdfast.units import counted
 
 program = Program()
 

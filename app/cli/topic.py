@@ -12,9 +12,10 @@ from holdfast.cli.options import (
     Yes,
     confirm,
 )
-from holdfast.cli.output import Json, answer, counted, print_facts
+from holdfast.cli.output import Json, answer, print_facts
 from holdfast.cli.program import group_of_commands
 from holdfast.cli.remote import Remote
+from holdfast.units import counted
 
 program = group_of_commands()
 

@@ -33,7 +33,7 @@ class Posting:
                 pause_s = await self._send_first()
                 await asyncio.sleep(pause_s)
         except ClientError as error:
-            _log.info("%d messages stay in the outbox: %s", len(self._outbox), error)
+            _log.info("the outbox keeps %d unsent: %s", len(self._outbox), error)
 
     async def _send_first(self) -> float:
         """Send the first messages; return how long to wait before the next ones."""

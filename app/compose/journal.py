@@ -17,6 +17,7 @@ from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.store import Store
 from holdfast.store.trimming import trim
+from holdfast.units import counted
 from holdfast.web.tasks import cancel
 
 log = logging.getLogger(__name__)
@@ -93,7 +94,8 @@ async def _trim(writer: JournalWriter, store: Store, settings: Settings) -> None
             writer.unread += trimmed.unread
             if trimmed.unread and trimmed.readers:
                 log.warning(
-                    "%d journal frames were removed before every reader had them", trimmed.unread
+                    "removed %s that not every reader had",
+                    counted(trimmed.unread, "journal frame"),
                 )
         await asyncio.sleep(_TRIM_EVERY_S)
 

@@ -31,6 +31,7 @@ from holdfast.store.reader import open_reader
 from holdfast.store.replicas import Replicas
 from holdfast.store.scripts import SCRIPTS
 from holdfast.store.store import Store
+from holdfast.units import counted
 from holdfast.web.tasks import cancel
 
 log = logging.getLogger(__name__)
@@ -103,7 +104,7 @@ class Storage:
         state = bayeux.state
         rejoin(state.requests, [*state.sessions, *state.waiting_places.queues()])
         if count:
-            log.info("%d sessions were restored", count)
+            log.info("restored %s", counted(count, "session"))
         for channel, held in (await self.store.held_channels()).items():
             if bayeux.state.guard.restore(channel, held, clock()):
                 log.warning("a channel is still held: %s", held.reason)

@@ -10,6 +10,7 @@ from holdfast.journal.builder import FrameBuilder
 from holdfast.journal.columns import DecodedNote
 from holdfast.journal.journal_clock import JournalClock
 from holdfast.journal.schema import BOOKS_S, FULL, LONGEST_WAIT_S, Kind
+from holdfast.units import counted
 
 log = logging.getLogger(__name__)
 
@@ -115,7 +116,7 @@ class Journal(FrameBuilder):
             self._write(*self._waiting.popleft())
         self._bytes = 0
         if self.dropped_unreported:
-            log.error("%d journal events were lost", self.dropped_unreported)
+            log.error("lost %s", counted(self.dropped_unreported, "journal event"))
             self.changed(Kind.DROPPED, self._dropped_at, "buffer", number=self.dropped_unreported)
             self.dropped_unreported = 0
         count, frame = self.count, self.frame(self.clock.peek())

@@ -6,6 +6,7 @@ import logging
 from holdfast.delivery.letter_quota import LetterQuota, Removal
 from holdfast.store.connection import StoreUnavailable
 from holdfast.store.letters import Letters
+from holdfast.units import counted
 
 log = logging.getLogger(__name__)
 
@@ -70,4 +71,4 @@ class LetterUpkeep:
             if count:
                 self._logged[why] = removed
                 level = logging.INFO if why is Removal.AGE else logging.WARNING
-                log.log(level, "%d dead letters were removed: %s", count, _WHY[why])
+                log.log(level, "removed %s: %s", counted(count, "dead letter"), _WHY[why])

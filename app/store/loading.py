@@ -17,6 +17,7 @@ from holdfast.store.connection import StoreUnavailable
 from holdfast.store.keys import RedisKeys
 from holdfast.store.link import StoreLink, ignore_answer
 from holdfast.store.resp import Word
+from holdfast.units import counted
 
 log = logging.getLogger(__name__)
 
@@ -86,7 +87,7 @@ class Loading:
                 self._dangling += len(messages)
             without_session(receiver.decode(), messages)
         if self._dangling:
-            log.info("removed %d leftovers of a killed process", self._dangling)
+            log.info("removed %s of a killed process", counted(self._dangling, "leftover"))
 
     async def gone(self, receivers: Collection[str]) -> list[str]:
         """Return those of these sessions that do not exist."""

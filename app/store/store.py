@@ -40,6 +40,7 @@ from holdfast.store.turn_writes import PendingCall, PendingPublish, TurnBuffer, 
 from holdfast.store.unanswered_calls import UnansweredCalls
 from holdfast.store.write_refusals import WriteRefusals
 from holdfast.store.write_right import StoreState, WriteRight
+from holdfast.units import counted
 
 log = logging.getLogger(__name__)
 
@@ -155,7 +156,7 @@ class Store:
                 await asyncio.wait_for(self.answered(), timeout_s)
             except TimeoutError:
                 if self._calls:
-                    log.warning("%d calls to the store were not answered", len(self._calls))
+                    log.warning("%s to the store had no answer", counted(len(self._calls), "call"))
         self._pending.close()
 
     # The port

@@ -28,12 +28,12 @@ class WriteRefusals:
         self._count += messages
         now = self._time()
         if not self.reason or now >= self._log_at:
-            log.error("the store accepts no messages; %d were refused: %s", self._count, reason)
+            log.error("the store accepts no messages and has refused %d: %s", self._count, reason)
             self._count, self._log_at = 0, now + _LOG_EVERY_S
         self.reason = reason
 
     def end(self) -> None:
         """Note that the store has taken a message, or would."""
         if self.reason:
-            log.warning("the store accepts messages again; %d more were refused", self._count)
+            log.warning("the store accepts messages again; it had refused %d more", self._count)
             self.reason, self._count = "", 0

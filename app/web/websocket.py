@@ -17,6 +17,7 @@ from holdfast.bayeux.sessions import Exchange
 from holdfast.bayeux.transports import ConnectionType
 from holdfast.delivery.messages import Event
 from holdfast.delivery.notices import CLOSED
+from holdfast.units import counted
 from holdfast.web.client_frames import NO_ROOM, TOO_LARGE
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.long_polling import refusal
@@ -340,7 +341,7 @@ class WebSocketFrontEnd:
         if self._watch is not None:
             self._watch.cancel()
         if self._open:
-            log.info("the server stops: %d sockets were closed with 1001", len(self._open))
+            log.info("the server stops and closes %s with 1001", counted(len(self._open), "socket"))
         goodbyes = [
             response.close(code=WSCloseCode.GOING_AWAY, drain=False) for response in self._open
         ]

@@ -2,7 +2,8 @@
 
 import pytest
 
-from holdfast.cli.output import counted, speed
+from holdfast.cli.output import speed
+from holdfast.units import counted
 
 
 @pytest.mark.parametrize(

@@ -181,6 +181,16 @@ async def test_leftovers_of_a_killed_process_are_removed_and_counted(
     assert KEYS.marks("joe/1") not in at.names()
 
 
+async def test_a_single_leftover_is_logged_as_one(
+    at: Desk, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    at.keep(message(1), "ann/1")
+    await at.answered()
+    await at.loaded()
+    assert "removed 1 leftover of a killed process" in caplog.messages
+
+
 async def test_entries_of_a_subject_queue_are_not_leftovers(
     at: Desk, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -188,7 +198,7 @@ async def test_entries_of_a_subject_queue_are_not_leftovers(
     at.keep(message(1), "joe/0")
     await at.answered()
     await at.loaded()
-    assert "leftovers" not in caplog.text
+    assert "leftover" not in caplog.text
 
 
 async def test_another_process_finds_which_entries_were_handed_over_last(

@@ -21,8 +21,8 @@ def test_refusals_are_logged_at_once_and_then_once_a_minute(
         refusing.hear("OOM", 10)
         clock.now += 1.0
     assert caplog.messages == [
-        "the store accepts no messages; 10 were refused: OOM",
-        "the store accepts no messages; 600 were refused: OOM",
+        "the store accepts no messages and has refused 10: OOM",
+        "the store accepts no messages and has refused 600: OOM",
     ]
 
 
@@ -37,4 +37,4 @@ def test_the_end_of_refusals_is_logged_with_the_number_not_logged_before(
     assert refusing.reason == "OOM"
     refusing.end()
     assert refusing.reason == ""
-    assert caplog.messages[-1] == "the store accepts messages again; 3 more were refused"
+    assert caplog.messages[-1] == "the store accepts messages again; it had refused 3 more"

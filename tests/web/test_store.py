@@ -1,10 +1,12 @@
 """The probe says whether the store is available; clients that need none are served anyway."""
 
 import asyncio
+import logging
 from pathlib import Path
 from typing import Any
 
 import aiohttp
+import pytest
 
 from holdfast.compose import serving
 from holdfast.settings import Settings
@@ -85,6 +87,25 @@ async def test_a_restored_session_has_its_whole_interval_to_reconnect(tmp_path: 
             }
             async with client.post("/cometd", json=[connect]) as response:
                 assert (await response.json())[0]["successful"] is True
+
+
+async def test_the_log_has_the_number_of_restored_sessions(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    with ValkeyServer() as valkey:
+        kept = settings(tmp_path, redis=valkey.url)
+        async with serving(kept) as url, aiohttp.ClientSession(url) as client:
+            handshake = {
+                "channel": "/meta/handshake",
+                "version": "1.0",
+                "supportedConnectionTypes": ["long-polling"],
+                "ext": {"ack": True, "delivery": {"session": "joe/1"}},
+            }
+            async with client.post("/cometd", json=[handshake]) as response:
+                assert (await response.json())[0]["successful"] is True
+        async with serving(kept):
+            assert "restored 1 session" in caplog.messages
 
 
 async def test_a_channel_that_is_held_back_stays_so_when_the_server_starts_again(

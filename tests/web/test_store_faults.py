@@ -180,7 +180,7 @@ async def test_a_server_with_a_full_store_is_not_ready_until_there_is_room_again
     valkey.set(maxmemory="0")
     await scene.recovers()
     assert available((await scene.get("/metrics"))[1]) == 1
-    assert "the store accepts messages again; 5 more were refused" in caplog.messages
+    assert "the store accepts messages again; it had refused 5 more" in caplog.messages
 
 
 async def test_a_store_that_became_a_replica_is_waited_for(

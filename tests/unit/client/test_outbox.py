@@ -205,4 +205,4 @@ async def test_a_message_that_was_sent_when_the_session_ended_stays_in_the_outbo
     with caplog.at_level(logging.INFO):
         await posting(outbox, Server(SessionEnded("over"))).send_all()
     assert waiting(outbox) == [1]
-    assert "1 messages stay in the outbox: over" in caplog.text
+    assert "the outbox keeps 1 unsent: over" in caplog.text
