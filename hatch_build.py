@@ -133,7 +133,8 @@ class Build(BuildHookInterface[Any]):
             raise Obstacle("mypy refuses it, see above") from error
         # One library has all code; the other modules only refer to their part of it.
         code: Any = modules[0]
-        # Its modules then call each other directly, not by the linker's tables: 6 % more handshakes.
+        # Its modules then call each other directly, not by the linker's tables: 6 % more
+        # handshakes.
         code.extra_compile_args.append("-fvisibility=hidden")
         code.depends += code.sources
         code.sources = [*_joined(code.sources, build)]
