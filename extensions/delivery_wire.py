@@ -29,12 +29,12 @@ from holdfast.delivery.verdicts import SILENT, Unreadable, read_client_verdicts
 
 SERVICE = "/service/delivery"
 _HANDSHAKE = "/meta/handshake"
-# An event is what all receivers share (the stem), then what differs. `_LIFE` is in few events.
+# An event is what all receivers share (its start), then what differs. `_LIFE` is in few events.
 _EVENT = b'%b"seq":%d,"queue":{"index":%d,"size":%d}%b}}}'
 _LIFE = b',"expiration":{"lifeTime":%d,"remainingLife":%d}'
 # A wire without this has no `ext`.
 _EXT = b'"ext"'
-_STEM = (
+_START = (
     b'%b,"ext":{"delivery":{"id":%b-%d","state":"OK","sender":%b,"rcvTimestamp":"%d","priority":%d,'
 )
 
@@ -137,8 +137,8 @@ class DeliveryDecorator:
                 own = _subscription(channel)
             else:
                 own = self._own(session, message, redelivered)
-            stem = message.stem or self._stem(message)
-            events.append(Event(_EVENT % (stem, batch.seq + place, place, size, own)))
+            start = message.event_start or self._start(message)
+            events.append(Event(_EVENT % (start, batch.seq + place, place, size, own)))
         return events
 
     def _own(self, session: Session, message: Message, redelivered: int) -> bytes:
@@ -159,24 +159,24 @@ class DeliveryDecorator:
             own += _LIFE % (message.life_ms, max(left, 0))
         return own
 
-    def _stem(self, message: Message) -> bytes:
+    def _start(self, message: Message) -> bytes:
         """Return the part of the event that all receivers share, cached in the message."""
-        if message.stem is None:
+        if message.event_start is None:
             is_plain = _EXT not in message.wire and message.properties is None
             if is_plain and not (message.generation or message.is_initial):
-                message.stem = self._plain_stem(message)
+                message.event_start = self._plain_start(message)
             else:
-                message.stem = self._parsed_stem(message)
-        return message.stem
+                message.event_start = self._parsed_start(message)
+        return message.event_start
 
-    def _plain_stem(self, message: Message) -> bytes:
-        """Return the stem of the usual event, unparsed: a queue may hold ten thousand events."""
+    def _plain_start(self, message: Message) -> bytes:
+        """Return the start of the usual event, unparsed: a queue may hold ten thousand events."""
         sender, number = _json_of(message.sender), message.id
         fields = (message.wire[:-1], _json_of(self._node.name)[:-1], number, sender, number)
-        return _STEM % (*fields, message.priority)
+        return _START % (*fields, message.priority)
 
-    def _parsed_stem(self, message: Message) -> bytes:
-        """Return the stem of an event that may have an `ext` already."""
+    def _parsed_start(self, message: Message) -> bytes:
+        """Return the start of an event that may have an `ext` already."""
         event = orjson.loads(message.wire)
         ext = event.pop("ext", {})
         # The server's own events may have another state.

@@ -258,7 +258,7 @@ class Answers:
                 wire = message.request.with_time_left(message.wire, now_ms)
                 if wire is not message.wire:
                     message.wire = wire
-                    message.frame = message.stem = None
+                    message.frame = message.event_start = None
 
     def _most_of_reply(self, session: Session) -> int:
         """Return how many messages the next reply may carry; a negative number means all."""

@@ -32,7 +32,7 @@ class Message(Event):
 
     `wire` is the complete event as JSON, which is never serialised again for a receiver.
     `linger_s` makes the message lazy: it may wait that long for company. Decorators cache in
-    `stem`, the journal in `journal_number` and `journal_frame`.
+    `event_start`, the journal in `journal_number` and `journal_frame`.
     """
 
     __slots__ = (
@@ -40,6 +40,7 @@ class Message(Event):
         "addressed",
         "channel",
         "depth",
+        "event_start",
         "expires_ms",
         "former",
         "generation",
@@ -59,7 +60,6 @@ class Message(Event):
         "refusals",
         "request",
         "sender",
-        "stem",
         "topic",
     )
 
@@ -107,7 +107,7 @@ class Message(Event):
         self.former: FormerAttempts | None = None
         # A message about another message, or only of momentary use: it never becomes a dead letter.
         self.leaves_no_letter = False
-        self.stem: bytes | None = None
+        self.event_start: bytes | None = None
         self.journal_number: Any = None
         self.journal_frame = 0
         # The publish key, by which a repeat is recognised.
