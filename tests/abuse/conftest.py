@@ -21,7 +21,7 @@ CLOSE_LIMITS = {
 IMPATIENT = {"request_timeout": 500}
 # For sessions that send much without a connect, which takes long on a slow machine.
 PATIENT = {"timeout": 60_000, "max_interval": 60_000}
-DOORS = [True, False]
+FRONT_ENDS = [True, False]
 
 MakeTarget = Callable[..., Target]
 
@@ -47,7 +47,7 @@ def target(target_with: MakeTarget) -> Target:
     return target_with()
 
 
-@pytest.fixture(params=DOORS, ids=["fast lane", "ordinary door"])
-def either_door(target_with: MakeTarget, request: pytest.FixtureRequest) -> Target:
+@pytest.fixture(params=FRONT_ENDS, ids=["fast lane", "ordinary front end"])
+def either_front_end(target_with: MakeTarget, request: pytest.FixtureRequest) -> Target:
     """The target, through each of the two front ends."""
     return target_with() if request.param else target_with(fast_lane=False)

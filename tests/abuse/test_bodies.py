@@ -30,16 +30,16 @@ def send_and_hear(target: Target, data: bytes) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("size", [2**31, 2**63 - 1, 4 * MIB + 1])
-def test_a_length_that_is_too_large_is_refused_at_once(size: int, either_door: Target) -> None:
-    with either_door.bystander(), either_door.wire() as wire:
+def test_a_length_that_is_too_large_is_refused_at_once(size: int, either_front_end: Target) -> None:
+    with either_front_end.bystander(), either_front_end.wire() as wire:
         wire.send(request(b"[", {"Content-Length": str(size)}))
         answer = wire.answer()
         assert verdict(answer) == TOO_LARGE
         assert answer.headers["connection"] == "close"
 
 
-def test_a_body_without_end_is_refused_when_it_is_too_large(either_door: Target) -> None:
-    with either_door.bystander(), either_door.wire() as wire:
+def test_a_body_without_end_is_refused_when_it_is_too_large(either_front_end: Target) -> None:
+    with either_front_end.bystander(), either_front_end.wire() as wire:
         wire.send(CHUNKED)
         chunk = b"10000\r\n" + b" " * 65536 + b"\r\n"
         sent = 0
@@ -48,14 +48,16 @@ def test_a_body_without_end_is_refused_when_it_is_too_large(either_door: Target)
             sent += len(chunk)
         assert verdict(wire.answer()) == TOO_LARGE
         assert sent < 64 * MIB
-    assert either_door.growth_mib() < 30
+    assert either_front_end.growth_mib() < 30
 
 
-def test_a_body_in_chunks_of_one_byte_costs_no_more_than_it_is_long(either_door: Target) -> None:
-    with either_door.bystander(), either_door.wire() as wire:
+def test_a_body_in_chunks_of_one_byte_costs_no_more_than_it_is_long(
+    either_front_end: Target,
+) -> None:
+    with either_front_end.bystander(), either_front_end.wire() as wire:
         wire.send_until_refused(CHUNKED + b"1\r\n \r\n" * 200_000 + b"0\r\n\r\n")
         assert verdict(wire.answer()) == MALFORMED
-    assert either_door.growth_mib() < 30
+    assert either_front_end.growth_mib() < 30
 
 
 def nested() -> Iterator[tuple[str, bytes]]:
@@ -119,11 +121,11 @@ def test_a_message_with_values_that_cannot_be_forwarded_is_refused_alone(
 
 
 @pytest.mark.parametrize("arrays", [5, 10, 30, 200, 250, 500])
-def test_arrays_within_arrays_arrive_and_do_no_harm(arrays: int, either_door: Target) -> None:
+def test_arrays_within_arrays_arrive_and_do_no_harm(arrays: int, either_front_end: Target) -> None:
     data: Any = []
     for _ in range(arrays):
         data = [data, 1.7976931348623157e308]
-    with either_door.bystander(), either_door.person() as person:
+    with either_front_end.bystander(), either_front_end.person() as person:
 
         def ask(message: dict[str, Any]) -> list[dict[str, Any]]:
             # Without orjson, to which it would do harm.
@@ -147,10 +149,10 @@ def test_of_repeated_json_members_the_last_counts(target: Target) -> None:
 
 @pytest.mark.parametrize("codings", ["gzip, chunked", "identity,chunked", "x;q=1 , chunked"])
 def test_a_coding_that_the_server_does_not_know_is_not_read(
-    codings: str, either_door: Target
+    codings: str, either_front_end: Target
 ) -> None:
     head = CHUNKED.replace(b"chunked", codings.encode())
-    with either_door.wire() as wire:
+    with either_front_end.wire() as wire:
         wire.send(head + b"2\r\n[]\r\n0\r\n\r\n")
         assert verdict(wire.answer()) == (501, "501::transfer_coding_unsupported")
 
@@ -249,8 +251,8 @@ def test_many_decompression_bombs_at_once_are_refused_cheaply(target: Target) ->
     assert target.growth_mib() < 60
 
 
-def test_a_batch_of_ten_thousand_messages_is_too_large(either_door: Target) -> None:
-    with either_door.bystander(), either_door.person() as person:
+def test_a_batch_of_ten_thousand_messages_is_too_large(either_front_end: Target) -> None:
+    with either_front_end.bystander(), either_front_end.person() as person:
         message = person.message("/a", data=1)
         assert verdict(person.ask(*[message] * 10_000)) == TOO_LARGE
         answer = person.ask(*[message] * 5_000)
@@ -267,8 +269,8 @@ def test_a_batch_of_handshakes_creates_one_session(target: Target) -> None:
     assert target.metric("holdfast_sessions_created_total") == before + 1
 
 
-def test_a_message_that_is_too_large_is_refused_alone(either_door: Target) -> None:
-    with either_door.person() as person:
+def test_a_message_that_is_too_large_is_refused_alone(either_front_end: Target) -> None:
+    with either_front_end.person() as person:
         person.subscribe("/a")
         answer = person.publish("/a", "x" * (2 * MIB))
         assert verdict(answer) == (200, "413:2097152:message_too_large")
@@ -287,12 +289,12 @@ def test_forms_with_many_fields_are_malformed(target: Target) -> None:
             assert send_and_hear(target, request(body, form)) == MALFORMED
 
 
-def test_a_thousand_headers_are_refused(either_door: Target) -> None:
+def test_a_thousand_headers_are_refused(either_front_end: Target) -> None:
     for headers in (
         {f"X-{n}": "y" for n in range(1000)},
         {"X": "y" * 100_000},
         {"Cookie": "a=b; " * 10_000},
     ):
-        with either_door.wire() as wire:
+        with either_front_end.wire() as wire:
             wire.send_until_refused(request(b"[]", headers))
             assert wire.answer().status == 400

@@ -28,7 +28,7 @@ NOTHING = orjson.dumps([{"channel": "/meta/connect", "clientId": "none"}])
 OVER = "429:{}:budget_exceeded"
 
 
-@pytest.fixture(params=[True, False], ids=["fast lane", "ordinary door"])
+@pytest.fixture(params=[True, False], ids=["fast lane", "ordinary front end"])
 def target(target_with: MakeTarget, request: pytest.FixtureRequest) -> Target:
     """A server behind a proxy, which is this machine."""
     return target_with(trusted_proxies=["127.0.0.1"], fast_lane=request.param, **RATES)

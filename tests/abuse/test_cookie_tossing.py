@@ -23,8 +23,8 @@ TOSSED = [
 
 
 @pytest.fixture
-def victim(either_door: Target) -> Iterator[Person]:
-    with either_door.person() as person:
+def victim(either_front_end: Target) -> Iterator[Person]:
+    with either_front_end.person() as person:
         person.connect()
         yield person
 
@@ -48,20 +48,20 @@ def test_a_cookie_in_a_line_of_its_own_locks_nobody_out(victim: Person) -> None:
 
 @pytest.mark.parametrize("tossed", TOSSED)
 def test_a_cookie_in_front_of_the_right_one_locks_no_socket_out(
-    tossed: str, victim: Person, either_door: Target
+    tossed: str, victim: Person, either_front_end: Target
 ) -> None:
     headers = {"Cookie": f"{tossed}; {victim.headers['Cookie']}"}
-    with SocketWire(either_door.url, headers) as socket:
+    with SocketWire(either_front_end.url, headers) as socket:
         assert "set-cookie" not in socket.upgrade.headers
         socket.say(victim.connect_message(advice={"timeout": 0}))
         assert socket.hear()[-1]["successful"]
 
 
 def test_a_session_made_with_several_cookies_continues_with_them_in_any_order(
-    either_door: Target,
+    either_front_end: Target,
 ) -> None:
     cookies = f"{NAME}=tossed; {NAME}=own"
-    with either_door.wire() as wire:
+    with either_front_end.wire() as wire:
         wire.send(request(orjson.dumps([HANDSHAKE]), {"Cookie": cookies}))
         answer = wire.answer()
         assert "set-cookie" not in answer.headers

@@ -17,8 +17,8 @@ UNKNOWN = "402::session_unknown"
 OWN_PAGE = "Host: a\r\nReferer: http://a/page.html"
 
 
-@pytest.fixture(params=[True, False], ids=["fast lane", "ordinary door"])
-def either_door(target_with: MakeTarget, request: pytest.FixtureRequest) -> Target:
+@pytest.fixture(params=[True, False], ids=["fast lane", "ordinary front end"])
+def either_front_end(target_with: MakeTarget, request: pytest.FixtureRequest) -> Target:
     """A server with callback-polling, which might reach programs' sessions, too."""
     transports = ["websocket", "long-polling", "callback-polling"]
     return target_with(fast_lane=request.param, transports=transports)
@@ -51,11 +51,11 @@ class Program:
 
 
 @pytest.fixture
-def program(either_door: Target) -> Iterator[Program]:
-    with either_door.socket() as socket:
+def program(either_front_end: Target) -> Iterator[Program]:
+    with either_front_end.socket() as socket:
         socket.say(HANDSHAKE)
         client_id = socket.hear()[0]["clientId"]
-        program = Program(either_door, socket, client_id, socket.cookie())
+        program = Program(either_front_end, socket, client_id, socket.cookie())
         socket.say(program.connect_message())
         assert socket.hear()[-1]["successful"]
         yield program
@@ -114,12 +114,12 @@ def test_a_foreign_page_that_learned_an_id_does_not_even_get_a_socket(program: P
 
 
 def test_a_session_that_a_page_made_over_its_socket_is_not_a_programs(
-    either_door: Target,
+    either_front_end: Target,
 ) -> None:
-    with either_door.socket(Origin=either_door.url) as socket:
+    with either_front_end.socket(Origin=either_front_end.url) as socket:
         socket.say(HANDSHAKE)
         client_id = socket.hear()[0]["clientId"]
-        page = Program(either_door, socket, client_id, socket.cookie())
+        page = Program(either_front_end, socket, client_id, socket.cookie())
         assert page.asked_over_a_socket({})["error"] == UNKNOWN
         assert page.asked_over_http({})["error"] == UNKNOWN
         assert page.asked_over_a_socket({"Cookie": page.cookie})["successful"]
@@ -157,15 +157,15 @@ def errors_of_sockets(target: Target, client_id: str) -> list[str | None]:
     "handshake", [posted({"Origin": "http://holdfast.localhost"}), loaded_as_script()]
 )
 def test_a_session_that_a_page_made_over_http_is_not_a_programs(
-    either_door: Target, handshake: bytes
+    either_front_end: Target, handshake: bytes
 ) -> None:
-    client_id = client_of(either_door, handshake)
+    client_id = client_of(either_front_end, handshake)
     # One socket may join each handshake without a cookie, see the threat model.
-    assert errors_of_sockets(either_door, client_id) == [None, UNKNOWN]
+    assert errors_of_sockets(either_front_end, client_id) == [None, UNKNOWN]
 
 
 def test_a_session_that_a_program_made_over_http_continues_over_sockets(
-    either_door: Target,
+    either_front_end: Target,
 ) -> None:
-    client_id = client_of(either_door, posted({}))
-    assert errors_of_sockets(either_door, client_id) == [None, None]
+    client_id = client_of(either_front_end, posted({}))
+    assert errors_of_sockets(either_front_end, client_id) == [None, None]

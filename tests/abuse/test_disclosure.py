@@ -137,9 +137,9 @@ def test_metrics_have_labels_of_a_fixed_set(target: Target) -> None:
     ],
 )
 def test_bytes_that_are_not_http_are_refused_and_not_repeated(
-    data: bytes, either_door: Target
+    data: bytes, either_front_end: Target
 ) -> None:
-    with either_door.wire() as wire:
+    with either_front_end.wire() as wire:
         wire.send(data)
         answer = wire.answer()
         assert (answer.status, answer.error()) == (400, "400::request_malformed")

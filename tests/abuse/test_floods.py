@@ -285,9 +285,9 @@ def test_the_bytes_that_wait_behind_a_held_connect_are_bounded(behind: int, targ
 
 
 def test_requests_behind_a_held_connect_are_answered_after_it_in_order(
-    either_door: Target,
+    either_front_end: Target,
 ) -> None:
-    with either_door.person() as person, either_door.person() as waker:
+    with either_front_end.person() as person, either_front_end.person() as waker:
         person.subscribe("/wake")
         person.hold()
         numbers = list(range(100))
@@ -301,16 +301,16 @@ def test_requests_behind_a_held_connect_are_answered_after_it_in_order(
 
 
 def test_a_client_that_hangs_up_is_noticed_at_once_and_its_queue_kept(
-    either_door: Target,
+    either_front_end: Target,
 ) -> None:
-    with either_door.person() as person, either_door.person() as publisher:
+    with either_front_end.person() as person, either_front_end.person() as publisher:
         person.subscribe("/a")
         person.hold()
-        either_door.until_metric("holdfast_connects_held", 1)
+        either_front_end.until_metric("holdfast_connects_held", 1)
         person.close()
-        either_door.until_metric("holdfast_connects_held", 0, within_s=3.0)
+        either_front_end.until_metric("holdfast_connects_held", 0, within_s=3.0)
         publisher.publish("/a", "kept")
-        with Wire(either_door.url) as again:
+        with Wire(either_front_end.url) as again:
             again.send(request(orjson.dumps([person.connect_message()]), person.headers))
             assert again.answer().messages()[0]["data"] == "kept"
 

@@ -25,8 +25,8 @@ def attacks(victim: Person) -> list[dict[str, object]]:
 
 
 @pytest.fixture
-def victim(either_door: Target) -> Person:
-    person = either_door.person()
+def victim(either_front_end: Target) -> Person:
+    person = either_front_end.person()
     person.subscribe("/news")
     person.connect()
     return person
@@ -52,11 +52,11 @@ def check_untouched(victim: Person) -> None:
     ],
 )
 def test_another_browser_cannot_use_a_stolen_client_id(
-    cookie: str | None, victim: Person, either_door: Target
+    cookie: str | None, victim: Person, either_front_end: Target
 ) -> None:
     headers = {} if cookie is None else {"Cookie": cookie}
     for message in attacks(victim):
-        with either_door.wire() as wire:
+        with either_front_end.wire() as wire:
             wire.send(request(orjson.dumps([message]), headers))
             (reply,) = wire.answer().messages()
             assert (reply["successful"], reply["error"]) == (False, UNKNOWN)
@@ -65,18 +65,18 @@ def test_another_browser_cannot_use_a_stolen_client_id(
 
 
 def test_a_client_with_a_session_of_its_own_cannot_use_a_stolen_client_id(
-    victim: Person, either_door: Target
+    victim: Person, either_front_end: Target
 ) -> None:
-    with either_door.person() as attacker:
+    with either_front_end.person() as attacker:
         for message in attacks(victim):
             assert attacker.ask(message).error() == UNKNOWN
     check_untouched(victim)
 
 
 def test_a_batch_that_begins_with_an_own_message_cannot_use_a_stolen_client_id(
-    victim: Person, either_door: Target
+    victim: Person, either_front_end: Target
 ) -> None:
-    with either_door.person() as attacker:
+    with either_front_end.person() as attacker:
         own = attacker.message("/meta/subscribe", subscription="/a")
         replies = attacker.ask(own, *attacks(victim), own).messages()
         assert [reply["successful"] for reply in replies] == [True] + [False] * 7 + [True]
@@ -86,9 +86,9 @@ def test_a_batch_that_begins_with_an_own_message_cannot_use_a_stolen_client_id(
     check_untouched(victim)
 
 
-def test_a_socket_cannot_use_a_stolen_client_id(victim: Person, either_door: Target) -> None:
+def test_a_socket_cannot_use_a_stolen_client_id(victim: Person, either_front_end: Target) -> None:
     for cookie in ({}, {"Cookie": "BAYEUX_BROWSER=0123456789abcdef"}):
-        with either_door.socket(**cookie) as socket:
+        with either_front_end.socket(**cookie) as socket:
             socket.say({**HANDSHAKE})
             own = socket.hear()[0]["clientId"]
             for message in attacks(victim):
@@ -101,55 +101,57 @@ def test_a_socket_cannot_use_a_stolen_client_id(victim: Person, either_door: Tar
 
 
 def test_a_new_socket_does_not_get_a_session_that_has_connected(
-    victim: Person, either_door: Target
+    victim: Person, either_front_end: Target
 ) -> None:
-    with either_door.socket() as socket:
+    with either_front_end.socket() as socket:
         for message in attacks(victim):
             socket.say(message)
             assert socket.hear()[0]["error"] == UNKNOWN
     check_untouched(victim)
 
 
-def test_a_new_socket_on_a_used_connection_does_not_get_it_either(either_door: Target) -> None:
+def test_a_new_socket_on_a_used_connection_does_not_get_it_either(either_front_end: Target) -> None:
     come: list[Person] = []
 
     def use(wire: Wire) -> None:
         wire.send(request(orjson.dumps([HANDSHAKE])))
         wire.answer()
-        come.append(either_door.person())
+        come.append(either_front_end.person())
         come[0].connect()
 
-    with SocketWire(either_door.url, before=use) as socket, come[0] as victim:
+    with SocketWire(either_front_end.url, before=use) as socket, come[0] as victim:
         for message in attacks(victim):
             socket.say(message)
             assert socket.hear()[0]["error"] == UNKNOWN
 
 
-def test_a_newcomers_socket_is_recognised_by_the_age_of_its_connection(either_door: Target) -> None:
+def test_a_newcomers_socket_is_recognised_by_the_age_of_its_connection(
+    either_front_end: Target,
+) -> None:
     come: list[Person] = []
 
     def handshake_beside(_: Wire) -> None:
         # The server compares times in milliseconds.
         time.sleep(0.01)
-        come.append(either_door.person())
+        come.append(either_front_end.person())
         come[0].connect()
 
-    with SocketWire(either_door.url, before=handshake_beside) as socket, come[0] as newcomer:
+    with SocketWire(either_front_end.url, before=handshake_beside) as socket, come[0] as newcomer:
         socket.say(newcomer.message("/meta/subscribe", subscription="/news"))
         assert socket.hear()[0]["successful"]
 
 
 def test_a_socket_of_the_same_browser_may_take_the_session_over(
-    victim: Person, either_door: Target
+    victim: Person, either_front_end: Target
 ) -> None:
-    with either_door.socket(Cookie=victim.headers["Cookie"]) as socket:
+    with either_front_end.socket(Cookie=victim.headers["Cookie"]) as socket:
         socket.say(victim.connect_message(advice={"timeout": 0}))
         assert socket.hear()[-1]["successful"]
     victim.close()
 
 
-def test_a_client_cannot_choose_its_id(either_door: Target) -> None:
-    with either_door.wire() as wire:
+def test_a_client_cannot_choose_its_id(either_front_end: Target) -> None:
+    with either_front_end.wire() as wire:
         wire.send(request(orjson.dumps([{**HANDSHAKE, "clientId": "f" * 32}])))
         (reply,) = wire.answer().messages()
     assert reply["clientId"] != "f" * 32
@@ -158,15 +160,15 @@ def test_a_client_cannot_choose_its_id(either_door: Target) -> None:
 
 
 def test_another_handshake_of_the_same_browser_is_another_session(
-    victim: Person, either_door: Target
+    victim: Person, either_front_end: Target
 ) -> None:
     again = victim.ask({**HANDSHAKE, "clientId": victim.client_id}).messages()[0]
     assert again["clientId"] != victim.client_id
     check_untouched(victim)
 
 
-def test_an_id_is_never_shown_to_anyone_else(victim: Person, either_door: Target) -> None:
-    with either_door.person() as publisher:
+def test_an_id_is_never_shown_to_anyone_else(victim: Person, either_front_end: Target) -> None:
+    with either_front_end.person() as publisher:
         secret = {"id": "7", "advice": {"reconnect": "none"}}
         publisher.ask(publisher.message("/news", data={"x": 1}, **secret, more="yes"))
         heard = victim.connect()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.abuse.attacker import Person, SocketPerson
-from tests.abuse.conftest import DOORS, MakeTarget
+from tests.abuse.conftest import FRONT_ENDS, MakeTarget
 from tests.abuse.target import Target
 
 EXTENSION = {"extension": ["tests.abuse.doorkeeper:install"]}
@@ -17,7 +17,7 @@ HELD = "holdfast_connects_held"
 GONE = "402::session_unknown"
 
 
-@pytest.fixture(params=DOORS, ids=["fast lane", "ordinary door"])
+@pytest.fixture(params=FRONT_ENDS, ids=["fast lane", "ordinary front end"])
 def guarded(target_with: MakeTarget, request: pytest.FixtureRequest) -> Target:
     return target_with(**EXTENSION, **({} if request.param else {"fast_lane": False}))
 

@@ -37,7 +37,7 @@ FORMS = {
 CORS = "access-control-"
 
 
-@pytest.fixture(params=[True, False], ids=["fast lane", "ordinary door"])
+@pytest.fixture(params=[True, False], ids=["fast lane", "ordinary front end"])
 def with_a_friend(target_with: MakeTarget, request: pytest.FixtureRequest) -> Target:
     transports = ["websocket", "long-polling", "callback-polling"]
     return target_with(allow_origin=[FRIEND], fast_lane=request.param, transports=transports)

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from tests.abuse.attacker import HANDSHAKE, Answer, SocketWire, Wire, request
-from tests.abuse.conftest import DOORS
+from tests.abuse.conftest import FRONT_ENDS
 from tests.web.programs import admin_url, program
 
 HELLO = orjson.dumps([HANDSHAKE])
@@ -36,7 +36,7 @@ class ServerByName:
             return wire.answer()
 
 
-@pytest.fixture(scope="module", params=DOORS, ids=["fast lane", "ordinary door"])
+@pytest.fixture(scope="module", params=FRONT_ENDS, ids=["fast lane", "ordinary front end"])
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ServerByName]:

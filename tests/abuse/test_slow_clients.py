@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from tests.abuse.attacker import HANDSHAKE, MIB, Person, SocketPerson, many, request
-from tests.abuse.conftest import DOORS, IMPATIENT, PATIENT, MakeTarget
+from tests.abuse.conftest import FRONT_ENDS, IMPATIENT, PATIENT, MakeTarget
 from tests.abuse.target import Target
 
 HELLO = orjson.dumps([HANDSHAKE])
@@ -18,7 +18,7 @@ CHUNKED = request(b"", {"Transfer-Encoding": "chunked"}).replace(b"Content-Lengt
 LONG_S = 15.0
 
 
-@pytest.fixture(params=DOORS, ids=["fast lane", "ordinary door"])
+@pytest.fixture(params=FRONT_ENDS, ids=["fast lane", "ordinary front end"])
 def impatient(target_with: MakeTarget, request: pytest.FixtureRequest) -> Target:
     """A server that does not wait long for requests."""
     return target_with(fast_lane=request.param, **IMPATIENT)
@@ -80,9 +80,9 @@ def test_a_held_connect_has_no_deadline_but_its_own(impatient: Target) -> None:
 
 @pytest.mark.parametrize("is_websocket", [False, True], ids=["long-polling", "websocket"])
 def test_a_client_that_never_reads_costs_no_more_than_its_queue_and_is_cut_off(
-    is_websocket: bool, either_door: Target
+    is_websocket: bool, either_front_end: Target
 ) -> None:
-    target = either_door
+    target = either_front_end
     with target.bystander(), ExitStack() as stack:
         sloth: SocketPerson | Person
         if is_websocket:
@@ -106,7 +106,7 @@ def test_a_client_that_never_reads_costs_no_more_than_its_queue_and_is_cut_off(
     assert target.growth_mib() < 60
 
 
-@pytest.mark.parametrize("fast_lane", DOORS, ids=["fast lane", "ordinary door"])
+@pytest.mark.parametrize("fast_lane", FRONT_ENDS, ids=["fast lane", "ordinary front end"])
 def test_a_client_that_reads_late_gets_everything_in_order(
     fast_lane: bool, target_with: MakeTarget
 ) -> None:
@@ -122,17 +122,17 @@ def test_a_client_that_reads_late_gets_everything_in_order(
         assert time.monotonic() - begin < LONG_S
 
 
-def test_a_slow_reader_of_a_refused_request_is_cut_off_too(either_door: Target) -> None:
+def test_a_slow_reader_of_a_refused_request_is_cut_off_too(either_front_end: Target) -> None:
     """Bytes that are still to be written do not keep a closed connection open for ever."""
     with (
-        either_door.person(receive_buffer=4096) as sleeper,
-        either_door.person() as publisher,
+        either_front_end.person(receive_buffer=4096) as sleeper,
+        either_front_end.person() as publisher,
     ):
         sleeper.subscribe("/flood")
         for _ in range(7):
             publisher.publish("/flood", "x" * MIB)
-        before = either_door.metric("process_open_fds")
+        before = either_front_end.metric("process_open_fds")
         sleeper.say(sleeper.connect_message())
         sleeper.send_until_refused(b"x" * 200_000)
-        either_door.until_metric("process_open_fds", before - 1)
-    assert either_door.growth_mib() < 60
+        either_front_end.until_metric("process_open_fds", before - 1)
+    assert either_front_end.growth_mib() < 60

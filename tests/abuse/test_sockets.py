@@ -54,15 +54,15 @@ TOO_BIG = 1009
     ],
 )
 def test_each_protocol_error_closes_the_socket_with_its_code(
-    data: bytes, code: int, either_door: Target
+    data: bytes, code: int, either_front_end: Target
 ) -> None:
-    with either_door.socket_person() as person:
+    with either_front_end.socket_person() as person:
         person.settle_in("/a")
         person.send_until_refused(data)
         assert person.close_code() == code
         person.send_until_refused(frame(struct.pack("!H", code), CLOSE))
         assert person.is_closed()
-    assert either_door.growth_mib() < 40
+    assert either_front_end.growth_mib() < 40
 
 
 @pytest.mark.parametrize(
@@ -75,8 +75,10 @@ def test_each_protocol_error_closes_the_socket_with_its_code(
         frame(b"x" * 70_000, is_masked=False),
     ],
 )
-def test_a_frame_without_a_mask_closes_the_socket(unmasked: bytes, either_door: Target) -> None:
-    with either_door.socket_person() as person:
+def test_a_frame_without_a_mask_closes_the_socket(
+    unmasked: bytes, either_front_end: Target
+) -> None:
+    with either_front_end.socket_person() as person:
         person.send(frame(b"here", PING) + unmasked)
         assert person.read_frame() == (PONG, b"here"), "what came before it is heard"
         assert person.close_code() == PROTOCOL
@@ -93,8 +95,8 @@ def test_a_frame_without_a_mask_is_found_in_whatever_pieces(target: Target) -> N
         assert person.close_code() == PROTOCOL
 
 
-def test_a_frame_without_a_mask_may_come_with_the_upgrade(either_door: Target) -> None:
-    with either_door.wire() as wire:
+def test_a_frame_without_a_mask_may_come_with_the_upgrade(either_front_end: Target) -> None:
+    with either_front_end.wire() as wire:
         key = {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version": "13"}
         headers = {**key, "Connection": "Upgrade", "Upgrade": "websocket"}
         upgrade = request(b"", headers, method="GET /cometd")
@@ -147,17 +149,17 @@ def test_the_log_says_why_a_socket_was_closed_and_whose_it_was(target_with: Make
 
 @pytest.mark.parametrize("part", [6 * MIB, 100_000])
 def test_a_client_that_keeps_sending_too_much_still_learns_why_it_is_closed(
-    part: int, either_door: Target
+    part: int, either_front_end: Target
 ) -> None:
     whole = (
         frame(b"x" * part, is_final=False) + frame(b"x" * part, CONTINUATION, is_final=False) * 60
     )
     for _ in range(5):
-        with either_door.socket_person() as person:
+        with either_front_end.socket_person() as person:
             person.send(whole[: 12 * MIB])
             assert person.close_code() == TOO_BIG
             person.send(frame(struct.pack("!H", TOO_BIG), CLOSE))
-    assert either_door.growth_mib() < 40
+    assert either_front_end.growth_mib() < 40
 
 
 def test_a_client_that_ignores_the_close_is_forgotten(target: Target) -> None:
@@ -169,24 +171,24 @@ def test_a_client_that_ignores_the_close_is_forgotten(target: Target) -> None:
     target.until_metric("holdfast_sessions", 0)
 
 
-def test_a_message_may_end_with_ten_thousand_empty_frames(either_door: Target) -> None:
-    with either_door.bystander(), either_door.socket_person() as person:
+def test_a_message_may_end_with_ten_thousand_empty_frames(either_front_end: Target) -> None:
+    with either_front_end.bystander(), either_front_end.socket_person() as person:
         hello = orjson.dumps([person.message("/a", data=1)])
         parts = frame(hello, is_final=False) + frame(b"", CONTINUATION, is_final=False) * 10_000
         person.send(parts + frame(b"", CONTINUATION))
         assert person.hear()[0]["successful"]
-    assert either_door.growth_mib() < 20
+    assert either_front_end.growth_mib() < 20
 
 
-def test_endless_frames_are_bounded(either_door: Target) -> None:
-    with either_door.bystander(), either_door.socket_person() as person:
+def test_endless_frames_are_bounded(either_front_end: Target) -> None:
+    with either_front_end.bystander(), either_front_end.socket_person() as person:
         person.send(frame(b"[", is_final=False))
         part = frame(b" " * 1000, CONTINUATION, is_final=False) * 100
         while not person.has_answer():
             if person.send_until_refused(part):
                 break
         assert person.close_code() == TOO_BIG
-    assert either_door.growth_mib() < 40
+    assert either_front_end.growth_mib() < 40
 
 
 def test_bytes_of_a_message_may_come_one_by_one(target: Target) -> None:
@@ -200,8 +202,8 @@ def test_bytes_of_a_message_may_come_one_by_one(target: Target) -> None:
         assert person.hear()[0]["successful"]
 
 
-def test_pings_are_answered_and_a_flood_of_them_costs_nothing(either_door: Target) -> None:
-    with either_door.bystander(), either_door.socket_person() as person:
+def test_pings_are_answered_and_a_flood_of_them_costs_nothing(either_front_end: Target) -> None:
+    with either_front_end.bystander(), either_front_end.socket_person() as person:
         person.send(frame(b"are you there", PING))
         assert person.read_frame() == (PONG, b"are you there")
         for _ in range(50):
@@ -210,28 +212,34 @@ def test_pings_are_answered_and_a_flood_of_them_costs_nothing(either_door: Targe
                 assert person.read_frame()[0] == PONG
         # Its session may have ended on a slow machine; the connection has not.
         assert person.ask(HANDSHAKE)[0]["successful"]
-    assert either_door.growth_mib() < 20
+    assert either_front_end.growth_mib() < 20
 
 
-def test_a_flood_of_pings_with_unread_answers_is_bounded(either_door: Target) -> None:
-    with either_door.bystander(), either_door.socket_person(receive_buffer=4096) as person:
+def test_a_flood_of_pings_with_unread_answers_is_bounded(either_front_end: Target) -> None:
+    with (
+        either_front_end.bystander(),
+        either_front_end.socket_person(receive_buffer=4096) as person,
+    ):
         person.socket.settimeout(0.5)
         for _ in range(400):
             if person.send_until_refused(frame(b"x" * 125, PING) * 1000):
                 break
-        assert either_door.growth_mib() < 20
-        either_door.until_logged("the client does not read")
+        assert either_front_end.growth_mib() < 20
+        either_front_end.until_logged("the client does not read")
 
 
-def test_a_flood_of_messages_with_unread_answers_is_bounded(either_door: Target) -> None:
-    with either_door.bystander(), either_door.socket_person(receive_buffer=4096) as person:
+def test_a_flood_of_messages_with_unread_answers_is_bounded(either_front_end: Target) -> None:
+    with (
+        either_front_end.bystander(),
+        either_front_end.socket_person(receive_buffer=4096) as person,
+    ):
         person.socket.settimeout(0.5)
         message = frame(orjson.dumps([person.message("/a", data="x", id="i" * 1000)]))
         for _ in range(400):
             if person.send_until_refused(message * 100):
                 break
-        assert either_door.growth_mib() < 20
-        either_door.until_logged("the client does not read")
+        assert either_front_end.growth_mib() < 20
+        either_front_end.until_logged("the client does not read")
 
 
 def test_a_socket_that_is_dropped_leaves_its_session_for_a_while(target: Target) -> None:
@@ -278,42 +286,42 @@ def test_a_socket_without_a_known_session_is_closed(target_with: MakeTarget) -> 
         {"Upgrade": "h2c"},
     ],
 )
-def test_an_invalid_upgrade_is_refused(headers: dict[str, str], either_door: Target) -> None:
-    with either_door.socket(**headers) as socket:
+def test_an_invalid_upgrade_is_refused(headers: dict[str, str], either_front_end: Target) -> None:
+    with either_front_end.socket(**headers) as socket:
         assert 400 <= socket.upgrade.status < 500
-    assert "Traceback" not in either_door.log()
+    assert "Traceback" not in either_front_end.log()
 
 
 @pytest.mark.parametrize("version", ["", "7", "8", "12", "14", "013", "13, 8", "x"])
-def test_an_upgrade_to_another_version_is_told_ours(version: str, either_door: Target) -> None:
-    with either_door.socket(Sec_WebSocket_Version=version) as socket:
+def test_an_upgrade_to_another_version_is_told_ours(version: str, either_front_end: Target) -> None:
+    with either_front_end.socket(Sec_WebSocket_Version=version) as socket:
         assert socket.upgrade.status == 426
         assert socket.upgrade.error() == "426::websocket_version_unsupported"
         assert socket.upgrade.headers["sec-websocket-version"] == "13"
         assert socket.upgrade.headers["upgrade"] == "websocket"
 
 
-def test_an_upgrade_without_a_version_is_told_ours(either_door: Target) -> None:
+def test_an_upgrade_without_a_version_is_told_ours(either_front_end: Target) -> None:
     headers = {"Connection": "Upgrade", "Upgrade": "websocket"}
-    with either_door.wire() as wire:
+    with either_front_end.wire() as wire:
         wire.send(request(b"", headers, method="GET /cometd"))
         assert wire.answer().headers["sec-websocket-version"] == "13"
 
 
-def test_an_upgrade_by_http_1_0_is_refused(either_door: Target) -> None:
+def test_an_upgrade_by_http_1_0_is_refused(either_front_end: Target) -> None:
     key = {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version": "13"}
     headers = {**key, "Connection": "Upgrade", "Upgrade": "websocket"}
     upgrade = request(b"", headers, method="GET /cometd").replace(b"HTTP/1.1", b"HTTP/1.0")
-    with either_door.wire() as wire:
+    with either_front_end.wire() as wire:
         wire.send(upgrade)
         answer = wire.answer()
         assert (answer.status, answer.error()) == (400, "400::transport_unknown")
         assert wire.is_closed()
 
 
-def test_frames_are_never_compressed(either_door: Target) -> None:
+def test_frames_are_never_compressed(either_front_end: Target) -> None:
     offer = {"Sec_WebSocket_Extensions": "permessage-deflate; client_max_window_bits"}
-    with either_door.socket(**offer) as socket:
+    with either_front_end.socket(**offer) as socket:
         assert socket.upgrade.status == 101
         assert "sec-websocket-extensions" not in socket.upgrade.headers
 

@@ -35,7 +35,7 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Settings:
     return {"tls_cert": str(cert), "tls_key": str(key)}
 
 
-@pytest.fixture(params=[True, False], ids=["fast lane", "ordinary door"])
+@pytest.fixture(params=[True, False], ids=["fast lane", "ordinary front end"])
 def serve(servers: Servers, request: pytest.FixtureRequest) -> Serve:
     def with_settings(**settings: Any) -> Server:
         return servers.with_settings({"fast_lane": request.param, **settings})

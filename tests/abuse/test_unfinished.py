@@ -108,7 +108,7 @@ def half_message(target: Target, address: str, size: int) -> Wire:
 
 
 @pytest.mark.parametrize("leave_unfinished", [half_body, half_message])
-@pytest.mark.parametrize("fast_lane", [True, False], ids=["fast lane", "ordinary door"])
+@pytest.mark.parametrize("fast_lane", [True, False], ids=["fast lane", "ordinary front end"])
 def test_one_network_cannot_take_the_room_of_everybody(
     target_with: MakeTarget, leave_unfinished: Callable[[Target, str, int], Wire], fast_lane: bool
 ) -> None:

@@ -1,4 +1,4 @@
-"""Every story, replayed over each of its transports; long-polling through both doors."""
+"""Every story, replayed over each of its transports; long-polling through both front ends."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,14 +9,14 @@ from tests.conversations.runner.reading import read_chapter
 from tests.conversations.runner.theatre import Play, Theatre
 
 STORIES = Path(__file__).with_name("stories")
-DOORS = {"long-polling": (True, False)}
+FRONT_ENDS = {"long-polling": (True, False)}
 
 
 def plays() -> Iterator[Play]:
     for chapter in sorted(STORIES.glob("*.story")):
         for story in read_chapter(chapter):
             for transport in story.transports:
-                for fast_lane in DOORS.get(transport, (True,)):
+                for fast_lane in FRONT_ENDS.get(transport, (True,)):
                     yield Play(story, transport, fast_lane)
 
 

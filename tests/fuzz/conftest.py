@@ -32,8 +32,8 @@ def fuzz_seed(request: pytest.FixtureRequest) -> int:
     return SystemRandom().randrange(1_000_000) if given is None else given
 
 
-@pytest.fixture(params=[True, False], ids=["fast lane", "ordinary door"])
-def either_door(servers: Servers, request: pytest.FixtureRequest) -> Iterator[Target]:
+@pytest.fixture(params=[True, False], ids=["fast lane", "ordinary front end"])
+def either_front_end(servers: Servers, request: pytest.FixtureRequest) -> Iterator[Target]:
     target = Target(servers.with_settings({**SETTINGS, "fast_lane": request.param}))
     yield target
     target.check_unharmed()

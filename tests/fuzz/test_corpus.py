@@ -44,9 +44,9 @@ def last_error(messages: list[dict[str, object]]) -> str:
     return str(replies[-1].get("error", ""))
 
 
-def test_past_messages_over_http(either_door: Target) -> None:
+def test_past_messages_over_http(either_front_end: Target) -> None:
     def answer(finding: Finding) -> str:
-        with either_door.person(ext=TERMS) as person:
+        with either_front_end.person(ext=TERMS) as person:
             person.subscribe("/a")
             text = finding.sent.replace(CLIENT.encode(), person.client_id.encode())
             person.send_until_refused(request(text, person.headers))
@@ -56,7 +56,7 @@ def test_past_messages_over_http(either_door: Target) -> None:
                 person.ask(person.message("/meta/disconnect"))
             return last_error(heard.messages())
 
-    replay(either_door, MESSAGES, answer)
+    replay(either_front_end, MESSAGES, answer)
 
 
 def test_past_messages_over_sockets(target: Target) -> None:
@@ -83,22 +83,22 @@ def test_past_messages_over_sockets(target: Target) -> None:
     replay(target, map(over_a_socket, MESSAGES), answer)
 
 
-def test_past_requests_over_http(either_door: Target) -> None:
+def test_past_requests_over_http(either_front_end: Target) -> None:
     def answer(finding: Finding) -> int:
-        with either_door.wire() as wire:
+        with either_front_end.wire() as wire:
             wire.send_until_refused(finding.sent)
             return wire.answer().status
 
-    replay(either_door, REQUESTS, answer)
+    replay(either_front_end, REQUESTS, answer)
 
 
-def test_past_frames_over_sockets(either_door: Target) -> None:
+def test_past_frames_over_sockets(either_front_end: Target) -> None:
     def answer(finding: Finding) -> int:
-        with either_door.socket_person() as person:
+        with either_front_end.socket_person() as person:
             person.send_until_refused(finding.sent)
             return outcome(person)
 
-    replay(either_door, FRAMES, answer)
+    replay(either_front_end, FRAMES, answer)
 
 
 def outcome(person: SocketPerson) -> int:

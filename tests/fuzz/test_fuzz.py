@@ -31,7 +31,7 @@ from tests.fuzz.volley import (
     fire,
     fire_requests,
 )
-from tests.web.door_cases import CASES
+from tests.web.front_end_cases import CASES
 
 # The number of attacks at the same time.
 VOLLEY = 16
@@ -103,8 +103,8 @@ class Speaker:
             self.client_id, self.cookie = person.client_id, person.headers["Cookie"]
 
 
-def test_any_request(either_door: Target, fuzz_s: float, fuzz_seed: int) -> None:
-    speaker = Speaker(either_door, Random(fuzz_seed))
+def test_any_request(either_front_end: Target, fuzz_s: float, fuzz_seed: int) -> None:
+    speaker = Speaker(either_front_end, Random(fuzz_seed))
 
     def fire_as_somebody(target: Target, attacks: list[bytes]) -> int:
         answered = fire_requests(target, attacks)
@@ -112,7 +112,7 @@ def test_any_request(either_door: Target, fuzz_s: float, fuzz_seed: int) -> None
         return answered
 
     speaker.settle_in()
-    fuzz(either_door, speaker.request, fuzz_s, fire_as_somebody)
+    fuzz(either_front_end, speaker.request, fuzz_s, fire_as_somebody)
 
 
 def fire_frames(target: Target, attacks: list[bytes]) -> int:

@@ -1,4 +1,4 @@
-"""Both doors of long-polling in this process: bytes in, bytes out, without sockets or chance."""
+"""Both front ends of long-polling in this process: bytes in and out, without sockets or chance."""
 
 import asyncio
 import logging
@@ -40,7 +40,7 @@ PAGES = read_files(ROOT / "static")
 _STATUS_LINE = re.compile(rb"HTTP/\d\.\d (\d{3}) [^\r\n]*\r\n")
 
 
-class Door(Enum):
+class FrontEnd(Enum):
     """The ways to handle requests: the fast lane, its connections without it, and aiohttp's own."""
 
     FAST_LANE = "fast lane"
@@ -214,23 +214,23 @@ class Client:
 
 
 class Rig:
-    """A server behind one of the doors. Its ids are 000..1, 000..2 and so on."""
+    """A server behind one of the front ends. Its ids are 000..1, 000..2 and so on."""
 
     def __init__(
         self,
         *,
-        door: Door = Door.FAST_LANE,
+        front_end: FrontEnd = FrontEnd.FAST_LANE,
         options: Options | None = None,
         web_options: WebOptions | None = None,
         is_turn_over: Callable[[], bool] = lambda: False,
     ) -> None:
-        self._door = door
+        self._front_end = front_end
         self.keeper = FakeKeeper()
         self._now = 0.0
         ids = count(1)
         web_options = replace(
             web_options or WebOptions(),
-            fast_lane=door is Door.FAST_LANE,
+            fast_lane=front_end is FrontEnd.FAST_LANE,
             hosts=Hosts(["holdfast.test", "h"]),
         )
         options = options or Options()
@@ -275,7 +275,7 @@ class Rig:
         manager = runner.server
         assert isinstance(manager, web.Server)
         lane = FastLaneFactory(self.endpoint, Heads(), manager, self.room)
-        self._factory = manager if self._door is Door.PLAIN_AIOHTTP else lane
+        self._factory = manager if self._front_end is FrontEnd.PLAIN_AIOHTTP else lane
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -343,13 +343,13 @@ def without_faults() -> Iterator[None]:
 async def play(
     chunks: Sequence[bytes],
     *,
-    door: Door,
+    front_end: FrontEnd,
     options: Options | None = None,
     web_options: WebOptions | None = None,
 ) -> Transcript:
     """The answers to a client that sends these chunks, finally also to its held connects."""
     with without_faults():
-        async with Rig(door=door, options=options, web_options=web_options) as rig:
+        async with Rig(front_end=front_end, options=options, web_options=web_options) as rig:
             client = rig.connect()
             await client.send(*chunks)
             for _ in range(3):

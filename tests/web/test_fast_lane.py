@@ -24,7 +24,7 @@ from tests.web.requests import (
     post,
     post_messages,
 )
-from tests.web.rig import LONG_S, Client, Door, Rig
+from tests.web.rig import LONG_S, Client, FrontEnd, Rig
 from tests.web.test_faults import UPGRADE
 
 pytestmark = pytest.mark.usefixtures("nothing_blocks")
@@ -274,9 +274,9 @@ def short_keepalive(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("short_keepalive")
-@pytest.mark.parametrize("door", Door)
-async def test_an_idle_connection_is_closed_after_a_while(door: Door) -> None:
-    async with Rig(door=door) as rig:
+@pytest.mark.parametrize("front_end", FrontEnd)
+async def test_an_idle_connection_is_closed_after_a_while(front_end: FrontEnd) -> None:
+    async with Rig(front_end=front_end) as rig:
         silent, spoken = rig.connect(), rig.connect()
         await spoken.send(HELLO)
         await until_closed(silent)
@@ -285,9 +285,9 @@ async def test_an_idle_connection_is_closed_after_a_while(door: Door) -> None:
 
 
 @pytest.mark.usefixtures("short_keepalive")
-@pytest.mark.parametrize("door", Door)
-async def test_a_connection_with_a_held_connect_is_not_idle(door: Door) -> None:
-    async with Rig(door=door) as rig:
+@pytest.mark.parametrize("front_end", FrontEnd)
+async def test_a_connection_with_a_held_connect_is_not_idle(front_end: FrontEnd) -> None:
+    async with Rig(front_end=front_end) as rig:
         client = rig.connect()
         await client.send(HELLO, HOLD, HOLD)
         await asyncio.sleep(3 * SOON_S)

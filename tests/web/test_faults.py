@@ -11,7 +11,7 @@ from holdfast.bayeux.sessions import Exchange
 from holdfast.web.endpoint import WebOptions
 from tests.abuse.attacker import frame
 from tests.web.requests import CONNECT, COOKIE, HANDSHAKE, PUBLISH, encode, post_messages
-from tests.web.rig import LONG_S, Door, Rig
+from tests.web.rig import LONG_S, FrontEnd, Rig
 
 pytestmark = pytest.mark.usefixtures("nothing_blocks")
 
@@ -51,12 +51,12 @@ def fail(monkeypatch: pytest.MonkeyPatch) -> Fail:
     return start
 
 
-@pytest.mark.parametrize("door", Door)
+@pytest.mark.parametrize("front_end", FrontEnd)
 @pytest.mark.parametrize("request_", [SAY, SAY_BY_SCRIPT])
 async def test_a_request_that_fails_is_refused(
-    door: Door, request_: bytes, fail: Fail, caplog: pytest.LogCaptureFixture
+    front_end: FrontEnd, request_: bytes, fail: Fail, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with Rig(door=door, web_options=OPTIONS) as rig:
+    async with Rig(front_end=front_end, web_options=OPTIONS) as rig:
         client = rig.connect()
         await client.send(HELLO)
         fail("before")
@@ -67,9 +67,11 @@ async def test_a_request_that_fails_is_refused(
         assert caplog.text.count("RuntimeError: on purpose") == 2
 
 
-@pytest.mark.parametrize("door", Door)
-async def test_a_fault_after_an_answer_causes_no_second_answer(door: Door, fail: Fail) -> None:
-    async with Rig(door=door) as rig:
+@pytest.mark.parametrize("front_end", FrontEnd)
+async def test_a_fault_after_an_answer_causes_no_second_answer(
+    front_end: FrontEnd, fail: Fail
+) -> None:
+    async with Rig(front_end=front_end) as rig:
         client = rig.connect()
         await client.send(HELLO)
         fail("after")
@@ -77,9 +79,9 @@ async def test_a_fault_after_an_answer_causes_no_second_answer(door: Door, fail:
         assert [each.status for each in client.heard().responses] == [200, 200, 200]
 
 
-@pytest.mark.parametrize("door", Door)
-async def test_a_connect_that_fails_is_not_held(door: Door, fail: Fail) -> None:
-    async with Rig(door=door) as rig:
+@pytest.mark.parametrize("front_end", FrontEnd)
+async def test_a_connect_that_fails_is_not_held(front_end: FrontEnd, fail: Fail) -> None:
+    async with Rig(front_end=front_end) as rig:
         client = rig.connect()
         await client.send(HELLO, HOLD)
         fail("after")
@@ -89,9 +91,9 @@ async def test_a_connect_that_fails_is_not_held(door: Door, fail: Fail) -> None:
         assert [each.status for each in client.heard().responses] == [200, 200, 503]
 
 
-@pytest.mark.parametrize("door", Door)
-async def test_a_frame_that_fails_closes_its_socket(door: Door, fail: Fail) -> None:
-    async with Rig(door=door) as rig:
+@pytest.mark.parametrize("front_end", FrontEnd)
+async def test_a_frame_that_fails_closes_its_socket(front_end: FrontEnd, fail: Fail) -> None:
+    async with Rig(front_end=front_end) as rig:
         client = rig.connect()
         fail("before")
         await client.send(UPGRADE, frame(encode(PUBLISH)))

@@ -7,7 +7,7 @@ import pytest
 from holdfast.web.endpoint import WebOptions
 from holdfast.web.origins import Origins
 from tests.web.requests import HANDSHAKE, encode, post
-from tests.web.rig import Door, Rig
+from tests.web.rig import FrontEnd, Rig
 
 EVIL = "https://evil.test"
 LINE = "a request from the origin {} was refused: allow_origin does not have it"
@@ -39,13 +39,13 @@ REQUESTS = {
 }
 
 
-@pytest.mark.parametrize("door", [Door.FAST_LANE, Door.ORDINARY])
+@pytest.mark.parametrize("front_end", [FrontEnd.FAST_LANE, FrontEnd.ORDINARY])
 @pytest.mark.parametrize("name", REQUESTS)
 async def test_a_refused_request_of_a_foreign_page_is_logged_with_its_origin(
-    name: str, door: Door, caplog: pytest.LogCaptureFixture
+    name: str, front_end: FrontEnd, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    async with Rig(door=door, web_options=OPTIONS) as rig:
+    async with Rig(front_end=front_end, web_options=OPTIONS) as rig:
         await rig.connect().send(REQUESTS[name])
     assert caplog.messages == [LINE.format(EVIL)]
 

@@ -27,7 +27,7 @@ def watch() -> Iterator[BlockBuster]:
         yield watch
 
 
-@pytest.fixture(params=[True, False], ids=["fast lane", "ordinary door"])
+@pytest.fixture(params=[True, False], ids=["fast lane", "ordinary front end"])
 async def server(
     watch: BlockBuster, tmp_path: Path, request: pytest.FixtureRequest
 ) -> AsyncIterator[aiohttp.ClientSession]:

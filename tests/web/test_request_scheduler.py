@@ -14,7 +14,7 @@ from holdfast.web.fast_lane import FastLane
 from holdfast.web.intake import SMALL, Intake
 from tests.abuse.attacker import frame
 from tests.web.requests import COOKIE, HANDSHAKE, PUBLISH, encode, post, post_messages
-from tests.web.rig import Door, Rig, without_faults
+from tests.web.rig import FrontEnd, Rig, without_faults
 from tests.web.test_faults import UPGRADE
 
 pytestmark = pytest.mark.usefixtures("nothing_blocks")
@@ -70,17 +70,17 @@ async def test_a_message_and_a_close_frame_in_one_turn_are_both_answered() -> No
         assert frames.endswith(b"\x88\x02\x03\xe8")
 
 
-@pytest.mark.parametrize("door", Door)
-async def test_a_request_of_many_messages_yields_to_others(door: Door) -> None:
+@pytest.mark.parametrize("front_end", FrontEnd)
+async def test_a_request_of_many_messages_yields_to_others(front_end: FrontEnd) -> None:
     with without_faults():
-        async with Rig(door=door, is_turn_over=lambda: True) as rig:
+        async with Rig(front_end=front_end, is_turn_over=lambda: True) as rig:
             one, other = rig.connect(), rig.connect()
             await one.send(HELLO)
             one.send_now(post_messages(*MANY))
             other.send_now(HELLO)
             while not other.heard().responses:
                 await one.settle(1)
-            if door is Door.FAST_LANE:
+            if front_end is FrontEnd.FAST_LANE:
                 assert len(one.heard().responses) == 1
             await one.settle()
             [answer] = one.heard().responses[1:]
@@ -97,11 +97,11 @@ async def test_the_next_message_on_a_socket_waits_for_the_one_before() -> None:
         assert 0 < written.rindex(b'"id":"4"') < written.index(b'"id":"last"')
 
 
-@pytest.mark.parametrize("door", Door)
+@pytest.mark.parametrize("front_end", FrontEnd)
 async def test_a_fault_in_the_middle_of_a_request_fails_the_request(
-    door: Door, monkeypatch: pytest.MonkeyPatch
+    front_end: FrontEnd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with Rig(door=door, is_turn_over=lambda: True) as rig:
+    async with Rig(front_end=front_end, is_turn_over=lambda: True) as rig:
         client = rig.connect()
         await client.send(HELLO)
         monkeypatch.setattr(
@@ -119,12 +119,12 @@ def test_the_large_request_of_these_tests_is_large() -> None:
     assert len(encode(PUBLISH)) < SMALL < len(encode(LARGE))
 
 
-@pytest.mark.parametrize("door", Door)
+@pytest.mark.parametrize("front_end", FrontEnd)
 async def test_only_one_of_many_large_requests_is_decoded_in_a_turn(
-    door: Door,
+    front_end: FrontEnd,
 ) -> None:
     with without_faults():
-        async with Rig(door=door, is_turn_over=lambda: True) as rig:
+        async with Rig(front_end=front_end, is_turn_over=lambda: True) as rig:
             first, *clients = [rig.connect() for _ in range(20)]
             await first.send(HELLO)
             for client in clients:
@@ -143,13 +143,13 @@ async def test_only_one_of_many_large_requests_is_decoded_in_a_turn(
             assert rig.endpoint.intake.used == 0
 
 
-@pytest.mark.parametrize("door", Door)
+@pytest.mark.parametrize("front_end", FrontEnd)
 async def test_after_a_slow_large_request_others_get_as_much_time(
-    door: Door, monkeypatch: pytest.MonkeyPatch
+    front_end: FrontEnd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Each request takes a fifth of a second of the processor.
     monkeypatch.setattr(request_scheduler, "thread_time", count(0.0, 0.2).__next__)
-    async with Rig(door=door) as rig:
+    async with Rig(front_end=front_end) as rig:
         large, other = rig.connect(), rig.connect()
         await other.send(HELLO)
         loop = asyncio.get_running_loop()
@@ -200,10 +200,10 @@ async def test_large_requests_wait_after_another_one_took_long(
         assert [len(each.heard().responses) for each in (first, second)] == [1, 1]
 
 
-@pytest.mark.parametrize("door", Door)
-async def test_an_unfit_message_is_refused_alone_over_many_turns(door: Door) -> None:
+@pytest.mark.parametrize("front_end", FrontEnd)
+async def test_an_unfit_message_is_refused_alone_over_many_turns(front_end: FrontEnd) -> None:
     with without_faults():
-        async with Rig(door=door, is_turn_over=lambda: True) as rig:
+        async with Rig(front_end=front_end, is_turn_over=lambda: True) as rig:
             client = rig.connect()
             await client.send(HELLO)
             messages = [LARGE, {**LARGE, "data": "\ud800"}, LARGE]
@@ -224,9 +224,11 @@ async def test_a_socket_is_closed_when_a_later_turn_finds_no_json() -> None:
         assert b"\x03\xef400::request_malformed" in bytes(client.transport.written)
 
 
-@pytest.mark.parametrize("door", Door)
-async def test_large_requests_have_a_place_while_they_wait_or_are_refused(door: Door) -> None:
-    async with Rig(door=door, is_turn_over=lambda: True) as rig:
+@pytest.mark.parametrize("front_end", FrontEnd)
+async def test_large_requests_have_a_place_while_they_wait_or_are_refused(
+    front_end: FrontEnd,
+) -> None:
+    async with Rig(front_end=front_end, is_turn_over=lambda: True) as rig:
         one, other = rig.connect(), rig.connect()
         await one.send(HELLO)
         request = post_messages(LARGE)

@@ -31,15 +31,15 @@ BEARABLE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """One story over one transport, at the server's ordinary door or at the fast lane."""
+    """One story over one transport, at the server's ordinary front end or at the fast lane."""
 
     story: Story
     transport: str
     fast_lane: bool = True
 
     def __str__(self) -> str:
-        door = "" if self.fast_lane else ", ordinary door"
-        return f"{self.story.chapter.stem}: {self.story.title} ({self.transport}{door})"
+        front_end = "" if self.fast_lane else ", ordinary front end"
+        return f"{self.story.chapter.stem}: {self.story.title} ({self.transport}{front_end})"
 
     @property
     def settings(self) -> Settings:

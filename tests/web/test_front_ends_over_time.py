@@ -1,4 +1,4 @@
-"""Two clients that connect, leave, wait and stop reading get the same answers at every door."""
+"""Two clients that connect, leave, wait and stop reading get the same answers at each front end."""
 
 import asyncio
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.web.doors import (
+from tests.web.front_ends import (
     HELLO,
     VOLATILE,
     WEB_OPTIONS,
@@ -22,7 +22,7 @@ from tests.web.requests import (
     SUBSCRIBE,
     post_messages,
 )
-from tests.web.rig import LONG_S, Door, Rig, less, without_faults
+from tests.web.rig import LONG_S, FrontEnd, Rig, less, without_faults
 
 # Long searches, also on a machine that has other things to do.
 pytestmark = [pytest.mark.usefixtures("nothing_blocks"), pytest.mark.timeout(240)]
@@ -123,9 +123,9 @@ class Scene:
         self._begun[who] = b""
 
 
-async def heard_at(door: Door, events: list[Event]) -> list[str]:
+async def heard_at(front_end: FrontEnd, events: list[Event]) -> list[str]:
     with without_faults():
-        async with Rig(door=door, web_options=WEB_OPTIONS) as rig:
+        async with Rig(front_end=front_end, web_options=WEB_OPTIONS) as rig:
             scene = Scene(rig)
             await scene.begin()
             for event, (who, what) in events:
@@ -137,10 +137,10 @@ async def heard_at(door: Door, events: list[Event]) -> list[str]:
 @pytest.mark.slow
 @settings(max_examples=100)
 @given(st.lists(EVENTS, max_size=10))
-def test_both_doors_answer_alike_whatever_two_clients_do(events: list[Event]) -> None:
-    async def compare_doors() -> None:
-        fast, ordinary, plain = [await heard_at(door, events) for door in Door]
+def test_both_front_ends_answer_alike_whatever_two_clients_do(events: list[Event]) -> None:
+    async def compare_front_ends() -> None:
+        fast, ordinary, plain = [await heard_at(front_end, events) for front_end in FrontEnd]
         assert fast == ordinary
         assert fast == plain
 
-    asyncio.run(compare_doors())
+    asyncio.run(compare_front_ends())

@@ -1,4 +1,4 @@
-"""Sends the same bytes to all doors, and fails where their answers differ."""
+"""Sends the same bytes to all front ends, and fails where their answers differ."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -11,7 +11,7 @@ from tests.web.requests import (
     HANDSHAKE,
     post_messages,
 )
-from tests.web.rig import Door, Response, Transcript, less, play
+from tests.web.rig import FrontEnd, Response, Transcript, less, play
 
 ORIGINS = Origins(("https://friend.example", "http://other.example:8000"))
 WEB_OPTIONS = WebOptions(
@@ -35,9 +35,10 @@ _MALFORMED = Response(
 
 
 async def compare(*chunks: bytes) -> Transcript:
-    """The answer to these chunks, which must be the same from all doors."""
+    """The answer to these chunks, which must be the same from all front ends."""
     fast, ordinary, plain = [
-        less(await play(chunks, door=door, web_options=WEB_OPTIONS), *VOLATILE) for door in Door
+        less(await play(chunks, front_end=front_end, web_options=WEB_OPTIONS), *VOLATILE)
+        for front_end in FrontEnd
     ]
     assert fast.lines() == ordinary.lines()
     assert fast.lines() == in_our_words(plain).lines()

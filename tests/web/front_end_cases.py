@@ -1,4 +1,4 @@
-"""Requests of every kind, and the answers of each door to them after a handshake."""
+"""Requests of every kind, and the answers of each front end to them after a handshake."""
 
 from tests.web.requests import (
     CONNECT,

@@ -1,4 +1,4 @@
-"""The fast lane and aiohttp's ordinary door answer alike, whatever the bytes and their pieces."""
+"""The fast lane and aiohttp answer alike, whatever the bytes and their pieces."""
 
 import asyncio
 
@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from holdfast.web.endpoint import WebOptions
-from tests.web.door_cases import CASES, JSON, PAGE, SAY
-from tests.web.doors import (
+from tests.web.front_end_cases import CASES, JSON, PAGE, SAY
+from tests.web.front_ends import (
     HELLO,
     compare,
     pieces,
@@ -23,14 +23,14 @@ from tests.web.requests import (
     post,
     post_messages,
 )
-from tests.web.rig import Door, play
+from tests.web.rig import FrontEnd, play
 
 # Long searches, also on a machine that has other things to do.
 pytestmark = [pytest.mark.usefixtures("nothing_blocks"), pytest.mark.timeout(240)]
 
 
 @pytest.mark.parametrize("name", CASES)
-async def test_both_doors_answer_alike(name: str) -> None:
+async def test_both_front_ends_answer_alike(name: str) -> None:
     request, expected = CASES[name]
     heard = await compare(HELLO, request)
     assert statuses(heard) == [200, *expected]
@@ -38,7 +38,7 @@ async def test_both_doors_answer_alike(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
-async def test_both_doors_answer_alike_when_a_request_comes_in_two_pieces(name: str) -> None:
+async def test_both_front_ends_answer_alike_when_a_request_comes_in_two_pieces(name: str) -> None:
     request, expected = CASES[name]
     ends = [at for at in range(1, len(request)) if request[at : at + 1] in b"\r\n:{ "]
     for end in {1, len(request) // 2, len(request) - 1, *ends[:40:6], *ends[-2:]}:
@@ -48,7 +48,7 @@ async def test_both_doors_answer_alike_when_a_request_comes_in_two_pieces(name: 
 
 
 @pytest.mark.parametrize("name", ["a publish", "a friend", "chunked gzip", "a form"])
-async def test_both_doors_answer_alike_when_a_request_comes_byte_by_byte(name: str) -> None:
+async def test_both_front_ends_answer_alike_when_a_request_comes_byte_by_byte(name: str) -> None:
     request, expected = CASES[name]
     heard = await compare(HELLO, *(request[at : at + 1] for at in range(len(request))))
     assert statuses(heard) == [200, *expected]
@@ -82,7 +82,7 @@ MENU = [
     st.lists(st.integers(min_value=0, max_value=5000), max_size=6),
     st.booleans(),
 )
-def test_both_doors_answer_alike_whatever_is_sent_in_whatever_pieces(
+def test_both_front_ends_answer_alike_whatever_is_sent_in_whatever_pieces(
     requests: list[bytes], ends: list[int], is_glued: bool
 ) -> None:
     if is_glued:
@@ -123,7 +123,7 @@ def heads() -> st.SearchStrategy[bytes]:
     ),
     st.lists(st.integers(min_value=0, max_value=1000), max_size=3),
 )
-def test_both_doors_answer_alike_whatever_the_head_says(
+def test_both_front_ends_answer_alike_whatever_the_head_says(
     requests: list[tuple[bytes, bytes]], ends: list[int]
 ) -> None:
     data = b"".join(head + body for head, body in requests)
@@ -214,7 +214,7 @@ async def test_requests_behind_a_held_connect_wait_whatever_their_pieces(size: i
     ),
     st.booleans(),
 )
-def test_both_doors_answer_alike_whatever_method_and_target_are(
+def test_both_front_ends_answer_alike_whatever_method_and_target_are(
     method: str, target: str, is_upgrade: bool
 ) -> None:
     upgrade = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
@@ -223,9 +223,9 @@ def test_both_doors_answer_alike_whatever_method_and_target_are(
     assert all(response.status < 500 for response in heard.responses)
 
 
-async def test_long_polling_that_is_disabled_is_refused_by_both_doors() -> None:
+async def test_long_polling_that_is_disabled_is_refused_by_both_front_ends() -> None:
     options = WebOptions(transports=frozenset({"websocket"}))
-    for door in Door:
-        heard = await play([HELLO, HELLO], door=door, web_options=options)
+    for front_end in FrontEnd:
+        heard = await play([HELLO, HELLO], front_end=front_end, web_options=options)
         assert statuses(heard) == [400, 400]
         assert b"400::transport_unknown" in heard.responses[0].body
