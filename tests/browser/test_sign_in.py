@@ -138,7 +138,7 @@ def test_a_token_is_stored_only_in_its_tab_a_password_nowhere_and_neither_is_sho
     join(page, room)
     assert "password of ada" not in str(page.evaluate(KEPT)) + page.content()
     page.reload()
-    expect(page.get_by_text("passwords are not stored")).to_be_visible()
+    expect(page.get_by_text("does not store passwords")).to_be_visible()
     by_password(page, "ada")
     is_connected(page)
 
