@@ -15,14 +15,14 @@ GREETING = b"%3\r\n+server\r\n+valkey\r\n+version\r\n+9.1.2\r\n+role\r\n+master\
 class FakeStore(asyncio.Protocol):
     """One connection: greets, then gives the answers that the test has prepared."""
 
-    def __init__(self, house: "House") -> None:
-        self.house = house
+    def __init__(self, server: "FakeServer") -> None:
+        self.server = server
         self.reader = Reader()
         self.is_greeted = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)
-        self.house.connections.append(self)
+        self.server.connections.append(self)
 
     def data_received(self, data: bytes) -> None:
         self.reader.feed(data)
@@ -30,19 +30,19 @@ class FakeStore(asyncio.Protocol):
         while (command := self.reader.gets()) is not False:
             commands.append(b" ".join(command).decode())
         if self.is_greeted:
-            self.house.heard.append(commands)
+            self.server.heard.append(commands)
             for _ in commands:
-                if self.house.answers:
-                    self.transport.write(self.house.answers.pop(0))
+                if self.server.answers:
+                    self.transport.write(self.server.answers.pop(0))
         else:
             self.is_greeted = commands[-1] == "PING"
             for command in commands:
                 is_hello = command.startswith("HELLO")
-                self.transport.write(self.house.greeting if is_hello else b"+OK\r\n")
+                self.transport.write(self.server.greeting if is_hello else b"+OK\r\n")
 
 
 @dataclass
-class House:
+class FakeServer:
     """All connections, and the commands after their greetings, by write."""
 
     url: str = ""
@@ -60,15 +60,15 @@ class House:
 @asynccontextmanager
 async def fake_store(
     greeting: bytes = GREETING, tls: ssl.SSLContext | None = None
-) -> AsyncIterator[House]:
-    house = House(greeting=greeting)
+) -> AsyncIterator[FakeServer]:
+    fake = FakeServer(greeting=greeting)
     loop = asyncio.get_running_loop()
-    server = await loop.create_server(lambda: FakeStore(house), "127.0.0.1", 0, ssl=tls)
+    server = await loop.create_server(lambda: FakeStore(fake), "127.0.0.1", 0, ssl=tls)
     scheme = "redis" if tls is None else "rediss"
-    house.url = f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    fake.url = f"{scheme}://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     try:
-        yield house
+        yield fake
     finally:
         server.close()
-        for connection in house.connections:
+        for connection in fake.connections:
             connection.transport.abort()

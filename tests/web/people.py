@@ -78,7 +78,7 @@ async def until(is_so: Callable[[], Awaitable[bool]]) -> None:
     raise AssertionError("it never was")
 
 
-class House:
+class ServerAndClients:
     """A server and its clients."""
 
     def __init__(self, url: str, home: Path) -> None:
@@ -97,7 +97,7 @@ def settings(home: Path, **more: Any) -> Settings:
 
 
 @asynccontextmanager
-async def house(home: Path, **given: Any) -> AsyncIterator[House]:
+async def server_and_clients(home: Path, **given: Any) -> AsyncIterator[ServerAndClients]:
     """A server whose clients log in with tokens, unless it is told otherwise."""
     if not any(name.startswith("login_") for name in given):
         (home / "key").write_bytes(SECRET)
@@ -106,7 +106,7 @@ async def house(home: Path, **given: Any) -> AsyncIterator[House]:
         (home / "rights.toml").write_text(given["rights"])
         given["rights"] = home / "rights.toml"
     async with serving(settings(home, **given)) as url:
-        made = House(url, home)
+        made = ServerAndClients(url, home)
         try:
             yield made
         finally:

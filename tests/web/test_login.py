@@ -15,7 +15,16 @@ from holdfast.compose import serving
 from holdfast.compose.cannot_start import CannotStart
 from tests.store.servers import ValkeyServer
 from tests.unit.login.signing import SECRET, ec_key, jwk, rsa_key, token
-from tests.web.people import Json, Person, Provider, house, keys, passwords, settings, until
+from tests.web.people import (
+    Json,
+    Person,
+    Provider,
+    keys,
+    passwords,
+    server_and_clients,
+    settings,
+    until,
+)
 
 DENIED = "403::handshake_denied"
 RIGHTS = """
@@ -27,7 +36,7 @@ channels = ["/rooms/**", "/users/{subject}/**"]
 
 
 async def test_the_token_decides_the_subject_of_a_client(tmp_path: Path) -> None:
-    async with house(tmp_path) as home:
+    async with server_and_clients(tmp_path) as home:
         ada = home.person()
 
         reply = await ada.handshake(session="ada/1", token=token(groups=["staff"]))
@@ -41,7 +50,7 @@ async def test_the_token_decides_the_subject_of_a_client(tmp_path: Path) -> None
 async def test_the_token_may_come_in_a_header_or_a_cookie(tmp_path: Path) -> None:
     (tmp_path / "key").write_bytes(SECRET)
     given = {"login_keys": str(tmp_path / "key"), "login_cookie": "login"}
-    async with house(tmp_path, **given) as home:
+    async with server_and_clients(tmp_path, **given) as home:
         by_header = home.person(Authorization=f"Bearer {token()}")
         by_cookie = home.person(Cookie=f"login=other; login={token()}")
         of_two = home.person(Cookie=f"login={token()}; login={token(sub='eve')}")
@@ -52,7 +61,7 @@ async def test_the_token_may_come_in_a_header_or_a_cookie(tmp_path: Path) -> Non
 
 
 async def test_all_failed_logins_get_the_same_slow_reply(tmp_path: Path) -> None:
-    async with house(tmp_path) as home:
+    async with server_and_clients(tmp_path) as home:
         wrong: list[Json] = [
             {},
             {"token": "x.y.z"},
@@ -72,7 +81,7 @@ async def test_all_failed_logins_get_the_same_slow_reply(tmp_path: Path) -> None
 
 async def test_a_client_cannot_claim_a_session_name_of_another_subject(tmp_path: Path) -> None:
     """Guessed names, a user's cookie with another's token, and ids without credentials."""
-    async with house(tmp_path) as home:
+    async with server_and_clients(tmp_path) as home:
         ada, eve = home.person(), home.person()
         await ada.handshake("ada/1", token=token())
         await eve.handshake("eve/1", token=token(sub="eve"))
@@ -94,7 +103,7 @@ async def test_a_client_cannot_claim_a_session_name_of_another_subject(tmp_path:
 
 
 async def test_rights_follow_the_rules_and_their_changes_at_once(tmp_path: Path) -> None:
-    async with house(tmp_path, rights=RIGHTS) as home:
+    async with server_and_clients(tmp_path, rights=RIGHTS) as home:
         ada, bob = home.person(), home.person()
         await ada.handshake(token=token())
         await bob.handshake(token=token(sub="bob"))
@@ -128,7 +137,9 @@ CLAIMED = [
 
 
 async def test_a_token_may_have_rights_in_a_claim(tmp_path: Path) -> None:
-    async with house(tmp_path, rights=RIGHTS, **keys(tmp_path, login_rights_claim="may")) as home:
+    async with server_and_clients(
+        tmp_path, rights=RIGHTS, **keys(tmp_path, login_rights_claim="may")
+    ) as home:
         ada, bob = home.person(), home.person()
         await ada.handshake(token=token(may=CLAIMED))
         await bob.handshake(token=token(sub="bob"))
@@ -146,7 +157,7 @@ async def test_rights_to_histories_follow_file_and_claim_at_once(tmp_path: Path)
     may_read = '[[rule]]\nwho = ["*"]\nmay = ["history"]\nchannels = ["/rooms/**"]\n'
     rights = RIGHTS.replace('["all"]', '["subscribe", "publish", "create"]')
     given = keys(tmp_path, login_rights_claim="may", channels={"/**": {"history": 5}})
-    async with house(tmp_path, rights=rights + may_read, **given) as home:
+    async with server_and_clients(tmp_path, rights=rights + may_read, **given) as home:
         ada, bob = home.person(), home.person()
         await ada.handshake(token=token())
         claim = [{"may": ["replay"], "channels": ["/rooms/{subject}"]}]
@@ -179,7 +190,7 @@ async def test_rights_to_histories_follow_file_and_claim_at_once(tmp_path: Path)
 
 
 async def test_a_token_has_only_the_rights_in_its_claim_if_there_is_no_file(tmp_path: Path) -> None:
-    async with house(tmp_path, **keys(tmp_path, login_rights_claim="may")) as home:
+    async with server_and_clients(tmp_path, **keys(tmp_path, login_rights_claim="may")) as home:
         ada, bob = home.person(), home.person()
         await ada.handshake(token=token(may=CLAIMED))
         await bob.handshake(token=token(sub="bob"))
@@ -193,7 +204,7 @@ async def test_a_token_has_only_the_rights_in_its_claim_if_there_is_no_file(tmp_
 async def test_a_newer_token_replaces_the_one_before(tmp_path: Path) -> None:
     """The rights, the end and the id of the login are those of the newer token."""
     given = keys(tmp_path, login_rights_claim="may", login_leeway=0)
-    async with house(tmp_path, rights=RIGHTS, **given) as home:
+    async with server_and_clients(tmp_path, rights=RIGHTS, **given) as home:
         ada, bob = home.person(), home.person()
         await ada.handshake("ada/1", token=token(may=CLAIMED, jti="1"))
         await bob.handshake(token=token(sub="bob", jti="2"))
@@ -219,12 +230,12 @@ async def test_a_newer_token_replaces_the_one_before(tmp_path: Path) -> None:
 async def test_rights_of_a_token_survive_a_restart(tmp_path: Path) -> None:
     given = keys(tmp_path, login_rights_claim="may")
     with ValkeyServer() as valkey:
-        async with house(tmp_path, redis=valkey.url, rights=RIGHTS, **given) as home:
+        async with server_and_clients(tmp_path, redis=valkey.url, rights=RIGHTS, **given) as home:
             ada = home.person()
             await ada.handshake("ada/1", token=token(may=CLAIMED))
             await ada.connect()
             jar = ada.http.cookie_jar
-        async with house(tmp_path, redis=valkey.url, rights=RIGHTS, **given) as home:
+        async with server_and_clients(tmp_path, redis=valkey.url, rights=RIGHTS, **given) as home:
             person = home.person()
             person.http.cookie_jar.update_cookies({each.key: each.value for each in jar})
             person.client_id = ada.client_id
@@ -233,7 +244,7 @@ async def test_rights_of_a_token_survive_a_restart(tmp_path: Path) -> None:
 
 
 async def test_a_file_of_rights_that_breaks_changes_nothing(tmp_path: Path) -> None:
-    async with house(tmp_path, rights=RIGHTS) as home:
+    async with server_and_clients(tmp_path, rights=RIGHTS) as home:
         ada = home.person()
         await ada.handshake(token=token())
         (home.home / "rights.toml").write_text("[[rule]]\nwho = 5")
@@ -244,7 +255,7 @@ async def test_a_file_of_rights_that_breaks_changes_nothing(tmp_path: Path) -> N
 
 
 async def test_a_login_ends_with_its_token_and_its_client_is_warned(tmp_path: Path) -> None:
-    async with house(tmp_path) as home:
+    async with server_and_clients(tmp_path) as home:
         ada = home.person()
         await ada.handshake("ada/1", token=token(exp=int(time.time()) + 4))
         await ada.reply("/meta/subscribe", subscription="/x")
@@ -265,7 +276,7 @@ async def test_a_login_ends_with_its_token_and_its_client_is_warned(tmp_path: Pa
 
 
 async def test_a_login_is_renewed_within_its_session(tmp_path: Path) -> None:
-    async with house(tmp_path, rights=RIGHTS) as home:
+    async with server_and_clients(tmp_path, rights=RIGHTS) as home:
         ada = home.person()
         ends = int(time.time()) + 5
         await ada.handshake("ada/1", token=token(exp=ends))
@@ -290,7 +301,7 @@ async def test_a_login_is_renewed_within_its_session(tmp_path: Path) -> None:
 async def test_an_unusable_token_is_refused_and_leaves_the_login_as_it_was(
     tmp_path: Path, given: object
 ) -> None:
-    async with house(tmp_path) as home:
+    async with server_and_clients(tmp_path) as home:
         ada = home.person()
         await ada.handshake(token=token())
 
@@ -301,7 +312,7 @@ async def test_an_unusable_token_is_refused_and_leaves_the_login_as_it_was(
 
 
 async def test_revoked_logins_end_at_once(tmp_path: Path) -> None:
-    async with house(tmp_path, rights=RIGHTS) as home:
+    async with server_and_clients(tmp_path, rights=RIGHTS) as home:
         ada, bob = home.person(), home.person()
         await ada.handshake(token=token(jti="7"))
         await bob.handshake("bob/1", token=token(sub="bob"))
@@ -318,7 +329,7 @@ async def test_revoked_logins_end_at_once(tmp_path: Path) -> None:
 async def test_logins_survive_a_restart(tmp_path: Path) -> None:
     with ValkeyServer() as valkey:
         ends = int(time.time()) + 6
-        async with house(tmp_path, redis=valkey.url, rights=RIGHTS) as home:
+        async with server_and_clients(tmp_path, redis=valkey.url, rights=RIGHTS) as home:
             ada, bob = home.person(), home.person()
             await ada.handshake("ada/1", token=token())
             await bob.handshake("bob/1", token=token(sub="bob", exp=ends))
@@ -329,7 +340,7 @@ async def test_logins_survive_a_restart(tmp_path: Path) -> None:
                 ]
             jars = [person.http.cookie_jar for person in (ada, bob)]
         await asyncio.sleep(max(0.0, ends - time.time()))
-        async with house(tmp_path, redis=valkey.url, rights=RIGHTS) as home:
+        async with server_and_clients(tmp_path, redis=valkey.url, rights=RIGHTS) as home:
             for old, jar, is_in in ((ada, jars[0], True), (bob, jars[1], False)):
                 person = home.person()
                 person.http.cookie_jar.update_cookies({each.key: each.value for each in jar})
@@ -349,12 +360,12 @@ async def test_a_login_that_was_revoked_while_the_server_was_down_ends(
     caplog.set_level(logging.INFO)
     revoked = RIGHTS + '[revoked]\nsubjects = ["ada"]'
     with ValkeyServer() as valkey:
-        async with house(tmp_path, redis=valkey.url, rights=RIGHTS, **given) as home:
+        async with server_and_clients(tmp_path, redis=valkey.url, rights=RIGHTS, **given) as home:
             ada = home.person()
             await ada.handshake("ada/1", user="ada", password="correct horse")
             await ada.connect()
             jar = ada.http.cookie_jar
-        async with house(tmp_path, redis=valkey.url, rights=revoked, **given) as home:
+        async with server_and_clients(tmp_path, redis=valkey.url, rights=revoked, **given) as home:
             person = home.person()
             person.http.cookie_jar.update_cookies({each.key: each.value for each in jar})
             person.client_id = ada.client_id
@@ -369,7 +380,9 @@ async def test_a_login_that_was_revoked_while_the_server_was_down_ends(
 
 async def test_restored_sessions_without_a_login_must_log_in(tmp_path: Path) -> None:
     with ValkeyServer() as valkey:
-        async with house(tmp_path, redis=valkey.url, login_passwords=passwords(tmp_path)) as home:
+        async with server_and_clients(
+            tmp_path, redis=valkey.url, login_passwords=passwords(tmp_path)
+        ) as home:
             pass
         async with serving(settings(tmp_path, redis=valkey.url)) as url:
             ada = Person(url)
@@ -377,7 +390,7 @@ async def test_restored_sessions_without_a_login_must_log_in(tmp_path: Path) -> 
             await ada.connect()
             jar = ada.http.cookie_jar
             await ada.http.close()
-        async with house(tmp_path, redis=valkey.url) as home:
+        async with server_and_clients(tmp_path, redis=valkey.url) as home:
             person = home.person()
             person.http.cookie_jar.update_cookies({each.key: each.value for each in jar})
             person.client_id = ada.client_id
@@ -392,7 +405,7 @@ async def test_passwords_log_in_and_guesses_are_throttled(
 ) -> None:
     monkeypatch.setattr("holdfast.login.logins._FAILURES", Rate(burst=10, per_s=0.001))
     given = {"login_passwords": passwords(tmp_path), "trusted_proxies": ["127.0.0.1"]}
-    async with house(tmp_path, **given) as home:
+    async with server_and_clients(tmp_path, **given) as home:
         ada = home.person()
         assert (await ada.handshake("ada/1", user="ada", password="correct horse"))["successful"]
         basic = "Basic " + base64.b64encode(b"ada:correct horse").decode()
@@ -415,10 +428,10 @@ async def test_passwords_log_in_and_guesses_are_throttled(
 async def test_only_a_trusted_proxy_may_name_the_subject(tmp_path: Path) -> None:
     header = {"X-Remote-User": "ada", "X-Remote-Groups": "staff, users"}
     given: Json = {"login_header": "X-Remote-User", "login_groups_header": "X-Remote-Groups"}
-    async with house(tmp_path, **given, trusted_proxies=["127.0.0.1"]) as home:
+    async with server_and_clients(tmp_path, **given, trusted_proxies=["127.0.0.1"]) as home:
         assert (await home.person(**header).handshake("ada/1"))["successful"]
         assert (await home.person(**{"X-Remote-User": "a b"}).handshake())["error"] == DENIED
-    async with house(tmp_path, **given, trusted_proxies=["192.0.2.1"]) as home:
+    async with server_and_clients(tmp_path, **given, trusted_proxies=["192.0.2.1"]) as home:
         assert (await home.person(**header).handshake())["error"] == DENIED
 
 
@@ -427,7 +440,7 @@ async def test_a_repeated_login_header_is_refused(tmp_path: Path) -> None:
     body = orjson.dumps(
         [{"channel": "/meta/handshake", "supportedConnectionTypes": ["long-polling"]}]
     )
-    async with house(tmp_path, **given) as home:
+    async with server_and_clients(tmp_path, **given) as home:
         place = home.url.removeprefix("http://").rstrip("/")
         host, _, port = place.rpartition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
@@ -447,7 +460,7 @@ async def test_anonymous_clients_are_let_in_where_that_is_set(tmp_path: Path) ->
         RIGHTS + '[[rule]]\nwho=["anonymous"]\nmay=["subscribe", "create"]\nchannels=["/news"]\n'
     )
     given = {"login_keys": str(tmp_path / "key"), "login_anonymous": True, "rights": rights}
-    async with house(tmp_path, **given) as home:
+    async with server_and_clients(tmp_path, **given) as home:
         guest = home.person()
         assert (await guest.handshake())["successful"]
         assert (await guest.reply("/meta/subscribe", subscription="/news"))["successful"]
@@ -459,7 +472,7 @@ async def test_anonymous_clients_are_let_in_where_that_is_set(tmp_path: Path) ->
 
 
 async def test_operators_need_no_login(tmp_path: Path) -> None:
-    async with house(tmp_path, rights=RIGHTS) as home:
+    async with server_and_clients(tmp_path, rights=RIGHTS) as home:
         shown = (home.home / "data" / "admin-token").read_text().strip()
         operator = home.person()
         assert (await operator.handshake(token=shown))["successful"]
@@ -470,7 +483,7 @@ async def test_operators_need_no_login(tmp_path: Path) -> None:
 
 async def test_an_operators_token_opens_only_the_systems_channels(tmp_path: Path) -> None:
     """The tokens of the administration give no right to publish to users."""
-    async with house(tmp_path, rights=RIGHTS) as home:
+    async with server_and_clients(tmp_path, rights=RIGHTS) as home:
         for name in ("reader-token", "admin-token"):
             shown = (home.home / "data" / name).read_text().strip()
             operator = home.person()
@@ -494,7 +507,7 @@ async def test_new_keys_of_a_provider_are_fetched(
     provider = Provider()
     issuer = await provider.run(aiohttp_server)
     provider.keys = [jwk(ec_key(), kid="1")]
-    async with house(tmp_path, login_issuer=issuer) as home:
+    async with server_and_clients(tmp_path, login_issuer=issuer) as home:
         first = token(ec_key(), "ES256", kid="1", iss=issuer)
         assert (await home.person().handshake(token=first))["successful"]
         await asyncio.gather(*(home.person().handshake(token=first) for _ in range(5)))
@@ -527,7 +540,7 @@ async def test_a_slow_provider_does_not_delay_logins_with_known_keys(
     provider = Provider()
     issuer = await provider.run(aiohttp_server)
     provider.keys = [jwk(ec_key(), kid="1")]
-    async with house(tmp_path, login_issuer=issuer) as home:
+    async with server_and_clients(tmp_path, login_issuer=issuer) as home:
         mine = token(ec_key(), "ES256", kid="1", iss=issuer)
         await home.person().handshake(token=mine)
         provider.delay_s = 3600.0
@@ -551,7 +564,7 @@ async def test_a_provider_that_names_another_issuer_or_host_is_not_followed(
         "no keys": {"jwks_uri": None},
     }
     provider.document |= lies[lie]
-    async with house(tmp_path, login_issuer=issuer) as home:
+    async with server_and_clients(tmp_path, login_issuer=issuer) as home:
         reply = await home.person().handshake(token=token(ec_key(), "ES256", kid="1", iss=issuer))
 
         assert reply["error"] == DENIED
@@ -586,7 +599,7 @@ async def test_the_chat_does_not_offer_users_a_transport_that_shows_credentials(
     tmp_path: Path,
 ) -> None:
     transports = ["websocket", "long-polling", "callback-polling"]
-    async with house(tmp_path, transports=transports) as home:
+    async with server_and_clients(tmp_path, transports=transports) as home:
         page = await (await home.person().http.get("/chat/")).text()
     assert "<option>long-polling</option>" in page
     assert "callback-polling" not in page

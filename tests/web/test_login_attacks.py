@@ -14,7 +14,16 @@ from holdfast.login import authenticator
 from holdfast.login import passwords as hashing
 from holdfast.login.tokens import verify
 from tests.unit.login.signing import ec_key, jwk, token
-from tests.web.people import House, Json, Person, Provider, house, keys, passwords, until
+from tests.web.people import (
+    Json,
+    Person,
+    Provider,
+    ServerAndClients,
+    keys,
+    passwords,
+    server_and_clients,
+    until,
+)
 
 DENIED = "403::handshake_denied"
 RIGHTS = """
@@ -49,7 +58,7 @@ async def test_a_smuggled_login_header_logs_nobody_in(tmp_path: Path, *, fast_la
     body = orjson.dumps(
         [{"channel": "/meta/handshake", "supportedConnectionTypes": ["long-polling"]}]
     )
-    async with house(tmp_path, **given) as home:
+    async with server_and_clients(tmp_path, **given) as home:
         place = home.url.removeprefix("http://").rstrip("/")
 
         async def answer(*lines: bytes) -> bytes:
@@ -75,7 +84,7 @@ async def test_a_session_loses_groups_that_the_proxy_no_longer_sends(tmp_path: P
         "login_groups_header": "X-Groups",
         "trusted_proxies": ["127.0.0.1"],
     }
-    async with house(tmp_path, **given) as home:
+    async with server_and_clients(tmp_path, **given) as home:
         ada = home.person(**{"X-Remote-User": "ada", "X-Groups": "staff, admins"})
         await ada.handshake()
         assert not await ada.is_out()
@@ -89,7 +98,7 @@ async def test_a_session_loses_groups_that_the_proxy_no_longer_sends(tmp_path: P
 async def test_a_session_is_closed_to_another_user_of_the_proxy(tmp_path: Path) -> None:
     """In the same browser, another user has logged in at the proxy, or the user has logged out."""
     given: Json = {"login_header": "X-Remote-User", "trusted_proxies": ["127.0.0.1"]}
-    async with house(tmp_path, **given) as home:
+    async with server_and_clients(tmp_path, **given) as home:
         ada = home.person(**{"X-Remote-User": "ada"})
         # In a session without acks, waiting messages could travel with any reply.
         hello = await ada.reply("/meta/handshake", supportedConnectionTypes=["long-polling"])
@@ -113,7 +122,7 @@ async def test_a_session_is_closed_to_another_user_of_the_proxy(tmp_path: Path) 
         assert [each.get("data") for each in await ada.connect()] == ["for ada", None]
 
 
-def shows(home: House, owner: Person, **headers: str) -> Person:
+def shows(home: ServerAndClients, owner: Person, **headers: str) -> Person:
     """A request with the session id and the browser's cookie of another client."""
     person = home.person(**headers)
     person.http.cookie_jar.update_cookies({e.key: e.value for e in owner.http.cookie_jar})
@@ -141,7 +150,7 @@ async def test_a_users_cookie_with_anothers_credentials_is_refused(
         "cookie": {"Cookie": f"login={token()}"},
         "password": {"Authorization": basic("ada", "correct horse")},
     }
-    async with house(tmp_path, **given) as home:
+    async with server_and_clients(tmp_path, **given) as home:
         ada = home.person(**ways.get(how, {}))
         await ada.handshake(**({"token": token()} if how == "message" else {}))
         eves, old = token(sub="eve"), token(exp=5)
@@ -178,7 +187,7 @@ async def test_a_users_cookie_with_anothers_credentials_is_refused(
 
 async def test_a_revoked_token_on_a_living_session_is_refused(tmp_path: Path) -> None:
     """The login of the session is by another token, which is still valid."""
-    async with house(tmp_path, rights=RIGHTS, **keys(tmp_path)) as home:
+    async with server_and_clients(tmp_path, rights=RIGHTS, **keys(tmp_path)) as home:
         ada = home.person()
         await ada.handshake(token=token(jti="1"))
         second = shows(home, ada, Authorization=f"Bearer {token(jti='2')}")
@@ -206,7 +215,7 @@ async def test_credentials_that_requests_repeat_are_checked_once(
 
     monkeypatch.setattr(authenticator, "verify", count("token", verify))
     monkeypatch.setattr(hashing, "verify", count("password", hashing.verify))
-    async with house(tmp_path, **given) as home:
+    async with server_and_clients(tmp_path, **given) as home:
         by_password = home.person(Authorization=basic("ada", "correct horse"))
         by_token = home.person(Authorization=f"Bearer {token()}")
         for person in (by_password, by_token):
@@ -236,7 +245,7 @@ async def test_redirects_of_a_provider_are_not_followed(
     mine = token(ec_key(), "ES256", kid="1", iss=url)
     for number, given in enumerate(({"login_issuer": url}, {"login_keys": f"{url}/keys"})):
         (tmp_path / str(number)).mkdir()
-        async with house(tmp_path / str(number), **given) as home:
+        async with server_and_clients(tmp_path / str(number), **given) as home:
             assert (await home.person().handshake(token=mine))["error"] == DENIED
     assert other.fetches == 0
 
@@ -259,7 +268,9 @@ async def test_unusable_keys_of_a_provider_log_nobody_in(
     app = web.Application()
     app.router.add_get("/{path:.*}", nonsense)
     front = await aiohttp_server(app)
-    async with house(tmp_path, login_keys=f"http://127.0.0.1:{front.port}/keys") as home:
+    async with server_and_clients(
+        tmp_path, login_keys=f"http://127.0.0.1:{front.port}/keys"
+    ) as home:
         reply = await home.person().handshake(token=token(ec_key(), "ES256"))
         assert reply["error"] == DENIED
 
@@ -301,7 +312,7 @@ class SocketTalk:
 
 async def test_the_end_of_a_login_closes_a_session_over_a_socket(tmp_path: Path) -> None:
     given = keys(tmp_path, login_leeway=0)
-    async with house(tmp_path, rights=RIGHTS, **given) as home:
+    async with server_and_clients(tmp_path, rights=RIGHTS, **given) as home:
         writer = home.person()
         await writer.handshake(token=token(sub="bob"))
         talks = {}
@@ -327,7 +338,7 @@ async def test_the_log_has_the_cause_of_a_failed_login_but_no_secret(
     given = keys(tmp_path, login_passwords=passwords(tmp_path), login_rights_claim="may")
     secrets = [token(exp=5), token(b"k" * 40), token(may=["all"]), "not-a-token"]
     basic = base64.b64encode(b"ada:battery staple").decode()
-    async with house(tmp_path, **given) as home:
+    async with server_and_clients(tmp_path, **given) as home:
         for each in secrets:
             await home.person().handshake(token=each)
         await home.person().handshake(user="ada", password="battery staple")

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from tests.web.certificates import Authority
-from tests.web.people import House, Person, house
+from tests.web.people import Person, ServerAndClients, server_and_clients
 
 DENIED = "403::handshake_denied"
 RIGHTS = """
@@ -34,16 +34,16 @@ def authority(tmp_path: Path) -> Authority:
 
 
 @asynccontextmanager
-async def guarded(home: Path, authority: Authority, **more: Any) -> AsyncIterator[House]:
+async def guarded(home: Path, authority: Authority, **more: Any) -> AsyncIterator[ServerAndClients]:
     """A server whose clients log in with certificates of this authority."""
     cert, key = authority.issue("server")
     given = {"tls_cert": cert, "tls_key": key, "tls_client_ca": authority.file}
-    async with house(home, login_certificate=True, **given, **more) as made:
+    async with server_and_clients(home, login_certificate=True, **given, **more) as made:
         assert made.url.startswith("https://")
         yield made
 
 
-def person(home: House, secure: ssl.SSLContext, like: Person | None = None) -> Person:
+def person(home: ServerAndClients, secure: ssl.SSLContext, like: Person | None = None) -> Person:
     """A client with this certificate, perhaps with the session id and the cookie of another."""
     made = home.person(secure)
     if like is not None:

@@ -12,7 +12,7 @@ from aiohttp import web
 from docs.examples import openid, proxy, tokens
 from holdfast.compose import serving
 from tests.unit.login.signing import SECRET, jwk, rsa_key, token
-from tests.web.people import House, Json, Provider, house, settings, until
+from tests.web.people import Json, Provider, ServerAndClients, server_and_clients, settings, until
 
 DENIED = "403::handshake_denied"
 CLIENT, CLIENT_SECRET = "orders", "not-a-secret"
@@ -21,7 +21,7 @@ CLIENT, CLIENT_SECRET = "orders", "not-a-secret"
 async def test_an_application_gives_its_pages_tokens(tmp_path: Path, aiohttp_client: Any) -> None:
     (tmp_path / "key").write_bytes(SECRET)
     given = {"login_keys": str(tmp_path / "key"), "login_audience": ["push"]}
-    async with house(tmp_path, **given) as home:
+    async with server_and_clients(tmp_path, **given) as home:
         page = await aiohttp_client(tokens.application(SECRET), cookies={"session": "7f3a"})
         stranger = await aiohttp_client(tokens.application(SECRET))
         assert (await stranger.post("/token")).status == 401
@@ -103,7 +103,7 @@ async def test_a_service_logs_in_at_its_provider_and_renews_its_login(
     issuer = await provider.run(aiohttp_server)
     monkeypatch.setenv("CLIENT_SECRET", CLIENT_SECRET)
     given = OF_KEYCLOAK | {"login_issuer": issuer, "rights": OF_LISTENERS, "login_warning": 2000}
-    async with house(tmp_path, **given) as home:
+    async with server_and_clients(tmp_path, **given) as home:
         listening = asyncio.ensure_future(openid.main(issuer, CLIENT, home.url, "/orders/new"))
         try:
             # It lives longer than the first two of its tokens.
@@ -124,7 +124,9 @@ async def test_a_service_without_the_secret_or_the_role_is_refused(
     issuer = await provider.run(aiohttp_server)
     jar = aiohttp.CookieJar(unsafe=True)
     async with (
-        house(tmp_path, **OF_KEYCLOAK, login_issuer=issuer, rights=OF_LISTENERS) as home,
+        server_and_clients(
+            tmp_path, **OF_KEYCLOAK, login_issuer=issuer, rights=OF_LISTENERS
+        ) as home,
         aiohttp.ClientSession(cookie_jar=jar) as http,
     ):
         with pytest.raises(aiohttp.ClientResponseError):
@@ -149,7 +151,7 @@ async def test_only_the_proxy_can_name_its_users(tmp_path: Path, aiohttp_server:
     )
     async with serving(behind):
         front = await aiohttp_server(proxy.application(socket))
-        home = House(f"http://127.0.0.1:{front.port}", tmp_path)
+        home = ServerAndClients(f"http://127.0.0.1:{front.port}", tmp_path)
         ada = home.person(Authorization=aiohttp.encode_basic_auth("ada", "correct horse"))
         reply = await ada.handshake("ada/1")
         assert reply["ext"]["authentication"] == {"subject": "ada", "method": "header"}

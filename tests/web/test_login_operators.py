@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.login import passwords as hashing
 from tests.unit.login.signing import token
-from tests.web.people import Json, Person, house, keys, passwords, until
+from tests.web.people import Json, Person, keys, passwords, server_and_clients, until
 
 API = "/admin/api/v1"
 FEED = "/admin/feed"
@@ -45,7 +45,7 @@ async def who(person: Person) -> object:
 
 
 async def test_roles_come_from_the_file_of_rights_and_names_from_the_login(tmp_path: Path) -> None:
-    async with house(tmp_path, rights=RIGHTS) as home:
+    async with server_and_clients(tmp_path, rights=RIGHTS) as home:
         ada, sue = home.person(**bearer()), home.person(**bearer(sub="sue", groups=["support"]))
         assert await who(ada) == "operator ada"
         assert (await ask(ada))[1]["role"] == "operator"
@@ -70,7 +70,7 @@ async def test_roles_come_from_the_file_of_rights_and_names_from_the_login(tmp_p
 
 
 async def test_tokens_of_the_administration_work_beside_logins(tmp_path: Path) -> None:
-    async with house(tmp_path, rights=RIGHTS) as home:
+    async with server_and_clients(tmp_path, rights=RIGHTS) as home:
         for name, role in (("admin-token", "operator"), ("reader-token", "reader")):
             own = (tmp_path / "data" / name).read_text().strip()
             assert await who(home.person(Authorization=f"Bearer {own}")) == role
@@ -82,7 +82,7 @@ async def test_a_login_without_a_role_gives_no_access(tmp_path: Path) -> None:
     rights = '[[rule]]\nwho = ["*"]\nmay = ["all"]\nchannels = ["/**"]\n'
     for number, more in enumerate(({}, {"rights": rights})):
         (tmp_path / str(number)).mkdir()
-        async with house(tmp_path / str(number), **more) as home:
+        async with server_and_clients(tmp_path / str(number), **more) as home:
             assert await who(home.person(**bearer())) == 403
             ada = home.person()
             await ada.handshake(token=token())
@@ -97,7 +97,7 @@ async def test_failed_logins_are_slow_counted_and_logged_without_secrets(
     given = keys(
         tmp_path, login_passwords=passwords(tmp_path), login_cookie="login", login_anonymous=True
     )
-    async with house(tmp_path, rights=RIGHTS, **given) as home:
+    async with server_and_clients(tmp_path, rights=RIGHTS, **given) as home:
         mine = token()
         wrong: list[dict[str, str]] = [
             {},
@@ -130,7 +130,7 @@ async def test_a_password_gives_access_and_is_hashed_once(
 
     monkeypatch.setattr(hashing, "verify", counted)
     file = passwords(tmp_path)
-    async with house(tmp_path, rights=RIGHTS, login_passwords=file) as home:
+    async with server_and_clients(tmp_path, rights=RIGHTS, login_passwords=file) as home:
         ada = home.person(**basic("correct horse"))
         for _ in range(3):
             assert await who(ada) == "operator ada"
@@ -144,7 +144,7 @@ async def test_a_password_gives_access_and_is_hashed_once(
 
 async def test_a_proxys_user_needs_no_token(tmp_path: Path) -> None:
     given: Json = {"login_header": "X-Remote-User", "trusted_proxies": ["127.0.0.1"]}
-    async with house(tmp_path, rights=RIGHTS, **given) as home:
+    async with server_and_clients(tmp_path, rights=RIGHTS, **given) as home:
         ada = home.person(**{"X-Remote-User": "ada"})
         assert await who(ada) == "operator ada"
         assert await who(home.person(**{"X-Remote-User": "eve"})) == 403
@@ -159,7 +159,7 @@ async def test_a_proxys_user_needs_no_token(tmp_path: Path) -> None:
 async def test_a_role_opens_the_systems_channels_until_the_file_changes(
     tmp_path: Path,
 ) -> None:
-    async with house(tmp_path, rights=RIGHTS) as home:
+    async with server_and_clients(tmp_path, rights=RIGHTS) as home:
         ada, eve = home.person(), home.person()
         await ada.handshake("ada/1", token=token())
         await eve.handshake(token=token(sub="eve"))
@@ -189,7 +189,7 @@ async def test_a_role_opens_the_systems_channels_until_the_file_changes(
 
 
 async def test_live_figures_are_for_logins_with_a_role(tmp_path: Path) -> None:
-    async with house(tmp_path, rights=RIGHTS) as home:
+    async with server_and_clients(tmp_path, rights=RIGHTS) as home:
 
         async def greet(person: Person) -> aiohttp.ClientResponse:
             hello = {"channel": "/meta/handshake", "supportedConnectionTypes": ["long-polling"]}

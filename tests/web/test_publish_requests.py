@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.compose import serving
 from tests.unit.login.signing import token
-from tests.web.people import House, Json, Person, house, keys, settings
+from tests.web.people import Json, Person, ServerAndClients, keys, server_and_clients, settings
 
 LINES = "application/x-ndjson"
 RIGHTS = """
@@ -24,18 +24,18 @@ channels = ["/rooms/**", "/service/**"]
 
 
 @asynccontextmanager
-async def open_house(home: Path, **given: Any) -> AsyncIterator[House]:
+async def open_server(home: Path, **given: Any) -> AsyncIterator[ServerAndClients]:
     """A server without a login."""
     async with serving(settings(home, **given)) as url:
-        made = House(url, home)
+        made = ServerAndClients(url, home)
         yield made
         for person in made.people:
             await person.http.close()
 
 
 @pytest.fixture
-async def home(tmp_path: Path) -> AsyncIterator[House]:
-    async with open_house(tmp_path) as home:
+async def home(tmp_path: Path) -> AsyncIterator[ServerAndClients]:
+    async with open_server(tmp_path) as home:
         yield home
 
 
@@ -50,7 +50,7 @@ async def metric(person: Person, name: str) -> float:
     return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith(name))
 
 
-async def subscriber(home: House, *channels: str) -> Person:
+async def subscriber(home: ServerAndClients, *channels: str) -> Person:
     person = home.person()
     await person.handshake()
     for channel in channels:
@@ -59,7 +59,7 @@ async def subscriber(home: House, *channels: str) -> Person:
     return person
 
 
-async def test_a_message_is_published_and_has_a_result(home: House) -> None:
+async def test_a_message_is_published_and_has_a_result(home: ServerAndClients) -> None:
     ann = await subscriber(home, "/orders")
 
     status, results = await publish(
@@ -71,14 +71,16 @@ async def test_a_message_is_published_and_has_a_result(home: House) -> None:
     assert (event["channel"], event["data"]) == ("/orders", {"n": 1})
 
 
-async def test_the_body_is_json_whatever_its_content_type(home: House) -> None:
+async def test_the_body_is_json_whatever_its_content_type(home: ServerAndClients) -> None:
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     body = b'{"channel": "/orders", "data": "a=1&message=2"}'
     async with home.person().http.post("/publish", data=body, headers=headers) as response:
         assert response.status == 200
 
 
-async def test_a_publisher_with_options_gets_the_id_that_receivers_see(home: House) -> None:
+async def test_a_publisher_with_options_gets_the_id_that_receivers_see(
+    home: ServerAndClients,
+) -> None:
     ann = await subscriber(home, "/orders")
 
     _, (result,) = await publish(
@@ -90,7 +92,9 @@ async def test_a_publisher_with_options_gets_the_id_that_receivers_see(home: Hou
     assert event["ext"]["delivery"]["priority"] == 9
 
 
-async def test_json_lines_are_published_in_order_and_answered_by_lines(home: House) -> None:
+async def test_json_lines_are_published_in_order_and_answered_by_lines(
+    home: ServerAndClients,
+) -> None:
     ann = await subscriber(home, "/orders")
     body = b"\r\n".join(b'{"channel": "/orders", "data": %d}' % n for n in range(300)) + b"\n\n"
 
@@ -112,7 +116,7 @@ async def test_json_lines_are_published_in_order_and_answered_by_lines(home: Hou
         b'{"channel": "/orders", "data": "1\n2"}',
     ],
 )
-async def test_each_line_has_one_whole_message(home: House, body: bytes) -> None:
+async def test_each_line_has_one_whole_message(home: ServerAndClients, body: bytes) -> None:
     ann = await subscriber(home, "/orders")
     headers = {"Content-Type": LINES}
     async with home.person().http.post("/publish", data=body, headers=headers) as response:
@@ -120,7 +124,7 @@ async def test_each_line_has_one_whole_message(home: House, body: bytes) -> None
     assert len(await ann.connect()) == 1
 
 
-async def test_each_message_has_a_result_of_its_own(home: House) -> None:
+async def test_each_message_has_a_result_of_its_own(home: ServerAndClients) -> None:
     ann = await subscriber(home, "/orders")
 
     status, results = await publish(
@@ -157,7 +161,7 @@ async def test_each_message_has_a_result_of_its_own(home: House) -> None:
     ],
 )
 async def test_the_status_is_an_error_if_nothing_was_published(
-    home: House, message: Json, status: int
+    home: ServerAndClients, message: Json, status: int
 ) -> None:
     before = await metric(home.person(), "holdfast_sessions_created_total")
 
@@ -180,7 +184,7 @@ async def test_the_status_is_an_error_if_nothing_was_published(
     ],
 )
 async def test_a_request_that_cannot_be_read_publishes_nothing(
-    home: House, body: bytes, content_type: str, status: int
+    home: ServerAndClients, body: bytes, content_type: str, status: int
 ) -> None:
     ann = await subscriber(home, "/a")
 
@@ -191,7 +195,9 @@ async def test_a_request_that_cannot_be_read_publishes_nothing(
     assert [each["channel"] for each in await ann.connect()] == ["/meta/connect"]
 
 
-async def test_a_message_that_no_receiver_could_read_is_refused_alone(home: House) -> None:
+async def test_a_message_that_no_receiver_could_read_is_refused_alone(
+    home: ServerAndClients,
+) -> None:
     body = rb'[{"channel":"/a","id":1,"data":"\ud83d"},{"channel":"/a","data":1}]'
 
     async with home.person().http.post("/publish", data=body) as response:
@@ -201,7 +207,7 @@ async def test_a_message_that_no_receiver_could_read_is_refused_alone(home: Hous
     assert good["successful"]
 
 
-async def test_a_publish_leaves_no_session_and_no_cookie(home: House) -> None:
+async def test_a_publish_leaves_no_session_and_no_cookie(home: ServerAndClients) -> None:
     person = home.person()
 
     async with person.http.post("/publish", json={"channel": "/a", "data": 1}) as response:
@@ -213,7 +219,7 @@ async def test_a_publish_leaves_no_session_and_no_cookie(home: House) -> None:
 
 
 async def test_rights_decide_as_for_any_client(tmp_path: Path) -> None:
-    async with house(tmp_path, rights=RIGHTS) as home:
+    async with server_and_clients(tmp_path, rights=RIGHTS) as home:
         ada = home.person(Authorization=f"Bearer {token()}")
 
         status, results = await publish(
@@ -230,10 +236,10 @@ async def test_rights_decide_as_for_any_client(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shown", ["wrong", "", "\N{SNOWMAN}"])
 async def test_a_wrong_token_is_refused_as_in_a_handshake_whether_others_log_in_or_not(
-    home: House, tmp_path: Path, shown: str
+    home: ServerAndClients, tmp_path: Path, shown: str
 ) -> None:
     asks_for_logins = keys(tmp_path, login_anonymous=True, data=tmp_path / "other")
-    async with house(tmp_path, **asks_for_logins) as strict:
+    async with server_and_clients(tmp_path, **asks_for_logins) as strict:
         for server in (home, strict):
             script = server.person(Authorization=f"Bearer {shown}")
 
@@ -244,7 +250,7 @@ async def test_a_wrong_token_is_refused_as_in_a_handshake_whether_others_log_in_
             assert result["error"] == reply["error"] == "403::handshake_denied"
 
 
-async def test_bytes_that_are_no_text_are_a_wrong_token(home: House) -> None:
+async def test_bytes_that_are_no_text_are_a_wrong_token(home: ServerAndClients) -> None:
     address = urlsplit(home.url)
     reader, writer = await asyncio.open_connection(address.hostname, address.port)
     writer.write(
@@ -257,16 +263,16 @@ async def test_bytes_that_are_no_text_are_a_wrong_token(home: House) -> None:
 
 
 async def test_the_operators_token_opens_a_server_with_or_without_a_login(
-    home: House, tmp_path: Path
+    home: ServerAndClients, tmp_path: Path
 ) -> None:
-    async with house(tmp_path, **keys(tmp_path, data=tmp_path / "other")) as strict:
+    async with server_and_clients(tmp_path, **keys(tmp_path, data=tmp_path / "other")) as strict:
         for server, data in ((home, "data"), (strict, "other")):
             shown = (tmp_path / data / "admin-token").read_text().strip()
             script = server.person(Authorization=f"Bearer {shown}")
             assert (await publish(script, {"channel": "/a", "data": 1}))[0] == 200
 
 
-async def test_a_server_without_a_login_ignores_users_and_passwords(home: House) -> None:
+async def test_a_server_without_a_login_ignores_users_and_passwords(home: ServerAndClients) -> None:
     # They may be for a proxy in front of the server.
     script = home.person(Authorization="Basic YTpi")
     assert (await publish(script, {"channel": "/rooms/1", "data": 1}))[0] == 200
@@ -274,7 +280,7 @@ async def test_a_server_without_a_login_ignores_users_and_passwords(home: House)
 
 
 async def test_receivers_see_the_subject_of_the_token(tmp_path: Path) -> None:
-    async with house(tmp_path) as home:
+    async with server_and_clients(tmp_path) as home:
         ann = home.person()
         await ann.handshake(token=token(sub="ann"))
         await ann.reply("/meta/subscribe", subscription="/rooms/1")
@@ -289,7 +295,7 @@ async def test_receivers_see_the_subject_of_the_token(tmp_path: Path) -> None:
 
 
 async def test_messages_that_wait_for_a_subject_do_not_go_to_its_scripts(tmp_path: Path) -> None:
-    async with house(tmp_path) as home:
+    async with server_and_clients(tmp_path) as home:
         script = home.person(Authorization=f"Bearer {token()}")
         destination = {"name": "client/ada", "forceQueuing": True}
 
@@ -304,7 +310,7 @@ async def test_messages_that_wait_for_a_subject_do_not_go_to_its_scripts(tmp_pat
 
 
 async def test_only_post_publishes_and_only_with_long_polling_enabled(tmp_path: Path) -> None:
-    async with open_house(tmp_path, transports=["websocket"]) as home:
+    async with open_server(tmp_path, transports=["websocket"]) as home:
         person = home.person()
         status, (result,) = await publish(person, {"channel": "/a", "data": 1})
         assert (status, result["error"]) == (400, "400::transport_unknown")
@@ -312,7 +318,7 @@ async def test_only_post_publishes_and_only_with_long_polling_enabled(tmp_path: 
             assert response.status == 405
 
 
-async def test_large_bodies_take_turns_and_all_are_published(home: House) -> None:
+async def test_large_bodies_take_turns_and_all_are_published(home: ServerAndClients) -> None:
     ann = await subscriber(home, "/a")
     text = "x" * 5000
 

@@ -24,7 +24,7 @@ from tests.conversations.runner.wire import Heard, turns_of_the_loop
 # Requests on another connection after which the server has surely read what was sent before.
 ROUND_TRIPS = 4
 
-# The operators' token, which the house gives to its servers.
+# The operators' token, which served.py gives to its servers.
 OPERATOR = "the-operators-of-all-these-stories"
 
 # Settings whose values the server tells its clients, as servers of stories have them.

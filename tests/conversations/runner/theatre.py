@@ -53,7 +53,7 @@ class Play:
         return json.dumps([self.settings, ending], sort_keys=True)
 
 
-class House:
+class ServerProcess:
     """The process with the servers."""
 
     def __init__(self, process: Process) -> None:
@@ -78,23 +78,23 @@ class House:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One server of the house."""
+    """One server of the process."""
 
     url: str
-    house: House
+    process: ServerProcess
 
     async def stop(self) -> None:
-        await self.house.tell({"stop": self.url})
+        await self.process.tell({"stop": self.url})
 
 
 @asynccontextmanager
-async def open_house() -> AsyncIterator[House]:
-    module = f"{__package__}.house"
+async def open_process() -> AsyncIterator[ServerProcess]:
+    module = f"{__package__}.served"
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", module, cwd=ROOT, env=environment(), stdin=PIPE, stdout=PIPE
     )
     try:
-        yield House(process)
+        yield ServerProcess(process)
     finally:
         assert process.stdin is not None
         process.stdin.close()
@@ -132,11 +132,11 @@ class Theatre:
 
     async def _open(self) -> None:
         stages = asyncio.Semaphore(STAGES)
-        async with open_house() as house:
-            onlooker = await house.open({})
+        async with open_process() as process:
+            onlooker = await process.open({})
             async with pulse_of(onlooker.url) as pulse, asyncio.TaskGroup() as tasks:
                 for plays in self._evenings():
-                    tasks.create_task(self._evening(plays, house, pulse, stages))
+                    tasks.create_task(self._evening(plays, process, pulse, stages))
 
     def _evenings(self) -> Iterator[list[Play]]:
         """Plays that share a server, in bearable portions."""
@@ -145,7 +145,7 @@ class Theatre:
                 yield plays
 
     async def _evening(
-        self, plays: list[Play], house: House, pulse: Pulse, stages: asyncio.Semaphore
+        self, plays: list[Play], process: ServerProcess, pulse: Pulse, stages: asyncio.Semaphore
     ) -> None:
         async with stages:
             server: Server | None = None
@@ -154,7 +154,7 @@ class Theatre:
                 if not result.set_running_or_notify_cancel():
                     continue
                 try:
-                    server = server or await house.open(play.settings)
+                    server = server or await process.open(play.settings)
                     complaint, server = await performance(play, server, pulse)
                     result.set_result(complaint)
                 except Exception as error:
@@ -174,7 +174,7 @@ async def performance(play: Play, server: Server, pulse: Pulse) -> tuple[str | N
     for attempt in range(ATTEMPTS):
         if attempt:
             await server.stop()
-            server = await server.house.open(play.settings)
+            server = await server.process.open(play.settings)
         began, lost_before = monotonic(), pulse.lost_s
         try:
             await replay(play.story, play.transport, server)

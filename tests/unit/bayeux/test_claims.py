@@ -15,7 +15,7 @@ from tests.unit.bayeux.second_lives import RestartableServer, connect, named, pu
 DENIED = "403:user.security.authorization.notAuthorized:session_name_denied"
 
 
-class Door(ServerExtension):
+class LateDecision(ServerExtension):
     """Decides on each handshake later, when the test resolves it."""
 
     async def _look_up(self) -> None:
@@ -81,7 +81,7 @@ def test_a_refused_handshake_ends_no_other_session() -> None:
     server = RestartableServer()
     client = named(server)
     publish(server, 1)
-    server.bayeux.state.installed.extend(Door())
+    server.bayeux.state.installed.extend(LateDecision())
     asked = clear_others(server)
     assert asked.is_held
     assert keys(server) == ["joe/1"], "nothing ends before the handshake is accepted"
@@ -94,7 +94,7 @@ def test_a_refused_handshake_ends_no_other_session() -> None:
 def test_a_pending_handshake_ends_other_sessions_only_when_it_is_accepted() -> None:
     server = RestartableServer()
     named(server)
-    server.bayeux.state.installed.extend(Door())
+    server.bayeux.state.installed.extend(LateDecision())
     clear_others(server)
     late = server.guest()
     late.handshake(ext={"delivery": {"session": "joe/3"}})
@@ -157,7 +157,7 @@ def test_clear_sessions_is_refused_while_no_dead_letters_can_be_written() -> Non
 
 def test_the_last_session_of_a_subject_goes_to_the_handshake_that_is_accepted_first() -> None:
     server = RestartableServer()
-    server.bayeux.state.installed.extend(Door())
+    server.bayeux.state.installed.extend(LateDecision())
     asked = [
         server.guest().handshake(ext={"delivery": {"session": {"name": name, "maxSessions": 1}}})
         for name in ("joe/1", "joe/2")

@@ -27,7 +27,7 @@ def test_a_wrong_token_is_refused(token: Any, caplog: pytest.LogCaptureFixture) 
     assert caplog.messages == ["a wrong token came from this machine to a handshake"]
 
 
-class Door(SecurityPolicy):
+class OwnTokens(SecurityPolicy):
     """Has tokens of its own."""
 
     def can_handshake(self, session: Session, handshake: Json) -> Denial | None:
@@ -52,7 +52,7 @@ class Cloakroom(ServerExtension):
     owns = frozenset({"authentication"})
 
 
-@pytest.mark.parametrize("other", [Door, Names, Cloakroom])
+@pytest.mark.parametrize("other", [OwnTokens, Names, Cloakroom])
 def test_an_unknown_token_that_a_policy_or_an_extension_may_know_is_accepted_without_a_role(
     other: type[SecurityPolicy | ServerExtension], caplog: pytest.LogCaptureFixture
 ) -> None:

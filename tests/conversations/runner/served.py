@@ -22,7 +22,7 @@ from holdfast.settings import Settings
 from tests.conversations.runner.replay import OPERATOR
 
 
-class House:
+class Servers:
     """The servers by their URLs."""
 
     def __init__(self, data: Path) -> None:
@@ -59,11 +59,11 @@ class House:
 
 
 async def run(data: Path) -> None:
-    loop, house = asyncio.get_running_loop(), House(data)
+    loop, servers = asyncio.get_running_loop(), Servers(data)
     while line := await loop.run_in_executor(None, sys.stdin.readline):
-        sys.stdout.write(await house.obey(json.loads(line)) + "\n")
+        sys.stdout.write(await servers.obey(json.loads(line)) + "\n")
         sys.stdout.flush()
-    await house.close()
+    await servers.close()
 
 
 if __name__ == "__main__":
