@@ -73,15 +73,15 @@ def measure(traffic: Traffic, *, events: int = 100_000, rounds: int = 5) -> Cost
 def _round(traffic: Traffic, events: int) -> tuple[float, float, int]:
     reported = size = 0
     spent = 0.0
-    desk = _Desk(traffic)
+    reporter = _Reporter(traffic)
     turns = _turns(traffic)
     while reported < events:
         # Reading the clock costs as much as an event, so it is read once for many turns.
         present = list(islice(turns, max(_TOGETHER // traffic.receivers, 1)))
         began = time.process_time()
         for turn in present:
-            desk.report(turn)
-        count, frame = desk.leave()
+            reporter.report(turn)
+        count, frame = reporter.leave()
         reported += count
         size += len(frame)
         spent += time.process_time() - began
@@ -112,7 +112,7 @@ def _turns(traffic: Traffic) -> Iterator[TurnMessages]:
         yield TurnMessages(at, messages, [list(messages) for _ in range(traffic.receivers)])
 
 
-class _Desk:
+class _Reporter:
     """Reports turns to the journal as the server does."""
 
     def __init__(self, traffic: Traffic) -> None:

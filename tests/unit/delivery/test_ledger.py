@@ -23,7 +23,7 @@ ID = WALL_US * 1000
 FULL = DISCARDED[Reason.OVERFLOW_ENTRIES]
 
 
-class Desk:
+class OneMessage:
     """A ledger with a journal, one receiver and one message."""
 
     def __init__(self, *, is_durable: bool) -> None:
@@ -43,37 +43,37 @@ class Desk:
         return [(event.kind, event.msg, event.code) for event in events]
 
 
-def copied(desk: Desk) -> None:
-    desk.ledger.copied(desk.message, desk.receiver)
+def copied(at: OneMessage) -> None:
+    at.ledger.copied(at.message, at.receiver)
 
 
-def handed_over(desk: Desk) -> None:
-    desk.ledger.handed_over(desk.receiver, Batch(1, 1, [desk.message], 0.0), 0.0)
+def handed_over(at: OneMessage) -> None:
+    at.ledger.handed_over(at.receiver, Batch(1, 1, [at.message], 0.0), 0.0)
 
 
-def handed_over_again(desk: Desk) -> None:
-    desk.entry.attempts = 2
-    batch = Batch(2, 1, [desk.message], 0.0, [desk.entry])
-    desk.ledger.handed_over(desk.receiver, batch, 0.0)
+def handed_over_again(at: OneMessage) -> None:
+    at.entry.attempts = 2
+    batch = Batch(2, 1, [at.message], 0.0, [at.entry])
+    at.ledger.handed_over(at.receiver, batch, 0.0)
 
 
-def acked(desk: Desk) -> None:
-    desk.ledger.acked(desk.receiver, [desk.message], 0.0)
+def acked(at: OneMessage) -> None:
+    at.ledger.acked(at.receiver, [at.message], 0.0)
 
 
-def expired(desk: Desk) -> None:
-    desk.ledger.settled(desk.receiver, [desk.message], EXPIRED)
+def expired(at: OneMessage) -> None:
+    at.ledger.settled(at.receiver, [at.message], EXPIRED)
 
 
-def turned_away(desk: Desk) -> None:
+def turned_away(at: OneMessage) -> None:
     crowd: list[Receiver] = []
-    desk.ledger.turned_away(desk.receiver, desk.message, FULL, crowd)
-    desk.ledger.crowd_turned_away(crowd, desk.message, FULL)
+    at.ledger.turned_away(at.receiver, at.message, FULL, crowd)
+    at.ledger.crowd_turned_away(crowd, at.message, FULL)
 
 
-def refused(desk: Desk) -> None:
-    desk.ledger.refused(desk.receiver, [desk.entry], INTERNAL_ERROR, "")
-    desk.ledger.settled(desk.receiver, [desk.message], DISCARDED[Reason.NO_LETTER])
+def refused(at: OneMessage) -> None:
+    at.ledger.refused(at.receiver, [at.entry], INTERNAL_ERROR, "")
+    at.ledger.settled(at.receiver, [at.message], DISCARDED[Reason.NO_LETTER])
 
 
 REFUSED = INTERNAL_ERROR.text
@@ -92,26 +92,26 @@ REFUSED = INTERNAL_ERROR.text
     ],
 )
 def test_an_event_has_a_note_if_the_store_has_the_entry_and_is_live_if_not(
-    happen: Callable[[Desk], None], expected: list[tuple[str, str | None]]
+    happen: Callable[[OneMessage], None], expected: list[tuple[str, str | None]]
 ) -> None:
     for is_durable in (True, False):
-        desk = Desk(is_durable=is_durable)
-        happen(desk)
-        assert desk.events() == [(kind, ID, code) for kind, code in expected]
-        assert desk.store.notes == int(is_durable)
+        at = OneMessage(is_durable=is_durable)
+        happen(at)
+        assert at.events() == [(kind, ID, code) for kind, code in expected]
+        assert at.store.notes == int(is_durable)
 
 
 def test_a_letter_is_stored_for_every_receiver_but_only_a_stored_entry_is_removed() -> None:
     for is_durable in (True, False):
-        desk = Desk(is_durable=is_durable)
-        key = desk.receiver.key
-        desk.store.keep(desk.message, (key,), lambda _: None)
-        death = Death(desk.receiver.name, INTERNAL_ERROR, "", None)
-        letters = [DeadEntry(desk.entry, death, ID + 1)]
-        desk.ledger.dead(desk.receiver, [desk.entry], letters, lambda: None)
-        assert (Kind.DEAD, ID, INTERNAL_ERROR.text) in desk.events()
-        assert (ID in desk.store.queues[key]) is not is_durable
-        assert (len(desk.store.letters), desk.counters.dead) == (1, 1)
+        at = OneMessage(is_durable=is_durable)
+        key = at.receiver.key
+        at.store.keep(at.message, (key,), lambda _: None)
+        death = Death(at.receiver.name, INTERNAL_ERROR, "", None)
+        letters = [DeadEntry(at.entry, death, ID + 1)]
+        at.ledger.dead(at.receiver, [at.entry], letters, lambda: None)
+        assert (Kind.DEAD, ID, INTERNAL_ERROR.text) in at.events()
+        assert (ID in at.store.queues[key]) is not is_durable
+        assert (len(at.store.letters), at.counters.dead) == (1, 1)
 
 
 def test_entries_that_found_no_room_as_letters_are_lost_unless_the_store_still_has_them() -> None:
@@ -119,32 +119,32 @@ def test_entries_that_found_no_room_as_letters_are_lost_unless_the_store_still_h
         (True, []),
         (False, [(Kind.DISCARDED, ID, Reason.STORE_AWAY.value)]),
     ):
-        desk = Desk(is_durable=is_durable)
-        desk.ledger.lost(desk.receiver, [desk.entry])
-        assert desk.events() == expected
-        assert desk.counters.discarded == {Reason.STORE_AWAY: 1}
+        at = OneMessage(is_durable=is_durable)
+        at.ledger.lost(at.receiver, [at.entry])
+        assert at.events() == expected
+        assert at.counters.discarded == {Reason.STORE_AWAY: 1}
 
 
 def test_what_is_left_in_an_ended_session_is_live_although_the_store_had_it() -> None:
-    desk = Desk(is_durable=True)
-    desk.ledger.left(desk.receiver, [desk.message], DISCARDED[Reason.SESSION_ENDED])
-    assert desk.events() == [(Kind.DISCARDED, ID, Reason.SESSION_ENDED.value)]
-    assert desk.store.notes == 0
+    at = OneMessage(is_durable=True)
+    at.ledger.left(at.receiver, [at.message], DISCARDED[Reason.SESSION_ENDED])
+    assert at.events() == [(Kind.DISCARDED, ID, Reason.SESSION_ENDED.value)]
+    assert at.store.notes == 0
 
 
 def test_a_receiver_that_does_not_ack_has_one_event_for_hand_over_and_settlement() -> None:
-    desk = Desk(is_durable=False)
-    desk.receiver.queue.settling = SettledBy.WRITTEN
-    handed_over(desk)
-    assert desk.events() == []
-    acked(desk)
-    assert desk.events() == [(Kind.WRITTEN, ID, None)]
+    at = OneMessage(is_durable=False)
+    at.receiver.queue.settling = SettledBy.WRITTEN
+    handed_over(at)
+    assert at.events() == []
+    acked(at)
+    assert at.events() == [(Kind.WRITTEN, ID, None)]
 
 
 def test_passing_messages_of_a_durable_receiver_are_settled_live_while_the_store_is_full() -> None:
-    desk = Desk(is_durable=True)
-    desk.store.is_full = True
+    at = OneMessage(is_durable=True)
+    at.store.is_full = True
     passing = Message(b"{}", id=ID + 1, channel="/a")
-    desk.ledger.settled(desk.receiver, [desk.message, passing], EXPIRED)
-    assert sorted(desk.events()) == [(Kind.EXPIRED, ID, None), (Kind.EXPIRED, ID + 1, None)]
-    assert (desk.store.notes, desk.counters.expired) == (1, 2)
+    at.ledger.settled(at.receiver, [at.message, passing], EXPIRED)
+    assert sorted(at.events()) == [(Kind.EXPIRED, ID, None), (Kind.EXPIRED, ID + 1, None)]
+    assert (at.store.notes, at.counters.expired) == (1, 2)

@@ -11,7 +11,7 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.queue import CallbackQueue, QueueLimits
 
 
-class Desk:
+class CountedQueue:
     """A queue with its counters; messages are texts."""
 
     def __init__(self, *, acknowledged: bool = False, **limits: int) -> None:
@@ -54,249 +54,249 @@ def _texts(messages: Iterable[Message]) -> str:
 
 
 def test_messages_are_handed_over_in_order() -> None:
-    desk = Desk()
-    assert desk.offer("a", "b", "c") == [True, True, True]
-    assert desk.hand_over() == "a b c"
+    counted = CountedQueue()
+    assert counted.offer("a", "b", "c") == [True, True, True]
+    assert counted.hand_over() == "a b c"
 
 
 def test_a_written_batch_is_settled() -> None:
-    desk = Desk()
-    desk.offer("a", "b")
-    desk.hand_over()
-    desk.queue.written(desk.batch)
-    assert desk.waiting() == ""
-    assert (desk.queue.size, len(desk.queue.in_flight()), desk.counters.acked) == (0, 0, 2)
+    counted = CountedQueue()
+    counted.offer("a", "b")
+    counted.hand_over()
+    counted.queue.written(counted.batch)
+    assert counted.waiting() == ""
+    assert (counted.queue.size, len(counted.queue.in_flight()), counted.counters.acked) == (0, 0, 2)
 
 
 def test_an_unwritten_batch_is_handed_over_again_before_waiting_messages() -> None:
-    desk = Desk()
-    desk.offer("a", "b")
-    desk.hand_over()
-    desk.queue.not_written(desk.batch)
-    assert (len(desk.queue.in_flight()), desk.counters.acked) == (0, 0)
-    desk.offer("c")
-    assert desk.hand_over() == "a b c"
+    counted = CountedQueue()
+    counted.offer("a", "b")
+    counted.hand_over()
+    counted.queue.not_written(counted.batch)
+    assert (len(counted.queue.in_flight()), counted.counters.acked) == (0, 0)
+    counted.offer("c")
+    assert counted.hand_over() == "a b c"
 
 
 def test_a_message_offered_after_the_hand_over_is_not_settled_with_it() -> None:
-    desk = Desk()
-    desk.offer("a", "b")
-    desk.hand_over()
-    desk.offer("c")
-    desk.queue.written(desk.batch)
-    assert desk.waiting() == "c"
-    assert (desk.queue.size, len(desk.queue.in_flight()), desk.counters.acked) == (1, 0, 2)
+    counted = CountedQueue()
+    counted.offer("a", "b")
+    counted.hand_over()
+    counted.offer("c")
+    counted.queue.written(counted.batch)
+    assert counted.waiting() == "c"
+    assert (counted.queue.size, len(counted.queue.in_flight()), counted.counters.acked) == (1, 0, 2)
 
 
 def test_an_empty_queue_hands_over_nothing() -> None:
-    desk = Desk()
-    assert desk.hand_over() == ""
-    desk.queue.written(desk.batch)
-    assert desk.counters.acked == 0
+    counted = CountedQueue()
+    assert counted.hand_over() == ""
+    counted.queue.written(counted.batch)
+    assert counted.counters.acked == 0
 
 
 def test_acks_change_nothing_in_a_plain_queue() -> None:
-    desk = Desk()
-    desk.offer("a")
-    desk.hand_over()
-    desk.queue.acknowledge(0)
-    desk.queue.acknowledge(1)
-    assert desk.waiting() == "a"
-    assert desk.queue.pause_s() == 0.0
+    counted = CountedQueue()
+    counted.offer("a")
+    counted.hand_over()
+    counted.queue.acknowledge(0)
+    counted.queue.acknowledge(1)
+    assert counted.waiting() == "a"
+    assert counted.queue.pause_s() == 0.0
 
 
 def test_only_messages_that_are_not_lazy_are_urgent() -> None:
-    desk = Desk()
-    assert not desk.queue.has_urgent()
-    desk.offer("a", "b", lazy=True)
-    assert not desk.queue.has_urgent()
-    desk.offer("c")
-    assert desk.queue.has_urgent()
+    counted = CountedQueue()
+    assert not counted.queue.has_urgent()
+    counted.offer("a", "b", lazy=True)
+    assert not counted.queue.has_urgent()
+    counted.offer("c")
+    assert counted.queue.has_urgent()
 
 
 # Limits
 
 
 def test_a_queue_takes_exactly_as_many_entries_as_its_limit_says() -> None:
-    desk = Desk(entries=2)
-    assert desk.offer("a", "b", "c") == [True, True, False]
-    assert desk.waiting() == "a b"
-    assert desk.counters.discarded == {Reason.OVERFLOW_ENTRIES: 1}
-    assert desk.balances()
+    counted = CountedQueue(entries=2)
+    assert counted.offer("a", "b", "c") == [True, True, False]
+    assert counted.waiting() == "a b"
+    assert counted.counters.discarded == {Reason.OVERFLOW_ENTRIES: 1}
+    assert counted.balances()
 
 
 def test_a_queue_takes_exactly_as_many_bytes_as_its_limit_says() -> None:
-    desk = Desk(bytes=5)
-    assert desk.offer("aa", "bbbb", "ccc", "d") == [True, False, True, False]
-    assert desk.waiting() == "aa ccc"
-    assert desk.counters.discarded == {Reason.OVERFLOW_BYTES: 2}
-    assert desk.balances()
+    counted = CountedQueue(bytes=5)
+    assert counted.offer("aa", "bbbb", "ccc", "d") == [True, False, True, False]
+    assert counted.waiting() == "aa ccc"
+    assert counted.counters.discarded == {Reason.OVERFLOW_BYTES: 2}
+    assert counted.balances()
 
 
 def test_settled_entries_make_room_for_new_ones() -> None:
-    desk = Desk(entries=2, bytes=2)
-    desk.offer("a", "b")
-    desk.hand_over()
-    desk.queue.written(desk.batch)
-    assert desk.offer("cc") == [True]
+    counted = CountedQueue(entries=2, bytes=2)
+    counted.offer("a", "b")
+    counted.hand_over()
+    counted.queue.written(counted.batch)
+    assert counted.offer("cc") == [True]
 
 
 def test_unacked_entries_count_against_the_limits() -> None:
     for limits in ({"entries": 3}, {"bytes": 3}):
-        desk = Desk(acknowledged=True, **limits)
-        desk.offer("a", "b")
-        desk.hand_over()
-        assert desk.offer("c", "d") == [True, False]
-        desk.queue.acknowledge(1)
-        assert desk.offer("e", "f", "g") == [True, True, False]
-        assert desk.hand_over() == "c e f"
-        assert desk.balances()
+        counted = CountedQueue(acknowledged=True, **limits)
+        counted.offer("a", "b")
+        counted.hand_over()
+        assert counted.offer("c", "d") == [True, False]
+        counted.queue.acknowledge(1)
+        assert counted.offer("e", "f", "g") == [True, True, False]
+        assert counted.hand_over() == "c e f"
+        assert counted.balances()
 
 
 # Receivers with acks
 
 
-def acknowledged(*batches: str) -> Desk:
+def acknowledged(*batches: str) -> CountedQueue:
     """A queue whose batches carried these new messages."""
-    desk = Desk(acknowledged=True)
+    counted = CountedQueue(acknowledged=True)
     for batch in batches:
-        desk.offer(*batch.split())
-        desk.hand_over()
-    return desk
+        counted.offer(*batch.split())
+        counted.hand_over()
+    return counted
 
 
 def test_every_hand_over_is_a_new_batch_even_an_empty_one() -> None:
-    desk = acknowledged("", "a", "")
-    assert desk.queue.batch == 3
+    counted = acknowledged("", "a", "")
+    assert counted.queue.batch == 3
 
 
 def test_writing_a_batch_settles_nothing_in_a_queue_with_acks() -> None:
-    desk = acknowledged("a b")
-    desk.queue.written(desk.batch)
-    assert desk.waiting() == "a b"
-    assert len(desk.queue.in_flight()) == 2
+    counted = acknowledged("a b")
+    counted.queue.written(counted.batch)
+    assert counted.waiting() == "a b"
+    assert len(counted.queue.in_flight()) == 2
 
 
 def test_an_unwritten_batch_cannot_be_acked_and_counts_as_no_redelivery() -> None:
-    desk = acknowledged("a b")
-    desk.queue.not_written(desk.batch)
-    assert not desk.queue.in_flight()
-    desk.queue.acknowledge(1)
-    assert desk.hand_over() == "a b"
-    assert desk.counters.redelivered == 0
-    desk.queue.acknowledge(2)
-    assert desk.waiting() == ""
+    counted = acknowledged("a b")
+    counted.queue.not_written(counted.batch)
+    assert not counted.queue.in_flight()
+    counted.queue.acknowledge(1)
+    assert counted.hand_over() == "a b"
+    assert counted.counters.redelivered == 0
+    counted.queue.acknowledge(2)
+    assert counted.waiting() == ""
 
 
 def test_an_acked_batch_is_settled() -> None:
-    desk = acknowledged("a b")
-    desk.queue.acknowledge(1)
-    assert desk.waiting() == ""
-    assert (desk.queue.size, len(desk.queue.in_flight()), desk.counters.acked) == (0, 0, 2)
+    counted = acknowledged("a b")
+    counted.queue.acknowledge(1)
+    assert counted.waiting() == ""
+    assert (counted.queue.size, len(counted.queue.in_flight()), counted.counters.acked) == (0, 0, 2)
 
 
 def test_an_ack_settles_all_batches_up_to_its_own() -> None:
-    desk = acknowledged("a", "b", "", "c")
-    desk.queue.acknowledge(3)
-    assert desk.waiting() == "c"
-    assert (len(desk.queue.in_flight()), desk.counters.acked) == (1, 2)
-    desk.queue.acknowledge(4)
-    assert desk.waiting() == ""
+    counted = acknowledged("a", "b", "", "c")
+    counted.queue.acknowledge(3)
+    assert counted.waiting() == "c"
+    assert (len(counted.queue.in_flight()), counted.counters.acked) == (1, 2)
+    counted.queue.acknowledge(4)
+    assert counted.waiting() == ""
 
 
 def test_an_ack_does_not_settle_waiting_messages() -> None:
-    desk = acknowledged("a")
-    desk.offer("b")
-    desk.queue.acknowledge(1)
-    assert desk.waiting() == "b"
-    assert len(desk.queue.in_flight()) == 0
+    counted = acknowledged("a")
+    counted.offer("b")
+    counted.queue.acknowledge(1)
+    assert counted.waiting() == "b"
+    assert len(counted.queue.in_flight()) == 0
 
 
 def test_unacked_entries_are_redelivered_first_and_in_order() -> None:
-    desk = acknowledged("a b")
-    desk.offer("c")
-    assert desk.hand_over() == "a b c"
-    assert desk.counters.redelivered == 2
-    desk.queue.acknowledge(1)
-    assert desk.hand_over() == "c"
+    counted = acknowledged("a b")
+    counted.offer("c")
+    assert counted.hand_over() == "a b c"
+    assert counted.counters.redelivered == 2
+    counted.queue.acknowledge(1)
+    assert counted.hand_over() == "c"
 
 
 def test_an_old_ack_settles_nothing_and_is_not_counted_as_out_of_range() -> None:
-    desk = acknowledged("a", "b", "c")
-    desk.queue.acknowledge(2)
-    desk.queue.acknowledge(1)
-    desk.queue.acknowledge(0)
-    desk.queue.acknowledge(2)
-    assert desk.waiting() == "c"
-    assert desk.counters.acks_out_of_range == 0
+    counted = acknowledged("a", "b", "c")
+    counted.queue.acknowledge(2)
+    counted.queue.acknowledge(1)
+    counted.queue.acknowledge(0)
+    counted.queue.acknowledge(2)
+    assert counted.waiting() == "c"
+    assert counted.counters.acks_out_of_range == 0
 
 
 @pytest.mark.parametrize("batch", [-1, -100, 3, 10**30])
 def test_an_ack_of_a_batch_that_was_never_sent_settles_nothing_and_is_counted(
     batch: int,
 ) -> None:
-    desk = acknowledged("a", "b")
-    desk.queue.acknowledge(batch)
-    assert desk.waiting() == "a b"
-    assert desk.counters.acks_out_of_range == 1
+    counted = acknowledged("a", "b")
+    counted.queue.acknowledge(batch)
+    assert counted.waiting() == "a b"
+    assert counted.counters.acks_out_of_range == 1
 
 
 def test_messages_that_waited_before_acks_were_agreed_are_in_the_first_batch() -> None:
-    desk = Desk()
-    desk.offer("a")
-    desk.queue.settling = SettledBy.BATCH
-    assert desk.hand_over() == "a"
-    desk.queue.acknowledge(1)
-    assert desk.waiting() == ""
+    counted = CountedQueue()
+    counted.offer("a")
+    counted.queue.settling = SettledBy.BATCH
+    assert counted.hand_over() == "a"
+    counted.queue.acknowledge(1)
+    assert counted.waiting() == ""
 
 
 def test_an_ack_after_very_many_empty_batches_settles_everything() -> None:
-    desk = acknowledged("a", "b", *[""] * 50)
-    desk.queue.acknowledge(51)
-    assert desk.waiting() == ""
-    assert desk.balances()
+    counted = acknowledged("a", "b", *[""] * 50)
+    counted.queue.acknowledge(51)
+    assert counted.waiting() == ""
+    assert counted.balances()
 
 
 # Pauses of a receiver that does not ack
 
 
-def pauses(desk: Desk, repeats: int) -> list[float]:
+def pauses(counted: CountedQueue, repeats: int) -> list[float]:
     found = []
     for _ in range(repeats):
-        found.append(round(desk.queue.pause_s(), 3))
-        desk.hand_over()
+        found.append(round(counted.queue.pause_s(), 3))
+        counted.hand_over()
     return found
 
 
 def test_three_redeliveries_come_at_once_and_later_ones_after_pauses_of_up_to_a_second() -> None:
-    desk = acknowledged("a")
-    assert pauses(desk, 9) == [0, 0, 0, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
+    counted = acknowledged("a")
+    assert pauses(counted, 9) == [0, 0, 0, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0]
 
 
 @pytest.mark.slow
 def test_the_pause_stays_at_a_second_after_thousands_of_redeliveries() -> None:
-    desk = acknowledged("a")
-    pauses(desk, 5000)
-    assert desk.queue.pause_s() == 1.0
+    counted = acknowledged("a")
+    pauses(counted, 5000)
+    assert counted.queue.pause_s() == 1.0
 
 
 def test_an_ack_that_settles_an_entry_ends_the_pauses() -> None:
-    desk = acknowledged("a")
-    pauses(desk, 6)
-    desk.offer("b")
-    desk.hand_over()
-    desk.queue.acknowledge(7)
-    assert len(desk.queue.in_flight()) == 1
-    assert desk.queue.pause_s() == 0.0
+    counted = acknowledged("a")
+    pauses(counted, 6)
+    counted.offer("b")
+    counted.hand_over()
+    counted.queue.acknowledge(7)
+    assert len(counted.queue.in_flight()) == 1
+    assert counted.queue.pause_s() == 0.0
 
 
 def test_an_ack_that_settles_nothing_does_not_end_the_pauses() -> None:
-    desk = acknowledged("a")
-    pauses(desk, 5)
-    desk.queue.acknowledge(0)
-    assert desk.queue.pause_s() > 0
+    counted = acknowledged("a")
+    pauses(counted, 5)
+    counted.queue.acknowledge(0)
+    assert counted.queue.pause_s() > 0
 
 
 def test_empty_batches_cause_no_pause() -> None:
-    desk = acknowledged(*[""] * 20)
-    assert desk.queue.pause_s() == 0.0
+    counted = acknowledged(*[""] * 20)
+    assert counted.queue.pause_s() == 0.0

@@ -51,7 +51,7 @@ class Wall:
         return (WALL + int(self.now * 1e6) - self.put_back_us) * 1000
 
 
-class Desk:
+class JournalAlone:
     """A journal with what it needs."""
 
     def __init__(self, most_bytes: int = 1_000_000) -> None:
@@ -65,7 +65,7 @@ class Desk:
 
 
 def test_a_full_frame_leaves_at_the_next_beat() -> None:
-    at = Desk()
+    at = JournalAlone()
     for n in range(FULL):
         at.journal.changed(Kind.SESSION, WALL, "opened", name=f"r/{n}")
         if n == FULL - 2:
@@ -76,7 +76,7 @@ def test_a_full_frame_leaves_at_the_next_beat() -> None:
 
 
 def test_the_events_of_a_note_are_in_the_next_frame() -> None:
-    at = Desk()
+    at = JournalAlone()
     row = (Kind.ACKED, [MESSAGE.id], None, None, ["a/1", "b/1"], [WALL])
     at.journal.replace(5, ([], [row]))
     at.journal.replace(7, ([], []))
@@ -88,7 +88,7 @@ def test_the_events_of_a_note_are_in_the_next_frame() -> None:
 
 
 def test_the_events_of_a_note_precede_later_ones() -> None:
-    at = Desk()
+    at = JournalAlone()
     row = (Kind.HANDED, [MESSAGE.id], 1, None, ["a/1"], [WALL])
     at.journal.replace(1, ([], [row]))
     at.journal.explained(Kind.REFUSED, MESSAGE, "a/1", WALL + 1, 1, code="user.update.error")
@@ -100,7 +100,7 @@ def test_the_events_of_a_note_precede_later_ones() -> None:
 
 
 def test_the_notes_of_waiting_and_of_dropped_frames_reach_the_outlet_in_order() -> None:
-    at = Desk(most_bytes=400)
+    at = JournalAlone(most_bytes=400)
     at.shelf.is_available = False
     for n in range(10):
         row = (Kind.ACKED, [MESSAGE.id], None, None, ["a/1"], [WALL])
@@ -113,7 +113,7 @@ def test_the_notes_of_waiting_and_of_dropped_frames_reach_the_outlet_in_order() 
 
 
 def test_a_flush_sends_a_frame_only_if_there_are_events() -> None:
-    at = Desk()
+    at = JournalAlone()
     at.journal.flush(0.0)
     assert at.shelf.frames == []
     at.tell(2)
@@ -125,7 +125,7 @@ def test_a_flush_sends_a_frame_only_if_there_are_events() -> None:
 def test_publishes_have_the_time_of_their_frame_after_the_clock_was_set_back(
     is_available: bool,
 ) -> None:
-    at = Desk()
+    at = JournalAlone()
     at.wall.put_back_us = 3600 * 1_000_000
     at.shelf.is_available = is_available
     at.journal.published(MESSAGE, copies=1)
@@ -144,7 +144,7 @@ def books(shelf: Shelf) -> list[dict[str | None, int | None]]:
 
 
 def test_books_are_written_after_each_minute_with_events_behind_what_they_count() -> None:
-    at = Desk()
+    at = JournalAlone()
     at.journal.published(MESSAGE, copies=5)
     at.tell(3)
     at.journal.explained(Kind.DEAD, MESSAGE, "r/9", WALL, code="user.x")
@@ -181,7 +181,7 @@ def test_books_count_every_event_of_every_row_and_nothing_of_a_former_run() -> N
 
 
 def test_a_few_events_wait_for_more_for_a_limited_time() -> None:
-    at = Desk()
+    at = JournalAlone()
     at.tell(1)
     at.journal.beat(LONGEST_WAIT_S - 0.1)
     assert at.shelf.frames == []
@@ -193,7 +193,7 @@ def test_a_few_events_wait_for_more_for_a_limited_time() -> None:
 
 
 def test_events_that_the_store_refuses_are_reported_as_dropped() -> None:
-    at = Desk()
+    at = JournalAlone()
     at.journal.miss(7)
     at.journal.flush(0.0)
     assert [(event.kind, event.number) for event in at.shelf.events] == [("dropped", 7)]
@@ -201,7 +201,7 @@ def test_events_that_the_store_refuses_are_reported_as_dropped() -> None:
 
 
 def test_events_have_the_times_of_the_wall_clock_even_if_it_is_set_back() -> None:
-    at = Desk()
+    at = JournalAlone()
     at.tell(1, now=1.5)
     at.journal.flush(1.5)
     at.wall.now, at.wall.put_back_us = 1.6, 1_000_000
@@ -212,7 +212,7 @@ def test_events_have_the_times_of_the_wall_clock_even_if_it_is_set_back() -> Non
 
 
 def test_frames_made_while_the_store_is_away_are_sent_in_order_when_it_is_back() -> None:
-    at = Desk()
+    at = JournalAlone()
     at.shelf.is_available = False
     for n in range(3):
         at.tell(n + 1, now=n)
@@ -225,7 +225,7 @@ def test_frames_made_while_the_store_is_away_are_sent_in_order_when_it_is_back()
 
 
 def test_events_without_room_are_dropped_and_the_journal_says_how_many() -> None:
-    at = Desk(most_bytes=400)
+    at = JournalAlone(most_bytes=400)
     at.shelf.is_available = False
     for n in range(10):
         at.tell(1, now=n)
@@ -244,7 +244,7 @@ def test_events_without_room_are_dropped_and_the_journal_says_how_many() -> None
 
 
 def test_events_behind_a_gap_are_dropped_until_the_gap_is_reported() -> None:
-    at = Desk(most_bytes=1500)
+    at = JournalAlone(most_bytes=1500)
     at.shelf.is_available = False
     at.tell(1)
     at.journal.flush(0.0)
@@ -258,7 +258,7 @@ def test_events_behind_a_gap_are_dropped_until_the_gap_is_reported() -> None:
 
 @pytest.mark.slow
 def test_the_memory_of_the_journal_is_limited_however_long_the_store_is_away() -> None:
-    at = Desk(most_bytes=3000)
+    at = JournalAlone(most_bytes=3000)
     at.shelf.is_available = False
     for n in range(2000):
         at.tell(3, now=n)
