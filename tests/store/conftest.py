@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from tests.store.desk import Desk, desk
 from tests.store.places import kill_orphans_in
 from tests.store.servers import ValkeyServer
+from tests.store.store_process import StoreProcess, store_process
 
 
 def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEventLoop]]:
@@ -54,7 +54,7 @@ def shared_valkey(_running_valkey: ValkeyServer) -> ValkeyServer:
 
 
 @pytest.fixture
-async def at(shared_valkey: ValkeyServer) -> AsyncIterator[Desk]:
+async def at(shared_valkey: ValkeyServer) -> AsyncIterator[StoreProcess]:
     """A process at work with an empty store."""
-    async with desk(shared_valkey) as at:
+    async with store_process(shared_valkey) as at:
         yield at

@@ -11,8 +11,8 @@ from holdfast.store.letter_filter import LetterFilter
 from holdfast.store.replay_jobs import Job, JobState, Sent
 from holdfast.store.replay_options import ReplayOptions
 from holdfast.store.replays import Replays
-from tests.store.desk import BASE, Desk, desk, letter, session, until
 from tests.store.servers import ValkeyServer
+from tests.store.store_process import BASE, StoreProcess, letter, session, store_process, until
 
 ALL = LetterFilter()
 FAST = ReplayOptions(rate=10_000, canary=0)
@@ -21,7 +21,7 @@ FAST = ReplayOptions(rate=10_000, canary=0)
 class Hall:
     """Sessions that ack what is delivered, keep it waiting, or refuse it."""
 
-    def __init__(self, at: Desk) -> None:
+    def __init__(self, at: StoreProcess) -> None:
         self.at = at
         self.durable: dict[str, bool] = {"joe/1": True, "ann/1": True, "joe/-5": False}
         self.delivered: list[tuple[str, int]] = []
@@ -62,8 +62,8 @@ class Hall:
 
 
 @asynccontextmanager
-async def stage(server: ValkeyServer) -> AsyncIterator[tuple[Desk, Hall, Replays]]:
-    async with desk(server) as at:
+async def stage(server: ValkeyServer) -> AsyncIterator[tuple[StoreProcess, Hall, Replays]]:
+    async with store_process(server) as at:
         hall = Hall(at)
         search = at.letters.search
         jobs = Replays(at.store, search, at.redis, receivers=hall, audit=at.audit, new_id=at.new_id)
@@ -73,7 +73,7 @@ async def stage(server: ValkeyServer) -> AsyncIterator[tuple[Desk, Hall, Replays
             await jobs.close()
 
 
-async def prepare(at: Desk, *letters: DeadLetter) -> None:
+async def prepare(at: StoreProcess, *letters: DeadLetter) -> None:
     for key in ("joe/1", "ann/1"):
         at.store.save(session(key))
     at.store.dead_letter(letters, None)

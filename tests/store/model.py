@@ -12,7 +12,7 @@ from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.trails import FormerAttempts
 from holdfast.store import records, scripts
 from holdfast.store.scripts import ScriptCall, Take
-from tests.store.desk import BASE, KEYS, letter, message, queue_of, session
+from tests.store.store_process import BASE, KEYS, letter, message, queue_of, session
 
 if TYPE_CHECKING:
     from holdfast.delivery.dead_letters import DeadLetter

@@ -21,8 +21,8 @@ from holdfast.store.reader import open_reader
 from holdfast.store.replicas import Replicas
 from holdfast.store.store import Store
 from tests.serving import reserved_port
-from tests.store.desk import ids, message, session, until
 from tests.store.servers import ValkeyServer
+from tests.store.store_process import ids, message, session, until
 
 ALWAYS = {"appendonly": "yes", "appendfsync": "always"}
 

@@ -11,14 +11,14 @@ from holdfast.store.letter_filter import LetterFilter
 from holdfast.store.replay_jobs import EDITED, JobState, Sent
 from holdfast.store.replay_options import Edit, ReplayOptions
 from holdfast.store.replays import Replays
-from tests.store.desk import BASE, Desk, letter, message
 from tests.store.hall import Hall, ended, prepare, resumed, stage
 from tests.store.servers import ValkeyServer
+from tests.store.store_process import BASE, StoreProcess, letter, message
 
 BROKEN = LetterFilter(ids=(str(BASE + 11),))
 MENDED = ReplayOptions(rate=10_000, canary=0, edit=Edit(data={"order": [1, None]}))
 
-Scene = tuple[Desk, Hall, Replays]
+Scene = tuple[StoreProcess, Hall, Replays]
 
 
 @pytest.fixture(autouse=True)

@@ -14,8 +14,18 @@ from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.journal.frame import decode
 from holdfast.journal.journal_writer import JournalWriter
 from holdfast.journal.unfold import unfold
-from tests.store.desk import BASE, KEYS, Desk, batch, desk, ids, message, session, until
 from tests.store.servers import ValkeyServer
+from tests.store.store_process import (
+    BASE,
+    KEYS,
+    StoreProcess,
+    batch,
+    ids,
+    message,
+    session,
+    store_process,
+    until,
+)
 from tests.unit.bayeux.harness import Server
 
 if TYPE_CHECKING:
@@ -31,11 +41,11 @@ def kept(n: int, key: str = "") -> Message:
     return made
 
 
-def bodies(at: Desk) -> list[int]:
+def bodies(at: StoreProcess) -> list[int]:
     return sorted(int(id) - BASE for id in at.server.ask("HKEYS", KEYS.bodies))
 
 
-async def restarted(at: Desk, rule: ChannelRule) -> Server:
+async def restarted(at: StoreProcess, rule: ChannelRule) -> Server:
     """The next server, after it has loaded what is in the store."""
     server = Server(keeper=at.store, channels={"/orders/**": rule})
     async for loaded in at.store.load(partial(restore_without_session, server.bayeux.life)):
@@ -44,7 +54,7 @@ async def restarted(at: Desk, rule: ChannelRule) -> Server:
     return server
 
 
-async def test_a_message_stays_while_a_queue_or_the_history_has_it(at: Desk) -> None:
+async def test_a_message_stays_while_a_queue_or_the_history_has_it(at: StoreProcess) -> None:
     at.store.save(session("joe/1"))
     at.keep(kept(1), "joe/1", CHANNEL)
     at.keep(kept(2), CHANNEL)
@@ -63,7 +73,9 @@ async def test_a_message_stays_while_a_queue_or_the_history_has_it(at: Desk) -> 
     assert at.server.ask("KEYS", KEYS.receivers(BASE + 1)) == []
 
 
-async def test_a_session_that_catches_up_keeps_a_message_that_leaves_the_history(at: Desk) -> None:
+async def test_a_session_that_catches_up_keeps_a_message_that_leaves_the_history(
+    at: StoreProcess,
+) -> None:
     at.store.save(session("joe/1"))
     at.keep(kept(1), CHANNEL)
     await at.answered()
@@ -76,7 +88,7 @@ async def test_a_session_that_catches_up_keeps_a_message_that_leaves_the_history
 
 @pytest.mark.parametrize("is_handed", [False, True])
 async def test_a_copy_from_a_history_is_still_initial_after_a_restart(
-    at: Desk, *, is_handed: bool
+    at: StoreProcess, *, is_handed: bool
 ) -> None:
     for key in ("joe/1", "joe/2"):
         at.store.save(session(key))
@@ -99,7 +111,9 @@ async def test_a_copy_from_a_history_is_still_initial_after_a_restart(
     assert at.receivers(1) == {"joe/1"}, "no server has loaded the history"
 
 
-async def test_a_message_that_left_its_history_leaves_the_store_a_little_later(at: Desk) -> None:
+async def test_a_message_that_left_its_history_leaves_the_store_a_little_later(
+    at: StoreProcess,
+) -> None:
     at.keep(kept(1), CHANNEL)
     await at.answered()
     at.store.leave_history(CHANNEL, BASE + 1)
@@ -109,13 +123,13 @@ async def test_a_message_that_left_its_history_leaves_the_store_a_little_later(a
 
 
 async def test_the_next_server_loads_histories_and_shares_their_messages_with_queues(
-    at: Desk, shared_valkey: ValkeyServer
+    at: StoreProcess, shared_valkey: ValkeyServer
 ) -> None:
     at.store.save(session("joe/1"))
     for n in range(1, 6):
         at.keep(kept(n), "joe/1", CHANNEL)
     await at.answered()
-    async with desk(shared_valkey) as other:
+    async with store_process(shared_valkey) as other:
         server = await restarted(other, ChannelRule(history=DEPTH, durable=True))
         histories = server.bayeux.state.hub.histories
         assert [each.id - BASE for each in histories] == [3, 4, 5]
@@ -128,22 +142,24 @@ async def test_the_next_server_loads_histories_and_shares_their_messages_with_qu
 
 
 async def test_the_next_server_removes_a_history_that_its_rules_no_longer_keep(
-    at: Desk, shared_valkey: ValkeyServer
+    at: StoreProcess, shared_valkey: ValkeyServer
 ) -> None:
     at.keep(kept(1), CHANNEL)
     await at.answered()
-    async with desk(shared_valkey) as other:
+    async with store_process(shared_valkey) as other:
         await restarted(other, ChannelRule())
         assert bodies(other) == []
 
 
-async def test_histories_of_many_channels_are_loaded(at: Desk, shared_valkey: ValkeyServer) -> None:
+async def test_histories_of_many_channels_are_loaded(
+    at: StoreProcess, shared_valkey: ValkeyServer
+) -> None:
     for n in range(2000):
         each = kept(n)
         each.channel = f"/orders/{n % 700}"
         at.keep(each, each.channel)
     await at.answered()
-    async with desk(shared_valkey) as other:
+    async with store_process(shared_valkey) as other:
         server = await restarted(other, ChannelRule(history=DEPTH))
         histories = server.bayeux.state.hub.histories
         assert len(histories) == 2000
@@ -152,7 +168,7 @@ async def test_histories_of_many_channels_are_loaded(at: Desk, shared_valkey: Va
         assert [each.id - BASE for each in found] == [42, 742, 1442]
 
 
-async def test_the_journal_does_not_count_histories_as_receivers(at: Desk) -> None:
+async def test_the_journal_does_not_count_histories_as_receivers(at: StoreProcess) -> None:
     writer = JournalWriter("test", at.store, now=0.0, now_ns=lambda: BASE)
     at.store.note_for(writer)
     at.store.save(session("joe/1"))
@@ -171,7 +187,7 @@ async def test_the_journal_does_not_count_histories_as_receivers(at: Desk) -> No
     assert sorted(published) == [1, 2]
 
 
-async def test_a_message_that_a_full_store_refuses_enters_no_history(at: Desk) -> None:
+async def test_a_message_that_a_full_store_refuses_enters_no_history(at: StoreProcess) -> None:
     at.server.set(maxmemory="1")
     at.keep(kept(1), CHANNEL)
     await until(lambda: at.kept[1] == [PersistOutcome.REFUSED])

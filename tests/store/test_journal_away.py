@@ -4,8 +4,8 @@ from holdfast.journal.frame import decode
 from holdfast.journal.journal import Journal
 from holdfast.journal.schema import Kind
 from holdfast.journal.unfold import unfold
-from tests.store.desk import BASE, KEYS, Desk, desk, until
 from tests.store.servers import ValkeyServer
+from tests.store.store_process import BASE, KEYS, StoreProcess, store_process, until
 
 NOW_US = BASE // 1000
 
@@ -27,7 +27,7 @@ def happen(journal: Journal, first: int, last: int) -> None:
 
 async def test_frames_wait_while_the_store_is_away_and_dropped_events_are_reported() -> None:
     with ValkeyServer(appendonly="yes", appendfsync="always") as valkey:
-        async with desk(valkey) as at:
+        async with store_process(valkey) as at:
             journal = _journal(at, most_bytes=2000)
             happen(journal, 0, 3)
             await at.answered()
@@ -51,7 +51,7 @@ async def test_frames_wait_while_the_store_is_away_and_dropped_events_are_report
 async def test_a_lost_frame_leaves_a_gap_in_the_frame_numbers(
     shared_valkey: ValkeyServer,
 ) -> None:
-    async with desk(shared_valkey) as at:
+    async with store_process(shared_valkey) as at:
         happen(_journal(at), 0, 5)
         await at.answered()
     ids = [id for id, _ in shared_valkey.ask("XRANGE", KEYS.journal("test"), "-", "+")]
@@ -61,6 +61,6 @@ async def test_a_lost_frame_leaves_a_gap_in_the_frame_numbers(
     assert shared_valkey.ask("HGET", KEYS.meta, KEYS.journal("test")) == b"5"
 
 
-def _journal(at: Desk, most_bytes: int = 1_000_000) -> Journal:
+def _journal(at: StoreProcess, most_bytes: int = 1_000_000) -> Journal:
     wall = NOW_US * 1000
     return Journal("test", at.store, now=0.0, now_ns=lambda: wall, most_bytes=most_bytes)

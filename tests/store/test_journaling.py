@@ -21,21 +21,21 @@ from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.store import scripts, turn_writer
 from holdfast.store.journaling import Journaling
 from holdfast.store.scripts import ScriptCall, Take
-from tests.store.desk import (
+from tests.store.model import EPOCH, Room
+from tests.store.servers import ValkeyServer
+from tests.store.store_process import (
     BASE,
     KEYS,
-    Desk,
+    StoreProcess,
     batch,
-    desk,
     ids,
     letter,
     mark,
     message,
     session,
+    store_process,
     until,
 )
-from tests.store.model import EPOCH, Room
-from tests.store.servers import ValkeyServer
 
 STREAM = KEYS.journal("test")
 
@@ -88,13 +88,15 @@ def _words(verb: str, entries: Mapping[str, Any]) -> bytes:
 
 
 @asynccontextmanager
-async def writing(server: ValkeyServer, notebook: Notebook | None = None) -> AsyncIterator[Desk]:
-    async with desk(server, journal=notebook or Notebook()) as at:
+async def writing(
+    server: ValkeyServer, notebook: Notebook | None = None
+) -> AsyncIterator[StoreProcess]:
+    async with store_process(server, journal=notebook or Notebook()) as at:
         yield at
 
 
 @pytest.fixture
-async def at(shared_valkey: ValkeyServer) -> AsyncIterator[Desk]:
+async def at(shared_valkey: ValkeyServer) -> AsyncIterator[StoreProcess]:
     async with writing(shared_valkey) as at:
         yield at
 
@@ -119,7 +121,7 @@ def frames(server: ValkeyServer) -> list[str]:
     return [frame for _, frame in found]
 
 
-async def test_every_change_of_a_message_leaves_a_note_in_the_store(at: Desk) -> None:
+async def test_every_change_of_a_message_leaves_a_note_in_the_store(at: StoreProcess) -> None:
     at.store.save(session("ann/1"))
     at.keep(message(1), "joe/1", "ann/1")
     at.keep(message(2), "joe/1")
@@ -143,7 +145,7 @@ async def test_every_change_of_a_message_leaves_a_note_in_the_store(at: Desk) ->
     assert (at.queue("joe/1"), at.bodies(), at.dead()) == ({}, set(), [9])
 
 
-async def test_the_outcome_of_a_message_is_noted_for_each_receiver(at: Desk) -> None:
+async def test_the_outcome_of_a_message_is_noted_for_each_receiver(at: StoreProcess) -> None:
     for key in ("joe/1", "ann/1", "eve/1"):
         at.store.save(session(key))
     at.keep(message(1), "joe/1", "ann/1", "eve/1")
@@ -155,7 +157,7 @@ async def test_the_outcome_of_a_message_is_noted_for_each_receiver(at: Desk) -> 
     assert at.bodies() == set()
 
 
-async def test_each_hand_over_of_one_turn_is_noted(at: Desk) -> None:
+async def test_each_hand_over_of_one_turn_is_noted(at: StoreProcess) -> None:
     at.store.save(session("joe/1"))
     at.store.save(session("ann/1"))
     for n in (1, 2):
@@ -195,7 +197,9 @@ async def test_a_repeated_message_is_not_noted(
     assert notebook.heard == [(1, True), (2, False), (3, True)]
 
 
-async def test_letters_are_noted_as_replayed_only_by_the_job_that_took_them(at: Desk) -> None:
+async def test_letters_are_noted_as_replayed_only_by_the_job_that_took_them(
+    at: StoreProcess,
+) -> None:
     at.store.save(session("joe/1"))
     at.store.dead_letter([letter(n) for n in (1, 2, 3)], None)
     await at.answered()
@@ -217,7 +221,7 @@ async def test_letters_are_noted_as_replayed_only_by_the_job_that_took_them(at: 
     assert at.queue("joe/1").keys() == {1, 2, 3}
 
 
-async def test_a_frame_replaces_the_notes_that_it_covers(at: Desk) -> None:
+async def test_a_frame_replaces_the_notes_that_it_covers(at: StoreProcess) -> None:
     for n in range(1, 4):
         at.store.dead_letter([letter(n)], None)
         at.store.flush()
@@ -228,7 +232,7 @@ async def test_a_frame_replaces_the_notes_that_it_covers(at: Desk) -> None:
 
 
 async def test_a_frame_waits_for_the_writes_that_its_turn_had_no_time_for(
-    at: Desk, monkeypatch: pytest.MonkeyPatch
+    at: StoreProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turn_writer, "_TURN_S", 0.0)
     at.store.dead_letter([letter(n) for n in range(1000)], None)
@@ -239,7 +243,7 @@ async def test_a_frame_waits_for_the_writes_that_its_turn_had_no_time_for(
     assert (frames(at.server), len(at.dead())) == (["a frame"], 1000)
 
 
-async def test_a_frame_can_replace_thousands_of_notes(at: Desk) -> None:
+async def test_a_frame_can_replace_thousands_of_notes(at: StoreProcess) -> None:
     count = 2500
     for n in range(count):
         at.store.dead_letter([letter(n)], None)
@@ -286,7 +290,7 @@ async def test_a_process_without_the_write_right_writes_neither_notes_nor_frames
         assert notes(shared_valkey) == ["buried 2"]
 
 
-async def test_a_lost_connection_repeats_no_note_and_no_frame(at: Desk) -> None:
+async def test_a_lost_connection_repeats_no_note_and_no_frame(at: StoreProcess) -> None:
     for n in range(200):
         at.store.dead_letter([letter(n)], None)
         at.store.flush()
@@ -304,7 +308,7 @@ async def test_a_lost_connection_repeats_no_note_and_no_frame(at: Desk) -> None:
 async def test_a_crashed_store_has_a_note_for_each_letter_that_it_has() -> None:
     notebook = Notebook()
 
-    def write_frames(at: Desk) -> None:
+    def write_frames(at: StoreProcess) -> None:
         """Write frames for the notes that were answered."""
         for number, _ in notebook.heard:
             at.store.write_frame(b"buried %d" % (number - 1), [number])
@@ -337,7 +341,9 @@ async def test_frame_numbers_continue_in_the_next_process(shared_valkey: ValkeyS
     assert frames(shared_valkey) == ["0", "1", "2"]
 
 
-async def test_frame_numbers_of_an_emptied_store_begin_again_under_another_epoch(at: Desk) -> None:
+async def test_frame_numbers_of_an_emptied_store_begin_again_under_another_epoch(
+    at: StoreProcess,
+) -> None:
     at.store.write_frame(b"before")
     await at.answered()
     [(_, before)] = at.server.ask("XRANGE", STREAM, "-", "+")
@@ -354,7 +360,7 @@ async def test_frame_numbers_of_an_emptied_store_begin_again_under_another_epoch
 async def test_a_store_without_a_journal_has_no_redis_keys_of_one(
     shared_valkey: ValkeyServer,
 ) -> None:
-    async with desk(shared_valkey) as at:
+    async with store_process(shared_valkey) as at:
         at.keep(message(1), "joe/1")
         at.store.dead_letter([letter(7, of=1)], "joe/1")
         await at.answered()

@@ -12,8 +12,18 @@ from holdfast.journal.journal_writer import JournalWriter
 from holdfast.journal.schema import SETTLED, Event
 from holdfast.journal.unfold import unfold
 from holdfast.store.scripts import Take
-from tests.store.desk import BASE, KEYS, Desk, batch, desk, ids, letter, message, session
 from tests.store.servers import ValkeyServer
+from tests.store.store_process import (
+    BASE,
+    KEYS,
+    StoreProcess,
+    batch,
+    ids,
+    letter,
+    message,
+    session,
+    store_process,
+)
 from tests.unit.bayeux.harness import Server
 
 NOW_US = BASE // 1000
@@ -22,7 +32,7 @@ NOW_US = BASE // 1000
 class Journalling:
     """The journal of one process."""
 
-    def __init__(self, at: Desk) -> None:
+    def __init__(self, at: StoreProcess) -> None:
         self.writer = JournalWriter("test", at.store, now=0.0, now_ns=self.wall)
         at.store.note_for(self.writer)
 
@@ -35,7 +45,7 @@ def journalled(server: ValkeyServer) -> list[Event]:
     return [event for _, fields in entries for event in unfold(decode(fields[b"frame"]))]
 
 
-def make_changes(at: Desk) -> None:
+def make_changes(at: StoreProcess) -> None:
     """Make some changes."""
     at.store.save(session("joe/1"))
     at.store.save(session("ann/1"))
@@ -46,7 +56,7 @@ def make_changes(at: Desk) -> None:
     at.store.dead_letter([letter(9, of=2)], "joe/1")
 
 
-async def report_left_notes(at: Desk) -> None:
+async def report_left_notes(at: StoreProcess) -> None:
     """As a process does when it starts."""
     journalling = Journalling(at)
     await at.store.remove_reported(
@@ -65,13 +75,13 @@ async def report_left_notes(at: Desk) -> None:
 async def test_the_next_process_reports_left_notes_once(
     shared_valkey: ValkeyServer,
 ) -> None:
-    async with desk(shared_valkey) as at:
+    async with store_process(shared_valkey) as at:
         Journalling(at)
         make_changes(at)
         await at.answered()
     assert journalled(shared_valkey) == []
     for _ in range(2):
-        async with desk(shared_valkey) as at:
+        async with store_process(shared_valkey) as at:
             await report_left_notes(at)
             assert await at.store.left_notes() == {}
     found = [(e.kind, (e.msg or 0) - BASE, e.receiver, e.copies) for e in journalled(shared_valkey)]
@@ -85,13 +95,13 @@ async def test_the_next_process_reports_left_notes_once(
 
 
 async def test_the_next_process_reports_a_move_from_its_note(shared_valkey: ValkeyServer) -> None:
-    async with desk(shared_valkey) as at:
+    async with store_process(shared_valkey) as at:
         Journalling(at)
         at.store.save(session("joe/1"))
         at.keep(message(1), "joe/0")
         at.store.move([Move(message(1), "joe/0", ["joe/1"], 1, 1)])
         await at.answered()
-    async with desk(shared_valkey) as at:
+    async with store_process(shared_valkey) as at:
         await report_left_notes(at)
     found = [(e.kind, e.receiver, e.copies, e.size) for e in journalled(shared_valkey)]
     assert found == [
@@ -104,7 +114,7 @@ async def test_the_next_process_reports_a_move_from_its_note(shared_valkey: Valk
 async def test_the_next_process_does_not_report_events_again_that_are_in_a_frame(
     shared_valkey: ValkeyServer,
 ) -> None:
-    async with desk(shared_valkey) as at:
+    async with store_process(shared_valkey) as at:
         journalling = Journalling(at)
         make_changes(at)
         await at.answered()
@@ -112,7 +122,7 @@ async def test_the_next_process_does_not_report_events_again_that_are_in_a_frame
         at.store.settle("joe/1", ids(1), ACKED)
         await at.answered()
     assert len(journalled(shared_valkey)) == 5
-    async with desk(shared_valkey) as at:
+    async with store_process(shared_valkey) as at:
         await report_left_notes(at)
     assert [event.kind for event in journalled(shared_valkey)[5:]] == ["acked"]
 
@@ -120,14 +130,14 @@ async def test_the_next_process_does_not_report_events_again_that_are_in_a_frame
 async def test_the_next_process_reports_the_entries_that_an_ended_session_left(
     shared_valkey: ValkeyServer,
 ) -> None:
-    async with desk(shared_valkey) as at:
+    async with store_process(shared_valkey) as at:
         Journalling(at)
         at.store.save(session("ann/1"))
         at.keep(message(1), "joe/1", "ann/1")
         at.keep(message(2), "joe/1")
         at.store.forget("joe/1", ids(1, 2))
         await at.answered()
-    async with desk(shared_valkey) as at:
+    async with store_process(shared_valkey) as at:
         await report_left_notes(at)
         assert await at.store.left_notes() == {}
     found = [
@@ -142,7 +152,7 @@ async def test_the_next_process_reports_the_entries_that_an_ended_session_left(
 async def test_an_entry_that_is_acked_as_its_session_ends_is_not_also_reported_as_discarded(
     shared_valkey: ValkeyServer,
 ) -> None:
-    async with desk(shared_valkey) as at:
+    async with store_process(shared_valkey) as at:
         journalling = Journalling(at)
         at.keep(message(1), "joe/1")
         at.store.forget("joe/1", ids(1))
@@ -154,7 +164,7 @@ async def test_an_entry_that_is_acked_as_its_session_ends_is_not_also_reported_a
         journalling.writer.flush(0.0)
         await at.answered()
         left = await at.store.left_notes()
-    async with desk(shared_valkey) as at:
+    async with store_process(shared_valkey) as at:
         journalling = Journalling(at)
         journalling.writer.report_left_notes(left)
         journalling.writer.flush(0.0)
@@ -171,7 +181,7 @@ def ended(server: ValkeyServer) -> list[tuple[str, int, str | None, str | None]]
 async def test_the_next_process_discards_and_reports_entries_that_arrived_for_an_ended_session(
     shared_valkey: ValkeyServer,
 ) -> None:
-    async with desk(shared_valkey) as at:
+    async with store_process(shared_valkey) as at:
         Journalling(at)
         for key in ("joe/1", "ann/1"):
             at.store.save(session(key))
@@ -181,7 +191,7 @@ async def test_the_next_process_discards_and_reports_entries_that_arrived_for_an
         at.keep(message(2), "joe/1")
         await at.answered()
     for _ in range(2):
-        async with desk(shared_valkey) as at:
+        async with store_process(shared_valkey) as at:
             await report_left_notes(at)
             assert (at.queue("joe/1"), at.queue("ann/1"), at.bodies()) == ({}, {1: ""}, {1})
     assert ended(shared_valkey) == [
@@ -194,7 +204,7 @@ async def test_the_next_process_discards_and_reports_entries_that_arrived_for_an
 async def test_entries_that_an_ended_session_left_in_the_store_are_reported_once(
     shared_valkey: ValkeyServer, dies: str
 ) -> None:
-    async with desk(shared_valkey) as at:
+    async with store_process(shared_valkey) as at:
         Journalling(at)
         for key in ("joe/1", "ann/1"):
             at.store.save(session(key))
@@ -207,13 +217,13 @@ async def test_entries_that_an_ended_session_left_in_the_store_are_reported_once
         at.keep(message(1), "joe/1", "ann/1")
         await at.answered()
         left = await at.store.left_notes()
-    async with desk(shared_valkey) as at:
+    async with store_process(shared_valkey) as at:
         journalling = Journalling(at)
         await at.store.remove_reported(journalling.writer.report_left_notes(left))
         if dies == "after it reports":
             journalling.writer.flush(0.0)
         await at.answered()
-    async with desk(shared_valkey) as at:
+    async with store_process(shared_valkey) as at:
         await report_left_notes(at)
         assert (at.queue("joe/1"), at.queue("ann/1")) == ({}, {1: ""})
     assert sorted(ended(shared_valkey)) == [
@@ -225,7 +235,7 @@ async def test_entries_that_an_ended_session_left_in_the_store_are_reported_once
 async def test_a_replayed_copy_is_reported_apart_from_the_copy_that_its_ended_session_left(
     shared_valkey: ValkeyServer,
 ) -> None:
-    async with desk(shared_valkey) as at:
+    async with store_process(shared_valkey) as at:
         at.store.dead_letter([letter(9, of=1)], None)
         await at.answered()
         Journalling(at)
@@ -237,7 +247,7 @@ async def test_a_replayed_copy_is_reported_apart_from_the_copy_that_its_ended_se
         await at.store.run(lambda epoch: at.store.replay_take(epoch, str(BASE), takes)[0])
         at.store.forget("joe/1", ())
         await at.answered()
-    async with desk(shared_valkey) as at:
+    async with store_process(shared_valkey) as at:
         await report_left_notes(at)
         assert (at.queue("joe/1"), at.bodies()) == ({}, set())
     assert ended(shared_valkey) == 2 * [("discarded", 1, "joe/1", "session_ended")]
@@ -246,14 +256,14 @@ async def test_a_replayed_copy_is_reported_apart_from_the_copy_that_its_ended_se
 async def test_the_next_process_reports_which_letter_was_replayed(
     shared_valkey: ValkeyServer,
 ) -> None:
-    async with desk(shared_valkey) as at:
+    async with store_process(shared_valkey) as at:
         at.store.save(session("joe/1"))
         at.store.dead_letter([letter(9, of=2)], None)
         Journalling(at)
         takes = [Take(letter(9, of=2), "joe/1", True)]
         taken = at.store.run(lambda epoch: at.store.replay_take(epoch, str(BASE), takes)[0])
         assert await taken == [b"taken"]
-    async with desk(shared_valkey) as at:
+    async with store_process(shared_valkey) as at:
         await report_left_notes(at)
     [_, found] = journalled(shared_valkey)
     assert (found.kind, found.receiver) == ("replayed", "joe/1")
@@ -261,7 +271,7 @@ async def test_the_next_process_reports_which_letter_was_replayed(
 
 
 async def test_unreadable_notes_are_reported_as_dropped(shared_valkey: ValkeyServer) -> None:
-    async with desk(shared_valkey) as at:
+    async with store_process(shared_valkey) as at:
         journalling = Journalling(at)
         journalling.writer.report_left_notes(
             {1: b"", 2: b"[99,[],[]]", 3: b"[1,[],[[1]]]", 4: b"[1,2]"}

@@ -16,15 +16,23 @@ from holdfast.store.letter_filter import LetterFilter
 from holdfast.store.letter_lines import LineUnfit
 from holdfast.store.letters import Import, Refusal
 from holdfast.store.scripts import ScriptCall
-from tests.store.desk import BASE, KEYS, Desk, desk, letter, session, until
 from tests.store.servers import ValkeyServer
+from tests.store.store_process import (
+    BASE,
+    KEYS,
+    StoreProcess,
+    letter,
+    session,
+    store_process,
+    until,
+)
 
 ALL = LetterFilter()
 NOW = BASE + 10**9
 SECOND = 1_000_000_000
 
 
-async def dead_letter(at: Desk, *letters: DeadLetter) -> None:
+async def dead_letter(at: StoreProcess, *letters: DeadLetter) -> None:
     at.store.dead_letter(letters, None)
     await at.answered()
 
@@ -33,7 +41,7 @@ def numbers(letters: list[DeadLetter]) -> list[int]:
     return [int(letter.id) - BASE for letter in letters]
 
 
-async def query(at: Desk, which: LetterFilter = ALL, limit: int = 100) -> list[int]:
+async def query(at: StoreProcess, which: LetterFilter = ALL, limit: int = 100) -> list[int]:
     return numbers((await at.letters.search.query(which, None, limit)).letters)
 
 
@@ -50,7 +58,7 @@ VARIOUS = [
 # Queries
 
 
-async def test_the_latest_letter_comes_first(at: Desk) -> None:
+async def test_the_latest_letter_comes_first(at: StoreProcess) -> None:
     await dead_letter(at, *VARIOUS)
     assert await query(at) == [5, 4, 3, 2, 1]
 
@@ -74,7 +82,7 @@ async def test_the_latest_letter_comes_first(at: Desk) -> None:
     ],
 )
 async def test_a_filter_finds_the_letters_that_meet_all_its_conditions(
-    at: Desk, which: LetterFilter, found: list[int]
+    at: StoreProcess, which: LetterFilter, found: list[int]
 ) -> None:
     await dead_letter(at, *VARIOUS)
     assert await query(at, which) == found
@@ -90,14 +98,14 @@ class Explained(LetterFilter):
         return super().matches(letter) and self.reason in (None, letter.reason)
 
 
-async def test_a_condition_without_an_index_is_checked_letter_by_letter(at: Desk) -> None:
+async def test_a_condition_without_an_index_is_checked_letter_by_letter(at: StoreProcess) -> None:
     await dead_letter(at, *VARIOUS)
     assert await query(at, Explained(reason="other")) == [5]
     assert await at.letters.search.count(Explained(reason="other")) == 1
     assert await at.letters.search.count(Explained(reason="other", receiver="ann/1")) == 0
 
 
-async def test_a_filter_by_time_includes_its_start_and_excludes_its_end(at: Desk) -> None:
+async def test_a_filter_by_time_includes_its_start_and_excludes_its_end(at: StoreProcess) -> None:
     await dead_letter(at, *(letter(n * 1_000_000) for n in range(10)))
     ms = BASE // 1_000_000
     which = LetterFilter(since=ms + 3, until=ms + 6)
@@ -109,7 +117,7 @@ async def test_a_filter_by_time_includes_its_start_and_excludes_its_end(at: Desk
 
 
 async def test_pages_follow_each_other_without_gap_or_repetition(
-    at: Desk, monkeypatch: pytest.MonkeyPatch
+    at: StoreProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(letter_search, "_STEP", 7)
     monkeypatch.setattr(letter_search, "_STEPS", 3)
@@ -131,7 +139,7 @@ def at_number(n: int) -> DeadLetter:
 
 
 async def test_a_query_looks_at_a_bounded_number_of_letters(
-    at: Desk, monkeypatch: pytest.MonkeyPatch
+    at: StoreProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(letter_search, "_STEP", 5)
     monkeypatch.setattr(letter_search, "_STEPS", 2)
@@ -140,7 +148,7 @@ async def test_a_query_looks_at_a_bounded_number_of_letters(
     assert (page.letters, page.cursor) == ([], str(BASE + 40))
 
 
-async def test_a_list_has_the_sizes_of_events_but_not_the_events(at: Desk) -> None:
+async def test_a_list_has_the_sizes_of_events_but_not_the_events(at: StoreProcess) -> None:
     await dead_letter(at, letter(1))
     [found] = (await at.letters.search.query(ALL, None, 1)).letters
     assert (found.wire, found.size) == (b"", len(letter(1).wire))
@@ -148,12 +156,14 @@ async def test_a_list_has_the_sizes_of_events_but_not_the_events(at: Desk) -> No
     assert whole == letter(1)
 
 
-async def test_an_unknown_letter_is_not_found(at: Desk) -> None:
+async def test_an_unknown_letter_is_not_found(at: StoreProcess) -> None:
     assert await at.letters.search.get("0" * 19) is None
 
 
 @pytest.mark.parametrize("odd", ["*", "?", "[a-z]", "{x}", "}{", "a b", "a\r\nFLUSHALL", "\0", "'"])
-async def test_names_with_characters_that_redis_interprets_are_found(odd: str, at: Desk) -> None:
+async def test_names_with_characters_that_redis_interprets_are_found(
+    odd: str, at: StoreProcess
+) -> None:
     others = [letter(n, channel=f"/{n}", receiver=f"{n}/1") for n in range(3)]
     await dead_letter(at, *others, letter(7, channel=f"/{odd}", receiver=f"{odd}/1"))
     assert await query(at, LetterFilter.model_construct(channel=f"/{odd}")) == [7]
@@ -162,7 +172,9 @@ async def test_names_with_characters_that_redis_interprets_are_found(odd: str, a
     assert await query(at) == [7, 2, 1, 0]
 
 
-async def test_letters_are_grouped_by_fingerprint_with_counts_and_receivers(at: Desk) -> None:
+async def test_letters_are_grouped_by_fingerprint_with_counts_and_receivers(
+    at: StoreProcess,
+) -> None:
     await dead_letter(
         at,
         *(letter(n, receiver=f"joe/{n % 3 + 1}", reason=f"no order {n}") for n in range(10)),
@@ -180,7 +192,7 @@ async def test_letters_are_grouped_by_fingerprint_with_counts_and_receivers(at: 
     assert await at.letters.search.groups("unknown", 10) == ([], 14, None)
 
 
-async def test_deaths_are_counted_by_hour_and_by_day(at: Desk) -> None:
+async def test_deaths_are_counted_by_hour_and_by_day(at: StoreProcess) -> None:
     hour = 3_600 * 10**9
     now = BASE
     search = letter_search.LetterSearch(at.redis, at.store.keys, lambda: now)
@@ -194,7 +206,7 @@ async def test_deaths_are_counted_by_hour_and_by_day(at: Desk) -> None:
 
 
 async def test_a_query_fails_while_the_store_is_away(valkey: ValkeyServer) -> None:
-    async with desk(valkey) as at:
+    async with store_process(valkey) as at:
         valkey.kill()
         with pytest.raises(StoreUnavailable):
             await query(at)
@@ -206,7 +218,7 @@ async def test_a_query_fails_while_the_store_is_away(valkey: ValkeyServer) -> No
 async def test_a_change_that_is_not_confirmed_raises_an_error(
     valkey: ValkeyServer,
 ) -> None:
-    async with desk(valkey) as at:
+    async with store_process(valkey) as at:
         line = letter_lines.write(letter(1))
         valkey.freeze()
         with pytest.raises(StoreUnavailable, match="may still take effect"):
@@ -229,7 +241,9 @@ def _nonsense(epoch: str) -> ScriptCall:
     return ScriptCall(scripts.SETTLE, [KEYS.meta, KEYS.bodies, "x"], [epoch, "x", "y"])
 
 
-async def test_a_purge_removes_the_selected_letters_and_reports_its_progress(at: Desk) -> None:
+async def test_a_purge_removes_the_selected_letters_and_reports_its_progress(
+    at: StoreProcess,
+) -> None:
     await dead_letter(at, *VARIOUS)
     told: list[int] = []
     assert await at.letters.purge(LetterFilter(code="user.one"), told.append) == 3
@@ -238,14 +252,14 @@ async def test_a_purge_removes_the_selected_letters_and_reports_its_progress(at:
     assert await at.letters.search.count(LetterFilter(code="user.one")) == 0
 
 
-async def test_a_purge_of_all_letters_leaves_no_redis_keys_behind(at: Desk) -> None:
+async def test_a_purge_of_all_letters_leaves_no_redis_keys_behind(at: StoreProcess) -> None:
     await dead_letter(at, *VARIOUS)
     assert await at.letters.purge(ALL) == 5
     assert at.names() == {KEYS.meta, KEYS.handed}
 
 
 async def test_a_purge_over_several_steps_removes_all_selected_letters(
-    at: Desk, monkeypatch: pytest.MonkeyPatch
+    at: StoreProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(letter_search, "_STEP", 10)
     await dead_letter(at, *(letter(n, receiver=f"joe/{n % 2 + 1}") for n in range(95)))
@@ -253,7 +267,7 @@ async def test_a_purge_over_several_steps_removes_all_selected_letters(
     assert await at.letters.search.total() == 47
 
 
-async def test_letters_beyond_the_age_limit_are_removed_and_counted(at: Desk) -> None:
+async def test_letters_beyond_the_age_limit_are_removed_and_counted(at: StoreProcess) -> None:
     await dead_letter(at, *(letter(n * SECOND - 100 * SECOND) for n in range(100)))
     assert await at.letters.retire(age_s=1000) == 0
     assert await at.letters.retire(age_s=51.5) == 50
@@ -264,13 +278,13 @@ async def test_letters_beyond_the_age_limit_are_removed_and_counted(at: Desk) ->
 # Quota
 
 
-def limit(at: Desk, **limits: int) -> LetterQuota:
+def limit(at: StoreProcess, **limits: int) -> LetterQuota:
     """From now on the store has room for so many letters."""
     at.store.letter_quota.limits = LetterLimits(**limits)
     return at.store.letter_quota
 
 
-async def add_letters(at: Desk, *letters: DeadLetter) -> list[int]:
+async def add_letters(at: StoreProcess, *letters: DeadLetter) -> list[int]:
     """Store these letters as far as there is room; the letters that are there then."""
     room = at.store.letter_quota
     await dead_letter(
@@ -285,7 +299,7 @@ def bulky(n: int, channel: str = "/a", receiver: str = "joe/1", *, size: int = 9
     return letter(n, channel=channel, receiver=receiver)._replace(wire=wire, size=len(wire))
 
 
-async def test_the_oldest_letters_are_removed_when_there_are_too_many(at: Desk) -> None:
+async def test_the_oldest_letters_are_removed_when_there_are_too_many(at: StoreProcess) -> None:
     room = limit(at, count=3)
     await add_letters(at, *VARIOUS[:4])
     assert await add_letters(at, VARIOUS[4]) == [3, 4, 5]
@@ -293,7 +307,9 @@ async def test_the_oldest_letters_are_removed_when_there_are_too_many(at: Desk) 
     assert room.all.count == 3
 
 
-async def test_the_oldest_letters_are_removed_when_all_take_too_many_bytes(at: Desk) -> None:
+async def test_the_oldest_letters_are_removed_when_all_take_too_many_bytes(
+    at: StoreProcess,
+) -> None:
     room = limit(at, bytes=50_000)
     assert await add_letters(at, *(bulky(n) for n in range(1, 5))) == [1, 2, 3, 4]
     await add_letters(at, bulky(5))
@@ -302,7 +318,7 @@ async def test_the_oldest_letters_are_removed_when_all_take_too_many_bytes(at: D
     assert room.all.bytes <= 50_000
 
 
-async def test_a_channel_beyond_its_share_loses_its_own_oldest_letters(at: Desk) -> None:
+async def test_a_channel_beyond_its_share_loses_its_own_oldest_letters(at: StoreProcess) -> None:
     room = limit(at, bytes=1_000_000, share=30_000)
     others = [bulky(1, "/b", "ann/1"), bulky(2, "/c", "bob/1")]
     flood = [bulky(n, "/a", f"u{n}/1") for n in range(3, 6)]
@@ -310,14 +326,14 @@ async def test_a_channel_beyond_its_share_loses_its_own_oldest_letters(at: Desk)
     assert room.removed[Removal.SHARE] == 1
 
 
-async def test_a_subject_beyond_its_share_loses_its_own_oldest_letters(at: Desk) -> None:
+async def test_a_subject_beyond_its_share_loses_its_own_oldest_letters(at: StoreProcess) -> None:
     limit(at, bytes=1_000_000, share=30_000)
     others = [bulky(1, "/a", "ann/1"), bulky(2, "/b", "bob/1")]
     flood = [bulky(n, f"/{n}", f"joe/{n}") for n in range(3, 6)]
     assert await add_letters(at, *others, *flood) == [1, 2, 4, 5]
 
 
-async def test_the_letter_quota_refuses_letters_beyond_its_bytes(at: Desk) -> None:
+async def test_the_letter_quota_refuses_letters_beyond_its_bytes(at: StoreProcess) -> None:
     room = limit(at, bytes=40_000)
     taken = [room.take("/a", "joe", 9000) for _ in range(10)]
     assert taken == [True] * 4 + [False] * 6
@@ -326,9 +342,9 @@ async def test_the_letter_quota_refuses_letters_beyond_its_bytes(at: Desk) -> No
 async def test_the_letter_quota_counts_letters_of_an_earlier_process(
     shared_valkey: ValkeyServer,
 ) -> None:
-    async with desk(shared_valkey) as before:
+    async with store_process(shared_valkey) as before:
         await dead_letter(before, *(bulky(n) for n in range(1, 8)))
-    async with desk(shared_valkey) as at:
+    async with store_process(shared_valkey) as at:
         room = limit(at, bytes=50_000)
         # The usage is known when all letters have been read; those that come meanwhile count, too.
         assert room.all.count == 0
@@ -336,7 +352,7 @@ async def test_the_letter_quota_counts_letters_of_an_earlier_process(
         assert room.all.count == 4
 
 
-async def test_the_letter_quota_counts_imports_and_purges(at: Desk) -> None:
+async def test_the_letter_quota_counts_imports_and_purges(at: StoreProcess) -> None:
     room = limit(at)
     await add_letters(at, *VARIOUS)
     lines = [letter_lines.write(each) for each in [*VARIOUS, letter(6), letter(7)]]
@@ -349,7 +365,9 @@ async def test_the_letter_quota_counts_imports_and_purges(at: Desk) -> None:
     assert (room.all.count, room.all.bytes) == (0, 0)
 
 
-async def test_the_letter_quota_is_counted_again_after_the_store_was_emptied(at: Desk) -> None:
+async def test_the_letter_quota_is_counted_again_after_the_store_was_emptied(
+    at: StoreProcess,
+) -> None:
     room = limit(at, bytes=50_000)
     await add_letters(at, *(bulky(n) for n in range(1, 5)))
     at.server.ask("FLUSHALL")
@@ -360,7 +378,7 @@ async def test_the_letter_quota_is_counted_again_after_the_store_was_emptied(at:
     assert room.all.count == await at.letters.search.total()
 
 
-async def test_large_letters_are_read_a_few_at_a_time(at: Desk) -> None:
+async def test_large_letters_are_read_a_few_at_a_time(at: StoreProcess) -> None:
     await dead_letter(at, *(bulky(n, size=1_500_000) for n in range(1, 8)))
     found = await at.letters.search.oldest(ALL, 100)
     assert numbers(found) == [1, 2, 3]
@@ -370,7 +388,7 @@ async def test_large_letters_are_read_a_few_at_a_time(at: Desk) -> None:
 # Export and import
 
 
-async def exported(at: Desk, which: LetterFilter = ALL) -> list[bytes]:
+async def exported(at: StoreProcess, which: LetterFilter = ALL) -> list[bytes]:
     return [line async for line in at.letters.export(which)]
 
 
@@ -379,7 +397,7 @@ async def given_lines(*lines: bytes) -> AsyncIterator[bytes]:
         yield line
 
 
-async def test_exported_letters_can_be_imported_unchanged(at: Desk) -> None:
+async def test_exported_letters_can_be_imported_unchanged(at: StoreProcess) -> None:
     await dead_letter(at, *VARIOUS)
     before = at.hash(KEYS.dead)
     lines = await exported(at)
@@ -390,33 +408,33 @@ async def test_exported_letters_can_be_imported_unchanged(at: Desk) -> None:
     assert await query(at, LetterFilter(code="user.two")) == [4, 3]
 
 
-async def test_an_import_skips_letters_that_exist_already(at: Desk) -> None:
+async def test_an_import_skips_letters_that_exist_already(at: StoreProcess) -> None:
     await dead_letter(at, *VARIOUS)
     lines = await exported(at)
     assert await at.letters.import_(given_lines(*lines, lines[0])) == Import(0, 6, 0, [])
 
 
-async def test_an_import_refuses_only_the_lines_that_are_no_letters(at: Desk) -> None:
+async def test_an_import_refuses_only_the_lines_that_are_no_letters(at: StoreProcess) -> None:
     good = letter_lines.write(letter(1))
     imported = await at.letters.import_(given_lines(b"nonsense", good, b"[]"))
     assert imported == Import(1, 0, 2, [Refusal(1, "no JSON"), Refusal(3, "no JSON object")])
 
 
-async def test_an_import_reports_only_its_first_twenty_refusals(at: Desk) -> None:
+async def test_an_import_reports_only_its_first_twenty_refusals(at: StoreProcess) -> None:
     imported = await at.letters.import_(given_lines(*[b"nonsense"] * 100))
     assert (imported.refused, len(imported.refusals)) == (100, 20)
 
 
-async def test_an_import_of_many_lines_takes_all_of_them(at: Desk) -> None:
+async def test_an_import_of_many_lines_takes_all_of_them(at: StoreProcess) -> None:
     lines = [letter_lines.write(letter(n)) for n in range(250)]
     assert await at.letters.import_(given_lines(*lines)) == Import(250, 0, 0, [])
 
 
 async def test_the_newest_id_after_an_import_is_that_of_the_imported_letter(
-    at: Desk, shared_valkey: ValkeyServer
+    at: StoreProcess, shared_valkey: ValkeyServer
 ) -> None:
     await at.letters.import_(given_lines(letter_lines.write(letter(999))))
-    async with desk(shared_valkey, is_open=False) as other:
+    async with store_process(shared_valkey, is_open=False) as other:
         assert await other.store.open() == BASE + 999
 
 
@@ -510,7 +528,7 @@ def test_reading_a_line_preserves_the_bytes_of_its_event(data: object) -> None:
 # The audit
 
 
-async def test_the_audit_lists_changes_from_the_latest_on(at: Desk) -> None:
+async def test_the_audit_lists_changes_from_the_latest_on(at: StoreProcess) -> None:
     audit = at.audit
     for n in range(5):
         audit.note("operator/ann", "dead.purge", f"target {n}", detail={"n": n})
@@ -528,7 +546,7 @@ async def test_the_audit_lists_changes_from_the_latest_on(at: Desk) -> None:
     assert end is None
 
 
-async def test_a_letter_stays_when_its_session_is_forgotten(at: Desk) -> None:
+async def test_a_letter_stays_when_its_session_is_forgotten(at: StoreProcess) -> None:
     at.store.save(session("joe/1"))
     await dead_letter(at, letter(1))
     at.store.forget("joe/1", [])

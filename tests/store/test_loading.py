@@ -16,20 +16,20 @@ from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.topics import TopicConfig, TopicRecord
 from holdfast.delivery.trails import Attempt, FormerAttempts
 from holdfast.store.connection import StoreUnavailable
-from tests.store.desk import (
+from tests.store.servers import ValkeyServer
+from tests.store.store_process import (
     BASE,
     KEYS,
-    Desk,
+    StoreProcess,
     batch,
-    desk,
     ids,
     letter,
     mark,
     message,
     session,
+    store_process,
     until,
 )
-from tests.store.servers import ValkeyServer
 
 # Texts that are no record: no JSON, another version, JSON of another shape.
 UNREADABLE = ["no json", '{"v": 99}', "{}", '{"v": 1}', "[]", "7"]
@@ -40,7 +40,7 @@ UNREADABLE = ["no json", '{"v": 99}', "{}", '{"v": 1}', "[]", "7"]
 async def test_another_process_finds_sessions_and_entries_in_their_order(
     shared_valkey: ValkeyServer,
 ) -> None:
-    async with desk(shared_valkey) as at:
+    async with store_process(shared_valkey) as at:
         at.store.save(session("joe/1", subscriptions=["/orders/*"], batch=3, seq=9))
         urgent = message(4)
         urgent.priority = 9
@@ -50,7 +50,7 @@ async def test_another_process_finds_sessions_and_entries_in_their_order(
             at.keep(each, "joe/1")
         at.store.mark("joe/1", [mark(5, 7, batch=2), mark(3, position=6)])
         await at.answered()
-    async with desk(shared_valkey) as other:
+    async with store_process(shared_valkey) as other:
         [loaded] = (await other.loaded()).values()
     assert loaded.record == session("joe/1", subscriptions=["/orders/*"], batch=3, seq=9)
     assert [entry.id - BASE for entry, _ in loaded.entries] == [3, 5, 4, 1, 2]
@@ -61,7 +61,7 @@ async def test_another_process_finds_sessions_and_entries_in_their_order(
     assert found.is_durable
 
 
-async def test_a_replayed_entry_does_not_expire_with_its_message(at: Desk) -> None:
+async def test_a_replayed_entry_does_not_expire_with_its_message(at: StoreProcess) -> None:
     at.store.save(session("joe/1"))
     at.store.save(session("ann/1"))
     mortal = message(1)
@@ -75,7 +75,7 @@ async def test_a_replayed_entry_does_not_expire_with_its_message(at: Desk) -> No
 
 
 async def test_another_process_finds_the_channels_that_are_held_back(
-    at: Desk, shared_valkey: ValkeyServer
+    at: StoreProcess, shared_valkey: ValkeyServer
 ) -> None:
     why = ChannelHold(1_763_000_000_000, "3 of 3 receivers refused 11 of 11 messages")
     at.store.save_channel_hold("/a", why)
@@ -86,12 +86,14 @@ async def test_another_process_finds_the_channels_that_are_held_back(
     at.server.ask("HSET", KEYS.held, "/newer", '{"v": 99}')
     at.server.ask("HSET", KEYS.held, "/rotten", "{")
     await at.answered()
-    async with desk(shared_valkey) as other:
+    async with store_process(shared_valkey) as other:
         found = await other.store.held_channels()
     assert found == {"/a": why, "/\N{LATIN SMALL LETTER E WITH ACUTE}": by_hand}
 
 
-async def test_another_process_finds_the_topics(at: Desk, shared_valkey: ValkeyServer) -> None:
+async def test_another_process_finds_the_topics(
+    at: StoreProcess, shared_valkey: ValkeyServer
+) -> None:
     own = TopicRecord(TopicConfig(destroy_delay_ms=-1, is_readonly=True))
     deep = TopicRecord(TopicConfig(depth=HistoryDepth(3, 5000)))
     erased = TopicRecord(is_erased=True)
@@ -100,12 +102,12 @@ async def test_another_process_finds_the_topics(at: Desk, shared_valkey: ValkeyS
     at.server.ask("HSET", KEYS.topics, "/newer", '{"v": 99}')
     at.server.ask("HSET", KEYS.topics, "/rotten", "{")
     await at.answered()
-    async with desk(shared_valkey) as other:
+    async with store_process(shared_valkey) as other:
         found = await other.store.topics()
     assert found == {"/own": own, "/erased": erased, "/deep": deep}
 
 
-async def test_sessions_that_wait_for_the_same_message_share_one_object(at: Desk) -> None:
+async def test_sessions_that_wait_for_the_same_message_share_one_object(at: StoreProcess) -> None:
     for n in range(250):
         at.store.save(session(f"joe/{n + 1}"))
     at.keep(message(1), *(f"joe/{n + 1}" for n in range(250)))
@@ -115,7 +117,7 @@ async def test_sessions_that_wait_for_the_same_message_share_one_object(at: Desk
     assert len({id(each.entries[0][1]) for each in loaded.values()}) == 1
 
 
-async def test_a_long_queue_is_loaded_whole(at: Desk) -> None:
+async def test_a_long_queue_is_loaded_whole(at: StoreProcess) -> None:
     at.store.save(session("joe/1"))
     at.store.save(session("ann/1"))
     for n in range(5000):
@@ -126,7 +128,7 @@ async def test_a_long_queue_is_loaded_whole(at: Desk) -> None:
         assert [entry.id - BASE for entry, _ in loaded[key].entries] == [*range(5000)]
 
 
-async def test_messages_for_thousands_of_sessions_are_loaded_for_each(at: Desk) -> None:
+async def test_messages_for_thousands_of_sessions_are_loaded_for_each(at: StoreProcess) -> None:
     keys = [f"joe/{n + 1}" for n in range(4000)]
     for key in keys:
         at.store.save(session(key))
@@ -138,7 +140,7 @@ async def test_messages_for_thousands_of_sessions_are_loaded_for_each(at: Desk) 
 
 
 async def test_a_subject_queue_keeps_the_attempts_of_ended_sessions(
-    at: Desk, shared_valkey: ValkeyServer
+    at: StoreProcess, shared_valkey: ValkeyServer
 ) -> None:
     for n in (1, 2):
         at.keep(message(n), "joe/-7")
@@ -148,7 +150,7 @@ async def test_a_subject_queue_keeps_the_attempts_of_ended_sessions(
     at.store.move([Move(each, "joe/-7", ["joe/0"], 1, 1) for each in (tried, message(2))])
     await at.answered()
     at.server.ask("HSET", KEYS.marks("joe/0"), BASE + 9, "0 0 0 1 1")
-    async with desk(shared_valkey) as other:
+    async with store_process(shared_valkey) as other:
         orphans = dict[str, Sequence[Message]]()
         async for _ in other.store.load(orphans.__setitem__):
             pass
@@ -162,7 +164,7 @@ async def test_a_subject_queue_keeps_the_attempts_of_ended_sessions(
 
 
 async def test_leftovers_of_a_killed_process_are_removed_and_counted(
-    at: Desk, caplog: pytest.LogCaptureFixture
+    at: StoreProcess, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     at.store.save(session("joe/1"))
@@ -182,7 +184,7 @@ async def test_leftovers_of_a_killed_process_are_removed_and_counted(
 
 
 async def test_a_single_leftover_is_logged_as_one(
-    at: Desk, caplog: pytest.LogCaptureFixture
+    at: StoreProcess, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     at.keep(message(1), "ann/1")
@@ -192,7 +194,7 @@ async def test_a_single_leftover_is_logged_as_one(
 
 
 async def test_entries_of_a_subject_queue_are_not_leftovers(
-    at: Desk, caplog: pytest.LogCaptureFixture
+    at: StoreProcess, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     at.keep(message(1), "joe/0")
@@ -204,14 +206,14 @@ async def test_entries_of_a_subject_queue_are_not_leftovers(
 async def test_another_process_finds_which_entries_were_handed_over_last(
     shared_valkey: ValkeyServer,
 ) -> None:
-    async with desk(shared_valkey) as at:
+    async with store_process(shared_valkey) as at:
         at.store.save(session("joe/1"))
         for n in (1, 2, 3):
             at.keep(message(n), "joe/1", "ann/1")
         at.store.mark_batch("joe/1", batch(1, 2, number=4, seq=7))
         at.store.mark("joe/1", [mark(2, 0, position=8)])
         await at.answered()
-    async with desk(shared_valkey) as other:
+    async with store_process(shared_valkey) as other:
         [loaded] = (await other.loaded()).values()
         assert [entry for entry, _ in loaded.entries] == [
             mark(1, 7, batch=4, position=7),
@@ -224,7 +226,7 @@ async def test_another_process_finds_which_entries_were_handed_over_last(
 
 
 async def test_a_message_that_comes_again_from_another_session_is_new_to_one_that_has_acked_it(
-    at: Desk,
+    at: StoreProcess,
 ) -> None:
     for name in ("joe/1", "joe/3"):
         at.store.save(session(name))
@@ -245,7 +247,7 @@ async def test_a_message_that_comes_again_from_another_session_is_new_to_one_tha
 
 @pytest.mark.parametrize(("name", "value"), [("marks", "x"), ("handed", "x y")])
 async def test_an_entry_with_an_unreadable_mark_is_loaded_as_if_never_handed_over(
-    at: Desk, name: str, value: str
+    at: StoreProcess, name: str, value: str
 ) -> None:
     at.store.save(session("joe/1"))
     at.keep(message(1), "joe/1")
@@ -259,7 +261,7 @@ async def test_an_entry_with_an_unreadable_mark_is_loaded_as_if_never_handed_ove
 
 
 @pytest.mark.parametrize("head", UNREADABLE)
-async def test_an_unreadable_message_stays_in_the_store(at: Desk, head: str) -> None:
+async def test_an_unreadable_message_stays_in_the_store(at: StoreProcess, head: str) -> None:
     at.store.save(session("joe/1"))
     at.keep(message(1), "joe/1")
     at.store.mark("joe/1", [mark(1, 1)])
@@ -272,7 +274,7 @@ async def test_an_unreadable_message_stays_in_the_store(at: Desk, head: str) -> 
 
 
 @pytest.mark.parametrize("record", UNREADABLE)
-async def test_an_unreadable_session_stays_in_the_store(at: Desk, record: str) -> None:
+async def test_an_unreadable_session_stays_in_the_store(at: StoreProcess, record: str) -> None:
     at.store.save(session("joe/1"))
     await at.answered()
     at.server.ask("HSET", KEYS.sessions, "eve/1", record)
@@ -282,7 +284,7 @@ async def test_an_unreadable_session_stays_in_the_store(at: Desk, record: str) -
 
 @pytest.mark.parametrize("record", UNREADABLE)
 async def test_an_unreadable_hold_or_topic_is_ignored_and_logged_by_its_name(
-    at: Desk, caplog: pytest.LogCaptureFixture, record: str
+    at: StoreProcess, caplog: pytest.LogCaptureFixture, record: str
 ) -> None:
     at.server.ask("HSET", KEYS.held, "/held", record)
     at.server.ask("HSET", KEYS.topics, "/topic", record)
@@ -296,16 +298,16 @@ async def test_an_unreadable_hold_or_topic_is_ignored_and_logged_by_its_name(
 
 
 async def test_the_newest_id_is_remembered_over_restarts(shared_valkey: ValkeyServer) -> None:
-    async with desk(shared_valkey, is_open=False) as at:
+    async with store_process(shared_valkey, is_open=False) as at:
         assert await at.store.open() == 0
         at.keep(message(5), "joe/1")
         at.keep(message(3), "joe/1")
         await at.answered()
-    async with desk(shared_valkey, is_open=False) as at:
+    async with store_process(shared_valkey, is_open=False) as at:
         assert await at.store.open() == BASE + 5
         at.store.dead_letter([letter(9)], None)
         await at.answered()
-    async with desk(shared_valkey, is_open=False) as at:
+    async with store_process(shared_valkey, is_open=False) as at:
         assert await at.store.open() == BASE + 9
 
 
@@ -314,14 +316,14 @@ async def test_a_store_of_another_version_is_refused(
     shared_valkey: ValkeyServer, version: int
 ) -> None:
     shared_valkey.ask("HSET", KEYS.meta, "version", version)
-    async with desk(shared_valkey, is_open=False) as at:
+    async with store_process(shared_valkey, is_open=False) as at:
         with pytest.raises(StoreUnavailable, match="another version of holdfast"):
             await at.store.open()
 
 
 async def test_a_server_that_may_evict_messages_is_refused(valkey: ValkeyServer) -> None:
     valkey.set(maxmemory="100mb", maxmemory_policy="allkeys-lru")
-    async with desk(valkey, is_open=False) as at:
+    async with store_process(valkey, is_open=False) as at:
         with pytest.raises(StoreUnavailable, match="noeviction"):
             await at.store.open()
         valkey.set(maxmemory_policy="volatile-lru")
@@ -331,7 +333,7 @@ async def test_a_server_that_may_evict_messages_is_refused(valkey: ValkeyServer)
 async def test_a_process_cannot_write_after_another_has_opened_the_store(
     shared_valkey: ValkeyServer,
 ) -> None:
-    async with desk(shared_valkey) as old, desk(shared_valkey) as new:
+    async with store_process(shared_valkey) as old, store_process(shared_valkey) as new:
         old.keep(message(1), "joe/1")
         old.store.settle("joe/1", ids(9), ACKED)
         await until(lambda: old.events == ["fenced"])

@@ -7,7 +7,7 @@ from holdfast.delivery.entries import Entry
 from holdfast.delivery.marks import Mark
 from holdfast.store.records import unpack_entry
 from holdfast.store.turn_writes import PendingCall, TurnBuffer
-from tests.store.desk import BASE, KEYS, message
+from tests.store.store_process import BASE, KEYS, message
 
 HandOvers = dict[str, list[tuple[int, int]]]
 

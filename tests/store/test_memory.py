@@ -12,9 +12,9 @@ from holdfast.delivery.marks import Mark
 from holdfast.delivery.messages import Message
 from holdfast.delivery.trails import LONGEST_TRAIL, Attempt, first_and_last
 from holdfast.store import scripts
-from tests.store.desk import BASE, KEYS, letter, message, session
 from tests.store.model import EPOCH, Room
 from tests.store.servers import ValkeyServer
+from tests.store.store_process import BASE, KEYS, letter, message, session
 
 # What is promised, in bytes.
 MOST_WAITING = 600

@@ -14,12 +14,12 @@ from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.publish_keys import LIFE_NS
 from holdfast.store import scripts
 from holdfast.store.connection import StoreUnavailable
-from tests.store.desk import BASE, KEYS, Desk, desk, message, until
 from tests.store.model import EPOCH, Room
 from tests.store.servers import ValkeyServer
+from tests.store.store_process import BASE, KEYS, StoreProcess, message, store_process, until
 
 
-def keyed(at: Desk) -> dict[str, int]:
+def keyed(at: StoreProcess) -> dict[str, int]:
     """The remembered keys, each with the number of its message."""
     return {key: int(id) - BASE for key, id in at.hash(KEYS.keyed).items()}
 
@@ -29,7 +29,9 @@ def first_of(again: Message) -> int:
     return again.key.first - BASE
 
 
-async def test_only_the_first_message_with_a_key_is_kept_and_repeats_get_its_id(at: Desk) -> None:
+async def test_only_the_first_message_with_a_key_is_kept_and_repeats_get_its_id(
+    at: StoreProcess,
+) -> None:
     again = message(2, key="k")
     at.keep(message(1, key="k"), "joe/1", "ann/1")
     at.keep(again, "joe/1", "eve/1")
@@ -52,7 +54,7 @@ async def test_only_the_first_message_with_a_key_is_kept_and_repeats_get_its_id(
     assert (at.bodies(), keyed(at)) == ({1, 4}, {"k": 1, "l": 4})
 
 
-async def test_a_key_is_kept_even_if_its_message_has_no_receivers(at: Desk) -> None:
+async def test_a_key_is_kept_even_if_its_message_has_no_receivers(at: StoreProcess) -> None:
     at.keep(message(1, key="k"))
     await at.answered()
     assert (at.bodies(), keyed(at)) == (set(), {"k": 1})
@@ -62,12 +64,12 @@ async def test_a_key_is_kept_even_if_its_message_has_no_receivers(at: Desk) -> N
 
 
 async def test_a_key_outlives_its_message_and_its_process(shared_valkey: ValkeyServer) -> None:
-    async with desk(shared_valkey) as at:
+    async with store_process(shared_valkey) as at:
         at.keep(message(1, key="k"), "joe/1")
         await at.answered()
         at.store.settle("joe/1", [BASE + 1], ACKED)
         await at.answered()
-    async with desk(shared_valkey) as other:
+    async with store_process(shared_valkey) as other:
         other.keep(message(2, key="k"), "joe/1")
         await other.answered()
         assert (other.kept[2], other.bodies()) == ([PersistOutcome.REPEATED], set())
@@ -75,7 +77,7 @@ async def test_a_key_outlives_its_message_and_its_process(shared_valkey: ValkeyS
 
 async def test_a_killed_store_has_both_a_message_and_its_key_or_neither() -> None:
     with ValkeyServer(appendonly="yes", appendfsync="always") as valkey:
-        async with desk(valkey) as at:
+        async with store_process(valkey) as at:
             for n in range(200):
                 at.keep(message(n, key=f"k{n}"), "joe/1")
                 at.store.flush()
@@ -88,7 +90,7 @@ async def test_a_killed_store_has_both_a_message_and_its_key_or_neither() -> Non
 
 
 async def test_a_call_repeated_after_a_lost_connection_is_not_a_repeat_of_its_own_message(
-    at: Desk,
+    at: StoreProcess,
 ) -> None:
     for n in range(200):
         at.keep(message(2 * n, key=f"k{n}"), "joe/1")
@@ -109,7 +111,7 @@ async def test_a_call_repeated_after_a_lost_connection_is_not_a_repeat_of_its_ow
 async def test_a_message_that_a_full_store_refuses_does_not_take_its_key(
     valkey: ValkeyServer,
 ) -> None:
-    async with desk(valkey) as at:
+    async with store_process(valkey) as at:
         valkey.set(maxmemory="1", maxmemory_policy="noeviction")
         at.keep(message(1, key="k"), "joe/1")
         await at.answered()
@@ -123,7 +125,7 @@ async def test_a_message_that_is_kept_but_then_refused_gives_up_its_key(
     valkey: ValkeyServer,
 ) -> None:
     """The answer was lost, and when the call was repeated there was no room."""
-    async with desk(valkey) as at:
+    async with store_process(valkey) as at:
         lost = message(1, key="k")
         await at.link.ask(*_words(scripts.keep_keyed(KEYS, at.store.epoch, [(lost, ["joe/1"])], 9)))
         valkey.set(maxmemory="1", maxmemory_policy="noeviction")
@@ -137,7 +139,7 @@ async def test_a_message_that_is_kept_but_then_refused_gives_up_its_key(
         assert (at.queue("joe/1"), keyed(at)) == ({2: ""}, {"k": 2})
 
 
-async def test_a_repeat_of_a_message_that_is_given_up_is_refused_too(at: Desk) -> None:
+async def test_a_repeat_of_a_message_that_is_given_up_is_refused_too(at: StoreProcess) -> None:
     """The repeat was on its way to the store before the first message was given up."""
     first, again = message(1, key="k"), message(2, key="k")
     book = at.store._keyed
@@ -161,7 +163,7 @@ async def test_an_unanswered_publish_is_unknown_first_and_kept_or_repeated_later
     valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("holdfast.store.pending_publishes._WAIT_LIMIT_S", 0.1)
-    async with desk(valkey) as at:
+    async with store_process(valkey) as at:
         valkey.freeze()
         at.keep(message(1, key="k"), "joe/1")
         at.store.flush()
@@ -175,7 +177,9 @@ async def test_an_unanswered_publish_is_unknown_first_and_kept_or_repeated_later
         }
 
 
-async def test_an_emptied_store_gets_the_keys_of_messages_that_are_kept_again(at: Desk) -> None:
+async def test_an_emptied_store_gets_the_keys_of_messages_that_are_kept_again(
+    at: StoreProcess,
+) -> None:
     at.keep(kept := message(1, key="k"), "joe/1")
     await at.answered()
     at.server.ask("FLUSHALL")
@@ -194,7 +198,7 @@ async def test_an_emptied_store_gets_the_keys_of_messages_that_are_kept_again(at
     )
 
 
-async def test_messages_without_keys_are_never_repeats(at: Desk) -> None:
+async def test_messages_without_keys_are_never_repeats(at: StoreProcess) -> None:
     at.keep(message(1), "joe/1")
     at.keep(message(2, key="k"), "joe/1")
     at.keep(message(3), "joe/1")
@@ -203,7 +207,7 @@ async def test_messages_without_keys_are_never_repeats(at: Desk) -> None:
 
 
 async def test_a_process_without_the_write_right_takes_no_key(shared_valkey: ValkeyServer) -> None:
-    async with desk(shared_valkey) as old, desk(shared_valkey) as new:
+    async with store_process(shared_valkey) as old, store_process(shared_valkey) as new:
         old.keep(message(1, key="k"), "joe/1")
         await until(lambda: bool(old.kept.get(1)))
         new.keep(message(2, key="k"), "joe/1")

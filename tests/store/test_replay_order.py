@@ -9,9 +9,9 @@ from holdfast.store.letter_filter import LetterFilter
 from holdfast.store.replay_jobs import JobState
 from holdfast.store.replay_options import ReplayOptions
 from holdfast.store.replay_order import Order
-from tests.store.desk import BASE, letter, until
 from tests.store.hall import ALL, FAST, ended, prepare, resumed, stage
 from tests.store.servers import ValkeyServer
+from tests.store.store_process import BASE, letter, until
 
 MANY = 700
 

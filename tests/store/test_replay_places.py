@@ -7,9 +7,9 @@ import pytest
 from holdfast.store import replay_run
 from holdfast.store.letter_filter import LetterFilter
 from holdfast.store.replay_jobs import JobState
-from tests.store.desk import desk, until
 from tests.store.hall import ALL, FAST, ended
 from tests.store.servers import ValkeyServer
+from tests.store.store_process import store_process, until
 from tests.unit.bayeux.harness import Client
 from tests.web.live_server import LiveServer, server_at
 
@@ -35,8 +35,8 @@ def _waiting(client: Client) -> list[int]:
 
 async def _after_a_restart(server: LiveServer, key: str = "joe/1") -> list[int]:
     """The queue as the next server would load it if this one was killed."""
-    await server.desk.answered()
-    async with desk(server.desk.server, is_open=False) as next_:
+    await server.store_process.answered()
+    async with store_process(server.store_process.server, is_open=False) as next_:
         return [message.id for _, message in (await next_.loaded())[key].entries]
 
 
@@ -81,11 +81,11 @@ async def test_replayed_messages_wait_by_priority_and_age(server: LiveServer) ->
     sender = server.connected()
     for data, priority in (1, 5), (2, 9), (3, 1):
         sender.publish("/a", data, ext={"delivery": {"priority": priority}})
-    await server.desk.answered()
+    await server.store_process.answered()
     await server.refuse(client, REFUSED)
     for data, priority in (4, 5), (5, 9), (6, 1):
         sender.publish("/a", data, ext={"delivery": {"priority": priority}})
-    await server.desk.answered()
+    await server.store_process.answered()
     await _replayed(server, client, 3)
     events = (await server.connect(client)).events
     assert [event["data"] for event in events] == [2, 5, 1, 4, 3, 6]
@@ -101,7 +101,7 @@ async def test_hundreds_of_letters_are_replayed_to_a_client_in_the_order_of_publ
     for part in range(200, 300), range(100), range(100, 200):
         verdicts = [{"seq": seqs[n], "errorCode": REFUSED} for n in reversed(part)]
         client.publish("/service/delivery", verdicts)
-        await server.desk.answered()
+        await server.store_process.answered()
     assert client.session.queue.count == 0
     job = await server.replays.start(LetterFilter(channel="/a"), FAST, "operator")
     await until(lambda: client.session.queue.count == 300)

@@ -13,9 +13,9 @@ from holdfast.store.letter_filter import LetterFilter
 from holdfast.store.replay_jobs import JobState, Sent
 from holdfast.store.replay_options import ReplayOptions
 from holdfast.store.replays import JobNotRunning, Replays
-from tests.store.desk import BASE, KEYS, Desk, ids, letter, until
 from tests.store.hall import ALL, FAST, Hall, ended, prepare, stage
 from tests.store.servers import ValkeyServer
+from tests.store.store_process import BASE, KEYS, StoreProcess, ids, letter, until
 
 
 @pytest.fixture(autouse=True)
@@ -25,12 +25,12 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-async def scene(shared_valkey: ValkeyServer) -> AsyncIterator[tuple[Desk, Hall, Replays]]:
+async def scene(shared_valkey: ValkeyServer) -> AsyncIterator[tuple[StoreProcess, Hall, Replays]]:
     async with stage(shared_valkey) as scene:
         yield scene
 
 
-Scene = tuple[Desk, Hall, Replays]
+Scene = tuple[StoreProcess, Hall, Replays]
 
 
 async def test_a_replay_delivers_letters_as_messages_of_the_next_generation(scene: Scene) -> None:

@@ -18,9 +18,9 @@ from holdfast.store import records, scripts
 from holdfast.store.journaling import Journaling
 from holdfast.store.scripts import ScriptCall, Take
 from holdfast.store.turn_writes import TurnBuffer
-from tests.store.desk import BASE, KEYS, letter, message, session
 from tests.store.model import EPOCH, SESSIONS, Both, Room
 from tests.store.servers import ValkeyServer
+from tests.store.store_process import BASE, KEYS, letter, message, session
 
 
 @pytest.fixture

@@ -15,26 +15,26 @@ from holdfast.store import pending_publishes, scripts, store, turn_writer
 from holdfast.store.pending_publishes import PendingPublishes
 from holdfast.store.scripts import ScriptCall
 from holdfast.store.turn_writes import PendingPublish
-from tests.store.desk import (
+from tests.store.model import SESSIONS, Both, Room
+from tests.store.servers import ValkeyServer
+from tests.store.store_process import (
     BASE,
     KEYS,
-    Desk,
+    StoreProcess,
     batch,
-    desk,
     ids,
     letter,
     mark,
     message,
     session,
+    store_process,
     until,
 )
-from tests.store.model import SESSIONS, Both, Room
-from tests.store.servers import ValkeyServer
 
 # Keeping
 
 
-async def test_a_message_is_kept_once_with_an_entry_for_each_receiver(at: Desk) -> None:
+async def test_a_message_is_kept_once_with_an_entry_for_each_receiver(at: StoreProcess) -> None:
     at.keep(message(1), "joe/1", "ann/1")
     await at.answered()
     assert at.kept == {1: [PersistOutcome.KEPT]}
@@ -42,13 +42,13 @@ async def test_a_message_is_kept_once_with_an_entry_for_each_receiver(at: Desk) 
     assert (at.bodies(), at.receivers(1)) == ({1}, {"joe/1", "ann/1"})
 
 
-async def test_a_publish_is_not_answered_in_its_own_turn(at: Desk) -> None:
+async def test_a_publish_is_not_answered_in_its_own_turn(at: StoreProcess) -> None:
     at.keep(message(1), "joe/1")
     at.store.flush()
     assert at.kept == {1: []}
 
 
-async def test_a_turn_makes_one_call_of_each_kind(at: Desk) -> None:
+async def test_a_turn_makes_one_call_of_each_kind(at: StoreProcess) -> None:
     calls = await at.link.ask("INFO", "commandstats")
     for n in range(10):
         at.store.save(session("joe/1"))
@@ -71,7 +71,7 @@ def count_of_scripts(stats: object) -> int:
 
 
 async def test_a_thousand_dead_letters_are_sent_over_several_turns_in_order(
-    at: Desk, monkeypatch: pytest.MonkeyPatch
+    at: StoreProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turn_writer, "_TURN_S", 0.0)
     for n in range(1000):
@@ -108,7 +108,7 @@ class Unmade:
         return letter(self._n)
 
 
-def dead_letter_a_thousand(at: Desk, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+def dead_letter_a_thousand(at: StoreProcess, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Dead-letter a thousand messages in turns without time; the letters made so far."""
     monkeypatch.setattr(turn_writer, "_TURN_S", 0.0)
     made: list[int] = []
@@ -117,7 +117,7 @@ def dead_letter_a_thousand(at: Desk, monkeypatch: pytest.MonkeyPatch) -> list[in
 
 
 async def test_letters_are_made_with_the_calls_that_carry_them(
-    at: Desk, monkeypatch: pytest.MonkeyPatch
+    at: StoreProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = dead_letter_a_thousand(at, monkeypatch)
     assert made == []
@@ -130,7 +130,7 @@ async def test_letters_are_made_with_the_calls_that_carry_them(
 
 
 async def test_other_callbacks_run_before_a_large_turn_continues(
-    at: Desk, monkeypatch: pytest.MonkeyPatch
+    at: StoreProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = dead_letter_a_thousand(at, monkeypatch)
     at.store.flush()
@@ -143,7 +143,7 @@ async def test_other_callbacks_run_before_a_large_turn_continues(
 
 
 async def test_marks_of_thousands_of_returned_entries_are_sent_over_several_turns(
-    at: Desk, monkeypatch: pytest.MonkeyPatch
+    at: StoreProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turn_writer, "_TURN_S", 0.0)
     for n in range(3000):
@@ -159,7 +159,7 @@ async def test_marks_of_thousands_of_returned_entries_are_sent_over_several_turn
 
 
 async def test_marks_of_first_hand_overs_leave_in_one_turn_and_those_of_redeliveries_over_several(
-    at: Desk, monkeypatch: pytest.MonkeyPatch
+    at: StoreProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turn_writer, "_TURN_S", 0.0)
     # A busy machine takes long to make the calls.
@@ -180,7 +180,7 @@ async def test_marks_of_first_hand_overs_leave_in_one_turn_and_those_of_redelive
 
 
 async def test_a_posted_call_follows_the_rest_of_an_unfinished_turn(
-    at: Desk, monkeypatch: pytest.MonkeyPatch
+    at: StoreProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = dead_letter_a_thousand(at, monkeypatch)
     made_before: list[int] = []
@@ -198,7 +198,7 @@ async def test_a_posted_call_follows_the_rest_of_an_unfinished_turn(
 
 
 async def test_ends_of_many_sessions_are_sent_over_several_turns(
-    at: Desk, monkeypatch: pytest.MonkeyPatch
+    at: StoreProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turn_writer, "_TURN_S", 0.0)
     for n in range(1500):
@@ -209,7 +209,7 @@ async def test_ends_of_many_sessions_are_sent_over_several_turns(
 
 
 async def test_a_session_that_returns_does_not_hurry_the_dead_letters_before_it(
-    at: Desk, monkeypatch: pytest.MonkeyPatch
+    at: StoreProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = dead_letter_a_thousand(at, monkeypatch)
     at.store.forget("joe/1", [])
@@ -223,7 +223,7 @@ async def test_a_session_that_returns_does_not_hurry_the_dead_letters_before_it(
 
 
 async def test_a_hand_over_to_a_session_that_returned_sends_all_dead_letters_before_it_at_once(
-    at: Desk, monkeypatch: pytest.MonkeyPatch
+    at: StoreProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = dead_letter_a_thousand(at, monkeypatch)
     at.store.forget("joe/1", [])
@@ -236,7 +236,7 @@ async def test_a_hand_over_to_a_session_that_returned_sends_all_dead_letters_bef
 
 
 async def test_an_awaited_call_does_not_hurry_the_rest_of_a_turn(
-    at: Desk, monkeypatch: pytest.MonkeyPatch
+    at: StoreProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = dead_letter_a_thousand(at, monkeypatch)
     at.store.flush()
@@ -249,7 +249,7 @@ async def test_an_awaited_call_does_not_hurry_the_rest_of_a_turn(
     assert len(at.dead()) == 1000
 
 
-async def test_a_turn_with_thousands_of_publishes_takes_effect_in_order(at: Desk) -> None:
+async def test_a_turn_with_thousands_of_publishes_takes_effect_in_order(at: StoreProcess) -> None:
     for n in range(12_000):
         at.keep(message(n), "joe/1")
     at.store.settle("joe/1", ids(*range(11_999)), ACKED)
@@ -258,7 +258,7 @@ async def test_a_turn_with_thousands_of_publishes_takes_effect_in_order(at: Desk
     assert (at.queue("joe/1"), at.bodies()) == ({11_999: ""}, {11_999})
 
 
-async def test_the_body_of_a_message_is_removed_with_its_last_entry(at: Desk) -> None:
+async def test_the_body_of_a_message_is_removed_with_its_last_entry(at: StoreProcess) -> None:
     at.keep(message(1), "joe/1", "ann/1", "eve/1")
     at.store.settle("joe/1", ids(1), ACKED)
     await at.answered()
@@ -271,7 +271,7 @@ async def test_the_body_of_a_message_is_removed_with_its_last_entry(at: Desk) ->
     assert (at.bodies(), at.receivers(1)) == (set(), set())
 
 
-async def test_settling_an_entry_again_has_no_effect(at: Desk) -> None:
+async def test_settling_an_entry_again_has_no_effect(at: StoreProcess) -> None:
     at.keep(message(1), "joe/1", "ann/1")
     for _ in range(3):
         at.store.settle("joe/1", ids(1), ACKED)
@@ -279,7 +279,7 @@ async def test_settling_an_entry_again_has_no_effect(at: Desk) -> None:
     assert (at.queue("ann/1"), at.bodies()) == ({1: ""}, {1})
 
 
-async def test_the_last_mark_wins(at: Desk) -> None:
+async def test_the_last_mark_wins(at: StoreProcess) -> None:
     at.keep(message(1), "joe/1")
     at.store.mark("joe/1", [mark(1, 5, batch=2)])
     at.store.mark("joe/1", [mark(1, 6, batch=3, position=4)])
@@ -287,7 +287,7 @@ async def test_the_last_mark_wins(at: Desk) -> None:
     assert at.queue("joe/1") == {1: "4 6 3 1 0"}
 
 
-async def test_a_batch_replaces_the_record_of_the_one_before(at: Desk) -> None:
+async def test_a_batch_replaces_the_record_of_the_one_before(at: StoreProcess) -> None:
     for n in (1, 2, 3):
         at.keep(message(n), "joe/1")
     at.store.mark_batch("joe/1", batch(1, 2, number=4, seq=7))
@@ -301,7 +301,7 @@ async def test_a_batch_replaces_the_record_of_the_one_before(at: Desk) -> None:
 
 
 async def test_acks_are_sent_late_unless_their_session_is_handed_more(
-    at: Desk, monkeypatch: pytest.MonkeyPatch
+    at: StoreProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turn_writer, "_LAZY_S", 60.0)
     for n in (1, 2):
@@ -323,7 +323,7 @@ async def test_acks_are_sent_late_unless_their_session_is_handed_more(
     assert at.queue("joe/1") == {2: "2 2 2 1 0"}
 
 
-async def test_the_mark_of_an_entry_overrides_its_batch(at: Desk) -> None:
+async def test_the_mark_of_an_entry_overrides_its_batch(at: StoreProcess) -> None:
     at.keep(message(1), "joe/1")
     at.keep(message(2), "joe/1")
     at.store.mark_batch("joe/1", batch(1, 2))
@@ -332,7 +332,7 @@ async def test_the_mark_of_an_entry_overrides_its_batch(at: Desk) -> None:
     assert at.queue("joe/1") == {1: "1 1 1 1 0", 2: "2 0 0 1 0"}
 
 
-async def test_a_batch_is_stored_as_marks_while_another_entry_has_a_mark(at: Desk) -> None:
+async def test_a_batch_is_stored_as_marks_while_another_entry_has_a_mark(at: StoreProcess) -> None:
     for n in (1, 2, 3):
         at.keep(message(n), "joe/1")
     at.store.mark("joe/1", [mark(1, 0, position=5)])
@@ -345,7 +345,7 @@ async def test_a_batch_is_stored_as_marks_while_another_entry_has_a_mark(at: Des
     assert (at.queue("joe/1"), at.hash(KEYS.marks("joe/1"))) == ({3: "1 1 1 1 0"}, {})
 
 
-async def test_the_record_of_a_long_batch_is_removed_with_its_entries(at: Desk) -> None:
+async def test_the_record_of_a_long_batch_is_removed_with_its_entries(at: StoreProcess) -> None:
     numbers = range(1, 61)
     for n in numbers:
         at.keep(message(n), "joe/1")
@@ -358,13 +358,13 @@ async def test_the_record_of_a_long_batch_is_removed_with_its_entries(at: Desk) 
     assert set(at.hash(KEYS.handed)) == {""}
 
 
-async def test_an_entry_that_is_gone_is_not_marked(at: Desk) -> None:
+async def test_an_entry_that_is_gone_is_not_marked(at: StoreProcess) -> None:
     at.store.mark("joe/1", [mark(1, 5)])
     await at.answered()
     assert at.queue("joe/1") == {}
 
 
-async def test_a_dead_letter_takes_the_place_of_the_entry(at: Desk) -> None:
+async def test_a_dead_letter_takes_the_place_of_the_entry(at: StoreProcess) -> None:
     at.keep(message(1), "joe/1", "ann/1")
     at.store.dead_letter([letter(7, of=1)], "joe/1")
     await at.answered()
@@ -372,14 +372,14 @@ async def test_a_dead_letter_takes_the_place_of_the_entry(at: Desk) -> None:
     assert (at.bodies(), at.dead()) == ({1}, [7])
 
 
-async def test_a_letter_of_a_passing_queue_settles_no_stored_entry(at: Desk) -> None:
+async def test_a_letter_of_a_passing_queue_settles_no_stored_entry(at: StoreProcess) -> None:
     at.keep(message(1), "joe/1")
     at.store.dead_letter([letter(7, of=1)], None)
     await at.answered()
     assert (at.queue("joe/1"), at.dead()) == ({1: ""}, [7])
 
 
-async def test_a_forgotten_session_leaves_no_trace_in_the_store(at: Desk) -> None:
+async def test_a_forgotten_session_leaves_no_trace_in_the_store(at: StoreProcess) -> None:
     at.store.save(session("joe/1"))
     at.keep(message(1), "joe/1", "ann/1")
     at.keep(message(2), "joe/1")
@@ -393,7 +393,7 @@ async def test_a_forgotten_session_leaves_no_trace_in_the_store(at: Desk) -> Non
     assert set(at.hash(KEYS.handed)) == {""}
 
 
-async def test_calls_of_one_turn_take_effect_in_the_order_of_events(at: Desk) -> None:
+async def test_calls_of_one_turn_take_effect_in_the_order_of_events(at: StoreProcess) -> None:
     at.keep(message(1), "joe/1")
     at.store.settle("joe/1", ids(1), ACKED)
     at.keep(message(1), "joe/1")
@@ -405,7 +405,7 @@ async def test_calls_of_one_turn_take_effect_in_the_order_of_events(at: Desk) ->
     assert set(await at.loaded()) == {"ann/1"}
 
 
-async def test_after_calls_back_when_everything_before_it_is_answered(at: Desk) -> None:
+async def test_after_calls_back_when_everything_before_it_is_answered(at: StoreProcess) -> None:
     seen: list[str] = []
     at.store.keep(message(1), ["joe/1"], lambda kept: seen.append(kept.value))
     at.store.after(lambda: seen.append("after"))
@@ -413,12 +413,12 @@ async def test_after_calls_back_when_everything_before_it_is_answered(at: Desk) 
     assert seen == ["kept", "after"]
 
 
-async def test_after_calls_back_even_if_nothing_was_sent(at: Desk) -> None:
+async def test_after_calls_back_even_if_nothing_was_sent(at: StoreProcess) -> None:
     await at.answered()
     await at.answered()
 
 
-async def test_a_callback_that_raises_does_not_affect_other_publishes(at: Desk) -> None:
+async def test_a_callback_that_raises_does_not_affect_other_publishes(at: StoreProcess) -> None:
     def fail(kept: PersistOutcome) -> None:
         raise RuntimeError(kept)
 
@@ -433,7 +433,7 @@ async def test_a_callback_that_raises_does_not_affect_other_publishes(at: Desk) 
 
 async def test_publishes_are_refused_and_other_calls_wait_while_the_store_is_away() -> None:
     with ValkeyServer(appendonly="yes", appendfsync="always") as valkey:
-        async with desk(valkey) as at:
+        async with store_process(valkey) as at:
             at.keep(message(1), "joe/1")
             at.keep(message(2), "joe/1")
             await at.answered()
@@ -452,7 +452,7 @@ async def test_publishes_are_refused_and_other_calls_wait_while_the_store_is_awa
 async def test_a_store_that_leaves_a_call_unanswered_is_not_prompt(
     shared_valkey: ValkeyServer,
 ) -> None:
-    async with desk(shared_valkey) as at:
+    async with store_process(shared_valkey) as at:
         await at.answered()
         assert at.store.is_prompt
         at.server.ask("CLIENT", "PAUSE", 5000, "WRITE")
@@ -469,7 +469,7 @@ async def test_a_publish_without_an_answer_in_time_is_unknown_until_the_answer_c
     valkey: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pending_publishes, "_WAIT_LIMIT_S", 0.1)
-    async with desk(valkey) as at:
+    async with store_process(valkey) as at:
         valkey.freeze()
         at.keep(message(1), "joe/1")
         await until(lambda: at.kept == {1: [PersistOutcome.UNKNOWN]})
@@ -495,7 +495,7 @@ async def test_a_process_that_was_suspended_reads_answers_before_it_calls_a_publ
 
 
 async def test_a_full_store_refuses_only_messages(valkey: ValkeyServer) -> None:
-    async with desk(valkey) as at:
+    async with store_process(valkey) as at:
         at.store.save(session("joe/1"))
         at.keep(message(1), "joe/1")
         at.keep(message(2), "joe/1")
@@ -513,7 +513,7 @@ async def test_a_full_store_refuses_only_messages(valkey: ValkeyServer) -> None:
 
 
 async def test_waiting_publishes_are_refused_and_other_calls_repeated_when_the_store_was_emptied(
-    at: Desk,
+    at: StoreProcess,
 ) -> None:
     at.store.save(session("joe/1"))
     at.keep(message(1), "joe/1")
@@ -532,7 +532,7 @@ async def test_waiting_publishes_are_refused_and_other_calls_repeated_when_the_s
 
 
 async def test_writes_that_wait_for_an_emptied_store_are_bounded(
-    at: Desk, monkeypatch: pytest.MonkeyPatch
+    at: StoreProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "_MAX_WAITING", 2)
     at.server.ask("FLUSHALL")
@@ -548,7 +548,7 @@ async def test_writes_that_wait_for_an_emptied_store_are_bounded(
 async def test_a_store_that_comes_back_empty_is_reported_as_emptied_and_opened_again(
     valkey: ValkeyServer,
 ) -> None:
-    async with desk(valkey) as at:
+    async with store_process(valkey) as at:
         at.keep(message(1), "joe/1")
         await at.answered()
         valkey.restart()
@@ -557,7 +557,7 @@ async def test_a_store_that_comes_back_empty_is_reported_as_emptied_and_opened_a
         await until(lambda: at.store.is_available)
 
 
-async def test_unanswered_calls_are_repeated_after_a_lost_connection(at: Desk) -> None:
+async def test_unanswered_calls_are_repeated_after_a_lost_connection(at: StoreProcess) -> None:
     for n in range(200):
         at.keep(message(n), "joe/1", "ann/1")
         at.store.settle("ann/1", ids(n - 3), ACKED)
@@ -575,7 +575,7 @@ async def test_unanswered_calls_are_repeated_after_a_lost_connection(at: Desk) -
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 async def test_a_store_behind_a_bad_connection_matches_the_model(
-    monkeypatch: pytest.MonkeyPatch, at: Desk, seed: int
+    monkeypatch: pytest.MonkeyPatch, at: StoreProcess, seed: int
 ) -> None:
     # A publish that waits for a later turn is refused if the connection is lost until then.
     monkeypatch.setattr(turn_writer, "_TURN_S", inf)
@@ -613,7 +613,7 @@ async def test_a_store_behind_a_bad_connection_matches_the_model(
         both.model.check(Room(redis))
 
 
-async def test_closing_the_store_waits_for_unanswered_calls(at: Desk) -> None:
+async def test_closing_the_store_waits_for_unanswered_calls(at: StoreProcess) -> None:
     at.keep(message(1), "joe/1")
     await at.store.close(5)
     assert at.kept == {1: [PersistOutcome.KEPT]}

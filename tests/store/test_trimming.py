@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from holdfast.store.trimming import TrimmedFrames, trim
-from tests.store.desk import KEYS, Desk, desk
 from tests.store.servers import ValkeyServer
+from tests.store.store_process import KEYS, StoreProcess, store_process
 
 STREAM = KEYS.journal("test")
 HOUR = 3_600_000
@@ -15,43 +15,43 @@ NOW = 100 * DAY
 
 
 @pytest.fixture
-async def at(shared_valkey: ValkeyServer) -> AsyncIterator[Desk]:
-    async with desk(shared_valkey) as at:
+async def at(shared_valkey: ValkeyServer) -> AsyncIterator[StoreProcess]:
+    async with store_process(shared_valkey) as at:
         yield at
 
 
-def write(at: Desk, *hours: int, size: int = 10) -> None:
+def write(at: StoreProcess, *hours: int, size: int = 10) -> None:
     """Write frames of so many hours ago."""
     for ago in hours:
         at.server.ask("XADD", STREAM, f"{NOW - ago * HOUR}-5", "frame", "x" * size)
 
 
-def hours_left(at: Desk) -> list[int]:
+def hours_left(at: StoreProcess) -> list[int]:
     """How many hours ago the remaining frames were written."""
     entries = at.server.ask("XRANGE", STREAM, "-", "+")
     return [(NOW - int(id.split(b"-")[0])) // HOUR for id, _ in entries]
 
 
-def read(at: Desk, who: str, ago: int) -> None:
+def read(at: StoreProcess, who: str, ago: int) -> None:
     at.server.ask("HSET", KEYS.journal_read("test"), who, f"{NOW - ago * HOUR}-5")
 
 
-async def trimmed(at: Desk, *, size: int = 1_000_000) -> TrimmedFrames:
+async def trimmed(at: StoreProcess, *, size: int = 1_000_000) -> TrimmedFrames:
     return await trim(at.store, "test", now_ms=NOW, age_ms=7 * DAY, size=size)
 
 
-async def test_frames_without_a_reader_are_kept_until_they_are_too_old(at: Desk) -> None:
+async def test_frames_without_a_reader_are_kept_until_they_are_too_old(at: StoreProcess) -> None:
     write(at, 170, 169, 168, 5, 0)
     assert await trimmed(at) == TrimmedFrames(read=0, unread=2, readers=0)
     assert hours_left(at) == [168, 5, 0]
 
 
-async def test_trimming_notes_that_the_server_is_running(at: Desk) -> None:
+async def test_trimming_notes_that_the_server_is_running(at: StoreProcess) -> None:
     await trimmed(at)
     assert at.server.ask("HGET", KEYS.meta, f"heard {STREAM}") == str(NOW).encode()
 
 
-async def test_frames_that_all_readers_have_are_removed_after_an_hour(at: Desk) -> None:
+async def test_frames_that_all_readers_have_are_removed_after_an_hour(at: StoreProcess) -> None:
     write(at, 9, 8, 7, 6, 1, 0)
     read(at, "reports", 6)
     read(at, "archive", 8)
@@ -63,7 +63,7 @@ async def test_frames_that_all_readers_have_are_removed_after_an_hour(at: Desk) 
     assert hours_left(at) == [1, 0]
 
 
-async def test_a_vanished_reader_does_not_keep_frames_beyond_their_age(at: Desk) -> None:
+async def test_a_vanished_reader_does_not_keep_frames_beyond_their_age(at: StoreProcess) -> None:
     write(at, 170, 169, 3, 0)
     read(at, "vanished", 170)
     read(at, "present", 0)
@@ -71,7 +71,7 @@ async def test_a_vanished_reader_does_not_keep_frames_beyond_their_age(at: Desk)
     assert hours_left(at) == [3, 0]
 
 
-async def test_a_journal_that_is_too_large_loses_its_oldest_frames(at: Desk) -> None:
+async def test_a_journal_that_is_too_large_loses_its_oldest_frames(at: StoreProcess) -> None:
     write(at, *range(160, 60, -1), size=1000)
     read(at, "slow", 158)
     result = await trimmed(at, size=50_000)
@@ -81,12 +81,12 @@ async def test_a_journal_that_is_too_large_loses_its_oldest_frames(at: Desk) -> 
     assert result.unread == 97 - len(hours_left(at))
 
 
-async def test_trimming_a_journal_that_does_not_exist_has_no_effect(at: Desk) -> None:
+async def test_trimming_a_journal_that_does_not_exist_has_no_effect(at: StoreProcess) -> None:
     assert await trimmed(at) == TrimmedFrames(read=0, unread=0, readers=0)
     assert STREAM not in at.names()
 
 
-async def test_an_unreadable_position_of_a_reader_removes_no_frames(at: Desk) -> None:
+async def test_an_unreadable_position_of_a_reader_removes_no_frames(at: StoreProcess) -> None:
     write(at, 9, 0)
     at.server.ask("HSET", KEYS.journal_read("test"), "who", "hello")
     assert await trimmed(at) == TrimmedFrames(read=0, unread=0, readers=1)

@@ -27,8 +27,8 @@ from holdfast.store.loading import WithoutSession
 from holdfast.store.records import unpack_batch, unpack_entry, unpack_letter
 from holdfast.store.scripts import SCRIPTS
 from holdfast.store.store import Store
-from tests.store.desk import queue_of
 from tests.store.servers import ValkeyServer
+from tests.store.store_process import queue_of
 from tests.unit.bayeux.delivery_store import number_in
 from tests.unit.delivery.fake_keeper import Found
 
@@ -36,7 +36,7 @@ KEYS = RedisKeys("test")
 T = TypeVar("T")
 
 
-class Desk:
+class DelayedStore:
     """The store of one run of a server; the test decides when its calls are answered."""
 
     def __init__(self, store: Store) -> None:
@@ -159,12 +159,12 @@ class ValkeyBacking:
         self._server.ask("SCRIPT", "FLUSH")
         self.is_refusing = False
         self._is_there = True
-        self._desk, self._link = self._run(self._open())
+        self._delayed, self._link = self._run(self._open())
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(work)
 
-    async def _open(self) -> tuple[Desk, StoreLink]:
+    async def _open(self) -> tuple[DelayedStore, StoreLink]:
         link = StoreLink(
             Address.of(self._server.url),
             scripts=SCRIPTS,
@@ -181,16 +181,16 @@ class ValkeyBacking:
             on_fenced=_never,
         )
         await store.open()
-        return Desk(store), link
+        return DelayedStore(store), link
 
     async def _all_answered(self) -> None:
         answered = asyncio.Event()
-        self._desk.store.after(answered.set)
+        self._delayed.store.after(answered.set)
         await asyncio.wait_for(answered.wait(), 10)
 
     async def _until(self, is_there: bool) -> None:
         async with asyncio.timeout(10):
-            while self._desk.store.is_available != is_there:  # noqa: ASYNC110 - has no event
+            while self._delayed.store.is_available != is_there:  # noqa: ASYNC110 - has no event
                 await asyncio.sleep(0.005)
 
     # What the machine does
@@ -204,13 +204,13 @@ class ValkeyBacking:
 
     @property
     def keeper(self) -> StorePort:
-        return self._desk
+        return self._delayed
 
     def answer(self) -> bool:
         if not self._is_there:
             return False
         self._run(self._all_answered())
-        return self._desk.answer()
+        return self._delayed.answer()
 
     def refuse(self, *, is_full: bool) -> None:
         self._run(self._all_answered())
@@ -221,7 +221,7 @@ class ValkeyBacking:
         return False
 
     def end_wait_limit(self) -> None:
-        self._desk.end_wait_limit()
+        self._delayed.end_wait_limit()
 
     def go_away(self) -> None:
         self.refuse(is_full=False)
@@ -242,14 +242,14 @@ class ValkeyBacking:
         if not self._is_there:
             self._server.start()
             self._is_there = True
-        self._desk, self._link = self._run(self._open())
+        self._delayed, self._link = self._run(self._open())
 
     def load(self, without_session: WithoutSession) -> list[Found]:
         return self._run(self._load(without_session))
 
     async def _load(self, without_session: WithoutSession) -> list[Found]:
         return [
-            (each.record, each.entries) async for each in self._desk.store.load(without_session)
+            (each.record, each.entries) async for each in self._delayed.store.load(without_session)
         ]
 
     def marks(self, key: str) -> list[tuple[int, Mark]]:
@@ -291,7 +291,7 @@ class ValkeyBacking:
         return {*self._texts(KEYS.sessions)}
 
     def topics(self) -> Mapping[str, TopicRecord]:
-        return self._run(self._desk.store.topics())
+        return self._run(self._delayed.store.topics())
 
     def dead(self) -> Sequence[DeadLetter]:
         self._run(self._all_answered())
@@ -311,7 +311,7 @@ class ValkeyBacking:
         self._leave()
 
     def _leave(self) -> None:
-        self._run(self._desk.store.close(0))
+        self._run(self._delayed.store.close(0))
         self._run(self._link.close())
 
 

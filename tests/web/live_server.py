@@ -29,10 +29,10 @@ from holdfast.web.admin.sessions import SessionResource
 from holdfast.web.admin.shared_queues import SharedQueueResource
 from holdfast.web.admin.system import SystemResource
 from holdfast.web.admin.topics import TopicResource
-from tests.store.desk import Desk, desk, until
 from tests.store.servers import ValkeyServer
-from tests.unit.bayeux.desk import replaying_of
+from tests.store.store_process import StoreProcess, store_process, until
 from tests.unit.bayeux.harness import Asked, Client, Json, Server
+from tests.unit.bayeux.operated_server import replaying_of
 
 if TYPE_CHECKING:
     from tests.unit.delivery.fake_keeper import FakeKeeper
@@ -55,8 +55,8 @@ class Api(NamedTuple):
 class LiveServer(Server):
     """A server whose turns end with those of the event loop; its wall clock is the real one."""
 
-    def __init__(self, here: Desk, **options: Any) -> None:
-        self.desk = here
+    def __init__(self, here: StoreProcess, **options: Any) -> None:
+        self.store_process = here
         self._newest = 0
         super().__init__(
             DeliveryWire,
@@ -78,7 +78,7 @@ class LiveServer(Server):
         scope = CommandScope(self.bayeux.life, Process("1.2", 0), lambda: self.now)
         server = RunningServer(scope, self.audit, LETTER_AGE_MS, keeps_journal=True)
         search, keys, state = self.letters.search, here.store.keys, self.bayeux.state
-        desk = LiveFigures(
+        figures = LiveFigures(
             state.hub,
             state.sessions,
             state.waiting_places,
@@ -96,7 +96,7 @@ class LiveServer(Server):
             MessageResource(server, search, JournalFrames(reader, keys)),
             SystemResource(
                 server,
-                figures=desk,
+                figures=figures,
                 results=PipelineResults(reader, keys),
                 queue_waits=QueueWaits(state.sessions, lambda: self.now),
             ),
@@ -122,7 +122,7 @@ class LiveServer(Server):
         client.learn(asked)
         await self.connect(client)
         client.subscribe("/a")
-        await self.desk.answered()
+        await self.store_process.answered()
         return client
 
     async def connect(self, client: Client, *verdicts: Json) -> Asked:
@@ -135,7 +135,7 @@ class LiveServer(Server):
     async def publish(self, *data: object) -> None:
         for each in data:
             self.for_extensions.publish("/a", each)
-        await self.desk.answered()
+        await self.store_process.answered()
 
     async def refuse(self, client: Client, code: str, text: str = "") -> None:
         """Refuse all entries that the client is handed, with this code."""
@@ -143,7 +143,7 @@ class LiveServer(Server):
         seqs = [event["ext"]["delivery"]["seq"] for event in events]
         verdicts = ({"seq": seq, "errorCode": code, "message": text} for seq in seqs)
         await self.connect(client, *verdicts)
-        await self.desk.answered()
+        await self.store_process.answered()
 
     async def dead(self) -> list[Letter]:
         """All dead letters with all their fields, the newest first."""
@@ -152,7 +152,7 @@ class LiveServer(Server):
 
     async def audited(self) -> list[AuditEntry]:
         """The entries of the audit, the newest first."""
-        await self.desk.answered_line()
+        await self.store_process.answered_line()
         return (await self.api.system.audit(None, 100)).items
 
     async def killed(self, *data: object, key: str = "joe/1") -> None:
@@ -160,7 +160,7 @@ class LiveServer(Server):
         await self.receiver(key)
         await self.publish(*data)
         await self.api.sessions.end_session(key, "operator")
-        await self.desk.answered()
+        await self.store_process.answered()
 
 
 def refused_with(code: str) -> Any:
@@ -171,7 +171,7 @@ def refused_with(code: str) -> Any:
 @asynccontextmanager
 async def server_at(valkey: ValkeyServer, **options: Any) -> AsyncIterator[LiveServer]:
     """A server with this store."""
-    async with desk(valkey) as here:
+    async with store_process(valkey) as here:
         server = LiveServer(here, **options)
         try:
             yield server

@@ -15,8 +15,8 @@ from holdfast.store.letter_filter import LetterFilter
 from holdfast.store.replay_options import ReplayOptions
 from holdfast.web.admin.session_filter import SessionFilter
 from holdfast.web.admin.session_views import ClearedQueue
-from tests.store.desk import until
 from tests.store.servers import ValkeyServer
+from tests.store.store_process import until
 from tests.web.live_server import LiveServer, refused_with, server_at
 
 REFUSED = "user.update.error"
@@ -120,9 +120,9 @@ async def test_a_killed_session_leaves_its_queue_as_dead_letters(server: LiveSer
     client = await server.receiver()
     await server.publish(1, 2)
     await server.api.sessions.end_session("joe/1", "operator/ann")
-    await server.desk.answered()
+    await server.store_process.answered()
     assert sorted(letter.data for letter in await server.dead()) == [1, 2]
-    assert server.desk.queue("joe/1") == {}
+    assert server.store_process.queue("joe/1") == {}
     assert client.connect().reply["error"].startswith("402")
     (entry,) = await server.audited()
     assert (entry.who, entry.action, entry.target) == ("operator/ann", "session.end", "joe/1")
@@ -234,7 +234,7 @@ async def test_a_holdback_cannot_end_before_it_begins(server: LiveServer) -> Non
 
 async def test_a_change_is_answered_when_the_store_has_it(server: LiveServer) -> None:
     def record() -> str:
-        return server.desk.hash(server.desk.store.keys.sessions)["joe/1"]
+        return server.store_process.hash(server.store_process.store.keys.sessions)["joe/1"]
 
     await server.receiver("joe/1")
     await server.publish(1)
@@ -243,10 +243,10 @@ async def test_a_change_is_answered_when_the_store_has_it(server: LiveServer) ->
     await server.api.system.command("client/joe/1/?dispatcherActive=true", who="operator")
     assert "lunch" not in record()
     await server.api.sessions.clear("joe/1", "operator")
-    assert server.desk.bodies() == set()
+    assert server.store_process.bodies() == set()
     await server.publish(2)
     await server.api.sessions.end_session("joe/1", "operator")
-    assert len(server.desk.dead()) == 1
+    assert len(server.store_process.dead()) == 1
 
 
 async def test_a_cleared_queue_is_gone_and_leaves_no_letters(server: LiveServer) -> None:
@@ -254,8 +254,8 @@ async def test_a_cleared_queue_is_gone_and_leaves_no_letters(server: LiveServer)
     await server.publish(1, 2, 3)
     await server.connect(client)
     assert await server.api.sessions.clear("joe/1", "operator") == ClearedQueue(3)
-    await server.desk.answered()
-    assert server.desk.queue("joe/1") == {}
+    await server.store_process.answered()
+    assert server.store_process.queue("joe/1") == {}
     assert await server.dead() == []
     (entry,) = await server.audited()
     assert entry.detail == {"discarded": 3}
@@ -372,7 +372,7 @@ async def test_requests_that_need_no_store_are_answered_while_it_is_away() -> No
             client = await server.receiver()
             await server.publish(1)
             valkey.kill()
-            await until(lambda: not server.desk.link.is_up)
+            await until(lambda: not server.store_process.link.is_up)
             api = server.api
             for asked in (
                 api.letters.letters(LetterFilter(), None, 1),
@@ -390,7 +390,7 @@ async def test_requests_that_need_no_store_are_answered_while_it_is_away() -> No
             session = await api.sessions.hold("joe/1", "no store", None, who="operator")
             assert (session.active, session.waiting, session.dead) == (False, 1, 0)
             valkey.start()
-            await until(lambda: server.desk.link.is_up)
+            await until(lambda: server.store_process.link.is_up)
             assert client.session.dispatcher is not None
             outcomes = {entry.action: entry.outcome for entry in await server.audited()}
             assert outcomes["session.hold"] == "ok"

@@ -11,7 +11,7 @@ from holdfast.store.letter_filter import LetterFilter
 from holdfast.store.replay_jobs import JobState
 from holdfast.store.replay_options import Edit, ReplayOptions
 from holdfast.web.admin.letter_views import Replay
-from tests.store.desk import until
+from tests.store.store_process import until
 from tests.web.live_server import LETTER_AGE_MS, LiveServer, refused_with
 
 ALL = LetterFilter()
@@ -31,7 +31,7 @@ async def test_a_dead_letter_shows_everything_about_its_message(server: LiveServ
         "expiration": {"lifeTime": 60_000},
     }
     sender.publish("/a", {"n": 1}, ext={"delivery": options})
-    await server.desk.answered()
+    await server.store_process.answered()
     await server.refuse(client, REFUSED, "broken")
     (letter,) = await server.dead()
     assert (letter.channel, letter.receiver, letter.subject) == ("/a", "joe/1", "joe")
@@ -99,9 +99,9 @@ async def test_groups_are_listed_in_pages(server: LiveServer) -> None:
         client.subscribe(channel)
         for n in range(count):
             server.for_extensions.publish(channel, n)
-        await server.desk.answered()
+        await server.store_process.answered()
         await server.api.sessions.end_session("joe/1", "operator")
-        await server.desk.answered()
+        await server.store_process.answered()
     found, cursor = [], None
     for _ in range(3):
         part = await server.api.letters.groups(None, cursor, 1)
@@ -222,7 +222,7 @@ async def test_replayed_letters_are_delivered_again_and_acknowledged(server: Liv
     job = await in_state(server, id, JobState.DONE)
     assert (job.total, job.sent, job.acked, job.died_again, job.skipped) == (2, 2, 2, 0, 0)
     assert {letter.state for letter in await server.dead()} == {LetterState.REPLAYED}
-    assert server.desk.queue("joe/1") == {}
+    assert server.store_process.queue("joe/1") == {}
     assert [each.id for each in await server.api.letters.replays()] == [id]
     assert server.balances()
 

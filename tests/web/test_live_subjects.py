@@ -9,7 +9,7 @@ async def write(server: LiveServer, *subjects: str) -> None:
         destination = {"name": subject, "forceQueuing": True}
         data = {"destinations": [destination], "content": f"for {subject}"}
         server.client().publish("/service/ptp", data)
-        await server.desk.answered()
+        await server.store_process.answered()
 
 
 async def test_subjects_are_listed_with_their_waiting_messages(server: LiveServer) -> None:
@@ -35,9 +35,9 @@ async def test_discarded_messages_of_a_subject_leave_queues_and_store(
 ) -> None:
     await write(server, "joe", "joe")
     assert (await server.api.queues.clear_subject("joe", "operator")).discarded == 2
-    await server.desk.answered()
+    await server.store_process.answered()
     assert (await server.api.queues.subjects()).items == []
-    assert server.desk.bodies() == set()
+    assert server.store_process.bodies() == set()
     assert server.balances()
     assert (await server.audited())[0].action == "subject.clear"
     assert await server.api.queues.subject_queue("joe") == []

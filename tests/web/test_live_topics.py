@@ -24,7 +24,7 @@ async def server() -> AsyncIterator[LiveServer]:
 async def test_topics_are_listed_and_shown(server: LiveServer) -> None:
     await server.receiver()
     server.client().publish("/a", 1)
-    await server.desk.answered()
+    await server.store_process.answered()
     (topic,) = (await server.api.topics.topics()).items
     assert (topic.channel, topic.state, topic.queued, topic.subscribers) == (
         "/a",
@@ -40,7 +40,7 @@ async def test_topics_are_listed_and_shown(server: LiveServer) -> None:
 async def test_the_history_of_a_channel_is_shown_from_the_newest_on(server: LiveServer) -> None:
     for data in (1, 2, "x" * 70_000):
         server.client().publish("/a", data)
-    await server.desk.answered()
+    await server.store_process.answered()
     cut, newer = await server.api.topics.topic_history("/a", 2)
     assert (cut.is_cut, cut.data) == (True, None)
     assert (newer.channel, newer.data, newer.durable) == ("/a", 2, False)
@@ -56,10 +56,10 @@ async def test_the_history_of_a_channel_is_shown_from_the_newest_on(server: Live
 async def test_a_forced_erasure_leaves_nothing_in_queues_or_the_store(server: LiveServer) -> None:
     await server.receiver()
     server.client().publish("/a", 1)
-    await server.desk.answered()
+    await server.store_process.answered()
     await server.api.topics.erase_topic("/a", "operator", force=True)
-    await server.desk.answered()
+    await server.store_process.answered()
     assert (await server.api.topics.topics()).items == []
-    assert server.desk.bodies() == set()
+    assert server.store_process.bodies() == set()
     assert server.balances()
     assert (await server.audited())[0].action == "topic.erase"

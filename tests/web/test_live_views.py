@@ -20,14 +20,14 @@ from holdfast.web.admin.feed import CHANNEL, Feed
 from holdfast.web.admin.figures import LiveFigures
 from holdfast.web.admin.session_filter import SessionFilter
 from holdfast.web.admin.system_views import Figures
-from tests.store.desk import until
+from tests.store.store_process import until
 from tests.unit.bayeux.harness import Asked
 from tests.web.live_server import LiveServer
 
 REFUSED = "user.update.error"
 
 
-def desk(server: LiveServer, letters: Any = None) -> LiveFigures:
+def store_process(server: LiveServer, letters: Any = None) -> LiveFigures:
     state = server.bayeux.state
     return LiveFigures(
         state.hub,
@@ -95,7 +95,7 @@ async def test_entries_of_a_held_channel_do_not_count_as_oldest(server: LiveServ
     await server.publish(1)
     assert (await server.api.system.figures()).oldest_ms is None
     server.for_extensions.publish("/b", 2)
-    await server.desk.answered()
+    await server.store_process.answered()
     server.now += 1
     assert (await server.api.system.figures()).oldest_ms is not None
 
@@ -112,7 +112,7 @@ async def test_figures_need_no_store(server: LiveServer) -> None:
     async def away() -> int:
         raise StoreUnavailable("it is away")
 
-    assert (await desk(server, away).read()).letters is None
+    assert (await store_process(server, away).read()).letters is None
 
 
 class FramedEvent:
@@ -120,8 +120,8 @@ class FramedEvent:
 
     def __init__(self, server: LiveServer) -> None:
         self.server = server
-        self.desk, state = desk(server), server.bayeux.state
-        self.feed = Feed(self.desk, state.channels, state.hub, state.node)
+        self.store_process, state = store_process(server), server.bayeux.state
+        self.feed = Feed(self.store_process, state.channels, state.hub, state.node)
         self.client = server.guest()
         self.client.learn(self.client.handshake(ext={"ack": True, "delivery": True}))
         self.client.session.identity.role = "reader"
@@ -164,7 +164,7 @@ async def test_nothing_is_measured_without_subscribers(server: LiveServer) -> No
     told.client.unsubscribe(CHANNEL)
     await told.second()
     assert server.bayeux.state.hub.watch is None
-    assert (await told.desk.read()).published == 1
+    assert (await told.store_process.read()).published == 1
 
 
 async def test_a_subscriber_that_connects_rarely_finds_one_reading(server: LiveServer) -> None:
@@ -174,7 +174,7 @@ async def test_a_subscriber_that_connects_rarely_finds_one_reading(server: LiveS
         assert told.client.session.queue.count == 1
     assert len(await told.heard()) == 1
     server.advance(60.0)
-    await server.desk.answered()
+    await server.store_process.answered()
     assert told.client.session.is_gone
     assert await server.dead() == []
     assert server.balances()
@@ -192,9 +192,9 @@ async def test_a_closed_console_leaves_no_dead_letters(
     for _ in range(9):
         await told.second()
         server.bayeux.life.owner.alert("/a", "most refuse")
-        await server.desk.answered()
+        await server.store_process.answered()
     server.advance(60.0)
-    await server.desk.answered()
+    await server.store_process.answered()
     assert told.client.session.is_gone
     counters = server.bayeux.state.hub.counters
     assert (counters.expired, counters.dead, counters.refused.total()) == (0, 0, 0)
@@ -209,7 +209,7 @@ async def test_latency_is_measured_while_somebody_subscribes(server: LiveServer)
     await told.second()
     await until(lambda: not waiting.is_held)
     server.now += 1
-    latency = (await told.desk.read()).latency
+    latency = (await told.store_process.read()).latency
     assert latency is not None
     assert latency.count == 1
     assert 0 <= latency.p50 <= latency.p99 <= latency.longest
@@ -260,8 +260,10 @@ async def test_the_trace_of_a_message_that_never_existed_is_empty(server: LiveSe
 
 
 async def test_a_trace_names_the_tables_that_the_journal_is_read_into(server: LiveServer) -> None:
-    keys = server.desk.store.keys
-    await server.desk.redis.hset(keys.lakes, mapping={"2": "shelf:/lake", "1": "desk:/data/lake"})
+    keys = server.store_process.store.keys
+    await server.store_process.redis.hset(
+        keys.lakes, mapping={"2": "shelf:/lake", "1": "desk:/data/lake"}
+    )
     trace = await server.api.messages.trace(f"test-{time.time_ns()}", None)
     assert trace.lakes == ["desk:/data/lake", "shelf:/lake"]
 
@@ -280,7 +282,7 @@ async def test_a_trace_says_when_it_is_incomplete(
     assert not (await server.api.messages.trace(id, None)).is_cut
     for key in ("joe/1", "ann/1"):
         await server.api.sessions.end_session(key, "operator")
-    await server.desk.answered()
+    await server.store_process.answered()
     monkeypatch.setattr(messages, "_MOST_LETTERS", 1)
     trace = await server.api.messages.trace(id, None)
     assert (len(trace.letters), trace.is_cut) == (1, True)
@@ -292,8 +294,8 @@ async def test_a_trace_reads_the_journal_in_pages(server: LiveServer) -> None:
     for number in range(101):
         builder = FrameBuilder("test")
         builder.delivered(Kind.HANDED, [message], "joe/1", now // 1000, number + 1)
-        server.desk.store.write_frame(builder.frame())
-    await server.desk.answered()
+        server.store_process.store.write_frame(builder.frame())
+    await server.store_process.answered()
     first = await server.api.messages.trace(f"test-{now}", None)
     rest = await server.api.messages.trace(f"test-{now}", first.cursor)
     attempts = [each.attempt for each in first.steps + rest.steps]
@@ -303,10 +305,10 @@ async def test_a_trace_reads_the_journal_in_pages(server: LiveServer) -> None:
 
 async def test_results_of_the_pipeline_are_shown_unchanged(server: LiveServer) -> None:
     told = {"result": "dead", "at": 3, "since": 1, "until": 2, "rows": [{"dead": 7}]}
-    key = server.desk.store.keys.pipeline_result("dead")
-    await server.desk.redis.set(key, orjson.dumps({"v": 1, **told}))
+    key = server.store_process.store.keys.pipeline_result("dead")
+    await server.store_process.redis.set(key, orjson.dumps({"v": 1, **told}))
     assert asdict(await server.api.system.pipeline_result("dead")) == told
-    await server.desk.redis.set(key, orjson.dumps({"v": 2, "shape": "nobody knows"}))
+    await server.store_process.redis.set(key, orjson.dumps({"v": 2, "shape": "nobody knows"}))
     for name in ("dead", "poison"):
         with pytest.raises(RequestFailed):
             await server.api.system.pipeline_result(name)

@@ -21,7 +21,7 @@ async def give(server: LiveServer, *channels: str) -> None:
     """Publish work to these channels, which have no receivers."""
     for channel in channels:
         server.client().publish(channel, f"for {channel}")
-        await server.desk.answered()
+        await server.store_process.answered()
 
 
 async def test_work_queues_are_listed_with_their_waiting_messages(server: LiveServer) -> None:
@@ -42,9 +42,9 @@ async def test_discarded_work_leaves_queues_and_store(
     await give(server, "/jobs/a", "/jobs/a")
     cleared = await server.api.queues.clear_work_queue("/jobs/a", "operator")
     assert cleared.discarded == 2
-    await server.desk.answered()
+    await server.store_process.answered()
     assert (await server.api.queues.work_queues()).items == []
-    assert server.desk.bodies() == set()
+    assert server.store_process.bodies() == set()
     assert server.balances()
     assert (await server.audited())[0].action == "work.clear"
     assert await server.api.queues.work_queue("/jobs/a") == []

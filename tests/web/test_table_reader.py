@@ -12,7 +12,7 @@ import holdfast
 from holdfast.web.admin.faults import RequestFailed
 from holdfast.web.admin.table_reader import TableReader
 from tests.pipeline.stored import store_events
-from tests.store.desk import until
+from tests.store.store_process import until
 from tests.unit.pipeline.events import NODE, START_US, event
 from tests.unit.pipeline.framed_events import one_run
 from tests.web.live_server import LiveServer
@@ -87,7 +87,7 @@ async def test_one_process_reads_at_a_time_and_ends_with_its_request(tmp_path: P
 
 
 async def test_only_tables_on_this_machine_are_read(server: LiveServer, tmp_path: Path) -> None:
-    redis, lakes = server.desk.redis, server.desk.store.keys.lakes
+    redis, lakes = server.store_process.redis, server.store_process.store.keys.lakes
     await redis.hset(lakes, "1", f"elsewhere.{gethostname()}:{tmp_path}")
     with pytest.raises(RequestFailed, match="no tables on this machine"):
         await server.api.messages.table_steps(ID)

@@ -8,7 +8,7 @@ import pytest
 from holdfast.bayeux.grammar import CommandRefused
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.queue import QueueLimits
-from tests.unit.bayeux.desk import (
+from tests.unit.bayeux.operated_server import (
     ask,
     connect,
     publish,

@@ -7,7 +7,7 @@ import pytest
 from holdfast.bayeux.commands import run, understand
 from holdfast.bayeux.grammar import CommandRefused
 from holdfast.delivery.counters import Reason
-from tests.unit.bayeux.desk import (
+from tests.unit.bayeux.operated_server import (
     ask,
     connect,
     letters,

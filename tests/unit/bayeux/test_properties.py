@@ -23,7 +23,7 @@ from holdfast.bayeux.properties import (
     ValueForm,
 )
 from holdfast.delivery.topics import TopicConfig
-from tests.unit.bayeux.desk import ask, receiver, server_of
+from tests.unit.bayeux.operated_server import ask, receiver, server_of
 
 TABLES: Mapping[Level, Mapping[str, Property[Any]]] = {
     Level.NODE: NODE,

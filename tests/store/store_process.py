@@ -90,7 +90,7 @@ def session(key: str, **fields: Any) -> SessionRecord:
     )
 
 
-class Desk:
+class StoreProcess:
     """One process that uses the store."""
 
     def __init__(
@@ -201,9 +201,9 @@ def ids(*numbers: int) -> Sequence[int]:
 
 
 @asynccontextmanager
-async def desk(
+async def store_process(
     server: ValkeyServer, *, is_open: bool = True, journal: DeliveryJournal = NO_JOURNAL
-) -> AsyncIterator[Desk]:
+) -> AsyncIterator[StoreProcess]:
     """A process at work; its link is closed at the end as if it had been killed."""
     states: list[bool] = []
     link = StoreLink(
@@ -213,13 +213,13 @@ async def desk(
         random=random.random,
     )
     await link.open()
-    desk = Desk(server, link, journal)
-    desk.states = states
+    process = StoreProcess(server, link, journal)
+    process.states = states
     try:
         if is_open:
-            await desk.store.open()
-        yield desk
+            await process.store.open()
+        yield process
     finally:
-        await desk.store.close(0)
+        await process.store.close(0)
         await link.close()
-        await desk.redis.aclose()
+        await process.redis.aclose()
