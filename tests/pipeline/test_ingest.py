@@ -203,5 +203,5 @@ def test_an_ingest_into_tables_whose_position_is_missing_is_refused(
     Writer(store).write(start(0))
     ingest(spark, store, lake)
     (lake.root / "_offsets/0").unlink()
-    with pytest.raises(PipelineFailed, match="_offsets/0 is missing"):
+    with pytest.raises(PipelineFailed, match=r"_offsets/0, .* is missing"):
         ingest(spark, store, lake)
