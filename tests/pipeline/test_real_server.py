@@ -102,7 +102,7 @@ def replay_what_died(server: Server, cleo: Talker, lake: Lake) -> None:
         taking = others.submit(take_again, cleo)
         done = orjson.loads(runner.invoke(program, words).stdout)
         assert taking.result() == DEAD
-    counts = ("state", "total", "sent", "acked", "failed")
+    counts = ("state", "total", "sent", "acked", "died_again")
     assert [done[name] for name in counts] == ["done", DEAD, DEAD, DEAD, 0]
     again = runner.invoke(program, words)
     assert orjson.loads(again.stdout)["skips"] == {"replayed": DEAD}

@@ -58,7 +58,7 @@ class ValkeyServer:
     def launch(self, **config: str) -> None:
         """Start it and do not wait until it answers."""
         self._config |= {name.replace("_", "-"): value for name, value in config.items()}
-        given = {"port": "0", **self._config, "unixsocket": "s", "dir": "."}
+        given = {"port": "0", "bind": "127.0.0.1", **self._config, "unixsocket": "s", "dir": "."}
         words = [word for name, value in given.items() for word in (f"--{name}", value)]
         with (self.directory / "log").open("ab") as log:
             self._process = subprocess.Popen(
