@@ -145,7 +145,7 @@ class Replays:
             del self._runs[job.id]
         if not job.is_under_way:
             job.finished = int(self._new_id()) // NS_PER_MS
-            detail = {"sent": job.sent, "failed": job.failed, "reason": job.reason}
+            detail = {"sent": job.sent, "died_again": job.failed, "reason": job.reason}
             self._audit.note(job.who, f"replay.{job.state.value}", job.id, detail=detail)
         run.note()
 

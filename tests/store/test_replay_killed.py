@@ -109,4 +109,4 @@ def test_a_replay_continues_in_order_and_without_gaps_after_its_server_was_kille
     # The last batch was not acknowledged: it is redelivered, as always.
     assert joe.got[:taken] + joe.got[taken + again :] == [*range(MANY)]
     assert joe.got[taken : taken + again] == joe.got[taken - again : taken]
-    assert (job["total"], job["sent"], job["acked"], job["failed"]) == (MANY, MANY, MANY, 0)
+    assert (job["total"], job["sent"], job["acked"], job["died_again"]) == (MANY, MANY, MANY, 0)

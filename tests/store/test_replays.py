@@ -388,4 +388,4 @@ async def test_the_audit_has_the_start_and_the_end_of_a_replay(scene: Scene) -> 
         ("operator/ann", "replay.done", job.id),
         ("operator/ann", "replay.start", job.id),
     ]
-    assert entries[0].detail == {"sent": 1, "failed": 0, "reason": ""}
+    assert entries[0].detail == {"sent": 1, "died_again": 0, "reason": ""}
