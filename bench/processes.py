@@ -37,7 +37,11 @@ class Server:
 
 @contextmanager
 def reserved_port() -> Iterator[int]:
-    """Hold a port that Linux gives to nobody else, by a socket that does not listen."""
+    """A port of loopback that only those take who are told its number.
+
+    A socket is bound to it and does not listen. So Linux gives it to nobody who asks for any port
+    and to no connection, but servers may listen there, because they allow others to reuse it.
+    """
     with socket.socket() as holder:
         holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         holder.bind(("127.0.0.1", 0))

@@ -4,11 +4,10 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from select import select
 from sysconfig import get_path
@@ -124,19 +123,6 @@ class Servers:
             server.process.terminate()
         for server in running:
             server.stop()
-
-
-@contextlib.contextmanager
-def reserved_port() -> Iterator[int]:
-    """A port of loopback that only those take who are told its number.
-
-    A socket is bound to it and does not listen. So Linux gives it to nobody who asks for any port
-    and to no connection, but servers may listen there, because they allow others to reuse it.
-    """
-    with socket.socket() as holder:
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind(("127.0.0.1", 0))
-        yield holder.getsockname()[1]
 
 
 def environment(path: str = _PATH) -> dict[str, str]:

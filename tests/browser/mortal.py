@@ -3,7 +3,8 @@
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.serving import Server, Settings, kill_orphans_in, reserved_port
+from bench.processes import reserved_port
+from tests.serving import Server, Settings, kill_orphans_in
 
 
 class Mortal:

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from bench.processes import reserved_port
 from holdfast.cli import server_checks
 from holdfast.cli.main import program
 from holdfast.compose.data_directory import own_directory
 from holdfast.pipeline.doctor import Check
 from holdfast.store.connection import StoreUnavailable
-from tests.serving import as_toml, reserved_port
+from tests.serving import as_toml
 
 
 @pytest.fixture

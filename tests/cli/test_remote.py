@@ -12,12 +12,13 @@ from ssl import SSLCertVerificationError, SSLError
 import pytest
 from aiohttp import ServerDisconnectedError
 
+from bench.processes import reserved_port
 from holdfast.cli.failures import Exit, RemoteFailed
 from holdfast.cli.remote import Server
 from holdfast.cli.unreachable import unreachable
 from holdfast.web.admin.faults import RequestFailed
 from tests.cli.conftest import Shell
-from tests.serving import ROOT, reserved_port
+from tests.serving import ROOT
 
 LIST = ["session", "list"]
 

@@ -8,8 +8,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.processes import reserved_port
 from tests.clients.node_client import require
-from tests.serving import ROOT, reserved_port
+from tests.serving import ROOT
 
 HOME = ROOT / "bench" / "load" / "peers"
 JETTY = HOME / "cometd-jetty" / "target"

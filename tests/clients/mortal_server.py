@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from contextlib import ExitStack
 
-from tests.serving import STOP_LIMIT_S, Server, Settings, reserved_port
+from bench.processes import reserved_port
+from tests.serving import STOP_LIMIT_S, Server, Settings
 
 
 class MortalServer:

@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 import pytest
 
+from bench.processes import reserved_port
 from tests.container import command_of_the_image, flag, read_compose, variables_of_the_image
 from tests.integration.talker import Talker
-from tests.serving import PROGRAM, ROOT, environment, reserved_port
+from tests.serving import PROGRAM, ROOT, environment
 from tests.store.servers import ValkeyServer
 from tests.web.programs import Program, program
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import orjson
 import pytest
 
+from bench.processes import reserved_port
 from holdfast.pipeline.java import find_java
 from tests.pipeline.journals import Writer
-from tests.serving import reserved_port
 from tests.store.servers import ValkeyServer
 from tests.unit.pipeline.stories import the_story
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from bench.processes import reserved_port
 from holdfast.compose.storage import open_storage
 from holdfast.delivery.outcomes import ACKED
 from holdfast.delivery.persist_outcome import PersistOutcome
@@ -20,7 +21,6 @@ from holdfast.store.keys import RedisKeys
 from holdfast.store.reader import open_reader
 from holdfast.store.replicas import Replicas
 from holdfast.store.store import Store
-from tests.serving import reserved_port
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import ids, message, session, until
 

@@ -10,10 +10,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from bench.processes import reserved_port
 from holdfast.compose import serving
 from holdfast.settings import Settings
 from holdfast.web.addresses import listen_at
-from tests.serving import reserved_port
 
 ADDRESSES = ["127.0.0.1", "127.0.0.2"]
 

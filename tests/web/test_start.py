@@ -14,11 +14,11 @@ from urllib.parse import urlsplit
 import orjson
 import pytest
 
+from bench.processes import reserved_port
 from holdfast.compose import CannotStart, serving
 from holdfast.settings import Settings
 from holdfast.store.connection import StoreUnavailable
 from tests.abuse.attacker import HANDSHAKE, Person
-from tests.serving import reserved_port
 from tests.web.programs import admin_url, program
 
 HELLO = orjson.dumps([HANDSHAKE])

@@ -10,11 +10,11 @@ from typing import Any
 import aiohttp
 import pytest
 
+from bench.processes import reserved_port
 from holdfast.compose import serving
 from holdfast.settings import Settings
 from holdfast.store.keys import RedisKeys
 from tests.chaos.talker import Denied, Talker
-from tests.serving import reserved_port
 from tests.store.servers import ValkeyServer
 
 TIMEOUT_S = 30.0
