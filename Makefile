@@ -98,7 +98,7 @@ cover: ## all tests with the coverage gates; ARGS go to each pytest
 # Unit tests begin at once; all others wait until the server and the clients are installed.
 cover-units: $(STAMPS)/dev
 $(filter-out cover-units,$(GROUPS)): $(STAMPS)/pipeline $(STAMPS)/holdfast setup-clients
-test-pages: setup-browser
+test-pages cover-rest: setup-debian
 test-attacks:
 	$(SERVE_INSTALLED) $(TEST) $(ATTACKS) $(ARGS)
 test-chaos:
@@ -217,17 +217,18 @@ $(PEERS)/cometd-jetty/target/.installed: $(addprefix $(PEERS)/cometd-jetty/,pom.
 	javac -cp '$(@D)/lib/*' -d $(@D)/classes $(<D)/CometDJetty.java
 	@touch $@
 
-.PHONY: setup-browser
-setup-browser:
-	@if command -v chromium-headless-shell; then :; \
+# A browser, and what formats the manual pages.
+.PHONY: setup-debian
+setup-debian:
+	@if command -v chromium-headless-shell && command -v groff; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get; then \
 	    { apt-get -o DPkg::Lock::Timeout=300 update -qq && \
 	    DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 install -qq --no-install-recommends \
-	    chromium-headless-shell; } || command -v chromium; \
+	    chromium-headless-shell groff-base; } || command -v chromium; \
 	elif ! command -v chromium; then echo 'chromium is missing: no test in a browser' >&2; fi >/dev/null
 
 .PHONY: screenshots
-screenshots: setup-test setup-pages setup-browser ## pictures of every page, light and dark, desk and phone; OUT=dir
+screenshots: setup-test setup-pages setup-debian ## pictures of every page, light and dark, desk and phone; OUT=dir
 	$(BIN)/python -m tests.browser.shots $(or $(OUT),screenshots)
 
 .PHONY: bench

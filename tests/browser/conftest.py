@@ -66,7 +66,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
-    require(CHROMIUM, "chromium-headless-shell or chromium (make setup-browser)")
+    require(CHROMIUM, "chromium-headless-shell or chromium (make setup-debian)")
     require((MODULES / "cometd").is_dir(), "tests/clients/node_modules (make setup-clients)")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
