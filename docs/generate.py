@@ -38,8 +38,8 @@ MEANINGS = {
     ErrorReply.NOT_SUPPORTED: "The channel, or a key of `ext`, is reserved for a feature that "
     "this server does not have; the error names it",
     ErrorReply.ADVICE_INVALID: "`advice` is not an object",
-    ErrorReply.EXT_INVALID: "`ext` is not an object, or its `ack` or `timesync` cannot be read; "
-    "the error names the part",
+    ErrorReply.EXT_INVALID: "`ext` is not an object, or one of its keys, such as `ack`, cannot "
+    "be read; the error names it",
     ErrorReply.HANDSHAKE_BATCHED: "The request also contains a handshake",
     ErrorReply.TEXT_INVALID: "A string in the message has half of a surrogate pair, for example "
     "from an emoji cut in two",
@@ -58,13 +58,14 @@ MEANINGS = {
     ErrorReply.SESSION_UNKNOWN: "No such session, or it belongs to another browser. The reply to "
     "a connect advises a handshake, and so does the reply to a [new client](sessions.md#identity) "
     "whose socket opened too late",
-    ErrorReply.HANDSHAKE_DENIED: "The security policy or an extension denied the handshake",
+    ErrorReply.HANDSHAKE_DENIED: "The [login](login.md) failed, or the security policy or an "
+    "extension denied the handshake",
     ErrorReply.CHANNEL_CREATE_DENIED: "The publish may not create the channel, or the meta "
     "channel is unknown",
-    ErrorReply.PUBLISH_DENIED: "The policy or an authorizer denied the publish",
+    ErrorReply.PUBLISH_DENIED: "A rule, the policy or an authorizer denied the publish",
     ErrorReply.CREATE_DENIED: "The subscription may not create the channel",
-    ErrorReply.SUBSCRIBE_DENIED: "The policy or an authorizer denied the subscription, or it "
-    "names a meta channel",
+    ErrorReply.SUBSCRIBE_DENIED: "A rule, the policy or an authorizer denied the subscription, or "
+    "it names a meta channel",
     ErrorReply.SUBSCRIPTION_MISSING: "The message has no `subscription`",
     ErrorReply.SUBSCRIPTION_INVALID: "`subscription` is neither a channel nor a non-empty array "
     "of channels",
