@@ -66,7 +66,7 @@ class LimitSettings(Section):
         16 * 1024**2, description="Maximum size of the queue of one session."
     )
     max_subject_queue: Limit = Field(
-        10_000, description="Maximum messages that wait for one subject without sessions."
+        10_000, description="Maximum messages that wait for one subject."
     )
     max_subject_queue_bytes: SizeLimit = Field(
         16 * 1024**2, description="Maximum size of the messages that wait for one subject."
@@ -150,7 +150,7 @@ class QuotaSettings(Section):
     quota_addressed: Quota = Field(
         1_000,
         description="Maximum messages from one address, and from one subject, that wait for "
-        "subjects without sessions; 0 is unlimited.",
+        "subjects or in work queues; 0 is unlimited.",
     )
     quota_addressed_bytes: SizeQuota = Field(
         64 * 1024**2,
