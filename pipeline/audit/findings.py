@@ -109,7 +109,7 @@ _UNKNOWNS = """
 _LOST = f"""
     select kind, node, cast(null as bigint) as msg, cast(null as string) as receiver,
         since, until, number, case when kind = '{Kind.DROPPED}'
-            then 'events found no room while the store was away' else what end as what
+            then 'events found no room while the store was unavailable' else what end as what
     from {{ledger}}
     where kind in {words(*LOSSES)} or kind = '{Kind.DROPPED}' and number > 0
 """
