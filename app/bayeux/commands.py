@@ -47,7 +47,7 @@ LONGEST_WAIT_MS = 60_000
 
 _LEVELS: Mapping[Level, Mapping[str, Property[Any]]] = {
     Level.NODE: NODE,
-    Level.CLIENT: CLIENT,
+    Level.SUBJECT: CLIENT,
     Level.SESSION: SESSION,
     Level.TOPIC: TOPIC,
 }
@@ -276,7 +276,7 @@ def _find(target: Target, scope: CommandScope) -> Any:  # noqa: ANN401 - what th
     match target.level:
         case Level.NODE:
             return None
-        case Level.CLIENT:
+        case Level.SUBJECT:
             if found := [each for each in scope.state.sessions if each.subject == target.subject]:
                 return found
         case Level.SESSION:

@@ -35,7 +35,7 @@ class Level(Enum):
     """The kind of a command's target."""
 
     NODE = "node"
-    CLIENT = "client"
+    SUBJECT = "subject"
     SESSION = "session"
     TOPIC = "topic"
 
@@ -67,7 +67,7 @@ class Target:
         match self.level:
             case Level.NODE:
                 return f"/node/{node}/"
-            case Level.CLIENT:
+            case Level.SUBJECT:
                 return f"/node/{node}/client/{self.subject}/"
             case Level.SESSION:
                 return f"/node/{node}/client/{self.key}/"
@@ -117,7 +117,7 @@ def _target(address: str) -> Target:
         case []:
             return Target(Level.NODE, node)
         case ["client", subject]:
-            return Target(Level.CLIENT, node, _subject(subject))
+            return Target(Level.SUBJECT, node, _subject(subject))
         case ["client", subject, number] | ["client", subject, "session", number]:
             return Target(Level.SESSION, node, _subject(subject), _number(number))
         case ["topic", *names] if names:

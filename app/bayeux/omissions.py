@@ -36,7 +36,7 @@ OMITTED: Mapping[Level, frozenset[str]] = {
             "usedMemStr",
         ]
     ),
-    Level.CLIENT: frozenset(
+    Level.SUBJECT: frozenset(
         [
             "blockClientAndResetConnections",
             "blockClientLogin",

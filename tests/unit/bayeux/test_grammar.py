@@ -51,7 +51,7 @@ def ask(server: Server, text: str, value: str | None = None, **fields: Any) -> R
         ("?uptime", Level.NODE, None, "/0", "uptime", None),
         ("/node/holdfast/?uptime", Level.NODE, "holdfast", "/0", "uptime", None),
         ("node/holdfast?uptime", Level.NODE, "holdfast", "/0", "uptime", None),
-        ("__cmd:client/joe/?numSessions", Level.CLIENT, None, "joe/0", "numSessions", None),
+        ("__cmd:client/joe/?numSessions", Level.SUBJECT, None, "joe/0", "numSessions", None),
         ("client/joe/1/?uptime", Level.SESSION, None, "joe/1", "uptime", None),
         ("client/joe/session/1/?uptime", Level.SESSION, None, "joe/1", "uptime", None),
         ("/client/joe/-17/?uptime", Level.SESSION, None, "joe/-17", "uptime", None),

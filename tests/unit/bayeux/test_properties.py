@@ -27,21 +27,15 @@ from tests.unit.bayeux.operated_server import ask, receiver, server_of
 
 TABLES: Mapping[Level, Mapping[str, Property[Any]]] = {
     Level.NODE: NODE,
-    Level.CLIENT: CLIENT,
+    Level.SUBJECT: CLIENT,
     Level.SESSION: SESSION,
     Level.TOPIC: TOPIC,
 }
 PLACES = {
     Level.NODE: "?",
-    Level.CLIENT: "client/joe/?",
+    Level.SUBJECT: "client/joe/?",
     Level.SESSION: "client/joe/1/?",
     Level.TOPIC: "topic/t/a/?",
-}
-TITLES = {
-    Level.NODE: "node",
-    Level.CLIENT: "subject",
-    Level.SESSION: "session",
-    Level.TOPIC: "topic",
 }
 # The properties of xmlBlaster, by the names in its own interfaces.
 XMLBLASTERS = {
@@ -54,7 +48,7 @@ XMLBLASTERS = {
         subscriptions syspropList topicList topics totalMem totalMemStr uptime usedMem usedMemStr
         version
         """,
-    Level.CLIENT: """
+    Level.SUBJECT: """
         blockClientAndResetConnections blockClientLogin creationDate isBlockClientLogin killClient
         maxSessions numSessions numUpdate peekSubjectMessages sessionList sessions
         subjectQueueEntries subjectQueueMaxMsgs subjectQueueNumMsgs uptime
@@ -146,7 +140,7 @@ def page() -> str:
 
 @pytest.mark.parametrize("level", Level)
 def test_all_properties_are_in_the_documentation(level: Level) -> None:
-    (row,) = re.findall(rf"^\| {TITLES[level]} \|(.*)\|(.*)\|(.*)\|$", page(), re.MULTILINE)
+    (row,) = re.findall(rf"^\| {level.value} \|(.*)\|(.*)\|(.*)\|$", page(), re.MULTILINE)
     read, put, done = (sorted(re.findall(r"`(\w+)`", cell)) for cell in row)
     table = TABLES[level].items()
     values = (Reading, Setting)
@@ -157,7 +151,7 @@ def test_all_properties_are_in_the_documentation(level: Level) -> None:
 
 @pytest.mark.parametrize("level", Level)
 def test_all_omitted_properties_are_in_the_documentation_with_a_reason(level: Level) -> None:
-    rows = re.findall(rf"^\| {TITLES[level]} \|([^|]*)\|([^|]*)\|$", page(), re.MULTILINE)
+    rows = re.findall(rf"^\| {level.value} \|([^|]*)\|([^|]*)\|$", page(), re.MULTILINE)
     told = [name for names, _ in rows for name in re.findall(r"`(\w+)`", names)]
     assert sorted(told) == sorted(OMITTED[level])
     assert all(reason.strip() for _, reason in rows)
