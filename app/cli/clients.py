@@ -40,7 +40,8 @@ _CONNECT_TIMEOUT_S = 10.0
 _ADVICE = {
     "no_responders": "nobody responds on this channel; start a responder, such as holdfast respond",
     "timeout": "no reply came within --timeout; set a longer one",
-    "destination_unknown": "nobody has this name now; publish --force-queuing lets messages wait",
+    "destination_unknown": "nobody has this name now; publish --force-queuing lets messages wait "
+    "for subjects",
     "budget_exceeded": "try again later, or more slowly",
 }
 # The same for channels that are none, whatever their codes.

@@ -44,7 +44,10 @@ class Home:
         except OSError as error:
             raise StoreUnavailable(f"{self.directory}: {error.strerror}") from error
         if self._claim is None:
-            raise StoreUnavailable(f"{self.directory}: another server uses this store")
+            raise StoreUnavailable(
+                f"{self.directory}: another server uses this store: stop it, or choose another "
+                "data directory with --data"
+            )
 
     def release(self) -> None:
         """Release the lock."""

@@ -69,7 +69,10 @@ def open_tokens(directory: Path) -> Tokens:
     operator, is_new = _open(directory / OPERATOR_FILE)
     reader, _ = _open(directory / READER_FILE)
     if operator == reader:
-        raise TokensUnusable(f"{directory}: {OPERATOR_FILE} and {READER_FILE} are the same")
+        raise TokensUnusable(
+            f"{directory}: {OPERATOR_FILE} and {READER_FILE} are the same; remove one file to get "
+            "a new token"
+        )
     return Tokens(operator, reader, directory / OPERATOR_FILE if is_new else None)
 
 
