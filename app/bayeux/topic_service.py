@@ -89,7 +89,7 @@ class TopicService:
         channel = self._channels.get(name) if isinstance(name, str) else None
         if channel is None or channel.kind is not Kind.BROADCAST:
             raise CallInvalid(
-                ILLEGAL, "this is not a channel that clients can publish on, nor a pattern of such"
+                ILLEGAL, "this is neither a channel nor a pattern that clients can publish on"
             )
         return channel
 

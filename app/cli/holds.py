@@ -11,7 +11,7 @@ Reason = Annotated[str, typer.Option("--reason", help="The reason, shown with th
 Until = Annotated[
     str | None,
     typer.Option(
-        "--until", metavar="TIME", help="Resume by itself: in 30m, or at 2026-11-20T08:00."
+        "--until", metavar="TIME", help="When the hold ends: in 30m, or at 2026-11-20T08:00."
     ),
 ]
 

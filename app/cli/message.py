@@ -95,7 +95,7 @@ def message(
             why = "the journal is off"
         complain(f"nothing is known of {id}: {why}")
         if found["lakes"] and lake is None:
-            complain(f"--lake names tables that may have it: {', '.join(found['lakes'])}")
+            complain(f"tables that may have it: {', '.join(found['lakes'])}; name one with --lake")
         raise typer.Exit(Exit.FAILED)
 
 

@@ -73,7 +73,7 @@ def replay(
     """Deliver dead letters again.
 
     Shows how many, and asks first. Ctrl-C cancels the replay that is being watched.
-    With --data, one letter is sent as a new message; the letter itself does not change.
+    With --data, one letter is sent as a new message; the letter keeps its data.
 
     Example: holdfast dead replay --code user.update.error --since 2h --rate 100
     """
@@ -184,7 +184,7 @@ def _why_nothing(plan: Json, ids: list[str] | None, to: str | None) -> str:
             case [id]:
                 which = f"there is no dead letter {id}"
             case [_, *_]:
-                which = "there is no dead letter with one of these ids"
+                which = "there is no dead letter with any of these ids"
             case _:
                 which = "no dead letters match"
         return f"{which}: list them with holdfast dead list"

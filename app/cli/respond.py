@@ -143,5 +143,5 @@ async def _output(command: str, message: Message, data: bytes) -> str:
             await process.wait()
     if process.returncode:
         words = errors.decode("utf-8", "replace").strip()[-_MOST_TEXT:]
-        raise Refuse(_FAILED, words or f"the command ended with {process.returncode}")
+        raise Refuse(_FAILED, words or f"the command ended with exit code {process.returncode}")
     return output.decode("utf-8", "replace").rstrip("\n")

@@ -106,6 +106,6 @@ def log_where_admin_is(place: Address, url: str, data: Path) -> None:
     if not place.is_private and place.tls is None:
         log.warning(
             "admin: tokens can be read on their way to %s: set tls_cert and tls_key, or make it "
-            "reachable only from this machine or for a proxy with TLS",
+            "reachable only from this machine or through a proxy with TLS",
             f"{place.url_host}:{place.port}",
         )

@@ -266,7 +266,7 @@ class _Parser:
             found.Add(pattern)
             found.Compile()
         except re2.error:
-            reason = "this is no regular expression of RE2 or too large"
+            reason = "this regular expression is too large or not valid in RE2"
             raise self._error(reason) from None
         return found
 

@@ -41,7 +41,7 @@ class _Line(BaseModel):
     @classmethod
     def _without_nulls(cls, given: Any) -> Any:  # noqa: ANN401 - whatever the line has
         if not isinstance(given, dict):
-            raise PydanticCustomError("object", "no JSON object")
+            raise PydanticCustomError("object", "not a JSON object")
         return {name: value for name, value in given.items() if value is not None}
 
 
@@ -137,6 +137,6 @@ def _parse(line: bytes) -> _Letter:
     try:
         return _Letter.model_validate(orjson.loads(line))
     except orjson.JSONDecodeError as error:
-        raise LineUnfit("no JSON") from error
+        raise LineUnfit("not JSON") from error
     except ValidationError as error:
         raise LineUnfit(first_fault(error)) from error

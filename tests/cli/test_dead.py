@@ -245,7 +245,7 @@ def test_a_replay_of_letters_that_do_not_exist_says_so(shell: Shell) -> None:
     unknown = "9" * 19
     for words, told in [
         ((unknown,), f"there is no dead letter {unknown}: {lists}"),
-        ((unknown, "8" * 19), f"there is no dead letter with one of these ids: {lists}"),
+        ((unknown, "8" * 19), f"there is no dead letter with any of these ids: {lists}"),
         (("--channel", "/none"), f"no dead letters match: {lists}"),
     ]:
         for how in ("--yes", "--dry-run"):

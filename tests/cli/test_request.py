@@ -119,7 +119,7 @@ def test_a_responder_may_reply_with_a_text(server: Server, run: Run) -> None:
         ("cat", {"a": 1}, {"a": 1}),
         ("echo $MESSAGE_CHANNEL", 1, "/ask/command"),
         ("echo wrong >&2; exit 3", 1, "user.update.error: wrong"),
-        ("exit 3", 1, "the command ended with 3"),
+        ("exit 3", 1, "the command ended with exit code 3"),
     ],
 )
 def test_a_responder_may_reply_with_the_output_of_a_command(

@@ -417,7 +417,7 @@ async def test_an_import_skips_letters_that_exist_already(at: StoreProcess) -> N
 async def test_an_import_refuses_only_the_lines_that_are_no_letters(at: StoreProcess) -> None:
     good = letter_lines.write(letter(1))
     imported = await at.letters.import_(given_lines(b"nonsense", good, b"[]"))
-    assert imported == Import(1, 0, 2, [Refusal(1, "no JSON"), Refusal(3, "no JSON object")])
+    assert imported == Import(1, 0, 2, [Refusal(1, "not JSON"), Refusal(3, "not a JSON object")])
 
 
 async def test_an_import_reports_only_its_first_twenty_refusals(at: StoreProcess) -> None:
@@ -460,7 +460,7 @@ def with_fields(**fields: Any) -> bytes:
         ({"priority": 10}, "priority: .*less than or equal to 9"),
         ({"priority": True}, "priority: .*integer"),
         ({"generation": -1}, "generation: .*greater than or equal to 0"),
-        ({"history": [5]}, "history.0: no JSON object"),
+        ({"history": [5]}, "history.0: not a JSON object"),
         ({"history": [{"n": "1"}]}, "history.0.n: .*integer"),
         ({"state": "lost"}, "state: .*'new' or 'replayed'"),
         ({"job": "a b"}, "job: .*pattern"),
