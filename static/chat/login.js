@@ -84,7 +84,7 @@ function reasonOf({successful, error = "", advice}, credentials = {}) {
     const reasons = new Map([
         ["", "The server cannot be reached. Try again in a moment."],
         ["403", refusedReason(credentials)],
-        ["429", `There were too many failed attempts from your address. Try again in ${seconds} s.`],
+        ["429", `The server accepts no more logins from your address for now. Try again in ${seconds} s.`],
         ["503", "The server is busy. Try again in a moment."],
     ]);
     return reasons.get(error.slice(0, 3)) ?? `The server refused the login: ${error}`;

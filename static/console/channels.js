@@ -85,8 +85,8 @@ async function holdBack(app, channel) {
     const {reason, until} = app.requests.body("HoldChannelBody");
     await asked({
         title: `Hold back ${channel}`,
-        text: "Sessions that acknowledge messages get none of this channel until you release it: they wait in the queues, up to their " +
-            "limits. Other sessions still get everything.",
+        text: "Sessions that acknowledge messages get nothing of this channel until you release it: its messages wait in the queues, " +
+            "within their limits. Other sessions still get everything.",
         fields: [reason, until],
         yes: "Hold back",
     }, async (given) => {

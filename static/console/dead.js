@@ -23,7 +23,7 @@ function drawn({items, total}) {
         h("p", {}, link("All dead letters", "dead", "letters"),
             h("span", {class: "faint"}, " – letters with the same cause are grouped below.")),
         items.length ? h("ul", {class: "groups"}, items.map(group))
-            : h("p", {class: "card panel faint"}, "No dead letters: every accepted message was delivered or is waiting."),
+            : h("p", {class: "card panel faint"}, "There are no dead letters."),
         hidden > 0 && h("p", {class: "faint"}, `Smaller groups hold ${count(hidden)} more.`),
     ];
 }

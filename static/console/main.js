@@ -177,7 +177,7 @@ class App {
         const isLate = Date.now() > this.#readingDue;
         const isLive = isReached && !isLate;
         this.feedState.className = `state feed ${isLive ? "good" : "warn"}`;
-        this.feedState.title = isLive ? "Figures update every second." : why || "No figures have arrived lately.";
+        this.feedState.title = isLive ? "Figures are arriving." : why || "No figures have arrived lately.";
         say(this.feedState, isLive ? "live" : "no figures");
     }
 }

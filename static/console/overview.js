@@ -34,7 +34,7 @@ function verdict(now, before) {
         !now.store_available && ["bad", "The store is unavailable: durable messages are refused.", null],
         now.unaccounted !== 0 && ["bad", `${many(now.unaccounted, "entry is", "entries are")} not accounted for.`, null],
         now.channels_held_back > 0 &&
-            ["bad", `${many(now.channels_held_back, "channel is", "channels are")} held back: no receiver accepts messages.`, ["channels"]],
+            ["bad", `${many(now.channels_held_back, "channel is", "channels are")} held back.`, ["channels"]],
         dying(now, before),
         now.held_back > 0 &&
             ["warn", `${many(now.held_back, "session is", "sessions are")} held back.`, ["sessions", {held: "true"}]],
@@ -108,7 +108,7 @@ const letters = (now) => card("Dead letters", figures([
     ["failed deliveries", now.failed],
 ]));
 
-const node = (now) => card("Nodes",
+const node = (now) => card("Node",
     h("p", {class: `state ${now.store_available ? "good" : "bad"}`}, h("strong", {}, now.node), " ",
         h("span", {class: "faint"}, `version ${now.version}`)),
     figures([
