@@ -5,14 +5,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from holdfast.delivery.dead_letters import DeadLetter
 from holdfast.delivery.messages import Message
 from holdfast.delivery.topics import TopicRecord
 from tests.store.servers import ValkeyServer
-from tests.store.valkey_backing import ValkeyBacking
+from tests.store.valkey_backing import ValkeyBacking, machine_settings
 from tests.unit.bayeux.broker_rules import BrokerRules, Shelf
 from tests.unit.bayeux.delivery_store import number_in
 from tests.unit.delivery.fake_keeper import Found
@@ -102,14 +101,5 @@ def test_the_store_has_exactly_what_a_naive_broker_would_keep(durable_valkey: Va
                 while self.backings:
                     self.backings.pop().close()
 
-    run_state_machine_as_test(
-        Stored,
-        settings=settings(
-            max_examples=40,
-            stateful_step_count=25,
-            report_multiple_bugs=False,
-            phases=set(Phase) - {Phase.explain},
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run_state_machine_as_test(Stored, settings=machine_settings(40))
     loop.close()

@@ -5,11 +5,10 @@ import os
 from typing import ClassVar
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.store.servers import ValkeyServer
-from tests.store.valkey_backing import ValkeyBacking
+from tests.store.valkey_backing import ValkeyBacking, machine_settings
 from tests.unit.bayeux.delivery_rules import DeliveryRules
 from tests.unit.bayeux.delivery_store import Backing
 
@@ -38,14 +37,5 @@ def test_a_real_store_matches_memory_after_any_operations(durable_valkey: Valkey
                 while self.backings:
                     self.backings.pop().close()
 
-    run_state_machine_as_test(
-        StoreMachine,
-        settings=settings(
-            max_examples=50 * TIMES,
-            stateful_step_count=25,
-            report_multiple_bugs=False,
-            phases=set(Phase) - {Phase.explain},
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run_state_machine_as_test(StoreMachine, settings=machine_settings(50 * TIMES))
     loop.close()

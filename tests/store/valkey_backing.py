@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from hypothesis import HealthCheck, Phase, settings
+
 from holdfast.bayeux.server import Bayeux
 from holdfast.delivery.dead_letters import DeadLetter
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
@@ -34,6 +36,21 @@ from tests.unit.delivery.fake_keeper import Found
 
 KEYS = RedisKeys("test")
 T = TypeVar("T")
+
+
+def machine_settings(examples: int) -> settings:
+    """Return the settings of a machine with a real store.
+
+    A failure is shown as it was found: with a real store it takes too long to make it smaller.
+    """
+    return settings(
+        max_examples=examples,
+        stateful_step_count=25,
+        report_multiple_bugs=False,
+        print_blob=True,
+        phases=set(Phase) - {Phase.shrink, Phase.explain},
+        suppress_health_check=list(HealthCheck),
+    )
 
 
 class DelayedStore:
