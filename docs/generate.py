@@ -168,8 +168,8 @@ def errors() -> str:
 
 def error_codes() -> str:
     """The table of error codes of failed deliveries and refused requests."""
-    rows = [_row(f"`{code.text}`", str(code.number), code.meaning) for code in CODES.values()]
-    return _table(("Code", "Number", "Meaning"), rows)
+    rows = [_row(f"`{code.text}`", code.meaning) for code in CODES.values()]
+    return _table(("Code", "Meaning"), rows)
 
 
 def metrics() -> str:

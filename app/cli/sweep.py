@@ -34,7 +34,7 @@ def sweep(
         with spinner("Counting"):
             plan = await remote.ask("POST", path, {**wanted, "dry_run": True})
         if dry_run or not plan["matched"]:
-            return plan, False
+            return {**plan, "dry_run": dry_run}, False
         confirm(question(plan), yes=yes)
         removed, is_left = 0, True
         with progress() as bar:
@@ -49,7 +49,6 @@ def sweep(
         return {**plan, counts: removed, "dry_run": False}, is_left
 
     done, is_left = server.talk(conversation)
-    is_plan = done["dry_run"] and done["matched"]
-    answer(done, (would if is_plan else did)(done), as_json=server.as_json)
+    answer(done, (would if dry_run else did)(done), as_json=server.as_json)
     if not done["matched"] or is_left:
         raise typer.Exit(Exit.FAILED)

@@ -20,7 +20,7 @@ class Reason(Enum):
     # An operator emptied the queue.
     CLEARED = "cleared"
     # The entry should have become a dead letter, but the store's buffer was full.
-    STORE_AWAY = "store_away"
+    STORE_UNAVAILABLE = "store_unavailable"
     # Its receiver has lost the right to it.
     NOT_ALLOWED = "not_allowed"
     # Its topic was erased by force.

@@ -113,24 +113,6 @@ _MEANINGS = {
     "user.clientCode": "Free for applications",
 }
 
-# The number before the code on the wire. Codes without a row use their nearest parent's number.
-_NUMBERS = {
-    "legacy": 500,
-    "internal": 500,
-    "resource": 500,
-    "resource.overflow": 507,
-    "communication": 503,
-    "user": 400,
-    "user.configuration": 403,
-    "user.security": 403,
-    "user.maxSizeExceed": 413,
-    "user.notConnected": 402,
-    "user.oid.unknown": 404,
-    "user.publish.readonly": 403,
-    "user.ptp": 404,
-    "user.ptp.denied": 403,
-}
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ErrorCode:
@@ -139,7 +121,6 @@ class ErrorCode:
     text: str
     family: str
     meaning: str
-    number: int
 
     def explained(self, text: str) -> str:
         """Return the reason that people read: the meaning, then this text if there is one."""
@@ -150,15 +131,8 @@ class ErrorCode:
         return self.text == parent or self.text.startswith(parent + ".")
 
 
-def _number(text: str) -> int:
-    while text not in _NUMBERS:
-        text = text.rpartition(".")[0]
-    return _NUMBERS[text]
-
-
 CODES = {
-    text: ErrorCode(text, text.partition(".")[0], meaning, _number(text))
-    for text, meaning in _MEANINGS.items()
+    text: ErrorCode(text, text.partition(".")[0], meaning) for text, meaning in _MEANINGS.items()
 }
 
 # The codes that the server itself uses.

@@ -194,10 +194,10 @@ class Ledger:
 
     def lost(self, receiver: Receiver, entries: Sequence[Entry]) -> None:
         """Record entries that should have become dead letters, but the store's buffer is full."""
-        self._count(len(entries), DISCARDED[Reason.STORE_AWAY])
+        self._count(len(entries), DISCARDED[Reason.STORE_UNAVAILABLE])
         if not receiver.is_durable:
             messages = [entry.message for entry in entries]
-            self._journal.settled(receiver, messages, DISCARDED[Reason.STORE_AWAY])
+            self._journal.settled(receiver, messages, DISCARDED[Reason.STORE_UNAVAILABLE])
 
     def left(self, receiver: Receiver, messages: "Sequence[Message]", outcome: Outcome) -> None:
         """Record what is discarded with an ended session; the store knows of its end already."""

@@ -135,9 +135,16 @@ def test_sessions_that_meet_conditions_are_ended(shell: Shell) -> None:
     assert (done.exit_code, done.stdout) == (0, "2,001 sessions have ended\n")
     assert sorted(shell.operations.by_key) == ["joe/1", "joe/2"]
     assert [change.detail["ended"] for change in shell.operations.changes] == [2000, 1]
-    done = shell.run("session", "end", *which, "--yes", "--json")
-    assert json.loads(done.stdout) == {"matched": 0, "entries": 0, "ended": 0, "dry_run": True}
-    assert done.exit_code == 1
+    for flag, is_dry_run, text in [
+        ("--yes", False, "0 sessions have ended\n"),
+        ("--dry-run", True, "0 sessions would be ended\n"),
+    ]:
+        done = shell.run("session", "end", *which, flag)
+        assert (done.exit_code, done.stdout) == (1, text)
+        done = shell.run("session", "end", *which, flag, "--json")
+        assert done.exit_code == 1
+        nothing = {"matched": 0, "entries": 0, "ended": 0, "dry_run": is_dry_run}
+        assert json.loads(done.stdout) == nothing
 
 
 def test_ending_sessions_at_a_terminal_asks_and_says_how_many(

@@ -44,41 +44,6 @@ LISTED = """
 """
 ALL = LISTED.split()
 
-NUMBERS = {
-    "legacy": 500,
-    "internal": 500,
-    "internal.publishArr": 500,
-    "resource": 500,
-    "resource.db.block": 500,
-    "resource.configuration.pluginFailed": 500,
-    "resource.overflow.queue.bytes": 507,
-    "resource.overflow.queue.entries": 507,
-    "communication.noConnection": 503,
-    "communication.noConnection.serverDeny": 503,
-    "communication.responseTimeout": 503,
-    "user": 400,
-    "user.update.error": 400,
-    "user.notConnected": 402,
-    "user.security.authentication": 403,
-    "user.security.authentication.accessDenied.wrongPassword": 403,
-    "user.configuration.maxSession": 403,
-    "user.configuration.identicalClient": 403,
-    "user.configuration.connectNoPubSess": 403,
-    "user.security.authorization.notAuthorized": 403,
-    "user.ptp.denied": 403,
-    "user.publish.readonly": 403,
-    "user.ptp.unknownDestination": 404,
-    "user.ptp.unknownSession": 404,
-    "user.oid.unknown": 404,
-    "user.query.invalid": 400,
-    "user.query.type.invalid": 400,
-    "user.subscribe.id": 400,
-    "user.illegalArgument": 400,
-    "user.publish": 400,
-    "user.admin.invalid": 400,
-    "user.maxSizeExceed": 413,
-}
-
 
 def code(text: str) -> ErrorCode:
     found = find(text)
@@ -113,14 +78,6 @@ def test_every_code_has_a_meaning_of_its_own() -> None:
     meanings = [row.meaning for row in CODES.values()]
     assert len(set(meanings)) == len(meanings)
     assert all(re.fullmatch(r"[A-Z][^|`]+[^.]", meaning) for meaning in meanings)
-
-
-def test_the_number_on_the_wire_is_that_of_the_nearest_parent() -> None:
-    assert {text: code(text).number for text in NUMBERS} == NUMBERS
-
-
-def test_every_number_is_that_of_an_error() -> None:
-    assert {row.number for row in CODES.values()} == {400, 402, 403, 404, 413, 500, 503, 507}
 
 
 def test_a_code_is_of_the_type_of_its_parents_and_itself() -> None:

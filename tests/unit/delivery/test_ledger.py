@@ -117,12 +117,12 @@ def test_a_letter_is_stored_for_every_receiver_but_only_a_stored_entry_is_remove
 def test_entries_that_found_no_room_as_letters_are_lost_unless_the_store_still_has_them() -> None:
     for is_durable, expected in (
         (True, []),
-        (False, [(Kind.DISCARDED, ID, Reason.STORE_AWAY.value)]),
+        (False, [(Kind.DISCARDED, ID, Reason.STORE_UNAVAILABLE.value)]),
     ):
         at = OneMessage(is_durable=is_durable)
         at.ledger.lost(at.receiver, [at.entry])
         assert at.events() == expected
-        assert at.counters.discarded == {Reason.STORE_AWAY: 1}
+        assert at.counters.discarded == {Reason.STORE_UNAVAILABLE: 1}
 
 
 def test_what_is_left_in_an_ended_session_is_live_although_the_store_had_it() -> None:

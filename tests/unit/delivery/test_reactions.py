@@ -238,7 +238,7 @@ def test_the_other_handler_decides_when_attempts_are_used_up() -> None:
 
 
 def test_a_code_outside_the_table_has_the_reaction_of_an_internal_error() -> None:
-    unheard_of = ErrorCode("plugin.own", "plugin", "Made by a plug-in", 400)
+    unheard_of = ErrorCode("plugin.own", "plugin", "Made by a plug-in")
     assert CONTINUE.react(Failure(unheard_of, ""), alive(), 0.0) == CONTINUE.react(
         Failure(CODES["user.update.internalError"], ""), alive(), 0.0
     )

@@ -397,7 +397,7 @@ def test_a_dead_message_is_discarded_and_counted_while_the_store_is_full() -> No
     court.keeper.is_full = True
     court.judge(no(1))
     assert court.letters() == []
-    assert court.counters.discarded == {Reason.STORE_AWAY: 1}
+    assert court.counters.discarded == {Reason.STORE_UNAVAILABLE: 1}
     assert court.balances()
 
 
