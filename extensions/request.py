@@ -18,7 +18,7 @@ from holdfast.bayeux.point_to_point import is_ptp
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.channels import REPLIES, SERVICES
 from holdfast.delivery.numbers import whole
-from holdfast.delivery.requests import ReplyMode
+from holdfast.delivery.request_states import ReplyMode
 
 _HANDSHAKE = "/meta/handshake"
 _MODES = frozenset(mode.value for mode in ReplyMode)

@@ -19,7 +19,9 @@ from holdfast.delivery.json_text import to_json
 from holdfast.delivery.messages import Message
 from holdfast.delivery.numbers import whole
 from holdfast.delivery.persist_outcome import PersistOutcome
-from holdfast.delivery.requests import ReplyChannel, ReplyFault, ReplyMode, Request, RequestEnd
+from holdfast.delivery.reply_channels import ReplyChannel
+from holdfast.delivery.request_states import ReplyFault, ReplyMode, RequestEnd
+from holdfast.delivery.requests import Request
 from holdfast.delivery.undelivered import Undelivered
 
 # The keys of `ext` in a message that asks for replies.

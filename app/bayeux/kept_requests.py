@@ -4,7 +4,8 @@ from collections.abc import Collection
 
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.sessions import Session
-from holdfast.delivery.requests import ReplyMode, Request, Requests
+from holdfast.delivery.request_states import ReplyMode
+from holdfast.delivery.requests import Request, Requests
 
 
 def reopen(

@@ -22,7 +22,7 @@ from holdfast.delivery.in_flight import by_seq
 from holdfast.delivery.marks import Mark
 from holdfast.delivery.messages import Message
 from holdfast.delivery.queue import CallbackQueue
-from holdfast.delivery.requests import ReplyChannel
+from holdfast.delivery.reply_channels import ReplyChannel
 from holdfast.delivery.session_record import SessionRecord
 from holdfast.delivery.session_states import SessionInput
 from holdfast.delivery.trails import FormerAttempts

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from holdfast.bayeux.session_hooks import SessionHooks
     from holdfast.bayeux.subscribe_qos import SubscribeQos
     from holdfast.bayeux.terms import Terms
-    from holdfast.delivery.requests import ReplyChannel
+    from holdfast.delivery.reply_channels import ReplyChannel
 
 _WRITTEN: Final = SettledBy.WRITTEN
 

@@ -4,16 +4,13 @@ A request is *outstanding* until it ends. Whoever was handed it may answer it on
 are remembered for a while, to say what is wrong with a reply that comes too late.
 """
 
-import re
 from collections import Counter, deque
 from collections.abc import Callable, Container, Iterable
-from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from holdfast.delivery.channels import REPLIES
 from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.receivers import Receiver
-from holdfast.delivery.request_serials import SERVER, Serials
+from holdfast.delivery.request_states import ReplyFault, ReplyMode, RequestEnd
 from holdfast.delivery.timed import Timed
 from holdfast.delivery.timers import Timers
 
@@ -31,99 +28,8 @@ _OF_REQUEST: Final = 4
 _MOST_DUE: Final = 2000
 # The digits that the rest of a deadline takes in an event: it is written again in place.
 _WIDTH: Final = 10
-_SERIAL: Final = re.compile(r"/([1-8][0-9]{6})")
 # How long a request that is about to end waits for the store to keep its reply.
 _REPLY_GRACE_S: Final = 0.1
-_HIGHEST: Final = 9_999_999
-
-
-class ReplyMode(Enum):
-    """The receivers that are to answer a request."""
-
-    # The first reply counts.
-    FIRST = "first"
-    # Each responder replies.
-    ALL = "all"
-    # One receiver is asked.
-    ONE = "one"
-
-
-class RequestEnd(Enum):
-    """The end of a request; the values are in the journal and the metrics."""
-
-    # Used as keys of counters; the default hash of enums is slow Python code.
-    __hash__ = object.__hash__
-
-    ANSWERED = "answered"
-    NO_RESPONDERS = "no_responders"
-    TIMEOUT = "timeout"
-    REFUSED = "refused"
-    # Its requester has ended.
-    ABANDONED = "abandoned"
-    # It was not published.
-    UNSENT = "unsent"
-
-
-class ReplyFault(Enum):
-    """Why a reply is refused; the values are in the journal and the metrics."""
-
-    __hash__ = object.__hash__
-
-    # The session may not answer the request, or there is no such request.
-    DENIED = "denied"
-    DUPLICATE = "duplicate"
-    LATE = "late"
-
-
-class ReplyChannel:
-    """The channels below which one client gets replies."""
-
-    __slots__ = ("_highest", "_serials", "name", "outstanding", "resumes")
-
-    def __init__(self, id: str, highest: int = 0, *, resumes: str = "") -> None:
-        self.name = REPLIES + id
-        # The name of the channel that the client had before, and wants to keep.
-        self.resumes = resumes
-        # Requests to keep over a restart: those of a durable session.
-        self.outstanding: set[Request[Any]] = set()
-        # The highest serial that was used.
-        self._highest = highest
-        # For requests of the server on the client's behalf.
-        self._serials = Serials(SERVER)
-
-    @classmethod
-    def restored(cls, id: str) -> "ReplyChannel":
-        """Return the channel of an earlier process, in which any serial may have been used."""
-        return cls(id, _HIGHEST)
-
-    @property
-    def id(self) -> str:
-        """The part of the name that is secret."""
-        return self.name.removeprefix(REPLIES)
-
-    def covers(self, reply_to: str) -> bool:
-        """Return whether this is a channel below this one, with a serial of the client's."""
-        has_name = reply_to.startswith(self.name)
-        return has_name and _SERIAL.fullmatch(reply_to, len(self.name)) is not None
-
-    def next_call(self) -> str:
-        """Return a channel for the answer of a remote call."""
-        return f"{self.name}/{self._serials.next()}"
-
-    def address(self, reply_to: str, stamp: int) -> str:
-        """Return the channel that responders reply to.
-
-        Serials are used again, so a reply to an earlier request could answer a later one. A
-        serial that is not higher than all before gets a part that no other request has.
-        """
-        return reply_to if self._serial(reply_to) > self._highest else f"{reply_to}/{stamp}"
-
-    def use(self, reply_to: str) -> None:
-        """Note that a request has this serial."""
-        self._highest = max(self._serial(reply_to), self._highest)
-
-    def _serial(self, reply_to: str) -> int:
-        return int(reply_to[len(self.name) + 1 :])
 
 
 class Request(Timed, Generic[R]):

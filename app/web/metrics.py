@@ -18,7 +18,7 @@ from holdfast.bayeux.login import LoginMethod
 from holdfast.bayeux.server import Bayeux
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.error_codes import CODES
-from holdfast.delivery.requests import ReplyFault, RequestEnd
+from holdfast.delivery.request_states import ReplyFault, RequestEnd
 from holdfast.delivery.session_states import SessionInput
 from holdfast.delivery.topic_states import TopicState
 from holdfast.web.census import Census

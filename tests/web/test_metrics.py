@@ -15,7 +15,7 @@ from holdfast.bayeux.options import Options
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.letter_quota import OVERHEAD, Removal
 from holdfast.delivery.queue import QueueLimits
-from holdfast.delivery.requests import ReplyFault, RequestEnd
+from holdfast.delivery.request_states import ReplyFault, RequestEnd
 from holdfast.delivery.session_states import SessionInput
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from holdfast.delivery.counters import Counters
 from holdfast.delivery.queue import CallbackQueue, QueueLimits
 from holdfast.delivery.receivers import Receiver
-from holdfast.delivery.requests import ReplyFault, ReplyMode, Request, RequestEnd, Requests
+from holdfast.delivery.request_states import ReplyFault, ReplyMode, RequestEnd
+from holdfast.delivery.requests import Request, Requests
 
 NAMES = ("ann/1", "bob/1", "cleo/1")
 
