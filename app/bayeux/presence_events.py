@@ -25,7 +25,7 @@ class MemberState(Enum):
 
     HERE = "here"
     # Its client has left, or was silent for too long.
-    AWAY = "away"
+    ABSENT = "absent"
     # Its queue is held back.
     HELD = "held"
 
@@ -106,4 +106,4 @@ def _state_of(session: Session) -> MemberState:
     dispatcher = session.dispatcher
     if dispatcher is not None and dispatcher.hold_record is not None:
         return MemberState.HELD
-    return MemberState.AWAY if session.is_absent else MemberState.HERE
+    return MemberState.ABSENT if session.is_absent else MemberState.HERE

@@ -4,7 +4,7 @@
 export const MOST = 200;
 const FEW = 100;
 // The state of a person is that of the nearest session.
-const NEAREST_LAST = ["away", "held", "here"];
+const NEAREST_LAST = ["absent", "held", "here"];
 const byName = (one, other) => (one.name < other.name ? -1 : 1);
 
 export class Members {

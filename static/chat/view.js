@@ -1,7 +1,7 @@
 // The elements of the page. Data from others become text, never markup.
 import {badge, h, say} from "../dom.js";
 
-const STATES = new Map([["here", "here"], ["away", "away"], ["held", "held back"]]);
+const STATES = new Map([["here", "here"], ["absent", "absent"], ["held", "held back"]]);
 const MOODS = new Map([["here", "good"], ["held", "warn"]]);
 const find = (id) => document.getElementById(id);
 

@@ -240,8 +240,8 @@ def test_a_message_with_the_name_of_another_is_shown_as_unverified(
 def test_members_beyond_those_listed_are_counted(two: tuple[Page, Page]) -> None:
     ada, _ = two
     expect(ada.locator("#members .name")).to_have_text(["ada", "bob"])
-    ada.evaluate(DRAW_MEMBERS, [[{"name": "eve", "state": "away"}], 9800])
-    expect(ada.locator("#members li")).to_contain_text(["away", "and 9800 more"])
+    ada.evaluate(DRAW_MEMBERS, [[{"name": "eve", "state": "absent"}], 9800])
+    expect(ada.locator("#members li")).to_contain_text(["absent", "and 9800 more"])
 
 
 def test_a_user_with_two_tabs_is_listed_once_until_both_have_left(
@@ -261,7 +261,7 @@ def test_a_user_with_two_tabs_is_listed_once_until_both_have_left(
     expect(names).to_have_text(["ada", "bob"])
 
 
-def test_a_user_who_closes_the_page_is_away_until_it_is_opened_again(
+def test_a_user_who_closes_the_page_is_absent_until_it_is_opened_again(
     profile: BrowserContext, servers: Servers, room: str
 ) -> None:
     url = servers.with_settings({"max_interval": 1000}).url
@@ -271,7 +271,7 @@ def test_a_user_who_closes_the_page_is_away_until_it_is_opened_again(
     row = watching.locator("#members .member").filter(has_text="eve")
     expect(row).to_contain_text("here")
     eve.close()
-    expect(row).to_contain_text("away")
+    expect(row).to_contain_text("absent")
     join(profile.new_page(), url, "eve", room=room)
     expect(row).to_contain_text("here")
 

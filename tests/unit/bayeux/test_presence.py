@@ -193,21 +193,21 @@ def states(events: list[Json]) -> list[tuple[str, str]]:
     return [(each["session"], each["state"]) for event in events for each in event["changed"]]
 
 
-def test_a_member_whose_client_disconnects_and_returns_is_away_but_does_not_leave() -> None:
+def test_a_member_whose_client_disconnects_and_returns_is_absent_but_does_not_leave() -> None:
     here = server()
     joe = named(here, "joe/1")
     joe.subscribe(ROOM)
     watching = watcher(here)
     before = ask(watching, {"channel": ROOM})
     joe.disconnect()
-    assert states(heard(watching)) == [("client/joe/1", "away")]
-    assert ask(watching, {"channel": ROOM})["members"][0]["state"] == "away"
+    assert states(heard(watching)) == [("client/joe/1", "absent")]
+    assert ask(watching, {"channel": ROOM})["members"][0]["state"] == "absent"
     connect(named(here, "joe/1"))
     assert states(heard(watching))[-1] == ("client/joe/1", "here")
     assert ask(watching, {"channel": ROOM}) == before
 
 
-def test_a_member_whose_client_is_silent_for_too_long_is_away_until_it_connects() -> None:
+def test_a_member_whose_client_is_silent_for_too_long_is_absent_until_it_connects() -> None:
     here = server()
     joe = named(here, "joe/1")
     joe.subscribe(ROOM)
@@ -216,7 +216,7 @@ def test_a_member_whose_client_is_silent_for_too_long_is_away_until_it_connects(
     while not told:
         here.advance(5.0)
         told = states(heard(watching))
-    assert set(told) == {("client/joe/1", "away")}
+    assert set(told) == {("client/joe/1", "absent")}
     connect(joe)
     assert states(heard(watching)) == [("client/joe/1", "here")]
     connect(joe)
