@@ -2,9 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from inspect import isawaitable
 from ssl import SSLContext
 from types import TracebackType
 from typing import Any, Literal, Self, Unpack
@@ -18,10 +17,9 @@ from holdfast.client.conversation import Conversation
 from holdfast.client.errors import (
     ClientError,
     NotConnected,
-    ReplyError,
     SessionEnded,
-    TokenFailed,
 )
+from holdfast.client.handshakes import Handshakes, Token
 from holdfast.client.http_session import http_session
 from holdfast.client.inbox import Inbox
 from holdfast.client.life import ClientState, WrongUse
@@ -43,10 +41,6 @@ from holdfast.client.subscriptions import Callback, NewSubscription
 from holdfast.client.transport_choice import LONG_POLLING, WEBSOCKET, TransportChoice
 from holdfast.client.wire import LOGIN, Json, part_of
 
-Token = str | Callable[[], str | Awaitable[str]]
-
-# The key that a server without requests refuses in a handshake.
-_REQUEST = "ext.request"
 _log = logging.getLogger(__name__)
 
 
@@ -101,11 +95,7 @@ class Client:
             on_state: Called with each new state. An exception is logged.
         """
         self._address = Address(url)
-        self._session = session
-        self._token = token
-        self._credentials = credentials
         self._max_queue = max_queue
-        self._terms = dict(terms or {})
         self._choice = TransportChoice(transports)
         self._headers = headers
         self._ssl = ssl
@@ -118,8 +108,15 @@ class Client:
         self._conversation: Conversation | None = None
         self._inbox = Inbox(self._send, self._settled)
         self._requests = Requests(self._send)
-        # Whether handshakes ask for a channel for replies.
-        self._asks = True
+        self._handshakes = Handshakes(
+            session=session,
+            terms=terms,
+            credentials=credentials,
+            token=token,
+            max_queue=max_queue,
+            requests=self._requests,
+        )
+        self._has_token = token is not None
         self._outbox = outbox
         # The task that sends the messages of the outbox, while there are any.
         self._posting: asyncio.Task[None] | None = None
@@ -137,6 +134,7 @@ class Client:
             self._http,
             self._address.url,
             self,
+            self._handshakes,
             self._inbox.settling,
             self._choice,
             self._receive,
@@ -148,7 +146,7 @@ class Client:
         except BaseException:
             await self.close()
             raise
-        if self._token is not None:
+        if self._has_token:
             _ = self.listen(LOGIN, self._renew)
         ended = self._conversation.ended
         assert ended is not None  # noqa: S101
@@ -439,31 +437,6 @@ class Client:
 
     # For the conversation
 
-    async def handshake_ext(self) -> Json:
-        """Return the `ext` of the next handshake."""
-        delivery: Json = {
-            # The client reports pending messages, so verdicts need no time limit.
-            "responseTimeout": 0,
-            "maxEntries": max(self._max_queue // 2, 1),
-            **self._terms,
-        }
-        if self._session is not None:
-            delivery["session"] = self._session
-        ext: Json = {"ack": True, "delivery": delivery}
-        if self._asks:
-            ext["request"] = self._requests.channel or True
-        if self._credentials is not None:
-            ext["authentication"] = dict(self._credentials)
-        if self._token is not None:
-            ext["authentication"] = {"token": await self._get_token()}
-        return ext
-
-    def asks_for_less(self, refusal: ReplyError) -> bool:
-        """Do without requests if the server has none and refuses handshakes that ask for them."""
-        is_less = self._asks and _REQUEST in refusal.arguments
-        self._asks = self._asks and not is_less
-        return is_less
-
     def begin_session(self, reply: Json) -> None:
         """Subscribe again, unless the session has kept its subscriptions."""
         self._session_name = part_of(reply, "ext", "delivery", "session", "name")
@@ -493,20 +466,11 @@ class Client:
 
     async def _renew(self, _warning: Message) -> None:
         """Give the server a new token before the login ends."""
-        message: Json = {"channel": LOGIN, "data": {}}
         try:
-            message["ext"] = {"authentication": {"token": await self._get_token()}}
+            message: Json = {"channel": LOGIN, "data": {}, "ext": await self._handshakes.login()}
             await self._opened().send(message).reply
         except ClientError as error:
             _log.warning("the login was not renewed: %s", error)
-
-    async def _get_token(self) -> str:
-        try:
-            token = self._token() if callable(self._token) else self._token
-            return await token if isawaitable(token) else str(token)
-        except Exception as error:
-            _log.warning("there is no token: %r", error)
-            raise TokenFailed(f"there is no token: {error!r}") from error
 
     def _farewell(self, end: bool) -> Json:
         ext = self._inbox.settling.disconnect_ext()

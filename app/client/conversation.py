@@ -10,6 +10,7 @@ from typing import Protocol
 import aiohttp
 
 from holdfast.client.errors import ClientError, NotConnected, ReplyError, SessionEnded, TokenFailed
+from holdfast.client.handshakes import Handshakes
 from holdfast.client.life import ClientInput, ClientState, next_state
 from holdfast.client.long_polling import LongPolling
 from holdfast.client.outgoing import Outgoing, OutgoingQueue
@@ -42,14 +43,6 @@ _log = logging.getLogger(__name__)
 class ConversingClient(Protocol):
     """The part of its client that a conversation needs."""
 
-    async def handshake_ext(self) -> Json:
-        """Return the `ext` of the next handshake."""
-        ...
-
-    def asks_for_less(self, refusal: ReplyError) -> bool:
-        """Return whether the next handshake leaves out what this one was refused for."""
-        ...
-
     def begin_session(self, reply: Json) -> None:
         """Take a session that has just begun."""
         ...
@@ -71,6 +64,7 @@ class Conversation:
         http: aiohttp.ClientSession,
         url: str,
         client: ConversingClient,
+        handshakes: Handshakes,
         settling: Settling,
         choice: TransportChoice,
         receive: Receive,
@@ -79,6 +73,7 @@ class Conversation:
         longest_pause_s: float,
     ) -> None:
         self._client = client
+        self._handshakes = handshakes
         self._settling = settling
         self._choice = choice
         self._transports: dict[str, Transport] = {
@@ -202,15 +197,13 @@ class Conversation:
             supportedConnectionTypes=[*self._choice.names],
         )
         try:
-            ext = await self._client.handshake_ext()
-            if ext:
-                message["ext"] = ext
+            message["ext"] = await self._handshakes.ext()
             [reply] = await self._request(message, _REPLY_S)
         except (NotSent, NoReply, ValueError, TokenFailed) as error:
             return self._lose(error)
         if reply.get("successful") is not True:
             self._failure = ReplyError(reply)
-            if self._client.asks_for_less(self._failure):
+            if self._handshakes.asks_for_less(self._failure):
                 return 0.0
         pause_s = self._pacing.answered(reply)
         if reply.get("successful") is True:
