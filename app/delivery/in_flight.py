@@ -261,11 +261,9 @@ class InFlight:
         return entry.is_pending or self.settling is not _BATCH
 
     def coming_again(self) -> list[Entry]:
-        """Return the entries that go first in the next batch, in order: the earlier hand-overs."""
-        entries = self.unanswered()
-        if self.returned:
-            entries = sorted([*entries, *self.returned.values()], key=by_place)
-        return entries
+        """Return the entries that go first in the next batch, in the order of `place`."""
+        # An entry that went again while the receiver worked on a later one is behind that one.
+        return sorted([*self.unanswered(), *self.returned.values()], key=by_place)
 
     def find(self, seq: int) -> Entry | None:
         """Return the entry whose last number this is, as the present client knows it."""

@@ -70,6 +70,17 @@ def test_returned_entries_beyond_the_limit_of_a_batch_keep_their_place() -> None
     assert shelf.hand_over(limit=2) == "c"
 
 
+def test_an_entry_that_went_again_while_a_later_one_was_pending_stays_ahead_of_it() -> None:
+    shelf = Shelf()
+    shelf.hand_over("ab")
+    shelf.queue.keep_pending([2])
+    assert shelf.hand_over() == "a", "the receiver works on b"
+    shelf.queue.keep_pending([])
+    assert shelf.hand_over(limit=1) == "a"
+    shelf.queue.acknowledge(3)
+    assert shelf.hand_over() == "b"
+
+
 def test_a_message_waits_behind_all_others_of_its_priority_whatever_its_id() -> None:
     shelf = Shelf()
     for text, priority in (("c", 5), ("x", 9), ("a", 5), ("z", 1), ("b", 5), ("w", 9)):
