@@ -40,10 +40,6 @@ class Java:
     # A Java without an archive of its own classes cannot make one of ours.
     can_archive: bool = True
 
-    @property
-    def major(self) -> int:
-        return _major(self.version)
-
 
 @dataclass(frozen=True, slots=True)
 class NoJava:

@@ -47,11 +47,6 @@ class Guard:
         # no channel is probed.
         self.watched_until = 0.0
 
-    @property
-    def window_s(self) -> float:
-        """Return how long verdicts count, in seconds."""
-        return self._limits.window_s
-
     def watch(self, now: float) -> None:
         """Learn from now on what receivers take, for as long as verdicts count."""
         self.watched_until = max(self.watched_until, now + self._limits.window_s)

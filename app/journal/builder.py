@@ -38,11 +38,6 @@ class FrameBuilder:
         """The number of events."""
         return self.columns.count
 
-    @property
-    def weight(self) -> int:
-        """The number of rows to be written."""
-        return self.columns.weight
-
     def add_note(self, note: DecodedNote) -> None:
         """Add the events of a note; `take_in` puts them into columns, with those of other notes."""
         self._waiting_notes.append(note)
@@ -131,7 +126,7 @@ class FrameBuilder:
         self,
         kind: str,
         at: int,
-        what: str | None = None,
+        what: str | None,
         *,
         name: str | None = None,
         channel: str | None = None,

@@ -14,11 +14,7 @@ class StoreBusy(Exception):
 
 
 class StoreRefused(Exception):
-    """The store did not carry out the call; `reason` is OOM, MISCONF or NOREPLICAS."""
-
-    def __init__(self, reason: str, text: str) -> None:
-        super().__init__(text)
-        self.reason = reason
+    """The store did not carry out the call; the text begins with OOM, MISCONF or NOREPLICAS."""
 
 
 class ScriptFailed(Exception):
@@ -42,4 +38,4 @@ def error_of(reply: ReplyError) -> StoreBusy | StoreRefused | ScriptFailed:
     code = text.partition(" ")[0]
     if code in _NOT_NOW:
         return StoreBusy(text)
-    return StoreRefused(code, text) if code in _REFUSED else ScriptFailed(code, text)
+    return StoreRefused(text) if code in _REFUSED else ScriptFailed(code, text)

@@ -157,7 +157,7 @@ class Life:
         self._now += self._dice.randint(50, 800)
         for receiver, messages in waiting.items():
             self._hand_over(receiver, messages)
-        if self._builder.weight >= _FULL:
+        if self._builder.columns.weight >= _FULL:
             self._flush()
         if self._now >= self._books_due:
             self._report_books()

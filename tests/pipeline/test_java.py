@@ -41,7 +41,7 @@ def test_java_home_takes_precedence_over_the_path(tmp_path: Path) -> None:
     home = fake_java(tmp_path / "named", "21.0.1")
     on_path = fake_java(tmp_path / "found", "17.0.1")
     found = find_java({"JAVA_HOME": str(home), "PATH": f"{on_path}/bin:{os.environ['PATH']}"})
-    assert (found.home, found.origin, found.major) == (home, "JAVA_HOME", 21)
+    assert (found.home, found.origin, found.version) == (home, "JAVA_HOME", "21.0.1")
 
 
 def test_a_java_that_is_too_old_is_skipped(tmp_path: Path) -> None:

@@ -231,7 +231,7 @@ async def test_a_full_store_refuses_calls_that_may_be_refused(valkey: ValkeyServ
         caller.note(1, may_be_refused=True)
         (refused,) = await caller.answered()
         assert isinstance(refused, StoreRefused)
-        assert refused.reason == "OOM"
+        assert str(refused).startswith("OOM ")
         assert caller.states == []
         with pytest.raises(StoreRefused):
             await caller.link.ask("SET", "key", "value")
@@ -279,7 +279,7 @@ async def test_a_store_with_too_few_replicas_refuses_calls_that_may_be_refused(
         caller.note(1, may_be_refused=True)
         (refused,) = await caller.answered()
         assert isinstance(refused, StoreRefused)
-        assert refused.reason == "NOREPLICAS"
+        assert str(refused).startswith("NOREPLICAS ")
 
 
 @pytest.mark.slow

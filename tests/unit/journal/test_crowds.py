@@ -165,4 +165,4 @@ def test_receivers_of_the_same_messages_share_a_row() -> None:
     for receiver in RECEIVERS:
         notes.add(receiver, list(MESSAGES), 1.0)
     notes.end()
-    assert (builder.count, builder.weight) == (20, 1)
+    assert (builder.count, builder.columns.weight) == (20, 1)

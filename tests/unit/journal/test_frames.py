@@ -73,7 +73,7 @@ def test_discards_of_one_message_for_one_reason_share_a_row() -> None:
     for code in ("queue_full", "client.gone"):
         for receiver in RECEIVERS:
             builder.explained(Kind.DISCARDED, MESSAGES[0], receiver, NOW, code=code)
-    assert builder.weight == 2
+    assert builder.columns.weight == 2
     frame = decode(builder.frame())
     assert frame.body["delivered"]["t"] == [0, 0]
     assert unfold(frame) == [

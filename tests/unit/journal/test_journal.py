@@ -289,7 +289,7 @@ def test_a_message_that_many_receivers_cannot_take_is_one_row_with_all_of_them()
     crowd, messages = receivers(100), stream(2)
     for message in messages:
         writer.turned_away(crowd, message, DISCARDED[Reason.OVERFLOW_ENTRIES])
-    assert writer.journal.weight == len(messages)
+    assert writer.journal.columns.weight == len(messages)
     writer.flush(1.0)
     code = Reason.OVERFLOW_ENTRIES.value
     assert events_of(shelf) == [(each.id, who.key, code) for each in messages for who in crowd]
@@ -303,7 +303,7 @@ def test_sessions_that_leave_the_same_messages_for_one_reason_share_a_row() -> N
     writer.settled(ann, messages, DISCARDED[Reason.SESSION_EXPIRED])
     writer.settled(joe, messages, DISCARDED[Reason.SESSION_EXPIRED])
     writer.settled(joe, messages, DISCARDED[Reason.SESSION_ENDED])
-    assert writer.journal.weight == 2
+    assert writer.journal.columns.weight == 2
     writer.flush(1.0)
     expired, ended = Reason.SESSION_EXPIRED.value, Reason.SESSION_ENDED.value
     assert sorted(events_of(shelf), key=str) == sorted(
