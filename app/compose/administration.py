@@ -1,7 +1,6 @@
 """Sets up the administration: tokens, operators' rights in Bayeux, and the HTTP API."""
 
 import asyncio
-import logging
 import socket
 import time
 from contextlib import AsyncExitStack
@@ -44,8 +43,6 @@ from holdfast.web.tasks import cancel
 
 if TYPE_CHECKING:
     from aiohttp import web
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Long-polling on the aiohttp front end."""
 
 import asyncio
-import logging
 from collections.abc import Sequence
 
 from aiohttp import web
@@ -21,8 +20,6 @@ from holdfast.web.endpoint import (
     retry_headers,
 )
 from holdfast.web.origins import speaker_kind_of
-
-log = logging.getLogger(__name__)
 
 
 class Waiting:
