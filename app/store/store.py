@@ -13,7 +13,7 @@ from collections.abc import (
 )
 from functools import partial
 
-from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
+from holdfast.delivery.delivery_journal import DeliveryJournal
 from holdfast.delivery.guard import ChannelHold
 from holdfast.delivery.letter_quota import LetterQuota
 from holdfast.delivery.marks import BatchMark, Marked
@@ -64,7 +64,6 @@ class Store:
         on_fenced: Called when another process has opened the store: stop, nothing is stored now.
         confirm: Reports whether replicas have the stored messages; None if they need not.
         most_keys: The most publish keys; beyond them the oldest are removed.
-        journal: Returns the notes of calls.
         letter_quota: The quota of the dead letters in this store.
     """
 
@@ -79,7 +78,6 @@ class Store:
         on_fenced: Callable[[], None],
         confirm: Confirm | None = None,
         most_keys: int = _MOST_KEYS,
-        journal: DeliveryJournal = NO_JOURNAL,
         letter_quota: LetterQuota | None = None,
     ) -> None:
         self.letter_quota = letter_quota or LetterQuota()
@@ -99,7 +97,7 @@ class Store:
             on_fenced=on_fenced,
         )
         self._calls = UnansweredCalls(
-            link, journal, on_refused=self._right.lose, on_answered=self._open_if_lost
+            link, on_refused=self._right.lose, on_answered=self._open_if_lost
         )
         self._turns = TurnBuffer()
         self._writer = TurnWriter(

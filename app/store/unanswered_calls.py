@@ -5,7 +5,7 @@ import logging
 from collections import deque
 from collections.abc import Callable
 
-from holdfast.delivery.delivery_journal import DeliveryJournal
+from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
 from holdfast.store.errors import ScriptFailed
 from holdfast.store.link import Answer, StoreLink
 from holdfast.store.scripts import ScriptCall
@@ -17,7 +17,6 @@ class UnansweredCalls:
     """Makes calls over the link, and passes each answer on to who waits for it.
 
     Args:
-        journal: Learns whether the note of a call is in the store.
         on_refused: Called when the store refuses this process as a writer; the text says why.
         on_answered: Called behind every answer.
     """
@@ -25,12 +24,12 @@ class UnansweredCalls:
     def __init__(
         self,
         link: StoreLink,
-        journal: DeliveryJournal,
         *,
         on_refused: Callable[[str], None],
         on_answered: Callable[[], None],
     ) -> None:
-        self.journal = journal
+        # Learns whether the note of a call is in the store.
+        self.journal: DeliveryJournal = NO_JOURNAL
         self._link = link
         self._on_refused = on_refused
         self._on_answered = on_answered

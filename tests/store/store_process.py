@@ -108,8 +108,8 @@ class StoreProcess:
             seed=lambda: f"{random.getrandbits(64):x}",
             on_emptied=lambda: self.events.append("emptied"),
             on_fenced=lambda: self.events.append("fenced"),
-            journal=journal,
         )
+        self.store.note_for(journal)
         self.kept: dict[int, list[PersistOutcome]] = {}
         self.letters = Letters(self.store, self.redis, _now.__next__)
 
