@@ -10,7 +10,6 @@ from holdfast.bayeux.pending_replies import begin_pending
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.sessions import Exchange, Session
 from holdfast.bayeux.takeover import leave
-from holdfast.delivery.counters import Reason
 from holdfast.delivery.error_codes import DELIVERY_ENDED
 from holdfast.delivery.session_states import SessionInput
 
@@ -116,9 +115,9 @@ def _disconnect(
     # Before the rest is handed over or discarded: another session of the subject may get these.
     life.undelivered.take_back(session, now)
     # The client may have processed these: they are not redelivered while it leaves.
-    life.undelivered.discard_in_flight(session, Reason.SESSION_ENDED)
+    life.undelivered.discard_in_flight(session)
     # Before this reply: cometd.js closes its socket only when no connect is outstanding.
     life.answers.dismiss(session, now)
-    life.undelivered.discard_in_flight(session, Reason.SESSION_ENDED)
+    life.undelivered.discard_in_flight(session)
     life.ends.end(session, SessionInput.END if leaves_letters else SessionInput.DISCONNECT)
     return leaves_letters

@@ -136,11 +136,11 @@ class Undelivered(Generic[R]):
             receiver.queue.clear()
             self._ledger.left(receiver, messages, DISCARDED[reason])
 
-    def discard_in_flight(self, receiver: R, reason: Reason) -> None:
-        """Discard the entries in flight: they will be neither acknowledged nor sent again."""
+    def discard_in_flight(self, receiver: R) -> None:
+        """Discard what is in flight as the session ends: it is neither acked nor sent again."""
         handed = receiver.queue.withdraw(list(receiver.queue.in_flight()))
         if handed:
-            self.discard(receiver, [entry.message for entry in handed], reason)
+            self.discard(receiver, [entry.message for entry in handed], Reason.SESSION_ENDED)
 
     def expire_waiting(self, receiver: R, most: int | None = None) -> int:
         """Remove waiting messages whose lifetime is over, at most `most`; return how many."""

@@ -62,7 +62,6 @@ class Logins(ServerExtension):
         otherwise: RightsFile,
         is_operators: Callable[[str], bool],
         warning_s: float,
-        wall_s: Callable[[], float] = time.time,
     ) -> None:
         self._server = server
         self._file = rights
@@ -72,7 +71,6 @@ class Logins(ServerExtension):
         self._of_administration = of_administration
         self._is_operators = is_operators
         self._warning_s = warning_s
-        self._wall_s = wall_s
         self._failures = Buckets(_FAILURES)
         self._check_times = CheckTimes()
         self._proofs = Proofs()
@@ -186,7 +184,7 @@ class Logins(ServerExtension):
         """End expired logins, and follow changes of the file, until cancelled."""
         while True:
             await asyncio.sleep(_LOOK_S)
-            self.end_due(self._wall_s())
+            self.end_due(time.time())
             if self._file is not None and self._file.refresh():
                 await self._review()
 

@@ -56,9 +56,8 @@ class StoreLink:
         *,
         on_state: Callable[[bool, str], None],
         random: Callable[[], float],
-        scripts: Sequence[Script] = (),
+        scripts: Sequence[Script],
         limits: LinkLimits | None = None,
-        name: str = "holdfast",
     ) -> None:
         self._address = address
         self._on_state = on_state
@@ -66,7 +65,6 @@ class StoreLink:
         self._scripts = tuple(scripts)
         self._limits = limits or LinkLimits()
         self._loop = asyncio.get_running_loop()
-        self._name = name
         # Calls sent and unanswered, then calls to be sent, oldest first.
         self._sent: deque[_Call] = deque()
         self._queued: list[_Call] = []
@@ -110,8 +108,7 @@ class StoreLink:
 
     def _exceeds(self) -> bool:
         """Return whether the link exceeds its limits."""
-        waiting = len(self._sent) + len(self._queued)
-        return self._bytes > self._limits.bytes or waiting > self._limits.calls
+        return self._bytes > self._limits.bytes or self.unanswered > self._limits.calls
 
     async def open(self) -> None:
         """Connect for the first time; waits for a store that is loading its data."""
@@ -160,9 +157,9 @@ class StoreLink:
 
     # Calls
 
-    def call(self, parts: Sequence[Word], done: Answer, *, may_be_refused: bool = True) -> None:
+    def call(self, parts: Sequence[Word], done: Answer) -> None:
         """Queue a command, to be sent at the end of the turn; it is answered in a later one."""
-        self._queue(parts, done, may_be_refused)
+        self._queue(parts, done, may_be_refused=True)
         if not self._is_flush_due:
             self._is_flush_due = True
             self._loop.call_soon(self._flush_at_end_of_turn)
@@ -275,7 +272,7 @@ class StoreLink:
         sources = [script.source for script in self._scripts]
         try:
             async with asyncio.timeout(self._limits.timeout_s):
-                return await RespConnection.connect(self._address, self._name, sources)
+                return await RespConnection.connect(self._address, "holdfast", sources)
         except TimeoutError as error:
             raise Unusable("does not answer") from error
 

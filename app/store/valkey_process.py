@@ -76,19 +76,19 @@ async def stop(process: ValkeyProcess) -> None:
     """Stop the process after it has written its data; kill it if it does not respond."""
     # Valkey refuses to stop before its first append-only file is complete.
     for _ in range(_REQUESTS):
-        if await _ends(process, signal.SIGTERM, _GOODBYE_S):
+        if await _ends(process, signal.SIGTERM):
             return
     log.warning("the embedded store (process %d) does not stop: it is killed", process.pid)
-    await _ends(process, signal.SIGKILL, _GOODBYE_S)
+    await _ends(process, signal.SIGKILL)
 
 
-async def _ends(process: ValkeyProcess, number: int, limit_s: float) -> bool:
+async def _ends(process: ValkeyProcess, number: int) -> bool:
     try:
         process.signal(number)
     except ProcessLookupError:
         pass
     try:
-        async with asyncio.timeout(limit_s):
+        async with asyncio.timeout(_GOODBYE_S):
             await process.gone()
     except TimeoutError:
         return False

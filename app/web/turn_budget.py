@@ -12,16 +12,15 @@ _TURN_S = 0.005
 class TurnBudget:
     """Says when work should continue in a later turn; all askers of one turn share its time."""
 
-    def __init__(self, turn_s: float = _TURN_S) -> None:
+    def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._turn_s = turn_s
         # When the budget ends; None until somebody asks in this turn.
         self._ends_at: float | None = None
 
     def is_over(self) -> bool:
         now = thread_time()
         if self._ends_at is None:
-            self._ends_at = now + self._turn_s
+            self._ends_at = now + _TURN_S
             self._loop.call_soon(self._begin_anew)
         return now > self._ends_at
 
