@@ -123,13 +123,13 @@ class Dispatcher:
         "state",
     )
 
-    def __init__(self, policy: Policy = DEFAULT_POLICY, hold: QueueHold | None = None) -> None:
+    def __init__(self, policy: Policy = DEFAULT_POLICY) -> None:
         self.policy = policy
         self.state = DispatcherState.UNDEF
         self.since: float | None = None
         self.attempt = 0
         self.deadline: float | None = None
-        self.hold_record = hold
+        self.hold_record: QueueHold | None = None
         self._awaited: WaitReason | None = None
         self._has_refused = False
         # True if nothing is wrong: everything flows, and contact and acks change nothing. This is

@@ -47,7 +47,8 @@ def test_a_queue_that_is_held_back_does_not_flow_and_its_receiver_stays_alive() 
 
 
 def test_a_dispatcher_may_begin_held_back() -> None:
-    dispatcher = Dispatcher(hold=HELD)
+    dispatcher = Dispatcher()
+    dispatcher.hold_back(HELD)
     dispatcher.contact(0.0)
     assert not dispatcher.flows(0.0)
 
