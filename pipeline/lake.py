@@ -84,8 +84,8 @@ class Lake:
             yield
 
     @contextmanager
-    def alone_with_tables(self, who: str, *, oldest: int = VERSION) -> Iterator[None]:
-        """Hold the lock for work on existing tables.
+    def alone_with_tables(self, *, oldest: int = VERSION) -> Iterator[None]:
+        """Hold the lock for upkeep of existing tables.
 
         Raises:
             PipelineFailed: There are none, or those of another version, or another process holds
@@ -93,7 +93,7 @@ class Lake:
         """
         # Do not create a folder where there are no tables.
         self._check_tables(oldest)
-        with self.alone(who):
+        with self.alone("upkeep"):
             yield
 
     @contextmanager
@@ -242,18 +242,10 @@ class Lake:
             self.open(name).commit(files[name], number, is_all=name in anew)
         (self._offsets / str(number - 2)).unlink(missing_ok=True)
 
-    def files(
-        self,
-        table: str,
-        since: date | None = None,
-        until: date | None = None,
-        *,
-        at: int | None = None,
-    ) -> list[Path]:
+    def files(self, table: str, since: date | None = None, *, at: int | None = None) -> list[Path]:
         """Return the files of a table.
 
-        Every reader gets them here. The files of events are those of the days from `since` to
-        `until`.
+        Every reader gets them here. The files of events are those of the days from `since` on.
 
         Args:
             at: The number of the state; default: the newest.
@@ -265,7 +257,7 @@ class Lake:
         number = self.newest() if at is None else at
         found = [*self.open(table).files(number)]
         if table == EVENTS:
-            found = [file for file in found if _is_wanted(file.day, since, until)]
+            found = [file for file in found if _is_wanted(file.day, since)]
         refuse({file.path: file.fault for file in found if file.fault is not None})
         return sorted(file.path for file in found)
 
@@ -274,12 +266,11 @@ class Lake:
         spark: "SparkSession",
         table: str,
         since: date | None = None,
-        until: date | None = None,
         *,
         at: int | None = None,
     ) -> "DataFrame":
         """Return the rows of these days as in `files`."""
-        files = self.files(table, since, until, at=at)
+        files = self.files(table, since, at=at)
         schema = ", ".join(filter(None, TABLES[table]))
         return _read(spark, schema, self.root / table, files)
 
@@ -321,11 +312,9 @@ def write_down(place: Path, value: object) -> None:
     write_text(place, json.dumps(value))
 
 
-def _is_wanted(day: str | None, since: date | None, until: date | None) -> bool:
-    if since is None and until is None:
-        return True
+def _is_wanted(day: str | None, since: date | None) -> bool:
     # The names of days sort by time.
-    return day is not None and str(since or "") <= day <= str(until or "9")
+    return since is None or (day is not None and str(since) <= day)
 
 
 def _read(spark: "SparkSession", schema: str, base: Path, files: Iterable[Path]) -> "DataFrame":

@@ -27,7 +27,7 @@ def compact(*, dry_run: DryRun = False, as_json: AsJson = False, journal: AtJour
     A running ingest also does this when there are many files.
     """
     lake = Lake(journal.lake)
-    with failing(), lake.alone_with_tables("upkeep"), progress() as bar:
+    with failing(), lake.alone_with_tables(), progress() as bar:
         from holdfast.pipeline.upkeep import Merge, to_compact
         from holdfast.pipeline.upkeep import compact as take
 
@@ -65,7 +65,7 @@ def retain(
         today - timedelta(days=kept - 1) for kept in (days, events_days or days)
     )
     lake = Lake(journal.lake)
-    with failing(), lake.alone_with_tables("upkeep"):
+    with failing(), lake.alone_with_tables():
         from holdfast.pipeline.upkeep import Cut, forget, to_forget
 
         with spinner("Looking"):
@@ -95,7 +95,7 @@ def backfill(
     """
     refuse_remote(engine(False), "backfill")
     lake = Lake(journal.lake)
-    with failing(), lake.alone_with_tables("upkeep", oldest=OLDEST):
+    with failing(), lake.alone_with_tables(oldest=OLDEST):
         from holdfast.pipeline.backfill import Backfill
         from holdfast.pipeline.migration import clean_up, take_over
         from holdfast.pipeline.upkeep import give_up_lost
