@@ -244,8 +244,8 @@ class Publishing:
         data: object,
         now: float,
         *,
-        lazy_s: float | None = None,
-        qos: Qos | None = None,
+        lazy_s: float | None,
+        qos: Qos | None,
     ) -> None:
         """Publish from within the server; with `lazy_s`, the message may be delayed that long."""
         found = self._state.channels.get(channel)

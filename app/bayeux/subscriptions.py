@@ -61,7 +61,7 @@ class Subscriptions:
         session: Session,
         patterns: Mapping[str, Channel],
         message: Json,
-        qos: SubscribeQos = PLAIN,
+        qos: SubscribeQos,
     ) -> int:
         """Check that the session may subscribe to the patterns; return how many are new to it.
 

@@ -26,7 +26,7 @@ _NO_FLAGS: Mapping[str, str] = {}
 def options_of(
     model: type[BaseModel],
     *,
-    without: Sequence[str] = (),
+    without: Sequence[str],
     flags: Mapping[str, str] = _NO_FLAGS,
 ) -> Callable[..., dict[str, Any]]:
     """A group of options for a `Program`, which returns the given fields in the server's form.

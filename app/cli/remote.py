@@ -170,7 +170,7 @@ class Remote:
         path: str,
         body: Json | AsyncIterator[bytes] | None = None,
         *,
-        params: Params | None = None,
+        params: Params | None,
     ) -> "AsyncIterator[ClientResponse]":
         """A successful response, open while it is read."""
         from aiohttp import ClientError

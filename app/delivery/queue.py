@@ -279,7 +279,7 @@ class CallbackQueue(InFlight):
 
     # Removing
 
-    def take_expired(self, now_ms: int, most: int | None = None) -> list[Message]:
+    def take_expired(self, now_ms: int, most: int | None) -> list[Message]:
         """Remove up to `most` waiting messages whose lifetime is over; the caller counts them."""
         expiring = self.expiring
         if not expiring or expiring[0].expires_ms > now_ms:

@@ -4,7 +4,7 @@ from holdfast.pipeline.lake import OPEN
 from holdfast.pipeline.reports.sums import SUMS
 from holdfast.pipeline.reports.tables import Tables
 from holdfast.pipeline.schemas import ANSWER, DELIVERY
-from holdfast.pipeline.scope import EVERYTHING, Scope
+from holdfast.pipeline.scope import Scope
 
 # The views of all rows, and the tables of the lake that have them; copies in `open` have no end.
 PARTS = {
@@ -36,7 +36,7 @@ _BEGINS = """
 """
 
 
-def narrow(tables: Tables, scope: Scope = EVERYTHING) -> None:
+def narrow(tables: Tables, scope: Scope) -> None:
     """Define the tables that reports read, from all rows: `all_events` and so on."""
     tables.add("scope", "channel string, receiver string", [(scope.channel, scope.receiver)])
     tables.define("life", _life(scope))
