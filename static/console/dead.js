@@ -30,12 +30,12 @@ function drawn({items, total}) {
 
 function group(each) {
     return h("li", {class: "card group", "data-key": each.fingerprint},
-        h("div", {class: "what"},
+        h("div", {},
             h("h2", {}, link(mono(each.channel), "dead", "letters", {fingerprint: each.fingerprint})),
             h("p", {}, mono(each.code)),
             each.reason && h("p", {class: "faint"}, `Latest reason: ${each.reason}`),
             each.remark && remark(each.remark)),
-        h("div", {class: "over-time"},
+        h("div", {},
             bars(each.hours, "24 hours"),
             h("span", {class: "faint small"}, `${count(sum(each.hours))} in 24 hours,`, h("br"), "the last ", when(each.last))),
         h("div", {class: "how-many"},

@@ -111,8 +111,8 @@ function step(each, begin) {
         each.code,
     ].filter(Boolean).join(", ");
     return [
-        h("span", {class: "faint mono at", title: time(each.at_us / 1000)}, precise(each.at_us)),
-        h("span", {class: "faint mono after"}, `+${span(Math.max(0, each.at_us - begin))}`),
+        h("span", {class: "faint mono", title: time(each.at_us / 1000)}, precise(each.at_us)),
+        h("span", {class: "faint mono"}, `+${span(Math.max(0, each.at_us - begin))}`),
         badge(WORDS.get(each.kind) ?? each.kind, MOODS.get(each.kind)),
         h("span", {}, each.receiver ? [sessionLink(each.receiver), " "] : "", h("span", {class: "faint"}, details),
             each.letter ? [" ", link("the letter", "dead", "letter", each.letter)] : ""),

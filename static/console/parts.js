@@ -13,7 +13,7 @@ export const mono = (text) => h("span", {class: "mono"}, text);
 export const json = (value) => h("pre", {class: "json", tabindex: 0}, JSON.stringify(value, null, 2));
 
 /** A list of names and values, without null values. */
-export const facts = (rows, kind = "facts") =>
+export const facts = (rows, kind) =>
     h("dl", {class: kind}, rows.filter(([, value]) => value !== null).map(([name, value]) =>
         h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 
@@ -21,7 +21,7 @@ export const card = (title, ...children) =>
     h("section", {class: "card panel"}, title && h("h2", {}, title), children);
 
 /** A table, which narrow screens show as cards. Columns are `[name, cell, class]`. */
-export function table(caption, columns) {
+function table(caption, columns) {
     const body = h("tbody");
     const head = columns.map(([name, , kind]) => h("th", {scope: "col", class: kind}, name));
     const element = h("table", {},
