@@ -44,9 +44,9 @@ from tests.unit.bayeux.broker_queues import (
 )
 from tests.unit.bayeux.delivery_store import number_in
 from tests.unit.bayeux.delivery_world import Loud
-from tests.unit.bayeux.harness import Client, Json, Server
+from tests.unit.bayeux.harness import Client, Json, Server, server_of
 from tests.unit.delivery.fake_keeper import Found
-from tests.unit.extensions.delivering import connect, no, server_of
+from tests.unit.extensions.delivering import connect, no
 
 # Longer than a session waits for its client.
 LONG_S = 1001.0

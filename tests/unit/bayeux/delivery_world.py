@@ -14,8 +14,6 @@ from holdfast.delivery.marks import Mark
 from holdfast.delivery.queue import QueueLimits
 from holdfast.delivery.topics import TopicConfig
 from holdfast.delivery.trails import Trail
-from holdfast.extensions.ack import Ack
-from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.delivery_answers import TIMEOUT_S
 from tests.unit.bayeux.delivery_books import (
     ATTEMPTS,
@@ -27,7 +25,7 @@ from tests.unit.bayeux.delivery_books import (
 from tests.unit.bayeux.delivery_model import Model
 from tests.unit.bayeux.delivery_receiver import MAX_INTERVAL_S, MOST, Copy, Receiver
 from tests.unit.bayeux.delivery_store import Backing, number_in
-from tests.unit.bayeux.harness import Server
+from tests.unit.bayeux.harness import Server, server_of
 
 
 class Loud(logging.Logger):
@@ -41,9 +39,7 @@ def new_server(backing: Backing, after: Server | None = None) -> Server:
     """A server; one that comes after another finds what the store has."""
     if after is not None:
         backing.reopen()
-    server = Server(
-        DeliveryWire,
-        partial(Ack, announces_batch=False),
+    server = server_of(
         keeper=backing.keeper,
         journal=backing.journal,
         after=after,

@@ -8,6 +8,7 @@ the event loop, `advance` lets time pass, `resolve` finishes what an extension w
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
 from itertools import count
 from typing import Any, cast
 
@@ -25,6 +26,8 @@ from holdfast.delivery.delivery_journal import NO_JOURNAL, DeliveryJournal
 from holdfast.delivery.messages import Event
 from holdfast.delivery.node import Node
 from holdfast.delivery.store_port import StorePort
+from holdfast.extensions.ack import Ack
+from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.delivery.fake_keeper import FakeKeeper
 
 Json = dict[str, Any]
@@ -457,6 +460,11 @@ class Client:
 
     def disconnect(self, *, wire: Wire | None = None) -> Asked:
         return self.send({"channel": "/meta/disconnect"}, wire=wire)
+
+
+def server_of(*others: Installed, **options: Any) -> Server:
+    """A server with acks and verdicts, and with other extensions."""
+    return Server(DeliveryWire, partial(Ack, announces_batch=False), *others, **options)
 
 
 # The type checker confirms here that the fakes fit the interfaces of the core.

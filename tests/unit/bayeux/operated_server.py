@@ -1,18 +1,11 @@
 """What an operator does to a server without a network."""
 
-from functools import partial
 from typing import Any
 
 from holdfast.bayeux.command_scope import CommandScope, Process
 from holdfast.bayeux.commands import Result, run, understand
 from holdfast.bayeux.replaying import Replaying
-from holdfast.extensions.ack import Ack
-from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Client, Server
-
-
-def server_of(**options: Any) -> Server:
-    return Server(DeliveryWire, partial(Ack, announces_batch=False), **options)
 
 
 def receiver(server: Server, session: str | None = "joe/1", **options: Any) -> Client:

@@ -1,14 +1,10 @@
 """Answers that wait for the store, that carry less than they could, or that get lost."""
 
-from functools import partial
-
 import pytest
 
 from holdfast.bayeux import answers
 from holdfast.delivery.session_states import SessionState
-from holdfast.extensions.ack import Ack
-from holdfast.extensions.delivery_wire import DeliveryWire
-from tests.unit.bayeux.harness import Client, Server, Wire
+from tests.unit.bayeux.harness import Client, Server, Wire, server_of
 from tests.unit.bayeux.second_lives import (
     RestartableServer,
     again,
@@ -210,7 +206,7 @@ def test_a_held_connect_keeps_its_deadline_while_another_answer_waits() -> None:
 
 
 def test_a_plain_session_does_not_get_an_expired_message() -> None:
-    server = Server(DeliveryWire, partial(Ack, announces_batch=False))
+    server = server_of()
     client = server.connected()
     client.subscribe("/a")
     expiration = {"lifeTime": 1000, "forceDestroy": True}

@@ -25,7 +25,7 @@ from holdfast.delivery.topics import TopicConfig
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.journal.schema import Kind
-from tests.unit.bayeux.harness import Asked, Client, Json, Server, Socket
+from tests.unit.bayeux.harness import Asked, Client, Json, Server, Socket, server_of
 from tests.unit.bayeux.second_lives import RestartableServer, again, connect, drain, named, take
 from tests.unit.journal.ledger import JournaledStore
 
@@ -35,7 +35,7 @@ DURABLE = {"/a": ChannelRule(history=HistoryDepth(5), durable=True)}
 
 @pytest.fixture
 def server() -> Server:
-    return Server(DeliveryWire, partial(Ack, announces_batch=False), channels=KEEPS)
+    return server_of(channels=KEEPS)
 
 
 def publish(server: Server, *data: object, channel: str = "/a") -> None:
@@ -1037,9 +1037,7 @@ def test_a_newest_only_subscription_disregards_priorities(server: Server) -> Non
 
 
 def test_outdated_messages_make_room_in_a_full_queue() -> None:
-    server = Server(
-        DeliveryWire,
-        partial(Ack, announces_batch=False),
+    server = server_of(
         channels=KEEPS,
         queue_limits=QueueLimits(entries=3),
     )

@@ -5,8 +5,8 @@ import pytest
 from holdfast.bayeux.channel_holds import TOO_MANY
 from holdfast.bayeux.grammar import ILLEGAL, CommandRefused
 from holdfast.delivery.guard import GuardLimits
-from tests.unit.bayeux.harness import Server
-from tests.unit.bayeux.operated_server import connect, receiver, server_of
+from tests.unit.bayeux.harness import Server, server_of
+from tests.unit.bayeux.operated_server import connect, receiver
 
 ANN = "operator/ann"
 

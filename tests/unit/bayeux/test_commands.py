@@ -8,14 +8,8 @@ import pytest
 from holdfast.bayeux.grammar import CommandRefused
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.queue import QueueLimits
-from tests.unit.bayeux.operated_server import (
-    ask,
-    connect,
-    publish,
-    receiver,
-    server_of,
-    value_of,
-)
+from tests.unit.bayeux.harness import server_of
+from tests.unit.bayeux.operated_server import ask, connect, publish, receiver, value_of
 
 
 def test_the_node_reports_its_clients_sessions_topics_and_counts() -> None:

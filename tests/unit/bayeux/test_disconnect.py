@@ -8,8 +8,8 @@ from holdfast.bayeux.services import ServiceCall
 from holdfast.delivery.counters import Reason
 from holdfast.delivery.session_states import SessionInput
 from holdfast.extensions.ack import Ack
-from tests.unit.bayeux.harness import Asked, Json, Server, Socket
-from tests.unit.bayeux.operated_server import connect, letters, publish, receiver, server_of
+from tests.unit.bayeux.harness import Asked, Json, Server, Socket, server_of
+from tests.unit.bayeux.operated_server import connect, letters, publish, receiver
 
 
 def test_a_disconnect_ends_the_session() -> None:

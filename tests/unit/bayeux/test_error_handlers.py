@@ -1,14 +1,11 @@
 """Error handlers: which one the server asks about a channel, and what counts without one."""
 
-from functools import partial
 from typing import Any
 
 from holdfast.bayeux.options import ChannelRule
 from holdfast.delivery.dispatcher import Dispatcher
 from holdfast.delivery.reactions import REFUSED_FOR_GOOD, Failure, ForMessage, ForRest, Reaction
-from holdfast.extensions.ack import Ack
-from holdfast.extensions.delivery_wire import DeliveryWire
-from tests.unit.bayeux.harness import Client, Json, Server
+from tests.unit.bayeux.harness import Client, Json, Server, server_of
 
 ERROR = "user.update.error"
 THREE_TIMES = ChannelRule(attempts=3, backoff_s=1.0, longest_backoff_s=1.0)
@@ -24,10 +21,6 @@ class Handler:
     def react(self, failure: Failure, dispatcher: Dispatcher, now: float) -> Reaction | None:
         self.asked.append(failure)
         return self._reaction
-
-
-def server_of(**options: Any) -> Server:
-    return Server(DeliveryWire, partial(Ack, announces_batch=False), **options)
 
 
 def receiver(server: Server, channel: str = "/a/b", **terms: Any) -> Client:

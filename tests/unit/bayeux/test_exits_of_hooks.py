@@ -15,8 +15,8 @@ from holdfast.bayeux.sessions import Session
 from holdfast.delivery.dispatcher import Dispatcher
 from holdfast.delivery.reactions import Failure, Reaction
 from holdfast.web.tasks import Tasks
-from tests.unit.bayeux.harness import Json, Server
-from tests.unit.extensions.delivering import codes, connect, no, publish, receiver, server_of
+from tests.unit.bayeux.harness import Json, Server, server_of
+from tests.unit.extensions.delivering import codes, connect, no, publish, receiver
 
 EXITS = [asyncio.CancelledError, SystemExit, KeyboardInterrupt, GeneratorExit]
 Exit = type[BaseException]

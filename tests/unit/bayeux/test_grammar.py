@@ -16,8 +16,8 @@ from holdfast.bayeux.properties import QueueQuery
 from holdfast.bayeux.session_status import hold_of
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery import error_codes
-from tests.unit.bayeux.harness import Server
-from tests.unit.bayeux.operated_server import publish, receiver, server_of
+from tests.unit.bayeux.harness import Server, server_of
+from tests.unit.bayeux.operated_server import publish, receiver
 
 # The wall clock of a new server.
 NOW_MS = 1_700_000_000_000

@@ -7,6 +7,7 @@ import pytest
 from holdfast.bayeux.commands import run, understand
 from holdfast.bayeux.grammar import CommandRefused
 from holdfast.delivery.counters import Reason
+from tests.unit.bayeux.harness import server_of
 from tests.unit.bayeux.operated_server import (
     ask,
     connect,
@@ -14,7 +15,6 @@ from tests.unit.bayeux.operated_server import (
     publish,
     receiver,
     scope_of,
-    server_of,
     value_of,
 )
 

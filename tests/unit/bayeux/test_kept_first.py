@@ -5,7 +5,7 @@ import pytest
 from holdfast.bayeux.options import ChannelRule
 from holdfast.delivery.json_text import to_json
 from holdfast.delivery.persist_outcome import PersistOutcome
-from tests.unit.bayeux.operated_server import server_of
+from tests.unit.bayeux.harness import server_of
 from tests.unit.bayeux.second_lives import (
     connect,
     named,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.unit.bayeux.harness import Client, Server
+from tests.unit.bayeux.harness import Client, Server, server_of
 from tests.unit.bayeux.test_point_to_point import leave, named
-from tests.unit.extensions.delivering import connect, server_of
+from tests.unit.extensions.delivering import connect
 
 
 def operator(server: Server) -> Client:

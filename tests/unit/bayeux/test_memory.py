@@ -5,9 +5,7 @@ import tracemalloc
 
 import pytest
 
-from holdfast.extensions.ack import Ack
-from holdfast.extensions.delivery_wire import DeliveryWire
-from tests.unit.bayeux.harness import Server
+from tests.unit.bayeux.harness import server_of
 
 COUNT = 1000
 # In bytes; 260 were measured.
@@ -16,7 +14,7 @@ MOST = 500
 
 @pytest.mark.slow
 def test_a_waiting_message_does_not_keep_its_request_in_memory() -> None:
-    server = Server(DeliveryWire, lambda here: Ack(here, announces_batch=False))
+    server = server_of()
     client = server.connected(ext={"ack": True})
     client.subscribe("/a")
     sender = server.connected()

@@ -14,8 +14,8 @@ from holdfast.delivery.counters import Reason
 from holdfast.delivery.messages import Message
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.shared_queues import SharedQueueLimits
-from tests.unit.bayeux.harness import Asked, Client, Json, Server, Socket
-from tests.unit.extensions.delivering import codes, connect, data_of, no, redelivered, server_of
+from tests.unit.bayeux.harness import Asked, Client, Json, Server, Socket, server_of
+from tests.unit.extensions.delivering import codes, connect, data_of, no, redelivered
 
 KEY = {"delivery": {"key": "k"}}
 UNKNOWN = "user.ptp.unknownDestination"

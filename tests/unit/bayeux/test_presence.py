@@ -11,11 +11,11 @@ from holdfast.bayeux.rights import Denial, SecurityPolicy, Vote
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.channels import PRESENCE
 from holdfast.delivery.queue import CallbackQueue
-from tests.unit.bayeux.harness import Client, Json, Server
+from tests.unit.bayeux.harness import Client, Json, Server, server_of
 from tests.unit.bayeux.second_lives import RestartableServer, again, drain
 from tests.unit.bayeux.second_lives import named as kept
 from tests.unit.bayeux.test_point_to_point import leave, named
-from tests.unit.extensions.delivering import HOLDBACK, connect, no, publish, server_of
+from tests.unit.extensions.delivering import HOLDBACK, connect, no, publish
 
 RULES = {"/room/**": ChannelRule(has_presence=True)}
 SERVICE = "/service/presence"

@@ -23,7 +23,8 @@ from holdfast.bayeux.properties import (
     ValueForm,
 )
 from holdfast.delivery.topics import TopicConfig
-from tests.unit.bayeux.operated_server import ask, receiver, server_of
+from tests.unit.bayeux.harness import server_of
+from tests.unit.bayeux.operated_server import ask, receiver
 
 TABLES: Mapping[Level, Mapping[str, Property[Any]]] = {
     Level.NODE: NODE,

@@ -2,15 +2,8 @@
 
 from holdfast.delivery.marks import Mark
 from holdfast.delivery.messages import Message
-from tests.unit.bayeux.harness import Server
-from tests.unit.bayeux.operated_server import (
-    connect,
-    letters,
-    publish,
-    receiver,
-    replaying_of,
-    server_of,
-)
+from tests.unit.bayeux.harness import Server, server_of
+from tests.unit.bayeux.operated_server import connect, letters, publish, receiver, replaying_of
 
 
 def a_message(server: Server, data: str = "7") -> Message:

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.bayeux.session_status import expires_ms, last_seen_ms
-from tests.unit.bayeux.harness import Client, Server
-from tests.unit.bayeux.operated_server import connect, receiver, server_of, value_of
+from tests.unit.bayeux.harness import Client, Server, server_of
+from tests.unit.bayeux.operated_server import connect, receiver, value_of
 
 
 def test_the_expiry_of_a_session_follows_from_when_it_was_last_seen() -> None:

@@ -13,7 +13,7 @@ from holdfast.bayeux.sessions import Session
 from holdfast.delivery.queue import QueueLimits
 from holdfast.delivery.session_states import SessionInput
 from holdfast.journal.schema import Kind
-from tests.unit.bayeux.harness import Client, Json, Server
+from tests.unit.bayeux.harness import Client, Json, Server, server_of
 from tests.unit.bayeux.test_login_events import heard, operator
 from tests.unit.bayeux.test_point_to_point import (
     address,
@@ -26,7 +26,7 @@ from tests.unit.bayeux.test_point_to_point import (
     states,
     waiting,
 )
-from tests.unit.extensions.delivering import codes, connect, data_of, server_of
+from tests.unit.extensions.delivering import codes, connect, data_of
 from tests.unit.journal.ledger import JournaledStore
 
 UNKNOWN = "404:user.ptp.unknownDestination,client/"

@@ -11,10 +11,10 @@ from holdfast.delivery.marks import Mark
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.shared_queues import SharedQueueLimits
 from holdfast.store.records import message_of
-from tests.unit.bayeux.harness import Asked, Client, Json, Server
+from tests.unit.bayeux.harness import Asked, Client, Json, Server, server_of
 from tests.unit.bayeux.operated_server import replaying_of
 from tests.unit.bayeux.test_point_to_point import leave, restarted
-from tests.unit.extensions.delivering import codes, connect, data_of, no, redelivered, server_of
+from tests.unit.extensions.delivering import codes, connect, data_of, no, redelivered
 
 JOBS = "/jobs/a"
 RULES: dict[str, Any] = {"channels": {"/jobs/**": ChannelRule(is_work_queue=True)}}

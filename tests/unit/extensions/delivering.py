@@ -1,17 +1,10 @@
 """Clients that give verdicts, and a server that listens to them."""
 
-from functools import partial
 from typing import Any
 
-from holdfast.extensions.ack import Ack
-from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Asked, Client, Json, Server
 
 HOLDBACK = "user.update.holdback"
-
-
-def server_of(**options: Any) -> Server:
-    return Server(DeliveryWire, partial(Ack, announces_batch=False), **options)
 
 
 def receiver(server: Server, *, ack: bool = True, **options: Any) -> Client:

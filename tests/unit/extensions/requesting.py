@@ -1,19 +1,16 @@
 """Clients that ask and answer."""
 
-from functools import partial
 from typing import Any
 
-from holdfast.extensions.ack import Ack
-from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.extensions.request import Request
-from tests.unit.bayeux.harness import Asked, Client, Json, Server, Socket
+from tests.unit.bayeux.harness import Asked, Client, Json, Server, Socket, server_of
 
 POWER = "/data/power"
 
 
 def requesting(**options: Any) -> Server:
     """A server whose clients may ask for replies."""
-    return Server(DeliveryWire, partial(Ack, announces_batch=False), Request, **options)
+    return server_of(Request, **options)
 
 
 class Person(Client):

@@ -1,19 +1,15 @@
 """The chat: its members see who is there, and can send messages to one person alone."""
 
-from functools import partial
-
 import pytest
 
-from holdfast.extensions.ack import Ack
 from holdfast.extensions.chat import LIST, PRIVATE, ROOMS, UNKNOWN, Chat
-from holdfast.extensions.delivery_wire import DeliveryWire
-from tests.unit.bayeux.harness import Client, Json, Server, Socket, Wire
+from tests.unit.bayeux.harness import Client, Json, Server, Socket, Wire, server_of
 
 LOBBY = ROOMS + "lobby"
 
 
 def server() -> Server:
-    here = Server(DeliveryWire, partial(Ack, announces_batch=False))
+    here = server_of()
     Chat(here.for_extensions)
     return here
 

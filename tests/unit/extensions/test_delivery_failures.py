@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.unit.bayeux.harness import server_of
 from tests.unit.extensions.delivering import (
     codes,
     connect,
@@ -11,7 +12,6 @@ from tests.unit.extensions.delivering import (
     publish,
     receiver,
     redelivered,
-    server_of,
 )
 
 

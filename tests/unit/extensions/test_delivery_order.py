@@ -1,5 +1,6 @@
 """The order in which messages are handed over, and how many at a time."""
 
+from tests.unit.bayeux.harness import server_of
 from tests.unit.extensions.delivering import (
     HOLDBACK,
     codes,
@@ -8,7 +9,6 @@ from tests.unit.extensions.delivering import (
     no,
     publish,
     receiver,
-    server_of,
 )
 
 

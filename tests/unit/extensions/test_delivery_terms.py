@@ -5,14 +5,8 @@ from typing import Any
 import pytest
 
 from holdfast.bayeux.terms import NAME_INVALID
-from tests.unit.extensions.delivering import (
-    codes,
-    connect,
-    no,
-    publish,
-    receiver,
-    server_of,
-)
+from tests.unit.bayeux.harness import server_of
+from tests.unit.extensions.delivering import codes, connect, no, publish, receiver
 
 
 def test_the_handshake_reply_has_the_terms_and_waits_for_the_store() -> None:

@@ -1,6 +1,7 @@
 """Receivers that are held back, by themselves or by an operator."""
 
 from holdfast.delivery.dispatcher import DispatcherState as Contact
+from tests.unit.bayeux.harness import server_of
 from tests.unit.extensions.delivering import (
     HOLDBACK,
     codes,
@@ -10,7 +11,6 @@ from tests.unit.extensions.delivering import (
     publish,
     receiver,
     redelivered,
-    server_of,
 )
 
 

@@ -2,8 +2,8 @@
 
 from holdfast.delivery.guard import ChannelHold
 from holdfast.delivery.latency import LatencySampler
-from tests.unit.bayeux.harness import Asked, Client, Server, Socket
-from tests.unit.extensions.delivering import connect, no, publish, receiver, server_of
+from tests.unit.bayeux.harness import Asked, Client, Server, Socket, server_of
+from tests.unit.extensions.delivering import connect, no, publish, receiver
 
 
 def watched() -> tuple[Server, LatencySampler]:

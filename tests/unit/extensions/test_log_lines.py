@@ -5,7 +5,8 @@ import logging
 import pytest
 
 from holdfast.delivery.notices import MOST, WINDOW_S
-from tests.unit.extensions.delivering import HOLDBACK, connect, no, publish, receiver, server_of
+from tests.unit.bayeux.harness import server_of
+from tests.unit.extensions.delivering import HOLDBACK, connect, no, publish, receiver
 
 ERROR = "user.update.error"
 

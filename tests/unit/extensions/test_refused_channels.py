@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.delivery.dispatcher import DispatcherState as Contact
 from holdfast.delivery.guard import GuardLimits
-from tests.unit.bayeux.harness import Asked, Client, Json, Server
+from tests.unit.bayeux.harness import Asked, Client, Json, Server, server_of
 from tests.unit.extensions.delivering import (
     HOLDBACK,
     codes,
@@ -17,7 +17,6 @@ from tests.unit.extensions.delivering import (
     no,
     publish,
     receiver,
-    server_of,
 )
 
 ERROR = "user.update.error"

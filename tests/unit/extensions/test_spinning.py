@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from holdfast.bayeux.options import ChannelRule
 from holdfast.delivery.dispatcher import Dispatcher
 from holdfast.delivery.reactions import Failure, ForMessage, ForRest, Reaction
-from tests.unit.bayeux.harness import Json
-from tests.unit.extensions.delivering import connect, no, ok, publish, receiver, server_of
+from tests.unit.bayeux.harness import Json, server_of
+from tests.unit.extensions.delivering import connect, no, ok, publish, receiver
 
 PATIENT = ChannelRule(attempts=1_000_000, backoff_s=0.0, longest_backoff_s=0.0)
 SECONDS = 3

@@ -1,18 +1,15 @@
 """Acks and verdicts that cannot be read: they have no effect, and settle nothing."""
 
 import re
-from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.extensions.ack import Ack
-from holdfast.extensions.delivery_wire import DeliveryWire
 from holdfast.extensions.timesync import TimeSync
-from tests.unit.bayeux.harness import Json, Server
-from tests.unit.extensions.delivering import connect, publish, receiver, server_of
+from tests.unit.bayeux.harness import Json, server_of
+from tests.unit.extensions.delivering import connect, publish, receiver
 
 SERVICE = "/service/delivery"
 REFUSAL = {"seq": 1, "errorCode": "user.update.error"}
@@ -206,7 +203,7 @@ def test_other_messages_beside_an_unreadable_one_take_effect() -> None:
 
 @pytest.mark.parametrize("terms", [{}, {"ext": {"ack": True}}])
 def test_verdicts_in_a_session_that_did_not_agree_on_them_are_refused(terms: Json) -> None:
-    server = Server(DeliveryWire, partial(Ack, announces_batch=False))
+    server = server_of()
     client = server.client(**terms)
     error = "400:user.illegalArgument,verdicts:delivery_invalid"
     assert connect(client, ok_of(1), ack=None).reply["error"] == error

@@ -9,17 +9,8 @@ from holdfast.bayeux.options import ChannelRule
 from holdfast.delivery.session_states import SessionState
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
-from tests.unit.bayeux.harness import Server
-from tests.unit.extensions.delivering import (
-    codes,
-    connect,
-    data_of,
-    no,
-    ok,
-    publish,
-    receiver,
-    server_of,
-)
+from tests.unit.bayeux.harness import Server, server_of
+from tests.unit.extensions.delivering import codes, connect, data_of, no, ok, publish, receiver
 
 
 def test_a_verdict_ok_settles_one_message_and_leaves_the_others() -> None:

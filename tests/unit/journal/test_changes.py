@@ -1,7 +1,7 @@
 """The journal records the changes of sessions, of their dispatchers and of queue holds."""
 
 from holdfast.journal.schema import Kind
-from tests.unit.bayeux.operated_server import server_of
+from tests.unit.bayeux.harness import server_of
 from tests.unit.bayeux.second_lives import connect, named, publish, take
 from tests.unit.journal.ledger import JournaledStore
 

@@ -17,7 +17,7 @@ from holdfast.journal.frame import decode
 from holdfast.journal.schema import Event, Kind
 from holdfast.journal.unfold import unfold
 from holdfast.journal.wording import LONGEST, wording_of
-from tests.unit.bayeux.operated_server import server_of
+from tests.unit.bayeux.harness import server_of
 from tests.unit.bayeux.second_lives import connect, named, publish
 from tests.unit.journal.ledger import JournaledStore, Writing
 
