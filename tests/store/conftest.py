@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 import uvloop
+from redis import Redis
 
+from tests.store.hall import Scene, stage
 from tests.store.places import kill_orphans_in
 from tests.store.servers import ValkeyServer
 from tests.store.store_process import StoreProcess, store_process
@@ -58,3 +60,17 @@ async def at(shared_valkey: ValkeyServer) -> AsyncIterator[StoreProcess]:
     """A process at work with an empty store."""
     async with store_process(shared_valkey) as at:
         yield at
+
+
+@pytest.fixture
+async def scene(shared_valkey: ValkeyServer) -> AsyncIterator[Scene]:
+    """A process at work with an empty store, its sessions, and its replays."""
+    async with stage(shared_valkey) as scene:
+        yield scene
+
+
+@pytest.fixture
+def redis(shared_valkey: ValkeyServer) -> Iterator[Redis]:
+    """A connection of its own to an empty server."""
+    with Redis.from_url(shared_valkey.url) as redis:
+        yield redis

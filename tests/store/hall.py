@@ -61,8 +61,11 @@ class Hall:
             self.at.store.settle(sent.receiver, [sent.id], ACKED)
 
 
+Scene = tuple[StoreProcess, Hall, Replays]
+
+
 @asynccontextmanager
-async def stage(server: ValkeyServer) -> AsyncIterator[tuple[StoreProcess, Hall, Replays]]:
+async def stage(server: ValkeyServer) -> AsyncIterator[Scene]:
     async with store_process(server) as at:
         hall = Hall(at)
         search = at.letters.search

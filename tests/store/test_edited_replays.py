@@ -1,7 +1,5 @@
 """Edited replays: a letter goes out as a new message with other data, and stays as it is."""
 
-from collections.abc import AsyncIterator
-
 import orjson
 import pytest
 
@@ -10,26 +8,17 @@ from holdfast.store import replay_run
 from holdfast.store.letter_filter import LetterFilter
 from holdfast.store.replay_jobs import EDITED, JobState, Sent
 from holdfast.store.replay_options import Edit, ReplayOptions
-from holdfast.store.replays import Replays
-from tests.store.hall import Hall, ended, prepare, resumed, stage
+from tests.store.hall import Scene, ended, prepare, resumed, stage
 from tests.store.servers import ValkeyServer
-from tests.store.store_process import BASE, StoreProcess, letter, message
+from tests.store.store_process import BASE, letter, message
 
 BROKEN = LetterFilter(ids=(str(BASE + 11),))
 MENDED = ReplayOptions(rate=10_000, canary=0, edit=Edit(data={"order": [1, None]}))
-
-Scene = tuple[StoreProcess, Hall, Replays]
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay_run, "_COUNT_S", 0.01)
-
-
-@pytest.fixture
-async def scene(shared_valkey: ValkeyServer) -> AsyncIterator[Scene]:
-    async with stage(shared_valkey) as scene:
-        yield scene
 
 
 async def test_an_edited_replay_sends_a_new_message_and_leaves_the_letters_data_unchanged(

@@ -1,7 +1,7 @@
 """Notes and frames: stored once, with the change that they report, whatever the connection does."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -369,12 +369,6 @@ async def test_a_store_without_a_journal_has_no_redis_keys_of_one(
 
 
 # Repeated
-
-
-@pytest.fixture
-def redis(shared_valkey: ValkeyServer) -> Iterator[Redis]:
-    with Redis.from_url(shared_valkey.url) as redis:
-        yield redis
 
 
 def calls(journaling: Journaling, count: int) -> list[ScriptCall]:

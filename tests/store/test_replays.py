@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -12,25 +11,16 @@ from holdfast.store import replay_run, replays
 from holdfast.store.letter_filter import LetterFilter
 from holdfast.store.replay_jobs import JobState, Sent
 from holdfast.store.replay_options import ReplayOptions
-from holdfast.store.replays import JobNotRunning, Replays
-from tests.store.hall import ALL, FAST, Hall, ended, prepare, stage
+from holdfast.store.replays import JobNotRunning
+from tests.store.hall import ALL, FAST, Scene, ended, prepare, stage
 from tests.store.servers import ValkeyServer
-from tests.store.store_process import BASE, KEYS, StoreProcess, ids, letter, until
+from tests.store.store_process import BASE, KEYS, ids, letter, until
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay_run, "_COUNT_S", 0.01)
     monkeypatch.setattr(replay_run, "_AWAY_S", 0.05)
-
-
-@pytest.fixture
-async def scene(shared_valkey: ValkeyServer) -> AsyncIterator[tuple[StoreProcess, Hall, Replays]]:
-    async with stage(shared_valkey) as scene:
-        yield scene
-
-
-Scene = tuple[StoreProcess, Hall, Replays]
 
 
 async def test_a_replay_delivers_letters_as_messages_of_the_next_generation(scene: Scene) -> None:

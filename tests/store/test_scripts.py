@@ -1,6 +1,5 @@
 """The scripts against a naive model, with calls repeated as a bad connection repeats them."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,15 +18,7 @@ from holdfast.store.journaling import Journaling
 from holdfast.store.scripts import ScriptCall, Take
 from holdfast.store.turn_writes import TurnBuffer
 from tests.store.model import EPOCH, SESSIONS, Both, Room
-from tests.store.servers import ValkeyServer
 from tests.store.store_process import BASE, KEYS, letter, message, session
-
-
-@pytest.fixture
-def redis(shared_valkey: ValkeyServer) -> Iterator[Redis]:
-    with Redis.from_url(shared_valkey.url) as redis:
-        yield redis
-
 
 numbers = st.integers(0, 4)
 keys = st.sampled_from(SESSIONS)

@@ -1,23 +1,12 @@
 """Trimming: frames are kept until all readers have them, within limits of age and size."""
 
-from collections.abc import AsyncIterator
-
-import pytest
-
 from holdfast.store.trimming import TrimmedFrames, trim
-from tests.store.servers import ValkeyServer
-from tests.store.store_process import KEYS, StoreProcess, store_process
+from tests.store.store_process import KEYS, StoreProcess
 
 STREAM = KEYS.journal("test")
 HOUR = 3_600_000
 DAY = 24 * HOUR
 NOW = 100 * DAY
-
-
-@pytest.fixture
-async def at(shared_valkey: ValkeyServer) -> AsyncIterator[StoreProcess]:
-    async with store_process(shared_valkey) as at:
-        yield at
 
 
 def write(at: StoreProcess, *hours: int, size: int = 10) -> None:

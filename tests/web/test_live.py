@@ -40,20 +40,21 @@ async def test_sessions_are_listed_in_pages_by_key(server: LiveServer) -> None:
     assert {"ann/1", "joe/1", "joe/10", "joe/2"} < set(found)
 
 
+async def keys(server: LiveServer, **conditions: Any) -> list[str]:
+    page = await server.api.sessions.sessions(SessionFilter(**conditions), None, 10)
+    return [item.key for item in page.items]
+
+
 async def test_sessions_are_filtered_by_their_properties(server: LiveServer) -> None:
     for name in ("joe/1", "joe/2", "ann/1"):
         await server.receiver(name)
     await server.api.sessions.hold("joe/2", "", None, who="operator")
 
-    async def keys(**conditions: Any) -> list[str]:
-        page = await server.api.sessions.sessions(SessionFilter(**conditions), None, 10)
-        return [item.key for item in page.items]
-
-    assert await keys(prefix="joe/") == ["joe/1", "joe/2"]
-    assert await keys(held=True) == ["joe/2"]
-    assert await keys(prefix="joe/", held=False) == ["joe/1"]
-    assert await keys(state=DispatcherState.ALIVE) == ["ann/1", "joe/1", "joe/2"]
-    assert await keys(state=DispatcherState.DEAD) == []
+    assert await keys(server, prefix="joe/") == ["joe/1", "joe/2"]
+    assert await keys(server, held=True) == ["joe/2"]
+    assert await keys(server, prefix="joe/", held=False) == ["joe/1"]
+    assert await keys(server, state=DispatcherState.ALIVE) == ["ann/1", "joe/1", "joe/2"]
+    assert await keys(server, state=DispatcherState.DEAD) == []
 
 
 async def test_a_session_is_shown_with_everything_known_about_it(server: LiveServer) -> None:
@@ -153,19 +154,15 @@ async def test_sessions_that_match_a_filter_are_ended_in_parts(server: LiveServe
 async def test_sessions_are_filtered_by_whether_and_since_when_a_client_is_there(
     server: LiveServer,
 ) -> None:
-    async def keys(**conditions: Any) -> list[str]:
-        page = await server.api.sessions.sessions(SessionFilter(**conditions), None, 10)
-        return [item.key for item in page.items]
-
     await server.receiver("joe/1")
     (await server.receiver("ann/1")).disconnect()
-    assert await keys(unconnected=True) == ["ann/1"]
-    assert await keys(unconnected=False) == ["joe/1"]
+    assert await keys(server, unconnected=True) == ["ann/1"]
+    assert await keys(server, unconnected=False) == ["joe/1"]
     now_ms = time.time_ns() // 1_000_000
-    assert await keys(begun_before=now_ms - 60_000) == []
-    assert await keys(begun_before=now_ms + 1000) == ["ann/1", "joe/1"]
-    assert await keys(seen_before=now_ms - 60_000) == []
-    assert await keys(seen_before=now_ms + 1000) == ["ann/1", "joe/1"]
+    assert await keys(server, begun_before=now_ms - 60_000) == []
+    assert await keys(server, begun_before=now_ms + 1000) == ["ann/1", "joe/1"]
+    assert await keys(server, seen_before=now_ms - 60_000) == []
+    assert await keys(server, seen_before=now_ms + 1000) == ["ann/1", "joe/1"]
 
 
 async def test_a_session_whose_client_returns_meanwhile_is_not_ended(server: LiveServer) -> None:

@@ -8,6 +8,7 @@ from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.delivery_store import SlowStore
 from tests.unit.bayeux.harness import Asked, Client, Json, Server
+from tests.unit.extensions.delivering import redelivered
 
 
 class RestartableServer(Server):
@@ -102,10 +103,6 @@ def batch(asked: Asked) -> int:
 
 def seqs(asked: Asked) -> list[int]:
     return [event["ext"]["delivery"]["seq"] for event in asked.events]
-
-
-def redelivered(asked: Asked) -> list[int]:
-    return [event["ext"]["delivery"].get("redelivered", 0) for event in asked.events]
 
 
 def no(seq: int, code: str = "user.update.holdback", **fields: Any) -> Json:

@@ -16,10 +16,10 @@ from tests.unit.bayeux.second_lives import (
     no,
     ok,
     publish,
-    redelivered,
     seqs,
     take,
 )
+from tests.unit.extensions.delivering import redelivered
 
 
 def cut() -> Wire:

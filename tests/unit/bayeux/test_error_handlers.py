@@ -6,6 +6,7 @@ from holdfast.bayeux.options import ChannelRule
 from holdfast.delivery.dispatcher import Dispatcher
 from holdfast.delivery.reactions import REFUSED_FOR_GOOD, Failure, ForMessage, ForRest, Reaction
 from tests.unit.bayeux.harness import Client, Json, Server, server_of
+from tests.unit.bayeux.operated_server import letters
 
 ERROR = "user.update.error"
 THREE_TIMES = ChannelRule(attempts=3, backoff_s=1.0, longest_backoff_s=1.0)
@@ -50,10 +51,6 @@ def refuse_next(server: Server, client: Client) -> list[Any]:
 def _seq(event: Json) -> int:
     found: int = event["ext"]["delivery"]["seq"]
     return found
-
-
-def letters(server: Server) -> list[Any]:
-    return [letter.envelope()["content"] for letter in server.keeper.letters]
 
 
 # Handlers

@@ -14,9 +14,9 @@ from tests.unit.bayeux.second_lives import (
     named,
     ok,
     publish,
-    redelivered,
     seqs,
 )
+from tests.unit.extensions.delivering import redelivered
 
 
 def receiver_with_verdicts(**options: Any) -> tuple[RestartableServer, Client]:

@@ -15,7 +15,8 @@ from holdfast.delivery.messages import Message
 from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.shared_queues import SharedQueueLimits
 from tests.unit.bayeux.harness import Asked, Client, Json, Server, Socket, server_of
-from tests.unit.extensions.delivering import codes, connect, data_of, no, redelivered
+from tests.unit.bayeux.operated_server import letters
+from tests.unit.extensions.delivering import codes, connect, no, redelivered
 
 KEY = {"delivery": {"key": "k"}}
 UNKNOWN = "user.ptp.unknownDestination"
@@ -236,7 +237,7 @@ def test_a_message_to_one_session_becomes_a_dead_letter_when_the_session_ends() 
     joe = named(server, "joe/1")
     address(server.client(), "hello", "joe/1")
     leave(joe)
-    assert (waiting(server, "joe"), data_of(server)) == (0, ["hello"])
+    assert (waiting(server, "joe"), letters(server)) == (0, ["hello"])
 
 
 def test_a_message_from_a_subscription_becomes_a_dead_letter_when_its_session_ends() -> None:
@@ -246,7 +247,7 @@ def test_a_message_from_a_subscription_becomes_a_dead_letter_when_its_session_en
     server.client().publish("/a", "news")
     server.turn()
     leave(joe)
-    assert data_of(server) == ["news"]
+    assert letters(server) == ["news"]
 
 
 def test_a_session_that_expires_returns_addressed_messages_to_its_subject() -> None:
@@ -268,7 +269,7 @@ def test_a_refused_message_is_dead_lettered_and_does_not_return_to_its_subject()
     connect(joe, no(event, "user.update.error"))
     server.turn()
     leave(joe)
-    assert (waiting(server, "joe"), data_of(server)) == (0, ["hello"])
+    assert (waiting(server, "joe"), letters(server)) == (0, ["hello"])
     assert server.balances()
 
 

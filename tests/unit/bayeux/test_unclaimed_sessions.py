@@ -14,6 +14,7 @@ from holdfast.delivery.queue import QueueLimits
 from holdfast.delivery.session_states import SessionInput
 from holdfast.journal.schema import Kind
 from tests.unit.bayeux.harness import Client, Json, Server, server_of
+from tests.unit.bayeux.operated_server import letters
 from tests.unit.bayeux.test_login_events import heard, operator
 from tests.unit.bayeux.test_point_to_point import (
     address,
@@ -26,7 +27,7 @@ from tests.unit.bayeux.test_point_to_point import (
     states,
     waiting,
 )
-from tests.unit.extensions.delivering import codes, connect, data_of
+from tests.unit.extensions.delivering import codes, connect
 from tests.unit.journal.ledger import JournaledStore
 
 UNKNOWN = "404:user.ptp.unknownDestination,client/"
@@ -110,7 +111,7 @@ def test_messages_of_a_session_that_nobody_claims_in_time_become_dead_letters() 
     server.advance(59.0)
     assert codes(server) == []
     server.advance(2.0)
-    assert data_of(server) == ["hello"]
+    assert letters(server) == ["hello"]
     assert server.bayeux.state.sessions.named("joe/3") is None
     server.turn()
     assert "joe/3" not in server.keeper.sessions
@@ -122,7 +123,7 @@ def test_a_message_becomes_a_dead_letter_if_the_claiming_client_takes_no_ptp() -
     address(server.client(), "hello", forced("joe/3"))
     shy = arriving(server, "joe/3", ptp=False)
     assert connect(shy).data == []
-    assert (data_of(server), codes(server)) == (["hello"], ["user.ptp.denied"])
+    assert (letters(server), codes(server)) == (["hello"], ["user.ptp.denied"])
     server.turn()
     assert server.keeper.queues["joe/3"] == {}
     assert server.balances()

@@ -12,9 +12,9 @@ from holdfast.delivery.persist_outcome import PersistOutcome
 from holdfast.delivery.shared_queues import SharedQueueLimits
 from holdfast.store.records import message_of
 from tests.unit.bayeux.harness import Asked, Client, Json, Server, server_of
-from tests.unit.bayeux.operated_server import replaying_of
+from tests.unit.bayeux.operated_server import letters, replaying_of
 from tests.unit.bayeux.test_point_to_point import leave, restarted
-from tests.unit.extensions.delivering import codes, connect, data_of, no, redelivered
+from tests.unit.extensions.delivering import codes, connect, no, redelivered
 
 JOBS = "/jobs/a"
 RULES: dict[str, Any] = {"channels": {"/jobs/**": ChannelRule(is_work_queue=True)}}
@@ -170,7 +170,7 @@ def test_a_message_that_its_only_receiver_refuses_is_dead_lettered_at_once() -> 
     put(server, 1)
     (job,) = fetch(ann).events
     fetch(ann, no(job, REFUSED))
-    assert data_of(server) == [1]
+    assert letters(server) == [1]
     assert waiting(server) == []
 
 
@@ -180,7 +180,7 @@ def test_a_receiver_can_refuse_a_message_for_all_receivers() -> None:
     put(server, 1)
     (job,) = fetch(ann).events
     fetch(ann, no(job, "user.update.deadMessage"))
-    assert data_of(server) == [1]
+    assert letters(server) == [1]
     assert fetch(joe).data == []
 
 
@@ -402,7 +402,7 @@ def test_a_refused_message_is_dead_lettered_when_its_last_receiver_takes_no_more
     else:
         server.bayeux.life.hold_back(joe.session, "", "operator", server.now)
     server.turn()
-    assert [letter.envelope()["content"] for letter in server.keeper.letters] == [event["data"]]
+    assert letters(server) == [event["data"]]
     assert server.balances()
 
 
@@ -415,7 +415,7 @@ def test_a_refused_message_is_dead_lettered_when_its_last_receiver_without_room_
     assert waiting(server) == [1]
     joe.send({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
     server.turn()
-    assert [letter.envelope()["content"] for letter in server.keeper.letters] == [1]
+    assert letters(server) == [1]
 
 
 def test_plain_sessions_share_work() -> None:

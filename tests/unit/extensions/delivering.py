@@ -47,9 +47,5 @@ def codes(server: Server) -> list[str]:
     return [letter.code for letter in server.keeper.letters]
 
 
-def data_of(server: Server) -> list[Any]:
-    return [letter.envelope()["content"] for letter in server.keeper.letters]
-
-
 def redelivered(asked: Asked) -> list[int]:
     return [event["ext"]["delivery"].get("redelivered", 0) for event in asked.events]

@@ -3,16 +3,8 @@
 import pytest
 
 from tests.unit.bayeux.harness import server_of
-from tests.unit.extensions.delivering import (
-    codes,
-    connect,
-    data_of,
-    no,
-    ok,
-    publish,
-    receiver,
-    redelivered,
-)
+from tests.unit.bayeux.operated_server import letters
+from tests.unit.extensions.delivering import codes, connect, no, ok, publish, receiver, redelivered
 
 
 def test_a_lost_session_without_retries_leaves_dead_letters_and_ends() -> None:
@@ -23,7 +15,7 @@ def test_a_lost_session_without_retries_leaves_dead_letters_and_ends() -> None:
     publish(server, 2)
     server.advance(11.0)
     assert codes(server) == ["communication.noConnection"] * 2
-    assert data_of(server) == [1, 2]
+    assert letters(server) == [1, 2]
     assert client.session.is_gone
     assert connect(client).reply["advice"]["reconnect"] == "handshake"
     assert server.balances()

@@ -1,15 +1,8 @@
 """The order in which messages are handed over, and how many at a time."""
 
 from tests.unit.bayeux.harness import server_of
-from tests.unit.extensions.delivering import (
-    HOLDBACK,
-    codes,
-    connect,
-    data_of,
-    no,
-    publish,
-    receiver,
-)
+from tests.unit.bayeux.operated_server import letters
+from tests.unit.extensions.delivering import HOLDBACK, codes, connect, no, publish, receiver
 
 
 def test_waiting_messages_are_handed_over_by_priority() -> None:
@@ -49,7 +42,7 @@ def test_a_message_beyond_the_queue_limit_is_a_dead_letter_although_its_publish_
     other = server.connected()
     assert [other.publish("/a", n).reply["successful"] for n in range(3)] == [True] * 3
     assert codes(server) == ["resource.overflow.queue.entries"]
-    assert data_of(server) == [2]
+    assert letters(server) == [2]
     assert connect(client).data == [0, 1]
     assert "/a" in client.session.subscriptions
 

@@ -9,15 +9,8 @@ import pytest
 from holdfast.delivery.dispatcher import DispatcherState as Contact
 from holdfast.delivery.guard import GuardLimits
 from tests.unit.bayeux.harness import Asked, Client, Json, Server, server_of
-from tests.unit.extensions.delivering import (
-    HOLDBACK,
-    codes,
-    connect,
-    data_of,
-    no,
-    publish,
-    receiver,
-)
+from tests.unit.bayeux.operated_server import letters
+from tests.unit.extensions.delivering import HOLDBACK, codes, connect, no, publish, receiver
 
 ERROR = "user.update.error"
 HELD_BACK = "503:communication.user.holdback,/a:channel_held_back"
@@ -219,7 +212,7 @@ def test_malformed_publishes_become_dead_letters_and_their_channel_flows() -> No
     assert not is_held(server)
     server.connected().publish("/a", {"text": "hello"})
     assert [hear(server, page, strict)["data"] for page in pages] == [[{"text": "hello"}]] * 5
-    assert len(data_of(server)) == len(poison) * len(pages)
+    assert len(letters(server)) == len(poison) * len(pages)
     assert server.balances()
 
 

@@ -10,7 +10,8 @@ from holdfast.delivery.session_states import SessionState
 from holdfast.extensions.ack import Ack
 from holdfast.extensions.delivery_wire import DeliveryWire
 from tests.unit.bayeux.harness import Server, server_of
-from tests.unit.extensions.delivering import codes, connect, data_of, no, ok, publish, receiver
+from tests.unit.bayeux.operated_server import letters
+from tests.unit.extensions.delivering import codes, connect, no, ok, publish, receiver
 
 
 def test_a_verdict_ok_settles_one_message_and_leaves_the_others() -> None:
@@ -35,7 +36,7 @@ def test_a_refused_message_is_dead_and_the_next_ones_flow(code: str) -> None:
     events = connect(client).events
     assert connect(client, no(events[1], code, "not mine")).events == []
     assert codes(server) == [code]
-    assert data_of(server) == [2]
+    assert letters(server) == [2]
     assert "not mine" in server.keeper.letters[0].reason
     assert server.bayeux.state.hub.counters.acked == 2
     assert client.session.state is SessionState.CONNECTED
@@ -48,7 +49,7 @@ def test_verdicts_precede_the_ack_in_their_message_whatever_extension_was_instal
     publish(server, 1, 2)
     refused, _ = connect(client).events
     connect(client, no(refused, "user.update.error"))
-    assert data_of(server) == [1]
+    assert letters(server) == [1]
     assert server.bayeux.state.hub.counters.acked == 1
     assert server.balances()
 
@@ -109,7 +110,7 @@ def test_a_verdict_of_denied_access_ends_the_session_and_dead_letters_its_queue(
     publish(server, 3)
     reply = connect(client, no(events[0], "user.security.authentication.accessDenied")).reply
     assert reply["error"].startswith("402")
-    assert data_of(server) == [1, 2, 3]
+    assert letters(server) == [1, 2, 3]
     assert client.session.is_gone
     assert server.balances()
 
@@ -121,7 +122,7 @@ def test_a_refusal_ends_all_delivery_if_on_user_exception_is_dead() -> None:
     events = connect(client).events
     connect(client, no(events[0], "user.update.error"))
     publish(server, 3)
-    assert data_of(server) == [1, 2, 3]
+    assert letters(server) == [1, 2, 3]
     assert not client.session.is_gone
     assert connect(client).events == []
     assert server.balances()
@@ -149,7 +150,7 @@ def test_a_channel_can_have_refused_messages_redelivered_before_they_are_dead() 
     server.advance(2.1)
     answer = connect(client)
     connect(client, no(answer.events[0], "user.update.error"))
-    assert data_of(server) == [1]
+    assert letters(server) == [1]
     (letter,) = server.keeper.letters
     assert [attempt.outcome for attempt in letter.attempts] == ["user.update.error"] * 3
     assert server.balances()
