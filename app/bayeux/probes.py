@@ -31,7 +31,7 @@ class Probes:
 
     def tick(self, now: float) -> None:
         """Probe the channels whose time has come."""
-        probes, now = self._guard.probes, now
+        probes = self._guard.probes
         if not probes:
             return
         due = [(name, each) for name, each in probes.items() if each.due <= now]

@@ -8,7 +8,6 @@ from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.login_events import LoginEvents
 from holdfast.bayeux.message_expiry import MessageExpiry
 from holdfast.bayeux.server_state import ServerState
-from holdfast.bayeux.session_owner import Endings
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.unconnected import UnconnectedSessions
 from holdfast.delivery.counters import Reason
@@ -29,7 +28,7 @@ _DISCONNECT = "/meta/disconnect"
 _AUTHENTICATION = "user.security.authentication"
 
 
-class SessionEnds(Endings):
+class SessionEnds:
     """Ends sessions, and says what becomes of their queues."""
 
     def __init__(
@@ -92,9 +91,9 @@ class SessionEnds(Endings):
         """End the session and dead-letter its queue; `by` names who ended it, if anybody did."""
         session.advance(SessionInput.STOP)
         self._undelivered.dead_letter_all(session, code, text, now)
-        self.fail_session(session, code, now, by)
+        self.fail_session(session, code, by)
 
-    def fail_session(self, session: Session, code: ErrorCode, now: float, by: str = "") -> None:
+    def fail_session(self, session: Session, code: ErrorCode, by: str = "") -> None:
         """End the session because of an error, or for `by`; the caller has settled its queue."""
         if by:
             self._state.notices.report(ENDED, session.key, by)

@@ -1,6 +1,5 @@
 """The owner of sessions: answers the questions of the delivery core about them."""
 
-from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -10,6 +9,7 @@ from holdfast.bayeux.channel_holds import ChannelHolds
 from holdfast.bayeux.point_to_point import is_ptp
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.session_clock import SessionClock
+from holdfast.bayeux.session_ends import SessionEnds
 from holdfast.bayeux.sessions import Session
 from holdfast.delivery.channels import REPLIES, SERVICES
 from holdfast.delivery.dead_letters import CHANNEL
@@ -28,19 +28,11 @@ _PASSES = "a receiver accepted the message of a probe"
 _DEFAULT = {choice.value: DefaultErrorHandler(choice) for choice in OnUserException}
 
 
-class Endings(ABC):
-    """The end of sessions that the delivery core decides on."""
-
-    @abstractmethod
-    def fail_session(self, session: Session, code: ErrorCode, now: float) -> None:
-        """End the session because of an error; the caller has settled its queue."""
-
-
 class SessionOwner:
     """The sessions' owner, for `Settlement`."""
 
     # Set by `serve`: the ends of sessions need the settlement, which needs this owner.
-    _ends: Endings
+    _ends: SessionEnds
 
     def __init__(
         self,
@@ -59,12 +51,12 @@ class SessionOwner:
         self._unannounced: deque[tuple[UnwrittenLetter, Callable[[], None] | None]] = deque()
         self._has_limits = any(rule.max_attempts is not None for rule in state.rules.all)
 
-    def serve(self, ends: Endings) -> None:
+    def serve(self, ends: SessionEnds) -> None:
         """Set what ends sessions."""
         self._ends = ends
 
-    def fail_session(self, session: Session, code: ErrorCode, now: float) -> None:
-        self._ends.fail_session(session, code, now)
+    def fail_session(self, session: Session, code: ErrorCode) -> None:
+        self._ends.fail_session(session, code)
 
     def announce(self, dead: Sequence[UnwrittenLetter], done: Callable[[], None]) -> None:
         if not self._state.routes.receivers(self._channel):

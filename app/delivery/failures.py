@@ -121,7 +121,7 @@ class Failures(Generic[R]):
         self._apply_to_queue(receiver, reaction, failure, entry, now)
         self._steer(receiver, dispatcher, reaction, failure, now)
         if reaction.ends_session:
-            self._owner.fail_session(receiver, failure.code, now)
+            self._owner.fail_session(receiver, failure.code)
         elif not receiver.is_live:
             self._waiting_places.relieve(receiver)
 

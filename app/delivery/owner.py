@@ -14,7 +14,7 @@ R_contra = TypeVar("R_contra", bound=Receiver, contravariant=True)
 class Owner(Protocol[R_contra]):
     """The owner of the receivers, and what the core asks of it."""
 
-    def fail_session(self, receiver: R_contra, code: ErrorCode, now: float, /) -> None:
+    def fail_session(self, receiver: R_contra, code: ErrorCode, /) -> None:
         """End the receiver, whose queue the caller has emptied; nothing more may enter it."""
         ...
 

@@ -77,7 +77,7 @@ class Court:
 
     # The owner
 
-    def fail_session(self, receiver: Receiver, code: ErrorCode, now: float, /) -> None:
+    def fail_session(self, receiver: Receiver, code: ErrorCode, /) -> None:
         self.ended.append(code)
 
     def announce(self, dead: Sequence[UnwrittenLetter], told: Callable[[], None], /) -> None:
