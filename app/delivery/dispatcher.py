@@ -95,9 +95,6 @@ class QueueHold:
     since: int
     until: int | None = None
 
-    def is_over(self, now_ms: int) -> bool:
-        return self.until is not None and now_ms >= self.until
-
 
 DEFAULT_POLICY = Policy()
 

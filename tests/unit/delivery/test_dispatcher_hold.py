@@ -53,13 +53,6 @@ def test_a_dispatcher_may_begin_held_back() -> None:
     assert not dispatcher.flows(0.0)
 
 
-def test_a_queue_hold_is_over_when_its_time_has_come() -> None:
-    hold = QueueHold("maintenance", "admin", since=1_000, until=2_000)
-    assert not hold.is_over(1_999)
-    assert hold.is_over(2_000)
-    assert not HELD.is_over(10**15)
-
-
 @pytest.mark.parametrize("retries", [0, 1, -1])
 def test_a_queue_that_is_held_back_is_never_given_up(retries: int) -> None:
     dispatcher = alive(retries)
