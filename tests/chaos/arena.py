@@ -50,7 +50,6 @@ class Arena:
         self.processes = processes
         self.proxy = proxy
         self.history = history
-        self.seed = seed
         self.random = Random(seed)
         self.nemesis = Nemesis(processes, proxy, history)
         self.receivers: list[Receiver] = []

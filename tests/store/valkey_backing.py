@@ -58,7 +58,6 @@ class DelayedStore:
 
     def __init__(self, store: Store) -> None:
         self.store = store
-        self.is_dead = False
         # The callbacks in the order of the calls, as far as answers have come.
         self._calls: list[list[Callable[[], None]]] = []
         self._waiting: list[Callable[[PersistOutcome], None]] = []

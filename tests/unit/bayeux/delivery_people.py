@@ -71,7 +71,6 @@ class Person:
     def __init__(self, kind: Kind) -> None:
         self.kind = kind
         self.client: Client | None = None
-        self.key = ""
         # Its connects that were not answered; only the answer to the newest of all is heard.
         self.questions: list[tuple[Question, Asked, bool]] = []
         self.newest: Question | None = None

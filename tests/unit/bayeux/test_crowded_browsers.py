@@ -9,10 +9,6 @@ from tests.unit.bayeux.harness import Client, Json, Server, Socket
 BARE: Json = {"channel": "/meta/connect", "successful": True}
 
 
-def bare(reply: Json) -> bool:
-    return {name: value for name, value in reply.items() if name != "id"} == BARE
-
-
 def crowd(number: int, **options: Any) -> tuple[Server, list[Client]]:
     server = Server(**options)
     return server, [server.connected(browser="shared") for _ in range(number)]

@@ -119,10 +119,8 @@ class JournaledStore(SlowStore, Writing):
         super().__init__()
         self.journal = self.writer
         self.about: dict[int, Json] = {}
-        self.server: Bayeux | None = None
 
     def serve(self, server: Bayeux) -> None:
-        self.server = server
         server.state.installed.extend(Register(server, self.about))
 
     def events(self) -> list[Event]:
