@@ -112,7 +112,7 @@ def test_exported_letters_are_imported_and_each_line_is_accounted_for(
     expect(dialog.get_by_role("heading")).to_have_text(f"{len(lines)} letters imported")
     expect(dialog).to_contain_text("already present1")
     expect(dialog.get_by_role("listitem")).to_have_count(2)
-    expect(dialog.get_by_role("listitem").first).to_contain_text(f"Line {len(lines) + 2}: no JSON")
+    expect(dialog.get_by_role("listitem").first).to_contain_text(f"Line {len(lines) + 2}: not JSON")
     answer(page, "Close")
     expect(page.get_by_role("row")).to_have_count(len(lines) + 1)
 
