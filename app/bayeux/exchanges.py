@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from holdfast.bayeux.advice import milliseconds, session_advice
+from holdfast.bayeux.advice import milliseconds, reconnect_advice, session_advice
 from holdfast.bayeux.caller import UNKNOWN as NO_CALLER
 from holdfast.bayeux.codec import Json, encode_reply, read
 from holdfast.bayeux.connect import connect, unknown_session
@@ -320,7 +320,8 @@ def _validate(bayeux: Bayeux, message: Json) -> Channel:
     """Check a message by itself, before its sender is checked. Raises `Refused`."""
     if isinstance(message, Unfit):
         is_final = message.fault is ErrorReply.CREDENTIALS_IN_URL
-        raise Refused(message.fault, advice={"reconnect": "none"} if is_final else None)
+        advice = reconnect_advice(bayeux.state.options, "none") if is_final else None
+        raise Refused(message.fault, advice=advice)
     name = message.get("channel")
     channel = bayeux.state.channels.get(name) if type(name) is str else None
     if channel is None:

@@ -278,7 +278,7 @@ def test_credentials_in_a_url_are_refused(credentials: Any, target: Target) -> N
     (reply,) = heard(say(PAGE, target, {**HANDSHAKE, "ext": ext}, cookie=""))
     assert not reply["successful"]
     assert reply["error"] == "403::credentials_in_url"
-    assert reply["advice"] == {"reconnect": "none"}
+    assert reply["advice"] == {"reconnect": "none", "interval": 0, "timeout": 5000}
     assert "clientId" not in reply
     # What has none is served.
     (reply,) = heard(say(PAGE, target, HANDSHAKE, cookie=""))
