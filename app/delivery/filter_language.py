@@ -149,9 +149,9 @@ class _Parser:
     # Conditions
 
     def _any_of(self) -> Condition:
-        self._depth += 1
         if self._depth > _DEEPEST:
             raise FilterInvalid(f"parentheses are nested at most {_DEEPEST} deep")
+        self._depth += 1
         parts = [self._all_of()]
         while self._takes("OR"):
             parts.append(self._all_of())

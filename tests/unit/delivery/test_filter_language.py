@@ -170,6 +170,12 @@ def test_a_filter_that_is_too_long_too_deep_or_too_costly_is_refused(text: str) 
         parse(text)
 
 
+def test_parentheses_are_nested_as_deep_as_the_error_says() -> None:
+    assert parse("(" * 20 + "data.a = 1" + ")" * 20)({"data": {"a": 1}})
+    with pytest.raises(FilterInvalid, match="at most 20 deep"):
+        parse("(" * 21 + "data.a = 1" + ")" * 21)
+
+
 def test_a_regular_expression_prone_to_backtracking_gets_an_answer() -> None:
     hostile = parse("data.text MATCHES '^(a+)+$'")
     assert hostile({"data": {"text": "a" * 1000 + "b"}}) is False
