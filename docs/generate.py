@@ -63,9 +63,10 @@ MEANINGS = {
     ErrorReply.CHANNEL_CREATE_DENIED: "The publish may not create the channel, or the meta "
     "channel is unknown",
     ErrorReply.PUBLISH_DENIED: "A rule, the policy or an authorizer denied the publish",
-    ErrorReply.CREATE_DENIED: "The subscription may not create the channel",
+    ErrorReply.CREATE_DENIED: "The subscription may not create the channel, or it names a pattern "
+    "or an unknown channel below `/meta`",
     ErrorReply.SUBSCRIBE_DENIED: "A rule, the policy or an authorizer denied the subscription, or "
-    "it names a meta channel",
+    "it names a meta channel that exists",
     ErrorReply.SUBSCRIPTION_MISSING: "The message has no `subscription`",
     ErrorReply.SUBSCRIPTION_INVALID: "`subscription` is neither a channel nor a non-empty array "
     "of channels",
@@ -79,7 +80,8 @@ MEANINGS = {
     "messages",
     ErrorReply.DESTINATION_UNKNOWN: "The [destination](point-to-point.md) is unknown, and the "
     "message may not wait for it",
-    ErrorReply.DESTINATION_FULL: "The queue of the [destination](point-to-point.md) is full",
+    ErrorReply.DESTINATION_FULL: "The queue of the [destination](point-to-point.md) is full, or "
+    "the server has no room for another queue or session",
     ErrorReply.MESSAGE_DELETED: "An extension dropped the message",
     ErrorReply.CHANNEL_INVALID: "`channel` is not a channel name, or the publish names a pattern",
     ErrorReply.MESSAGE_ID_INVALID: "`id` contains characters other than letters and digits",
