@@ -30,8 +30,10 @@ from holdfast.login.tokens import key_id_of
 from holdfast.login.watched_file import WatchedFile
 
 _HANDSHAKE = "/meta/handshake"
-# Beyond these failures, passwords from an address are refused without being checked.
-_FAILURES = Rate(burst=10, per_s=0.2)
+# Beyond these guesses, passwords from an address are refused without being checked.
+_GUESSES = Rate(burst=10, per_s=0.2)
+# Tokens cannot be guessed: those that have expired must not keep anybody from using a password.
+_OF_GUESSES = frozenset({Cause.PASSWORD, Cause.TOO_MANY})
 # A failure is answered after this time or up to twice as long, which does not reveal its cause.
 _FAILURE_S = 0.3
 _LOOK_S = 1.0
@@ -71,7 +73,7 @@ class Logins(ServerExtension):
         self._of_administration = of_administration
         self._is_operators = is_operators
         self._warning_s = warning_s
-        self._failures = Buckets(_FAILURES)
+        self._guesses = Buckets(_GUESSES)
         self._check_times = CheckTimes()
         self._proofs = Proofs()
         self._of_session = _LoginOfSession(self)
@@ -125,7 +127,7 @@ class Logins(ServerExtension):
         return self.rights.roles.role_of(login), login.subject
 
     def _may_guess(self, network: str, now: float) -> bool:
-        return not network or self._failures.wait_s(network, now) == 0.0
+        return not network or self._guesses.wait_s(network, now) == 0.0
 
     def resume(self, session: Session, now: float) -> SessionExtension:
         login = session.identity.login
@@ -252,7 +254,8 @@ class Logins(ServerExtension):
     async def _refused(self, failed: LoginFailed, caller: Caller, now: float) -> Refused:
         """Count the failure, and return the refusal after a pause."""
         self._note(failed, caller)
-        wait_s = self._failures.take(caller.network, now) if caller.network else 0.0
+        is_limited = caller.network and failed.cause in _OF_GUESSES
+        wait_s = self._guesses.take(caller.network, now) if is_limited else 0.0
         await asyncio.sleep(_FAILURE_S * (1 + random.random()))  # noqa: S311 - no secret
         if wait_s:
             advice = reconnect_advice(self._server.options, "handshake", wait_s)

@@ -403,7 +403,7 @@ async def test_restored_sessions_without_a_login_must_log_in(tmp_path: Path) -> 
 async def test_passwords_log_in_and_guesses_are_throttled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.login.logins._FAILURES", Rate(burst=10, per_s=0.001))
+    monkeypatch.setattr("holdfast.login.logins._GUESSES", Rate(burst=10, per_s=0.001))
     given = {"login_passwords": passwords(tmp_path), "trusted_proxies": ["127.0.0.1"]}
     async with server_and_clients(tmp_path, **given) as home:
         ada = home.person()
@@ -423,6 +423,22 @@ async def test_passwords_log_in_and_guesses_are_throttled(
         assert late["error"] == "429:logins:budget_exceeded"
         near = home.person(**{"X-Forwarded-For": "198.51.100.1"})
         assert (await near.handshake(user="ada", password="correct horse"))["successful"]
+
+
+async def test_failures_without_a_password_do_not_use_up_the_guesses_of_passwords(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "key").write_bytes(SECRET)
+    given: Json = {"login_passwords": passwords(tmp_path), "trusted_proxies": ["127.0.0.1"]}
+    async with server_and_clients(tmp_path, **given, login_keys=str(tmp_path / "key")) as home:
+        far = {"X-Forwarded-For": "203.0.113.7"}
+        expired = [home.person(**far).handshake(token=token(exp=5)) for _ in range(12)]
+        without = [home.person(**far).handshake() for _ in range(12)]
+        replies = await asyncio.gather(*expired, *without)
+        assert {reply["error"] for reply in replies} == {DENIED}
+
+        ada = await home.person(**far).handshake(user="ada", password="correct horse")
+        assert ada["successful"]
 
 
 async def test_only_a_trusted_proxy_may_name_the_subject(tmp_path: Path) -> None:
