@@ -35,11 +35,18 @@ STRETCHES = f"""
             max(case when kind = '{Kind.BOOKS}' and what <> 'restored' then until end) as booked,
             max(case when {_IS_NODE} and what = 'stop' then 1 else 0 end) as stops
         from {{ledger}} where pos >= 0 group by node, epoch, seq
+    ),
+    placed as (
+        select *, max(case when booked is not null then seq end)
+            over (partition by node, epoch) as booked_seq
+        from frames
     )
     select node, epoch, unix_micros(min(since)) as first_us,
         unix_micros(max_by(until, seq)) as last_us, unix_micros(min(start)) as start_us,
-        unix_micros(max(booked)) as booked_us, max(stops) > 0 as is_stopped
-    from frames group by node, epoch
+        unix_micros(max(booked)) as booked_us,
+        unix_micros(min(case when seq > booked_seq then since end)) as unbooked_us,
+        max(stops) > 0 as is_stopped
+    from placed group by node, epoch
 """
 
 
@@ -50,9 +57,10 @@ class Stretch(NamedTuple):
     epoch: str
     first_us: int
     last_us: int
-    # The start of the process, and its last books.
+    # The start of the process, its last books, and the first event after these.
     start_us: int | None = None
     booked_us: int | None = None
+    unbooked_us: int | None = None
     is_stopped: bool = False
 
 
@@ -98,13 +106,21 @@ def _runs(of_node: list[Stretch]) -> list[Stretch]:
         if each.start_us is not None or not runs:
             runs.append(each)
         else:
-            last = runs[-1]
-            runs[-1] = last._replace(
-                last_us=max(last.last_us, each.last_us),
-                booked_us=each.booked_us or last.booked_us,
-                is_stopped=each.is_stopped,
-            )
+            runs[-1] = _joined(runs[-1], each)
     return runs
+
+
+def _joined(run: Stretch, later: Stretch) -> Stretch:
+    """Return the run with a later stretch."""
+    booked_us, unbooked_us = later.booked_us, later.unbooked_us
+    if booked_us is None:
+        booked_us, unbooked_us = run.booked_us, run.unbooked_us or later.first_us
+    return run._replace(
+        last_us=max(run.last_us, later.last_us),
+        booked_us=booked_us,
+        unbooked_us=unbooked_us,
+        is_stopped=later.is_stopped,
+    )
 
 
 def _of_run(
@@ -122,8 +138,9 @@ def _of_run(
             "its start is not in the tables; nothing before its first books there can be compared"
         )
         yield Unknown(CUT, run.node, run.first_us, run.last_us, text)
-    since = run.booked_us or run.start_us or run.first_us
-    if run.last_us - since > 2 * _BOOKS_US:
+    # An idle server writes no books, so the time before its next event is known.
+    since = run.start_us or run.first_us if run.booked_us is None else run.unbooked_us
+    if since is not None and run.last_us - since > 2 * _BOOKS_US:
         text = "it wrote no books to compare these events with"
         yield Unknown(UNBOOKED, run.node, since, run.last_us, text)
 

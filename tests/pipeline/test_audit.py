@@ -155,10 +155,14 @@ def instead(kind: str, /, **other: Any) -> Change:
     return replace
 
 
-def of_running_server(change: Change) -> list[Event]:
+def of_running_server(change: Change, later_s: int = 31) -> list[Event]:
     """A run with the books of one minute, and events after them."""
     told = {name: number for name, number in SUMS.items() if name != "open"}
-    later = [published(31, 1), handed(31, 31, "ann/1"), acked(31, 31, "ann/1")]
+    later = [
+        published(later_s, 1),
+        handed(later_s, later_s, "ann/1"),
+        acked(later_s, later_s, "ann/1"),
+    ]
     return [*start_of_run(-1, RESTORED), *change(the_story()), *books(30, **told), *later]
 
 
@@ -225,6 +229,10 @@ CASES: dict[str, tuple[list[Event], Found]] = {
     "an ack of a running server, changed to an expiry": (
         of_running_server(instead("acked", kind="expired")),
         [("books_acked", None, -1), ("books_expired", None, 1)],
+    ),
+    "a server that was idle for an hour after its books": (
+        of_running_server(lambda told: told, 30 + 3600),
+        [],
     ),
     "a run whose start was cut": (of_cut_server(lambda told: told), []),
     "a missing ack in a run whose start was cut": (

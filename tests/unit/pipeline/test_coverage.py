@@ -17,7 +17,7 @@ def unknowns(
 
 
 def run(epoch: str, start: int, last: int, *, stops: bool = True, node: str = "n1") -> Stretch:
-    return Stretch(node, epoch, start, last, start, last, stops)
+    return Stretch(node, epoch, start, last, start, last, is_stopped=stops)
 
 
 def test_runs_that_stopped_leave_no_unknowns() -> None:
@@ -83,10 +83,27 @@ def test_a_clock_that_was_put_back_yields_an_unknown_that_ends_before_it_begins(
 def test_the_part_of_a_run_without_books_is_an_unknown_unless_it_is_short() -> None:
     without = run("seed-1", 10, 10 + 3 * MINUTE)._replace(booked_us=None)
     assert unknowns([without]) == [("run.unbooked", 10, 10 + 3 * MINUTE)]
-    late = run("seed-1", 10, 10 + 9 * MINUTE)._replace(booked_us=10 + MINUTE)
-    assert unknowns([late]) == [("run.unbooked", 10 + MINUTE, 10 + 9 * MINUTE)]
+    late = run("seed-1", 10, 10 + 9 * MINUTE)
+    late = late._replace(booked_us=10 + MINUTE, unbooked_us=10 + 2 * MINUTE)
+    assert unknowns([late]) == [("run.unbooked", 10 + 2 * MINUTE, 10 + 9 * MINUTE)]
     young = run("seed-1", 10, 10 + MINUTE)._replace(booked_us=None)
     assert unknowns([young]) == []
+
+
+def test_an_idle_time_between_the_last_books_and_the_next_event_is_known() -> None:
+    idle = run("seed-1", 10, 10 + 9 * MINUTE)
+    idle = idle._replace(booked_us=10 + MINUTE, unbooked_us=10 + 8 * MINUTE)
+    assert unknowns([idle]) == []
+
+
+def test_events_without_books_in_a_later_epoch_belong_to_the_part_of_the_run_without_books() -> (
+    None
+):
+    first, later = run("seed-1", 10, 20), Stretch("n1", "seed-2", 30, 30 + 3 * MINUTE)
+    later = later._replace(is_stopped=True)
+    assert unknowns([first, later]) == [("run.unbooked", 30, 30 + 3 * MINUTE)]
+    first = first._replace(unbooked_us=15)
+    assert unknowns([first, later]) == [("run.unbooked", 15, 30 + 3 * MINUTE)]
 
 
 def test_a_run_whose_start_is_missing_is_an_unknown_and_needs_books_too() -> None:
