@@ -15,7 +15,7 @@ from holdfast.client.wire import SUBSCRIBE, UNSUBSCRIBE, Json
 
 # How long a message without a subscription waits for one: a named session may have messages before
 # its program has subscribed.
-_UNCLAIMED_S = 10.0
+_EARLY_S = 10.0
 _NOBODY = "user.update.error"
 
 
@@ -28,7 +28,7 @@ class Inbox:
         self._send = send
         self._subscriptions: SubscriptionTable[Subscription] = SubscriptionTable()
         # Messages without a subscription yet.
-        self._unclaimed: list[Message] = []
+        self._early: list[Message] = []
         self._tasks: set[asyncio.Task[Any]] = set()
 
     # Subscriptions
@@ -44,8 +44,8 @@ class Inbox:
         else:
             self._ask_for(subscription, goes_first=False)
         self._subscriptions.add(subscription)
-        unclaimed, self._unclaimed = self._unclaimed, []
-        for message in unclaimed:
+        early, self._early = self._early, []
+        for message in early:
             self.pass_on(message)
         return subscription
 
@@ -101,14 +101,14 @@ class Inbox:
             for subscription in found:
                 subscription.offer(message)
         elif not message.channel.startswith("/service/") and self.settling.has_verdicts:
-            self._unclaimed.append(message)
-            asyncio.get_running_loop().call_later(_UNCLAIMED_S, self._nobody_claims, message)
+            self._early.append(message)
+            asyncio.get_running_loop().call_later(_EARLY_S, self._refuse_early, message)
         else:
             self.settling.finish(message)
 
-    def _nobody_claims(self, message: Message) -> None:
-        if message in self._unclaimed:
-            self._unclaimed.remove(message)
+    def _refuse_early(self, message: Message) -> None:
+        if message in self._early:
+            self._early.remove(message)
             message.refusal = Refuse(_NOBODY, "the client has no subscription for it")
             self.settling.finish(message)
 
