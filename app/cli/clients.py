@@ -115,8 +115,8 @@ class ClientLogin:
         except SessionEnded as error:
             exit = Exit.FAILED
             text = (
-                f"the server has ended the session ({error}): another client took it over, or an "
-                "operator ended it"
+                f"the server has ended the session ({error}): another client took it over, or "
+                "this one may not log in again"
             )
         except ClientError as error:
             exit, text = Exit.FAILED, str(error)
