@@ -6,6 +6,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
+from holdfast.units import counted
 from tests.browser.console.steps import answer, go, look_at
 from tests.browser.console.world import World
 
@@ -109,7 +110,7 @@ def test_exported_letters_are_imported_and_each_line_is_accounted_for(
     page.get_by_label("File with JSON lines").set_input_files(file)
     answer(page, "Import")
     dialog = page.get_by_role("dialog")
-    expect(dialog.get_by_role("heading")).to_have_text(f"{len(lines)} letters imported")
+    expect(dialog.get_by_role("heading")).to_have_text(f"{counted(len(lines), 'letter')} imported")
     expect(dialog).to_contain_text("already present1")
     expect(dialog.get_by_role("listitem")).to_have_count(2)
     expect(dialog.get_by_role("listitem").first).to_contain_text(f"Line {len(lines) + 2}: not JSON")
