@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from holdfast.bayeux.destinations import Destination, DestinationInvalid, destinations_of
-from holdfast.bayeux.known_options import SAID_BY_RECEIVERS, QosInvalid, refuse_others
+from holdfast.bayeux.known_options import LONGEST_MS, SAID_BY_RECEIVERS, QosInvalid, refuse_others
 from holdfast.bayeux.publish_keys import key_of
 from holdfast.bayeux.sessions import Session
 from holdfast.bayeux.topic_options import TopicOptions
@@ -28,7 +28,6 @@ _OPTIONS = SAID_BY_RECEIVERS | {
     "forceUpdate",
 }
 _LONGEST_KEY = 255
-_LONGEST_LIFE_MS = 10 * 365 * 24 * 3600 * 1000
 
 
 @dataclass(slots=True)
@@ -181,7 +180,7 @@ def _life(expiration: object) -> tuple[int | None, bool]:
     life_ms = whole(expiration.get("lifeTime", -1))
     if expiration.keys() - {"lifeTime", "forceDestroy"}:
         raise QosInvalid("expiration")
-    if life_ms is None or not -1 <= life_ms <= _LONGEST_LIFE_MS:
+    if life_ms is None or not -1 <= life_ms <= LONGEST_MS:
         raise QosInvalid("expiration.lifeTime")
     force_destroy = expiration.get("forceDestroy", False)
     if type(force_destroy) is not bool:

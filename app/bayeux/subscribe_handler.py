@@ -11,6 +11,7 @@ from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.known_options import QosInvalid
 from holdfast.bayeux.pending_replies import begin_pending
 from holdfast.bayeux.reserved import refuse_replies
+from holdfast.bayeux.rights import BY_POLICY
 from holdfast.bayeux.server_state import ServerState
 from holdfast.bayeux.sessions import Exchange, Session
 from holdfast.bayeux.starts import Starts, initial_update, starts_of
@@ -21,7 +22,6 @@ from holdfast.delivery.channels import REPLIES, Channel, Kind
 _META = frozenset(
     f"/meta/{name}" for name in ("handshake", "connect", "subscribe", "unsubscribe", "disconnect")
 )
-_BY_POLICY = "denied_by_security_policy"
 # Channel names handled between two checks of the turn budget.
 _NAMES = 64
 
@@ -102,7 +102,7 @@ class SubscribeHandler:
             if channel.kind is Kind.META:
                 known = channel.name in _META
                 error = ErrorReply.SUBSCRIBE_DENIED if known else ErrorReply.CREATE_DENIED
-                raise Refused(error, _BY_POLICY)
+                raise Refused(error, BY_POLICY)
         # Subscribing to a service succeeds without effect: services answer their caller anyway.
         return {
             channel.name: channel
@@ -116,7 +116,7 @@ class SubscribeHandler:
             refuse_replies(channel)
         own = session.reply_channel
         if own is None or not channel.name.startswith(own.name + "/"):
-            raise Refused(ErrorReply.SUBSCRIBE_DENIED, _BY_POLICY)
+            raise Refused(ErrorReply.SUBSCRIBE_DENIED, BY_POLICY)
 
     def _channels(self, exchange: Exchange, message: Json, progress: _Progress) -> list[Channel]:
         """Return the channels that the message names, as a string or an array of strings."""

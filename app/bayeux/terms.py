@@ -7,9 +7,11 @@ from math import inf
 from typing import Any, Self
 
 from holdfast.bayeux.codec import Json
+from holdfast.bayeux.known_options import LONGEST_MS
 from holdfast.delivery.dispatcher import Policy
 from holdfast.delivery.numbers import whole
 from holdfast.delivery.receivers import NOBODY
+from holdfast.delivery.verdicts import QUOTABLE
 
 SUBJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9.@+~-]{1,62}")
 # Without the commas and colons that separate the parts of an error.
@@ -28,10 +30,7 @@ _OPTIONS = frozenset(
 )
 _OF_SESSION = frozenset(["name", "timeout", "maxSessions", "clearSessions"])
 _OF_QUEUE = frozenset(["maxEntries", "maxBytes"])
-# Only names of this form are repeated in errors.
-_OPTION = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _FOR_EVER = -1
-_LONGEST_MS = 10 * 365 * 24 * 3600 * 1000
 _MOST = 2**31 - 1
 _DELAY_MS = 60_000
 _RESPONSE_TIMEOUT_MS = 60_000
@@ -101,11 +100,11 @@ class Terms:
             raise TermsInvalid("secret")
         return cls(
             retries=_integer(options, "retries", _FOR_EVER if is_named else 0, least=_FOR_EVER),
-            delay=_integer(options, "delay", _DELAY_MS, most=_LONGEST_MS),
+            delay=_integer(options, "delay", _DELAY_MS, most=LONGEST_MS),
             dispatcher_active=_choice(options, "dispatcherActive"),
             oneway=_flag(options, "oneway", default=False),
             response_timeout=_integer(
-                options, "responseTimeout", _RESPONSE_TIMEOUT_MS, most=_LONGEST_MS
+                options, "responseTimeout", _RESPONSE_TIMEOUT_MS, most=LONGEST_MS
             ),
             max_entries=_integer(options, "maxEntries", -1, least=-1),
             on_user_exception=policy,
@@ -169,7 +168,7 @@ def check_names(asked: object) -> None:
     )
     for part, known in parts:
         for name in part.keys() - known if isinstance(part, Mapping) else ():
-            raise TermsInvalid(name if _OPTION.fullmatch(name) else "delivery")
+            raise TermsInvalid(name if QUOTABLE.fullmatch(name) else "delivery")
 
 
 def session_timeout_s(terms: Terms | None, longest_s: float) -> float:
@@ -192,7 +191,7 @@ def _name(asked: object) -> dict[str, Any]:
     return {
         "subject": found[1],
         "number": int(found[2] or 0),
-        "timeout": _integer(options, "timeout", _TIMEOUT_MS, most=_LONGEST_MS),
+        "timeout": _integer(options, "timeout", _TIMEOUT_MS, most=LONGEST_MS),
         "max_sessions": _integer(options, "maxSessions", _MOST, least=1),
         "clear_sessions": _flag(options, "clearSessions", default=False),
     }

@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Self
 
-from holdfast.bayeux.known_options import QosInvalid
+from holdfast.bayeux.known_options import LONGEST_MS, QosInvalid
 from holdfast.delivery.history_depth import HISTORY_BYTES, MOST_BYTES, MOST_ENTRIES, HistoryDepth
 from holdfast.delivery.numbers import whole
 from holdfast.delivery.topics import TopicConfig
 
 _OPTIONS = {"destroyDelay", "history", "readonly"}
-_LONGEST_MS = 10 * 365 * 24 * 3600 * 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +28,7 @@ class TopicOptions:
         delay_ms = asked.get("destroyDelay")
         if delay_ms is not None:
             delay_ms = whole(delay_ms)
-            if delay_ms is None or not -1 <= delay_ms <= _LONGEST_MS:
+            if delay_ms is None or not -1 <= delay_ms <= LONGEST_MS:
                 raise QosInvalid("topic.destroyDelay")
         is_readonly = asked.get("readonly")
         if is_readonly is not None and type(is_readonly) is not bool:

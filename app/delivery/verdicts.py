@@ -16,8 +16,8 @@ _LONGEST_TEXT: Final = 1000
 # ... and the longest pause that it may ask for.
 _LONGEST_DELAY_MS: Final = 24 * 3_600_000
 _MEMBERS: Final = frozenset(["seq", "state", "errorCode", "message", "delay"])
-# Errors do not repeat other names.
-_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+# Errors quote no other names of options and members.
+QUOTABLE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 
 
 class Verdict(NamedTuple):
@@ -129,7 +129,7 @@ def _wrong_member(element: dict[str, object]) -> str | None:
     """Return the unknown member: to ignore it could turn a refusal into consent."""
     for name, value in element.items():
         if name not in _MEMBERS:
-            return f".{name}" if _NAME.fullmatch(name) else ""
+            return f".{name}" if QUOTABLE.fullmatch(name) else ""
         if name == "message" and value is not None and type(value) is not str:
             return ".message"
         if name == "delay" and value is not None and _delay_s(value) is None:

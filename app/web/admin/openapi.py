@@ -1,6 +1,5 @@
 """The OpenAPI 3.1 document, made from the table of routes."""
 
-import re
 from functools import cache
 from typing import Any
 
@@ -8,10 +7,9 @@ from pydantic import TypeAdapter
 from pydantic.json_schema import JsonSchemaMode
 
 from holdfast.web.admin.faults import Failure
-from holdfast.web.admin.route import Lines, Route
+from holdfast.web.admin.route import PLACE, Lines, Route
 
 _REFERENCE = "#/components/schemas/{model}"
-_PLACE = re.compile(r"\{(\w+)\}")
 _JSON, _LINES = "application/json", "application/x-ndjson"
 _MODES: dict[str, JsonSchemaMode] = {"answer": "serialization", "body": "validation"}
 _TITLE = "Holdfast's administration"
@@ -99,7 +97,7 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
 
 def _parameters(route: Route) -> list[dict[str, Any]]:
     schema = route.params.model_json_schema()
-    required, in_path = schema.get("required", []), _PLACE.findall(route.path)
+    required, in_path = schema.get("required", []), PLACE.findall(route.path)
     parameters = []
     for name, kind in schema.get("properties", {}).items():
         shown = _without_null(kind)

@@ -19,7 +19,7 @@ from holdfast.web.admin.fields import SessionNumber
 from holdfast.web.admin.tokens import Role
 from holdfast.web.admin.views import Items
 
-_PLACE = re.compile(r"\{(\w+)\}")
+PLACE = re.compile(r"\{(\w+)\}")
 _STRICT = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 _ROUTE = "_route"
 _KEY = {"subject": (Subject, ...), "number": (SessionNumber, ...)}
@@ -101,7 +101,7 @@ def _route_of(method: str, path: str, answered_by: Callable[..., object]) -> Rou
         for name, each in parameters.items()
         if name not in ("self", "who", "key")
     }
-    in_path = {name: fields.pop(name) for name in _PLACE.findall(path) if name in fields}
+    in_path = {name: fields.pop(name) for name in PLACE.findall(path) if name in fields}
     if "key" in parameters:
         in_path |= _KEY
     name = "".join(map(str.title, answered_by.__name__.split("_")))
