@@ -21,7 +21,7 @@ _MS_PER_S = 1000
 
 
 # Rising counts, which are shown with their rates, and present values.
-_COUNTS = ("published", "accepted", "acked", "dead", "redelivered", "expired", "discarded")
+_COUNTS = ("published", "accepted", "acked", "dead", "redelivered", "expired", "discarded", "moved")
 _VALUES = (
     "waiting", "in_flight", "oldest_ms", "unaccounted", "sessions", "connected", "polling",
     "held_back", "channels", "channels_held_back", "letters", "letters_lately",

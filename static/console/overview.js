@@ -83,10 +83,12 @@ function accounting(now) {
             term("acknowledged", now.acked, "+"),
             term("waiting", now.waiting, "+"), term("in flight", now.in_flight, "+"),
             term("dead", now.dead, "+"), term("expired", now.expired, "+"),
-            term("discarded", now.discarded, "")),
+            term("discarded", now.discarded, now.moved > 0 ? "+" : ""),
+            now.moved > 0 && term("moved", now.moved, "")),
         now.unaccounted === 0 ? badge("balanced", "good") : badge(`${count(now.unaccounted)} missing`, "bad"),
         h("p", {class: "faint small"}, "Each message counts once per receiver, since the server started. ",
             now.restored > 0 ? "Restored entries were in the store at that time. " : "",
+            now.moved > 0 ? "Moved entries left one queue for others, which accepted them again. " : "",
             now.oldest_ms === null ? "No message is waiting." : `The oldest waiting message is ${lasting(now.oldest_ms)} old.`));
 }
 

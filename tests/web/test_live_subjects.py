@@ -30,6 +30,18 @@ async def test_a_message_that_waits_for_a_subject_is_found(server: LiveServer) -
     assert [(queue.receiver, queue.state) for queue in trace.queues] == [("joe/0", "waiting")]
 
 
+async def test_figures_add_up_when_messages_have_moved_to_a_session(server: LiveServer) -> None:
+    await write(server, "joe", "joe")
+    await server.receiver("joe/1")
+    await server.store_process.answered()
+    figures = await server.api.system.figures()
+    assert figures.moved == 2
+    parts = figures.acked + figures.waiting + figures.in_flight + figures.dead
+    parts += figures.expired + figures.discarded + figures.moved
+    assert figures.accepted + figures.restored == parts
+    assert figures.unaccounted == 0
+
+
 async def test_discarded_messages_of_a_subject_leave_queues_and_store(
     server: LiveServer,
 ) -> None:

@@ -73,6 +73,9 @@ class Figures:
     dead: Count
     expired: Count
     discarded: Count
+    moved: Annotated[
+        int, Field(ge=0, description="Entries that moved to other queues, each accepted there.")
+    ]
     redelivered: Count
     failed: Annotated[int, Field(ge=0, description="Deliveries that were refused or lost.")]
     waiting: Annotated[int, Field(ge=0, description="Entries that wait to be handed over.")]
