@@ -54,6 +54,8 @@ class Census:
         census.waiting_for_subjects = sum([each.queue.count for each in places.subjects.queues()])
         census.waiting_in_work_queues = sum([each.queue.count for each in places.work.queues()])
         census.waiting += census.waiting_for_subjects + census.waiting_in_work_queues
+        for place in (*places.subjects.queues(), *places.work.queues()):
+            census.note_first(place, guard.held)
         here = census.waiting + census.in_flight
         census.unaccounted = counters.entered() - counters.settled() - here
         return census
@@ -76,6 +78,11 @@ class Census:
             is_active = dispatcher.is_active
             self.held_back += not is_active
             self.polling += dispatcher.state is DispatcherState.POLLING
-        first = first_free(queue.new, held, _DEPTH) if is_active else None
+        if is_active:
+            self.note_first(session, held)
+
+    def note_first(self, session: Session, held: Collection[str]) -> None:
+        """Note how long the first message of a queue has waited."""
+        first = first_free(session.queue.new, held, _DEPTH)
         if first is not None and (not self.oldest or first.id < self.oldest):
             self.oldest = first.id

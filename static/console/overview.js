@@ -71,6 +71,13 @@ function charts(readings) {
     ];
 }
 
+function oldest({waiting, oldest_ms}) {
+    if (oldest_ms !== null) {
+        return `The oldest waiting message is ${lasting(oldest_ms)} old.`;
+    }
+    return waiting ? "All waiting messages are held back or wait for a retry." : "No message is waiting.";
+}
+
 function accounting(now) {
     // Each term with the sign behind it.
     const term = (name, value, sign) =>
@@ -89,7 +96,7 @@ function accounting(now) {
         h("p", {class: "faint small"}, "Each message counts once per receiver, since the server started. ",
             now.restored > 0 ? "Restored entries were in the store at that time. " : "",
             now.moved > 0 ? "Moved entries left one queue for others, which accepted them again. " : "",
-            now.oldest_ms === null ? "No message is waiting." : `The oldest waiting message is ${lasting(now.oldest_ms)} old.`));
+            oldest(now)));
 }
 
 const sessions = (now) => card("Sessions", figures([

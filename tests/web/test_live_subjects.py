@@ -30,6 +30,13 @@ async def test_a_message_that_waits_for_a_subject_is_found(server: LiveServer) -
     assert [(queue.receiver, queue.state) for queue in trace.queues] == [("joe/0", "waiting")]
 
 
+async def test_a_message_that_waits_for_a_subject_can_be_the_oldest(server: LiveServer) -> None:
+    assert (await server.api.system.figures()).oldest_ms is None
+    await write(server, "joe")
+    server.now += 2
+    assert (await server.api.system.figures()).oldest_ms is not None
+
+
 async def test_figures_add_up_when_messages_have_moved_to_a_session(server: LiveServer) -> None:
     await write(server, "joe", "joe")
     await server.receiver("joe/1")
