@@ -20,10 +20,10 @@ from holdfast.bayeux.grammar import (
 )
 from holdfast.bayeux.omissions import OMITTED
 from holdfast.bayeux.properties import (
-    CLIENT,
     MAX_ENTRIES,
     NODE,
     SESSION,
+    SUBJECT,
     TOPIC,
     Action,
     Argument,
@@ -47,7 +47,7 @@ LONGEST_WAIT_MS = 60_000
 
 _LEVELS: Mapping[Level, Mapping[str, Property[Any]]] = {
     Level.NODE: NODE,
-    Level.SUBJECT: CLIENT,
+    Level.SUBJECT: SUBJECT,
     Level.SESSION: SESSION,
     Level.TOPIC: TOPIC,
 }

@@ -92,7 +92,7 @@ class Listing(Generic[Seen]):
 
 
 Property = Reading[Seen] | Setting[Seen] | Action[Seen] | Listing[Seen]
-Client = Sequence[Session]
+SubjectSessions = Sequence[Session]
 
 
 def _date(ms: int | None) -> str:
@@ -152,28 +152,28 @@ NODE: Mapping[str, Property[None]] = {
 }
 
 
-def _begun_ms(client: Client) -> int:
-    return min(map(created_ms, client))
+def _begun_ms(sessions: SubjectSessions) -> int:
+    return min(map(created_ms, sessions))
 
 
-def _waiting_for(at: CommandScope, client: Client) -> int:
+def _waiting_for(at: CommandScope, sessions: SubjectSessions) -> int:
     """Return how many messages wait for the subject itself, in no session's queue."""
-    receiver = at.state.subjects.queue(client[0].subject)
+    receiver = at.state.subjects.queue(sessions[0].subject)
     return 0 if receiver is None else receiver.queue.count
 
 
-CLIENT: Mapping[str, Property[Client]] = {
-    "creationDate": Reading(lambda _, client: _date(_begun_ms(client))),
+SUBJECT: Mapping[str, Property[SubjectSessions]] = {
+    "creationDate": Reading(lambda _, sessions: _date(_begun_ms(sessions))),
     "killClient": Action(
-        lambda at, client, _, who: interventions.end_all(at.life, client, who, at.now)
+        lambda at, sessions, _, who: interventions.end_all(at.life, sessions, who, at.now)
     ),
     "maxSessions": Reading(lambda at, _: at.state.options.max_sessions_per_subject),
-    "numSessions": Reading(lambda _, client: len(client)),
-    "numUpdate": Reading(lambda _, client: sum(session.acked for session in client)),
-    "sessionList": Reading(lambda _, client: _keys(client)),
-    "sessions": Reading(lambda _, client: _keys(client)),
+    "numSessions": Reading(lambda _, sessions: len(sessions)),
+    "numUpdate": Reading(lambda _, sessions: sum(session.acked for session in sessions)),
+    "sessionList": Reading(lambda _, sessions: _keys(sessions)),
+    "sessions": Reading(lambda _, sessions: _keys(sessions)),
     "subjectQueueNumMsgs": Reading(_waiting_for),
-    "uptime": Reading(lambda at, client: (at.now_ms - _begun_ms(client)) // 1000),
+    "uptime": Reading(lambda at, sessions: (at.now_ms - _begun_ms(sessions)) // 1000),
 }
 
 

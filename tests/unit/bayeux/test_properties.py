@@ -11,9 +11,9 @@ from holdfast.bayeux.commands import understand
 from holdfast.bayeux.grammar import CommandRefused, Level
 from holdfast.bayeux.omissions import OMITTED
 from holdfast.bayeux.properties import (
-    CLIENT,
     NODE,
     SESSION,
+    SUBJECT,
     TOPIC,
     Action,
     Listing,
@@ -28,7 +28,7 @@ from tests.unit.bayeux.operated_server import ask, receiver
 
 TABLES: Mapping[Level, Mapping[str, Property[Any]]] = {
     Level.NODE: NODE,
-    Level.SUBJECT: CLIENT,
+    Level.SUBJECT: SUBJECT,
     Level.SESSION: SESSION,
     Level.TOPIC: TOPIC,
 }
