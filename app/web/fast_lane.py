@@ -108,7 +108,6 @@ class FastLane(RequestHandler):
         "_deadline",
         "_endpoint",
         "_exchange",
-        "_frames",
         "_heads",
         "_is_between",
         "_known",
@@ -122,6 +121,7 @@ class FastLane(RequestHandler):
         "_stall",
         "_unheard",
         "began_at",
+        "frames",
         "unused_since",
     )
 
@@ -138,7 +138,7 @@ class FastLane(RequestHandler):
         # Requests that aiohttp's machinery has not answered yet, and the body of the last of them.
         self._ordinary = 0
         # The WebSocket's frame reader, after an upgrade.
-        self._frames: ClientFrames | None = None
+        self.frames: ClientFrames | None = None
         # Bytes of the WebSocket that wait for a later turn.
         self._unheard = b""
         self._body: StreamReader = EMPTY_PAYLOAD
@@ -172,7 +172,7 @@ class FastLane(RequestHandler):
                 self._parse(data)
             else:
                 self._receive(body)
-        elif self._frames is not None:
+        elif self.frames is not None:
             self._hear(data)
         elif self._upgraded or self._payload_parser is not None:
             super().data_received(data)
@@ -310,9 +310,9 @@ class FastLane(RequestHandler):
         endpoint = self._endpoint
         options, headers = endpoint.options, cast("Any", self._current_request).headers
         network = options.peers.caller(headers, self.transport).network
-        self._frames = ClientFrames(parser, options.max_request_size, endpoint.intake, network)
+        self.frames = ClientFrames(parser, options.max_request_size, endpoint.intake, network)
         tail, self._message_tail = self._message_tail, b""
-        super().set_parser(cast("Any", self._frames), data_received_cb)
+        super().set_parser(cast("Any", self.frames), data_received_cb)
         if tail:
             self._hear(tail)
 
@@ -344,16 +344,6 @@ class FastLane(RequestHandler):
     def keep_place(self) -> None:
         """Do not evict this connection: its client is an operator."""
         self._room.keep(self)
-
-    @property
-    def has_unmasked_frame(self) -> bool:
-        """Whether the client sent a frame without a mask, which aiohttp does not check."""
-        return self._frames is not None and self._frames.has_unmasked
-
-    def note_heard(self, size: int) -> None:
-        """A WebSocket message was read: release its room in the intake."""
-        if self._frames is not None:
-            self._frames.heard(size)
 
     def _go_ordinary(self, messages: Sequence[Any], upgraded: bool, tail: bytes) -> None:
         """Do what `RequestHandler.data_received` does with the parser's results."""

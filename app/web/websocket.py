@@ -18,13 +18,14 @@ from holdfast.bayeux.transports import ConnectionType
 from holdfast.delivery.messages import Event
 from holdfast.delivery.notices import CLOSED
 from holdfast.units import counted
-from holdfast.web.client_frames import NO_ROOM, TOO_LARGE
+from holdfast.web.client_frames import NO_ROOM, TOO_LARGE, ClientFrames
 from holdfast.web.endpoint import Endpoint
 from holdfast.web.long_polling import refusal
 from holdfast.web.origins import speaker_kind_of
 
 if TYPE_CHECKING:
     from aiohttp import WSMessage
+    from aiohttp.abc import AbstractStreamWriter
     from aiohttp.http import WSMessageTextBytes
 
     from holdfast.bayeux.sessions import Session
@@ -74,13 +75,17 @@ class Socket:
 
     __slots__ = (
         "_bayeux",
+        "_begun",
+        "_clock",
         "_coalescer",
         "_draining",
         "_ending",
         "_flush",
         "_hang_up",
+        "_loop",
         "_messages_per_frame",
         "_protocol",
+        "_scheduler",
         "heard",
         "session",
         "speaker",
@@ -99,15 +104,54 @@ class Socket:
     ) -> None:
         self.speaker = speaker
         self.session: Session | None = None
-        self.heard = endpoint.clock()
+        self._clock, self._scheduler = endpoint.clock, endpoint.scheduler
+        self.heard = self._clock()
+        # Python asks the kernel for its process whenever it looks for the running loop.
+        self._loop = asyncio.get_running_loop()
         # Needed for every message, and two attribute lookups away in the request.
         self._protocol = request.protocol
         self._bayeux, self._coalescer = endpoint.bayeux, endpoint.coalescer
         self._messages_per_frame = endpoint.options.ws_messages_per_frame
         self._flush = flush
         self._hang_up = hang_up
+        # The outcome of a message that was taken and is unfinished.
+        self._begun: asyncio.Future[ErrorReply | None] | None = None
         self._draining: asyncio.Task[None] | None = None
         self._ending: asyncio.Task[None] | None = None
+
+    def take(self, body: bytes) -> bool:
+        """Handle a message at once; if it is not done then, returns False, and `handle` must go on.
+
+        Call it only while nobody handles another message.
+        """
+        if self.is_draining():
+            return False
+        self.heard = self._clock()
+        self._begun = self._begin(body)
+        return self._begun is None
+
+    async def handle(self, body: bytes) -> ErrorReply | None:
+        """Handle a message; returns when it is done, so the socket's messages stay in order."""
+        begun, self._begun = self._begun, None
+        outcome = begun or self._begin(body)
+        # The request continues even if this waiter is cancelled.
+        return None if outcome is None else await asyncio.shield(outcome)
+
+    def _begin(self, body: bytes) -> "asyncio.Future[ErrorReply | None] | None":
+        """Handle a message as far as possible; returns its outcome, or None if it is done."""
+        exchange = Exchange(self, self.speaker, self)
+        outcome: asyncio.Future[ErrorReply | None] = self._loop.create_future()
+        try:
+            rest = self._scheduler.receive(body, exchange)
+        except RequestRefused as refused:
+            outcome.set_result(refused.error)
+        except BaseException:
+            outcome.set_result(self._scheduler.fail(exchange))
+        else:
+            if rest is None:
+                return None
+            rest.done = outcome.set_result
+        return outcome
 
     def answer(self, exchange: Exchange, messages: Sequence[Event]) -> bool:
         if exchange.is_superseded:
@@ -127,7 +171,7 @@ class Socket:
             return False
         if self._draining is None:
             # The caller relies on being notified when the transport has drained.
-            self._draining = asyncio.get_running_loop().create_task(self._drain())
+            self._draining = self._loop.create_task(self._drain())
         return True
 
     def is_lost(self) -> bool:
@@ -139,15 +183,6 @@ class Socket:
         if self._draining is not None:
             await self._draining
 
-    def has_unmasked_frame(self) -> bool:
-        """Return whether the client sent a frame without a mask."""
-        return getattr(self._protocol, "has_unmasked_frame", False)
-
-    def note_heard(self, size: int) -> None:
-        """A message was read: release its room in the intake."""
-        if note := getattr(self._protocol, "note_heard", None):
-            note(size)
-
     def note_close(self, code: int, reason: str) -> None:
         """Log that the server closes the socket."""
         key = "(none)" if self.session is None else self.session.key
@@ -156,7 +191,7 @@ class Socket:
     def end(self) -> None:
         # A cometd.js whose first connect crossed this close would keep its socket for ever.
         if self._ending is None and self.session is not None:
-            self._ending = asyncio.get_running_loop().create_task(self._end(self.session))
+            self._ending = self._loop.create_task(self._end(self.session))
 
     def close(self) -> None:
         """Stop sending."""
@@ -221,22 +256,46 @@ class _Response(web.WebSocketResponse[Literal[False]]):
             protocols=() if options.ws_protocol is None else (options.ws_protocol,),
         )
         self._coalescer = endpoint.coalescer
+        # None if the connection is not the fast lane's.
+        self._frames: ClientFrames | None = None
         self._frames_heard = 0
 
-    async def hear(self) -> "WSMessage | WSMessageTextBytes":
-        """Receive the next message; answers pings."""
+    async def prepare(self, request: web.BaseRequest) -> "AbstractStreamWriter":
+        writer = await super().prepare(request)
+        self._frames = getattr(request.protocol, "frames", None)
+        return writer
+
+    def has_unmasked_frame(self) -> bool:
+        """Return whether the client sent a frame without a mask."""
+        return self._frames is not None and self._frames.has_unmasked
+
+    async def hear(self, socket: Socket) -> "WSMessage | WSMessageTextBytes":
+        """Receive the next message that the socket does not take; answers pings."""
         while True:
             self._frames_heard += 1
             if self._frames_heard % _TURN == 0:
                 # Reading what has arrived does not yield, and there may be a lot of it.
                 await asyncio.sleep(0)
-            received = await self.receive()
+            self._let_take(socket.take)
+            try:
+                received = await self.receive()
+            finally:
+                self._let_take(None)
+            if socket.is_draining():
+                # Nothing more is handled until the client reads.
+                await socket.drained()
             if received.type is WSMsgType.PING and bytes(received.data) not in _REFUSALS:
                 # If the client is gone, the next read reports it.
                 with suppress(ConnectionError):
                     await self.pong(received.data)
             elif received.type is not WSMsgType.PONG:
+                if received.type is WSMsgType.TEXT and self._frames is not None:
+                    self._frames.heard(len(received.data))
                 return received
+
+    def _let_take(self, taker: Callable[[bytes], bool] | None) -> None:
+        if self._frames is not None:
+            self._frames.taker = taker
 
     async def close(
         self, *, code: int = WSCloseCode.OK, message: bytes = b"", drain: bool = True
@@ -357,36 +416,15 @@ class WebSocketFrontEnd:
     async def _read(self, response: _Response, socket: Socket) -> None:
         clock = self._endpoint.clock
         while True:
-            received = await response.hear()
+            received = await response.hear(socket)
             socket.heard = clock()
             if received.type is not WSMsgType.TEXT:
                 await _end(response, socket, received)
                 return
-            socket.note_heard(len(received.data))
-            exchange = Exchange(socket, socket.speaker, socket)
-            error = await self._handle(received.data, exchange)
+            error = await socket.handle(received.data)
             if error is not None:
                 await _refuse(response, socket, error)
                 return
-            if socket.is_draining():
-                # No more of its messages are read until the client reads.
-                await socket.drained()
-
-    async def _handle(self, body: bytes, exchange: Exchange) -> ErrorReply | None:
-        """Handle a message; returns when it is done, so the socket's messages stay in order."""
-        scheduler = self._endpoint.scheduler
-        try:
-            rest = scheduler.receive(body, exchange)
-        except RequestRefused as refused:
-            return refused.error
-        except BaseException:
-            return scheduler.fail(exchange)
-        if rest is None:
-            return None
-        outcome: asyncio.Future[ErrorReply | None] = asyncio.get_running_loop().create_future()
-        rest.done = outcome.set_result
-        # The request continues even if this waiter is cancelled.
-        return await asyncio.shield(outcome)
 
 
 async def _end(
@@ -400,7 +438,7 @@ async def _end(
     elif received.type is WSMsgType.CLOSE:
         await _answer_close(response, socket, received.data)
     elif isinstance(fault := received.data, WebSocketError):
-        reason = "a frame without a mask" if socket.has_unmasked_frame() else str(fault)
+        reason = "a frame without a mask" if response.has_unmasked_frame() else str(fault)
         socket.note_close(fault.code, reason)
 
 

@@ -3,12 +3,13 @@
 import struct
 
 import pytest
+from aiohttp._websocket.helpers import websocket_mask
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.web.client_frames import NO_ROOM, TOO_LARGE, ClientFrames, measure
 from holdfast.web.intake import SMALL, Intake
-from tests.abuse.attacker import CLOSE, PING, frame
+from tests.abuse.attacker import BINARY, CLOSE, PING, TEXT, frame
 
 # Is passed on in place of a frame without a mask; no reader takes it.
 ABSURD = b"\xf0\x80"
@@ -126,6 +127,76 @@ def test_the_end_of_the_stream_is_passed_on() -> None:
     reader = Reader()
     ClientFrames(reader, MOST, Intake()).feed_eof()
     assert reader.is_at_end
+
+
+class Taker:
+    """Handles texts if it is able to."""
+
+    def __init__(self, *, is_able: bool) -> None:
+        self.asked: list[bytes] = []
+        self._is_able = is_able
+
+    def __call__(self, text: bytes) -> bool:
+        self.asked.append(text)
+        return self._is_able
+
+
+@given(st.binary(max_size=300), st.binary(min_size=4, max_size=4))
+@example(b"x" * SMALL, b"mask")
+def test_a_small_text_that_arrives_alone_is_taken_without_its_mask(
+    text: bytes, mask: bytes
+) -> None:
+    reader, taker = Reader(), Taker(is_able=True)
+    masked = bytearray(text)
+    websocket_mask(mask, masked)
+    frames = ClientFrames(reader, MOST, Intake())
+    frames.taker = taker
+    for _ in range(2):
+        frames.feed_data(frame(text).removesuffix(b"\0\0\0\0" + text) + mask + masked)
+    assert taker.asked == [text, text]
+    assert not reader.heard
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        frame(b"one") + frame(b"two"),
+        frame(b"", PING),
+        frame(b"x", BINARY),
+        frame(b"x" * (SMALL + 1)),
+        frame(b"begun", is_final=False),
+        frame(b"x" * 1000)[:-1],
+        frame(b"x", is_masked=False),
+        frame(b"x", TEXT | 0x40),
+    ],
+)
+def test_nothing_is_taken_that_is_no_small_text_alone_nor_what_follows(piece: bytes) -> None:
+    reader, taker = Reader(), Taker(is_able=True)
+    frames = ClientFrames(reader, MOST, Intake())
+    frames.taker = taker
+    frames.feed_data(piece)
+    frames.feed_data(frame(b"next"))
+    assert taker.asked == []
+    assert reader.heard == hear(piece, frame(b"next"))
+
+
+def test_a_text_that_its_taker_does_not_handle_reaches_the_reader() -> None:
+    reader, taker = Reader(), Taker(is_able=False)
+    frames = ClientFrames(reader, MOST, Intake())
+    frames.taker = taker
+    frames.feed_data(frame(b"one"))
+    frames.feed_data(frame(b"two"))
+    assert taker.asked == [b"one"]
+    assert reader.heard == frame(b"one") + frame(b"two")
+
+
+def test_a_small_text_that_is_too_large_for_the_server_is_not_taken() -> None:
+    reader, taker = Reader(), Taker(is_able=True)
+    frames = ClientFrames(reader, 10, Intake())
+    frames.taker = taker
+    frames.feed_data(frame(b"x" * 10))
+    assert taker.asked == []
+    assert reader.heard == TOLD
 
 
 SOME_SIZES = st.lists(st.sampled_from([0, 1, 124, 126, 1000, SMALL, SMALL + 1, 20_000]), max_size=4)
