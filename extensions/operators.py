@@ -13,7 +13,7 @@ from typing import ClassVar, Protocol
 from holdfast.bayeux.advice import reconnect_advice
 from holdfast.bayeux.api import ServerApi
 from holdfast.bayeux.codec import Json
-from holdfast.bayeux.commands import Command, Result, understand
+from holdfast.bayeux.commands import Command, CommandReply, understand
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.extension import ServerExtension
 from holdfast.bayeux.grammar import ILLEGAL, CommandRefused
@@ -35,7 +35,7 @@ Wait = Callable[[Command, Callable[[float], None]], None]
 class RunCommand(Protocol):
     """Runs a command of this caller. Raises `CommandRefused`."""
 
-    def __call__(self, command: Command, who: str, *, is_allowed: bool) -> Result: ...
+    def __call__(self, command: Command, who: str, *, is_allowed: bool) -> CommandReply: ...
 
 
 class Operators(ServerExtension):
@@ -139,16 +139,16 @@ class Operators(ServerExtension):
         try:
             session, is_allowed = call.session, call.session.identity.role == OPERATOR
             who = f"{session.identity.role} {session.name}"
-            result = self._carry_out(command, who, is_allowed=is_allowed)
+            reply = self._carry_out(command, who, is_allowed=is_allowed)
         except CommandRefused as refused:
             _fail(call, refused)
             return
         if command.changes and self._server.is_store_available:
             # The answer promises that the change is stored; it travels with the reply if possible.
             call.is_kept = True
-            self._server.when_kept(lambda _: call.answer(_answer_of(result)))
+            self._server.when_kept(lambda _: call.answer(_answer_of(reply)))
         else:
-            call.answer(_answer_of(result))
+            call.answer(_answer_of(reply))
 
 
 def _fail(call: ServiceCall, refused: CommandRefused) -> None:
@@ -165,6 +165,6 @@ def _understand(data: object) -> Command:
     return understand(text, value)
 
 
-def _answer_of(result: Result) -> Json:
-    found = {each.name: getattr(result, each.name) for each in fields(result)}
+def _answer_of(reply: CommandReply) -> Json:
+    found = {each.name: getattr(reply, each.name) for each in fields(reply)}
     return {name: value for name, value in found.items() if value is not None}

@@ -97,8 +97,8 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """The result of a command."""
+class CommandReply:
+    """The reply to a command."""
 
     # The absolute form, without arguments.
     command: str
@@ -224,7 +224,7 @@ def audited(
 
 def carry_out(
     scope: CommandScope, note: Note, command: Command, who: str, *, is_allowed: bool = True
-) -> Result:
+) -> CommandReply:
     """Run a command; one that changes something is written to the audit, whatever its outcome.
 
     A caller that may not change anything can still read.
@@ -238,7 +238,7 @@ def carry_out(
         return run(command, scope, who)
 
 
-def run(command: Command, scope: CommandScope, who: str) -> Result:
+def run(command: Command, scope: CommandScope, who: str) -> CommandReply:
     """Run a command; raises `CommandRefused` before any change."""
     if command.target.node not in (None, scope.node):
         raise CommandRefused(ILLEGAL, f"this node is named {scope.node}")
@@ -248,16 +248,16 @@ def run(command: Command, scope: CommandScope, who: str) -> Result:
         case Setting(set=put) if command.sets:
             put(scope, seen, argument, who)
             value = str(argument).lower()
-            return Result(name, value, "OK", f"{name}={value}")
+            return CommandReply(name, value, "OK", f"{name}={value}")
         case Reading(read=read) | Setting(read=read):
-            return Result(name, _text(read(scope, seen)))
+            return CommandReply(name, _text(read(scope, seen)))
         case Action(do=do):
-            return Result(name, _text(do(scope, seen, argument, who)))
+            return CommandReply(name, _text(do(scope, seen, argument, who)))
         case Listing(list=entries):
             assert isinstance(argument, QueueQuery)  # noqa: S101 - `understand` has seen to it
             found = list(entries(scope, seen, argument))
             lines = "\n".join(to_json(event).decode() for event in found)
-            return Result(name, lines, entries=found)
+            return CommandReply(name, lines, entries=found)
 
 
 def _text(value: Value) -> str:

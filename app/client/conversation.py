@@ -15,7 +15,7 @@ from holdfast.client.life import ClientInput, ClientState, next_state
 from holdfast.client.long_polling import LongPolling
 from holdfast.client.outgoing import Outgoing, OutgoingQueue
 from holdfast.client.pacing import Pacing, Step
-from holdfast.client.settling import Report, Settling
+from holdfast.client.settling import SentVerdicts, Settling
 from holdfast.client.transport_choice import TransportChoice
 from holdfast.client.transports import (
     NoReply,
@@ -232,7 +232,7 @@ class Conversation:
 
     async def _connect(self) -> float:
         await self._settle()
-        ext, report = self._settling.connect_ext()
+        ext, sent = self._settling.connect_ext()
         self._connects_soon = False
         message = self._message(CONNECT, ext=ext)
         timeout_s = self._pacing.timeout_s
@@ -243,7 +243,7 @@ class Conversation:
             replies = await self._request(message, timeout_s)
             [reply] = [each for each in replies if each["channel"] == CONNECT]
         except (NotSent, NoReply, ValueError) as error:
-            self._settling.failed(report)
+            self._settling.failed(sent)
             return self._lose(error)
         pause_s = self._pacing.answered(reply)
         if reply.get("successful") is True:
@@ -251,7 +251,7 @@ class Conversation:
             self._unless_closing(ClientInput.CONTACT)
             self._has_session.set()
         else:
-            self._settling.failed(report)
+            self._settling.failed(sent)
             self._failure = ReplyError(reply)
         return pause_s
 
@@ -315,17 +315,17 @@ class Conversation:
         if self.state is ClientState.CLOSED:
             return
         if self._reporting is None and (is_due or self._settling.has_news):
-            report = self._settling.report()
-            self._reporting = self.send({"channel": VERDICTS, "data": report.verdicts})
-            self._reporting.reply.add_done_callback(lambda reply: self._reported(reply, report))
+            sent = self._settling.take_verdicts()
+            self._reporting = self.send({"channel": VERDICTS, "data": sent.verdicts})
+            self._reporting.reply.add_done_callback(lambda reply: self._reported(reply, sent))
 
-    def _reported(self, reply: asyncio.Future[Json], report: Report) -> None:
+    def _reported(self, reply: asyncio.Future[Json], sent: SentVerdicts) -> None:
         self._reporting = None
         if reply.cancelled() or reply.exception() is not None:
             # The next connect has them.
-            self._settling.failed(report)
+            self._settling.failed(sent)
             return
-        self._settling.arrived(report)
+        self._settling.arrived(sent)
         if self._settling.has_news and not self._connects_soon:
             self._report()
 

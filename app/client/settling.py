@@ -16,7 +16,7 @@ from holdfast.client.wire import Json
 
 
 @dataclass(slots=True)
-class Report:
+class SentVerdicts:
     """Verdicts on their way to the server, for one of its sessions."""
 
     session: int
@@ -119,9 +119,9 @@ class Settling:
 
     # What is sent
 
-    def connect_ext(self) -> tuple[Json, Report]:
-        """Return the `ext` of the next connect, and the report that it carries."""
-        report = self._take()
+    def connect_ext(self) -> tuple[Json, SentVerdicts]:
+        """Return the `ext` of the next connect, and the verdicts that it carries."""
+        sent = self._take()
         ext: Json = {}
         if self._has_acks:
             ext["ack"] = self._batch
@@ -129,14 +129,14 @@ class Settling:
         if self._has_verdicts:
             self._pending = {m.seq for m in self._open.values() if m.seq is not None}
             delivery: Json = {}
-            if report.verdicts:
-                delivery["verdicts"] = report.verdicts
-            # The ack must not settle messages that a report refuses, which may arrive later.
+            if sent.verdicts:
+                delivery["verdicts"] = sent.verdicts
+            # The ack must not settle messages that are refused in verdicts that may arrive later.
             if self._pending or self._reported:
                 delivery["pending"] = sorted(self._pending | self._reported)
             if delivery:
                 ext["delivery"] = delivery
-        return ext, report
+        return ext, sent
 
     def disconnect_ext(self) -> Json:
         """Return the `ext` of the disconnect: only what is finished is confirmed."""
@@ -147,28 +147,28 @@ class Settling:
             return {"ack": self._batch}
         return {}
 
-    def report(self) -> Report:
+    def take_verdicts(self) -> SentVerdicts:
         """Take the verdicts that wait, to send them beside the connects.
 
         Call `arrived` or `failed` afterwards.
         """
-        report = self._take()
-        self._reported.update(verdict["seq"] for verdict in report.verdicts)
-        return report
+        sent = self._take()
+        self._reported.update(verdict["seq"] for verdict in sent.verdicts)
+        return sent
 
-    def arrived(self, report: Report) -> None:
+    def arrived(self, sent: SentVerdicts) -> None:
         """Note that the server has these verdicts."""
-        self._reported.difference_update(verdict["seq"] for verdict in report.verdicts)
+        self._reported.difference_update(verdict["seq"] for verdict in sent.verdicts)
 
-    def failed(self, report: Report) -> None:
+    def failed(self, sent: SentVerdicts) -> None:
         """Send these verdicts again, if the session still lives: nobody knows if they arrived."""
-        if report.session == self._session:
-            self.arrived(report)
-            self._verdicts = [*report.verdicts, *self._verdicts]
+        if sent.session == self._session:
+            self.arrived(sent)
+            self._verdicts = [*sent.verdicts, *self._verdicts]
 
-    def _take(self) -> Report:
-        report, self._verdicts = Report(self._session, self._verdicts), []
-        return report
+    def _take(self) -> SentVerdicts:
+        sent, self._verdicts = SentVerdicts(self._session, self._verdicts), []
+        return sent
 
     def _confirm(self, seq: int | None) -> None:
         if seq is None or not self._has_verdicts:

@@ -97,7 +97,8 @@ def test_refused_messages_are_dead_letters(
 
 def test_dead_letters_can_be_received_without_options(run: Run) -> None:
     # The session of an operator, who is told of each dead letter.
-    run("subscribe", "/sys/deadMessage", "--session", "undertaker/1", "--seconds", 0)
+    only = ["--filter", "data.content = 'poison'"]
+    run("subscribe", "/sys/deadMessage", "--session", "undertaker/1", "--seconds", 0, *only)
     published(run, "victim/1", "poison")
     receive(run, "victim/1", "--fail-with", "user.update.error", "--count", 1)
     [letter] = received(run, "undertaker/1", "--count", 1, channel="/sys/deadMessage")

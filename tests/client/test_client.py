@@ -46,14 +46,15 @@ async def test_a_refused_message_is_a_dead_letter_and_others_are_not(
 ) -> None:
     token = (server.data / "admin-token").read_text().strip()
     operator, letters = await enter(token=token), Basket()
-    await operator.subscribe("/sys/deadMessage", letters)
+    channel = f"/client/refused/{transport}"
+    # Sessions of other tests may end meanwhile.
+    await operator.subscribe("/sys/deadMessage", letters, filter=f"data.channel = '{channel}'")
     client = await enter()
 
     def fail_on_odd(message: Message) -> None:
         if message.data % 2:
             raise Refuse("user.update.error", "odd")
 
-    channel = f"/client/refused/{transport}"
     await client.subscribe(channel, fail_on_odd)
     await asyncio.gather(*(client.publish(channel, number) for number in range(6)))
     await letters.data(3)

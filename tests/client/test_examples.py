@@ -72,7 +72,8 @@ async def test_workers_share_jobs_and_a_job_that_all_refuse_is_a_dead_letter(
         started("worker.py", server.url) as first,
         started("worker.py", server.url) as second,
     ):
-        await operator.subscribe("/sys/deadMessage", letters.put_nowait)
+        only = "data.channel = '/jobs/pictures'"
+        await operator.subscribe("/sys/deadMessage", letters.put_nowait, filter=only)
         for picture in ("cat.jpg", "dog.jpg"):
             await operator.publish("/jobs/pictures", {"picture": picture, "pixels": 100})
         done = {await line_of(first), await line_of(second)}

@@ -90,7 +90,7 @@ def test_a_message_that_is_refused_in_a_loop_becomes_a_dead_letter(
         SyncClient(server.url, token=token) as operator,
         client.subscribe("/sync/refused") as subscription,
     ):
-        letters = operator.subscribe("/sys/deadMessage")
+        letters = operator.subscribe("/sys/deadMessage", filter="data.channel = '/sync/refused'")
         client.publish("/sync/refused", "bad")
         next(subscription)
         subscription.refuse("user.update.error", "no")

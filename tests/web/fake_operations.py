@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from holdfast.bayeux.commands import Command, Result, understand
+from holdfast.bayeux.commands import Command, CommandReply, understand
 from holdfast.bayeux.grammar import Verb
 from holdfast.delivery.dead_letters import LetterState
 from holdfast.delivery.dispatcher import DispatcherState
@@ -578,24 +578,24 @@ class FakeOperations:
         self._changed(who, "dead.import", "", imported=imported)
         return Import(imported, repeated, refused, refusals[:20])
 
-    async def question(self, command: str, who: str) -> Result:
+    async def question(self, command: str, who: str) -> CommandReply:
         understood = understand(command, verb=Verb.GET)
         if understood.changes:
             raise illegal("this command changes something")
         return self._run(understood, who)
 
-    async def command(self, command: str, value: str | None, who: str) -> Result:
+    async def command(self, command: str, value: str | None, who: str) -> CommandReply:
         return self._run(understand(command, value), who)
 
-    def _run(self, command: Command, who: str) -> Result:
+    def _run(self, command: Command, who: str) -> CommandReply:
         self._fail()
         name = command.target.absolute("holdfast") + "?" + command.name
         if command.changes:
             self._changed(who, "command", name, argument=command.argument)
         if command.sets:
             value = str(command.argument).lower()
-            return Result(name, value, "OK", f"{name}={value}")
-        return Result(name, "true")
+            return CommandReply(name, value, "OK", f"{name}={value}")
+        return CommandReply(name, "true")
 
     async def audit(self, cursor: str | None, limit: int) -> Page[AuditEntry]:
         return _page(list(reversed(self.changes)), cursor, limit)

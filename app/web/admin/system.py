@@ -5,7 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from holdfast.bayeux.commands import Command, Result, carry_out, understand
+from holdfast.bayeux.commands import Command, CommandReply, carry_out, understand
 from holdfast.bayeux.grammar import Verb
 from holdfast.bayeux.session_status import wall_ms
 from holdfast.delivery.guard import ChannelHold
@@ -151,7 +151,7 @@ class SystemResource:
     # Commands and the audit
 
     @route("GET", "/commands")
-    async def question(self, command: CommandText, who: str) -> Result:
+    async def question(self, command: CommandText, who: str) -> CommandReply:
         """Run a command of the administrative grammar that only reads."""
         understood = understand(command, verb=Verb.GET)
         if understood.changes:
@@ -167,11 +167,11 @@ class SystemResource:
         ] = None,
         *,
         who: str,
-    ) -> Result:
+    ) -> CommandReply:
         """Run a command of the administrative grammar."""
         return await self._run(understand(command, value), who)
 
-    async def _run(self, command: Command, who: str) -> Result:
+    async def _run(self, command: Command, who: str) -> CommandReply:
         await self._queue_waits.entries(command)
         result = carry_out(self._server.scope, self._audit.note, command, who)
         if command.changes:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from holdfast.bayeux.command_scope import CommandScope, Process
-from holdfast.bayeux.commands import Result, run, understand
+from holdfast.bayeux.commands import CommandReply, run, understand
 from holdfast.bayeux.replaying import Replaying
 from tests.unit.bayeux.harness import Client, Server
 
@@ -45,7 +45,7 @@ def replaying_of(server: Server) -> Replaying:
     )
 
 
-def ask(server: Server, text: str, value: str | None = None) -> Result:
+def ask(server: Server, text: str, value: str | None = None) -> CommandReply:
     return run(understand(text, value), scope_of(server), "operator")
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.bayeux import properties
 from holdfast.bayeux.command_scope import CommandScope, Process
-from holdfast.bayeux.commands import Result, run, understand
+from holdfast.bayeux.commands import CommandReply, run, understand
 from holdfast.bayeux.grammar import CommandRefused, Level, Verb, parse
 from holdfast.bayeux.properties import QueueQuery
 from holdfast.bayeux.session_status import hold_of
@@ -39,7 +39,7 @@ def joe(server: Server) -> Session:
     return session
 
 
-def ask(server: Server, text: str, value: str | None = None, **fields: Any) -> Result:
+def ask(server: Server, text: str, value: str | None = None, **fields: Any) -> CommandReply:
     process = Process("0.1.0", NOW_MS - 90_000, "blue", 8080)
     scope = CommandScope(server.bayeux.life, process, lambda: server.now, **fields)
     return run(understand(text, value), scope, "operator")

@@ -57,7 +57,7 @@ def test_a_message_open_at_the_next_connect_is_pending_and_gets_a_verdict_later(
 
     settling.finish(slow)
     assert settling.has_news
-    assert settling.report().verdicts == [{"seq": 1, "state": "OK"}]
+    assert settling.take_verdicts().verdicts == [{"seq": 1, "state": "OK"}]
 
 
 def test_a_refusal_becomes_a_verdict_with_its_code_and_text(settling: Settling) -> None:
@@ -75,7 +75,7 @@ def test_an_unexpected_exception_is_an_internal_error(settling: Settling) -> Non
     received(settling, refused)
     refused.refusal = KeyError("price")
     settling.finish(refused)
-    [verdict] = settling.report().verdicts
+    [verdict] = settling.take_verdicts().verdicts
     assert verdict["errorCode"] == "user.update.internalError"
     assert verdict["message"] == "KeyError: 'price'"
 
@@ -89,7 +89,7 @@ def test_messages_beside_one_that_stays_get_verdicts_of_their_own(
     settling.finish(before)
     refuse(settling, stays, code)
     settling.finish(after)
-    states = [verdict.get("state") for verdict in settling.report().verdicts]
+    states = [verdict.get("state") for verdict in settling.take_verdicts().verdicts]
     assert states == [None, "OK", "OK"]
     settling.end_batch(1)
     later = message(4)
@@ -102,10 +102,10 @@ def test_verdicts_that_may_be_lost_are_sent_again_before_later_ones(settling: Se
     first, second = message(1), message(2)
     received(settling, first, second)
     refuse(settling, first, "user.update.error")
-    report = settling.report()
+    sent = settling.take_verdicts()
     refuse(settling, second, "user.update.error")
-    settling.failed(report)
-    assert [verdict["seq"] for verdict in settling.report().verdicts] == [1, 2]
+    settling.failed(sent)
+    assert [verdict["seq"] for verdict in settling.take_verdicts().verdicts] == [1, 2]
 
 
 def test_an_ack_does_not_settle_a_message_that_an_unanswered_report_refuses(
@@ -115,9 +115,9 @@ def test_an_ack_does_not_settle_a_message_that_an_unanswered_report_refuses(
     received(settling, refused)
     settling.end_batch(1)
     refuse(settling, refused, "user.update.error")
-    report = settling.report()
+    sent = settling.take_verdicts()
     assert settling.connect_ext()[0] == {"ack": 1, "delivery": {"pending": [1]}}
-    settling.arrived(report)
+    settling.arrived(sent)
     assert settling.connect_ext()[0] == {"ack": 1}
 
 
@@ -125,11 +125,11 @@ def test_verdicts_of_an_earlier_session_are_never_sent_in_a_later_one(settling: 
     refused, open = message(1), message(2)
     received(settling, refused, open)
     refuse(settling, refused, "user.update.error")
-    report = settling.report()
+    sent = settling.take_verdicts()
     settling.begin(has_acks=True, has_verdicts=True)
-    settling.failed(report)
+    settling.failed(sent)
     refuse(settling, open, "user.update.error")
-    assert settling.report().verdicts == []
+    assert settling.take_verdicts().verdicts == []
 
 
 def test_a_redelivered_finished_message_gets_a_verdict_and_is_not_processed(
@@ -140,7 +140,7 @@ def test_a_redelivered_finished_message_gets_a_verdict_and_is_not_processed(
     settling.finish(first)
     settling.begin(has_acks=False, has_verdicts=True)
     assert not settling.receive(message(5, "n-a", redelivered=1))
-    assert settling.report().verdicts == [{"seq": 5, "state": "OK"}]
+    assert settling.take_verdicts().verdicts == [{"seq": 5, "state": "OK"}]
 
 
 def test_a_refused_message_is_processed_again_when_it_is_replayed(settling: Settling) -> None:
@@ -167,7 +167,7 @@ def test_a_message_redelivered_while_it_is_open_gets_a_verdict_by_its_latest_num
     settling.begin(has_acks=True, has_verdicts=True)
     assert not settling.receive(message(9, "n-a", redelivered=1))
     refuse(settling, first, "user.update.error")
-    assert [verdict["seq"] for verdict in settling.report().verdicts] == [9]
+    assert [verdict["seq"] for verdict in settling.take_verdicts().verdicts] == [9]
 
 
 def test_a_disconnect_confirms_only_finished_messages(settling: Settling) -> None:
