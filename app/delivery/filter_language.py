@@ -306,7 +306,9 @@ class _Parser:
 
     def _field(self) -> Term:
         if self._kind != "name":
-            raise self._error("a field or a value is missing")
+            is_doubled = self._kind == "sign" and self._next == "="
+            what = "write = instead of ==" if is_doubled else "a field or a value is missing"
+            raise self._error(what)
         if self._next not in ROOTS:
             raise self._error(f"a field begins with {' or '.join(ROOTS)}")
         names = [self._advance()]

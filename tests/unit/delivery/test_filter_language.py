@@ -122,6 +122,7 @@ def test_a_filter_of_an_unknown_value_is_neither_true_nor_false(text: str) -> No
     ("text", "reason"),
     [
         ("", "a field or a value is missing at character 1"),
+        ("data.price == 1", "write = instead of == at character 13"),
         ("data.price >", "a field or a value is missing at character 13"),
         ("price > 1", "a field begins with channel or data or"),
         ("data. = 1", "a name is missing at character 6"),
