@@ -140,16 +140,19 @@ class Socket:
     def _begin(self, body: bytes) -> "asyncio.Future[ErrorReply | None] | None":
         """Handle a message as far as possible; returns its outcome, or None if it is done."""
         exchange = Exchange(self, self.speaker, self)
-        outcome: asyncio.Future[ErrorReply | None] = self._loop.create_future()
+        rest = error = None
         try:
             rest = self._scheduler.receive(body, exchange)
         except RequestRefused as refused:
-            outcome.set_result(refused.error)
+            error = refused.error
         except BaseException:
-            outcome.set_result(self._scheduler.fail(exchange))
+            error = self._scheduler.fail(exchange)
+        if rest is None and error is None:
+            return None
+        outcome: asyncio.Future[ErrorReply | None] = self._loop.create_future()
+        if rest is None:
+            outcome.set_result(error)
         else:
-            if rest is None:
-                return None
             rest.done = outcome.set_result
         return outcome
 
