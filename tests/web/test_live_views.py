@@ -27,7 +27,7 @@ from tests.web.live_server import LiveServer
 REFUSED = "user.update.error"
 
 
-def store_process(server: LiveServer, letters: Any = None) -> LiveFigures:
+def figures_of(server: LiveServer, letters: Any = None) -> LiveFigures:
     state = server.bayeux.state
     return LiveFigures(
         state.hub,
@@ -112,7 +112,7 @@ async def test_figures_need_no_store(server: LiveServer) -> None:
     async def away() -> int:
         raise StoreUnavailable("it is away")
 
-    assert (await store_process(server, away).read()).letters is None
+    assert (await figures_of(server, away).read()).letters is None
 
 
 class FramedEvent:
@@ -120,8 +120,8 @@ class FramedEvent:
 
     def __init__(self, server: LiveServer) -> None:
         self.server = server
-        self.store_process, state = store_process(server), server.bayeux.state
-        self.feed = Feed(self.store_process, state.channels, state.hub, state.node)
+        self.figures, state = figures_of(server), server.bayeux.state
+        self.feed = Feed(self.figures, state.channels, state.hub, state.node)
         self.client = server.guest()
         self.client.learn(self.client.handshake(ext={"ack": True, "delivery": True}))
         self.client.session.identity.role = "reader"
@@ -164,7 +164,7 @@ async def test_nothing_is_measured_without_subscribers(server: LiveServer) -> No
     told.client.unsubscribe(CHANNEL)
     await told.second()
     assert server.bayeux.state.hub.watch is None
-    assert (await told.store_process.read()).published == 1
+    assert (await told.figures.read()).published == 1
 
 
 async def test_a_subscriber_that_connects_rarely_finds_one_reading(server: LiveServer) -> None:
@@ -209,7 +209,7 @@ async def test_latency_is_measured_while_somebody_subscribes(server: LiveServer)
     await told.second()
     await until(lambda: not waiting.is_held)
     server.now += 1
-    latency = (await told.store_process.read()).latency
+    latency = (await told.figures.read()).latency
     assert latency is not None
     assert latency.count == 1
     assert 0 <= latency.p50 <= latency.p99 <= latency.longest
