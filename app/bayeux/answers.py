@@ -148,8 +148,10 @@ class Answers:
         if session.is_gone:
             # A reply after the end carries no messages; the rest of the queue is discarded.
             self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
+        session.delayed_replies += 1
 
         def send(now: float) -> None:
+            session.delayed_replies -= 1
             if session.has_left or session.client_id != client_id:
                 exchange.carrier.answer(exchange, ())
             elif session.authorized_at == authorized_at:

@@ -10,6 +10,7 @@ from holdfast.bayeux.pending_replies import begin_pending
 from holdfast.bayeux.session_life import SessionLife
 from holdfast.bayeux.sessions import Exchange, Session
 from holdfast.bayeux.takeover import leave
+from holdfast.delivery.counters import Reason
 from holdfast.delivery.error_codes import DELIVERY_ENDED
 from holdfast.delivery.session_states import SessionInput
 
@@ -100,14 +101,18 @@ def _disconnect_when_published(
 def _disconnect(
     life: SessionLife, session: Session, reply: Json, mode: DisconnectMode, now: float
 ) -> bool:
-    """Return whether the reply must wait for the store, because it confirms dead letters."""
+    """Return whether the reply must wait for the store.
+
+    It must if it confirms dead letters, or if earlier replies wait: cometd.js closes its socket at
+    this reply only when no connect is outstanding.
+    """
     reply["successful"] = True
     if session.has_left:
         return False
     is_named = session.terms is not None and session.terms.is_named
     if is_named and mode is DisconnectMode.LEAVES:
         leave(life, session, now)
-        return False
+        return session.delayed_replies > 0
     leaves_letters = is_named and mode is DisconnectMode.ENDS
     if leaves_letters:
         why = "its session was ended by its client"
@@ -116,8 +121,11 @@ def _disconnect(
     life.undelivered.take_back(session, now)
     # The client may have processed these: they are not redelivered while it leaves.
     life.undelivered.discard_in_flight(session)
-    # Before this reply: cometd.js closes its socket only when no connect is outstanding.
     life.answers.dismiss(session, now)
     life.undelivered.discard_in_flight(session)
     life.ends.end(session, SessionInput.END if leaves_letters else SessionInput.DISCONNECT)
-    return leaves_letters
+    if not session.delayed_replies:
+        return leaves_letters
+    # A reply that waits carries no messages.
+    life.undelivered.discard_rest(session, Reason.SESSION_ENDED)
+    return True

@@ -189,6 +189,7 @@ class Session(Receiver):
         "cursors",
         "deadline",
         "decorator",
+        "delayed_replies",
         "deliver_only",
         "ends_at",
         "expiry_timer",
@@ -269,6 +270,8 @@ class Session(Receiver):
         self.pending_publishes = self.published = self.unsubscribed = 0
         # Called when the last of these publishes is stored; a disconnect waits for that.
         self.when_published: Callable[[float], None] | None = None
+        # The number of complete replies that wait for the store; a disconnect's reply follows them.
+        self.delayed_replies = 0
         # Created when a message with a lifetime first waits.
         self.expiry_timer: ExpiryTimer | None = None
 

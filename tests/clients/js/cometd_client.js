@@ -60,8 +60,7 @@ export class CometClient {
     }
 
     /** Subscribes and returns the inbox with the messages; fails if the server refuses. */
-    async subscribe(channel) {
-        const inbox = new Inbox(`messages on ${channel}`);
+    async subscribe(channel, inbox = new Inbox(`messages on ${channel}`)) {
         const reply = new Promise((resolve) => {
             inbox.subscription = this.cometd.subscribe(channel, (m) => inbox.put(m), resolve);
         });

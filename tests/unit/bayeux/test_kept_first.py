@@ -5,7 +5,7 @@ import pytest
 from holdfast.bayeux.options import ChannelRule
 from holdfast.delivery.json_text import to_json
 from holdfast.delivery.persist_outcome import PersistOutcome
-from tests.unit.bayeux.harness import server_of
+from tests.unit.bayeux.harness import Json, Socket, server_of
 from tests.unit.bayeux.second_lives import (
     connect,
     named,
@@ -265,6 +265,24 @@ def test_a_disconnect_answers_at_once_a_held_connect_whose_refusal_is_stored() -
     goodbye = client.dress({"channel": "/meta/disconnect", "ext": {"delivery": {"end": True}}})
     server.receive(to_json([goodbye]), browser=client.browser)
     assert not asked.is_held, "the store has the refusal, so nothing waits for it"
+
+
+@pytest.mark.parametrize("mode", [{}, {"end": True}, {"end": True, "discard": True}])
+def test_a_disconnect_is_answered_behind_a_connect_whose_reply_waits_for_the_store(
+    mode: Json,
+) -> None:
+    server = server_of()
+    client = named(server)
+    publish(server, 1)
+    server.keeper.is_prompt = False
+    client.socket = Socket()
+    client.connect(ext={"ack": 1})
+    client.send({"channel": "/meta/disconnect", "ext": {"delivery": mode}})
+    assert client.hear() == []
+    server.turn()
+    replies = client.hear()
+    assert [reply["channel"] for reply in replies] == ["/meta/connect", "/meta/disconnect"]
+    assert [reply["successful"] for reply in replies] == [True, True]
 
 
 def test_a_publish_with_a_refusal_waits_only_once_for_the_store() -> None:
