@@ -16,6 +16,8 @@ class Invariants:
     def __init__(self, people: Sequence[Person]) -> None:
         self._people = people
         self.accepted: list[tuple[Sent, Asked]] = []
+        # Disconnects with the connects before them.
+        self.goodbyes: list[tuple[Asked, list[Asked]]] = []
         # What each client has got; the numbers that were used for each receiver.
         self._received: dict[str, set[int]] = {}
         self._used: dict[int, set[int]] = {}
@@ -27,6 +29,7 @@ class Invariants:
         for person in self._people:
             self._look_at_answers(person)
         self._look_at_accepted(model)
+        self._look_at_goodbyes()
         Comparison(server, backing, model).make()
         self._look_at_taken(model)
 
@@ -95,6 +98,14 @@ class Invariants:
                 assert ("unknown" in asked.reply["error"].split(":")[1]) == (said == "unknown")
             elif sent.is_kept:
                 self._promised += [(p.key, sent.number) for p in sent.receivers if p.is_durable]
+
+    def _look_at_goodbyes(self) -> None:
+        """No disconnect is answered before the client's connects: cometd.js could not close."""
+        for goodbye, connects in list(self.goodbyes):
+            if not goodbye.is_held:
+                self.goodbyes.remove((goodbye, connects))
+                if goodbye.replies[-1]["successful"]:
+                    assert all(each.is_lost or not each.is_held for each in connects)
 
     def _look_at_taken(self, model: Model) -> None:
         """No message counts as taken by a client that has not got it."""

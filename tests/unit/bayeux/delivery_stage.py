@@ -176,7 +176,8 @@ class Stage:
         if receiver is None or client is None:
             return
         asked = {"leave": {}, "end": {"end": True}, "discard": {"end": True, "discard": True}}
-        client.send({"channel": "/meta/disconnect", "ext": {"delivery": asked[how]}})
+        goodbye = client.send({"channel": "/meta/disconnect", "ext": {"delivery": asked[how]}})
+        self.invariants.goodbyes.append((goodbye, [each for _, each, _ in person.questions]))
         if person.kind.options is not None and self.model.is_full:
             self.model.hear(receiver, self.server.now)
         elif person.kind.name is not None and how == "leave":
@@ -294,6 +295,7 @@ class Stage:
             assert queue.batch >= max((each.batch for each in receiver.in_flight), default=0)
             receiver.seq, receiver.batch = queue.seq, queue.batch
         self.invariants.accepted.clear()
+        self.invariants.goodbyes.clear()
         for person in self.people:
             person.move(self.server)
         for publisher in self.publishers:

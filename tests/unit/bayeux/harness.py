@@ -125,6 +125,11 @@ class Asked:
         return self.wire.elements is None
 
     @property
+    def is_lost(self) -> bool:
+        """Whether no answer can reach its client."""
+        return self.exchange.is_aborted or self.wire.is_cut
+
+    @property
     def elements(self) -> list[Json]:
         assert self.wire.elements is not None, "not answered"
         return self.wire.elements
