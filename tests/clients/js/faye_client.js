@@ -1,6 +1,6 @@
 // Faye's client with promises; nothing of it is replaced.
 import faye from "faye";
-import {Inbox, within} from "./harness.js";
+import {Inbox, pause, within} from "./harness.js";
 
 const settled = (deferrable, what) =>
     within(new Promise((resolve, reject) => deferrable.then(resolve, reject)), what);
@@ -10,6 +10,7 @@ export class FayeClient {
     ups = new Inbox("signs that the transport is up");
     downs = new Inbox("signs that the transport is down");
     handshakes = new Inbox("handshake replies");
+    subscriptions = new Inbox("subscribe replies");
 
     constructor(context, {url} = {}) {
         this.client = new faye.Client(url ?? context.url, {timeout: 30, retry: 0.1});
@@ -21,6 +22,8 @@ export class FayeClient {
                 this.wire.push(structuredClone(message));
                 if (message.channel === "/meta/handshake") {
                     this.handshakes.put(message);
+                } else if (message.channel === "/meta/subscribe") {
+                    this.subscriptions.put(message);
                 }
                 forward(message);
             },
@@ -31,6 +34,16 @@ export class FayeClient {
 
     get transport() {
         return this.client._dispatcher.connectionType;
+    }
+
+    /** It changes to its socket when that is open, however much it has said before over HTTP. */
+    speaks(transport) {
+        const changed = async () => {
+            while (this.transport !== transport) {
+                await pause(5);
+            }
+        };
+        return within(changed(), `${transport} instead of ${this.transport}`);
     }
 
     get id() {
