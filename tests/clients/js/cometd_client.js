@@ -1,8 +1,9 @@
 // cometd.js with promises instead of callbacks; nothing of it is replaced.
 import {Page} from "./page.js";
 import {CometD} from "cometd";
-import {Inbox, pause, within} from "./harness.js";
+import {Inbox, figure, pause, within} from "./harness.js";
 
+const HELD = "holdfast_connects_held";
 const TRANSPORTS = ["websocket", "long-polling", "callback-polling"];
 
 export class CometClient {
@@ -12,8 +13,12 @@ export class CometClient {
     connects = new Inbox("connect replies");
     wire = [];
     page;
+    #context;
+    #isAsking = false;
 
     constructor(context, {transport = context.transport, extensions = {}, page, url, config} = {}) {
+        this.#context = context;
+        (context.clients ??= []).push(this);
         this.page = page ?? new Page();
         this.page.adopt(this.cometd);
         for (const other of TRANSPORTS.filter((name) => transport && name !== transport)) {
@@ -34,9 +39,16 @@ export class CometClient {
                 this.wire.push(structuredClone(message));
                 return message;
             },
+            outgoing: (message) => {
+                this.#isAsking ||= message.channel === "/meta/connect";
+                return message;
+            },
         });
         this.cometd.addListener("/meta/handshake", (reply) => this.handshakes.put(reply));
-        this.cometd.addListener("/meta/connect", (reply) => this.connects.put(reply));
+        this.cometd.addListener("/meta/connect", (reply) => {
+            this.#isAsking = false;
+            this.connects.put(reply);
+        });
         this.cometd.onListenerException = (error) => console.error("listener failed:", error);
     }
 
@@ -51,12 +63,22 @@ export class CometClient {
         return this;
     }
 
-    /** Waits until the server has the acknowledgement of everything so far, and holds a connect. */
-    async settle() {
-        while (this.cometd.getStatus() !== "connected") {
-            await pause(5);
-        }
-        await pause(30);
+    /**
+     * Waits until the server has the acknowledgement of everything so far, and holds a connect: that
+     * of this client, as it holds one of everybody who is there.
+     */
+    settle() {
+        const isHeld = async () => {
+            const there = this.#context.clients.filter(({cometd}) => !cometd.isDisconnected());
+            const isAsking = () => there.every((client) => client.#isAsking);
+            return isAsking() && (await figure(this.#context, HELD)) >= there.length && isAsking();
+        };
+        const settled = async () => {
+            while (!(await isHeld())) {
+                await pause(5);
+            }
+        };
+        return within(settled(), "held connects");
     }
 
     /** Subscribes and returns the inbox with the messages; fails if the server refuses. */
@@ -83,7 +105,7 @@ export class CometClient {
         return within(reply, `a publish reply for ${channel}`);
     }
 
-    call(target, data, timeout = 4000) {
+    call(target, data, timeout = 20_000) {
         const answer = new Promise((resolve) => {
             this.cometd.remoteCall(target, data, timeout, resolve);
         });

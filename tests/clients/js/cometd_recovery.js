@@ -3,10 +3,13 @@ import assert from "node:assert/strict";
 import {AckExtension, ReloadExtension} from "cometd";
 import {CometClient} from "./cometd_client.js";
 import {Page, installSessionStorage} from "./page.js";
-import {Inbox, ask, numbers, pause} from "./harness.js";
+import {Inbox, ask, figure, numbers, pause, within} from "./harness.js";
 import {badNetwork} from "./proxy.js";
 
 const acks = () => ({extensions: {ack: new AckExtension()}});
+
+/** Gives up after half a second from now on: what is to get through has got through. */
+const loseThePatience = (client) => client.cometd.configure({maxNetworkDelay: 500});
 
 const data = (messages) => messages.map((message) => message.data);
 
@@ -46,10 +49,12 @@ export async function getsAgainWhatALostReplyCarried(context) {
 }
 
 export async function getsAgainWhatASilentNetworkSwallowed(context) {
-    const config = {maxNetworkDelay: 500};
-    const {network, receiver, sender, finish} = await acrossABadNetwork(context, {...acks(), config});
+    const {network, receiver, sender, finish} = await acrossABadNetwork(context, acks());
     const channel = `${context.root}/swallowed`;
     const inbox = await receiver.subscribe(channel);
+    loseThePatience(receiver);
+    await sender.publish(channel, "before");
+    assert.deepEqual(data(await inbox.take(1)), ["before"]);
     await receiver.settle();
     const swallowed = network.swallowNextReply();
     await sender.publish(channel, "swallowed");
@@ -77,12 +82,21 @@ export async function keepsTheSessionThroughAShortOutage(context) {
     await finish();
 }
 
+const EXPIRED = 'holdfast_sessions_ended_total{reason="expire"}';
+
+async function expires(context, before) {
+    while ((await figure(context, EXPIRED)) === before) {
+        await pause(20);
+    }
+}
+
 export async function handshakesAgainAfterALongOutage(context) {
     const {network, receiver, finish, sender} = await acrossABadNetwork(context);
     const id = receiver.id;
     const again = resubscribing(receiver, `${context.root}/outage`);
+    const before = await figure(context, EXPIRED);
     network.goDown();
-    await pause(context.maxInterval + 600);
+    await within(expires(context, before), "the end of the session");
     network.comeUp();
     const inbox = await again.next();
     assert.notEqual(receiver.id, id);
@@ -124,10 +138,13 @@ const collect = (inbox, arrived, last) =>
         return message.data === last;
     });
 
-async function losesNothingWhile(context, event, {rounds, ...options}) {
+async function losesNothingWhile(context, event, {rounds, isImpatient, ...options}) {
     const {network, receiver, sender, finish} = await acrossABadNetwork(context, options);
     const [id, channel] = [receiver.id, `${context.root}/traffic`];
     const [inbox, arrived] = [await receiver.subscribe(channel), new Set()];
+    if (isImpatient) {
+        loseThePatience(receiver);
+    }
     for (const round of numbers(rounds)) {
         await receiver.settle();
         await publishRound(sender, channel, round * ROUND, () => event(network));
@@ -145,7 +162,7 @@ export const losesNothingOverTenCutsWithoutACookie = (context) =>
 export const losesNothingOverFrozenSocketsWithoutACookie = (context) =>
     losesNothingWhile(context, (network) => network.freeze(), {
         rounds: 4,
-        config: {maxNetworkDelay: 500},
+        isImpatient: true,
         ...withoutCookies(),
     });
 

@@ -1,6 +1,8 @@
 // What every scenario needs: collecting messages without sleeping, and a word with the test that
 // started this process.
+import {get} from "node:http";
 import {createInterface} from "node:readline";
+import {text} from "node:stream/consumers";
 
 const TIMEOUT_MS = 30_000;
 
@@ -81,3 +83,13 @@ export async function ask(request) {
 export const numbers = (count, from = 0) => Array.from({length: count}, (_, index) => from + index);
 
 export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/** A metric of the server, with its labels as they are written. */
+export async function figure(context, name) {
+    const response = await new Promise((resolve, reject) => {
+        // A connection that is kept would be open after the end.
+        get(new URL("/metrics", context.url), {agent: false}, resolve).on("error", reject);
+    });
+    const line = (await text(response)).split("\n").find((each) => each.startsWith(`${name} `));
+    return Number(line?.slice(name.length + 1) ?? 0);
+}
