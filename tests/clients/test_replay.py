@@ -33,13 +33,11 @@ def mortal_settings(tmp_path: Path) -> Settings:
     return {**SWITCHED_ON, **KEEPING, "data": str(tmp_path / "data")}
 
 
-@pytest.mark.timeout(40)
 @cases(SCENARIOS)
 def test_cometd_js_goes_on(scenario: Scenario, transport: str, servers: Servers) -> None:
     play(SUITE, scenario, transport, server_for(scenario, servers))
 
 
-@pytest.mark.timeout(40)
 @cases(DEATHS)
 def test_cometd_js_goes_on_after_a_restart(
     scenario: Scenario, transport: str, mortal: MortalServer

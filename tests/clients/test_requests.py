@@ -1,7 +1,5 @@
 """Browsers ask each other with cometd.js: by the extension for requests, and by remote calls."""
 
-import pytest
-
 from tests.clients.node_client import LONG_POLLING, WEBSOCKET, Scenario, cases, play, server_for
 from tests.pages import ROOT, blocks
 from tests.serving import Servers
@@ -15,7 +13,6 @@ SCENARIOS = [
 ]
 
 
-@pytest.mark.timeout(40)
 @cases(SCENARIOS)
 def test_cometd_js_asks_another_browser(
     scenario: Scenario, transport: str, servers: Servers

@@ -28,13 +28,11 @@ def mortal_settings(tmp_path: Path) -> Settings:
     return {**SWITCHED_ON, **WORKING, "data": str(tmp_path / "data")}
 
 
-@pytest.mark.timeout(40)
 @cases(SCENARIOS)
 def test_cometd_js_shares_work(scenario: Scenario, transport: str, servers: Servers) -> None:
     play(SUITE, scenario, transport, server_for(scenario, servers))
 
 
-@pytest.mark.timeout(40)
 @cases(DEATHS)
 def test_cometd_js_takes_work_that_waited(
     scenario: Scenario, transport: str, mortal: MortalServer

@@ -32,7 +32,7 @@ export async function asksAnother(context) {
 export async function callsAnother(context) {
     const {ann, bob, channel} = await couple(context);
     const result = await new Promise((resolve) => {
-        ann.cometd.remoteCall(channel, {volt: 115}, 5000, resolve);
+        ann.cometd.remoteCall(channel, {volt: 115}, 20_000, resolve);
     });
     assert.deepEqual([result.successful, result.data], [true, 230]);
     await Promise.all([ann.disconnect(), bob.disconnect()]);

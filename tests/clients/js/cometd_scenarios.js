@@ -175,7 +175,7 @@ export async function itsOutboxGetsPastWhatTheServerWillNotHave(context) {
         assert.rejects(outbox.publish(channel, value), {name: "PublishRefused"}),
     );
     const good = outbox.publish(channel, "good");
-    assert.equal((await within(good, "an answer", 20000)).successful, true);
+    assert.equal((await within(good, "an answer")).successful, true);
     await Promise.all(errors);
     assert.equal(outbox.entries.length, 0);
     outbox.close();
@@ -318,14 +318,17 @@ export async function leavesEvenIfNoConnectIsHeld(context) {
 
 export async function synchronisesItsClock(context) {
     const timesync = new TimeSyncExtension();
+    const began = Date.now();
     const client = await new CometClient(context, {extensions: {timesync}}).connect();
+    const took = Date.now() - began;
     const reply = client.wire.find((m) => m.channel === "/meta/handshake");
     for (const field of ["tc", "ts", "p", "a"]) {
         assert.equal(typeof reply.ext.timesync[field], "number", `timesync.${field}`);
     }
-    // One clock on both sides: what is left is the time the first request took.
-    assert.ok(Math.abs(timesync.getTimeOffset()) < 500, `offset ${timesync.getTimeOffset()}`);
-    assert.ok(Math.abs(timesync.getServerTime() - Date.now()) < 500);
+    // One clock on both sides: what is left is at most the time that the requests took.
+    const most = took + 500;
+    assert.ok(Math.abs(timesync.getTimeOffset()) < most, `offset ${timesync.getTimeOffset()}`);
+    assert.ok(Math.abs(timesync.getServerTime() - Date.now()) < most);
     await client.disconnect();
 }
 
