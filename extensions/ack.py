@@ -78,7 +78,7 @@ class _AckOfSession(SessionExtension):
         if (
             reply.get("channel") == _CONNECT
             and reply["successful"]
-            and (not session.is_durable or self._server.counts_batches(session))
+            and self._server.counts_batches(session)
         ):
             # The batch that this reply will carry.
             reply.setdefault("ext", {})["ack"] = session.queue.batch + 1
@@ -89,5 +89,5 @@ class _AckFromHandshakeOn(_AckOfSession):
 
     def outgoing(self, session: Session, reply: Json, asked: Mapping[str, Any], now: float) -> None:
         super().outgoing(session, reply, asked, now)
-        if reply.get("channel") == _HANDSHAKE and session.queue.count:
+        if reply.get("channel") == _HANDSHAKE and self._server.greets_with_messages(session, now):
             reply["ext"]["ack"]["batch"] = session.queue.batch + 1

@@ -205,24 +205,37 @@ class Answers:
 
     def _carries(self, exchange: Exchange, session: Session, now: float) -> bool:
         """Return whether waiting messages may travel with a reply that is not to a connect."""
+        if exchange.is_handshake:
+            return self.greets_with_messages(session, now)
         if session.dispatcher is not None and not session.flows(now):
             return False
-        if exchange.is_handshake:
-            allowed = self._state.options.allow_message_delivery_during_handshake
-            return allowed and self.carries_all(session)
         if session.is_gone:
             return True
         if session.deliver_only:
             return False
         return exchange.carrier.connection_type is not ConnectionType.CALLBACK_POLLING
 
-    def carries_all(self, session: Session) -> bool:
-        """Whether one reply may carry all messages that wait.
+    def greets_with_messages(self, session: Session, now: float) -> bool:
+        """Return whether messages travel with the reply to a handshake: all that wait, or none.
 
-        A handshake's reply carries all or none: the client waits for the announced number.
+        cometd.js connects only after as many as were announced.
         """
+        if not (
+            self._state.options.allow_message_delivery_during_handshake
+            and self.may_take(session, now)
+        ):
+            return False
         queue = session.queue
-        return not queue.window and not 0 <= self._most_of_reply(session) < queue.count
+        if queue.expiring:
+            self._undelivered.expire_waiting(session)
+        if session.has_newest_only:
+            drop_outdated(session, self._undelivered)
+        is_limited = queue.window or queue.has_tried or queue.has_former or self._state.guard.held
+        return (
+            queue.count > 0
+            and not is_limited
+            and not 0 <= self._most_of_reply(session) < queue.count
+        )
 
     def _batch_for(self, session: Session, now: float) -> Batch:
         """Hand over what may go now, as events for this session."""
@@ -230,9 +243,7 @@ class Answers:
         may_carry_requests = bool(session.queue.expiring)
         if may_carry_requests:
             self._undelivered.expire_waiting(session)
-        if session.unfinished or session.reauthorization is not None or session.catching_up:
-            return NO_BATCH
-        if session.is_durable and self.lacks_store:
+        if not self.counts_batches(session):
             return NO_BATCH
         if session.has_newest_only:
             drop_outdated(session, self._undelivered)
@@ -280,6 +291,14 @@ class Answers:
         dispatcher = session.dispatcher
         if dispatcher is not None and not (dispatcher.is_calm or dispatcher.flows(now)):
             return False
+        return self.counts_batches(session)
+
+    def counts_batches(self, session: Session) -> bool:
+        """Return whether a reply to a connect is a batch now, perhaps an empty one.
+
+        Other replies carry nothing and have no number: the ack of a number that only a reply
+        announced would settle the next batch, which may have been lost.
+        """
         if session.unfinished or session.catching_up:
             # The rest of its request may refuse what would be handed over; a reply goes first.
             return False
@@ -290,11 +309,7 @@ class Answers:
 
     @property
     def lacks_store(self) -> bool:
-        """Whether the store cannot record hand-overs to durable sessions now.
-
-        Batches are not numbered either then: after a restart, acks would settle
-        the wrong entries.
-        """
+        """Whether the store cannot record hand-overs to durable sessions now."""
         has_store = self._has_store
         return not (self._store.is_available if has_store is None else has_store)
 

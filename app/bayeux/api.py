@@ -204,7 +204,11 @@ class ServerApi(ABC):
 
     @abstractmethod
     def counts_batches(self, session: Session) -> bool:
-        """Return whether hand-overs are numbered batches; False while they cannot be stored."""
+        """Return whether connect replies are batches now; others must announce no number."""
+
+    @abstractmethod
+    def greets_with_messages(self, session: Session, now: float) -> bool:
+        """Return whether messages travel with the reply to the session's handshake, as a batch."""
 
     @abstractmethod
     def judge_by_call(self, call: ServiceCall) -> None:

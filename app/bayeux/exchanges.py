@@ -303,7 +303,8 @@ def _handle(bayeux: Bayeux, message: Json, exchange: Exchange) -> bool:
     exchange.progress = None
     exchange.has_passed = False
     if is_complete:
-        exchange.replies.append(finish(message, exchange, reply, exchange.now))
+        answers = bayeux.life.answers
+        exchange.replies.append(finish(answers, message, exchange, reply, exchange.now))
     return True
 
 

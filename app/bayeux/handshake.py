@@ -155,7 +155,7 @@ class Handshake:
         if session is draft:
             self._life.login_events.began(session)
         session.transport = exchange.carrier.connection_type.value
-        exchange.session = session
+        exchange.session, exchange.client_id = session, session.client_id
         exchange.is_handshake = exchange.replies_first = True
         if pipe is not None:
             self._life.bind(pipe, session, now)
@@ -169,10 +169,6 @@ class Handshake:
         }
         self._offer_cursors(session)
         self._offer_replies(session)
-        waiting = session.queue.count if self._life.answers.carries_all(session) else 0
-        if waiting and self._state.options.allow_message_delivery_during_handshake:
-            # cometd.js waits for this many messages before it connects.
-            self._reply["x-messages"] = waiting
         if is_durable:
             self._life.make_durable(session, now)
             self._state.when_kept(self._fulfil)

@@ -8,15 +8,17 @@ from holdfast.bayeux.extension_chain import run_outgoing
 from holdfast.bayeux.sessions import Exchange
 
 
-def finish(message: Json, exchange: Exchange, reply: Json, now: float) -> bytes:
+def finish(answers: Answers, message: Json, exchange: Exchange, reply: Json, now: float) -> bytes:
     """Encode the reply after the session's extensions have completed it."""
     session = exchange.session
-    if session is not None and session.extensions:
-        ext = message.get("ext")
-        run_outgoing(session, reply, ext if isinstance(ext, dict) else {}, now)
-        if session.reauthorization is not None:
-            # No messages go with the reply of a handshake that had to wait.
-            reply.pop("x-messages", None)
+    if session is not None:
+        if session.extensions:
+            ext = message.get("ext")
+            run_outgoing(session, reply, ext if isinstance(ext, dict) else {}, now)
+        # Another client may have taken the session over meanwhile.
+        is_greeted = exchange.is_handshake and exchange.client_id == session.client_id
+        if is_greeted and answers.greets_with_messages(session, now):
+            reply["x-messages"] = session.queue.count
     return encode_reply(reply, () if session is None else session.extensions)
 
 
@@ -31,7 +33,7 @@ def begin_pending(
         exchange.client_id = exchange.session.client_id
 
     def fulfil(now: float) -> None:
-        exchange.replies[slot] = finish(message, exchange, reply, now)
+        exchange.replies[slot] = finish(answers, message, exchange, reply, now)
         exchange.pending_replies -= 1
         if not exchange.pending_replies:
             answers.complete(exchange, now)

@@ -424,6 +424,16 @@ class Client:
         return self.socket.take() if self.socket is not None else []
 
     def handshake(self, *, wire: Wire | None = None, **fields: Any) -> Asked:
+        asked = self.begin_handshake(wire=wire, **fields)
+        if asked.is_held:
+            # The store may have to be asked first.
+            self.server.turn()
+        if not asked.is_held:
+            self.learn(asked)
+        return asked
+
+    def begin_handshake(self, *, wire: Wire | None = None, **fields: Any) -> Asked:
+        """Send a handshake, whose answer may have to wait."""
         message = {
             "channel": "/meta/handshake",
             "clientId": ABSENT,
@@ -433,13 +443,7 @@ class Client:
         }
         if message.get("ext") is None:
             message["ext"] = ABSENT
-        asked = self.send(message, wire=wire)
-        if asked.is_held:
-            # The store may have to be asked first.
-            self.server.turn()
-        if not asked.is_held:
-            self.learn(asked)
-        return asked
+        return self.send(message, wire=wire)
 
     def learn(self, asked: Asked) -> None:
         """Take the client id and the cookie from the answer to a handshake."""

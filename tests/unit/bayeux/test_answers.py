@@ -264,3 +264,17 @@ def test_a_handshake_reply_announces_the_waiting_messages_only_if_all_of_them_fi
     server.turn()
     assert asked.elements[0].get("x-messages") == announced
     assert len(asked.data) == (announced or 0)
+
+
+def test_a_handshake_reply_that_waited_for_the_store_announces_no_expired_messages() -> None:
+    server = RestartableServer(allow_message_delivery_during_handshake=True)
+    client = named(server, ack=False)
+    qos = {"expiration": {"lifeTime": 1000, "forceDestroy": True}}
+    server.connected().publish("/a", 1, ext={"delivery": qos})
+    publish(server, 2)
+    heir = server.guest(browser=client.browser)
+    asked = heir.begin_handshake(ext={"delivery": {"session": "joe/1"}})
+    server.now += 1.5
+    server.turn()
+    assert asked.data == [2]
+    assert asked.elements[0]["x-messages"] == 1, "cometd.js would wait for ever for another"

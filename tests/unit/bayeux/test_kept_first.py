@@ -12,6 +12,7 @@ from tests.unit.bayeux.second_lives import (
     no,
     publish,
     seqs,
+    take,
 )
 
 
@@ -283,6 +284,20 @@ def test_a_disconnect_is_answered_behind_a_connect_whose_reply_waits_for_the_sto
     replies = client.hear()
     assert [reply["channel"] for reply in replies] == ["/meta/connect", "/meta/disconnect"]
     assert [reply["successful"] for reply in replies] == [True, True]
+
+
+def test_the_ack_of_a_connect_that_overtook_a_subscribe_settles_no_message() -> None:
+    server = server_of()
+    client = server.guest()
+    take(client)
+    # cometd.js does not wait for this reply before it connects.
+    client.subscribe("/a")
+    overtaking = client.connect(ext={"ack": 0})
+    assert overtaking.reply == {"channel": "/meta/connect", "id": "3", "successful": True}
+    publish(server, 1)
+    assert connect(client, 0).data == [1], "lost on its way"
+    assert connect(client, 0).data == [1]
+    assert server.bayeux.state.counters.acks_out_of_range == 0
 
 
 def test_a_publish_with_a_refusal_waits_only_once_for_the_store() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from holdfast.bayeux.api import ServerApi
 from holdfast.bayeux.extension import ServerExtension, SessionExtension
 from holdfast.bayeux.operation import Operation
+from holdfast.bayeux.options import Durable
 from holdfast.bayeux.restoring import restore, restore_without_session
 from holdfast.bayeux.rights import Denial, SecurityPolicy, Vote
 from holdfast.bayeux.sessions import Session
@@ -431,6 +432,36 @@ def test_the_reply_to_a_handshake_that_reauthorizes_announces_no_messages() -> N
     asked = client.handshake(ext=ext)
     assert "x-messages" not in asked.reply
     assert heard(client, ext={"ack": 0}) == [2]
+
+
+def test_a_connect_that_reauthorization_keeps_empty_announces_no_batch() -> None:
+    server, _ = server_of()
+    client = server.connected(ext={"ack": True})
+    client.subscribe("/a")
+    server.for_extensions.reauthorize(client.session)
+    asked = client.connect(ext={"ack": 1}, advice={"timeout": 0})
+    assert "ext" not in asked.reply
+    publish(server, "/a", 1)
+    server.turn()
+    assert heard(client, ext={"ack": 1}) == [1], "lost on its way"
+    assert heard(client, ext={"ack": 1}) == [1]
+
+
+def test_a_handshake_whose_messages_reauthorization_keeps_back_announces_no_batch() -> None:
+    server = Server(
+        DeliveryWire,
+        partial(Ack, announces_batch=True),
+        allow_message_delivery_during_handshake=True,
+        durable=Durable.NONE,
+    )
+    guarded(server)
+    ext = {"ack": True, "delivery": {"session": "joe/1"}}
+    client = server.client(ext=ext)
+    client.subscribe("/a")
+    publish(server, "/a", 1)
+    client.disconnect()
+    reply = server.guest(browser=client.browser).handshake(ext=ext).reply
+    assert reply["ext"]["ack"]["batch"] == 0
 
 
 # Messages on their way

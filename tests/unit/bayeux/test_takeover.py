@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import pytest
+
 from holdfast.bayeux.options import Durable
 from holdfast.delivery.dispatcher import DispatcherState as Contact
 from holdfast.delivery.session_states import SessionState
-from tests.unit.bayeux.harness import Client, Json, Socket, Wire
+from tests.unit.bayeux.harness import Asked, Client, Json, Socket, Wire, server_of
 from tests.unit.bayeux.second_lives import (
     RestartableServer,
     batch,
@@ -19,6 +21,7 @@ from tests.unit.bayeux.second_lives import (
     seqs,
     take,
 )
+from tests.unit.bayeux.test_negotiation import Slow
 from tests.unit.extensions.delivering import redelivered
 
 
@@ -189,6 +192,32 @@ def test_a_reply_that_waits_for_a_publish_carries_no_messages_to_an_old_client()
     assert [reply["successful"] for reply in asked.replies] == [True, True]
     assert connect(new, 0).data == [1]
     assert connect(other, 1).data == [1]
+
+
+@pytest.mark.parametrize("is_slow", [True, False])
+def test_the_reply_to_a_handshake_whose_session_was_taken_over_carries_no_messages(
+    *, is_slow: bool
+) -> None:
+    extensions = [Slow()] if is_slow else []
+    server = server_of(*extensions, allow_message_delivery_during_handshake=True)
+
+    def shake_hands(client: Client) -> Asked:
+        asked = client.begin_handshake(ext={"delivery": {"session": "joe/1", "oneway": True}})
+        if is_slow:
+            server.resolve(None)
+        return asked
+
+    first = server.guest()
+    asked = shake_hands(first)
+    server.turn()
+    first.learn(asked)
+    first.subscribe("/a")
+    server.turn()
+    publish(server, 1)
+    second, third = (shake_hands(server.guest(browser=first.browser)) for _ in range(2))
+    server.turn()
+    assert (second.data, third.data) == ([], [1])
+    assert [asked.elements[0].get("x-messages") for asked in (second, third)] == [None, 1]
 
 
 def test_a_client_that_connects_and_disconnects_in_one_request_gets_no_messages() -> None:
