@@ -143,7 +143,6 @@ class Answers:
         client_id, authorized_at = session.client_id, session.authorized_at
         session.carrier = exchange.carrier
         if session.held_connect is None:
-            # The timeout must not run while the store is slow.
             self._clock.await_return(session, now)
         if session.is_gone:
             # A reply after the end carries no messages; the rest of the queue is discarded.
@@ -155,6 +154,7 @@ class Answers:
             if session.has_left or session.client_id != client_id:
                 exchange.carrier.answer(exchange, ())
             elif session.authorized_at == authorized_at:
+                session.queue.leave_late(batch, now)
                 self._send(exchange, session, batch, now)
             else:
                 # The session may have lost rights to some of these; what is left is redelivered.

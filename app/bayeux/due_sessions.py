@@ -76,7 +76,7 @@ class DueSessions:
             # Dead letters cannot be stored now: retry with the next tick.
             return
         first_due = session.queue.first_due()
-        if first_due and first_due <= now:
+        if first_due and first_due <= now and not session.delayed_replies:
             self._miss_verdict(session, now)
         if session.is_gone:
             return
@@ -122,7 +122,11 @@ class DueSessions:
             self._clock.await_return(session, now)
             self._clock.ring_soon(session, now)
         elif session.deadline <= now:
-            self._lose(session, now)
+            if session.delayed_replies:
+                # The client waits for this server.
+                self._clock.await_return(session, now)
+            else:
+                self._lose(session, now)
 
     def _lose(self, session: Session, now: float) -> None:
         """Treat the client as lost: its timeout has ended."""

@@ -162,6 +162,16 @@ class InFlight:
 
     # Writing
 
+    def leave_late(self, batch: Batch, now: float) -> None:
+        """Count the time for responses to this batch from now: the store kept its reply waiting."""
+        if batch is self._fresh:
+            batch.handed_at = now
+            return
+        for seq in batch.numbers:
+            entry = self._handed.get(seq)
+            if entry is not None:
+                entry.due = self._due(now)
+
     def written(self, batch: Batch) -> Sequence[Message]:
         """Note that the transport took this batch; return the messages that this settles."""
         if self.settling is not _WRITTEN:

@@ -110,7 +110,7 @@ class Answering(Books):
             if copy.until or not copy.batch:
                 copy.batch, copy.until = receiver.batch, 0
             copy.attempts += 1
-            copy.due = now + kind.response_ms / 1000 if kind.response_ms else None
+            copy.due = receiver.due(now)
         receiver.in_flight += going
         question.carried = [(copy, copy.seq) for copy in going]
         question.told = [(copy.number, copy.redelivered) for copy in going]
@@ -160,6 +160,12 @@ class Answering(Books):
         else:
             self.leave(question, now)
 
+    def keeps_waiting(self, receiver: Receiver) -> bool:
+        """Whether an answer for the receiver waits for the store."""
+        return any(
+            what == "leave" and question.receiver is receiver for what, question, *_ in self.asked
+        )
+
     def leave(self, question: Question, now: float) -> None:
         """Write the answer, unless its connection is lost or its client is another one now."""
         receiver = question.receiver
@@ -169,6 +175,9 @@ class Answering(Books):
             question.state = "cut" if question.is_cut else "emptied"
             return
         copies = [copy for copy, seq in question.carried if copy.seq == seq]
+        if question.state == "going":
+            for copy in copies:
+                copy.due = receiver.due(now) if copy in receiver.in_flight else copy.due
         if question.is_cut:
             question.state = "cut"
             self.not_taken(

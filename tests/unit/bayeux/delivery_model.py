@@ -213,6 +213,8 @@ class Model(Answering):
         if not receiver.is_over and receiver.deadline is not None and receiver.deadline <= now:
             if receiver.question is not None:
                 self.hand_over(receiver.question, now)
+            elif self.keeps_waiting(receiver):
+                receiver.deadline = now + MAX_INTERVAL_S
             else:
                 self.lose(receiver, now)
 
@@ -221,6 +223,7 @@ class Model(Answering):
             receiver.in_flight
             and receiver.in_flight[0].due is not None
             and receiver.in_flight[0].due <= now
+            and not self.keeps_waiting(receiver)
         ):
             self.fail(receiver, receiver.in_flight[0], SILENT, None, now)
         if receiver.is_over:
@@ -304,7 +307,7 @@ class Model(Answering):
             copy.batch, copy.until = 0 if copy.until else copy.batch, 0
         for copy in receiver.in_flight:
             copy.is_pending = False
-            copy.due = now + kind.response_ms / 1000 if kind.response_ms else None
+            copy.due = receiver.due(now)
         if kind.settles == "written":
             receiver.take_back(receiver.in_flight)
         receiver.window, receiver.on_last_attempt = 0, None

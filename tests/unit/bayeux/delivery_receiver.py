@@ -156,6 +156,10 @@ class Receiver:
     def flows(self, now: float) -> bool:
         return not self.is_shut and (not self.can_stop or self.contact.flows(now))
 
+    def due(self, now: float) -> float | None:
+        """When a response to what is handed over now is due."""
+        return now + self.kind.response_ms / 1000 if self.kind.response_ms else None
+
     def fail(self) -> None:
         """What was in flight is redelivered one by one."""
         if self.kind.settles != "written":

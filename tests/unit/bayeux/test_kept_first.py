@@ -5,11 +5,12 @@ import pytest
 from holdfast.bayeux.options import ChannelRule
 from holdfast.delivery.json_text import to_json
 from holdfast.delivery.persist_outcome import PersistOutcome
-from tests.unit.bayeux.harness import Json, Socket, server_of
+from tests.unit.bayeux.harness import Json, Server, Socket, server_of
 from tests.unit.bayeux.second_lives import (
     connect,
     named,
     no,
+    ok,
     publish,
     seqs,
     take,
@@ -298,6 +299,47 @@ def test_the_ack_of_a_connect_that_overtook_a_subscribe_settles_no_message() -> 
     assert connect(client, 0).data == [1], "lost on its way"
     assert connect(client, 0).data == [1]
     assert server.bayeux.state.counters.acks_out_of_range == 0
+
+
+def pass_time_without_store(server: Server, seconds: int) -> None:
+    """The store answers nothing meanwhile."""
+    for _ in range(seconds):
+        server.now += 1.0
+        server.bayeux.tick(server.now)
+        server.flush()
+
+
+@pytest.mark.parametrize("ack", [True, False])
+def test_a_client_whose_reply_waits_for_the_store_is_not_lost(*, ack: bool) -> None:
+    server = server_of(max_interval_s=10.0)
+    client = named(server, ack=ack, retries=0, responseTimeout=15_000)
+    publish(server, 1, 2)
+    server.keeper.is_prompt = False
+    asked = client.connect(ext={"ack": 1} if ack else {}, advice={"timeout": 0})
+    pass_time_without_store(server, 30)
+    assert asked.is_held
+    server.turn()
+    assert asked.data == [1, 2]
+    # It has all the time that there is for verdicts.
+    pass_time_without_store(server, 9)
+    verdicts = [ok(seq) for seq in seqs(asked)]
+    assert connect(client, 2 if ack else None, *verdicts).reply["successful"]
+    assert server.bayeux.state.counters.acked == 2
+    assert server.balances()
+
+
+def test_a_client_that_does_not_come_back_is_lost_after_its_delayed_reply() -> None:
+    server = server_of(max_interval_s=10.0)
+    client = named(server, retries=0)
+    publish(server, 1)
+    server.keeper.is_prompt = False
+    client.connect(ext={"ack": 1}, advice={"timeout": 0})
+    pass_time_without_store(server, 30)
+    server.turn()
+    pass_time_without_store(server, 9)
+    assert not client.session.is_gone
+    pass_time_without_store(server, 2)
+    assert client.session.is_gone
 
 
 def test_a_publish_with_a_refusal_waits_only_once_for_the_store() -> None:
