@@ -255,7 +255,7 @@ def _find_session_of_pipe(
     if bound is not None and not bound.is_gone:
         if client_id == bound.client_id:
             # A late message on an old connection must not take the session from a newer one.
-            if bound.pipe is None:
+            if bound.pipe is None and not exchange.is_lost:
                 bayeux.life.attach(pipe, bound, exchange.now)
             return bound
         if first.get("channel") != _CONNECT:
@@ -263,7 +263,7 @@ def _find_session_of_pipe(
     if bayeux.state.options.ws_require_handshake_per_connection:
         return None
     session = bayeux.identities.find(client_id, exchange)
-    if session is not None:
+    if session is not None and not exchange.is_lost:
         bayeux.life.attach(pipe, session, exchange.now)
     return session
 

@@ -147,6 +147,11 @@ class Exchange:
         # The held connect of this exchange was superseded by a newer one.
         self.is_superseded = False
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether no reply can reach the client, which may have a newer connection."""
+        return self.is_aborted or (self.pipe is not None and self.carrier.is_lost())
+
     def take_progress(self) -> Any:  # noqa: ANN401 - its handler knows what it left
         """Take the stored progress of a message; None if the message is new."""
         progress, self.progress = self.progress, None

@@ -1,9 +1,15 @@
 """Sockets: messages are pushed at once and in order, unless the socket is full."""
 
+import json
 from functools import partial
 
+import pytest
+
+from holdfast.bayeux.caller import UNKNOWN, Speaker
+from holdfast.bayeux.exchanges import receive
+from holdfast.bayeux.sessions import Exchange
 from holdfast.extensions.ack import Ack
-from tests.unit.bayeux.harness import Client, Installed, Server, Socket
+from tests.unit.bayeux.harness import Client, Installed, Server, Socket, Wire
 
 
 def over_socket(*extensions: Installed, **fields: object) -> tuple[Server, Client, Socket]:
@@ -124,6 +130,55 @@ def test_an_old_socket_that_closes_does_not_disturb_the_new_one() -> None:
     server.turn()
     assert data(new) == [1]
     assert client.session.held_connect is not None
+
+
+# A turn may have had no time for a request before its connection was lost.
+
+
+def test_a_publish_that_is_handled_after_its_socket_closed_takes_no_session_from_the_new_one() -> (
+    None
+):
+    server, client, old = over_socket()
+    server.close(old)
+    new = client.socket = Socket()
+    client.connect()
+    new.take()
+    client.socket = old
+    client.publish("/a", 1)
+    server.turn()
+    assert data(new) == [1]
+
+
+@pytest.mark.parametrize("is_over_socket", [True, False])
+def test_a_connect_that_is_handled_after_its_connection_closed_supersedes_no_newer_one(
+    *, is_over_socket: bool
+) -> None:
+    server, client, old = over_socket()
+    server.close(old)
+    new = client.socket = Socket()
+    client.connect()
+    new.take()
+    if is_over_socket:
+        client.socket = old
+        client.connect()
+    else:
+        exchange = Exchange(Wire(), Speaker(UNKNOWN, ("mine",)))
+        server.bayeux.abort(exchange, server.now)
+        connect = client.dress({"channel": "/meta/connect", "connectionType": "long-polling"})
+        receive(server.bayeux, json.dumps(connect).encode(), exchange, server.now)
+    server.for_extensions.publish("/a", 1)
+    server.turn()
+    assert data(new) == [1]
+    server.advance(30.1)
+    assert data(new) == ["/meta/connect"]
+
+
+def test_a_connect_that_is_handled_after_its_socket_closed_is_not_held() -> None:
+    server, client, socket = over_socket()
+    server.close(socket)
+    client.connect()
+    assert client.session.held_connect is None
+    assert client.session.pipe is None
 
 
 def test_a_client_that_changes_to_http_gets_no_more_messages_over_its_socket() -> None:
