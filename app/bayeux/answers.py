@@ -152,7 +152,7 @@ class Answers:
         def send(now: float) -> None:
             session.delayed_replies -= 1
             if session.has_left or session.client_id != client_id:
-                exchange.carrier.answer(exchange, ())
+                self._answer_former(exchange, session)
             elif session.authorized_at == authorized_at:
                 session.queue.leave_late(batch, now)
                 self._send(exchange, session, batch, now)
@@ -162,6 +162,12 @@ class Answers:
                 self._not_written(session, batch, now)
 
         self._state.when_kept(send)
+
+    def _answer_former(self, exchange: Exchange, session: Session) -> None:
+        """Send a delayed reply to a client that has no session any more."""
+        exchange.carrier.answer(exchange, ())
+        if session.is_gone:
+            self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
 
     def _send(self, exchange: Exchange, session: Session, batch: Batch, now: float) -> None:
         """Send replies and messages."""

@@ -89,8 +89,11 @@ def _disconnect_when_published(
             before(now)
         reply["successful"] = True
         # Another client may have taken it over meanwhile.
-        is_mine = session.client_id == client_id
-        if is_mine and _disconnect(life, session, reply, mode, now):
+        if session.client_id == client_id and not session.has_left:
+            must_wait = _disconnect(life, session, reply, mode, now)
+        else:
+            must_wait = session.delayed_replies > 0
+        if must_wait:
             life.state.when_kept(fulfil)
         else:
             fulfil(now)
@@ -107,8 +110,6 @@ def _disconnect(
     this reply only when no connect is outstanding.
     """
     reply["successful"] = True
-    if session.has_left:
-        return False
     is_named = session.terms is not None and session.terms.is_named
     if is_named and mode is DisconnectMode.LEAVES:
         leave(life, session, now)

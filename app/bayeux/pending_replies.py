@@ -1,11 +1,11 @@
 """Pending replies, which keep their place among the others."""
 
-from collections.abc import Callable
-
 from holdfast.bayeux.answers import Answers
+from holdfast.bayeux.backlog import Step
 from holdfast.bayeux.codec import Json, encode_reply
 from holdfast.bayeux.extension_chain import run_outgoing
-from holdfast.bayeux.sessions import Exchange
+from holdfast.bayeux.server_state import ServerState
+from holdfast.bayeux.sessions import Exchange, Session
 
 
 def finish(answers: Answers, message: Json, exchange: Exchange, reply: Json, now: float) -> bytes:
@@ -22,9 +22,7 @@ def finish(answers: Answers, message: Json, exchange: Exchange, reply: Json, now
     return encode_reply(reply, () if session is None else session.extensions)
 
 
-def begin_pending(
-    answers: Answers, message: Json, exchange: Exchange, reply: Json
-) -> Callable[[float], None]:
+def begin_pending(answers: Answers, message: Json, exchange: Exchange, reply: Json) -> Step:
     """Keep a place for a pending reply; call the result once, in a later turn, to complete it."""
     slot = len(exchange.replies)
     exchange.replies.append(b"")
@@ -39,3 +37,17 @@ def begin_pending(
             answers.complete(exchange, now)
 
     return fulfil
+
+
+def finish_when_kept(state: ServerState, session: Session, fulfil: Step) -> None:
+    """Complete a pending reply when the store has all earlier changes.
+
+    The reply to a disconnect waits for it: the client closes its connection then.
+    """
+    session.delayed_replies += 1
+
+    def finish_now(now: float) -> None:
+        session.delayed_replies -= 1
+        fulfil(now)
+
+    state.when_kept(finish_now)

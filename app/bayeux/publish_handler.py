@@ -13,7 +13,7 @@ from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.hooks import check_outcome
 from holdfast.bayeux.known_options import QosInvalid
 from holdfast.bayeux.operation import Operation
-from holdfast.bayeux.pending_replies import begin_pending
+from holdfast.bayeux.pending_replies import begin_pending, finish_when_kept
 from holdfast.bayeux.point_to_point import PTP
 from holdfast.bayeux.publish_keys import key_of
 from holdfast.bayeux.publishing import Publishing
@@ -235,7 +235,7 @@ class _ClientPublish:
         if outcome is not None:
             check_outcome(f"the service of {channel.name}", outcome)
         if call.is_kept:
-            state.when_kept(self._pending())
+            finish_when_kept(state, self._session, self._pending())
         return not call.is_kept
 
     def _call(self) -> bool:

@@ -81,7 +81,7 @@ class SessionEnds:
         return Message(to_strict_json(event), id=self._state.node.stamp(), channel=_DISCONNECT)
 
     def _discard_rest(self, session: Session, now: float) -> None:
-        if not (session.unfinished or session.pending_publishes):
+        if not (session.unfinished or session.pending_publishes or session.delayed_replies):
             # Otherwise a reply is still to come, and discards what it does not take.
             self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
 

@@ -275,7 +275,7 @@ class Session(Receiver):
         self.pending_publishes = self.published = self.unsubscribed = 0
         # Called when the last of these publishes is stored; a disconnect waits for that.
         self.when_published: Callable[[float], None] | None = None
-        # The number of complete replies that wait for the store; a disconnect's reply follows them.
+        # The number of replies that wait for the store; a disconnect's reply follows them.
         self.delayed_replies = 0
         # Created when a message with a lifetime first waits.
         self.expiry_timer: ExpiryTimer | None = None

@@ -9,7 +9,7 @@ from holdfast.bayeux.changed_session import ChangedSession
 from holdfast.bayeux.codec import Json
 from holdfast.bayeux.errors import ErrorReply, Refused
 from holdfast.bayeux.known_options import QosInvalid
-from holdfast.bayeux.pending_replies import begin_pending
+from holdfast.bayeux.pending_replies import begin_pending, finish_when_kept
 from holdfast.bayeux.reserved import refuse_replies
 from holdfast.bayeux.rights import BY_POLICY
 from holdfast.bayeux.server_state import ServerState
@@ -158,7 +158,7 @@ class SubscribeHandler:
             session.catching_up -= 1
             state.hub.make_ready(session)
 
-        state.when_kept(go_on)
+        finish_when_kept(state, session, go_on)
         return False
 
 

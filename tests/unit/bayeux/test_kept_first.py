@@ -3,6 +3,7 @@
 import pytest
 
 from holdfast.bayeux.options import ChannelRule
+from holdfast.bayeux.services import ServiceCall
 from holdfast.delivery.json_text import to_json
 from holdfast.delivery.persist_outcome import PersistOutcome
 from tests.unit.bayeux.harness import Json, Server, Socket, server_of
@@ -285,6 +286,63 @@ def test_a_disconnect_is_answered_behind_a_connect_whose_reply_waits_for_the_sto
     replies = client.hear()
     assert [reply["channel"] for reply in replies] == ["/meta/connect", "/meta/disconnect"]
     assert [reply["successful"] for reply in replies] == [True, True]
+
+
+@pytest.mark.parametrize("is_ended", [True, False])
+def test_a_disconnect_from_a_session_that_was_lost_meanwhile_is_answered_behind_the_connect(
+    *, is_ended: bool
+) -> None:
+    server = server_of()
+    client = named(server)
+    publish(server, 1)
+    server.keeper.is_prompt = False
+    client.socket = Socket()
+    client.publish("/a", 2)
+    client.connect(ext={"ack": 1})
+    client.disconnect()
+    if is_ended:
+        server.for_extensions.log_out(client.session)
+    else:
+        take(server.guest(browser=client.browser))
+    server.turn()
+    channels = [reply["channel"] for reply in client.hear()]
+    assert channels == ["/a", "/meta/connect", "/meta/disconnect"]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"channel": "/meta/subscribe", "subscription": "/b"},
+        {"channel": "/meta/unsubscribe", "subscription": "/a"},
+        {"channel": "/service/delivery", "data": []},
+    ],
+)
+def test_a_disconnect_is_answered_behind_other_replies_that_wait_for_the_store(
+    message: Json,
+) -> None:
+    server = server_of()
+    client = named(server)
+    client.socket = Socket()
+    client.send(message)
+    client.disconnect()
+    assert client.hear() == []
+    server.turn()
+    replies = client.hear()
+    assert [reply["channel"] for reply in replies] == [message["channel"], "/meta/disconnect"]
+    assert [reply["successful"] for reply in replies] == [True, True]
+
+
+def test_a_session_that_the_server_ends_gets_its_goodbye_with_the_reply_to_a_kept_call() -> None:
+    def serve(call: ServiceCall) -> None:
+        call.is_kept = True
+        server.for_extensions.end_by_server(call.session)
+
+    server = server_of()
+    server.bayeux.state.services.add("/service/end", serve)
+    asked = server.connected().publish("/service/end", 1)
+    server.turn()
+    assert [each["channel"] for each in asked.elements] == ["/meta/disconnect", "/service/end"]
+    assert server.balances()
 
 
 def test_the_ack_of_a_connect_that_overtook_a_subscribe_settles_no_message() -> None:
