@@ -272,6 +272,17 @@ class SocketWire(Wire):
         messages: list[dict[str, Any]] = orjson.loads(payload)
         return messages
 
+    def shake_hands(self, **handshake: Any) -> dict[str, Any]:
+        """The reply to a handshake; a busy server is asked again, as it advises."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while True:
+            self.say({**HANDSHAKE, **handshake})
+            (reply,) = self.hear()
+            if reply.get("error") != BUSY:
+                return reply
+            assert time.monotonic() < deadline, reply
+            time.sleep(reply["advice"]["interval"] / 1000)
+
     def close_code(self) -> int | None:
         """The code with which the server closes, after any other frames."""
         while True:
@@ -285,9 +296,7 @@ class SocketPerson(SocketWire):
 
     def __init__(self, url: str, *, receive_buffer: int | None = None, **handshake: Any) -> None:
         super().__init__(url, receive_buffer=receive_buffer)
-        self.say({**HANDSHAKE, **handshake})
-        (reply,) = self.hear()
-        self.client_id: str = reply["clientId"]
+        self.client_id: str = self.shake_hands(**handshake)["clientId"]
 
     def message(self, channel: str, **fields: Any) -> dict[str, Any]:
         return {"channel": channel, "clientId": self.client_id, **fields}

@@ -8,6 +8,7 @@ import aiohttp
 import orjson
 
 Message = dict[str, Any]
+BUSY = "503::server_busy"
 
 _NO_FAREWELL = aiohttp.ClientWSTimeout(ws_close=0.05)
 
@@ -84,7 +85,12 @@ class Talker:
         channel = "/meta/handshake"
         types = [self.connection_type]
         message = {"channel": channel, "version": "1.0", "supportedConnectionTypes": types}
-        found = reply_to(channel, await self.ask({**message, "ext": ext}))
+        # While its event loop lags, as it may on a slow machine, a server refuses handshakes.
+        answer = await self.ask({**message, "ext": ext})
+        while any(each.get("error") == BUSY for each in answer):
+            await asyncio.sleep(0.1)
+            answer = await self.ask({**message, "ext": ext})
+        found = reply_to(channel, answer)
         self.client_id = found["clientId"]
         self.sessions += 1
         return found

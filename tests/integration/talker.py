@@ -1,10 +1,12 @@
 """A small client, for tests of what the documentation promises."""
 
 import json
+import time
 import urllib.request
 from typing import Any
 
 Json = dict[str, Any]
+BUSY = "503::server_busy"
 
 
 class Talker:
@@ -23,7 +25,10 @@ class Talker:
         self._url = f"{url}/cometd"
 
     def handshake(self, **fields: Any) -> Json:
-        [reply] = self.send("/meta/handshake", supportedConnectionTypes=["long-polling"], **fields)
+        wanted = {"supportedConnectionTypes": ["long-polling"], **fields}
+        # On a slow machine, a server may be busy and advise to try again.
+        while (reply := self.send("/meta/handshake", **wanted)[0]).get("error") == BUSY:
+            time.sleep(reply["advice"]["interval"] / 1000)
         self._client_id = reply.get("clientId")
         return reply
 
@@ -38,6 +43,6 @@ class Talker:
         request = urllib.request.Request(
             self._url, json.dumps(batch).encode(), {"Content-Type": "application/json"}
         )
-        with self._http.open(request, timeout=10) as response:
+        with self._http.open(request, timeout=30) as response:
             replies: list[Json] = json.load(response)
         return replies
