@@ -161,7 +161,7 @@ def test_a_socket_that_reads_late_gets_all_messages_from_before_the_stop(server:
         assert server.ends() == 0
 
 
-@pytest.mark.parametrize("server", [["--shutdown-timeout", "4000"]], indirect=True)
+@pytest.mark.parametrize("server", [["--shutdown-timeout", "60000"]], indirect=True)
 def test_clients_that_connect_during_the_stop_are_told_to_return(server: Program) -> None:
     url = url_of(server)
     with Person(url) as person, Wire(url) as prober, Person(url, receive_buffer=4096) as deaf:
@@ -177,6 +177,7 @@ def test_clients_that_connect_during_the_stop_are_told_to_return(server: Program
         refused = person.ask(HANDSHAKE).messages()[0]
         assert refused["error"] == "503::server_busy"
         assert refused["advice"]["reconnect"] == "handshake"
+        deaf.close()
         assert server.ends() == 0
 
 
@@ -195,7 +196,7 @@ def probe(wire: Wire) -> tuple[int, bytes]:
     return answer.status, answer.body
 
 
-@pytest.mark.parametrize("server", [["--shutdown-timeout", "4000"]], indirect=True)
+@pytest.mark.parametrize("server", [["--shutdown-timeout", "60000"]], indirect=True)
 def test_new_connections_are_refused_during_the_stop(server: Program) -> None:
     url = url_of(server)
     with Wire(url) as prober, Person(url, receive_buffer=4096) as deaf:
@@ -205,4 +206,5 @@ def test_new_connections_are_refused_during_the_stop(server: Program) -> None:
             pass
         with pytest.raises(ConnectionRefusedError):
             Wire(url)
+        deaf.close()
         assert server.ends() == 0

@@ -205,12 +205,13 @@ async def test_a_store_that_became_a_replica_is_waited_for(
 async def test_publishes_to_a_paused_store_have_an_unknown_outcome_until_it_continues(
     scene: Scene, valkey: ValkeyServer
 ) -> None:
-    valkey.ask("CLIENT", "PAUSE", 5500, "WRITE")
+    valkey.ask("CLIENT", "PAUSE", 60_000, "WRITE")
     began = asyncio.get_running_loop().time()
     assert await scene.publish("/kept", "late") == UNKNOWN
     assert asyncio.get_running_loop().time() - began > 4.5
     assert await scene.publish("/passing", "aloud") == "kept"
     assert await scene.overheard() == ["aloud"]
+    valkey.ask("CLIENT", "UNPAUSE")
     # It was kept, so it is delivered.
     await scene.hears("late")
     await scene.recovers()
