@@ -131,6 +131,8 @@ def test_a_newcomers_socket_is_recognised_by_the_age_of_its_connection(
     come: list[Person] = []
 
     def handshake_beside(_: Wire) -> None:
+        # It has accepted the connection when it answers on a later one.
+        either_front_end.metric("holdfast_connections")
         # The server compares times in milliseconds.
         time.sleep(0.01)
         come.append(either_front_end.person())

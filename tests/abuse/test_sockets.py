@@ -263,7 +263,7 @@ def test_a_socket_that_is_dropped_leaves_its_session_for_a_while(target: Target)
 
 
 def test_a_socket_without_a_known_session_is_closed(target_with: MakeTarget) -> None:
-    target = target_with(ws_session_timeout=300)
+    target = target_with(ws_session_timeout=2000)
     with target.socket_person() as person, target.socket() as silent, target.socket() as chatty:
         chatty.send(frame(b"here", PING))
         assert chatty.read_frame() == (PONG, b"here")

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.abuse.attacker import SocketWire, Wire, frame, request
+from tests.abuse.attacker import TIMEOUT_S, SocketWire, Wire, frame, request
 from tests.abuse.conftest import MakeTarget
 from tests.abuse.target import Target
 from tests.serving import Server, Servers
@@ -23,7 +23,7 @@ HEAD = (
 
 def unfinished(server: Server, size: int) -> socket.socket:
     url = urlsplit(server.url)
-    connection = socket.create_connection((url.hostname or "", url.port or 0), timeout=5)
+    connection = socket.create_connection((url.hostname or "", url.port or 0), timeout=TIMEOUT_S)
     connection.sendall(HEAD)
     connection.sendall(b" " * size)
     return connection
@@ -41,12 +41,12 @@ def test_a_request_beyond_the_room_for_unfinished_ones_is_refused_and_may_be_ret
     server = servers.with_settings({"max_unfinished_bytes": 100 * KIBIBYTE})
     with ExitStack() as open_ones:
         clients = [open_ones.enter_context(unfinished(server, 30 * KIBIBYTE)) for _ in range(4)]
-        answered, _, _ = select(clients, [], [], 5)
+        answered, _, _ = select(clients, [], [], TIMEOUT_S)
         assert len(answered) == 1
         answer = answered[0].recv(4096)
         assert answer.startswith(b"HTTP/1.1 503 ")
         assert b"503::server_busy" in answer
-    deadline = monotonic() + 5
+    deadline = monotonic() + TIMEOUT_S
     while not (heard := outcome(server)).startswith(b"HTTP/1.1 400 "):
         assert heard.startswith(b"HTTP/1.1 503 ")
         assert monotonic() < deadline, "what was given up still takes room"
@@ -78,14 +78,14 @@ def test_messages_of_sockets_take_room_like_bodies(
         clients = [
             open_ones.enter_context(leave_unfinished(server, 30 * KIBIBYTE)) for _ in range(4)
         ]
-        answered, _, _ = select([client.socket for client in clients], [], [], 5)
+        answered, _, _ = select([client.socket for client in clients], [], [], TIMEOUT_S)
         refused = [client for client in clients if client.socket in answered]
         assert len(refused) == 1
         assert refused[0].close_code() == INTERNAL
         with SocketWire(server.url, {}) as other:
             other.say({"channel": "/meta/handshake", "version": "1.0"})
             assert not other.hear()[0]["successful"], "a small message needs no room"
-    deadline = monotonic() + 5
+    deadline = monotonic() + TIMEOUT_S
     while not (heard := outcome(server)).startswith(b"HTTP/1.1 400 "):
         assert heard.startswith(b"HTTP/1.1 503 ")
         assert monotonic() < deadline, "what was given up still takes room"
@@ -132,11 +132,11 @@ def test_one_network_cannot_take_the_room_of_everybody(
 
 
 def refused_of(wires: list[Wire]) -> list[Wire]:
-    answered, _, _ = select([wire.socket for wire in wires], [], [], 5)
+    answered, _, _ = select([wire.socket for wire in wires], [], [], TIMEOUT_S)
     return [wire for wire in wires if wire.socket in answered]
 
 
 def until(is_true: Callable[[], bool]) -> None:
-    deadline = monotonic() + 5
+    deadline = monotonic() + TIMEOUT_S
     while not is_true():
         assert monotonic() < deadline

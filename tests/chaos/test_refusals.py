@@ -36,7 +36,7 @@ async def test_a_refused_message_that_stays_survives_all_deaths(tmp_path: Path) 
     joe: Talker | None = None
     try:
         await server.start()
-        joe = Talker(server.url, timeout_s=10.0)
+        joe = Talker(server.url, timeout_s=30.0)
         await joe.handshake(JOE)
         await joe.subscribe("/a")
         _, batch = await connect(joe, 0)

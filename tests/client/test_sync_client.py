@@ -75,7 +75,7 @@ def test_a_responder_replies_and_refuses(client: SyncClient) -> None:
 
     client.respond("/sync/half", halve)
     assert client.request("/sync/half", 8).data == 4
-    assert [each.data for each in client.request_all("/sync/half", 6, timeout_s=5.0)] == [3]
+    assert [each.data for each in client.request_all("/sync/half", 6, timeout_s=20.0)] == [3]
     with pytest.raises(RequestFailed) as failed:
         client.sync_publish("/sync/half", 7)
     assert failed.value.refusal is not None
