@@ -71,15 +71,30 @@ class Answering(Books):
         question.has_refused = True
         self.asked.append(("refuse", question))
 
+    def subscribe(self, receiver: Receiver) -> None:
+        """A durable receiver subscribes again."""
+        receiver.catching_up += 1
+        self.asked.append(("subscribe", receiver))
+
+    def say(self, receiver: Receiver) -> None:
+        """A receiver has given verdicts without a connect."""
+        if receiver.is_durable:
+            self.asked.append(("say", receiver))
+
     def may_take(self, receiver: Receiver, now: float) -> bool:
-        return receiver.flows(now) and (self.is_store_there or not receiver.is_durable)
+        return receiver.flows(now) and self.counts_batches(receiver)
+
+    def counts_batches(self, receiver: Receiver) -> bool:
+        """Whether an answer is a batch; if not, it carries nothing, and no ack can settle it."""
+        if receiver.catching_up:
+            return False
+        return self.is_store_there or not receiver.is_durable
 
     def hand_over(self, question: Question, now: float) -> None:
         receiver, kind = question.receiver, question.receiver.kind
         self.expire(receiver, now)
         receiver.question = None
-        if receiver.is_durable and not self.is_store_there:
-            # No batch: its ack would settle messages whose progress the store does not know.
+        if not self.counts_batches(receiver):
             self.send(question, now)
             return
         receiver.batch += 1
@@ -161,9 +176,11 @@ class Answering(Books):
             self.leave(question, now)
 
     def keeps_waiting(self, receiver: Receiver) -> bool:
-        """Whether an answer for the receiver waits for the store."""
+        """Whether any answer for the receiver waits for the store."""
         return any(
-            what == "leave" and question.receiver is receiver for what, question, *_ in self.asked
+            (what == "leave" and subject.receiver is receiver)
+            or (what in ("subscribe", "say") and subject is receiver)
+            for what, subject, *_ in self.asked
         )
 
     def leave(self, question: Question, now: float) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from tests.unit.bayeux.delivery_model import Model
 from tests.unit.bayeux.delivery_people import Person
-from tests.unit.bayeux.delivery_receiver import Question, Sent
+from tests.unit.bayeux.delivery_receiver import Question, Receiver, Sent
 from tests.unit.bayeux.delivery_store import Backing
 from tests.unit.bayeux.delivery_world import Comparison
 from tests.unit.bayeux.harness import Asked, Server
@@ -16,7 +16,9 @@ class Invariants:
     def __init__(self, people: Sequence[Person]) -> None:
         self._people = people
         self.accepted: list[tuple[Sent, Asked]] = []
-        # Disconnects with the connects before them.
+        # Other requests that the store must know before they are answered.
+        self.kept: list[tuple[Receiver, Asked]] = []
+        # Disconnects with the requests before them.
         self.goodbyes: list[tuple[Asked, list[Asked]]] = []
         # What each client has got; the numbers that were used for each receiver.
         self._received: dict[str, set[int]] = {}
@@ -30,6 +32,7 @@ class Invariants:
             self._look_at_answers(person)
         self._look_at_accepted(model)
         self._look_at_goodbyes()
+        self._look_at_kept(model)
         Comparison(server, backing, model).make()
         self._look_at_taken(model)
 
@@ -100,12 +103,24 @@ class Invariants:
                 self._promised += [(p.key, sent.number) for p in sent.receivers if p.is_durable]
 
     def _look_at_goodbyes(self) -> None:
-        """No disconnect is answered before the client's connects: cometd.js could not close."""
-        for goodbye, connects in list(self.goodbyes):
+        """No disconnect is answered before the client's earlier requests.
+
+        cometd.js closes its socket then, unless a connect has no reply: so it would never close.
+        """
+        for goodbye, before in list(self.goodbyes):
             if not goodbye.is_held:
-                self.goodbyes.remove((goodbye, connects))
+                self.goodbyes.remove((goodbye, before))
                 if goodbye.replies[-1]["successful"]:
-                    assert all(each.is_lost or not each.is_held for each in connects)
+                    assert all(each.is_lost or not each.is_held for each in before)
+
+    def _look_at_kept(self, model: Model) -> None:
+        """These are answered when the store has what they change."""
+        for receiver, asked in list(self.kept):
+            if asked.is_held:
+                assert model.keeps_waiting(receiver)
+            else:
+                self.kept.remove((receiver, asked))
+                assert asked.replies[-1]["successful"]
 
     def _look_at_taken(self, model: Model) -> None:
         """No message counts as taken by a client that has not got it."""

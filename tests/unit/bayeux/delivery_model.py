@@ -79,6 +79,8 @@ class Model(Answering):
         for what, subject, *_ in asked:
             if what == "leave":
                 self.leave(subject, now)
+            elif what == "subscribe":
+                subject.catching_up -= 1
         return bool(asked)
 
     def kept(self, sent: Sent, answer: list[str]) -> None:
@@ -320,7 +322,7 @@ class Model(Answering):
             receiver.hold_until = max(receiver.hold_until, now)
         receiver.question, receiver.quiet_until = None, 0.0
         receiver.repeats = receiver.former_seq = receiver.heard = receiver.before = 0
-        receiver.last = None
+        receiver.last, receiver.catching_up = None, 0
         receiver.is_restored = receiver.has_connected = True
         receiver.deadline = None if receiver.is_away else now + MAX_INTERVAL_S
         receiver.ends_at = now + SESSION_S if receiver.is_away else None

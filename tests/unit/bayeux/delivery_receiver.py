@@ -136,6 +136,8 @@ class Receiver:
         self.deadline: float | None = now + MAX_INTERVAL_S
         self.ends_at: float | None = None
         self.hold_until: float | None = None
+        # Its subscribes whose replies wait for the store: messages come after them.
+        self.catching_up = 0
         self.has_connected = self.is_restored = self.is_away = False
         # Whether it has stopped; whether it is gone, and has failed.
         self.is_shut = self.is_over = self.has_failed = False

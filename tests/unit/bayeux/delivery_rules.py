@@ -137,6 +137,10 @@ class DeliveryRules(RuleBasedStateMachine):
         person = self.person(number)
         self.stage.say(person, self.verdicts(person, said, None))
 
+    @rule(number=people)
+    def subscribe_again(self, number: int) -> None:
+        self.stage.subscribe(self.person(number))
+
     @rule(
         number=people,
         what=st.sampled_from(

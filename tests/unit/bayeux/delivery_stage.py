@@ -156,11 +156,25 @@ class Stage:
         """Verdicts without a connect."""
         receiver, client = self.receiver(person), person.client
         if receiver is not None and client is not None and person.kind.options is not None:
-            client.publish("/service/delivery", [verdict(*each) for each in said])
+            asked = client.publish("/service/delivery", [verdict(*each) for each in said])
             if not self.model.is_full:
+                self.model.say(receiver)
+                self.invariants.kept.append((receiver, asked))
                 self.model.judge(receiver, meant(said), self.server.now)
             self.model.hear(receiver, self.server.now)
             self.end_turn()
+
+    def subscribe(self, person: Person) -> None:
+        """Once more, to the same channels; the store must have it before the reply."""
+        receiver, client = self.receiver(person), person.client
+        if receiver is None or client is None or not receiver.is_durable:
+            return
+        asked = client.subscribe(*receiver.channels())
+        if not self.model.is_full:
+            self.model.subscribe(receiver)
+            self.invariants.kept.append((receiver, asked))
+        self.model.hear(receiver, self.server.now)
+        self.end_turn()
 
     def give_up_waiting(self, person: Person) -> None:
         """The connection of the last request is closed."""
@@ -177,7 +191,9 @@ class Stage:
             return
         asked = {"leave": {}, "end": {"end": True}, "discard": {"end": True, "discard": True}}
         goodbye = client.send({"channel": "/meta/disconnect", "ext": {"delivery": asked[how]}})
-        self.invariants.goodbyes.append((goodbye, [each for _, each, _ in person.questions]))
+        before = [each for _, each, _ in person.questions]
+        before += [each for of, each in self.invariants.kept if of is receiver]
+        self.invariants.goodbyes.append((goodbye, before))
         if person.kind.options is not None and self.model.is_full:
             self.model.hear(receiver, self.server.now)
         elif person.kind.name is not None and how == "leave":
@@ -296,6 +312,7 @@ class Stage:
             receiver.seq, receiver.batch = queue.seq, queue.batch
         self.invariants.accepted.clear()
         self.invariants.goodbyes.clear()
+        self.invariants.kept.clear()
         for person in self.people:
             person.move(self.server)
         for publisher in self.publishers:
