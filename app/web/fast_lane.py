@@ -433,7 +433,8 @@ class FastLane(RequestHandler):
 
     def answer(self, exchange: Exchange, messages: Sequence[Event]) -> bool:
         transport = self.transport
-        if transport is None or transport.is_closing():
+        if transport is None or transport.is_closing() or self._exchange is not exchange:
+            # The last: after a fault, the request has been refused.
             return False
         body = join(exchange, messages)
         if not (self._cors or exchange.is_superseded or exchange.new_browser is not None):

@@ -98,3 +98,17 @@ async def test_a_frame_that_fails_closes_its_socket(front_end: FrontEnd, fail: F
         fail("before")
         await client.send(UPGRADE, frame(encode(PUBLISH)))
         assert client.transport.written.endswith(FAILED_FRAME)
+
+
+@pytest.mark.parametrize("front_end", FrontEnd)
+async def test_a_fault_before_a_pending_answer_causes_no_second_answer(
+    front_end: FrontEnd, fail: Fail
+) -> None:
+    async with Rig(front_end=front_end) as rig:
+        client = rig.connect()
+        await client.send(HELLO)
+        fail("after")
+        await client.send(post_messages({**PUBLISH, "ext": {"delivery": {"key": "once"}}}))
+        rig.keeper.turn()
+        await client.settle()
+        assert [each.status for each in client.heard().responses] == [200, 503]
