@@ -1,6 +1,7 @@
 """Many attacks at once, each on a connection of its own, and the answer to each."""
 
 import re
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from select import select
@@ -11,7 +12,7 @@ from tests.abuse.attacker import Wire
 from tests.abuse.target import Target
 
 # After so much silence no further answer will come: the request is not complete. The first one may
-# take longer, on a machine that does other things, too.
+# take longer, on a machine that does other things, too; then so may the others.
 SILENCE_S, FIRST_SILENCE_S = 0.05, 2.0
 STATUS = re.compile(rb"HTTP/1\.[01] (\d{3}) ")
 # Statuses of 500 and more that are no faults: not implemented, busy, an unknown version.
@@ -29,12 +30,14 @@ def fire(target: Target, wires: Sequence[Wire], attacks: Sequence[bytes]) -> lis
     for wire, attack in zip(wires, attacks, strict=True):
         wire.send_until_refused(attack)
     heard = [b""] * len(wires)
+    began, first_s = time.monotonic(), 0.0
     waiting = {wire.socket: at for at, wire in enumerate(wires)}
     while waiting and not all(heard):
-        silence_s = SILENCE_S if any(heard) else FIRST_SILENCE_S
+        silence_s = SILENCE_S + first_s if any(heard) else FIRST_SILENCE_S
         readable, _, _ = select(list(waiting), [], [], silence_s)
         if not readable:
             break
+        first_s = first_s or time.monotonic() - began
         for each in readable:
             at = waiting[each]
             try:
