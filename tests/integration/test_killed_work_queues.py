@@ -18,7 +18,7 @@ def worker(server: Server) -> Client:
 
 def test_work_is_delivered_although_the_server_is_killed_twice(tmp_path: Path) -> None:
     channels = {"/jobs/*": {"work_queue": True}}
-    with following(tmp_path, max_interval=500, channels=channels) as servers:
+    with following(tmp_path, max_interval=2000, channels=channels) as servers:
         boss = Client(servers.last)
         for number in range(8):
             (reply,) = boss.send(JOBS, data=number)
