@@ -152,7 +152,7 @@ class Answers:
         def send(now: float) -> None:
             session.delayed_replies -= 1
             if session.has_left or session.client_id != client_id:
-                self._answer_former(exchange, session)
+                self._answer_former(exchange, session, now)
             elif session.authorized_at == authorized_at:
                 session.queue.leave_late(batch, now)
                 self._send(exchange, session, batch, now)
@@ -163,11 +163,17 @@ class Answers:
 
         self._state.when_kept(send)
 
-    def _answer_former(self, exchange: Exchange, session: Session) -> None:
+    def _answer_former(self, exchange: Exchange, session: Session, now: float) -> None:
         """Send a delayed reply to a client that has no session any more."""
-        exchange.carrier.answer(exchange, ())
-        if session.is_gone:
-            self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
+        if not session.is_gone:
+            exchange.carrier.answer(exchange, ())
+            return
+        queue = session.queue
+        # A session that leaves dead letters has nothing new but the server's goodbye.
+        goodbye = queue.new if queue.count == len(queue.new) else ()
+        if exchange.carrier.answer(exchange, goodbye) and goodbye:
+            self._settle_new(session, now)
+        self._undelivered.discard_rest(session, Reason.SESSION_ENDED)
 
     def _send(self, exchange: Exchange, session: Session, batch: Batch, now: float) -> None:
         """Send replies and messages."""

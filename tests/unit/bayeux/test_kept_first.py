@@ -345,6 +345,32 @@ def test_a_session_that_the_server_ends_gets_its_goodbye_with_the_reply_to_a_kep
     assert server.balances()
 
 
+def test_a_session_that_the_server_ends_gets_its_goodbye_with_a_connect_that_waited() -> None:
+    server = server_of()
+    client = named(server)
+    publish(server, 1)
+    server.keeper.is_prompt = False
+    asked = client.connect(ext={"ack": 1})
+    server.for_extensions.end_by_server(client.session)
+    server.turn()
+    assert [each["channel"] for each in asked.elements] == ["/meta/disconnect", "/meta/connect"]
+    assert server.balances()
+
+
+def test_a_session_that_the_server_ends_leaves_nothing_uncounted_while_two_connects_wait() -> None:
+    server = server_of()
+    client = named(server)
+    publish(server, 1)
+    server.keeper.is_prompt = False
+    client.connect(ext={"ack": 1})
+    held = client.connect(ext={"ack": 2})
+    assert held.is_held
+    server.for_extensions.end_by_server(client.session)
+    server.turn()
+    assert held.reply["advice"]["reconnect"] == "none"
+    assert server.balances()
+
+
 def test_the_ack_of_a_connect_that_overtook_a_subscribe_settles_no_message() -> None:
     server = server_of()
     client = server.guest()
