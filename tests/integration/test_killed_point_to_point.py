@@ -60,7 +60,7 @@ def write(server: Server, *contents: object, name: str = "joe") -> None:
 
 
 def test_addressed_messages_arrive_although_the_server_is_killed_twice(tmp_path: Path) -> None:
-    with following(tmp_path, max_interval=500) as servers:
+    with following(tmp_path, max_interval=2000) as servers:
         write(servers.last, *range(8))
         # Killed while the messages wait for the subject.
         servers.kill()
