@@ -193,8 +193,12 @@ class Socket:
 
     def end(self) -> None:
         # A cometd.js whose first connect crossed this close would keep its socket for ever.
-        if self._ending is None and self.session is not None:
-            self._ending = self._loop.create_task(self._end(self.session))
+        if self.session is None:
+            return
+        if self._ending is not None:
+            # An earlier session of this socket has ended, too.
+            self._ending.cancel()
+        self._ending = self._loop.create_task(self._end(self.session))
 
     def close(self) -> None:
         """Stop sending."""

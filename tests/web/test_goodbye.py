@@ -72,3 +72,13 @@ async def test_a_socket_stays_open_for_a_client_that_handshakes_again(
     assert (await _say(socket, {**CONNECT, **other}))["successful"] is True
     assert (await _say(socket, connect))["successful"] is True
     assert not socket.closed
+
+
+async def test_a_socket_is_closed_if_the_session_that_began_on_it_again_is_ended_soon(
+    socket: aiohttp.ClientWebSocketResponse,
+) -> None:
+    for _ in range(2):
+        mine = await _greet(socket)
+        await _say(socket, {"channel": "/service/eject", "data": {}, **mine})
+        await socket.receive_json()
+    assert (await socket.receive(timeout=10)).type is aiohttp.WSMsgType.CLOSE
