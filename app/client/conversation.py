@@ -90,6 +90,11 @@ class Conversation:
         self._pauses = 0
         self._sender: asyncio.Task[None] | None = None
         self._life: asyncio.Task[None] | None = None
+        # Cleared when the client says goodbye. After that, no reply may begin another session, or
+        # end this one as if the server had done it.
+        self._stays = asyncio.Event()
+        self._stays.set()
+        self._closing = asyncio.Lock()
         # Set while the server is believed to know the session.
         self._has_session = asyncio.Event()
         self._opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -126,20 +131,24 @@ class Conversation:
         """Say goodbye, if the server can be reached in this time."""
         if self.state is ClientState.NEW:
             return
-        if self.state is ClientState.CLOSED:
-            await self._stop()
-            return
+        async with self._closing:
+            try:
+                if self.state is not ClientState.CLOSED:
+                    await self._leave(timeout_s, ext)
+            finally:
+                await self._stop()
+
+    async def _leave(self, timeout_s: float, ext: Callable[[], Json]) -> None:
         self._move(ClientInput.CLOSE)
         try:
             async with asyncio.timeout(timeout_s):
                 if self._sender is not None:
                     await self._sender
+                self._stays.clear()
                 if self._client_id is not None:
                     await self._request(self._message(DISCONNECT, ext=ext()), timeout_s)
         except (TimeoutError, NotSent, NoReply) as error:
             _log.debug("the server was not told that the client leaves: %s", error)
-        finally:
-            await self._stop()
 
     async def _stop(self) -> None:
         if self.state is not ClientState.CLOSED:
@@ -171,9 +180,12 @@ class Conversation:
     async def _keep_session(self) -> None:
         """Shake hands and connect, until the server ends the session."""
         pause_s = 0.0
-        while self._pacing.step is not Step.STOP:
+        while True:
             if pause_s:
                 await asyncio.sleep(pause_s)
+            await self._stays.wait()
+            if self._pacing.step is Step.STOP:
+                return
             shakes_hands = self._pacing.step is Step.HANDSHAKE
             pause_s = await (self._shake_hands() if shakes_hands else self._connect())
 

@@ -79,14 +79,14 @@ class Subscription:
             raise WrongUse("a subscription has a callback, or one loop that iterates over it")
         await self._accepted
         self.finish_current()
-        while not self._messages:
-            if self._end is not None:
-                raise self._end
+        while not self._messages and self._end is None:
             self._arrival = asyncio.get_running_loop().create_future()
             try:
                 await self._arrival
             finally:
                 self._arrival = None
+        if self._end is not None:
+            raise self._end
         self._current = self._messages.popleft()
         return self._current
 

@@ -201,6 +201,55 @@ async def test_a_callback_may_close_its_client(
     assert not caplog.records
 
 
+async def test_a_client_that_ends_its_session_begins_no_other(enter: Enter, transport: str) -> None:
+    first = await enter(session=f"ended-{transport}/1")
+    # Its first connect leaves behind the goodbye, and is refused.
+    await first.close(end=True)
+    second = await enter(session=f"ended-{transport}/1")
+    assert not second.is_resumed
+    await second.close(end=True)
+
+
+@pytest.mark.parametrize("session", [None, "waited/1"])
+async def test_waiting_for_the_close_of_a_client_that_the_program_closes_raises_nothing(
+    enter: Enter, session: str | None
+) -> None:
+    client, basket = await enter(session=session), Basket()
+    await client.subscribe("/client/waited", basket)
+    await client.publish("/client/waited", 1)
+    # The server answers the connect that it holds when the client leaves.
+    await basket.data(1)
+    waiting = asyncio.create_task(client.wait_closed())
+    await client.close()
+    await waiting
+    assert client.state is ClientState.CLOSED
+
+
+async def test_a_client_may_be_closed_twice_at_the_same_time(enter: Enter) -> None:
+    client = await enter()
+    await asyncio.gather(client.close(), client.close())
+    assert client.state is ClientState.CLOSED
+
+
+async def test_a_loop_ends_with_its_client_and_leaves_the_rest_to_the_next_one(
+    enter: Enter, transport: str
+) -> None:
+    first = await enter(session=f"loop-{transport}/1")
+    loop, basket = await first.subscribe("/client/loop"), Basket()
+    await first.subscribe("/client/*", basket)
+    for number in range(3):
+        await first.publish("/client/loop", number)
+    await basket.data(3)
+    assert (await anext(loop)).data == 0
+    await first.close()
+    with pytest.raises(StopAsyncIteration):
+        await anext(loop)
+    second, rest = await enter(session=f"loop-{transport}/1"), Basket()
+    await second.subscribe("/client/loop", rest)
+    assert await rest.data(3) == [0, 1, 2]
+    await second.close(end=True)
+
+
 async def test_an_exception_of_on_state_is_logged_and_the_session_continues(
     enter: Enter, caplog: pytest.LogCaptureFixture
 ) -> None:
