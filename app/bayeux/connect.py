@@ -24,9 +24,8 @@ def connect(
     Returns False: `Answers.complete` adds the reply, whose messages are not known before.
     """
     state, now = life.state, exchange.now
-    is_late = exchange.is_lost and session.held_connect is not None
-    if exchange.connect is not None or is_late:
-        # One response carries one batch; and nobody waits for a reply on a connection that is lost.
+    if exchange.connect is not None or exchange.is_lost:
+        # One response carries one batch; and on a lost connection nobody waits for it.
         raise Refused(ErrorReply.CONNECT_SUPERSEDED)
     if session.held_connect is not None:
         life.answers.supersede(session, session.held_connect)
@@ -52,13 +51,12 @@ def connect(
         # Asked for, or different from what the client assumes.
         session.transport, session.is_advised = transport.value, True
         reply["advice"] = session_advice(session, state.options)
-    if not exchange.is_lost:
-        session.pipe = exchange.pipe
+    session.pipe = exchange.pipe
     reply["successful"] = True
     exchange.connect = (len(exchange.replies), reply, message.get("ext") or {})
     if state.is_stopping:
         reply["advice"] = life.farewell_advice(session)
-    elif exchange.is_alone and not exchange.is_lost:
+    elif exchange.is_alone:
         _hold_if_silent(life, exchange, session, reply, 0.0 if is_first else timeout_s)
     return False
 

@@ -9,7 +9,8 @@ from holdfast.bayeux.caller import UNKNOWN, Speaker
 from holdfast.bayeux.exchanges import receive
 from holdfast.bayeux.sessions import Exchange
 from holdfast.extensions.ack import Ack
-from tests.unit.bayeux.harness import Client, Installed, Server, Socket, Wire
+from tests.unit.bayeux.harness import Client, Installed, Server, Socket, Wire, server_of
+from tests.unit.bayeux.second_lives import connect, named, publish
 
 
 def over_socket(*extensions: Installed, **fields: object) -> tuple[Server, Client, Socket]:
@@ -179,6 +180,26 @@ def test_a_connect_that_is_handled_after_its_socket_closed_is_not_held() -> None
     client.connect()
     assert client.session.held_connect is None
     assert client.session.pipe is None
+
+
+def test_a_connect_that_is_handled_after_its_socket_closed_shows_no_receipt() -> None:
+    server = server_of()
+    client = named(server, ack=False)
+    old, new, newest = Socket(), Socket(), Socket()
+    for socket in (old, new):
+        client.socket = socket
+        connect(client, None)
+    server.close(old)
+    publish(server, 1)
+    connect(client, None)
+    client.socket = old
+    connect(client, None)
+    # With what it was sent last.
+    server.close(new)
+    client.socket = newest
+    connect(client, None)
+    server.turn()
+    assert data(newest) == [1, "/meta/connect"]
 
 
 def test_a_client_that_changes_to_http_gets_no_more_messages_over_its_socket() -> None:
